@@ -278,13 +278,15 @@ class Scenario:
         *,
         file: str = "<scenario>",
         overrides: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
         folders: Sequence[str] = ...,
         files: Files | None = None,
     ) -> Self:
         """`source` is TOML text or the same as a mapping; `overrides` maps dotted keys
-        (`links.bottleneck.rate`, or `queue...` for the bottleneck's queue) to values; files
-        that it names are looked for in `folders` and then in the working directory, and kept
-        in `files`."""
+        (`links.bottleneck.rate`; `bottleneck.rate`; `queue...` for the bottleneck's queue) to
+        values, and `settings` are those of the option `--set`, which errors about them name; files
+        that the scenario names are looked for in `folders` and then in the working directory, and
+        kept in `files`."""
     folders: list[str]
     @property
     def resolved(self) -> str:
@@ -461,6 +463,28 @@ def parse_quantity(kind: Literal["time", "rate", "size"], text: str) -> tuple[in
     Raises `InputError` with the units that are allowed.
     """
 
+def parse_queue(queue: str | Mapping[str, Any]) -> dict[str, str]:
+    """A queue with every parameter as text, from words (`"fq_codel limit 1000p"`) or a table.
+    Raises `InputError` for an unknown one."""
+
+def parse_shaper(shaper: str | Mapping[str, Any]) -> dict[str, str]:
+    """A shaper with every parameter as text, from words (`"htb rate 9500kbit"`) or a table.
+    Raises `InputError`."""
+
+def queue_in_tc(
+    queue: str | Mapping[str, Any], rate: str | None = None
+) -> tuple[str, list[str]] | None:
+    """A queue in the words of tc(8), and the parameters that tc has no words for
+    (`"variant = ns3"`); `None` if Linux has none such. `rate` is that of the link, for disciplines
+    that have to be told. Raises `InputError`."""
+
+def queue_in_words(queue: str | Mapping[str, Any]) -> str:
+    """A queue in words that read back as the same. Raises `InputError`."""
+
+def shaper_in_tc(shaper: str | Mapping[str, Any]) -> tuple[str, list[str]]:
+    """A shaper in the words of tc-htb(8), and the parameters that tc has no words for. The
+    overhead counts from the packet's size without a header of Ethernet. Raises `InputError`."""
+
 def parse_value(text: str) -> Any:
     """What stands after `--set key=`: a TOML value, or else the text itself."""
 
@@ -472,7 +496,8 @@ def reference() -> list[dict[str, Any]]:
     """Everything that has parameters, from the declarations: a list of
     {"section": "queue" | "transport" | "workload" | "scenario" | "link" | "flow" | "record",
      "name": "codel", "summary": str, "preset_of": str | None, "settings": {key: text},
-     "source": str | None,
+     "source": str | None, "tc": str | None (of queues: the words for the defaults),
+     "words": [{"word", "has_value", "key", "sets", "why", "is_refused"}] (of queues and shapers),
      "params": [{"name", "kind", "default", "range": [low, high] | None,
                  "choices": [..], "meaning", "source"}]}."""
 

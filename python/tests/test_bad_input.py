@@ -118,6 +118,7 @@ def test_a_setting_may_not_replace_an_axis(study: Path, aqmlab: Aqmlab) -> None:
     assert_refused(aqmlab("study", study, "--set", "flows.first.count=3"), "the axis `flows`")
     done = aqmlab("study", study, "--set", "links.down.queue.limit=9p")
     assert_refused(done, "use `queue.limit`")
+    assert_refused(aqmlab("study", study, "--set", "down.queue=pie"), "use `queue`")
 
 
 def test_unknown_names_get_the_nearest(aqmlab: Aqmlab) -> None:

@@ -18,6 +18,7 @@ mod senders;
 mod spill;
 mod stuck;
 mod tables;
+mod words;
 
 use pyo3::prelude::*;
 
@@ -59,5 +60,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(emulator::emulate_hosts, module)?)?;
     module.add_class::<emulator::Emulation>()?;
     module.add_function(wrap_pyfunction!(scenario::parse_quantity, module)?)?;
+    module.add_function(wrap_pyfunction!(words::parse_queue, module)?)?;
+    module.add_function(wrap_pyfunction!(words::parse_shaper, module)?)?;
+    module.add_function(wrap_pyfunction!(words::queue_in_tc, module)?)?;
+    module.add_function(wrap_pyfunction!(words::queue_in_words, module)?)?;
+    module.add_function(wrap_pyfunction!(words::shaper_in_tc, module)?)?;
     module.add_function(wrap_pyfunction!(scenario::parse_value, module)?)
 }

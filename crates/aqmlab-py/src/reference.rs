@@ -21,6 +21,8 @@ use aqmlab_tcp::congestion::CongestionConfig;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::words::{add_words_of_queue, add_words_of_shaper};
+
 /// A list of everything that has parameters; see the type stub.
 #[pyfunction]
 pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
@@ -34,6 +36,16 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     }
     for (kind, name, summary, params) in sections() {
         list.append(section(py, kind, name, summary, &params)?)?;
+    }
+    for section in list.iter() {
+        let section = section.cast_into::<PyDict>()?;
+        let kind: String = section.as_any().get_item("section")?.extract()?;
+        let name: String = section.as_any().get_item("name")?.extract()?;
+        match kind.as_str() {
+            "queue" => add_words_of_queue(&section, &name)?,
+            "shaper" => add_words_of_shaper(&section)?,
+            _ => {}
+        }
     }
     Ok(list)
 }

@@ -71,20 +71,21 @@ pub struct PyScenario {
 impl PyScenario {
     #[new]
     #[pyo3(signature = (
-        source, *, file = "<scenario>", overrides = None, folders = vec![], files = None
+        source, *, file = "<scenario>", overrides = None, settings = None, folders = vec![], files = None
     ))]
     fn new(
         source: &Bound<'_, PyAny>,
         file: &str,
         overrides: Option<&Bound<'_, PyMapping>>,
+        settings: Option<&Bound<'_, PyMapping>>,
         folders: Vec<String>,
         files: Option<PyRef<'_, Files>>,
     ) -> PyResult<Self> {
         let py = source.py();
-        let overrides: Vec<(String, Value)> = match overrides {
-            None => Vec::new(),
-            Some(mapping) => to_table(mapping)?.into_iter().collect(),
+        let pairs = |mapping: Option<&Bound<'_, PyMapping>>| -> PyResult<Vec<(String, Value)>> {
+            Ok(mapping.map(to_table).transpose()?.unwrap_or_default().into_iter().collect())
         };
+        let (overrides, settings) = (pairs(overrides)?, pairs(settings)?);
         let own = Files::default();
         let files = files.as_deref().unwrap_or(&own);
         let read_file = |name: &str| read_named(py, files, &folders, name);
@@ -93,6 +94,7 @@ impl PyScenario {
             disciplines: &classes,
             controls: &classes,
             read_file: &read_file,
+            settings: &settings,
             ..Outside::default()
         };
         let scenario = if let Ok(text) = source.cast::<PyString>() {

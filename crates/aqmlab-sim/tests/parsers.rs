@@ -5,8 +5,12 @@ mod inputs;
 
 use std::sync::Arc;
 
+use aqmlab_aqm::QueueConfig;
+use aqmlab_core::catalogue::say_in_words;
 use aqmlab_core::distribution::Measure;
-use aqmlab_core::{Distribution, Error, Result, Sampler, Span, Stream, Time, Value};
+use aqmlab_core::words::say_params;
+use aqmlab_core::{Distribution, Error, ParamType, Result, Sampler, Span, Stream, Time, Value};
+use aqmlab_sim::network::egress::ShaperParams;
 use aqmlab_sim::rate::{Cursor, InputFile, Opportunities};
 use aqmlab_sim::scenario::{parse_document, parse_value};
 use aqmlab_sim::{Outside, Scenario};
@@ -176,5 +180,63 @@ fn columns_are_read_or_refused() {
             is_taken(&with_file(&text, input))
         });
         tries.contains(&true)
+    });
+}
+
+/// Queues and shapers in words: what is read prints as words that read back as the same.
+#[test]
+fn words_are_read_or_refused() {
+    const WORDS: &[&str] = &[
+        " ",
+        "=",
+        "\t",
+        "no",
+        "tc ",
+        "qdisc ",
+        "cake ",
+        "red ",
+        "pfifo ",
+        "sfb ",
+        "choke ",
+        "htb ",
+        " limit ",
+        " target ",
+        " overhead ",
+        " burst ",
+        " ethernet ",
+        " ether-vlan ",
+        " rate ",
+        " ecn",
+        " true",
+        " dev",
+        ".py:",
+        "1:",
+        "5ms",
+        "64k",
+        "100p",
+        "2bdp",
+        "-64",
+        "4294967296",
+        "1e400",
+        "%",
+        "unlimited",
+        "none",
+        "auto",
+        "\u{0}",
+        "\u{202E}",
+    ];
+    inputs::try_all("queue", WORDS, |input| {
+        let Ok(text) = std::str::from_utf8(input) else { return false };
+        let queue = QueueConfig::read(&text.into());
+        if let Ok(queue) = &queue {
+            let words = say_in_words(queue);
+            assert_eq!(&QueueConfig::read(&words.as_str().into()).unwrap(), queue, "{words}");
+        }
+        let shaper = ShaperParams::parse(&text.into());
+        if let Ok(shaper) = &shaper {
+            let words = say_params(shaper).text();
+            assert_eq!(&ShaperParams::parse(&words.as_str().into()).unwrap(), shaper, "{words}");
+        }
+        is_taken(&queue) | is_taken(&shaper)
     });
 }

@@ -15,7 +15,6 @@ from aqmlab import infer
 from aqmlab.advice import tc
 from aqmlab.advice.assertion import Outcome
 from aqmlab.advice.trial import Noticed, Trial
-from aqmlab.advice.trial import queue as queue_of
 from aqmlab.document import (
     Cell,
     Code,
@@ -181,7 +180,7 @@ def commands(queue: str, up: str) -> list[str]:
     """The commands that set a queue up on a Linux router whose device to the line is eth0: a
     shaper of 95 % of the rate up, so that the queue is here and not in the modem, and the queue
     in it; empty if Linux has no such queue. CAKE shapes by itself."""
-    line = tc.line(queue_of(queue))
+    line = tc.line(queue)
     if line is None:
         return []
     rate = f"{0.95 * quantity(up, 'rate', '--up') / 1e3:.0f}kbit"

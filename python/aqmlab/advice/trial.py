@@ -15,8 +15,6 @@ from aqmlab.advice import loads, tc
 from aqmlab.errors import InputError, input_error, unknown
 from aqmlab.results import StudyResult
 from aqmlab.scenarios.access import KINDS, Line
-from aqmlab.scenarios.linux_queues import is_line
-from aqmlab.scenarios.linux_queues import read as read_line
 from aqmlab.scenarios.quantities import quantity
 
 AXIS = "queue"
@@ -78,16 +76,11 @@ def noticed_with(load: str) -> tuple[Noticed, ...]:
     return tuple(each for each in NOTICED if each.group in loads.KINDS[load].flows)
 
 
-def queue(words: str) -> str | dict[str, Any]:
-    """The queue that a word of the command line means: a name, or the words of tc."""
-    return read_line(words, "QUEUE") if is_line(words) else words
-
-
 def check_queues(queues: Sequence[str]) -> None:
     """Raises `InputError` for a queue that does not exist or has a wrong setting."""
     for words in queues:
         try:
-            tc.line(queue(words))
+            tc.line(words)
         except InputError as error:
             given = words if error.given is None else error.given
             raise input_error(error.problem, key="QUEUE", given=given, hint=error.hint) from None
@@ -121,7 +114,7 @@ def study_of(line: Line, load: str, queues: Sequence[str]) -> dict[str, Any]:
             {
                 "name": AXIS,
                 "values": [
-                    {"label": name, "set": {f"links.{way}.queue": queue(name) for way in WAYS}}
+                    {"label": name, "set": {f"links.{way}.queue": name for way in WAYS}}
                     for name in queues
                 ],
             }

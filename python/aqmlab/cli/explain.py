@@ -69,14 +69,8 @@ def explain(
 
 
 def entries() -> list[dict[str, Any]]:
-    """The reference, metrics among it; `tc` is what follows `root` in Linux's command."""
-    from aqmlab.advice import tc
-
-    found: list[dict[str, Any]] = []
-    for entry in reference():
-        line = tc.line(entry["name"]) if entry["section"] == "queue" else None
-        found.append(entry | {"tc": line.words} if line else entry)
-    return [*found, *metrics(), *profiles()]
+    """The reference, metrics among it."""
+    return [*reference(), *metrics(), *profiles()]
 
 
 def profiles() -> list[dict[str, Any]]:

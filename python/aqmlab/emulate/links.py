@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from aqmlab._core import InputError, Scenario, parse_value, reference
+from aqmlab._core import InputError, Scenario, parse_value
 from aqmlab.errors import input_error, unknown
 from aqmlab.scenarios.access import profile as named
-from aqmlab.scenarios.linux_queues import is_line
-from aqmlab.scenarios.linux_queues import read as read_line
 
 UNLIMITED = "1000000gbit"
 """The rate of a link that is to have none: a packet takes no time."""
@@ -104,7 +102,7 @@ def from_tables(
         "links": dict(links),
         "flows": {FLOW: {"path": list(down), "return_path": list(up)}},
     }
-    scenario = Scenario(table, file=OPTIONS_FILE, overrides=settings, folders=[])
+    scenario = Scenario(table, file=OPTIONS_FILE, settings=settings, folders=[])
     return EmulatedPath(scenario, list(down), list(up))
 
 
@@ -115,7 +113,7 @@ def link(settings: Mapping[str, Any]) -> dict[str, Any]:
         if key == "trace":
             table["rate"] = {"trace": value}
         elif key == "queue" and isinstance(value, str):
-            table["queue"] = queue(value)
+            table["queue"] = {"discipline": value}
         elif key == "jitter" and isinstance(value, str):
             table["jitter"] = jitter(value)
         elif key == "slot" and isinstance(value, str):
@@ -129,26 +127,6 @@ def link(settings: Mapping[str, Any]) -> dict[str, Any]:
         else:
             table[key] = value
     return table
-
-
-def queue(text: str) -> dict[str, Any]:
-    """`"fq_codel target=5ms limit=1000p"`, or tc's `fq_codel target 5ms limit 1000`, as a table;
-    `_` in the name may stand for `-`."""
-    if is_line(text):
-        return read_line(text, "--queue")
-    name, *words = text.split()
-    settings = _pairs(" ".join(words), "--queue")
-    return {"discipline": _discipline(name), **settings}
-
-
-def _discipline(name: str) -> str:
-    """The name in the catalogue: `fq-codel` and `fq_codel` are one."""
-    known = [entry["name"] for entry in reference() if entry["section"] == "queue"]
-    for same in (name, name.replace("_", "-"), name.replace("-", "_")):
-        if same in known:
-            return same
-    aliases = {"pfifo": "droptail", "infinite": "droptail"}
-    return aliases.get(name, name)
 
 
 def chance(text: str, option: str) -> Any:
@@ -206,12 +184,15 @@ def share(text: str, option: str) -> Any:
 
 
 def _pairs(text: str, option: str) -> dict[str, Any]:
-    """`"a=1 b.c={ x = 2 }"` as keys and values; braces and brackets may hold spaces."""
+    """`"a=1 b.c={ x = 2 } queue='codel ecn'"` as keys and values; braces, brackets and quotes may
+    hold spaces."""
     settings: dict[str, Any] = {}
-    for word in re.findall(r"(?:[^\s{\[]|\{[^}]*\}|\[[^\]]*\])+", text):
+    for word in re.findall(
+        r"""(?:[^\s{\["']|\{[^}]*\}|\[[^\]]*\]|"[^"]*"|'[^']*'|["'{\[])+""", text
+    ):
         key, equals, value = word.partition("=")
         if not equals or not key:
-            problem = "expected settings such as rate=12mbit"
+            problem = "expected settings such as rate=12mbit or queue='codel target 2ms'"
             raise input_error(problem, key=option, given=word)
         settings[key] = parse_value(value)
     return settings
@@ -220,9 +201,12 @@ def _pairs(text: str, option: str) -> dict[str, Any]:
 def _about_options(error: InputError) -> InputError:
     """The error with the option in the place of the key: `links.down.rate` is `--rate`."""
     key = error.key
+    if error.file == "--set":
+        return error
     found = re.match(r"links\.(down|up)\d*\.?(.*)", key)
     if found:
         direction, rest = found.groups()
+        rest = rest.replace("queue.discipline", "queue", 1)
         option = rest.partition(".")[0]
         key = f"--{option}" if option in OPTIONS else f"--{direction}"
         if option == "rate" and rest == "rate.trace":

@@ -125,8 +125,8 @@ class Points(Sequence[Point]):
 
     def _build(self, index: int) -> Point:
         overrides: dict[str, Any] = {}
-        for settings in [*(value.settings for value in self._values(index)), self._settings]:
-            for key, value in settings.items():
+        for axis_value in self._values(index):
+            for key, value in axis_value.settings.items():
                 overrides.pop(key, None)
                 overrides[key] = value
         labels = self.labels(index)
@@ -134,7 +134,12 @@ class Points(Sequence[Point]):
         if labels:
             place += " at " + ", ".join(f"{name}={label}" for name, label in labels.items())
         scenario = Scenario(
-            self._base, file=place, overrides=overrides, folders=self._folders, files=self._files
+            self._base,
+            file=place,
+            overrides=overrides,
+            settings=self._settings,
+            folders=self._folders,
+            files=self._files,
         )
         return Point(index, labels, scenario)
 

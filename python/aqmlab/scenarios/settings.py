@@ -11,8 +11,6 @@ from typing import Any
 from aqmlab._core import parse_value
 from aqmlab.errors import input_error, nearest, unknown
 from aqmlab.files import read_bytes
-from aqmlab.scenarios.linux_queues import is_line
-from aqmlab.scenarios.linux_queues import read as read_line
 
 PART = r"[\w \t\"'-]*+"
 MANY_PARTS = re.compile(rf"^[ \t]*+\[*+{PART}(?:\.{PART}){{64,}}+[]=]", re.MULTILINE)
@@ -26,8 +24,8 @@ TO_BEGIN_WITH = "`aqmlab new scenario NAME` and `aqmlab new study NAME` write on
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
     """Turns `["queue.target=2ms", ...]` into dotted keys and values, in their order.
 
-    A value is what it is in TOML (`2`, `true`, `["down"]`), else plain text (`2ms`); a queue may be
-    in the words of tc (`queue=fq_codel target 5ms`).
+    A value is what it is in TOML (`2`, `true`, `["down"]`), else plain text (`2ms`, or a queue in
+    words: `fq_codel target 5ms`).
     Raises `InputError` for a pair without `=` or with an empty part in its key, and for a table or
     list that is not TOML.
     """
@@ -38,8 +36,7 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
         if not equals or not all(part.strip() for part in key.split(".")):
             raise input_error(f"expected {EXAMPLE}", key="--set", given=pair)
         settings.pop(key, None)
-        is_queue = key.rpartition(".")[2] == "queue" and is_line(value)
-        settings[key] = read_line(value, key) if is_queue else _value(value.strip(), key)
+        settings[key] = _value(value.strip(), key)
     return settings
 
 

@@ -119,11 +119,11 @@ def load(
         if not overrides:
             return source
         table = json.loads(source.resolved)
-        return Scenario(table, overrides=overrides, folders=source.folders)
+        return Scenario(table, **_settings(overrides), folders=source.folders)
     if isinstance(source, scenarios.Scenario):
         return Scenario(source.table(), overrides=overrides, folders=list(source.folders))
     if isinstance(source, Mapping):
-        return Scenario(source, overrides=overrides)
+        return Scenario(source, **_settings(overrides))
     path = Path(source)
     text = read_text(path)
     if "[scenario]" in text or "[[axes]]" in text:
@@ -131,4 +131,11 @@ def load(
         if "scenario" in table or "axes" in table:
             hint = f"run it by `aqmlab study {path}`"
             raise input_error("this is a study, not a scenario", file=str(path), hint=hint)
-    return Scenario(text, file=str(path), overrides=overrides, folders=[str(path.parent)])
+    return Scenario(text, file=str(path), **_settings(overrides), folders=[str(path.parent)])
+
+
+def _settings(overrides: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Overrides, as `Scenario` takes them: errors about those of `--set` name that option."""
+    own = {key: value for key, value in overrides.items() if key.startswith(("seed", "record."))}
+    given = {key: value for key, value in overrides.items() if key not in own}
+    return {"overrides": own, "settings": given}

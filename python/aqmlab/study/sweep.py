@@ -247,8 +247,9 @@ class Study:
             return
         link = json.loads(self.points[0].scenario.resolved)["bottleneck"]
         for key in self._settings:
-            if f"{key}.".startswith(f"links.{link}.queue."):
-                short = key.removeprefix(f"links.{link}.")
+            of_link = key.removeprefix("links.")
+            if f"{of_link}.".startswith(f"{link}.queue."):
+                short = of_link.removeprefix(f"{link}.")
                 problem = "an axis of this study sets this queue as `queue`"
                 raise input_error(problem, key="--set", given=key, hint=f"use `{short}`")
 
@@ -398,5 +399,6 @@ def _whole(value: Any, key: str, file: str | None, *, low: int) -> int:
 
 
 def _covers(setting: str, own: str) -> bool:
-    """Whether `setting` replaces all that an axis did with `own`."""
+    """Whether `setting` replaces all that an axis did with `own`; `links.` may be left out."""
+    setting, own = setting.removeprefix("links."), own.removeprefix("links.")
     return own == setting or own.startswith(f"{setting}.")

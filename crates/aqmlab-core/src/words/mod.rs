@@ -125,6 +125,19 @@ impl Word {
         }
     }
 
+    /// Returns true if the word is for something that is not modelled.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.effect, Effect::Refused { .. })
+    }
+
+    /// Returns the value that a word without one gives to its parameter.
+    pub fn sets(&self) -> Option<&'static str> {
+        match self.effect {
+            Effect::Set(_, value) | Effect::Call { sets: Some((_, value)), .. } => Some(value),
+            _ => None,
+        }
+    }
+
     /// Returns the parameter that the word sets.
     pub fn key(&self) -> Option<&'static str> {
         match self.effect {

@@ -28,7 +28,9 @@
 use std::collections::VecDeque;
 
 use aqmlab_aqm::LinkEnv;
+use aqmlab_core::framing::CLASS_WORDS;
 use aqmlab_core::time::NANOS_PER_SEC;
+use aqmlab_core::words::{Dialect, Effect, Form, Word};
 use aqmlab_core::{Bytes, Framing, FramingParams, Limit, Rate, Span, Time, params};
 
 use super::carried::Carried;
@@ -56,8 +58,41 @@ params! {
     } with {
         /// Size of packets that the shaper counts.
         framing: FramingParams = FramingParams::default();
-    }
+    } words TC
 }
+
+const ONE_CLASS: &str = "there is one class";
+
+/// tc-htb(8): the words of a class.
+const TC: &[Dialect] = &[Dialect {
+    kind: "htb",
+    source: "tc-htb(8)",
+    always: &["rate"],
+    words: &[
+        &[
+            Word::value("rate", "rate", Form::Rate),
+            Word::value("ceil", "ceil", Form::Rate),
+            Word::value("burst", "burst", Form::Size),
+            Word::value("buffer", "burst", Form::Size),
+            Word::value("maxburst", "burst", Form::Size),
+            Word::value("cburst", "cburst", Form::Size),
+            Word::value("cbuffer", "cburst", Form::Size),
+            Word::value("cmaxburst", "cburst", Form::Size),
+            Word::ignored("prio", true, ONE_CLASS),
+            Word::ignored("quantum", true, ONE_CLASS),
+            Word {
+                word: "mtu",
+                effect: Effect::Same {
+                    form: Form::Plain,
+                    value: "1600",
+                    why: "tc's default; give burst and cburst instead",
+                },
+            },
+        ],
+        CLASS_WORDS,
+    ],
+    ..Dialect::EMPTY
+}];
 
 params! {
     /// A driver with a FIFO of its own behind the queue.

@@ -22,7 +22,8 @@
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, Error, ParamType, Result, Span, Table, Time, Value};
 
-use super::read::{at_key, read_flow, read_link_alone, set, transport_of};
+use super::overrides::{at_key, set, whole_key};
+use super::read::{read_flow, read_link_alone, transport_of};
 use super::{ChangeParams, FlowGroup, LinkConfig, LinkKey, Outside, Scenario, Start};
 use crate::network::{Carried, Network};
 
@@ -157,7 +158,7 @@ fn read_change(
     scenario: &mut Scenario,
     outside: Outside<'_>,
 ) -> Result<Effect> {
-    let place = full_key(&change.key, scenario);
+    let place = full_key(&change.key, table, scenario)?;
     let parts: Vec<&str> = place.split('.').collect();
     let link_key = match parts[..] {
         ["links", _, what, ..] => {
@@ -180,11 +181,11 @@ fn read_change(
     read_link_change(key, index, next, scenario).map_err(|error| error.at(&place))
 }
 
-/// The key with its link, if it is one of the bottleneck's queue.
-fn full_key(key: &str, scenario: &Scenario) -> String {
+/// Returns the whole key of a change.
+fn full_key(key: &str, table: &Table, scenario: &Scenario) -> Result<String> {
     match key.split('.').next() {
-        Some("queue") => format!("links.{}.{key}", scenario.links[scenario.bottleneck].name),
-        _ => key.to_string(),
+        Some("queue") => Ok(format!("links.{}.{key}", scenario.links[scenario.bottleneck].name)),
+        _ => whole_key(table, key),
     }
 }
 

@@ -5,6 +5,7 @@ mod changes;
 mod columns;
 mod keys;
 mod link_keys;
+mod overrides;
 mod read;
 mod toml;
 
@@ -200,6 +201,8 @@ pub struct Outside<'a> {
     pub endpoints: &'a dyn Lookup<dyn CustomEndpoint>,
     /// Gives a file.
     pub read_file: ReadFile<'a>,
+    /// Settings of the option `--set`, on top of all others: errors about them name it.
+    pub settings: &'a [(String, Value)],
 }
 
 impl<'a> Outside<'a> {
@@ -231,6 +234,7 @@ impl Default for Outside<'_> {
             controls: &Nothing,
             endpoints: &Nothing,
             read_file: &no_files,
+            settings: &[],
         }
     }
 }

@@ -6,6 +6,7 @@ use aqmlab_tcp::TcpParams;
 
 use super::changes::read_changes;
 use super::columns::with_columns;
+use super::overrides::{Override, TOP_KEYS, at_key, whole_key};
 use super::parse_document;
 use super::{
     FlowGroup, FlowParams, LinkConfig, LinkKey, LinkNames, LinkParams, Outside, Reroute,
@@ -16,9 +17,6 @@ use crate::endpoints::tfrc::TfrcParams;
 use crate::impairment::{ChanceParams, DelayProcess, Loss, PropagationConfig};
 use crate::network::MAX_PACKET;
 use crate::rate::RateProcess;
-
-/// What a scenario holds besides its declared parameters: tables of such.
-const TOP_KEYS: &[&str] = &["links", "flows", "transport", "record", "changes"];
 
 /// A link appears at most this often in a path, and a path has at most this
 /// many links: hops are counted in a byte, and there may be an access behind.
@@ -73,66 +71,6 @@ impl Scenario {
     }
 }
 
-/// Refuses a setting of what is not there: an unknown key, or a key of a link or of flows that
-/// the scenario does not have, which would make new ones of that name.
-fn of_known(table: &Table, path: &str) -> Result<()> {
-    let mut parts = path.splitn(3, '.');
-    let kind = parts.next().unwrap_or(path);
-    let specs = RunParams::specs();
-    let keys: Vec<&str> = specs
-        .iter()
-        .map(|spec| spec.name)
-        .chain(TOP_KEYS.iter().copied())
-        .chain(["queue"])
-        .collect();
-    if !keys.contains(&kind) {
-        let mut error = Error::unknown("key", kind, keys);
-        error.given = None;
-        return Err(error.at(kind));
-    }
-    let what = match kind {
-        "links" => "link",
-        "flows" => "group of flows",
-        _ => return Ok(()),
-    };
-    let (Some(name), Some(_)) = (parts.next(), parts.next()) else { return Ok(()) };
-    match table.get(kind).and_then(|value| value.as_table().ok()) {
-        Some(known) if known.get(name).is_none() => {
-            let names: Vec<&str> = known.keys().collect();
-            Err(Error::unknown(what, name, names).at(path))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Sets the value at a dotted path. Where a table may be a mere name or number,
-/// as in `queue = "codel"`, it becomes a table first, so that a key can be set in it.
-pub(super) fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
-    if let Some((outer, _)) = path.rsplit_once('.') {
-        let name_key = match outer.rsplit('.').next() {
-            Some("queue") => Some("discipline"),
-            Some("congestion_control") => Some("algorithm"),
-            Some("workload" | "endpoint") => Some("kind"),
-            Some("loss" | "duplicate") => Some("chance"),
-            _ => None,
-        };
-        let given = at_key(table, outer).filter(|value| !matches!(value, Value::Table(_)));
-        if let (Some(name_key), Some(name)) = (name_key, given) {
-            let spelled = [(name_key.to_string(), name.clone())].into_iter().collect();
-            table.set_key(outer, Value::Table(spelled))?;
-        }
-    }
-    table.set_key(path, value.clone())
-}
-
-/// What stands at a dotted path.
-pub(super) fn at_key<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
-    match path.split_once('.') {
-        None => table.get(path),
-        Some((head, rest)) => at_key(table.get(head)?.as_table().ok()?, rest),
-    }
-}
-
 /// The bottleneck: as stated, or the slowest link on the `path` of any flows. (That of the way
 /// back may be slower, but carries acknowledgements alone.)
 fn read_bottleneck(table: &Table, run: &RunParams, links: &[LinkConfig]) -> Result<usize> {
@@ -175,24 +113,42 @@ fn read_params<T: Params>(table: &Table, beside: &[&str]) -> Result<T> {
     Ok(params)
 }
 
-/// Reads `table` with the overrides, which are set in it. `queue` and `queue.x` mean the
-/// bottleneck's queue, and are set when it is known which link that is.
+/// Reads `table` with the overrides, which are set in it. Those of the bottleneck's queue are set
+/// when it is known which link that is.
 fn read(
     table: &mut Table,
     overrides: &[(String, Value)],
     outside: Outside<'_>,
 ) -> Result<Scenario> {
+    let overrides = overrides.iter().map(|setting| Override { setting, option: None });
+    let settings =
+        outside.settings.iter().map(|it| Override { setting: it, option: Some("--set") });
     let (of_queue, others): (Vec<_>, Vec<_>) =
-        overrides.iter().partition(|(key, _)| key == "queue" || key.starts_with("queue."));
-    for (key, value) in others {
-        of_known(table, key)?;
-        set(table, key, value)?;
+        overrides.chain(settings).partition(Override::is_of_bottleneck);
+    let mut keys = Vec::new();
+    for other in &others {
+        let key = &other.setting.0;
+        let whole = whole_key(table, key).map_err(|error| other.blamed(error, key))?;
+        other.apply(table, &whole)?;
+        keys.push(whole);
     }
+    let scenario = read_with_queue(table, &of_queue, outside);
+    scenario.map_err(|error| {
+        let all = others.iter().zip(&keys).rev();
+        all.fold(error, |error, (other, key)| other.blamed(error, key))
+    })
+}
+
+fn read_with_queue(
+    table: &mut Table,
+    of_queue: &[Override<'_>],
+    outside: Outside<'_>,
+) -> Result<Scenario> {
     let run: RunParams = read_params(table, TOP_KEYS)?;
     let mut links = read_links(table, run.duration, outside)?;
     let bottleneck = read_bottleneck(table, &run, &links)?;
     if !of_queue.is_empty() {
-        set_queue(table, &of_queue, &mut links[bottleneck], outside)?;
+        set_queue(table, of_queue, &mut links[bottleneck], outside)?;
     }
     let flows = read_flows(table, &links, outside)?;
     let record = read_group(table, "record")?.unwrap_or_default();
@@ -215,17 +171,20 @@ fn read(
 /// Sets keys of a link's queue, and reads that again.
 fn set_queue(
     table: &mut Table,
-    overrides: &[&(String, Value)],
+    overrides: &[Override<'_>],
     link: &mut LinkConfig,
     outside: Outside<'_>,
 ) -> Result<()> {
     let place = format!("links.{}", link.name);
-    for (key, value) in overrides {
-        set(table, &format!("{place}.{key}"), value)?;
+    let key = |each: &Override<'_>| format!("{place}.{}", each.setting.0);
+    for each in overrides {
+        each.apply(table, &key(each))?;
     }
     let value = at_key(table, &place).expect("it has been read");
-    let read = read_link_alone(value, link, LinkKey::Queue, outside);
-    *link = read.map_err(|error| error.at(&link.name).at("links"))?;
+    *link = read_link_alone(value, link, LinkKey::Queue, outside).map_err(|error| {
+        let error = error.at(&link.name).at("links");
+        overrides.iter().rev().fold(error, |error, each| each.blamed(error, &key(each)))
+    })?;
     Ok(())
 }
 

@@ -1,0 +1,136 @@
+//! Settings on top of a scenario: `--set`, axes of studies, changes.
+//!
+//! A key is that of the scenario, or a short form:
+//! 1. `queue` and `queue.KEY` mean the queue of the bottleneck;
+//! 2. `NAME.KEY` means `links.NAME.KEY`, if a link has this name.
+
+use aqmlab_core::{Error, ParamType, Params, Result, Table, Value};
+
+use super::{LinkParams, RunParams};
+use crate::network::egress::ShaperParams;
+
+/// What a scenario holds besides its declared parameters: tables of such.
+pub(super) const TOP_KEYS: &[&str] = &["links", "flows", "transport", "record", "changes"];
+
+/// One setting.
+#[derive(Clone, Copy)]
+pub(super) struct Override<'a> {
+    /// Key and value, as written.
+    pub setting: &'a (String, Value),
+    /// The option that it was given by, for errors; without one they name the file.
+    pub option: Option<&'static str>,
+}
+
+impl Override<'_> {
+    /// Returns true if the setting is about the queue of the bottleneck.
+    pub fn is_of_bottleneck(&self) -> bool {
+        let (key, _) = self.setting;
+        key == "queue" || key.starts_with("queue.")
+    }
+
+    /// Sets the value at the whole key in `table`.
+    pub fn apply(&self, table: &mut Table, key: &str) -> Result<()> {
+        set(table, key, &self.setting.1).map_err(|error| self.blamed(error, key))
+    }
+
+    /// Names the option in an error that is about this setting, with the key as it was written.
+    pub fn blamed(&self, error: Error, key: &str) -> Error {
+        let rest =
+            error.key.strip_prefix(key).filter(|rest| !rest.starts_with(char::is_alphanumeric));
+        match (self.option, rest) {
+            (Some(option), Some(rest)) => {
+                let key = format!("{}{rest}", self.setting.0);
+                Error { key, ..error }.in_file(option)
+            }
+            _ => error,
+        }
+    }
+}
+
+/// Returns the whole key of a setting of `table`.
+pub(super) fn whole_key(table: &Table, key: &str) -> Result<String> {
+    if let Some((name, _)) = key.split_once('.')
+        && !is_known(name)
+        && at_key(table, "links").and_then(|links| links.as_table().ok()?.get(name)).is_some()
+    {
+        return Ok(format!("links.{key}"));
+    }
+    of_known(table, key).map(|()| key.to_string())
+}
+
+fn known_keys() -> impl Iterator<Item = &'static str> + Clone {
+    let specs = RunParams::specs().into_iter().map(|spec| spec.name);
+    specs.collect::<Vec<_>>().into_iter().chain(TOP_KEYS.iter().copied()).chain(["queue"])
+}
+
+fn is_known(key: &str) -> bool {
+    known_keys().any(|known| known == key)
+}
+
+/// Refuses a setting of what is not there: an unknown key, or a key of a link or of flows that
+/// the scenario does not have, which would make new ones of that name.
+fn of_known(table: &Table, path: &str) -> Result<()> {
+    let mut parts = path.splitn(3, '.');
+    let kind = parts.next().unwrap_or(path);
+    if !is_known(kind) {
+        let links = table.get("links").and_then(|links| links.as_table().ok());
+        let mut known: Vec<&str> = known_keys().collect();
+        known.extend(links.into_iter().flat_map(Table::keys));
+        let mut error = Error::unknown("key", kind, known);
+        error.given = None;
+        return Err(error.at(path));
+    }
+    let what = match kind {
+        "links" => "link",
+        "flows" => "group of flows",
+        _ => return Ok(()),
+    };
+    let (Some(name), Some(_)) = (parts.next(), parts.next()) else { return Ok(()) };
+    match table.get(kind).and_then(|value| value.as_table().ok()) {
+        Some(known) if known.get(name).is_none() => {
+            let names: Vec<&str> = known.keys().collect();
+            Err(Error::unknown(what, name, names).at(path))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Sets the value at a dotted path. Where a table may be a mere name or number,
+/// as in `queue = "codel"`, it becomes a table first, so that a key can be set in it; the queue of
+/// a link that states none is the default.
+pub(super) fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
+    if let Some((outer, _)) = path.rsplit_once('.') {
+        let last = outer.rsplit('.').next().unwrap_or(outer);
+        let given = at_key(table, outer).filter(|value| !matches!(value, Value::Table(_))).cloned();
+        let is_absent = at_key(table, outer).is_none();
+        let name_key = match last {
+            "queue" => Some("discipline"),
+            "congestion_control" => Some("algorithm"),
+            "workload" | "endpoint" => Some("kind"),
+            "loss" | "duplicate" => Some("chance"),
+            _ => None,
+        };
+        let name = match last {
+            "queue" if is_absent => Some(LinkParams::default().queue.to_value()),
+            _ => given.clone(),
+        };
+        if let (Some(name_key), Some(name)) = (name_key, name) {
+            let spelled = [(name_key.to_string(), name)].into_iter().collect();
+            table.set_key(outer, Value::Table(spelled))?;
+        } else if let ("shaper", Some(words)) =
+            (last, given.filter(|words| *words != "none".into()))
+        {
+            let shaper = ShaperParams::parse(&words).map_err(|error| error.at(outer))?;
+            table.set_key(outer, shaper.to_value())?;
+        }
+    }
+    table.set_key(path, value.clone())
+}
+
+/// What stands at a dotted path.
+pub(super) fn at_key<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
+    match path.split_once('.') {
+        None => table.get(path),
+        Some((head, rest)) => at_key(table.get(head)?.as_table().ok()?, rest),
+    }
+}
