@@ -31,6 +31,15 @@ OFFERED = {
     "try --profile ca": ["cable"],
     "attach --pid 7 --profile off": ["office"],
     "shell -- pi": [],
+    "shell --queue pfi": ["pfifo"],
+    'run x.toml --set "queue=cake bandw': ["queue=cake bandwidth"],
+    'run x.toml --set "down.queue=cake bandwidth 5mbit pppoe-p': [
+        "down.queue=cake bandwidth 5mbit pppoe-ptm"
+    ],
+    "shell --queue 'codel variant=lin": ["codel variant=linux"],
+    "shell --queue 'red_linux ecn adapti": ["red_linux ecn adaptive"],
+    "try cake 'fq_codel mem": ["fq_codel memory_limit"],
+    "explain cake.sp": [],
     "run x": [],
 }
 
@@ -43,6 +52,7 @@ def test_what_is_offered(line: str) -> None:
 def test_everything_is_offered_after_a_space() -> None:
     assert {"run", "study", "try", "--help"} <= set(complete([""]))
     assert "codel" in complete(["characterize", ""])
+    assert complete(["try", "'cake bandwidth", ""]) == [], "a rate"
     assert {"queue=", "queue.", "links."} <= set(complete(["run", "x.toml", "--set", ""]))
 
 
@@ -55,6 +65,7 @@ def test_bash_completes(aqmlab: Aqmlab, tmp_path: Path) -> None:
         "aqmlab run x.toml --set queue=fq_p": "fq_pie",
         "aqmlab run x.toml --set queue=codel --set queue.tar": "queue.target=",
         "aqmlab explain codel.tar": "codel.target",
+        'aqmlab run x.toml --set "queue=cake besteffort bandw': "queue=cake besteffort bandwidth",
     }.items():
         program = (
             f". ./script; compopt() {{ :; }}; COMP_LINE='{line}' COMP_POINT={len(line)}; "
@@ -65,7 +76,7 @@ def test_bash_completes(aqmlab: Aqmlab, tmp_path: Path) -> None:
             ["bash", "-c", program], cwd=tmp_path, env=path, capture_output=True, text=True
         )
         assert done.stderr == ""
-        assert done.stdout.split() == [found]
+        assert done.stdout.splitlines() == [found]
 
 
 @pytest.mark.needs("fish")

@@ -115,6 +115,15 @@ def test_python_reads_and_prints_words() -> None:
         parse_shaper("htb rate 5mbit cel 5mbit")
 
 
-def test_explain_shows_the_command(aqmlab: Aqmlab) -> None:
+def test_explain_shows_the_command_and_the_words(aqmlab: Aqmlab) -> None:
+    assert "Not modelled: fwmark." in aqmlab("explain", "cake").stdout
+    for word, expected in {
+        "cake.pppoe-ptm": "pppoe-ptm: link_layer = pppoe-ptm.",
+        "cake.rtt": "the word of tc for interval",
+        "cake.nat": "nat: no effect; hosts are those of the flows",
+        "sfq.redflowlimit": "redflowlimit ...: not modelled; SFQ has no RED",
+        "shaper.maxburst": "the word of tc for burst",
+    }.items():
+        assert expected in aqmlab("explain", word).stdout
     assert "tc qdisc replace dev eth0 root fq_codel" in aqmlab("explain", "fq_codel").stdout
     assert "tc qdisc" not in aqmlab("explain", "pi2").stdout

@@ -32,7 +32,7 @@ def show(words: Sequence[str]) -> None:
 
 def complete(words: Sequence[str]) -> list[str]:
     """Completions of the last of `words`, which follow `aqmlab`; it may be empty."""
-    *before, last = words or [""]
+    *before, last = _joined(words) or [""]
     if not before:
         return _beginning(last, [*COMMANDS, "--help", "--version"])
     command = before[0]
@@ -43,7 +43,25 @@ def complete(words: Sequence[str]) -> list[str]:
         return _beginning(last, _values(before[-1], last, before))
     if last.startswith("-"):
         return _beginning(last, [*options, "--help"])
-    return _beginning(last, _arguments(command, before[1:]))
+    return _beginning(last, _arguments(command, before[1:], last))
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """The words with those in quotes in one piece, without the quotes; the last may be open."""
+    found: list[str] = []
+    quote = ""
+    for word in words:
+        if quote:
+            found[-1] += f" {word}"
+        elif word[:1] in ("'", '"'):
+            quote = word[0]
+            found.append(word[1:])
+        else:
+            found.append(word)
+            continue
+        if found[-1].endswith(quote):
+            found[-1], quote = found[-1].removesuffix(quote), ""
+    return found
 
 
 def _options(command: str) -> dict[str, bool]:
@@ -67,16 +85,16 @@ def _values(option: str, last: str, before: Sequence[str]) -> Iterable[str]:
     if option == "--profile":
         return _names("profiles")
     if option == "--queue":
-        return _names("disciplines", "presets")
+        return _queues(last)
     return VALUES.get(option, ())
 
 
-def _arguments(command: str, given: Sequence[str]) -> Iterable[str]:
+def _arguments(command: str, given: Sequence[str], last: str) -> Iterable[str]:
     """The arguments of a command."""
     if command == "explain":
         return _explained()
     if command in ("try", "characterize"):
-        return _names("disciplines", "presets")
+        return _queues(last)
     if command == "evaluate":
         return _names("congestion_controls")
     if command == "reproduce":
@@ -106,7 +124,8 @@ def _settings(last: str, before: Sequence[str]) -> list[str]:
     """Keys of a scenario, or the values of the key that is there already."""
     key, equals, _ = last.partition("=")
     if equals:
-        return [f"{key}={value}" for value in _of_key(key, before)]
+        text = last.partition("=")[2]
+        return [f"{key}={value}" for value in _of_key(key, before, text)]
     keys = list(TOP_KEYS)
     if last.startswith("queue."):
         keys += [f"queue.{param['name']}=" for param in _params_of_queue(before)]
@@ -125,10 +144,46 @@ def _params_of_queue(before: Sequence[str]) -> list[dict[str, Any]]:
     return [param for each in chosen for param in each["params"]]
 
 
-def _of_key(key: str, before: Sequence[str]) -> list[str]:
+def _queues(text: str) -> list[str]:
+    """Disciplines; after a name, its words and parameters."""
+    name, *given = text.split(" ")
+    queues = [each for each in reference() if each["section"] == "queue"]
+    of_tc = {str(each["tc"]).split(" ")[0]: each for each in queues if each["tc"]}
+    if not given:
+        return [each["name"] for each in queues] + list(of_tc)
+    own = {each["name"]: each for each in queues}
+    found = [each for each in (own.get(name), of_tc.get(name)) if each is not None]
+    before = " ".join([name, *given[:-1]])
+    return [f"{before} {word}" for each in found for word in _words(each, given)]
+
+
+def _words(entry: dict[str, Any], given: Sequence[str]) -> list[str]:
+    """The settings of a discipline that may follow those given, of which the last is open."""
+    words = [each for each in entry["words"] if not each["is_refused"]]
+    key, equals, _ = given[-1].partition("=")
+    if equals:
+        return [f"{key}={value}" for value in _choices(entry, key)]
+    if any(each["word"] in given[-2:-1] and each["has_value"] for each in words):
+        return []
+    # One of several words for the same, and no parameter that has a word of its name.
+    names = {(each["key"] or each["word"], each["sets"]): each["word"] for each in words[::-1]}
+    params = (each["name"] for each in entry["params"])
+    return [
+        *reversed(names.values()),
+        *(f"{name}=" for name in params if name not in names.values()),
+    ]
+
+
+def _choices(entry: dict[str, Any], key: str) -> list[str]:
+    return [
+        value for param in entry["params"] if param["name"] == key for value in param["choices"]
+    ]
+
+
+def _of_key(key: str, before: Sequence[str], text: str) -> list[str]:
     """The values of a key that are known by name."""
     if key.rpartition(".")[2] in ("queue", "discipline"):
-        return _names("disciplines", "presets")
+        return _queues(text)
     if key.endswith("congestion_control"):
         return _names("congestion_controls")
     if key.endswith("workload"):

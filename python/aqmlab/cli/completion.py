@@ -25,7 +25,9 @@ _aqmlab() {
   cur=${words[-1]}
   mapfile -t found < <(aqmlab --complete "${words[@]:1}" 2>/dev/null)
   # Readline begins a new word after `=` and `:`.
-  local known=${cur%"${cur##*[=:]}"}
+  local known=${cur%"${cur##*[=:]}"} quotes=${line//[!\\"\\']}
+  # It does not within quotes.
+  (( ${#quotes} % 2 )) && known=
   COMPREPLY=("${found[@]#"$known"}")
   [[ ${#found[@]} == 1 && ${found[0]} == *[=.] ]] && compopt -o nospace
 }

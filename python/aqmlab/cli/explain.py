@@ -111,6 +111,7 @@ def find(name: str | None) -> list[dict[str, Any]]:
     if not named:
         raise unknown("name", head, _names())
     known = dict.fromkeys(each["name"] for entry in named for each in entry["params"])
+    known |= {each["word"]: None for entry in named for each in entry.get("words", ())}
     raise unknown(f"parameter of {head}", parameter, known)
 
 
@@ -130,9 +131,11 @@ def matching(name: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any
     found = []
     for entry in named or ([] if dot else others):
         wanted = parameter if dot else name
-        params = [each for each in entry["params"] if each["name"] == wanted]
-        if params:
-            found.append(entry | {"params": params})
+        words = [each for each in entry.get("words", ()) if each["word"] == wanted]
+        names = {wanted, *(each["key"] for each in words)}
+        params = [each for each in entry["params"] if each["name"] in names]
+        if params or words:
+            found.append(entry | {"params": params, "asked": words})
     return measured + found
 
 
@@ -172,11 +175,38 @@ def text(entry: Mapping[str, Any]) -> str:
         lines.append(f"  Linux: tc qdisc replace dev eth0 root {entry['tc']}")
     if entry["source"]:
         lines += plain.wrapped(f"  Source: {entry['source']}", width)
+    for sentence in _words(entry):
+        lines += plain.wrapped(f"  {sentence}", width)
     left = max([0, *(len(param["name"]) for param in entry["params"])]) + 2
     for param in entry["params"]:
         texts = [(param["meaning"], ""), (_facts(param, entry["settings"]), plain.DIM)]
         lines.append(plain.beside(param["name"], [each for each in texts if each[0]], left, " "))
     return "\n".join([*lines, ""])
+
+
+def _words(entry: Mapping[str, Any]) -> list[str]:
+    """Sentences about the words of tc: all of an entry, or those that were asked for."""
+    words = entry.get("words", ())
+    if "asked" in entry:
+        return [_word(each) for each in entry["asked"]]
+    known = [each for each in words if not each["why"]]
+    said = [f"{each['word']} ..." if each["has_value"] else each["word"] for each in known]
+    sentences = [f"Words: {', '.join(dict.fromkeys(said))}."] if said else []
+    for title, is_refused in (("Without effect", False), ("Not modelled", True)):
+        others = [each for each in words if each["why"] and each["is_refused"] == is_refused]
+        if others:
+            sentences.append(f"{title}: {', '.join(each['word'] for each in others)}.")
+    return sentences
+
+
+def _word(word: Mapping[str, Any]) -> str:
+    """A sentence about one word of tc."""
+    name = f"{word['word']} ..." if word["has_value"] else word["word"]
+    if word["why"]:
+        return f"{name}: {'not modelled' if word['is_refused'] else 'no effect'}; {word['why']}."
+    if word["sets"] is not None:
+        return f"{name}: {word['key']} = {word['sets']}."
+    return f"{name}: the word of tc for {word['key']}." if word["key"] else f"{name}: a word of tc."
 
 
 def _facts(param: Mapping[str, Any], settings: Mapping[str, Any]) -> str:

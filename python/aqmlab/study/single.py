@@ -115,15 +115,16 @@ def load(
     overrides: Mapping[str, Any],
 ) -> Scenario:
     """The checked scenario in a file, a mapping, or another scenario, with overrides."""
+    own, given = _parted(overrides)
     if isinstance(source, Scenario):
         if not overrides:
             return source
         table = json.loads(source.resolved)
-        return Scenario(table, **_settings(overrides), folders=source.folders)
+        return Scenario(table, overrides=own, settings=given, folders=source.folders)
     if isinstance(source, scenarios.Scenario):
         return Scenario(source.table(), overrides=overrides, folders=list(source.folders))
     if isinstance(source, Mapping):
-        return Scenario(source, **_settings(overrides))
+        return Scenario(source, overrides=own, settings=given)
     path = Path(source)
     text = read_text(path)
     if "[scenario]" in text or "[[axes]]" in text:
@@ -131,11 +132,10 @@ def load(
         if "scenario" in table or "axes" in table:
             hint = f"run it by `aqmlab study {path}`"
             raise input_error("this is a study, not a scenario", file=str(path), hint=hint)
-    return Scenario(text, file=str(path), **_settings(overrides), folders=[str(path.parent)])
+    return Scenario(text, file=str(path), overrides=own, settings=given, folders=[str(path.parent)])
 
 
-def _settings(overrides: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Overrides, as `Scenario` takes them: errors about those of `--set` name that option."""
+def _parted(overrides: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Overrides of other options, and those of `--set`, which errors about them name."""
     own = {key: value for key, value in overrides.items() if key.startswith(("seed", "record."))}
-    given = {key: value for key, value in overrides.items() if key not in own}
-    return {"overrides": own, "settings": given}
+    return own, {key: value for key, value in overrides.items() if key not in own}
