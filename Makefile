@@ -29,13 +29,12 @@ RUSTFMT := rustfmt --edition 2024
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 # Crates that others can use.
 PUBLISHED := -p aqmlab-core -p aqmlab-aqm -p aqmlab-tcp
+PYTHON_FILES := python studies tools examples
 RUST_FILES := $(filter %.rs,$(RUST)) $(shell find examples -name '*.rs')
 
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
-# The backend is packaging/aqmlab_build.py, around maturin's: maturin warns of any other than its own.
-export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
 .PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python faults walks package lint lint-rust lint-python format bench bench-controls bench-disciplines profile reference studies parity characterize evaluate setup clean
 
@@ -71,11 +70,11 @@ lint-rust:
 	$(PYTHON) crates/faults.py --check
 
 lint-python: $(VENV)/.installed $(VENV)/.tools
-	$(BIN)/ruff format --check python examples
-	$(BIN)/ruff check python examples
-	$(BIN)/mypy --strict python/aqmlab examples/codel.py
+	$(BIN)/ruff format --check $(PYTHON_FILES)
+	$(BIN)/ruff check $(PYTHON_FILES)
+	$(BIN)/mypy --strict python/aqmlab studies/aqmlab_studies tools examples/codel.py
 	$(BIN)/lint-imports
-	$(BIN)/stubtest aqmlab._core --mypy-config-file packaging/stubtest.ini --concise
+	$(BIN)/stubtest aqmlab._core --mypy-config-file .ci/stubtest.ini --concise
 
 faults:
 	$(PYTHON) crates/faults.py
@@ -97,8 +96,8 @@ package:
 
 format: $(VENV)/.tools
 	@$(RUSTFMT) $(RUST_FILES)
-	$(BIN)/ruff format python examples
-	$(BIN)/ruff check --fix python examples
+	$(BIN)/ruff format $(PYTHON_FILES)
+	$(BIN)/ruff check --fix $(PYTHON_FILES)
 
 # Built like the tests (optimised a little, with debug assertions and overflow checks) and with
 # them: of the whole workspace, or else cargo builds the crates with other features once more.
@@ -120,8 +119,10 @@ fuzz-ranges:
 fuzz-parsers:
 	AQMLAB_SEED=$(SEED) AQMLAB_INPUTS=$(INPUTS) cargo test --quiet --workspace --test parsers
 
+# What is measured is what a wheel has; the environment keeps it until the next change.
 bench: $(VENV)/.installed
-	$(BIN)/aqmlab bench --study
+	@$(subst --profile fast,--release,$(INSTALL))
+	$(BIN)/python -m tools.bench --study
 
 bench-controls:
 	cargo build --release --quiet -p aqmlab-sim --example steady
@@ -135,14 +136,14 @@ bench-disciplines:
 	$(PYTHON) crates/aqmlab-aqm/benches/table.py
 
 characterize: $(VENV)/.installed
-	$(BIN)/python -m aqmlab.characterize.example docs/characterize-results.md
+	$(BIN)/python -m tools.characterize_example docs/characterize-results.md
 
 evaluate: $(VENV)/.installed
-	$(BIN)/python -m aqmlab.evaluate.example docs/evaluate-results.md
+	$(BIN)/python -m tools.evaluate_example docs/evaluate-results.md
 
 reference: $(VENV)/.installed
 	$(BIN)/aqmlab explain --markdown > docs/reference.md
-	$(BIN)/python -m aqmlab.report.pages docs
+	$(BIN)/python -m tools.discipline_pages docs
 	$(BIN)/aqmlab conformance --markdown > docs/conformance-results.md
 
 # The target is part of rustup: `rustup target add wasm32-unknown-unknown`.
@@ -152,18 +153,22 @@ lab:
 
 studies: $(VENV)/.installed
 	rm -rf results/docs
-	$(BIN)/python -m aqmlab.reproduce.docs docs
-	$(BIN)/python -m aqmlab.studies.jarvinen2014.picture docs/images/load-transient.svg
+	$(BIN)/python -m tools.study_pages docs
+	$(BIN)/python -m tools.jarvinen2014_picture docs/images/load-transient.svg
 	$(BIN)/aqmlab study examples/call.toml --figures --out results/docs/call > results/docs/call.txt
 	cp results/docs/call/figures/overview.svg docs/images/call.svg
 
 parity: $(VENV)/.installed
-	$(BIN)/python -m aqmlab.studies.parity docs/studies/parity.md
+	$(BIN)/python -m tools.parity docs/studies/parity.md
 
 setup: $(VENV)/.installed $(VENV)/.tools
 
 clean:
 	rm -rf $(VENV) target python/aqmlab/*.so
+
+# Installed in place, from the profile that builds in a third of the time (Cargo.toml): Python files
+# need no second install. Wheels have the profile `release`.
+INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --profile fast --quiet
 
 # The stamps say which step was done after the last change of what it needs.
 $(VENV)/.created: constraints.txt
@@ -172,12 +177,12 @@ $(VENV)/.created: constraints.txt
 	$(BIN)/python -m pip install maturin
 	touch $@
 
-# Built optimised and installed in place: Python files need no second install.
 $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
 	@echo "Building the engine (a minute or two the first time) ..."
-	@PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --quiet --extras report
+	@$(INSTALL) --extras report
 	touch $@
 
-$(VENV)/.tools: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install altair distributed flent hypothesis import-linter matplotlib mypy pytest pytest-rerunfailures pytest-xdist ruff
+# What is built already is built no second time: this installs the extra `dev`.
+$(VENV)/.tools: $(VENV)/.installed
+	@$(INSTALL) --extras dev
 	touch $@

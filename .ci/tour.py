@@ -2,7 +2,7 @@
 
 FOLDER has the command (`bin` of a virtual environment). Everything happens in an empty folder
 outside of the repository: what a command needs, an earlier one has made. `alone` is for an
-installation without extras, `full` for one with `report` and `cluster`; `notebook`, for one with
+installation without extras, `full` for one with `studies` and `cluster`; `notebook`, for one with
 that extra alone, runs the notebooks of the repository by Jupyter. Prints each command and how long
 it took.
 """
@@ -56,7 +56,7 @@ ALONE = f"""
 1; try {LINE} codel; {REPORT}
 1; run home.toml --explain-drops; {REPORT}
 1; conformance codel; {REPORT}
-1; bench start; {REPORT}
+2; reproduce jarvinen2014; pip install 'aqmlab[studies]'
 1; cluster check tcp://localhost:1; {CLUSTER}
 1; study queues.toml --cluster tcp://localhost:1; {CLUSTER}
 """

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 COMMAND = str(Path(sys.executable).parent / "aqmlab")
 
@@ -72,6 +75,35 @@ SCENARIO: dict[str, Any] = {
 }
 
 Aqmlab = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def in_process(
+    main: Callable[[], object], *arguments: object, cwd: Path
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program in this process: `sys.argv`, the working directory, the environment and the
+    streams are those of a process of its own, whose output and exit status are returned."""
+    words = [str(each) for each in arguments]
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    before, status = Path.cwd(), 0
+    with (
+        mock.patch.object(sys, "argv", ["aqmlab", *words]),
+        mock.patch.object(sys, "stdout", out),
+        mock.patch.object(sys, "stderr", err),
+        mock.patch.dict(os.environ, environment()),
+        warnings.catch_warnings(),
+    ):
+        os.chdir(cwd)
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        finally:
+            os.chdir(before)
+    texts = []
+    for stream in (out, err):
+        stream.flush()
+        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(words, status, *texts)
 
 
 def command(*arguments: object) -> list[str]:

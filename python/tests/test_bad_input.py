@@ -126,8 +126,6 @@ def test_unknown_names_get_the_nearest(aqmlab: Aqmlab) -> None:
     assert_refused(aqmlab("explain", "codel.targt"), "did you mean `target`?")
     assert_refused(aqmlab("explain", "codel.zzzz"), "unknown parameter of codel", "interval")
     assert_refused(aqmlab("explain", "ns3"), "this is a study", "`aqmlab reproduce ns3`")
-    assert_refused(aqmlab("bench", "b-10mbit-code"), "did you mean `b-10mbit-codel`?")
-    assert_refused(aqmlab("bench", "--set", "duration=5"), "duration", "`5`")
 
 
 def test_unknown_study_names_get_the_nearest(aqmlab: Aqmlab) -> None:

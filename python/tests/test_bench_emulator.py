@@ -1,14 +1,13 @@
-"""`aqmlab bench emulator`: its measurements one by one, each short."""
+"""`python -m tools.bench emulator`: its measurements one by one, each short."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from helpers import Aqmlab, assert_refused
 
-from aqmlab.benchmarks import emulator
-from aqmlab.benchmarks.emulator import FREE, ROWS, Found
+from tools.bench import emulator
+from tools.bench.emulator import FREE, ROWS, Found
 
 
 @pytest.fixture
@@ -90,7 +89,3 @@ def test_remarks_that_differ_in_numbers_are_one() -> None:
             for late, most in ((600, "2.5"), (1200, "2.5"), (900, "2.5"))]  # fmt: skip
     ranged = "held up for more than 600 to 1200 µs, one for 2.5 ms: too busy (3 times)"
     assert emulator.summary([*late, "another"]) == ["another", ranged]
-
-
-def test_it_is_measured_alone(aqmlab: Aqmlab) -> None:
-    assert_refused(aqmlab("bench", "emulator", "c-100mbit-pie"), "emulator", "cannot be combined")

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from helpers import Aqmlab, command, environment
 
-from aqmlab.report import pages
+from tools import discipline_pages as pages
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMMANDS = ("run", "study", "reproduce", "characterize", "evaluate", "list", "explain", "bench",
+COMMANDS = ("run", "study", "reproduce", "characterize", "evaluate", "list", "explain",
             "conformance", "shell", "mahimahi", "top", "parity")  # fmt: skip
 
 
@@ -207,41 +207,6 @@ def test_a_chart_needs_a_discipline_and_a_picture_file(aqmlab: Aqmlab) -> None:
         assert words in done.stderr, done.stderr
 
 
-def test_bench_measures_in_the_documented_form(aqmlab: Aqmlab) -> None:
-    tiny = ["--set", "duration=2s", "--repeat", "1", "--json"]
-    done = aqmlab("bench", "b-10mbit-codel", "d-1gbit-droptail", *tiny)
-    rows = json.loads(done.stdout)
-    assert [row["name"] for row in rows] == ["b-10mbit-codel", "d-1gbit-droptail"]
-    for row in rows:
-        assert list(row) == [
-            "name",
-            "delivered_packets",
-            "events",
-            "cpu_seconds",
-            "packets_per_cpu_second",
-            "peak_rss_bytes",
-        ]
-        assert row["events"] > row["delivered_packets"] > 500
-        speed = row["delivered_packets"] / row["cpu_seconds"]
-        assert abs(row["packets_per_cpu_second"] - speed) <= 1 + 0.01 * speed
-        assert 1e6 < row["peak_rss_bytes"] < 64e6
-
-
-def test_memory_stays_flat_over_simulated_time(aqmlab: Aqmlab) -> None:
-    def peak(duration: str) -> int:
-        tiny = ["--set", f"duration={duration}", "--repeat", "1", "--json"]
-        row = json.loads(aqmlab("bench", "d-1gbit-droptail", *tiny).stdout)[0]
-        return int(row["peak_rss_bytes"])
-
-    assert peak("20s") < peak("2s") + 4e6
-
-
-def test_bench_prints_a_table(aqmlab: Aqmlab) -> None:
-    done = aqmlab("bench", "c-100mbit-pie", "--set", "duration=1s", "--repeat", "1")
-    assert "events/packet" in done.stdout
-    assert "c-100mbit-pie" in done.stdout
-
-
 def test_a_closed_pipe_is_no_error_message(aqmlab: Aqmlab) -> None:
     line = " ".join(command("list", "--json")) + " | head -c 1"
     done = subprocess.run(
@@ -255,14 +220,3 @@ def test_the_version_and_the_module(aqmlab: Aqmlab) -> None:
     line = [sys.executable, "-m", "aqmlab", "--version"]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.stdout == aqmlab("--version").stdout
-
-
-def test_neither_import_nor_bench_loads_tables_or_charts() -> None:
-    program = (
-        "import sys, aqmlab, aqmlab.cli, aqmlab.cli.bench, aqmlab.benchmarks.measure;"
-        "print([name for name in ('polars', 'altair', 'vl_convert') if name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-    assert done.stdout.strip() == "[]", done.stderr

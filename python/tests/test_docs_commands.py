@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from aqmlab.cli import COMMANDS as NAMES
-from aqmlab.cli import app
+from aqmlab.cli import loaded
 from aqmlab.cli.explain import find
 from aqmlab.cli.listing import studies
 from aqmlab.emulate.links import from_options
@@ -27,11 +26,10 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
-    *sorted((ROOT / "python" / "aqmlab" / "studies").glob("*/README.md")),
+    *sorted((ROOT / "studies").rglob("README.md")),
     *sorted((ROOT / "examples").glob("*.*")),
 ]
-PROGRAM: Any = typer.main.get_command(app)
-PARSED = {name: PROGRAM.get_command(None, name) for name in NAMES}
+PARSED: dict[str, Any] = {name: loaded(name) for name in NAMES}
 COMMAND = re.compile(r"(?:\s{4}|# +|\$ )?(aqmlab [a-z].*)")
 WORDS = re.compile(r"`(aqmlab [a-z][^`]*)`")
 ELLIPSIS = re.compile(r"\.\.\.|\b[A-Z]{3,}\b(?!=)")
@@ -101,7 +99,7 @@ def test_every_command_and_option_in_the_text_is_one() -> None:
     for page in PAGES:
         for line in WORDS.findall(page.read_text().replace("\n", " ")):
             name, *words = line.split()[1:]
-            assert name in PROGRAM.commands or name.isupper(), f"{page}: {line}"
+            assert name in PARSED or name.isupper(), f"{page}: {line}"
             if name.islower() and "--" not in words:
                 known = {opt for param in PARSED[name].params for opt in param.opts}
                 given = {word for word in words if word.startswith("--")} - {"--help"}

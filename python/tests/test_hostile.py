@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import aqmlab as api
 from aqmlab import files
-from aqmlab.benchmarks import sizes
 from aqmlab.cli import app
+from tools.bench import sizes
 
 SOON = 20.0
 """Seconds: what had no end before."""

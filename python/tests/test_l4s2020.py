@@ -8,8 +8,8 @@ import pytest
 
 from aqmlab.reproduce import reproduce
 from aqmlab.reproduce.verdicts import DIFFERS
-from aqmlab.studies.l4s2020.law import State, by_the_rules, cubic, prague
-from aqmlab.studies.l4s2020.measured import FILE, published
+from aqmlab_studies.l4s2020.law import State, by_the_rules, cubic, prague
+from aqmlab_studies.l4s2020.measured import FILE, published
 
 PAIR = "Prague 10 ms, CUBIC 10 ms"
 

@@ -10,9 +10,8 @@ import pytest
 
 from aqmlab.reproduce import Reproduction, reproduce
 from aqmlab.reproduce.verdicts import AGREES, FAILS, HOLDS
-from aqmlab.studies.linux2026 import study
-from aqmlab.studies.linux2026.pack import packed
-from aqmlab.studies.linux2026.recorded import (
+from aqmlab_studies.linux2026 import study
+from aqmlab_studies.linux2026.recorded import (
     CONTROLS,
     FILE,
     PATHS,
@@ -27,6 +26,7 @@ from aqmlab.studies.linux2026.recorded import (
     seconds,
     transmission,
 )
+from tools.linux2026_pack import packed
 
 LABELS = [f"{queue}, {path}" for path in PATHS for queue in QUEUES]
 
@@ -116,7 +116,7 @@ def test_a_case_that_is_elsewhere_fails(
     claim, inside, _ = study._case(whole, "Reno", "CoDel, 10 Mbit/s")
     assert claim.verdict != FAILS and inside >= 8
     pfifo = QUEUES | {"CoDel": "pfifo"}
-    monkeypatch.setattr("aqmlab.studies.linux2026.recorded.QUEUES", pfifo)
+    monkeypatch.setattr("aqmlab_studies.linux2026.recorded.QUEUES", pfifo)
     claim, inside, _ = study._case(whole, "Reno", "CoDel, 10 Mbit/s")
     assert claim.verdict == FAILS and inside <= 3
     assert "Outside: " in claim.evidence
@@ -133,7 +133,7 @@ def test_every_statement_fails_where_nothing_is_as_recorded(
     assert found[0].verdict == HOLDS
     monkeypatch.setattr(Quantity, "simulated", lambda *_, **__: np.array([1e6, 1e6]))
     monkeypatch.setattr(
-        "aqmlab.studies.linux2026.recorded.seconds", lambda *_, **__: np.full((6, 20), 1e6)
+        "aqmlab_studies.linux2026.recorded.seconds", lambda *_, **__: np.full((6, 20), 1e6)
     )
     for claim in study.claims(result.measured):
         assert claim.verdict == FAILS, claim.id

@@ -14,9 +14,9 @@ from helpers import assert_refused, command, environment, table_bytes
 
 import aqmlab
 from aqmlab import results, tables
-from aqmlab.benchmarks import memory
 from aqmlab.study.execute import study_info
 from aqmlab.study.folder import ResultsFolder
+from tools.bench import memory
 
 PACKETS = """
 name = "packets"

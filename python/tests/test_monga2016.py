@@ -15,8 +15,8 @@ import aqmlab
 from aqmlab.cli import app
 from aqmlab.reproduce.published import STUDIES, Published
 from aqmlab.samples import Floats
-from aqmlab.studies.monga2016.claims import RULES
-from aqmlab.studies.monga2016.sweeps import (
+from aqmlab_studies.monga2016.claims import RULES
+from aqmlab_studies.monga2016.sweeps import (
     AQMS,
     BANDWIDTH,
     BASE,

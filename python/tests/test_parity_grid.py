@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aqmlab.studies.parity import (
+from tools.parity import (
     ALIKE,
     DIFFERS,
     FEW,
@@ -25,6 +25,8 @@ from aqmlab.studies.parity import (
 
 GOODPUT, DELAY, DROPS = QUANTITIES
 CELL = Cell("Reno", "CoDel", "10 Mbit/s, 80 ms")
+
+ROOT = Path(__file__).parents[2]
 
 
 def result(real_median: float) -> dict[str, Any]:
@@ -106,8 +108,8 @@ def test_what_is_kept_is_not_run_again(
 @pytest.mark.real_packets
 def test_cells_side_by_side_are_simulated_and_run_with_real_packets(tmp_path: Path) -> None:
     words = ["--only", "CoDel, 10 Mbit/s", "--repeat", "1", "--duration", "2s", "--at-once", "3"]
-    command = [sys.executable, "-m", "aqmlab.studies.parity", str(tmp_path / "page.md"), *words]
-    subprocess.run([*command, "--out", str(tmp_path / "out")], check=True, cwd=tmp_path)
+    command = [sys.executable, "-m", "tools.parity", str(tmp_path / "page.md"), *words]
+    subprocess.run([*command, "--out", str(tmp_path / "out")], check=True, cwd=ROOT)
     page = (tmp_path / "page.md").read_text()
     assert "--at-once 3" in page
     found = [line.split("|")[1:-1] for line in page.splitlines() if "goodput, Mbit/s" in line]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import tomllib
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,15 +14,16 @@ import pytest
 from reproduce_synthetic import reproduction
 from rich.console import Console
 
+import aqmlab as package
 from aqmlab.errors import InputError
-from aqmlab.reproduce import Reproduction, names, reproduce
-from aqmlab.reproduce.docs import page
+from aqmlab.reproduce import Reproduction, catalogue, names, reproduce
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.published import Published, known_metrics, title
 from aqmlab.reproduce.summary import Summary
 from aqmlab.reproduce.verdicts import CLAIM_VERDICTS, VERDICTS
 from aqmlab.samples import Floats, quantile
-from aqmlab.studies.jarvinen2014 import ns2
+from aqmlab_studies.jarvinen2014 import ns2
+from tools.study_pages import page
 
 
 @pytest.fixture(scope="module")
@@ -208,3 +211,26 @@ def test_intervals_of_tables_stay_within_what_there_can_be() -> None:
         assert within is not None and within.low < 92 and within.high == 100.0
     within = known["link"][0](point, {}, column="backlog")[1]
     assert within is not None and within.low == 0.0 < within.high
+
+
+def test_without_studies_it_says_how_to_get_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(catalogue, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(catalogue, "entry_points", lambda group: ())
+    with pytest.raises(InputError, match=r"no studies are installed; pip install 'aqmlab.studies"):
+        reproduce("jarvinen2014")
+
+
+def test_a_package_that_names_no_study_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = EntryPoint("mine", "no_such_package.mine", catalogue.GROUP)
+    monkeypatch.setattr(catalogue, "entry_points", lambda group: (wrong,))
+    with pytest.raises(InputError, match=r"mine = no_such_package\.mine"):
+        names()
+
+
+def test_the_distribution_has_every_study_and_the_version_of_the_engine() -> None:
+    project = tomllib.loads((catalogue.CHECKOUT / "pyproject.toml").read_text())["project"]
+    folders = {file.parent.name for file in catalogue.CHECKOUT.glob("*/*/published.toml")}
+    assert set(project["entry-points"][catalogue.GROUP]) == folders == set(names())
+    assert project["version"] == package.__version__

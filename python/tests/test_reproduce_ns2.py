@@ -17,9 +17,9 @@ import pytest
 from aqmlab.reproduce import Measurements, Reproduction, reproduce
 from aqmlab.reproduce.published import Published
 from aqmlab.samples import Histograms
-from aqmlab.studies.jarvinen2014 import ns2
-from aqmlab.studies.jarvinen2014.study import PIE_EXPERIMENTS
 from aqmlab.study import Study
+from aqmlab_studies.jarvinen2014 import ns2
+from aqmlab_studies.jarvinen2014.study import PIE_EXPERIMENTS
 
 pytestmark = pytest.mark.xdist_group("ns2")  # one worker has the result of all
 REST = "11 ms"

@@ -13,7 +13,7 @@ import pytest
 from aqmlab.reproduce import Reproduction, reproduce
 from aqmlab.reproduce.published import Published
 from aqmlab.reproduce.verdicts import AGREES
-from aqmlab.studies.ns3.outcomes import (
+from aqmlab_studies.ns3.outcomes import (
     BUILDS,
     JOBS,
     QUANTITIES,

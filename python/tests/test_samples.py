@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from aqmlab import samples as stats
 from aqmlab.infer import Interval
 from aqmlab.reproduce import verdicts
-from aqmlab.reproduce.docs import _table
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.page import table as paper_table
 from aqmlab.samples import Histograms
+from tools.study_pages import _table
 
 samples = st.lists(st.integers(0, 30), min_size=1, max_size=60)
 shares = st.floats(0, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 
-from aqmlab.benchmarks.scaling import chart
+from tools.bench.scaling import chart
 
 
 def test_the_chart_has_the_rates_beside_those_of_one_thread() -> None:

@@ -15,7 +15,6 @@ from helpers import Aqmlab, command, environment
 from rich.console import Console
 
 from aqmlab import plain
-from aqmlab.benchmarks import start
 from aqmlab.cli import COMMANDS
 from aqmlab.document import Note, terminal
 
@@ -126,13 +125,3 @@ def test_lines_are_wrapped_at_words() -> None:
     assert plain.wrapped("one two three", 7) == ["one two", "three"]
     assert plain.wrapped("alongerword it", 4) == ["alongerword", "it"]
     assert plain.wrapped("  one two three", 9) == ["  one two", "  three"]
-
-
-def test_the_benchmark_of_starts(aqmlab: Aqmlab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start, "COMMANDS", start.COMMANDS[:1])
-    nothing, shown = start.measure(1)
-    assert nothing["cpu_seconds"] > 0 and nothing["command"] == "python -c pass"
-    # The goal is 0.25 s; under the load of other tests there is some more.
-    assert 0 < shown["cpu_seconds"] < 1.5 and shown["most_cpu_seconds"] == 0.25
-    done = aqmlab("bench", "start", "emulator")
-    assert done.returncode == 2 and "cannot be combined" in done.stderr

@@ -10,11 +10,11 @@ import pytest
 
 from aqmlab.errors import InputError
 from aqmlab.reproduce import Reproduction, reproduce
-from aqmlab.reproduce.docs import page
 from aqmlab.reproduce.published import Published
 from aqmlab.reproduce.verdicts import CLAIM_VERDICTS
-from aqmlab.studies.cs244_2015 import curves
-from aqmlab.studies.cs244_2015 import study as cs244
+from aqmlab_studies.cs244_2015 import curves
+from aqmlab_studies.cs244_2015 import study as cs244
+from tools.study_pages import page
 
 
 @pytest.fixture(scope="module")

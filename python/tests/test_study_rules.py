@@ -13,25 +13,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aqmlab import studies
+import aqmlab_studies
 from aqmlab.infer import Interval
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.published import Published
 from aqmlab.reproduce.signs import chance, same_signs
 from aqmlab.reproduce.verdicts import FAILS, HOLDS
-from aqmlab.studies.cs244_2015 import claims as cs244_2015
-from aqmlab.studies.jarvinen2014 import claims as jarvinen2014
-from aqmlab.studies.jarvinen2014.headline import HEADLINE
-from aqmlab.studies.jarvinen2014.levels import LEVELS
-from aqmlab.studies.kuhn2014 import claims as kuhn2014
-from aqmlab.studies.kuhn2014.section_3 import SECTION_3
-from aqmlab.studies.l4s2020 import study as l4s2020
-from aqmlab.studies.monga2016 import claims as monga2016
-from aqmlab.studies.nichols2012 import claims as nichols2012
-from aqmlab.studies.ns3.outcomes import BUILDS, JOBS, QUANTITIES, Quantity, outcome
-from aqmlab.studies.ns3.study import _claim
-from aqmlab.studies.rules import Rule
-from aqmlab.studies.ware2019 import study as ware2019
+from aqmlab_studies.cs244_2015 import claims as cs244_2015
+from aqmlab_studies.jarvinen2014 import claims as jarvinen2014
+from aqmlab_studies.jarvinen2014.headline import HEADLINE
+from aqmlab_studies.jarvinen2014.levels import LEVELS
+from aqmlab_studies.kuhn2014 import claims as kuhn2014
+from aqmlab_studies.kuhn2014.section_3 import SECTION_3
+from aqmlab_studies.l4s2020 import study as l4s2020
+from aqmlab_studies.monga2016 import claims as monga2016
+from aqmlab_studies.nichols2012 import claims as nichols2012
+from aqmlab_studies.ns3.outcomes import BUILDS, JOBS, QUANTITIES, Quantity, outcome
+from aqmlab_studies.ns3.study import _claim
+from aqmlab_studies.rules import Rule
+from aqmlab_studies.ware2019 import study as ware2019
 
 AnyRule = Rule[Any, Any]
 RULES: dict[str, tuple[AnyRule, ...]] = {
@@ -68,19 +68,19 @@ def test_no_rule_is_left_out() -> None:
     """Statements come from rules, all of which are fed here; but for the two studies that compare
     quantities one by one, whose statements are fed below and in `test_linux2026`."""
     found: dict[str, set[str]] = {}
-    for module in pkgutil.walk_packages(studies.__path__, f"{studies.__name__}."):
-        name = module.name.split(".")[2]
+    for module in pkgutil.walk_packages(aqmlab_studies.__path__, f"{aqmlab_studies.__name__}."):
+        name = module.name.split(".")[1]
         for value in vars(importlib.import_module(module.name)).values():
             each = value if isinstance(value, tuple) else (value,)
             found.setdefault(name, set()).update(r.id for r in each if isinstance(r, Rule))
     assert {name: ids for name, ids in found.items() if ids} == {
         name: {rule.id for rule in rules} for name, rules in RULES.items()
     }
-    folder = Path(studies.__path__[0])
+    folder = Path(aqmlab_studies.__path__[0])
     own = {file.parent.name for file in folder.rglob("*.py") if " Claim(" in file.read_text()}
-    assert own == {"ns3", "linux2026", "studies"}
+    assert own == {"ns3", "linux2026", "aqmlab_studies"}
     assert {each.parent.name for each in folder.glob("*/study.toml")} == {*RULES, *own} - {
-        "studies"
+        "aqmlab_studies"
     }
 
 

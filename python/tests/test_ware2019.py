@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aqmlab.reproduce import reproduce
-from aqmlab.studies.ware2019.study import PATH, Point
+from aqmlab_studies.ware2019.study import PATH, Point
 
 
 def test_the_model_by_hand() -> None:

@@ -20,7 +20,7 @@ BUILT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 PROGRAM = BUILT / "release" / "examples" / "steady"
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
 LONG = ("links.down.delay=50ms", "links.up.delay=50ms")
-# Scenario (d) of `aqmlab bench`, shorter.
+# Scenario (d) of `tools/bench`, shorter.
 LOADS = {
     "100 flows": (),
     "with RACK": ("transport.recovery=rack",),

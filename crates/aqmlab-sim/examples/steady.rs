@@ -3,9 +3,9 @@
 //! Of (b), (c) and (d) the one that is named, with the congestion control that is, and further settings.
 
 const SCENARIOS: [(&str, &str); 3] = [
-    ("b", include_str!("../../../python/aqmlab/benchmarks/b-10mbit-codel.toml")),
-    ("c", include_str!("../../../python/aqmlab/benchmarks/c-100mbit-codel.toml")),
-    ("d", include_str!("../../../python/aqmlab/benchmarks/d-1gbit-droptail.toml")),
+    ("b", include_str!("../../../tools/bench/b-10mbit-codel.toml")),
+    ("c", include_str!("../../../tools/bench/c-100mbit-codel.toml")),
+    ("d", include_str!("../../../tools/bench/d-1gbit-droptail.toml")),
 ];
 
 #[allow(clippy::disallowed_methods)] // a program, not the engine, reads its arguments

@@ -88,7 +88,6 @@ COMMANDS = {
     "conformance": Entry(
         "Replay recorded runs of reference implementations (Linux, ns-2, RFC pseudo-code)."
     ),
-    "bench": Entry("Measure packets per CPU second, events per packet and peak memory."),
 }
 """The commands in the order in which help shows them."""
 

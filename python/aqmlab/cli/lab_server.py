@@ -15,13 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from aqmlab.errors import input_error
-
-PAGES = (
-    Path(__file__).parents[3] / "docs" / "lab" / "index.html",
-    Path(__file__).with_name("lab.html"),
-)
-"""Where the page is: in the sources, in an installed package."""
+PAGE = Path(__file__).with_name("lab.html")
 GIVEN = '<script type="application/json" id="given">null</script>'
 TOKEN_BYTES = 16
 HEADERS = (
@@ -38,16 +32,11 @@ Live = Callable[[], list[dict[str, Any]]]
 
 
 def page_with(given: object) -> str:
-    """The page that begins with a scenario, or with what else is `given`. Raises `InputError`
-    if this installation has none."""
-    page = next((page for page in PAGES if page.exists()), None)
-    if page is None:
-        hint = "`make lab` in the sources makes it"
-        raise input_error("this installation has no page for the lab", key="lab", hint=hint)
-    text = page.read_text(encoding="utf-8")
+    """The page that begins with a scenario, or with what else is `given`."""
+    text = PAGE.read_text(encoding="utf-8")
     content = json.dumps(given).replace("</", "<\\/").replace("<!--", "<\\!--")
     if text.count(GIVEN) != 1:
-        raise ValueError(f"{page} has no place for a scenario")
+        raise ValueError(f"{PAGE} has no place for a scenario")
     return text.replace(GIVEN, GIVEN.replace("null", content))
 
 

@@ -26,6 +26,8 @@ OWN = {
     ),
 }
 """By kind: a remark on custom entries, and an example."""
+NONE = {"studies": "none is installed; pip install 'aqmlab[studies]' brings the published ones"}
+"""By kind: a remark where there are no entries."""
 
 
 @reported
@@ -117,7 +119,7 @@ def text(everything: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
                 about = f"{about} (preset of {row['preset_of']})"
             parts.append(plain.beside(row["name"], [(about, "")], left))
         if not rows:
-            parts.append("none")
+            parts.append(NONE.get(title, "none"))
         for words in OWN.get(title, ()):
             indent = "  " if words.startswith("aqmlab") else ""
             parts.append(plain.styled(indent + words, plain.DIM))

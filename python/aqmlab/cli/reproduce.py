@@ -98,7 +98,7 @@ def reproduce(
     writes all results and a report (HTML; not with --json) to results/NAME or --out.
     With `all`, every study is run, and one table says how far each agrees.
     """
-    from aqmlab.reproduce.catalogue import places
+    from aqmlab.reproduce.catalogue import place, places
     from aqmlab.reproduce.skeleton import write
 
     if new:
@@ -106,6 +106,8 @@ def reproduce(
         console().print(f"Created {folder}; run it with `aqmlab reproduce ./{folder}`.")
         return
     known = list(places())
+    if name != ALL or not known:
+        place(name)  # which says how to get the studies, before tables are missed
     if name == ALL:
         if only or trace or emulate:
             key = "--only" if only else "--trace" if trace else "--emulate"

@@ -1,6 +1,6 @@
 """The recorded cases that come with aqmlab: a folder of cases in about half a megabyte.
 
-`python -m aqmlab.conformance.pack DIR` makes it again from a folder of cases.
+`python -m tools.conformance_pack DIR` makes it again from a folder of cases.
 
 * `cases.json`: what `case.json` says and a replay needs, the settings of the queue here
   (`settings.py`), which arrivals a case has, how many packets these are, and the names of reasons.

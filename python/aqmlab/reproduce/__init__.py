@@ -5,7 +5,7 @@
     result = reproduce("jarvinen2014", out="results/jarvinen2014")
     result.write_report("results/jarvinen2014")
 
-A study is a folder in `aqmlab/studies`; docs/reproductions.md says what is in it.
+A study is a folder; docs/reproductions.md says what is in it.
 """
 
 import lazy_loader

@@ -1,8 +1,9 @@
 """Which studies can be reproduced, and where they are.
 
-A study is a folder with `study.toml` and `published.toml`: one of aqmlab's own, one that an
-installed package names (entry point `aqmlab.studies`, a module in that folder), or any folder,
-by its path. One without code may be a single file: `published.toml` with a table `study`.
+A study is a folder with `study.toml` and `published.toml`: one that a package names (entry point
+`aqmlab.studies`, a module in that folder), or any folder, by its path. aqmlab's own are such a
+package, `aqmlab_studies`: installed, or in the checkout that this file is in. A study without code
+may be a single file: `published.toml` with a table `study`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import importlib.machinery
 import importlib.util
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -20,9 +21,13 @@ from types import ModuleType
 
 from aqmlab.errors import CustomError, input_error, unknown
 
-STUDIES = Path(__file__).parent.parent / "studies"
 GROUP = "aqmlab.studies"
 """The entry point of packages that bring studies."""
+OWN = "aqmlab_studies."
+"""Begins the names of aqmlab's own studies."""
+CHECKOUT = Path(__file__).parents[3] / "studies"
+"""The distribution of aqmlab's own studies, where aqmlab is installed in place."""
+INSTALL = "pip install 'aqmlab[studies]'"
 MAIN, PUBLISHED, HOOKS = "study.toml", "published.toml", "study.py"
 
 
@@ -55,11 +60,11 @@ class Place:
         if self.file is not None or not file.exists():
             return None
         try:
-            if self.package not in sys.modules and not self.package.startswith("aqmlab."):
+            if self.package not in sys.modules and not self.package.startswith(OWN):
                 _make_package(self.package, self.folder)
             return importlib.import_module(f"{self.package}.study")
         except Exception as error:
-            if self.package.startswith("aqmlab."):
+            if self.package.startswith(OWN):
                 raise
             raise CustomError(f"{file}: {type(error).__name__}: {error}") from error
 
@@ -80,19 +85,39 @@ def _make_package(name: str, folder: Path) -> None:
 
 
 def places() -> Mapping[str, Place]:
-    """The studies that are known by name: aqmlab's own, then those of installed packages."""
-    found = {}
-    for file in sorted(STUDIES.glob(f"*/{PUBLISHED}")):
-        name = file.parent.name
-        found[name] = Place(name, file.parent, f"aqmlab.studies.{name}")
-    for each in entry_points(group=GROUP):
-        spec = importlib.util.find_spec(each.value)
+    """The studies that are known by name.
+
+    Raises `InputError` if an installed package names one that does not exist.
+    """
+    found: dict[str, Place] = {}
+    for name, module in _named():
+        spec = _spec(module)
         if spec is None or spec.origin is None:
             problem = "an installed package names a study that does not exist"
-            raise input_error(problem, key=GROUP, given=f"{each.name} = {each.value}")
-        package = each.value if spec.submodule_search_locations else each.value.rpartition(".")[0]
-        found.setdefault(each.name, Place(each.name, Path(spec.origin).parent, package))
+            raise input_error(problem, key=GROUP, given=f"{name} = {module}")
+        package = module if spec.submodule_search_locations else module.rpartition(".")[0]
+        found.setdefault(name, Place(name, Path(spec.origin).parent, package))
     return found
+
+
+def _named() -> Iterator[tuple[str, str]]:
+    """Names of studies and their modules: of the checkout, then of installed packages."""
+    project = CHECKOUT / "pyproject.toml"
+    if project.is_file():
+        if str(CHECKOUT) not in sys.path:
+            sys.path.append(str(CHECKOUT))
+        table = tomllib.loads(project.read_text(encoding="utf-8"))
+        yield from table["project"]["entry-points"][GROUP].items()
+    for each in entry_points(group=GROUP):
+        yield each.name, each.value
+
+
+def _spec(module: str) -> importlib.machinery.ModuleSpec | None:
+    """The module's place, without loading it; None if there is none."""
+    try:
+        return importlib.util.find_spec(module)
+    except ModuleNotFoundError:
+        return None
 
 
 def place(name: str) -> Place:
@@ -109,6 +134,9 @@ def place(name: str) -> Place:
     if not folder.is_dir():
         if "/" in name:
             raise input_error("there is no such folder or file", key="STUDY", given=name)
+        if not known:
+            problem = f"no studies are installed; {INSTALL} brings the published ones"
+            raise input_error(problem, key="STUDY", given=name)
         raise unknown("study", name, known)
     for file in (MAIN, PUBLISHED):
         if not (folder / file).is_file():

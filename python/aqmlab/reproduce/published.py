@@ -23,7 +23,7 @@ from aqmlab.infer import (
     interval,
 )
 from aqmlab.measure import Metric, metrics
-from aqmlab.reproduce.catalogue import STUDIES, place, places
+from aqmlab.reproduce.catalogue import place, places
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table
 from aqmlab.reproduce.schema import check, labels_of
@@ -31,7 +31,7 @@ from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.scenarios.settings import parse_selection, parse_toml, read_text
 from aqmlab.study import Study
 
-__all__ = ["MAIN", "METRICS", "STUDIES", "Published", "axis_labels", "names", "title"]
+__all__ = ["MAIN", "METRICS", "Published", "axis_labels", "names", "title"]
 
 MAIN = "study"
 """The part of a reproduction that is in `study.toml`."""

@@ -1,7 +1,0 @@
-"""Where figures, tables, statements and causes are made."""
-
-from aqmlab.studies.monga2016.causes import causes
-from aqmlab.studies.monga2016.claims import claims
-from aqmlab.studies.monga2016.figures import figures, tables
-
-__all__ = ["causes", "claims", "figures", "tables"]

@@ -1,0 +1,351 @@
+"""The statements of the document, checked one by one.
+
+A statement is one row with one rule, judged by the document's own load alone: four bulk flows
+and five pages of 800 kB a second. The senders are CUBIC, which Ubuntu 14.04 has by default.
+Other loads and senders are told beside it. README.md says which rules were changed and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.model import Claim
+from aqmlab.samples import Floats
+from aqmlab_studies.cs244_2015.curves import (
+    BUFFER,
+    CODEL,
+    FALLS,
+    POSSIBLE,
+    RATES,
+    RISES,
+    STEP,
+    TAIL,
+    average,
+    both,
+    carried,
+    of_step,
+    settings,
+    shares,
+    told,
+)  # fmt: skip
+from aqmlab_studies.rules import Rule, checked
+
+Labels = Mapping[str, str]
+Found = TypeVar("Found")
+OWN_LOAD, OWN_SENDER = "bulk and web", "CUBIC"
+TARGET = 0.005
+"""CoDel's target, in seconds: below it one delay is as good as another."""
+
+
+def own(part: Measurements) -> dict[str, str]:
+    """The labels of the document's own load and sender."""
+    return {"load": OWN_LOAD} | ({"sender": OWN_SENDER} if "sender" in part.axes else {})
+
+
+def claims(measured: Measurements) -> list[Claim]:
+    """All statements for which the parts were run."""
+    return [
+        *checked(STEPS, measured.part("study")),
+        *checked(LTE, measured.part("lte")),
+        *checked((ACROSS,), measured),
+    ]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What makes the rule of a statement: measured at the own load, told for all others."""
+
+    id: str
+    text: str
+    rule: str
+
+    def judged(
+        self,
+        value: Callable[[Measurements, Labels], Found],
+        holds: Callable[[Found], bool],
+        words: Callable[[Found], str],
+        refuted_by: Found,
+    ) -> Rule[Measurements, Any]:
+        """The rule by which `value` decides."""
+
+        def measure(part: Measurements) -> Found | None:
+            labels = own(part)
+            has = all(part.has(queue=queue, **labels) for queue in (TAIL, CODEL))
+            return value(part, labels) if has else None
+
+        def beside(part: Measurements) -> str:
+            others = (labels for labels in settings(part) if labels != own(part))
+            return "; ".join(f"{told(each)}: {words(value(part, each))}" for each in others)
+
+        return Rule(self.id, self.text, self.rule, measure, holds, words, refuted_by, beside)
+
+
+def _peaks(steps: Measurements, labels: Labels) -> list[float]:
+    """The largest delay after each drop of the rate, as a share of a full buffer's at that rate."""
+    times, values = average(steps, "sojourn_max_s", queue=TAIL, **labels)
+    return [
+        float(_within(times, values, step).max()) * RATES[step] * 1e6 / BUFFER for step in FALLS
+    ]
+
+
+def _of_peaks(steps: Measurements, labels: Labels) -> list[float]:
+    """CoDel's largest mean delay after each drop of the rate, as a share of tail drop's."""
+    times, curves = both(steps, "sojourn_mean_s", **labels)
+    return [
+        float(_within(times, curves[CODEL], s).max() / _within(times, curves[TAIL], s).max())
+        for s in FALLS
+    ]
+
+
+def _brought_down(steps: Measurements, labels: Labels) -> list[float]:
+    """Seconds after each drop of the rate until CoDel's delay stays below a tenth of tail drop's
+    peak."""
+    times, curves = both(steps, "sojourn_mean_s", **labels)
+    found = []
+    for step in FALLS:
+        codel = _within(times, curves[CODEL], step)
+        after = (_within(times, times, step) - step * STEP)[
+            codel > _within(times, curves[TAIL], step).max() / 10
+        ]
+        found.append(float(after.max()) if after.size else 0.0)
+    return found
+
+
+def _below(part: Measurements, labels: Labels) -> float:
+    """The share of the half seconds in which CoDel's mean delay is below tail drop's."""
+    _, curves = both(part, "sojourn_mean_s", **labels)
+    return float(np.mean(curves[CODEL] < curves[TAIL]))
+
+
+def _hundredfold(steps: Measurements, labels: Labels) -> float:
+    """The share of the half seconds in which tail drop's mean delay is at least 100 times
+    CoDel's."""
+    _, curves = both(steps, "sojourn_mean_s", **labels)
+    return float(np.mean(curves[TAIL] >= 100 * np.maximum(curves[CODEL], TARGET)))
+
+
+def _share(queue: str) -> Callable[[Measurements, Labels], float]:
+    return lambda part, labels: float(shares(part, queue=queue, **labels).mean())
+
+
+def _less(steps: Measurements, labels: Labels) -> float:
+    """By which share CoDel carries fewer bytes than tail drop."""
+    tail, codel = (shares(steps, queue=queue, **labels).mean() for queue in (TAIL, CODEL))
+    return float(1 - codel / tail)
+
+
+def _constant(steps: Measurements, labels: Labels) -> list[float]:
+    """By how much CoDel's utilisation is lower in the last 30 s of each of the fast steps."""
+    return [
+        float(np.mean(of_step(steps, step, 20.0, queue=TAIL, **labels)))
+        - float(np.mean(of_step(steps, step, 20.0, queue=CODEL, **labels)))
+        for step in (0, 3, 5)
+    ]
+
+
+Lost = tuple[float, float]
+"""Bytes that CoDel carries less: in the first 10 s of the steps, and in all."""
+
+
+def _transitions(steps: Measurements, labels: Labels) -> Lost:
+    def lost(seconds: float) -> float:
+        total = 0.0
+        for step in range(len(RATES)):
+            start = step * STEP
+            tail, codel = (
+                float(carried(steps, start, start + seconds, queue=queue, **labels).mean())
+                for queue in (TAIL, CODEL)
+            )
+            total += tail - codel
+        return total
+
+    return lost(10.0), lost(STEP)
+
+
+def _ingress(queue: str) -> Callable[[Measurements, Labels], tuple[float, float]]:
+    """The shares of the half seconds with an ingress of 10 % above and below the capacity."""
+
+    def value(steps: Measurements, labels: Labels) -> tuple[float, float]:
+        _, came = average(steps, "ingress_bps", queue=queue, **labels)
+        _, capacity = average(steps, "capacity_bps", queue=queue, **labels)
+        ratio = came[1:] / capacity[1:]
+        return float(np.mean(ratio > 1.1)), float(np.mean(ratio < 0.9))
+
+    return value
+
+
+def _lags(steps: Measurements, labels: Labels) -> list[tuple[float, float]]:
+    """Seconds after each rise of the rate until half a second is 90 % full: CoDel, tail drop."""
+    return [(_lag(steps, step, CODEL, labels), _lag(steps, step, TAIL, labels)) for step in RISES]
+
+
+def _lag(steps: Measurements, step: int, queue: str, labels: Labels) -> float:
+    times, values = average(steps, "throughput_bps", queue=queue, **labels)
+    full = np.flatnonzero(_within(times, values, step) >= 0.9e6 * RATES[step])
+    after = _within(times, times, step) - step * STEP
+    return float(after[full[0]]) if full.size else STEP
+
+
+def _more(lte: Measurements, labels: Labels) -> float:
+    """By which share tail drop carries more bytes than CoDel."""
+    tail, codel = (shares(lte, queue=queue, **labels).mean() for queue in (TAIL, CODEL))
+    return float(tail / codel - 1)
+
+
+def _spiking(lte: Measurements, labels: Labels) -> float:
+    """CoDel's largest delay of a run (mean) as a multiple of its median delay."""
+    peak = float(lte.maxima(queue=CODEL, **labels).mean())
+    return peak / lte.delay_quantile(0.5, queue=CODEL, **labels)
+
+
+def _within(times: Floats, values: Floats, step: int) -> Floats:
+    """The samples of a step: each is of the half second before it."""
+    inside: Floats = values[(times > step * STEP) & (times <= (step + 1) * STEP)]
+    return inside
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _percents(shares_: list[float]) -> str:
+    return ", ".join(f"{100 * each:.0f}" for each in shares_) + " %"
+
+
+def _seconds(values: list[float]) -> str:
+    return ", ".join(f"{each:.1f}" for each in values) + " s"
+
+
+def _unused(printed: float) -> Callable[[float], bool]:
+    """Whether the unused share of the link is within a third of what the document leaves."""
+    return lambda share: abs(share - printed) <= (1 - printed) / 3
+
+
+def _share_rule(queue: str, printed: float, wrong: float) -> Rule[Measurements, Any]:
+    low, high = printed - (1 - printed) / 3, printed + (1 - printed) / 3
+    return Statement(
+        f"share-{queue.replace(' ', '-')}".lower(),
+        f"{queue[0].upper()}{queue[1:]} sends {100 * printed:.0f} % of the possible bytes.",
+        f"the unused share of the link is within a third of the document's "
+        f"({100 * low:.0f} to {100 * high:.0f} % of {POSSIBLE / 1e6:.1f} MB are sent)",
+    ).judged(_share(queue), _unused(printed), _percent, wrong)
+
+
+STEPS: tuple[Rule[Measurements, Any], ...] = (
+    Statement(
+        "tail-drop-spikes",
+        "Tail drop introduces extremely large delays when the rate drops.",
+        "after each drop of the rate (at 50, 100 and 200 s) the largest delay is at least half of "
+        "what a full buffer takes at the new rate (1, 10 and 10 s)",
+    ).judged(_peaks, lambda found: min(found) >= 0.5, _percents, [1.0, 1.0, 0.2]),
+    Statement(
+        "codel-not-too-high",
+        "CoDel's delays do not spike too high.",
+        "after each drop of the rate the largest mean delay of half a second is below a third of "
+        "tail drop's",
+    ).judged(_of_peaks, lambda found: max(found) <= 1 / 3, _percents, [0.1, 0.1, 0.5]),
+    Statement(
+        "codel-quickly-down",
+        "CoDel's delays, when they spike, are quickly brought down.",
+        "10 s after each drop of the rate and later they are below a tenth of tail drop's peak",
+    ).judged(_brought_down, lambda found: max(found) <= 10, _seconds, [1.0, 1.0, 30.0]),
+    Statement(
+        "codel-below",
+        "CoDel's delay is consistently less than tail drop's.",
+        "in at least 99 % of the half seconds its mean delay is below tail drop's",
+    ).judged(_below, lambda found: found >= 0.99, _percent, 0.9),
+    Statement(
+        "hundredfold",
+        "Packet delays are at times 100 times smaller with CoDel.",
+        "in at least 1 % of the half seconds tail drop's mean delay is at least 100 times CoDel's "
+        "(delays below CoDel's target of 5 ms count as 5 ms)",
+    ).judged(_hundredfold, lambda found: found >= 0.01, _percent, 0.0),
+    _share_rule(TAIL, 0.97, 0.99),
+    _share_rule(CODEL, 0.88, 0.96),
+    Statement(
+        "ten-percent-less",
+        "CoDel transfers about 10 % less than tail drop.",
+        "between 8 and 12 %",
+    ).judged(_less, lambda found: 0.08 <= found <= 0.12, _percent, 0.03),
+    Statement(
+        "lower-at-constant-rate",
+        "Utilisation is clearly lower with CoDel even at a constant bandwidth.",
+        "in the last 30 s of each of the three fast steps (100, 50 and 100 Mbit/s) it is lower by "
+        "more than one point",
+    ).judged(_constant, lambda found: min(found) > 0.01, lambda found: "by "
+             + ", ".join(f"{100 * each:.1f}" for each in found) + " points", [0.05, 0.05, 0.0]),
+    Statement(
+        "transitions",
+        "A significant source of the lost throughput is at the transition points.",
+        "CoDel carries less, and of the bytes that it carries less more than 30 % are missing from "
+        "the first 10 s of the steps, which are 20 % of the time",
+    ).judged(_transitions, lambda found: found[1] > 0 and found[0] > 0.3 * found[1],
+             lambda found: f"{found[0] / 1e6:.0f} of {found[1] / 1e6:.0f} MB", (10e6, 100e6)),
+    Statement(
+        "ingress-codel",
+        "With CoDel what comes to the switch almost never exceeds the capacity of the link.",
+        "the mean ingress is more than 10 % above the capacity in at most 10 % of the half seconds",
+    ).judged(_ingress(CODEL), lambda found: found[0] <= 0.1,
+             lambda found: _percent(found[0]), (0.3, 0.3)),
+    Statement(
+        "ingress-tail-drop",
+        "With tail drop what comes to the switch goes above and below the capacity of the link.",
+        "the mean ingress is more than 10 % above the capacity in at least 10 % of the half "
+        "seconds, and more than 10 % below it in at least 10 %",
+    ).judged(_ingress(TAIL), lambda found: min(found) >= 0.1,
+             lambda found: f"{_percent(found[0])} above, {_percent(found[1])} below", (0.6, 0.0)),
+    Statement(
+        "slower-to-adapt",
+        "CoDel is slower than tail drop at adapting to changes.",
+        "after both rises of the rate (at 150 and 250 s) it takes CoDel longer than tail drop "
+        "until half a second is 90 % full",
+    ).judged(_lags, lambda found: all(codel > tail for codel, tail in found),
+             lambda found: "CoDel and tail drop "
+             + ", ".join(f"{c:.1f} and {t:.1f} s" for c, t in found), [(1.0, 0.5), (1.0, 1.0)]),
+)  # fmt: skip
+
+LTE: tuple[Rule[Measurements, Any], ...] = (
+    Statement(
+        "lte-12-percent",
+        "On LTE tail drop transfers around 12 % more than CoDel.",
+        "between 9 and 15 %",
+    ).judged(_more, lambda found: 0.09 <= found <= 0.15, _percent, 0.003),
+    Statement(
+        "codel-below-lte",
+        "On LTE the delay at any time is more with tail drop than with CoDel.",
+        "in at least 99 % of the half seconds CoDel's mean delay is below tail drop's",
+    ).judged(_below, lambda found: found >= 0.99, _percent, 0.9),
+    Statement(
+        "lte-spikes",
+        "On LTE CoDel's delay spikes.",
+        "the largest delay of a run (mean over the replications) is at least five times the median",
+    ).judged(_spiking, lambda found: found >= 5, lambda found: f"{found:.1f} times", 2.0),
+)
+
+
+def _gaps(measured: Measurements) -> tuple[float, float] | None:
+    """By which share CoDel carries fewer bytes than tail drop: LTE, rate steps."""
+    parts = [measured.part(name) for name in ("lte", "study")]
+    found = [
+        _less(part, own(part))
+        for part in parts
+        if part and all(part.has(queue=queue, **own(part)) for queue in (TAIL, CODEL))
+    ]
+    return (found[0], found[1]) if len(found) == 2 else None
+
+
+ACROSS: Rule[Measurements, Any] = Rule(
+    "lte-a-little-more",
+    "The gap between tail drop and CoDel is a little larger on LTE than with the rate steps.",
+    "CoDel carries fewer bytes than tail drop by a share that is larger on LTE, by at most 5 "
+    "points",
+    _gaps,
+    lambda found: 0 < found[0] - found[1] <= 0.05,
+    lambda found: f"{_percent(found[0])} on LTE, {_percent(found[1])} with the rate steps",
+    (0.02, 0.05),
+)

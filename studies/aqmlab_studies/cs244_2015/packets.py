@@ -1,0 +1,142 @@
+"""The steps with real packets (`--emulate`), beside the same steps simulated.
+
+The emulated runs are shorter than the document's, so they are compared with simulated ones of
+their own length: slow start and what a jump costs weigh more in short steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from aqmlab._core import parse_value
+from aqmlab.document import Figure, charts
+from aqmlab.errors import input_error
+from aqmlab.infer import SHARE, interval
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.verdicts import Criterion
+from aqmlab_studies.cs244_2015.curves import CODEL, RATES, TAIL, average, settings, shares, told
+
+POINTS = Criterion.within(0.03, relative=False)
+"""Emulated and simulated shares that differ by no more than this agree: the project's aim."""
+DEFAULT_STEP = "5s"
+SAMPLES = 100
+"""Samples of the series in each step, as in the whole study."""
+SIMULATED, REAL = "simulated", "real packets"
+COLOURS = {SIMULATED: "#2f6fbb", REAL: "#ef9232"}
+
+
+def shortened(step: str | None) -> dict[str, Any]:
+    """The settings that make every step so long."""
+    text = step or DEFAULT_STEP
+    seconds = _seconds(text)
+    if seconds is None or not 0.5 <= seconds <= 50:
+        hint = "from 500ms to 50s, the document's own"
+        raise input_error("expected the length of a step", key="--step", given=text, hint=hint)
+    steps = [[f"{number * seconds:g}s", f"{rate}mbit"] for number, rate in enumerate(RATES)]
+    return {
+        "duration": f"{len(RATES) * seconds:g}s",
+        "links.down.rate": {"steps": steps},
+        "record.interval": f"{1e3 * seconds / SAMPLES:g}ms",
+    }
+
+
+def _seconds(text: str) -> float | None:
+    for unit, factor in (("ms", 1e-3), ("s", 1.0), ("", 1.0)):
+        if text.endswith(unit):
+            value = parse_value(text.removesuffix(unit))
+            return factor * value if isinstance(value, (int, float)) else None
+    return None
+
+
+def _duration(part: Measurements) -> str:
+    return str(part.result.scenarios[0]["duration"])
+
+
+def tables(real: Measurements, method: str) -> list[Table]:
+    """The document's shares beside all of ours, and real packets beside simulated ones."""
+    short, whole = real.part("short"), real.part("study")
+    if short is None:
+        return []
+    columns = {
+        f"simulated, {_duration(part)}": part for part in (whole, short) if part is not None
+    } | {f"{REAL}, {_duration(real)}": real}
+    shown, beside = [], []
+    for labels in settings(real):
+        for queue, printed in ((TAIL, 0.97), (CODEL, 0.88)):
+            row = f"{queue}: {told(labels)}"
+            for name, part in columns.items():
+                if part.has(queue=queue, **labels):
+                    values = shares(part, queue=queue, **labels)
+                    shown.append(_cell(row, name, printed, values))
+            ours = float(shares(short, queue=queue, **labels).mean())
+            beside.append(_cell(told(labels), queue, ours, shares(real, queue=queue, **labels)))
+    return [
+        Table("packets", "Share of the possible bytes: the document, simulated, real packets",
+              "share", tuple(shown), method=method),
+        Table("packets-simulated",
+              f"Share of the possible bytes with real packets, {_duration(real)}", "share",
+              tuple(beside), reference="the simulator, same steps", method=method),
+    ]  # fmt: skip
+
+
+def _cell(row: str, column: str, reference: float, values: Any) -> Cell:
+    measured = float(values.mean())
+    return Cell.judged(row, column, reference, measured, interval(values, bounds=SHARE), POINTS)
+
+
+def causes(measured: Measurements) -> Iterator[Cause]:
+    """How exact the emulator was, and where it and the simulator part."""
+    real, short = measured.part("emulated"), measured.part("short")
+    if real is None or short is None:
+        return
+    late = float(real.result.times.filter(quantity="lateness")["p99_s"].max())  # type: ignore[arg-type]
+    apart = {
+        f"{told(labels)}, {queue}": 100
+        * float(
+            shares(real, queue=queue, **labels).mean() - shares(short, queue=queue, **labels).mean()
+        )
+        for labels in settings(real)
+        for queue in (TAIL, CODEL)
+    }
+    listed = "; ".join(f"{name} {points:+.1f}" for name, points in apart.items())
+    yield Cause(
+        "Real packets and simulated ones",
+        f"The same queues, links and requests, the kernel's own TCP in the place of ours. Points "
+        f"of the share that real packets have more (steps of {_duration(real)} in all): {listed}. "
+        f"One packet in a hundred left the emulator more than {1e6 * late:.0f} µs late, in the "
+        "worst of the runs. Bulk flows alone go many ways after the first overshoot of slow start: "
+        "the study's own page has the range of simulated runs, and the experiments.",
+    )
+
+
+def figures(measured: Measurements) -> Iterator[Figure]:
+    """Delay and throughput over time, one over the other."""
+    real, short = measured.part("emulated"), measured.part("short")
+    if real is None or short is None:
+        return
+    parts = {SIMULATED: short, REAL: real}
+    for labels in settings(real):
+        panels = []
+        for queue in (TAIL, CODEL):
+            for title, quantity, factor in (
+                ("delay (ms)", "sojourn_mean_s", 1e3),
+                ("Mbit/s", "throughput_bps", 1e-6),
+            ):
+                curves = {}
+                for name, part in parts.items():
+                    times, values = average(part, quantity, queue=queue, **labels)
+                    curves[name] = (times, factor * np.nan_to_num(values))
+                panels.append((f"{queue}: {title}", curves, COLOURS))
+        end = float(max(curves[name][0][-1] for name in parts))
+        ident = told(labels).lower().replace(", ", "-").replace(" ", "-")
+        yield Figure(
+            f"packets-{ident}",
+            f"Real packets and simulated ones: {told(labels)}",
+            "The same steps, queues and requests; the kernel's TCP in the place of the simulated.",
+            f"Simulated: means over {short.replications} replications.",
+            charts.panels(panels, "time (s)", x_domain=(0, end)),
+        )

@@ -1,0 +1,548 @@
+"""The statements of the paper, checked one by one: the headline, then section V.
+
+A statement is one row with one rule (`aqmlab_studies.rules`). HRED is the reading that ns-2
+runs unless told otherwise (README.md); what the other readings give is told beside it.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.model import Claim
+from aqmlab_studies.jarvinen2014 import initial_windows
+from aqmlab_studies.jarvinen2014.cells import (
+    ALL,
+    CODEL,
+    HARSH,
+    HRED,
+    PIES,
+    ROUNDING,
+    SFQ,
+    SINGLE,
+    STEP,
+    Cells,
+    Measure,
+    Value,
+    cells,
+    fair,
+    middle,
+    of,
+    one_spike,
+    p50,
+    p95,
+    range_of,
+    response,
+    rows,
+    spike,
+    spread,
+    told_ms,
+    told_number,
+    told_s,
+    told_share,
+    worst,
+)  # fmt: skip
+from aqmlab_studies.jarvinen2014.figures import FLOWS
+from aqmlab_studies.jarvinen2014.headline import HEADLINE, MANY
+from aqmlab_studies.jarvinen2014.levels import LEVELS
+from aqmlab_studies.jarvinen2014.ns2 import REST
+from aqmlab_studies.rules import Rule, checked
+
+FAR = "101 ms"
+READINGS = ("in packets", "in packets, wait off")
+GROUPS = ("first", "second")
+FIFO = "DropTail"
+CellRule = Rule[Measurements, Cells]
+
+
+def claims(measured: Measurements) -> list[Claim]:
+    """All statements for which the queues and paths were run."""
+    rules: tuple[Rule[Measurements, Any], ...] = (
+        *HEADLINE,
+        *HIGH_END,
+        *LEVELS,
+        *SPIKES,
+        *TIMES,
+        *LONG_PATH,
+        INERT,
+        RECALL,
+    )
+    return checked(rules, measured)
+
+
+def _harsh_in_packets(measured: Measurements) -> str:
+    """The durations of aggressive HRED's spikes above 100 ms in the other readings."""
+    told = []
+    for reading in READINGS:
+        found = cells(spike(100), (f"{HARSH} {reading}",))(measured)
+        if found:
+            told.append(told_ms(found))
+    return "; ".join(told)
+
+
+HIGH_END: tuple[CellRule, ...] = (
+    Rule(
+        "median-delay",
+        "The median queuing delay is at most 24 ms with every queue and load.",
+        "every median (pooled over the packets of all replications) is below 24.5 ms",
+        cells(p50, ALL),
+        lambda found: max(found.values()) < 0.0245,
+        told_ms,
+        {(q, f): 0.030 if q == SFQ else 0.012 for q in ALL for f in FLOWS},
+    ),
+    Rule(
+        "aggressive-even-better",
+        "The slightly more aggressive HRED is even better.",
+        "at every load its 95th percentile is below HRED's by more than a packet",
+        cells(p95, (HRED, HARSH)),
+        lambda found: all(found[HARSH, f] < found[HRED, f] - STEP for f in FLOWS),
+        told_ms,
+        rows(HRED=(120, 126, 132, 132)) | rows(**{HARSH: (96, 96, 108, 130)}),
+    ),
+    Rule(
+        "hred-quartiles",
+        "Figure 3: the inter-quartile range of HRED's largest delay is small up to 4+4 flows.",
+        "with 1+1, 2+2 and 4+4 flows it is at most a fifth of the median",
+        cells(spread, (HRED,), FLOWS[:3]),
+        lambda found: max(found.values()) <= 0.2,
+        told_share,
+        {(HRED, "1+1"): 0.1, (HRED, "2+2"): 0.3, (HRED, "4+4"): 0.1},
+    ),
+    Rule(
+        "sfq-same-level",
+        "With SFQ CoDel the high-end delays stay roughly at the same level whatever the number of "
+        "flows.",
+        "the largest of the four 95th percentiles is at most 25 % above the smallest",
+        cells(p95, (SFQ,)),
+        lambda found: range_of(found, SFQ) <= 1.25,
+        told_ms,
+        rows(**{SFQ: (60, 60, 66, 90)}),
+    ),
+    Rule(
+        "sfq-below-hred",
+        "SFQ CoDel's 95th percentiles are lower than HRED's.",
+        "at every load, by more than a packet",
+        cells(p95, (SFQ, HRED)),
+        lambda found: all(found[SFQ, f] < found[HRED, f] - STEP for f in FLOWS),
+        told_ms,
+        rows(HRED=(120, 126, 132, 60), **{SFQ: (60, 57, 54, 66)}),
+    ),
+    Rule(
+        "sfq-medians-as-hred",
+        "Figure 3: the medians of SFQ CoDel's largest delay are roughly at HRED's level.",
+        "at every load within 25 % of HRED's",
+        cells(middle, (SFQ, HRED)),
+        lambda found: all(abs(found[SFQ, f] / found[HRED, f] - 1) <= 0.25 for f in FLOWS),
+        told_ms,
+        rows(HRED=(130, 130, 130, 140), **{SFQ: (120, 120, 120, 90)}),
+    ),
+    Rule(
+        "sfq-worst-with-one",
+        "Table III: with 1+1 flows SFQ CoDel's worst case is not as good as that of CoDel.",
+        "its largest delay of all replications is larger by more than a packet",
+        cells(worst, (SFQ, CODEL), FLOWS[:1]),
+        lambda found: found[SFQ, "1+1"] > found[CODEL, "1+1"] + STEP,
+        told_ms,
+        {(SFQ, "1+1"): 0.150, (CODEL, "1+1"): 0.150},
+    ),
+    Rule(
+        "sfq-worst-with-two",
+        "Table III: with 2+2 flows SFQ CoDel's worst case is roughly equal to that of CoDel.",
+        "the largest delays of all replications are within 10 % of each other",
+        cells(worst, (SFQ, CODEL), FLOWS[1:2]),
+        lambda found: abs(found[SFQ, "2+2"] / found[CODEL, "2+2"] - 1) <= 0.10,
+        told_ms,
+        {(SFQ, "2+2"): 0.220, (CODEL, "2+2"): 0.186},
+    ),
+    Rule(
+        "sfq-worst-with-many",
+        "Table III: beyond 2+2 flows SFQ CoDel clearly lowers the worst case compared with CoDel.",
+        "with 4+4 and 6+6 flows its largest delay of all replications is at least 10 % lower",
+        cells(worst, (SFQ, CODEL), MANY),
+        lambda found: all(found[SFQ, f] <= 0.9 * found[CODEL, f] for f in MANY),
+        told_ms,
+        {(SFQ, "4+4"): 0.17, (SFQ, "6+6"): 0.29, (CODEL, "4+4"): 0.23, (CODEL, "6+6"): 0.30},
+    ),
+    Rule(
+        "hred-worst-below-sfq",
+        "Table III: HRED's worst case is lower than SFQ CoDel's in most cases.",
+        "HRED's largest delay of all replications is lower at three of the four loads or more",
+        cells(worst, (HRED, SFQ)),
+        lambda found: sum(found[HRED, f] < found[SFQ, f] - ROUNDING for f in FLOWS) >= 3,
+        told_ms,
+        rows(HRED=(150, 168, 190, 230), **{SFQ: (180, 180, 174, 222)}),
+    ),
+    Rule(
+        "initial-windows-hred",
+        "With 6+6 flows a significant part of HRED's queue during the highest spikes are packets "
+        "of initial windows.",
+        "at the largest delay of a run, of the packets that wait at least 20 % are among the first "
+        f"three of their flows (mean over {initial_windows.REPLICATIONS} replications)",
+        cells(initial_windows.share, (HRED,), FLOWS[3:]),
+        lambda found: found[HRED, "6+6"] >= 0.2,
+        told_share,
+        {(HRED, "6+6"): 0.03},
+    ),
+    Rule(
+        "initial-windows-others",
+        "With 6+6 flows a negligible part of the other single queues during the highest spikes are "
+        "packets of initial windows.",
+        "at most 5 % with CoDel and both variants of PIE, measured likewise",
+        cells(initial_windows.share, (CODEL, *PIES), FLOWS[3:]),
+        lambda found: max(found.values()) <= 0.05,
+        told_share,
+        {(CODEL, "6+6"): 0.2, ("PIEupdate", "6+6"): 0.0, ("PIEthresh", "6+6"): 0.0},
+    ),
+)
+
+SPIKES: tuple[CellRule, ...] = (
+    Rule(
+        "spikes-60ms",
+        "Figure 4: delay spikes above 60 ms typically last clearly more than 200 ms.",
+        "at least nine of ten medians of the longest spike of a run are above 200 ms",
+        cells(spike(60), SINGLE),
+        lambda found: float(np.mean([each > 0.2 for each in found.values()])) >= 0.9,
+        told_ms,
+        {(q, f): 0.15 if q == CODEL else 0.5 for q in SINGLE for f in FLOWS},
+    ),
+    Rule(
+        "spikes-100ms",
+        "Figure 5: delay spikes above 100 ms last around 130 ms or longer (without aggressive "
+        "HRED).",
+        "at least nine of ten medians of the longest spike of a run are above 120 ms",
+        cells(spike(100), tuple(q for q in SINGLE if q != HARSH)),
+        lambda found: float(np.mean([each >= 0.12 for each in found.values()])) >= 0.9,
+        told_ms,
+        {(q, f): 0.1 if q == CODEL else 0.5 for q in SINGLE if q != HARSH for f in FLOWS},
+    ),
+    Rule(
+        "spikes-100ms-aggressive",
+        "Figure 5: aggressive HRED's spikes above 100 ms are notably shorter.",
+        "at every load its median is below 130 ms and below those of all other single queues",
+        cells(spike(100), SINGLE),
+        lambda found: all(
+            found[HARSH, f] < min(0.13, *(found[q, f] for q in SINGLE if q != HARSH)) for f in FLOWS
+        ),
+        told_ms,
+        {(q, f): 0.2 if q == HARSH else 0.5 for q in SINGLE for f in FLOWS},
+        beside=_harsh_in_packets,
+    ),
+    Rule(
+        "spikes-longer-with-many",
+        "With many flows PIE's and CoDel's spikes last significantly longer than HRED's.",
+        "with 4+4 and 6+6 flows their medians above 60 ms are at least 25 % longer than HRED's",
+        cells(spike(60), (CODEL, *PIES, HRED), MANY),
+        lambda found: all(
+            found[q, f] >= 1.25 * found[HRED, f] for q in (CODEL, *PIES) for f in MANY
+        ),
+        told_ms,
+        {(q, f): 0.5 for q in (CODEL, *PIES, HRED) for f in MANY},
+    ),
+    Rule(
+        "one-spike",
+        "There is usually just one major delay spike in a run.",
+        "in at least three quarters of the runs with a spike above 60 ms the longest one has half "
+        "of all the time above 60 ms or more, at every point",
+        cells(one_spike, SINGLE),
+        lambda found: min(found.values()) >= 0.75,
+        told_share,
+        {(q, f): 0.5 if q == "PIEupdate" else 0.9 for q in SINGLE for f in FLOWS},
+    ),
+)
+
+
+def _responses(*queues: str) -> Measure:
+    """What measures the median response times of both groups."""
+
+    def measure(measured: Measurements) -> Cells | None:
+        made: Cells = {}
+        for group in GROUPS:
+            found = cells(response(group), queues)(measured)
+            if found is None:
+                return None
+            made |= {(f"{queue} ({group})", load): each for (queue, load), each in found.items()}
+        return made
+
+    return measure
+
+
+def _both_groups(**seconds: float) -> Cells:
+    """Response times of both groups at all loads, by queue; of the others `rest`."""
+    return {
+        (f"{queue} ({group})", load): seconds.get(queue.replace(" ", "_"), seconds["rest"])
+        for queue in (*ALL, FIFO)
+        for group in GROUPS
+        for load in FLOWS
+    }
+
+
+def _largest_spread(found: Cells) -> float:
+    """The largest median of a group at one load as a multiple of the smallest."""
+    return max(
+        max(values) / min(values)
+        for group in GROUPS
+        for load in FLOWS
+        if (values := [v for (q, f), v in found.items() if f == load and q.endswith(f"({group})")])
+    )
+
+
+def _longer(found: Cells) -> list[float]:
+    """The second group's medians as multiples of the first's."""
+    return [found[f"{q} (second)", f] / found[f"{q} (first)", f] for q in ALL for f in FLOWS]
+
+
+def _later(found: Cells) -> int:
+    return sum(ratio > 1 for ratio in _longer(found))
+
+
+def _slightly(found: Cells) -> int:
+    return sum(ratio <= 1.25 for ratio in _longer(found))
+
+
+def _over_fifo(found: Cells) -> dict[tuple[str, str], float]:
+    """The medians with an AQM as multiples of those with DropTail."""
+    return {
+        (f"{q} ({g})", f): found[f"{q} ({g})", f] / found[f"{FIFO} ({g})", f]
+        for q in ALL
+        for g in GROUPS
+        for f in FLOWS
+    }
+
+
+def _told_over_fifo(found: Cells) -> str:
+    ratios = _over_fifo(found)
+    most = max(ratios, key=ratios.__getitem__)
+    above = sum(ratio > 1.25 for ratio in ratios.values())
+    return (
+        f"at most {ratios[most]:.2f} times ({most[0]}, {most[1]}), above 1.25 times in "
+        f"{above} of {len(ratios)} cases"
+    )
+
+
+TIMES: tuple[CellRule, ...] = (
+    Rule(
+        "response-alike",
+        "Figures 6, 7: within each group the response times are roughly at the same level whatever "
+        "the queue.",
+        "at one load the largest median is at most 1.25 times the smallest",
+        _responses(*ALL),
+        lambda found: _largest_spread(found) <= 1.25,
+        lambda found: f"at most {_largest_spread(found):.2f} times; medians {told_s(found)}",
+        _both_groups(SFQ_CoDel=5.0, rest=3.5),
+    ),
+    Rule(
+        "response-no-harm",
+        "Figures 6, 7: little or no harm is caused by any of the AQMs on the response times.",
+        "no median is more than 1.25 times that with DropTail at the same load",
+        _responses(*ALL, FIFO),
+        lambda found: max(_over_fifo(found).values()) <= 1.25,
+        _told_over_fifo,
+        _both_groups(HRED=5.0, rest=3.5),
+    ),
+    Rule(
+        "response-second-longer",
+        "Figures 6, 7: the response times are generally longer in the second group.",
+        "its median is longer in at least nine of ten cases",
+        _responses(*ALL),
+        lambda found: _later(found) >= 0.9 * len(_longer(found)),
+        lambda found: f"in {_later(found)} of {len(_longer(found))} cases",
+        _both_groups(rest=3.5),
+    ),
+    Rule(
+        "response-second-slightly",
+        "Figures 6, 7: the response times of the second group are only slightly longer.",
+        "its median is at most 1.25 times that of the first in at least nine of ten cases",
+        _responses(*ALL),
+        lambda found: _slightly(found) >= 0.9 * len(_longer(found)),
+        lambda found: f"in {_slightly(found)} of {len(_longer(found))} cases, at most "
+        f"{max(_longer(found)):.2f} times",
+        {
+            (f"{q} ({g})", f): 3.5 if g == "first" else 5.0
+            for q in ALL for g in GROUPS for f in FLOWS
+        },
+    ),
+    Rule(
+        "fair",
+        "Figure 8: the fairness between the groups is very good whatever the queue.",
+        "every median of Jain's index of the response times is at least 0.95",
+        cells(fair, ALL),
+        lambda found: min(found.values()) >= 0.95,
+        told_number,
+        {(q, f): 0.9 if q == CODEL else 0.99 for q in ALL for f in FLOWS},
+    ),
+    Rule(
+        "fairness",
+        "Figure 8: SFQ CoDel does not provide the best fairness.",
+        "at no load is its median of Jain's index the highest",
+        cells(fair, ALL),
+        lambda found: all(found[SFQ, f] < max(found[q, f] for q in ALL) for f in FLOWS),
+        told_number,
+        {(q, f): 0.99 if (q, f) == (SFQ, "4+4") else 0.98 for q in ALL for f in FLOWS},
+    ),
+)  # fmt: skip
+
+
+def _both_paths(value: Value, queues: tuple[str, ...]) -> Measure:
+    def measure(measured: Measurements) -> Cells | None:
+        made: Cells = {}
+        for rest in (REST, FAR):
+            found = cells(value, queues, rest=rest)(measured)
+            if found is None:
+                return None
+            made |= {(f"{queue}, {rest}", load): each for (queue, load), each in found.items()}
+        return made
+
+    return measure
+
+
+def _order(found: Cells, queues: tuple[str, ...] = ALL) -> tuple[int, int]:
+    """Pairs of queues that keep their order with the longer path, and all pairs that are more
+    than a packet apart on both."""
+    kept = pairs = 0
+    for load in FLOWS:
+        for one, other in combinations(queues, 2):
+            near, far = (
+                found[f"{one}, {rest}", load] - found[f"{other}, {rest}", load]
+                for rest in (REST, FAR)
+            )
+            if min(abs(near), abs(far)) > STEP:
+                pairs += 1
+                kept += (near > 0) == (far > 0)
+    return kept, pairs
+
+
+def _shift(found: Cells, queue: str) -> float:
+    """The mean ratio over the loads of a queue's numbers on the long and the short path."""
+    near, far = (of(found, f"{queue}, {rest}") for rest in (REST, FAR))
+    return float(np.mean([b / a for a, b in zip(near, far, strict=True)]))
+
+
+def _shifts(found: Cells, queues: tuple[str, ...]) -> str:
+    listed = ", ".join(f"{queue} {_shift(found, queue):.2f}" for queue in queues)
+    return f"long path over short path, mean over the loads: {listed}"
+
+
+SHIFTED = (CODEL, *PIES, HRED)
+_swapped = {
+    (f"{q}, {rest}", f): 0.1 + 0.05 * (ALL.index(q) if rest == REST else 5 - ALL.index(q))
+    for q in ALL for rest in (REST, FAR) for f in FLOWS
+}  # fmt: skip
+
+LONG_PATH: tuple[CellRule, ...] = (
+    Rule(
+        "long-path",
+        "Figure 9: with 101 ms for the rest of the path the order of the queues stays.",
+        "nine of ten pairs of queues (those more than a packet apart) keep the order of the "
+        "medians of their largest delay",
+        _both_paths(middle, ALL),
+        lambda found: _order(found)[0] >= 0.9 * _order(found)[1] > 0,
+        lambda found: f"{_order(found)[0]} of {_order(found)[1]} pairs",
+        _swapped,
+    ),
+    Rule(
+        "long-path-level",
+        "Figure 9: the delays are roughly at the same level with the longer path.",
+        "of every queue the mean ratio of the medians of the largest delay is within 25 % of 1",
+        _both_paths(middle, ALL),
+        lambda found: all(abs(_shift(found, queue) - 1) <= 0.25 for queue in ALL),
+        lambda found: _shifts(found, ALL),
+        {
+            (f"{q}, {rest}", f): 0.2 if rest == FAR and q == CODEL else 0.1
+            for q in ALL for rest in (REST, FAR) for f in FLOWS
+        },
+    ),
+    Rule(
+        "long-path-spikes",
+        "Figure 10: with the longer path the order of the queues by the duration of the spikes "
+        "stays.",
+        "nine of ten pairs of single queues (those more than a packet apart) keep the order of the "
+        "median durations above 60 ms",
+        _both_paths(spike(60), SINGLE),
+        lambda found: _order(found, SINGLE)[0] >= 0.9 * _order(found, SINGLE)[1] > 0,
+        lambda found: "{} of {} pairs".format(*_order(found, SINGLE)),
+        _swapped,
+    ),
+    Rule(
+        "long-path-spikes-level",
+        "Figure 10: there are only small changes in the duration of the spikes.",
+        "of every single queue the mean ratio of the median durations above 60 ms is within 25 % "
+        "of 1",
+        _both_paths(spike(60), SINGLE),
+        lambda found: all(abs(_shift(found, queue) - 1) <= 0.25 for queue in SINGLE),
+        lambda found: _shifts(found, SINGLE),
+        {
+            (f"{q}, {rest}", f): 0.5 if rest == FAR and q == HRED else 1.0
+            for q in SINGLE for rest in (REST, FAR) for f in FLOWS
+        },
+    ),
+    Rule(
+        "long-path-favours",
+        "Figure 10: the longer path changes the duration of the spikes mainly in favour of CoDel "
+        "and HRED.",
+        "the mean ratio of the median durations above 60 ms is below 1 with CoDel and with HRED, "
+        "and lower than with both variants of PIE",
+        _both_paths(spike(60), SHIFTED),
+        lambda found: max(_shift(found, q) for q in (CODEL, HRED))
+        < min(1.0, *(_shift(found, q) for q in PIES)),
+        lambda found: _shifts(found, SHIFTED),
+        {
+            (f"{q}, {rest}", f): 1.2 if rest == FAR and q == HRED else 1.0
+            for q in SHIFTED for rest in (REST, FAR) for f in FLOWS
+        },
+    ),
+)  # fmt: skip
+
+Inert = tuple[int, float]
+"""Packets that PIE dropped early, and its largest distance from DropTail in seconds."""
+
+
+def _inert(measured: Measurements) -> Inert | None:
+    pie, fifo = "PIE (default)", FIFO
+    if not all(measured.has(queue=q, flows=f, rest=REST) for q in (pie, fifo) for f in FLOWS):
+        return None
+    shares = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+    early, off = 0, 0.0
+    for flows in FLOWS:
+        one, other = (
+            np.array(measured.histograms(queue=q, flows=flows, rest=REST).quantiles(shares))
+            for q in (pie, fifo)
+        )
+        off = max(off, float(np.abs(one - other).max()))
+        early += int(measured.count("drop_pie", queue=pie, flows=flows, rest=REST).sum())
+    return early, off
+
+
+INERT: Rule[Measurements, Inert] = Rule(
+    "pie-inert",
+    "PIE with its default parameters does nothing at 2 Mbit/s: it equals a FIFO.",
+    "it drops no packet early, and percentiles 5 to 100 of the delay are within a packet of "
+    "DropTail's at every load",
+    _inert,
+    lambda found: found[0] == 0 and found[1] <= 1.1 * STEP,
+    lambda found: f"{found[0]} early drops; at most {1e3 * found[1]:.0f} ms apart",
+    (3, 0.0),
+)
+
+
+def _linux(measured: Measurements) -> str:
+    found = cells(p95, ("CoDel as in Linux",))(measured)
+    if found is None:
+        return ""
+    return f"with Linux's arithmetic too (an inverse square root in small steps) {told_ms(found)}"
+
+
+FORMULA = "CoDel, recall of RFC 8289"
+RECALL: CellRule = Rule(
+    "recall",
+    "Section VI: recalling CoDel's count as Linux does makes no noticeable change in the delays.",
+    "the 95th percentiles with the formula of Linux and RFC 8289 are within a packet of those with "
+    "ns-2's of 2012",
+    cells(p95, (CODEL, FORMULA)),
+    lambda found: all(abs(found[CODEL, f] - found[FORMULA, f]) <= 1.1 * STEP for f in FLOWS),
+    told_ms,
+    rows(CoDel=(90, 120, 170, 246), **{FORMULA: (90, 120, 170, 260)}),
+    beside=_linux,
+)

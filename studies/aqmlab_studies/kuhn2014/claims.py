@@ -1,0 +1,217 @@
+"""The statements of the paper, checked one by one: section 4 and the abstract, then section 3.
+
+A statement is one row with one rule (`aqmlab_studies.rules`). A printed number is a rule of its
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.model import Claim
+from aqmlab_studies.kuhn2014.measure import (
+    AQMS,
+    CONTROLS,
+    MAIN_BUFFER,
+    QUEUES,
+    increase,
+    packet_time,
+    reduction,
+    transfer_time,
+)
+from aqmlab_studies.kuhn2014.parts import CUBIC, AnyRule, main, ms, named, percent
+from aqmlab_studies.kuhn2014.section_3 import SECTION_3
+from aqmlab_studies.rules import Rule, checked
+
+POINTS = 0.05
+"""A printed percentage is met within five points."""
+SHARE = 0.05
+"""A printed number is met within 5 %."""
+
+
+def claims(measured: Measurements) -> list[Claim]:
+    """All statements for which the points were run."""
+    return checked((*HEADLINE, *SECTION_3), measured.part("study"))
+
+
+def _reduces(queue: str) -> AnyRule:
+    def low_ends(study: Measurements) -> dict[str, float] | None:
+        """Of the intervals of the reductions; None with too few replications for intervals."""
+        found = {
+            control: reduction(study, queue=queue, control=control, buffer=MAIN_BUFFER)[1]
+            for control in CONTROLS
+        }
+        ends = {name: within.low for name, within in found.items() if within}
+        return ends if len(ends) == len(found) else None
+
+    return Rule(
+        f"reduces-{queue}".lower(),
+        f"Section 4: {queue} enables a better latency than DropTail.",
+        "the 95 % interval of the reduction is above 0 with each congestion control",
+        main(low_ends),
+        lambda found: min(found.values()) > 0,
+        lambda found: f"low ends of the intervals {named(percent)(found)}",
+        {control: 0.5 if control != "Vegas" else -0.1 for control in CONTROLS},
+    )
+
+
+def _alike(queue: str) -> AnyRule:
+    return Rule(
+        f"alike-{queue}".lower(),
+        f"Introduction: with {queue} all congestion controls, loss-based or delay-based, "
+        "experience relatively similar conditions.",
+        "the mean packet transmission times of the four are within 25 % of each other",
+        main(_by_control(lambda study, control: packet_time(
+            study, queue=queue, control=control, buffer=MAIN_BUFFER)[0])),
+        lambda found: max(found.values()) <= 1.25 * min(found.values()),
+        named(ms),
+        {"CUBIC": 0.2, "NewReno": 0.12, "Vegas": 0.1, "Compound": 0.12},
+    )  # fmt: skip
+
+
+def _printed(
+    ident: str, text: str, printed: float, value: Callable[[Measurements], float], wrong: float
+) -> AnyRule:
+    """A printed share: met within five points."""
+    rule = f"within 5 percentage points of the printed {100 * printed:.0f} %"
+    met = lambda found: abs(found - printed) <= POINTS  # noqa: E731
+    return Rule(ident, text, rule, main(value), met, percent, wrong)
+
+
+def _delay(
+    ident: str, text: str, printed: tuple[float, float], queue: str, wrong: float
+) -> AnyRule:
+    """A printed mean delay: met within 5 %."""
+    low, high = printed
+    about = ms(low) if low == high else f"{ms(low)} to {ms(high)}"
+    return Rule(
+        ident,
+        text,
+        f"the mean packet transmission time with CUBIC is within 5 % of {about}",
+        main(lambda study: packet_time(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC)[0]),
+        lambda found: low * (1 - SHARE) <= found <= high * (1 + SHARE),
+        ms,
+        wrong,
+    )
+
+
+def _reduction(queue: str) -> Callable[[Measurements], float]:
+    return lambda study: reduction(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC)[0]
+
+
+def _increase(queue: str) -> Callable[[Measurements], float]:
+    return lambda study: increase(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC)[0]
+
+
+def _by_control(
+    value: Callable[[Measurements, str], float],
+) -> Callable[[Measurements], dict[str, float]]:
+    return lambda study: {control: value(study, control) for control in CONTROLS}
+
+
+def _droptail_times(study: Measurements) -> dict[str, float]:
+    return {
+        control: packet_time(study, queue="DropTail", control=control, buffer=MAIN_BUFFER)[0]
+        for control in CONTROLS
+    }
+
+
+def _vegas_over_cubic(study: Measurements) -> dict[str, float]:
+    """The time for the 10 MB with Vegas as a multiple of that with CUBIC, by queue."""
+    at = {"buffer": MAIN_BUFFER}
+    return {
+        q: transfer_time(study, queue=q, control="Vegas", **at)[0]
+        / transfer_time(study, queue=q, control="CUBIC", **at)[0]
+        for q in QUEUES
+    }
+
+
+def _fairer(queue: str) -> AnyRule:
+    return Rule(
+        f"fairer-{queue.lower()}",
+        f"Section 6: {queue} makes the network fairer to delay-based congestion control.",
+        "the time for the 10 MB with Vegas is a multiple of that with CUBIC (each among "
+        "applications of its own kind: the study never has the two compete) that is nearer to 1 "
+        "than with DropTail",
+        main(_vegas_over_cubic),
+        lambda found: abs(found[queue] - 1) < abs(found["DropTail"] - 1),
+        named(lambda ratio: f"{ratio:.2f}"),
+        dict.fromkeys(AQMS, 2.0) | {"DropTail": 1.5},
+    )
+
+
+HEADLINE: tuple[AnyRule, ...] = (
+    _printed("reduction-codel", "Abstract: CoDel reduces the latency by 87 % (with CUBIC).",
+             0.87, _reduction("CoDel"), 0.75),
+    _printed("reduction-red", "Abstract: RED reduces the latency by 75 % (with CUBIC).",
+             0.75, _reduction("RED"), 0.87),
+    _printed("codel-time-over-red", "Abstract: CoDel's transmission time of 10 MB is 42 % longer "
+             "than RED's (with CUBIC).", 0.42,
+             lambda study: increase(study, {"queue": "RED"}, queue="CoDel", buffer=MAIN_BUFFER,
+                                    **CUBIC)[0], 0.31),
+    _printed("codel-time", "Section 4: CoDel's transmission time of 10 MB is 42 % longer than "
+             "DropTail's (with CUBIC).", 0.42, _increase("CoDel"), 0.31),
+    _printed("red-time", "Section 4: RED's transmission time of 10 MB is 5 % longer (with CUBIC).",
+             0.05, _increase("RED"), 0.15),
+    Rule(
+        "red-time-all",
+        "Section 4: RED's drops do not impact the transmission time of 10 MB much, whatever the "
+        "congestion control.",
+        "its increase against DropTail is within 10 % with each of the four",
+        main(_by_control(lambda study, control: increase(
+            study, queue="RED", control=control, buffer=MAIN_BUFFER)[0])),
+        lambda found: max(map(abs, found.values())) <= 0.1,
+        named(percent),
+        {"CUBIC": 0.02, "NewReno": 0.03, "Vegas": 0.30, "Compound": 0.0},
+    ),
+    *(_reduces(queue) for queue in AQMS),
+    *(_alike(queue) for queue in AQMS),
+    Rule(
+        "red-shorter-times",
+        "Introduction: RED allows for shorter transmission times than CoDel.",
+        "the mean time for the 10 MB is more than 5 % shorter with RED, with each congestion "
+        "control",
+        main(_by_control(lambda study, control: transfer_time(
+            study, queue="RED", control=control, buffer=MAIN_BUFFER)[0] / transfer_time(
+            study, queue="CoDel", control=control, buffer=MAIN_BUFFER)[0])),
+        lambda found: max(found.values()) < 0.95,
+        lambda found: f"of CoDel's {named(percent)(found)}",
+        {"CUBIC": 0.7, "NewReno": 0.7, "Vegas": 1.0, "Compound": 0.7},
+    ),
+    Rule(
+        "codel-reduces-more",
+        "Section 3: RED reduces the packet delay, yet not as much as CoDel.",
+        "the mean packet transmission time is longer with RED than with CoDel, with each "
+        "congestion control",
+        main(_by_control(lambda study, control: packet_time(
+            study, queue="RED", control=control, buffer=MAIN_BUFFER)[0] - packet_time(
+            study, queue="CoDel", control=control, buffer=MAIN_BUFFER)[0])),
+        lambda found: min(found.values()) > 0,
+        lambda found: f"by {named(ms)(found)}",
+        {"CUBIC": 0.1, "NewReno": 0.1, "Vegas": -0.01, "Compound": 0.1},
+    ),
+    _delay("packet-codel", "Section 4: with CUBIC and CoDel packets take 115 ms.",
+           (0.115, 0.115), "CoDel", 0.103),
+    _delay("packet-red", "Section 4: with CUBIC and RED packets take 226 ms.",
+           (0.226, 0.226), "RED", 0.250),
+    _delay("packet-droptail", "Section 4: 115 ms that are 87 % less and 226 ms that are 75 % less "
+           "imply 885 to 904 ms with DropTail.", (0.885, 0.904), "DropTail", 1.06),
+    Rule(
+        "vegas-least",
+        "Section 4: with DropTail, Vegas introduces less latency than any other congestion "
+        "control.",
+        "its mean packet transmission time is the least of the four",
+        main(_droptail_times),
+        lambda found: min(found, key=found.__getitem__) == "Vegas",
+        named(ms),
+        {"CUBIC": 1.0, "NewReno": 1.0, "Vegas": 0.9, "Compound": 0.8},
+    ),
+    _printed("vegas-44", "Section 4: with DropTail, Vegas reduces the latency by 44 % against "
+             "CUBIC.", 0.44,
+             lambda study: reduction(
+                 study, CUBIC, queue="DropTail", control="Vegas", buffer=MAIN_BUFFER)[0],
+             0.85),
+    _fairer("RED"),
+    _fairer("CoDel"),
+)  # fmt: skip

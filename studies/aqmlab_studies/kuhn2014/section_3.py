@@ -1,0 +1,304 @@
+"""The statements of section 3, and what section 5 draws from it: figures 2 to 4, second by second
+and by buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+
+import numpy as np
+
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.samples import Floats, quantile
+from aqmlab_studies.kuhn2014.measure import AQMS, BUFFERS, MAIN_BUFFER, transfer_time
+from aqmlab_studies.kuhn2014.parts import (
+    CUBIC,
+    ROOMY,
+    AnyRule,
+    all_buffers,
+    listed,
+    ms,
+    named,
+    needing,
+    percent,
+)
+from aqmlab_studies.kuhn2014.seconds import seconds
+from aqmlab_studies.rules import Rule
+
+RANGES = {"CoDel": (0.01, 0.1), "RED": (0.1, 0.5)}
+MAXIMA = {"CoDel": 0.05, "RED": 0.3}
+UP_TO = {"RED": 0.75, "CoDel": 0.45}
+LIMITED = BUFFERS[:-1]
+"""The buffers with a limit, in packets."""
+PACKET = 8 * 1050 / 1e6
+"""The transmission time of a packet of the transfer, seconds."""
+OTHER_LOSS_BASED = ("NewReno", "Compound")
+
+
+def _delays(study: Measurements, queue: str, control: str, buffers: Iterable[str]) -> Floats:
+    """The mean queuing delay in each second, of all these buffers."""
+    each = [seconds(study, queue=queue, control=control, buffer=b).delay for b in buffers]
+    delays = np.concatenate(each)
+    return delays[np.isfinite(delays)]
+
+
+def _shares(queue: str, control: str) -> Callable[[Measurements], list[tuple[float, float]]]:
+    """What the queue and DropTail drop, by buffer."""
+
+    def shares(study: Measurements) -> list[tuple[float, float]]:
+        def share(name: str, buffer: str) -> float:
+            labels = {"queue": name, "buffer": buffer, "control": control}
+            arrived = study.count("arrived", **labels).sum()
+            return float(study.count("dropped", **labels).sum() / arrived)
+
+        return [(share(queue, buffer), share("DropTail", buffer)) for buffer in ROOMY]
+
+    return shares
+
+
+def _dropped(queue: str) -> AnyRule:
+    return Rule(
+        f"drops-{queue.lower()}",
+        f"Figure 2: the introduction of {queue} results in drop events.",
+        f"with CUBIC it drops a larger share than DropTail with buffers of {listed(ROOMY)}",
+        all_buffers("CUBIC", _shares(queue, "CUBIC")),
+        lambda found: all(ours > theirs for ours, theirs in found),
+        lambda found: ", ".join(f"{percent(a)} and {percent(b)}" for a, b in found),
+        [(0.02, 0.01), (0.02, 0.01), (0.0, 0.0)],
+    )
+
+
+def _range(queue: str, control: str) -> AnyRule:
+    low, high = RANGES[queue]
+
+    def inside(study: Measurements) -> float:
+        delays = _delays(study, queue, control, BUFFERS)
+        return float(((delays >= low) & (delays <= high)).mean())
+
+    return Rule(
+        f"delay-range-{queue}-{control}".lower(),
+        f"Section 3: with {queue} and {control} the queuing delay ranges between {low:g} s and "
+        f"{high:g} s.",
+        "it is inside in at least 80 % of the seconds (means over a second, all buffers)",
+        all_buffers(control, inside),
+        lambda found: found >= 0.8,
+        percent,
+        0.6,
+    )
+
+
+def _maximum(queue: str) -> AnyRule:
+    limit = MAXIMA[queue]
+    return Rule(
+        f"delay-maximum-{queue}".lower(),
+        f"Figure 2: {queue} reduces the maximum queuing delay to {ms(limit)} (with CUBIC).",
+        f"the largest mean of a second, all buffers, is within 10 % of {ms(limit)}",
+        all_buffers("CUBIC", lambda study: float(_delays(study, queue, "CUBIC", BUFFERS).max())),
+        lambda found: abs(found / limit - 1) <= 0.1,
+        ms,
+        0.5 * limit,
+    )
+
+
+def _size(queue: str, text: str, most: float) -> AnyRule:
+    return Rule(
+        f"buffer-size-{queue}".lower(),
+        text,
+        f"medians of the second's mean queuing delay with CUBIC and buffers of {listed(ROOMY)} are "
+        f"within {100 * most:.0f} %",
+        all_buffers("CUBIC", lambda study: {
+            buffer: quantile(_delays(study, queue, "CUBIC", (buffer,)), 0.5) for buffer in ROOMY
+        }),
+        lambda found: max(found.values()) <= (1 + most) * min(found.values()),
+        named(ms),
+        {"45": 0.02, "125": 0.02, "unlimited": 0.03},
+    )  # fmt: skip
+
+
+def _throughputs(
+    control: str, queue: str = "DropTail"
+) -> Callable[[Measurements], dict[str, float]]:
+    """The mean throughput of the 10 MB in Mbit/s, by buffer."""
+    return lambda study: {
+        buffer: 80 / transfer_time(study, queue=queue, control=control, buffer=buffer)[0]
+        for buffer in BUFFERS
+    }
+
+
+def _by_buffer(control: str, word: str, figure: int, sign: int) -> AnyRule:
+    grows = dict(zip(BUFFERS, (0.2, 0.3, 0.4, 0.5), strict=True))
+    falls = dict(zip(BUFFERS, (0.5, 0.4, 0.3, 0.2), strict=True))
+    return Rule(
+        f"{control.lower()}-buffer",
+        f"Figure {figure}: with DropTail and {control} the throughput {word} with larger queues.",
+        "the mean throughput of the 10 MB does so with each larger buffer",
+        all_buffers(control, _throughputs(control)),
+        lambda found: all(sign * (b - a) > 0 for a, b in pairwise(found.values())),
+        lambda found: f"{named(lambda rate: f'{rate:.3f}')(found)} Mbit/s",
+        falls if sign > 0 else grows,
+    )
+
+
+def _ratios(control: str) -> Callable[[Measurements], dict[str, float]]:
+    """The throughput with RED as a multiple of that with CoDel, by buffer."""
+
+    def value(study: Measurements) -> dict[str, float]:
+        red, codel = (_throughputs(control, queue)(study) for queue in AQMS)
+        return {buffer: red[buffer] / codel[buffer] for buffer in BUFFERS}
+
+    return value
+
+
+def vegas_loads(study: Measurements) -> str:
+    """What the throughput with RED is as a multiple of that with CoDel under other loads."""
+    part = study.part("vegas")
+    if part is None:
+        return ""
+    told = {}
+    for load in part.axes["load"]:
+        red, codel = (transfer_time(part, queue=queue, load=load)[0] for queue in AQMS)
+        told[load] = codel / red
+    listed = ", ".join(f"{ratio:.2f} with {load}" for load, ratio in told.items())
+    return f"a transfer by Vegas past other backgrounds, buffer {MAIN_BUFFER}: {listed}"
+
+
+def _up_to(queue: str) -> AnyRule:
+    limit = UP_TO[queue]
+    at = {"queue": queue, "buffer": MAIN_BUFFER, **CUBIC}
+    return Rule(
+        f"up-to-{queue}".lower(),
+        f"Figure 4: with CUBIC and {queue} the throughput goes up to {limit:g} Mbit/s.",
+        f"95 % of the seconds are below a rate that is within 10 % of {limit:g} Mbit/s",
+        all_buffers("CUBIC", lambda study: 1e-6 * quantile(seconds(study, **at).throughput, 0.95)),
+        lambda found: abs(found / limit - 1) <= 0.1,
+        lambda found: f"{found:.2f} Mbit/s",
+        1.25 * limit,
+    )
+
+
+def _vegas_drops(study: Measurements) -> dict[str, bool]:
+    """Whether the AQM drops more than DropTail, or less, with Vegas as it does with CUBIC."""
+    return {
+        f"{queue}, {buffer}": (a > b) == (c > d)
+        for queue in AQMS
+        for buffer, (a, b), (c, d) in zip(
+            ROOMY, _shares(queue, "Vegas")(study), _shares(queue, "CUBIC")(study), strict=True
+        )
+    }
+
+
+def _full(study: Measurements) -> dict[str, float]:
+    """DropTail's largest delay of a second as a share of what a full buffer takes."""
+    return {
+        buffer: float(_delays(study, "DropTail", "CUBIC", (buffer,)).max()) / (int(buffer) * PACKET)
+        for buffer in LIMITED
+    }
+
+
+def _used(study: Measurements) -> dict[str, float]:
+    """By how much the bottleneck is used more with RED than with CoDel, by buffer."""
+
+    def used(queue: str, buffer: str) -> float:
+        return float(study.count("utilisation", queue=queue, buffer=buffer, **CUBIC).mean())
+
+    return {buffer: used("RED", buffer) - used("CoDel", buffer) for buffer in ROOMY}
+
+
+def _neglected(queue: str) -> AnyRule:
+    return Rule(
+        f"size-neglected-{queue}".lower(),
+        f"Section 5: with {queue} the size of the queue can be neglected without any substantially "
+        "negative impact.",
+        f"the mean throughputs of the 10 MB with CUBIC and buffers of {listed(ROOMY)} are within "
+        "10 %",
+        all_buffers("CUBIC", lambda study: {
+            buffer: rate for buffer, rate in _throughputs("CUBIC", queue)(study).items()
+            if buffer in ROOMY
+        }),
+        lambda found: max(found.values()) <= 1.1 * min(found.values()),
+        lambda found: f"{named(lambda rate: f'{rate:.3f}')(found)} Mbit/s",
+        {"45": 0.2, "125": 0.3, "unlimited": 0.3},
+    )  # fmt: skip
+
+
+def _others_alike(control: str) -> AnyRule:
+    return Rule(
+        f"as-cubic-{control}".lower(),
+        f"Section 3: {control}, loss-based too, shows the same behaviour as CUBIC.",
+        f"with buffers of {listed(ROOMY)} its throughput is larger with RED than with CoDel, as "
+        "that of CUBIC",
+        needing((control, "CUBIC"), BUFFERS, lambda study: {
+            f"{name}, {buffer}": ratio
+            for name in (control, "CUBIC") for buffer, ratio in _ratios(name)(study).items()
+            if buffer in ROOMY
+        }),
+        lambda found: min(found.values()) > 1,
+        named(lambda ratio: f"{ratio:.2f}"),
+        {"CUBIC, 125": 1.3, f"{control}, 125": 0.9},
+    )  # fmt: skip
+
+
+SECTION_3: tuple[AnyRule, ...] = (
+    _dropped("RED"),
+    _dropped("CoDel"),
+    Rule(
+        "drops-vegas",
+        "Section 3: the drops with Vegas are qualitatively similar to those with CUBIC (figure 2).",
+        "where RED or CoDel drops a larger share than DropTail with CUBIC, it does so with Vegas, "
+        f"and likewise a smaller one, with buffers of {listed(ROOMY)}",
+        needing(("CUBIC", "Vegas"), BUFFERS, _vegas_drops),
+        lambda found: all(found.values()),
+        lambda found: f"alike in {sum(found.values())} of {len(found)} cases",
+        {"RED, 45": True, "CoDel, 45": False},
+    ),
+    Rule(
+        "droptail-full",
+        "Figure 2: with DropTail the queuing delay is maximised by the size of the queue (CUBIC).",
+        f"with buffers of {listed(LIMITED)} the largest mean of a second is at least 80 % of what "
+        "a full buffer takes, and at most 105 %",
+        all_buffers("CUBIC", _full),
+        lambda found: all(0.8 <= share <= 1.05 for share in found.values()),
+        named(percent),
+        {"10": 0.95, "45": 0.95, "125": 0.4},
+    ),
+    *(_range(queue, control) for queue in RANGES for control in ("CUBIC", "Vegas")),
+    _maximum("RED"),
+    _maximum("CoDel"),
+    _size("CoDel", "Section 3: with CoDel the size of the queue has no impact.", 0.1),
+    _size("RED", "Section 3: with RED there is a tiny impact of the buffer size.", 0.25),
+    _by_buffer("Vegas", "decreases", 3, -1),
+    _by_buffer("CUBIC", "increases", 4, +1),
+    Rule(
+        "vegas-aqm",
+        "Figure 3: with Vegas the throughput is the same whichever of the two AQMs.",
+        "that with RED is within 10 % of that with CoDel, at every buffer",
+        all_buffers("Vegas", _ratios("Vegas")),
+        lambda found: all(abs(ratio - 1) <= 0.1 for ratio in found.values()),
+        named(lambda ratio: f"{ratio:.2f}"),
+        {"10": 1.0, "45": 1.3, "125": 1.0, "unlimited": 1.0},
+        beside=vegas_loads,
+    ),
+    Rule(
+        "cubic-aqm",
+        "Figure 4: with CUBIC the throughput is larger with RED than with CoDel.",
+        f"so it is with buffers of {listed(ROOMY)}",
+        all_buffers("CUBIC", _ratios("CUBIC")),
+        lambda found: min(found[buffer] for buffer in ROOMY) > 1,
+        named(lambda ratio: f"{ratio:.2f}"),
+        {"10": 1.0, "45": 1.3, "125": 0.9, "unlimited": 1.3},
+    ),
+    _up_to("RED"),
+    _up_to("CoDel"),
+    *(_others_alike(control) for control in OTHER_LOSS_BASED),
+    Rule(
+        "red-better-used",
+        "Section 3: RED better exploits the capacity of the bottleneck than CoDel.",
+        f"with CUBIC and buffers of {listed(ROOMY)} the mean utilisation is higher by more than a "
+        "point",
+        all_buffers("CUBIC", _used),
+        lambda found: min(found.values()) > 0.01,
+        lambda found: "by " + ", ".join(f"{100 * each:.1f}" for each in found.values()) + " points",
+        {"45": 0.1, "125": 0.0, "unlimited": 0.1},
+    ),
+    *(_neglected(queue) for queue in AQMS),
+)

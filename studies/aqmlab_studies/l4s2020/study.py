@@ -1,0 +1,244 @@
+"""The published tables beside ours, the corners beside the rules, and causes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from aqmlab.infer import MEAN_METHOD, POSITIVE, interval
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.model import Cell, Claim, Table
+from aqmlab.reproduce.verdicts import AGREES, DIFFERS, Criterion
+from aqmlab.samples import Floats
+from aqmlab_studies.l4s2020.causes import causes
+from aqmlab_studies.l4s2020.law import by_the_rules, states
+from aqmlab_studies.l4s2020.measured import FLOWS, goodput, published
+from aqmlab_studies.rules import Rule, checked
+
+__all__ = ["causes", "claims", "tables"]
+
+STEP = 1.0
+"""A fiftieth of the link, Mbit/s: what one run cannot tell apart."""
+LAW = 0.3
+"""The rules leave out so much: a share of the ratio."""
+NEAR_LAW = Criterion.band(f"within {LAW:.0%} of what the rules give")
+
+Pairs = list[tuple[tuple[float, float], tuple[float, float]]]
+"""Published and measured goodput of both flows, of several cells."""
+Ratios = list[tuple[float, float]]
+"""Measured ratios and those of the rules."""
+
+
+def tables(measured: Measurements) -> list[Table]:
+    """Scenario 1 by queue, scenario 6, and the corners."""
+    found = []
+    whole, classic, corners = (measured.part(name) for name in ("study", "classic", "corners"))
+    if whole:
+        found += [_scenario_1(whole, queue) for queue in whole.axes["queue"]]
+    if classic:
+        found.append(_scenario_6(classic))
+    if corners:
+        found.append(_corners(corners))
+    return found
+
+
+def _cell(row: str, column: str, theirs: float, values: Floats) -> Cell:
+    within = interval(values, bounds=POSITIVE)
+    return Cell.judged(row, column, theirs, float(values.mean()), within, Criterion.within(STEP))
+
+
+def _corner(row: str, column: str, law: float, ratios: Floats) -> Cell:
+    mean = float(ratios.mean())
+    word = AGREES if abs(mean - law) <= LAW * law else DIFFERS
+    return Cell.told(row, column, law, mean, interval(ratios, bounds=POSITIVE), word, NEAR_LAW)
+
+
+def _scenario_1(whole: Measurements, queue: str) -> Table:
+    cells = [
+        _cell(pair, f"{flow} flow", printed[at], goodput(whole, flow, queue=queue, pair=pair))
+        for pair in whole.axes["pair"]
+        for printed in [published("study")[queue][pair]]
+        for at, flow in enumerate(FLOWS)
+    ]
+    name = f"Scenario 1, {queue}: goodput of two flows"
+    return Table(queue.lower(), name, "Mbit/s", tuple(cells), method=MEAN_METHOD)
+
+
+def _scenario_6(classic: Measurements) -> Table:
+    cells = [
+        _cell(
+            queue,
+            f"{'Prague' if at == 0 else 'the other'}, {beside}",
+            published("classic")[queue][beside][at],
+            goodput(classic, flow, queue=queue, beside=beside),
+        )
+        for queue in classic.axes["queue"]
+        for beside in classic.axes["beside"]
+        for at, flow in enumerate(FLOWS)
+    ]
+    name = "Scenario 6, queues of RFC 3168: goodput of Prague and of the flow beside it"
+    return Table("classic", name, "Mbit/s", tuple(cells), method=MEAN_METHOD)
+
+
+def _corners(corners: Measurements) -> Table:
+    cells, notes = [], {}
+    for rate in corners.axes["rate"]:
+        told = []
+        for rtt in corners.axes["rtt"]:
+            found = states(corners, rate, rtt)
+            ratios = np.array([each.ratio for each in found])
+            law = float(np.mean([by_the_rules(each) for each in found]))
+            cells.append(_corner(rate, rtt, law, ratios))
+            window = np.mean([each.windows[0] for each in found])
+            steady = np.mean([each.steadiness for each in found])
+            told.append(f"{rtt} {window:.0f}, {steady:.2f}")
+        notes[rate] = "Prague's window in segments, variation of p': " + "; ".join(told)
+    return Table(
+        "corners",
+        "Goodput of Prague over CUBIC's through DualPI2, by rate and round-trip time",
+        "1",
+        tuple(cells),
+        reference="by the rules",
+        method=MEAN_METHOD,
+        notes=notes,
+    )
+
+
+def claims(measured: Measurements) -> list[Claim]:
+    """What the publication's tables show, and what the rules explain."""
+    return [
+        *checked(SCENARIO_1, measured.part("study")),
+        *checked(SCENARIO_6, measured.part("classic")),
+        *checked(CORNERS, measured.part("corners")),
+    ]
+
+
+def _pairs(whole: Measurements, queue: str, controls: Sequence[str], same: bool) -> Pairs | None:
+    """The cells of a queue with these controls, in either order; `same` round-trip times or any."""
+    if not whole.has(queue=queue):
+        return None
+    found: Pairs = []
+    for pair in whole.axes["pair"]:
+        first, second = (each.split(" ", 1) for each in pair.split(", "))
+        if sorted((first[0], second[0])) != sorted(controls) or same > (first[1] == second[1]):
+            continue
+        theirs = published("study")[queue][pair]
+        ours = [float(goodput(whole, flow, queue=queue, pair=pair).mean()) for flow in FLOWS]
+        found.append(((theirs[0], theirs[1]), (ours[0], ours[1])))
+    return found or None
+
+
+def _apart(found: Pairs) -> float:
+    """The largest factor between a published ratio of two flows and ours."""
+    factors = [(p[0] / p[1]) / (o[0] / o[1]) for p, o in found]
+    return max(max(each, 1 / each) for each in factors)
+
+
+def _told(found: Pairs) -> str:
+    return f"at most a factor of {_apart(found):.2f} over {len(found)} pairs"
+
+
+def _ratio_rule(
+    ident: str, text: str, queue: str, controls: Sequence[str], factor: float, same: bool = False
+) -> Rule[Measurements, Pairs]:
+    return Rule(
+        ident,
+        text,
+        f"the ratio of the two goodputs within a factor of {factor:g} of the published one",
+        lambda whole: _pairs(whole, queue, controls, same),
+        lambda found: _apart(found) <= factor,
+        _told,
+        [((30.0, 10.0), (10.0, 30.0))],
+    )
+
+
+BOTH = ("Prague", "CUBIC")
+SCENARIO_1: tuple[Rule[Measurements, Pairs], ...] = (
+    _ratio_rule(
+        "coupling",
+        "DualPI2 divides the link between Prague and CUBIC as published, at any two round-trip "
+        "times from 10 to 160 ms.",
+        "DualPI2",
+        BOTH,
+        1.35,
+    ),
+    _ratio_rule(
+        "dualpi2-cubic",
+        "Two of CUBIC share DualPI2 as published.",
+        "DualPI2",
+        ("CUBIC", "CUBIC"),
+        1.35,
+    ),
+    _ratio_rule(
+        "dualpi2-prague",
+        "Two Pragues without a virtual round-trip time share it as published.",
+        "DualPI2",
+        ("Prague", "Prague"),
+        2.0,
+    ),
+    _ratio_rule(
+        "fifo-cubic", "Two of CUBIC share a FIFO as published.", "FIFO", ("CUBIC", "CUBIC"), 1.35
+    ),
+    _ratio_rule(
+        "fifo-prague",
+        "CUBIC leaves Prague in a FIFO as much as published.",
+        "FIFO",
+        BOTH,
+        2.0,
+    ),
+    _ratio_rule("fq-codel", "FQ-CoDel gives both flows the same.", "FQ-CoDel", BOTH, 1.1),
+)
+
+
+def _over_classic(classic: Measurements) -> list[float] | None:
+    """Prague's goodput over the other's, of every cell."""
+    return [
+        float(
+            goodput(classic, "first", queue=queue, beside=beside).mean()
+            / goodput(classic, "second", queue=queue, beside=beside).mean()
+        )
+        for queue in classic.axes["queue"]
+        for beside in classic.axes["beside"]
+    ]
+
+
+SCENARIO_6: tuple[Rule[Measurements, list[float]], ...] = (
+    Rule(
+        "classic",
+        "In a single queue of RFC 3168 Prague takes nearly all of the link.",
+        "at least ten times the goodput of the flow beside it in every cell (published: 20 to 60)",
+        _over_classic,
+        lambda found: min(found) >= 10,
+        lambda found: f"{min(found):.1f} to {max(found):.1f} times, {len(found)} cells",
+        [40.0, 1.0],
+    ),
+)
+
+
+def _warm(corners: Measurements) -> Ratios | None:
+    """The cells in which marks are rare, windows large and p' steady: there the rules hold."""
+    found: Ratios = []
+    for rate in corners.axes["rate"]:
+        for rtt in corners.axes["rtt"]:
+            runs = states(corners, rate, rtt)
+            if all(each.windows[0] >= 15 and each.steadiness < 2 for each in runs):
+                mean = float(np.mean([each.ratio for each in runs]))
+                found.append((mean, float(np.mean([by_the_rules(each) for each in runs]))))
+    return found or None
+
+
+CORNERS: tuple[Rule[Measurements, Ratios], ...] = (
+    Rule(
+        "rules",
+        "Where Prague's window has at least 15 segments and p' is steady, the rules of the drafts "
+        "give the ratio of Prague beside CUBIC.",
+        f"within {100 * LAW:.0f} % in three of four cells",
+        _warm,
+        lambda found: sum(abs(ours - law) <= LAW * law for ours, law in found) >= 0.75 * len(found),
+        lambda found: (
+            f"{sum(abs(ours - law) <= LAW * law for ours, law in found)} of {len(found)} cells"
+        ),
+        [(1.0, 3.0), (2.0, 2.0)],
+    ),
+)

@@ -1,0 +1,208 @@
+"""Why the measurements differ from the statements: experiments, with their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.model import Cause
+from aqmlab_studies.monga2016.sweeps import (
+    AQMS,
+    BASE,
+    DROPS,
+    QUEUE,
+    QUEUES,
+    UTILISATION,
+    Metric,
+    Points,
+    document,
+    part,
+    unlimited,
+)
+
+
+def causes(measured: Measurements) -> list[Cause]:
+    """All that the parts that were run can tell."""
+    points = document(measured)
+    needed = (BASE, "1 Mbit/s", "1000 Mbit/s", "1 FTP", "3 FTP", "1000 FTP", "RTT 1 ms")
+    if not all(points.has(queue, place) for queue in QUEUES for place in needed):
+        return []
+    found = list(_short_rtts(points))
+    free = unlimited(measured)
+    if free:
+        found += _window(points, free)
+    experiments = part(measured, "experiments", axis="experiment")
+    if experiments and all(experiments.has(queue, "RTT 80 ms, 1 FTP") for queue in QUEUES):
+        found += _experiments(points, experiments, free)
+    intervals = part(measured, "intervals")
+    if intervals and all(intervals.has(f"{queue}, 1 s", "1000 FTP") for queue in AQMS):
+        found += _intervals(points, intervals)
+    return found
+
+
+def _all(points: Points, metric: Metric, place: str) -> str:
+    """`DropTail 50.3, CoDel 76.7, ...`."""
+    told = (f"{queue} {metric.text([points.mean(metric, queue, place)])}" for queue in QUEUES)
+    return ", ".join(told)
+
+
+def _range(points: Points, metric: Metric, place: str) -> str:
+    """`44.0`, or `90.3 to 97.1`, over the queues."""
+    values = [points.mean(metric, queue, place) for queue in QUEUES]
+    ends = [metric.text([end]) for end in (min(values), max(values))]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+
+def _window(points: Points, free: Points) -> Iterator[Cause]:
+    each = UTILISATION.text(list(free.runs(UTILISATION, "DropTail", "1000 Mbit/s")))
+    yield Cause(
+        "The window decides figures 2 and 8",
+        "The paper does not say how large a sender's window may get, the suite's scripts set "
+        "none, and ns-2's default is 20 packets. Five flows can then keep 100 packets of 1000 "
+        "bytes on the way: the utilisation at 1 Gbit/s is "
+        f"{_range(points, UTILISATION, '1000 Mbit/s')} %, at an RTT of 1 s "
+        f"{_range(points, UTILISATION, 'RTT 1000 ms')} %, whatever the queue, and nothing is "
+        "dropped. So utilisation falls in figures 2 and 8 as the paper has it. Without the limit "
+        f"it is {_all(free, UTILISATION, '1000 Mbit/s')} % at 1 Gbit/s, and "
+        f"{_all(free, UTILISATION, 'RTT 1000 ms')} % at 1 s, where 100 s are too short for Reno "
+        f"to open the windows. (DropTail at 1 Gbit/s, run by run: {each} %. When both directions "
+        "fill their buffers at once, round trips grow faster than the timers learn; README.)",
+    )
+
+
+def _short_rtts(points: Points) -> Iterator[Cause]:
+    full = {queue: 100 * points.share_of_drops("overlimit", queue, "RTT 1 ms") for queue in QUEUES}
+    told = ", ".join(f"{queue} {share:.0f} %" for queue, share in full.items())
+    yield Cause(
+        "At 1 ms there is no AQM",
+        "8 BDP are 10 packets at an RTT of 1 ms, and 8 ms of delay: CoDel hardly sees more than "
+        f"its target. Of all drops the full buffer made {told}. So all queues are alike there, "
+        f"and drop as much: {_all(points, DROPS, 'RTT 1 ms')} %.",
+    )
+
+
+def _experiments(points: Points, experiments: Points, free: Points | None) -> Iterator[Cause]:
+    yield from _degraded(points, experiments, free)
+    yield _streams(points, experiments)
+    yield Cause(
+        "The AQMs' queue is not constant with many flows",
+        "CoDel's drop rate grows with the square root of its count, and against 1000 flows it "
+        "has to grow far: the mean queue with 1000 flows is "
+        f"{_all(points, QUEUE, '1000 FTP')} packets over 100 s, "
+        f"{_all(experiments, QUEUE, '400 s, 1000 FTP')} over 400 s. In sfqCoDel each flow has a "
+        "queue, and CoDel leaves the last packet of each alone, so what waits grows with the "
+        "flows whatever the buffer: with one of 2010 packets "
+        f"{QUEUE.text([experiments.mean(QUEUE, 'sfqCoDel', 'two packets a flow, 1000 FTP')])}.",
+    )
+    yield Cause(
+        "The other readings of the bottleneck",
+        "With the suite's RTT of 80 ms (see the contradictions) the utilisation is "
+        f"{_range(experiments, UTILISATION, 'RTT 80 ms, 1 Mbit/s')} % at 1 Mbit/s, "
+        f"{_range(experiments, UTILISATION, 'RTT 80 ms, 10 Mbit/s')} at 10, "
+        f"{_range(experiments, UTILISATION, 'RTT 80 ms, 100 Mbit/s')} at 100 and "
+        f"{_range(experiments, UTILISATION, 'RTT 80 ms, 1000 Mbit/s')} at 1000, and with 1 FTP "
+        f"flow {_all(experiments, UTILISATION, 'RTT 80 ms, 1 FTP')}; the mean queue with 1000 FTP "
+        f"flows is {_all(experiments, QUEUE, 'RTT 80 ms, 1000 FTP')} packets. At 20 Mbit/s and "
+        "4 ms each way the utilisation is "
+        f"{_all(experiments, UTILISATION, '20 Mbit/s and 4 ms')} %, with 1 FTP flow "
+        f"{_all(experiments, UTILISATION, '20 Mbit/s and 4 ms, 1 FTP')}; the mean queue with 1000 "
+        f"flows {_all(experiments, QUEUE, '20 Mbit/s and 4 ms, 1000 FTP')} packets.",
+    )
+    yield Cause(
+        "The beginning counts",
+        "The suite leaves out the first fifth of 100 s; here all of it is measured. Over 400 s "
+        f"the mean queue at 1 Mbit/s is {_all(experiments, QUEUE, '400 s, 1 Mbit/s')} packets "
+        f"(100 s: {_all(points, QUEUE, '1 Mbit/s')}), the utilisation at an RTT of 1 s "
+        f"{_range(experiments, UTILISATION, '400 s, RTT 1000 ms')} % (100 s: "
+        f"{_range(points, UTILISATION, 'RTT 1000 ms')}).",
+    )
+
+
+def _streams(points: Points, experiments: Points) -> Cause:
+    full = {
+        queue: f"{100 * points.share_of_drops('overlimit', queue, '1 Mbit/s'):.0f} %"
+        for queue in ("sfqCoDel", "CoDel")
+    }
+    alone = "; ".join(
+        f"{_all(experiments, QUEUE, f'only TCP, {rate} Mbit/s')} at {rate} Mbit/s"
+        for rate in (1, 2, 5)
+    )
+    sent = {
+        group: points.sent_for_each_received("sfqCoDel", "1 Mbit/s", group)
+        for group in ("stream", "voice")
+    }
+    waiting = sum(5 * (1 + each / 2) for each in sent.values())
+    return Cause(
+        "sfqCoDel's queue at low bandwidths: the streams",
+        "Streams and voice send 3.5 Mbit/s each way and respond to nothing, which is more than "
+        "links of 1 and 2 Mbit/s carry. sfqCoDel keeps their ten queues apart, drops from one when "
+        "its turn comes, and leaves its last packet alone; until the next turn "
+        f"{sent['stream']:.1f} packets of a stream come, {sent['voice']:.1f} of a call. One packet "
+        f"and half of these in each queue are {waiting:.0f} packets at 1 Mbit/s; measured are "
+        f"{_all(points, QUEUE, '1 Mbit/s')}, and {full['sfqCoDel']} of sfqCoDel's drops are those "
+        f"of the full buffer (CoDel {full['CoDel']}). With TCP alone the AQMs' queues are alike at "
+        f"1 Mbit/s, and sfqCoDel's is shortest at 5: {alone}.",
+    )
+
+
+def _degraded(points: Points, experiments: Points, free: Points | None) -> Iterator[Cause]:
+    few = f"{_all(points, UTILISATION, '1 FTP')} % with 1 flow"
+    more = f"{_all(points, UTILISATION, '3 FTP')} % with 3"
+    alone = _all(experiments, UTILISATION, "nothing backwards, 1 FTP")
+    alone_3 = _all(experiments, UTILISATION, "nothing backwards, 3 FTP")
+    yield Cause(
+        "DropTail's utilisation with few FTP flows: the queue of the other direction",
+        "The acknowledgements wait behind what comes backwards. Under DropTail that queue is long, "
+        f"and the windows of 20 packets are spread over a longer round trip: {few}, {more}. With "
+        f"nothing backwards but acknowledgements and voice it is {alone} % with 1 flow, and with 3 "
+        f"DropTail's is the highest: {alone_3}. So "
+        "this is bufferbloat at work, and it needs few flows and small windows"
+        + (f": with no limit it is {_all(free, UTILISATION, '1 FTP')} %." if free else "."),
+    )
+    readings = {
+        "here": (points, "1000 FTP"),
+        "with an RTT of 80 ms": (experiments, "RTT 80 ms, 1000 FTP"),
+        "at 20 Mbit/s and 4 ms": (experiments, "20 Mbit/s and 4 ms, 1000 FTP"),
+        "with a buffer of two packets a flow": (experiments, "two packets a flow, 1000 FTP"),
+        "with NewReno": (experiments, "NewReno, 1000 FTP"),
+        "with SACK": (experiments, "SACK, 1000 FTP"),
+        "over 400 s": (experiments, "400 s, 1000 FTP"),
+    }
+    if free:
+        readings["without a limit of the window"] = (free, "1000 FTP")
+    told = "; ".join(
+        f"{UTILISATION.text([source.mean(UTILISATION, 'DropTail', place)])} {name}"
+        for name, (source, place) in readings.items()
+    )
+    goodput = ", ".join(f"{queue} {points.goodput(queue, '1000 FTP'):.2f}" for queue in QUEUES)
+    yield Cause(
+        "DropTail with many FTP flows is not degraded",
+        f"With 1000 flows the link is never idle. DropTail's utilisation in %: {told}. Nor is it "
+        "goodput that is degraded: what all flows forwards deliver once is "
+        f"{goodput} Mbit/s of 10. No reading that we know gives the printed curve there.",
+    )
+
+
+INTERVAL_PLACES = ("1 Mbit/s", BASE, "30 FTP", "1000 FTP", "RTT 100 ms")
+
+
+def _intervals(points: Points, intervals: Points) -> Iterator[Cause]:
+    def told(metric: Metric, places: Sequence[str]) -> str:
+        each = []
+        for place in places:
+            values = (
+                f"{queue} {metric.text([intervals.mean(metric, f'{queue}, 10 ms', place)])} / "
+                f"{metric.text([points.mean(metric, queue, place)])} / "
+                f"{metric.text([intervals.mean(metric, f'{queue}, 1 s', place)])}"
+                for queue in AQMS
+            )
+            each.append(f"{place}: {', '.join(values)}")
+        return "; ".join(each)
+
+    yield Cause(
+        "The interval",
+        "With an interval of 10 ms / 100 ms / 1 s the mean queue in packets is, at "
+        f"{told(QUEUE, INTERVAL_PLACES)}. The utilisation in %, at "
+        f"{told(UTILISATION, (BASE, 'RTT 100 ms'))}. A second is too long: with 30 flows and more "
+        "the AQMs are then drop-tail queues.",
+    )

@@ -1,0 +1,441 @@
+"""The statements of the article, and of Hill and Shah (2015) about it, checked one by one.
+
+A statement is one row with one rule (`aqmlab_studies.rules`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.model import Claim
+from aqmlab_studies.nichols2012.curves import (
+    CODEL,
+    FALLS,
+    LARGE,
+    QUEUES,
+    RED,
+    RISES,
+    SINGLE,
+    SMALL,
+    STEP,
+    TAIL,
+    drop_fairness,
+    has_all,
+    median_delay,
+    megabytes,
+    moments,
+    over,
+    points,
+    sampled,
+    utilisation,
+    within,
+)
+from aqmlab_studies.rules import Rule, checked
+
+FAST = ("10 Mbit/s", "45 Mbit/s", "100 Mbit/s")
+SLOW = "3 Mbit/s"
+SHORT = ("10 ms", "30 ms", "100 ms", "200 ms")
+LONG = "500 ms"
+AnyRule = Rule[Measurements, Any]
+Pairs = dict[str, tuple[float, float]]
+"""Of each place the number of the queue in question and that of the other."""
+
+
+def claims(measured: Measurements) -> list[Claim]:
+    """All statements for which everything was run."""
+    made = []
+    static, dynamic = measured.part("study"), measured.part("dynamic")
+    if static and all(
+        has_all(static, axis, labels)
+        for axis, labels in {"queue": QUEUES, "rate": (SLOW, *FAST), "rtt": (*SHORT, LONG)}.items()
+    ):
+        made += checked(STATIC, static)
+    if dynamic and has_all(dynamic, "queue", QUEUES) and has_all(dynamic, "buffer", (LARGE, SMALL)):
+        made += checked(DYNAMIC, dynamic)
+    return made
+
+
+def _delay(static: Measurements, queue: str, **where: str) -> float:
+    """The median over runs and places of the median delays there, in ms."""
+    return float(np.median(over(static, median_delay, queue=queue, **where)))
+
+
+def _used(static: Measurements, queue: str, **where: str) -> float:
+    """The mean utilisation over runs and places."""
+    return float(np.mean(over(static, utilisation, queue=queue, **where)))
+
+
+def _pairs(
+    value: Callable[..., float], one: str, other: str, axis: str, places: Iterable[str]
+) -> Callable[[Measurements], Pairs]:
+    names = list(places)
+    return lambda static: {
+        place: (value(static, one, **{axis: place}), value(static, other, **{axis: place}))
+        for place in names
+    }
+
+
+def _told(one: str, other: str, digits: int, unit: str = "") -> Callable[[Pairs], str]:
+    def told(found: Pairs) -> str:
+        each = (f"{place} {a:.{digits}f} and {b:.{digits}f}" for place, (a, b) in found.items())
+        return f"{one} and {other} at {'; '.join(each)}{unit}"
+
+    return told
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _target_delays(static: Measurements) -> dict[str, float]:
+    """CoDel's mean median delay in ms, four FTPs, where a packet takes less than the target."""
+    return {
+        f"{labels['rate']}, {labels['rtt']}": float(np.mean(median_delay(static, **labels)))
+        for labels in points(static, queue=CODEL, load="4 FTPs")
+        if labels["rate"] in FAST and labels["rtt"] in SHORT
+    }
+
+
+def _target_told(found: dict[str, float]) -> str:
+    low, high = min(found, key=found.__getitem__), max(found, key=found.__getitem__)
+    inside = sum(2.5 <= delay <= 10 for delay in found.values())
+    return (
+        f"{inside} of {len(found)} points inside, from {found[low]:.1f} ms ({low}) to "
+        f"{found[high]:.1f} ms ({high}). Long paths, on which few flows leave the queue empty for "
+        "much of the time, are below it"
+    )
+
+
+def _load_spread(static: Measurements) -> tuple[float, float]:
+    """How far apart the loads' median delays are at 100 and at 3 Mbit/s, in ms."""
+
+    def spread(rate: str) -> float:
+        delays = over(static, median_delay, queue=CODEL, rate=rate, rtt="100 ms").mean(axis=1)
+        return float(delays.max() - delays.min())
+
+    return spread("100 Mbit/s"), spread(SLOW)
+
+
+def _median_used(static: Measurements) -> dict[str, float]:
+    return {
+        rate: float(np.median(over(static, utilisation, queue=CODEL, rate=rate)))
+        for rate in (SLOW, *FAST)
+    }
+
+
+def _low_delays(queue: str) -> Callable[[Measurements], float]:
+    """The share of the points with a median delay of at most 20 ms."""
+    return lambda static: float(np.mean(over(static, median_delay, queue=queue).mean(axis=1) <= 20))
+
+
+def _of_codel(value: Callable[..., float]) -> Callable[[Measurements], dict[str, float]]:
+    return lambda static: {rtt: value(static, CODEL, rtt=rtt) for rtt in SHORT[1:]}
+
+
+def _named(digits: int) -> Callable[[dict[str, float]], str]:
+    return lambda found: "; ".join(f"{name} {each:.{digits}f}" for name, each in found.items())
+
+
+Spread = tuple[dict[str, float], str]
+
+
+def _spread(static: Measurements) -> Spread:
+    """How far apart CoDel's utilisations are at each round-trip time; the least at the longest."""
+    ranges, lowest = {}, ""
+    for rtt in (*SHORT, LONG):
+        values = {
+            f"{labels['rate']}, {labels['load']}": float(np.mean(utilisation(static, **labels)))
+            for labels in points(static, queue=CODEL, rtt=rtt)
+        }
+        ranges[rtt] = max(values.values()) - min(values.values())
+        lowest = min(values, key=values.__getitem__)
+    return ranges, lowest
+
+
+def _drop_fairness(static: Measurements, queue: str, rtt: str) -> float:
+    return float(np.nanmean(over(static, drop_fairness, queue=queue, rtt=rtt)))
+
+
+STATIC: tuple[AnyRule, ...] = (
+    Rule(
+        "similar-delay-at-3-mbit", "RED's delays are similar to CoDel's on links of 3 Mbit/s.",
+        "the medians of the median delays are within 30 %",
+        _pairs(_delay, RED, CODEL, "rate", [SLOW]),
+        lambda found: abs(found[SLOW][0] / found[SLOW][1] - 1) <= 0.3,
+        _told("RED", "CoDel", 1, " ms"), {SLOW: (14.0, 10.0)},
+    ),
+    Rule(
+        "similar-utilisation-at-3-mbit",
+        "RED's utilisations are similar to CoDel's on links of 3 Mbit/s.",
+        "the mean utilisations are within 3 points",
+        _pairs(_used, RED, CODEL, "rate", [SLOW]),
+        lambda found: abs(found[SLOW][0] - found[SLOW][1]) <= 0.03,
+        _told("RED", "CoDel", 3), {SLOW: (0.90, 0.95)},
+    ),
+    Rule(
+        "red-smaller-delays", "From 10 Mbit/s on RED's delays are smaller than CoDel's.",
+        "at each rate the median of the median delays is smaller",
+        _pairs(_delay, RED, CODEL, "rate", FAST),
+        lambda found: all(red < codel for red, codel in found.values()),
+        _told("RED", "CoDel", 1, " ms"), dict.fromkeys(FAST, (6.0, 5.0)),
+    ),
+    Rule(
+        "red-overcontrols",
+        "From 10 Mbit/s on RED's utilisations are smaller than CoDel's: it overcontrols.",
+        "at each rate the mean utilisation is smaller",
+        _pairs(_used, RED, CODEL, "rate", FAST),
+        lambda found: all(red < codel for red, codel in found.values()),
+        _told("RED", "CoDel", 3), dict.fromkeys(FAST, (0.9, 0.9)),
+    ),
+    Rule(
+        "near-target",
+        "Where a packet takes less than 5 ms and all load is long FTPs, CoDel's median delay "
+        "approaches its target of 5 ms.",
+        "with four FTPs, 10 Mbit/s or more and round-trip times to 200 ms it is within a factor of "
+        "two at every point (2.5 to 10 ms)",
+        _target_delays,
+        lambda found: all(2.5 <= delay <= 10 for delay in found.values()),
+        _target_told, {"10 Mbit/s, 100 ms": 5.0, "100 Mbit/s, 200 ms": 0.5},
+    ),
+    Rule(
+        "load-matters-less",
+        "The faster the link, the less the load changes CoDel's median delay.",
+        "at 100 ms the loads' median delays are less far apart at 100 than at 3 Mbit/s",
+        _load_spread, lambda found: found[0] < found[1],
+        lambda found: f"{found[0]:.1f} and {found[1]:.1f} ms", (5.0, 3.0),
+    ),
+    Rule(
+        "utilisation-0.9",
+        "CoDel consistently achieves a link utilisation of around 0.9 or more (Hill and Shah).",
+        "the median over round-trip times and loads is at least 0.88 at each rate",
+        _median_used, lambda found: min(found.values()) >= 0.88, _named(3),
+        {"3 Mbit/s": 0.95, "100 Mbit/s": 0.8},
+    ),
+    *(
+        Rule(
+            f"low-{queue.lower()}",
+            f"{queue} keeps the median delay low, at all round-trip times.",
+            "it is at most 20 ms at 95 % of the points",
+            _low_delays(queue), lambda found: found >= 0.95, _percent, 0.8,
+        )
+        for queue in (CODEL, RED)
+    ),
+    Rule(
+        "close-to-tail-drop",
+        "CoDel's utilisation is very close to tail drop's (except at 500 ms).",
+        "at each round-trip time the means are within 5 points",
+        _pairs(_used, CODEL, TAIL, "rtt", SHORT),
+        lambda found: all(abs(tail - codel) <= 0.05 for codel, tail in found.values()),
+        _told("CoDel", "tail drop", 3), dict.fromkeys(SHORT, (0.8, 0.9)),
+    ),
+    Rule(
+        "much-less-delay", "CoDel's delay is much less than tail drop's.",
+        "at each round-trip time the median of the median delays is at most a quarter",
+        _pairs(_delay, CODEL, TAIL, "rtt", SHORT),
+        lambda found: all(codel <= tail / 4 for codel, tail in found.values()),
+        _told("CoDel", "tail drop", 1, " ms"), dict.fromkeys(SHORT, (10.0, 20.0)),
+    ),
+    Rule(
+        "same-utilisation-30-to-200-ms",
+        "CoDel's utilisation is not significantly different between 30 and 200 ms.",
+        "the means are within 5 points",
+        _of_codel(_used), lambda found: max(found.values()) - min(found.values()) <= 0.05,
+        _named(3), {"30 ms": 0.95, "100 ms": 0.9, "200 ms": 0.85},
+    ),
+    Rule(
+        "same-delay-30-to-200-ms",
+        "CoDel's median delay is not significantly different between 30 and 200 ms.",
+        "the medians of the median delays are within a factor of two",
+        _of_codel(_delay), lambda found: max(found.values()) <= 2 * min(found.values()),
+        _named(1), {"30 ms": 6.0, "100 ms": 4.0, "200 ms": 1.0},
+    ),
+    Rule(
+        "varied-at-500-ms", "The utilisation at 500 ms varies most.",
+        "CoDel's least and largest utilisation lie furthest apart there",
+        _spread, lambda found: max(found[0], key=found[0].__getitem__) == LONG,
+        lambda found: f"apart by {_named(2)(found[0])}", ({"10 ms": 0.5, LONG: 0.3}, ""),
+    ),
+    Rule(
+        "single-ftps-low", "The low end of the utilisation at 500 ms are single FTPs.",
+        "CoDel's least utilisation there is that of a single FTP",
+        _spread, lambda found: SINGLE in found[1],
+        lambda found: f"the least at 500 ms is at {found[1]}", ({}, "3 Mbit/s, 4 FTPs"),
+    ),
+    Rule(
+        "fairer-drops",
+        "CoDel consistently outperforms RED in the fairness of the drops' shares.",
+        "at each round-trip time Jain's index of the FTPs' shares of segments sent again (the mean "
+        "over rates and loads) is larger",
+        _pairs(_drop_fairness, CODEL, RED, "rtt", (*SHORT, LONG)),
+        lambda found: all(codel > red for codel, red in found.values()),
+        _told("CoDel", "RED", 3), dict.fromkeys((*SHORT, LONG), (0.9, 0.9)),
+    ),
+)  # fmt: skip
+
+
+def _below(low: str, high: str) -> Callable[[Measurements], float]:
+    """The share of the half seconds in which one queue's mean delay is below another's."""
+
+    def value(dynamic: Measurements) -> float:
+        one, other = (sampled(dynamic, "sojourn_mean_s", queue) for queue in (low, high))
+        known = ~np.isnan(one) & ~np.isnan(other)
+        return float(np.mean(one[known] < other[known]))
+
+    return value
+
+
+def _calm(dynamic: Measurements, queue: str) -> list[float]:
+    """Seconds from each drop of the rate until the delay stays at 100 ms or less."""
+    delay, found = sampled(dynamic, "sojourn_mean_s", queue), []
+    for step in FALLS:
+        above = np.flatnonzero(np.nan_to_num(within(dynamic, delay, step)) > 0.1)
+        found.append(float(above[-1] + 1) * float(moments(dynamic)[1]) if above.size else 0.0)
+    return found
+
+
+def _calms(dynamic: Measurements) -> list[tuple[float, float]]:
+    return list(zip(_calm(dynamic, RED), _calm(dynamic, CODEL), strict=True))
+
+
+def _spikes(*steps: int) -> Callable[[Measurements], dict[str, float]]:
+    """CoDel's largest delay in the 10 s after the beginning of these steps."""
+
+    def value(dynamic: Measurements) -> dict[str, float]:
+        largest = sampled(dynamic, "sojourn_max_s", CODEL)
+        return {
+            f"{int(step * STEP)} s": float(np.nanmax(within(dynamic, largest, step)[:20]))
+            for step in steps
+        }
+
+    return value
+
+
+def _full(dynamic: Measurements) -> float:
+    """The share of the half seconds in which tail drop's buffer is at least half full."""
+    return float(np.mean(sampled(dynamic, "backlog_packets", TAIL)[2:] >= 415))
+
+
+def _less(dynamic: Measurements) -> float:
+    """By which share CoDel carries fewer bytes than tail drop."""
+    tail, codel = (float(megabytes(dynamic, queue, LARGE).mean()) for queue in (TAIL, CODEL))
+    return 1 - codel / tail
+
+
+def _at_the_jumps(dynamic: Measurements) -> float:
+    """The share of what CoDel carries less that is missing from the 15 s after the rises."""
+    sent = {queue: sampled(dynamic, "delivered_bytes", queue) for queue in (TAIL, CODEL)}
+    gap, times = sent[TAIL] - sent[CODEL], moments(dynamic)
+    at = [
+        float(np.interp(step * STEP + 15, times, gap) - np.interp(step * STEP, times, gap))
+        for step in RISES
+    ]
+    return sum(at) / float(gap[-1])
+
+
+def _more_than_red(dynamic: Measurements) -> float:
+    red, codel = (float(megabytes(dynamic, queue, LARGE).mean()) for queue in (RED, CODEL))
+    return codel / red - 1
+
+
+def _small(dynamic: Measurements) -> dict[str, float]:
+    """By which share each queue carries less than CoDel's large buffer with 10 packets."""
+    reference = float(megabytes(dynamic, CODEL, LARGE).mean())
+    return {q: 1 - float(megabytes(dynamic, q, SMALL).mean()) / reference for q in QUEUES}
+
+
+def _small_ratio(dynamic: Measurements) -> float:
+    tail, codel = (float(megabytes(dynamic, queue, SMALL).mean()) for queue in (TAIL, CODEL))
+    return tail / codel - 1
+
+
+def _shares(found: dict[str, float]) -> str:
+    return "; ".join(f"{name} {_percent(each)}" for name, each in found.items())
+
+
+def _delays(found: dict[str, float]) -> str:
+    return "; ".join(f"{name} {1e3 * each:.0f} ms" for name, each in found.items())
+
+
+DYNAMIC: tuple[AnyRule, ...] = (
+    Rule(
+        "tail-drop-full", "Tail drop generally keeps its buffer full.",
+        "it is at least half full in 80 % of the half seconds",
+        _full, lambda found: found >= 0.8, _percent, 0.5,
+    ),
+    Rule(
+        "tail-drop-10-s", "With tail drop the delay can be as much as 10 s.",
+        "the largest delay is between 9 and 11 s",
+        lambda dynamic: float(dynamic.maxima(queue=TAIL, buffer=LARGE).max()),
+        lambda found: 9 <= found <= 11, lambda found: f"{found:.2f} s", 2.0,
+    ),
+    Rule(
+        "red-below-tail-drop", "RED keeps the delay below tail drop's.",
+        "its mean delay is below it in 95 % of the half seconds",
+        _below(RED, TAIL), lambda found: found >= 0.95, _percent, 0.8,
+    ),
+    Rule(
+        "red-slower", "RED does not respond to changes as quickly as CoDel.",
+        "after each drop of the rate (at 50, 100 and 200 s) its mean delay is longer above 100 ms",
+        _calms, lambda found: all(red > codel for red, codel in found),
+        lambda found: "RED and CoDel " + ", ".join(f"{r:.1f} and {c:.1f} s" for r, c in found),
+        [(5.0, 1.0), (5.0, 1.0), (1.0, 5.0)],
+    ),
+    Rule(
+        "codel-spikes", "CoDel's delays spike when the link rate drops, at 50 and at 100 s.",
+        "the largest delay in the 10 s after each is at least 100 ms",
+        _spikes(1, 2), lambda found: min(found.values()) >= 0.1, _delays,
+        {"50 s": 0.5, "100 s": 0.02},
+    ),
+    Rule(
+        "codel-spike-250",
+        "CoDel's delays spike when the link rate drops, at 250 s (where it rises; it drops at "
+        "200 s: see the contradictions).",
+        "the largest delay in the 10 s after it is at least 100 ms",
+        _spikes(5), lambda found: min(found.values()) >= 0.1, _delays, {"250 s": 0.02},
+    ),
+    Rule(
+        "almost-the-same", "CoDel transfers almost the same total kilobytes as tail drop.",
+        "less or more by at most 5 %", _less, lambda found: abs(found) <= 0.05, _percent, 0.1,
+    ),
+    Rule(
+        "ten-percent-less",
+        "It was actually about 10 % less (Hill and Shah, by the pixels of the figure).",
+        "between 8 and 12 %", _less, lambda found: 0.08 <= found <= 0.12, _percent, 0.05,
+    ),
+    Rule(
+        "at-the-jumps",
+        "The differences come at the rate jumps (150 and 250 s), where CoDel's FTPs have to ramp "
+        "up.",
+        "at least half of what CoDel carries less is missing from the 15 s after them",
+        _at_the_jumps, lambda found: found >= 0.5, _percent, 0.3,
+    ),
+    Rule(
+        "more-than-red", "CoDel has better throughput than RED (Hill and Shah).",
+        "at least 5 % more", _more_than_red, lambda found: found > 0.05, _percent, 0.01,
+    ),
+    *(
+        Rule(
+            f"less-delay-than-{queue}".replace(" ", "-").lower(),
+            f"CoDel's delay is consistently less than that of {queue} (Hill and Shah).",
+            "its mean delay is below it in 99 % of the half seconds",
+            _below(CODEL, queue), lambda found: found >= 0.99, _percent, 0.9,
+        )
+        for queue in (TAIL, RED)
+    ),
+    Rule(
+        "small-buffers", "With buffers of 10 packets throughput is about 75 % less for all three.",
+        "less than CoDel's with 830 packets by 70 to 80 %, with each",
+        _small, lambda found: all(0.7 <= less <= 0.8 for less in found.values()), _shares,
+        {CODEL: 0.75, TAIL: 0.75, RED: 0.9},
+    ),
+    Rule(
+        "small-buffers-identical",
+        "With buffers of 10 packets tail drop and CoDel are identical.",
+        "their bytes are within 2 %", _small_ratio, lambda found: abs(found) <= 0.02,
+        lambda found: f"tail drop carries {100 * found:+.1f} %", 0.1,
+    ),
+)  # fmt: skip

@@ -1,0 +1,214 @@
+"""BBR's share of the link beside the paper's model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from aqmlab.infer import MEAN_METHOD, SHARE, interval
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.model import Cause, Cell, Claim, Table
+from aqmlab.samples import Floats
+from aqmlab_studies.rules import Rule, checked
+from aqmlab_studies.ware2019 import validation
+from aqmlab_studies.ware2019.model import NEAR, PACKET, STEP, Path
+
+__all__ = ["causes", "claims", "tables"]
+
+PATH = Path(50e6, 0.04)
+FROM = 60.0
+"""From this time on everything is measured, s."""
+DEEP = 2.0
+"""From so many bandwidth-delay products on BBR is limited by its window."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """What one rival and buffer gave: one value a replication."""
+
+    buffer: float
+    """In bandwidth-delay products."""
+    shares: Floats
+    """BBR's share of the goodput."""
+    filled: Floats
+    """How much of BBR's window was in flight."""
+    occupied: Floats
+    """How much of the buffer was full."""
+    least_rtt: Floats
+    """BBR's estimate, s."""
+
+    @property
+    def model(self) -> float:
+        """The paper's share."""
+        return PATH.share(self.buffer)
+
+    @property
+    def limited(self) -> float:
+        """The paper's share times what was in flight of the window."""
+        return self.model * float(self.filled.mean())
+
+
+def points(measured: Measurements, beside: str) -> list[Point]:
+    """What was run beside a control, by buffer."""
+    return [_point(measured, beside, buffer) for buffer in measured.axes["buffer"]]
+
+
+def _point(measured: Measurements, beside: str, buffer: str) -> Point:
+    def mean(quantity: str, subject: str | None = None) -> Floats:
+        found = []
+        for replication in range(measured.replications):
+            times, values = measured.series(
+                quantity, subject, replication=replication, beside=beside, buffer=buffer
+            )
+            found.append(float(np.nanmean(values[times > FROM])))
+        return np.array(found)
+
+    size = float(buffer.split()[0])
+    ours, theirs = mean("goodput_bps", "bbr.0"), mean("goodput_bps", "other.0")
+    return Point(
+        size,
+        ours / (ours + theirs),
+        mean("in_flight_bytes", "bbr.0") / mean("cwnd_bytes", "bbr.0"),
+        8 * PACKET * mean("backlog_packets") / (size * PATH.rate * PATH.rtt),
+        1e-3 * mean("min_rtt_ms", "bbr.0"),
+    )
+
+
+def tables(measured: Measurements) -> list[Table]:
+    """The study's own points, and the paper's validation."""
+    study, part = measured.part("study"), measured.part(validation.PART)
+    return [*(_shares_of(study) if study else []), *(validation.tables(part) if part else [])]
+
+
+def _shares_of(measured: Measurements) -> list[Table]:
+    """Shares beside the model, and beside the model times what was in flight."""
+    kinds: tuple[tuple[str, str, str, float, Callable[[Point], float]], ...] = (
+        (
+            "shares",
+            "BBR's share of the goodput",
+            "model of the paper",
+            0.0,
+            lambda point: point.model,
+        ),
+        (
+            "limited",
+            "BBR's share of the goodput, its window not always full",
+            "model times what is in flight of the window",
+            DEEP,
+            lambda point: point.limited,
+        ),
+    )
+    found = []
+    for ident, name, reference, least, value in kinds:
+        cells = [
+            Cell.judged(
+                buffer,
+                beside,
+                value(point),
+                float(point.shares.mean()),
+                interval(point.shares, bounds=SHARE),
+                NEAR,
+            )
+            for beside in measured.axes["beside"]
+            for buffer, point in zip(measured.axes["buffer"], points(measured, beside), strict=True)
+            if point.buffer >= least
+        ]
+        table = Table(ident, name, "1", tuple(cells), reference=reference, method=MEAN_METHOD)
+        found.append(table)
+    return found
+
+
+def _means(measured: Measurements) -> list[list[float]] | None:
+    """BBR's share by rival and buffer, if all buffers were run."""
+    if len(measured.axes["buffer"]) < 7:
+        return None
+    return [
+        [float(point.shares.mean()) for point in points(measured, beside)]
+        for beside in measured.axes["beside"]
+    ]
+
+
+def _deep(measured: Measurements) -> list[tuple[float, float]] | None:
+    """Shares and the model times what is in flight, where buffers are deep enough for a window."""
+    found = [
+        (float(point.shares.mean()), point.limited)
+        for beside in measured.axes["beside"]
+        for point in points(measured, beside)
+        if point.buffer >= DEEP
+    ]
+    return found or None
+
+
+def _shares(found: list[list[float]]) -> str:
+    return "; ".join(", ".join(f"{share:.2f}" for share in row) for row in found)
+
+
+SHAPE: Rule[Measurements, list[list[float]]] = Rule(
+    "shape",
+    "BBR takes nearly all of a link with a shallow buffer, and less the deeper it is, down to less "
+    "than half.",
+    "over 0.8 up to one bandwidth-delay product, then nowhere more than 0.05 above the one before, "
+    "and under 0.5 at 32 of them",
+    _means,
+    lambda found: all(
+        min(row[:2]) > 0.8
+        and row[-1] < 0.5
+        and all(after < before + STEP for before, after in pairwise(row[1:]))
+        for row in found
+    ),
+    _shares,
+    [[0.9, 0.9, 0.4, 0.5, 0.6, 0.6, 0.6]],
+)
+WINDOW: Rule[Measurements, list[tuple[float, float]]] = Rule(
+    "window",
+    "What separates the shares from the model is that BBR does not always fill its window.",
+    "within 0.1 of the model times what was in flight of the window in nine of ten points of at "
+    "least two bandwidth-delay products",
+    _deep,
+    lambda found: sum(abs(ours - law) <= 0.1 for ours, law in found) >= 0.9 * len(found),
+    lambda found: "; ".join(f"{ours:.2f} and {law:.2f}" for ours, law in found),
+    [(0.3, 0.6)],
+)
+
+
+RULES = (SHAPE, WINDOW, *validation.RULES)
+
+
+def claims(measured: Measurements) -> list[Claim]:
+    """The shape of the paper's curve, what separates ours from it, and the paper's validation."""
+    return [
+        *checked((SHAPE, WINDOW), measured.part("study")),
+        *checked(validation.RULES, measured),
+    ]
+
+
+def causes(measured: Measurements) -> list[Cause]:
+    """Where the model and the runs part."""
+    study, part = measured.part("study"), measured.part(validation.PART)
+    return [*(_of_one(study) if study else []), *(validation.causes(part) if part else [])]
+
+
+def _of_one(study: Measurements) -> list[Cause]:
+    if not study.has(beside="CUBIC", buffer="8 BDP"):
+        return []
+    told = []
+    for point in points(study, "CUBIC"):
+        if point.buffer >= DEEP:
+            supposed = 1e3 * PATH.rtt * (1 + PATH.others(point.buffer) * point.buffer)
+            told.append(
+                f"{point.buffer:g}: {1e3 * point.least_rtt.mean():.0f} ({supposed:.0f}) ms, "
+                f"{100 * point.occupied.mean():.0f} %, {100 * point.filled.mean():.0f} %"
+            )
+    return [
+        Cause(
+            "The model has the buffer full and BBR's window too",
+            "BBR's estimate of the least round-trip time, on which its window depends, is about as "
+            "the model has it. But a loss-based flow does not keep the buffer full: after a loss "
+            "the queue falls, round trips shorten, and the estimated rate then bounds what BBR "
+            "sends, not the window. By buffer beside CUBIC: the estimate (by the model), how full "
+            f"the buffer is, how much of BBR's window is in flight: {'; '.join(told)}.",
+        )
+    ]

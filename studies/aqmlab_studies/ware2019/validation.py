@@ -1,0 +1,159 @@
+"""The paper's own validation: the median error of its model over the buffers and flows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from aqmlab.infer import MEAN_METHOD, SHARE, interval
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.samples import Floats
+from aqmlab_studies.rules import Rule
+from aqmlab_studies.ware2019.model import NEAR, Path
+
+__all__ = ["PART", "RULES", "causes", "tables"]
+
+PART = "validation"
+PATH = Path(10e6, 0.04)
+FROM = 60.0
+"""From this time on shares are measured, s."""
+PUBLISHED = {"CUBIC": 0.05, "Reno": 0.08}
+"""The median error of the model by the paper."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """So many flows of BBR in a buffer, beside one flow of another control."""
+
+    measured: Measurements
+    beside: str
+    bbr: str
+    buffer: str
+
+    @property
+    def flows(self) -> int:
+        """Flows of BBR."""
+        return int(self.bbr.split()[0])
+
+    @property
+    def model(self) -> float:
+        """The share of all flows of BBR by the paper."""
+        return PATH.share(float(self.buffer.split()[0]), self.flows)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Their share of the goodput, a value a replication."""
+        found = []
+        for replication in range(self.measured.replications):
+            ours = [
+                self._goodput(f"bbr.{flow}", replication)
+                for flow in range(int(self.bbr.split()[0]))
+            ]
+            found.append(sum(ours) / (sum(ours) + self._goodput("other.0", replication)))
+        return np.array(found)
+
+    @property
+    def overestimated(self) -> float:
+        """The rates that the flows of BBR estimate, together, to their goodput, in the first
+        replication: their windows are twice the estimated product (BBR, 4.2.3.2)."""
+        rates, goodputs = [], []
+        for flow in (f"bbr.{number}" for number in range(self.flows)):
+            window, rtt = self._series("cwnd_bytes", flow), self._series("min_rtt_ms", flow)
+            rates.append(float(np.nanmean(8 * window / 2 / (1e-3 * rtt))))
+            goodputs.append(self._goodput(flow, 0))
+        return sum(rates) / sum(goodputs)
+
+    def _goodput(self, flow: str, replication: int) -> float:
+        return float(np.nanmean(self._series("goodput_bps", flow, replication)))
+
+    def _series(self, quantity: str, flow: str, replication: int = 0) -> Floats:
+        labels = {"beside": self.beside, "bbr": self.bbr, "buffer": self.buffer}
+        times, values = self.measured.series(quantity, flow, replication=replication, **labels)
+        return values[times > FROM]
+
+    @property
+    def error(self) -> float:
+        """How far the model is from the mean share, as a part of the share."""
+        share = float(self.shares.mean())
+        return abs(self.model - share) / share
+
+
+def places(measured: Measurements, beside: str) -> list[Place]:
+    """All that were run beside a control."""
+    axes = measured.axes
+    return [
+        Place(measured, beside, bbr, buffer) for buffer in axes["buffer"] for bbr in axes["bbr"]
+    ]
+
+
+def tables(measured: Measurements) -> list[Table]:
+    """The share of the flows of BBR by buffer and number, for each rival."""
+    return [
+        Table(
+            f"validation-{beside.lower()}",
+            f"The paper's validation: share of the flows of BBR beside one of {beside}",
+            "1",
+            tuple(
+                Cell.judged(
+                    place.buffer,
+                    place.bbr,
+                    place.model,
+                    float(place.shares.mean()),
+                    interval(place.shares, bounds=SHARE),
+                    NEAR,
+                )
+                for place in places(measured, beside)
+            ),
+            reference="model of the paper",
+            method=MEAN_METHOD,
+        )
+        for beside in measured.axes["beside"]
+    ]
+
+
+def causes(measured: Measurements) -> list[Cause]:
+    """Why several flows of BBR have more than the model gives them."""
+    if not measured.has(beside="CUBIC", buffer="8 BDP", bbr="16 BBR"):
+        return []
+    told = [
+        f"{flows}: {place.overestimated:.2f} times"
+        for flows in measured.axes["bbr"]
+        for place in [Place(measured, "CUBIC", flows, "8 BDP")]
+    ]
+    return [
+        Cause(
+            "Several flows of BBR estimate more than they have",
+            "The model gives all flows of BBR together the rate that they have; each takes the "
+            "largest of its samples of ten round trips, and these do not fall together (the paper "
+            "names the excess and leaves it out). Their windows are larger by as much. The sum of "
+            "their estimates to their goodput, in a buffer of 8 products beside CUBIC: "
+            f"{', '.join(told)}.",
+        )
+    ]
+
+
+def _median_error(beside: str) -> Rule[Measurements, float]:
+    most = PUBLISHED[beside]
+
+    def measure(measured: Measurements) -> float | None:
+        part = measured.part(PART)
+        if part is None or not part.has(beside=beside) or len(places(part, beside)) < 42:
+            return None
+        return float(np.median([place.error for place in places(part, beside)]))
+
+    return Rule(
+        f"median-{beside.lower()}",
+        f"The model predicts the share of BBR beside {beside} with a median error of "
+        f"{100 * most:.0f} %.",
+        f"the median over 1 to 32 flows and buffers of 1 to 64 products is at most {most:g}",
+        measure,
+        lambda error: error <= most,
+        lambda error: f"{100 * error:.1f} %",
+        2 * most,
+    )
+
+
+RULES = tuple(_median_error(beside) for beside in PUBLISHED)

@@ -1,0 +1,147 @@
+"""The pages docs/studies/*.md: what every packaged study gave, with date and version.
+
+python -m tools.study_pages docs [NAME ...]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import aqmlab
+from aqmlab.reproduce import Reproduction, names, reproduce
+from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.published import title
+from aqmlab.reproduce.summary import HEAD, Summary
+from aqmlab.reproduce.verdicts import UNPUBLISHED
+
+RESULTS = Path("results/docs")
+SOURCE = "../../studies/aqmlab_studies"
+LINE = "<!-- "
+"""Begins the line of a page that holds its row of the overview."""
+
+
+def write(folder: Path, wanted: Iterable[str] = ()) -> None:
+    """Runs the studies (or opens their results) and writes their pages into `folder`."""
+    for name in wanted or names():
+        reproduction = reproduce(name, out=RESULTS / name)
+        pictures = folder / name
+        pictures.mkdir(parents=True, exist_ok=True)
+        for old in pictures.glob("*.svg"):
+            old.unlink()
+        for figure in reproduction.figures:
+            figure.save(pictures / f"{figure.id}.svg")
+        text = "\n".join(page(reproduction))
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    (folder / "README.md").write_text("\n".join(_overview(folder)), encoding="utf-8")
+
+
+def page(reproduction: Reproduction) -> Iterator[str]:
+    """The lines of the page of a reproduction."""
+    published = [each for each in reproduction.tables if each.reference == "published"]
+    others = [each for each in reproduction.tables if each.reference != "published"]
+    yield f"# {reproduction.title}"
+    yield from ("", f"{LINE}{_line(Summary.of(reproduction).row())} -->", "")
+    yield f"{reproduction.published.citation}."
+    yield ""
+    yield f"Made on {_today()} with aqmlab {aqmlab.__version__}: {reproduction.runs:,} simulations"
+    yield f"({reproduction.extent})."
+    yield f"What is run and why: [the study's own page]({SOURCE}/{reproduction.name}/README.md);"
+    yield "the verdicts: [reproductions](../reproductions.md#verdicts)."
+    yield from ("", f"    {reproduction.command}", "")
+    yield from _remarks(
+        "What to know first", ((each.where, each.text) for each in reproduction.warnings)
+    )
+    if published:
+        yield "## Published and measured\n"
+        yield "In each cell: measured, its 95 % interval, **published**, the verdict.\n"
+        for table in published:
+            yield from _table(table)
+    yield from _remarks(
+        "Why cells differ", ((each.title, each.text) for each in reproduction.causes)
+    )
+    if reproduction.claims:
+        yield "## Statements\n"
+        for number, claim in enumerate(reproduction.claims, start=1):
+            yield f"{number}. **{claim.text}** *{claim.verdict}*. {claim.evidence}"
+        yield ""
+    found = ((each.title, each.text) for each in reproduction.contradictions)
+    yield from _remarks("Where the paper contradicts itself", found)
+    if others:
+        yield "## Beside other programs\n"
+        for table in others:
+            yield from _table(table)
+    if reproduction.figures:
+        yield "## Figures\n"
+    for figure in reproduction.figures:
+        yield f"### {figure.title}\n"
+        yield f"![{figure.message}]({reproduction.name}/{figure.id}.svg)\n"
+        if figure.caption:
+            yield f"{figure.caption}\n"
+
+
+def _table(table: Table) -> Iterator[str]:
+    reference = "" if table.reference == "published" else f", reference: {table.reference}"
+    yield f"### {table.name} ({table.unit}){reference}\n"
+    yield _line(("", *table.columns))
+    yield _line(("---", *("---:" for _ in table.columns)))
+    for row in table.rows:
+        note = f" ({table.notes[row]})" if row in table.notes else ""
+        yield _line((row + note, *(_cell(table.cell(row, column)) for column in table.columns)))
+    yield ""
+    if table.caption:
+        yield f"{table.caption}\n"
+
+
+def _cell(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    text = f"{cell.measured:.3f}"
+    if cell.low is not None and cell.high is not None:
+        text += f" ({cell.low:.3f}–{cell.high:.3f})"
+    if cell.verdict == UNPUBLISHED:
+        return text
+    return f"{text} **{cell.published:.3f}** {cell.verdict}"
+
+
+def _remarks(head: str, remarks: Iterable[tuple[str, str]]) -> Iterator[str]:
+    told = list(remarks)
+    if told:
+        yield f"## {head}\n"
+    for title_, text in told:
+        yield f"**{title_}.** {text}\n"
+
+
+def _overview(folder: Path) -> Iterator[str]:
+    yield "# Results of the published studies\n"
+    yield "Made by `make studies`; `aqmlab reproduce all` gives the same table on the terminal, and"
+    yield "`aqmlab reproduce NAME` a report with interactive figures. A number of the paper or of"
+    yield "another program is *met* if it [agrees or is close](../reproductions.md#verdicts);"
+    yield "settings beside the paper's own are not counted.\n"
+    yield _line(HEAD)
+    yield _line(("---", *("---:" for _ in HEAD[1:])))
+    present = [name for name in names() if (folder / f"{name}.md").exists()]
+    for name in present:
+        lines = (folder / f"{name}.md").read_text(encoding="utf-8").splitlines()
+        own = next(line for line in lines if line.startswith(LINE))
+        yield own.removeprefix(LINE).removesuffix(" -->").replace(name, f"[{name}]({name}.md)", 1)
+    yield ""
+    for name in present:
+        yield f"- **{name}**: {title(name)}"
+    yield ""
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(f"usage: {Path(sys.argv[0]).name} FOLDER [NAME ...]")
+    write(Path(sys.argv[1]) / "studies", sys.argv[2:])
