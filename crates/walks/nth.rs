@@ -20,7 +20,7 @@ use crate::fifo::{Fifo, Room};
 params! {
     /// Parameters of Nth.
     pub struct NthParams {
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "tc-pfifo(8), as for droptail";
         /// Of so many packets, one is marked or dropped.
         every: u64 = 100, in 2 => 1_000_000, source "the walk in CONTRIBUTING.md";

@@ -98,9 +98,9 @@ fn sections() -> Vec<Section> {
         ("link", "delay-steps", "a delay that changes at set times", DelayStepsParams::specs()),
         ("link", "delay-csv", "times and delays from a file", DelayCsvParams::specs()),
         ("link", "jitter", "a delay that is drawn for each packet", JitterParams::specs()),
-        ("link", "slot", "times between which nothing arrives", SlotParams::specs()),
-        ("link", "loss", "losses of single packets on the way", ChanceParams::specs()),
-        ("link", "gilbert-elliott", "losses in bursts on the way", GilbertElliottParams::specs()),
+        ("link", "slot", "slots: packets arrive in batches", SlotParams::specs()),
+        ("link", "loss", "random losses of single packets", ChanceParams::specs()),
+        ("link", "gilbert-elliott", "losses in bursts", GilbertElliottParams::specs()),
         ("link", "loss-list", "losses by the number of the packet", ListedLossParams::specs()),
         ("link", "outages", "times in which everything is lost", OutageParams::specs()),
         (
@@ -123,8 +123,8 @@ fn sections() -> Vec<Section> {
             "values of a distribution from a file: { list = ... } or { cdf = ... }",
             ColumnParams::specs(),
         ),
-        ("record", "record", "what is recorded besides the summary", RecordParams::specs()),
-        ("emulator", "emulator", "how the emulator works", EmulatorParams::specs()),
+        ("record", "record", "data recorded in addition to the summary", RecordParams::specs()),
+        ("emulator", "emulator", "settings of the emulator", EmulatorParams::specs()),
     ]
 }
 

@@ -49,7 +49,7 @@ impl Stack {
 }
 
 choices! {
-    /// How the retransmission timer is set, and what its timeouts do.
+    /// Algorithm of the retransmission timer and of its timeouts.
     pub enum RetransmissionTimer {
         /// The variation of one measurement a round-trip time; restarted when new data are
         /// acknowledged (RFC 6298).
@@ -100,7 +100,7 @@ const MOST_AT_FIRST: u64 = 100_000;
 params! {
     /// Parameters of both ends of a connection.
     pub struct TcpParams {
-        /// What is modelled: a list of settings that the other keys begin from.
+        /// Implementation that is modelled: defaults of the other keys.
         profile: Profile = Profile::Rfc, source "docs/transports/tcp.md";
         /// State machine of the sender. A kernel's is refused with a control or setting that the
         /// kernel lacks; with `auto` such a flow has the RFCs' (docs/transports/linux.md).
@@ -108,10 +108,11 @@ params! {
         /// The largest payload of a segment.
         mss: Bytes = Bytes::new(1460), in Bytes::new(1) => Bytes::new(1_000_000),
             source "RFC 9293, section 3.7.1; 1460 on Ethernet over IPv4";
-        /// Bytes on the wire that each segment has besides its payload; the size of SYN and ACK.
+        /// Bytes on the wire of each segment in addition to its payload; also the size of
+        /// SYN and ACK.
         header: Bytes = Bytes::new(40), in Bytes::new(1) => Bytes::new(10_000),
             source "20 bytes of IPv4 and 20 of TCP";
-        /// What sets the window: a name, or a table with `algorithm` and its parameters.
+        /// Congestion control: a name, or a table with `algorithm` and its parameters.
         congestion_control: CongestionConfig = CongestionConfig::default(), source "RFC 5681";
         /// The first window: segments (3p) or bytes (4380b).
         initial_window: Limit = Limit::Packets(10), source "RFC 6928, section 2; RFC 3390: 4380b";
@@ -130,61 +131,62 @@ params! {
         /// The granularity G of the clock that measures round-trip times.
         clock_granularity: Span = Span::from_millis(1), in Span::from_nanos(1) => Span::from_secs(1),
             source "RFC 6298, section 2; 10ms in ns-2's studies";
-        /// How the retransmission timer is set, and what its timeouts do.
+        /// Algorithm of the retransmission timer and of its timeouts.
         retransmission_timer: RetransmissionTimer = RetransmissionTimer::Rfc6298,
             source "RFC 6298; Linux: net/ipv4/tcp_input.c, tcp_rtt_estimator, tcp_enter_loss";
-        /// How losses are found and mended.
+        /// Loss detection and recovery.
         recovery: Recovery = Recovery::Sack, source "RFC 6675; RFC 8985; RFC 6582; Fall and Floyd 1996; Wei and Cao 2006";
         /// With `rack`: a probe is sent when acknowledgements stay away at the end of a flight.
         tail_loss_probe: bool = true, source "RFC 8985, section 7";
-        /// What a probe of a single segment waits longer, for its acknowledgement may be delayed.
+        /// Additional wait of a probe of a single segment, whose acknowledgement may be
+        /// delayed.
         max_ack_delay: Span = Span::from_millis(200), in Span::ZERO => Span::from_secs(1),
             source "RFC 8985, section 7.2; 200ms in Linux";
-        /// Whether windows come down in proportion to what is delivered in a recovery, and not
-        /// at once; with `sack` and `rack`.
+        /// Whether the window shrinks in proportion to the data delivered during recovery
+        /// (PRR) instead of at once; with `sack` and `rack`.
         prr: bool = false, source "RFC 9937";
-        /// Whether timeouts are examined for being spurious.
+        /// Whether spurious timeouts are detected.
         frto: bool = false, source "RFC 5682";
-        /// Whether the receiver reports duplicates, from which the sender learns what was sent
-        /// again in vain.
+        /// Whether the receiver reports duplicates, so that the sender detects spurious
+        /// retransmissions.
         dsack: bool = false, source "RFC 2883; RFC 3708";
-        /// Whether segments carry timestamps; their 12 bytes are to be counted in `mss` and `header`.
+        /// Whether segments carry timestamps; count their 12 bytes in `mss` and `header`.
         timestamps: bool = false, source "RFC 7323; RFC 3522";
         /// Whether the first two duplicate acknowledgements send new data.
         limited_transmit: bool = true, source "RFC 3042";
-        /// Whether the acknowledgement that ends a recovery makes the window grow by all that it
-        /// covers, also by what SACK reported before.
+        /// Whether the acknowledgement that ends a recovery grows the window by all data
+        /// that it covers, including data that SACK had reported.
         recovery_end_counts: bool = false, [left out],
             source "ns-3: tcp-socket-base.cc, ProcessAck; RFC 6675 and Linux: false";
         /// Full segments that are acknowledged together; 1 acknowledges each.
         delayed_ack: u64 = 2, in 1 => 1000, source "RFC 5681, section 4.2";
-        /// How long an acknowledgement waits for the next segment.
+        /// Delay of an acknowledgement that waits for the next segment.
         ack_delay: Span = Span::from_millis(200), in Span::ZERO => Span::from_millis(500),
             source "RFC 1122, section 4.2.3.2: at most 500ms; 200ms is BSD's, 100ms ns-2's";
         /// Segments that the receiver acknowledges each at once, at the beginning and after a
         /// duplicate.
         quick_acks: u64 = 0, in 0 => 1000, source "Linux: TCP_MAX_QUICKACKS, 16";
-        /// Whether the window falls back to the first one when nothing was sent for a
+        /// Whether the window returns to the initial window after an idle time of one
         /// retransmission timeout.
         restart_after_idle: bool = false, source "RFC 5681, section 4.1";
-        /// What becomes of a window that the application does not use.
+        /// Treatment of a window that the application does not use.
         window_validation: WindowValidation = WindowValidation::Off, source "RFC 7661; RFC 2861";
         /// With `rfc7661`: how long a window that is not used stays.
         non_validated_period: Span = Span::from_secs(300), in Span::from_secs(1) => Span::from_secs(300),
             source "RFC 7661, section 4.4: five minutes at most";
-        /// What the receiver can hold: packets of one MSS, bytes, or `unlimited`.
-        /// `auto` lets it grow with what the application takes.
+        /// Receive window: packets of one MSS, bytes, or `unlimited`. `auto`: grows with
+        /// the rate at which the application reads.
         receive_window: Auto<Limit> = Auto::Set(Limit::Unlimited),
             source "RFC 9293, section 3.8.6; auto: Fisk and Feng 2001, as in Linux";
-        /// With `receive_window = auto`: the receiver's first buffer, of which payload takes five
-        /// eighths.
+        /// With `receive_window = auto`: initial receive buffer; payload may use five
+        /// eighths of it.
         receive_buffer: Bytes = Bytes::new(131_072), in Bytes::new(2304) => Bytes::new(1 << 40),
             source "Linux: tcp_rmem, the second number";
         /// With `receive_window = auto`: how large the receiver's buffer may become.
         receive_buffer_max: Bytes = Bytes::new(6_291_456), in Bytes::new(2304) => Bytes::new(1 << 40),
             source "Linux: tcp_rmem, the third number; 33554432b in 6.18";
-        /// With `stack` of Linux: what the sending host keeps of what is written and not
-        /// acknowledged, with the memory that each segment takes; `none` for all.
+        /// With a Linux `stack`: send buffer for unacknowledged data, including the memory
+        /// overhead of each segment; `none`: unlimited.
         send_buffer: Option<Bytes> = None, [left out],
             in Some(Bytes::new(4608)) => Some(Bytes::new(1 << 40)),
             source "Linux: tcp_wmem, the third number (4194304b); net/core/stream.c";
@@ -202,7 +204,7 @@ params! {
         pacing_quantum: Limit = Limit::Packets(10), source "Linux: tc-fq(8), initial_quantum";
         /// Explicit congestion notification; taken to be negotiated.
         ecn: EcnMode = EcnMode::Off, source "RFC 3168; RFC 8257; RFC 9768";
-        /// What new data are sent with if `ecn` is on; what is sent again never is ECN-capable.
+        /// ECN codepoint of new data if `ecn` is on; retransmissions are never ECN-capable.
         ecn_codepoint: Codepoint = Codepoint::Ect0, source "RFC 3168, section 6.1.2; RFC 9331, section 4.1";
     }
 }

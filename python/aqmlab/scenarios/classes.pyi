@@ -22,7 +22,7 @@ from aqmlab.scenarios.quantity import (
 )
 
 class DropTail(QueueDiscipline):
-    """First in, first out; what does not fit is dropped."""
+    """First in, first out; packets that do not fit are dropped."""
 
     limit: LimitLike | None = None
     byte_limit: SizeLike | Literal["none"] | None = None
@@ -292,7 +292,7 @@ class Drr(QueueDiscipline):
     perturb: DurationLike | Literal["none"] | None = None
 
 class Sfq(QueueDiscipline):
-    """A queue for each flow, the longest loses what does not fit."""
+    """A queue for each flow; the longest queue drops packets when full."""
 
     limit: LimitLike | None = None
     variant: Literal["linux", "mckenney"] | None = None
@@ -379,7 +379,7 @@ class DualPi2(QueueDiscipline):
     classifier: Literal["l4s", "any-ect"] | None = None
 
 class Sfb(QueueDiscipline):
-    """Stochastic fair BLUE: a filter finds flows that do not give way."""
+    """Stochastic fair BLUE: a filter detects unresponsive flows."""
 
     limit: LimitLike | None = None
     max: int | None = None
@@ -630,7 +630,7 @@ class Vegas(Control):
     gamma: float | None = None
 
 class Westwood(Control):
-    """Westwood+: Reno whose losses leave what the path carries (Grieco and Mascolo 2004)."""
+    """Westwood+: Reno that reduces to the estimated bandwidth-delay product (Grieco, Mascolo 2004)."""
 
     filter: float | None = None
     least_interval: DurationLike | None = None
@@ -721,7 +721,7 @@ class Bbr3(Control):
     pacing_margin: float | None = None
 
 class Relentless(Control):
-    """Reno's growth; the window falls by what was lost (Mathis 2009)."""
+    """Reno's growth; the window shrinks by the number of lost segments (Mathis 2009)."""
 
     slow_start: Literal["standard", "hystart", "hystart-ns3", "hystart++"] | None = None
 
@@ -751,7 +751,7 @@ class ParetoOnoff(Workload):
     packet: SizeLike | None = None
 
 class Transfers(Workload):
-    """Flows that come and go, with sizes from a distribution."""
+    """Flows that start and end, with sizes from a distribution."""
 
     size: DistributionLike | None = None
     gap: DistributionLike | None = None
@@ -847,7 +847,7 @@ class Dash(Workload):
     length: DurationLike | Literal["none"] | None = None
 
 class Game(Workload):
-    """Games: small packets both ways, and which come late."""
+    """Games: small packets in both directions, and their lateness."""
 
     up: DistributionLike | None = None
     up_gap: DistributionLike | None = None
@@ -1115,7 +1115,7 @@ class Jitter(Part):
     correlation: float | None = None
 
 class Slot(Part):
-    """Times between which nothing arrives."""
+    """Slots: packets arrive in batches."""
 
     min: DurationLike | None = None
     max: DurationLike | Literal["none"] | None = None
@@ -1123,13 +1123,13 @@ class Slot(Part):
     bytes: SizeLike | Literal["none"] | None = None
 
 class RandomLoss(LossModel):
-    """Losses of single packets on the way."""
+    """Random losses of single packets."""
 
     chance: float | None = None
     correlation: float | None = None
 
 class GilbertElliott(LossModel):
-    """Losses in bursts on the way."""
+    """Losses in bursts."""
 
     p: float | None = None
     r: float | Literal["none"] | None = None
@@ -1210,7 +1210,7 @@ class Reroute(Part):
     return_path: str | Sequence[str] | None = None
 
 class Record(Part):
-    """What is recorded besides the summary."""
+    """Data recorded in addition to the summary."""
 
     level: Literal["summary", "series", "packets"] | None = None
     interval: DurationLike | None = None

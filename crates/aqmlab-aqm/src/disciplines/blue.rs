@@ -41,11 +41,11 @@ use crate::fifo::{Fifo, Room};
 params! {
     /// Parameters of BLUE.
     pub struct BlueParams {
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "tc-pfifo(8), as for droptail";
-        /// What is added to the probability at an overflow, d1.
+        /// Increment of the probability at an overflow, d1.
         increment: f64 = 0.02, in 0.0 => 1.0, source "by the rule of Feng, Parameters for Blue";
-        /// What is taken from the probability when the link is idle, d2.
+        /// Decrement of the probability when the link is idle, d2.
         decrement: f64 = 0.002, in 0.0 => 1.0, source "by the rule of Feng, Parameters for Blue";
         /// The time that has to pass between two changes.
         freeze_time: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(1000),

@@ -45,8 +45,8 @@ params! {
         min_threshold: Limit = Limit::Packets(5), source "as for red; Pan et al. 2000 has 100";
         /// The average queue above which all arrivals are dropped.
         max_threshold: Limit = Limit::Packets(15), source "as for red; Pan et al. 2000 has 200";
-        /// How many packets of the queue an arrival is compared with; `auto`: twice the number
-        /// of the region, from 1 up, that the average queue is in.
+        /// Number of queued packets that an arrival is compared with; `auto`: twice the
+        /// number of the region (from 1) that holds the average queue.
         candidates: Auto<u64> = Auto::Set(1), in Auto::Set(1) => Auto::Set(1000),
             source "Pan et al. 2000: drop candidates, m; auto: self-adjusting CHOKe";
         /// The regions of equal width between the thresholds, for automatic candidates.
@@ -55,12 +55,13 @@ params! {
         weight: f64 = 0.002, in 1e-9 => 1.0, source "Floyd and Jacobson 1993, section 6";
         /// RED's drop probability at the upper threshold.
         max_p: f64 = 0.1, in 0.0 => 1.0, source "as for red; Floyd 1997";
-        /// Whether RED's probability grows on to 1 between the upper threshold and twice it.
+        /// Whether RED's probability grows to 1 between the upper threshold and twice that
+        /// threshold.
         gentle: bool = false, source "Pan et al. 2000: all are dropped above it";
         /// The mean packet size, for idle times.
         mean_packet: Bytes = Bytes::new(500), in Bytes::new(1) => Bytes::new(1_000_000),
             source "as for red; ns-2, mean_pktsize_";
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "as for red; ns-2, limit_";
         /// Whether RED marks ECN-capable packets instead of dropping them at random.
         ecn: bool = false, source "RFC 3168, section 5";

@@ -32,10 +32,11 @@ params! {
         /// The sojourn time that the queue may keep standing.
         target: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(100),
             source "tc-cake(8)";
-        /// How long it may be above the target; about the longest usual round-trip time.
+        /// Time for which the delay may exceed the target; about the largest common
+        /// round-trip time.
         interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
             source "tc-cake(8), rtt";
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "tc-codel(8)";
         /// Whether ECN-capable packets are marked where the control law would drop.
         ecn: bool = true, source "tc-cake(8): always";

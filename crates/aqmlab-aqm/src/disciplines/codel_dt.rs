@@ -51,17 +51,19 @@ params! {
         /// The delay that a queue may keep standing.
         target: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(100),
             source "CableLabs' ns-2 patch, simple-codeldt.tcl";
-        /// How long it may be above the target; about the longest usual round-trip time.
+        /// Time for which the delay may exceed the target; about the largest common
+        /// round-trip time.
         interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
             source "CableLabs' ns-2 patch, simple-codeldt.tcl";
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "tc-codel(8)";
-        /// Where the delay is predicted from.
+        /// Source of the predicted delay.
         delay: Prediction = Prediction::Rate, source "CableLabs' ns-2 patch, codeldt.cc";
-        /// What has to be queued, and then to leave, for a sample of the departure rate.
+        /// Backlog needed to start a departure rate sample, and the amount that must leave
+        /// to complete it.
         dq_threshold: Bytes = Bytes::new(16_384), in Bytes::new(1) => Bytes::new(1_000_000_000),
             source "CableLabs' ns-2 patch, codeldt.cc; the value: RFC 8033, section 5.2";
-        /// What is taken off the target because packets wait for the medium besides.
+        /// Part of the target reserved for the wait for the medium.
         access_delay: Span = Span::ZERO, in Span::ZERO => Span::from_secs(100),
             source "CableLabs' ns-2 patch, codeldt.cc: 6 ms";
         /// Maximum Sustained Traffic Rate of the shaper; `none` for the rate of the link.
@@ -72,7 +74,7 @@ params! {
         peak_rate: Option<Rate> = None,
             in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
             source "CableLabs' ns-2 patch, docsislink.cc";
-        /// Maximum Traffic Burst of the shaper: what may go at the peak rate.
+        /// Maximum Traffic Burst of the shaper: bytes that may be sent at the peak rate.
         traffic_burst: Bytes = Bytes::new(3044), in Bytes::new(0) => Bytes::new(1_000_000_000),
             source "RFC 8034, section 3; CableLabs' ns-3 model";
     }

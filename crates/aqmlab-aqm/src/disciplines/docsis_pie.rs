@@ -41,13 +41,13 @@ params! {
         alpha: f64 = 0.25, in 0.0 => 1e3, source "RFC 8034, appendix A.1.2";
         /// Weight of the trend, B, per second.
         beta: f64 = 2.5, in 0.0 => 1e3, source "RFC 8034, appendix A.1.2";
-        /// How long nothing is dropped after the first drop, MAX_BURST.
+        /// Time without drops after the first drop, MAX_BURST.
         max_burst: Span = Span::from_millis(142), in Span::ZERO => Span::from_secs(100),
             source "RFC 8034, section 4.3 and appendix A.1.2";
-        /// How long all has to be quiet for the inactive state, BURST_RESET_TIMEOUT.
+        /// Time without congestion before the inactive state, BURST_RESET_TIMEOUT.
         burst_reset: Span = Span::from_secs(1), in Span::ZERO => Span::from_secs(1000),
             source "RFC 8034, section 4.3 and appendix A.1.2";
-        /// How much the queue holds, BUFFER_SIZE; `none` for 100 ms at the sustained rate.
+        /// Capacity of the queue, BUFFER_SIZE; `none`: 100 ms at the sustained rate.
         limit: Option<Limit> = None, source "RFC 8034, appendix A.1.1; CableLabs' ns-3 model";
         /// Maximum Sustained Traffic Rate; `none` for the rate of the link.
         sustained_rate: Option<Rate> = None,
@@ -57,7 +57,7 @@ params! {
         peak_rate: Option<Rate> = None,
             in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
             source "RFC 8034, section 3";
-        /// Maximum Traffic Burst: what may go at the peak rate.
+        /// Maximum Traffic Burst: bytes that may be sent at the peak rate.
         traffic_burst: Bytes = Bytes::new(3044), in Bytes::new(0) => Bytes::new(1_000_000_000),
             source "RFC 8034, section 3; CableLabs' ns-3 model";
         /// The packet size whose drop probability is not scaled, MEAN_PKTSIZE.

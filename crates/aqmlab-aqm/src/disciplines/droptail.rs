@@ -39,13 +39,13 @@ choices! {
 params! {
     /// Parameters of the drop-tail queue.
     pub struct DropTailParams {
-        /// How much the queue holds; `unlimited`: everything.
+        /// Capacity of the queue; `unlimited`: no limit.
         limit: Limit = Limit::Packets(1000),
             source "tc-pfifo(8); 1000 packets is Linux's default txqueuelen";
-        /// How many bytes it holds at most besides; `none` for as many as `limit` lets.
+        /// Additional limit in bytes; `none`: no additional limit.
         byte_limit: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 40)),
             source "mahimahi, mm-link's queue argument bytes";
-        /// Which packet is dropped when the queue is full.
+        /// Packet dropped when the queue is full.
         drop: DropFrom = DropFrom::Tail, source "tc-pfifo(8); head: Linux's pfifo_head_drop";
     } words TC
 }
@@ -78,7 +78,7 @@ const TC: &[Dialect] = &[
 
 impl Discipline for DropTailParams {
     const NAME: &'static str = "droptail";
-    const SUMMARY: &'static str = "first in, first out; what does not fit is dropped";
+    const SUMMARY: &'static str = "first in, first out; packets that do not fit are dropped";
     const SIGNALS: bool = false;
 
     fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {

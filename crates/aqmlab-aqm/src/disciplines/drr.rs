@@ -37,9 +37,9 @@ params! {
         /// no less than the largest packet. `none`: the link's largest packet.
         quantum: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1_000_000)),
             source "Shreedhar and Varghese 1996, section III";
-        /// How much all queues hold together.
+        /// Total capacity of all queues.
         limit: Limit = Limit::Packets(1000), source "none given; as for drop-tail";
-        /// Whether the longest queue loses packets from its head and not from its tail.
+        /// Whether the longest queue drops from its head instead of its tail.
         headdrop: bool = false, source "tc-sfq(8), headdrop";
     } with {
         /// What shares a queue.

@@ -38,7 +38,7 @@ params! {
         /// Bytes that a flow may send before the next is served.
         quantum: Bytes = Bytes::new(1514), in Bytes::new(1) => Bytes::new(1_000_000),
             source "RFC 8290, section 5.2.3";
-        /// How much all queues hold together.
+        /// Total capacity of all queues.
         limit: Limit = Limit::Packets(10_240), source "ns-3 FqCobalt, MaxSize; RFC 8290, section 5.2.5";
         /// Memory of all queues together.
         memory_limit: Bytes = Bytes::new(32 << 20), in Bytes::new(1) => Bytes::new(1 << 40),
@@ -48,12 +48,12 @@ params! {
         /// The sojourn time that a flow's queue may keep standing.
         target: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(100),
             source "ns-3 FqCobalt, Target; tc-cake(8)";
-        /// How long it may be above the target.
+        /// Time for which the delay may exceed the target.
         interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(3600),
             source "ns-3 FqCobalt, Interval; tc-cake(8)";
-        /// What BLUE adds to its probability when a flow's packets do not fit.
+        /// Increment of BLUE's probability when a flow's packets do not fit.
         increment: f64 = UP, in 0.0 => 1.0, source "ns-3 FqCobalt, Increment; fixed in Linux";
-        /// What BLUE takes from it when a flow is found empty.
+        /// Decrement of BLUE's probability when a flow is empty.
         decrement: f64 = DOWN, in 0.0 => 1.0, source "ns-3 FqCobalt, Decrement; fixed in Linux";
         /// Linux's COBALT as it is, or with its first interval as it is meant.
         variant: InitialGrace = InitialGrace::LinuxInitfix, source "conformance vectors of cake";

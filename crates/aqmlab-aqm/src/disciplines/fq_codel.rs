@@ -46,7 +46,7 @@ params! {
         /// Bytes that a flow may send before the next is served.
         quantum: Bytes = Bytes::new(1514), in Bytes::new(1) => Bytes::new(1_000_000),
             source "RFC 8290, section 5.2.3";
-        /// How much all queues hold together.
+        /// Total capacity of all queues.
         limit: Limit = Limit::Packets(10_240), source "RFC 8290, section 5.2.5";
         /// Memory of all queues together.
         memory_limit: Bytes = Bytes::new(32 << 20), in Bytes::new(1) => Bytes::new(1 << 40),
@@ -56,13 +56,13 @@ params! {
         /// The sojourn time that a flow's queue may keep standing.
         target: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(100),
             source "RFC 8290, section 5.2.2";
-        /// How long it may be above the target.
+        /// Time for which the delay may exceed the target.
         interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
             source "RFC 8290, section 5.2.1";
         /// CoDel's count recall.
         variant: CodelForm = CodelForm::Rfc8289, source "RFC 8289, section 5.5";
-        /// What is compared with a full packet, of which CoDel leaves one: a queue of two packets
-        /// counts as long if other flows have some as well, or not.
+        /// Backlog that CoDel compares with one full packet before it may drop: that of all
+        /// flows, or of the flow alone.
         small_backlog: SmallBacklog = SmallBacklog::All,
             source "Linux: sch_fq_codel.c, fq_codel_dequeue; RFC 8289, section 5.5, and ns-3: flow";
         /// Whether ECN-capable packets are marked instead of dropped.

@@ -47,7 +47,7 @@ params! {
         /// Bytes that a flow may send before the next is served.
         quantum: Bytes = Bytes::new(1514), in Bytes::new(1) => Bytes::new(1_000_000),
             source "tc-fq_pie(8); RFC 8290, section 5.2.3";
-        /// How much all queues hold together.
+        /// Total capacity of all queues.
         limit: Limit = Limit::Packets(10_240), source "tc-fq_pie(8)";
         /// The delay to keep in each flow's queue.
         target: Span = Span::from_millis(15), in Span::from_nanos(128) => Span::from_secs(100),
@@ -55,10 +55,10 @@ params! {
         /// Time between two updates of the drop probabilities.
         tupdate: Span = Span::from_millis(15), in Span::from_micros(1) => Span::from_secs(100),
             source "RFC 8033, section 4.2";
-        /// How long a burst of a flow may last before anything is dropped early.
+        /// Length of a flow's burst that passes without early drops.
         max_burst: Span = Span::from_millis(150), in Span::ZERO => Span::from_secs(100),
             source "RFC 8033, section 4.4; fixed in Linux";
-        /// Where the delay is taken from.
+        /// Source of the delay estimate.
         delay: DelaySource = DelaySource::Timestamps, source "RFC 8033, sections 4.3 and 5.2";
         /// Weight of the deviation from the target, per second; rounded to 1/16.
         alpha: f64 = 0.125, in 0.0 => 1e3, source "RFC 8033, appendix A";

@@ -38,14 +38,14 @@ params! {
         a: f64 = 1.822e-5, in 0.0 => 1.0, source "Hollot et al. 2001; ns-2, a_";
         /// The gain of the queue one period before, per packet; less than `a`.
         b: f64 = 1.816e-5, in 0.0 => 1.0, source "Hollot et al. 2001; ns-2, b_";
-        /// How often the probability is updated, in Hz.
+        /// Update frequency of the probability, in Hz.
         frequency: f64 = 170.0, in 0.01 => 1e6, source "ns-2, w_";
         /// The mean packet size: for lengths in bytes, and for probabilities by size.
         mean_packet: Bytes = Bytes::new(500), in Bytes::new(1) => Bytes::new(1_000_000),
             source "ns-2, mean_pktsize_";
         /// Whether larger packets are dropped with a larger probability.
         by_size: bool = false, source "ns-2, bytes_";
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "as for red";
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool = false, source "Hollot et al. 2001: marks; ns-2, setbit_";

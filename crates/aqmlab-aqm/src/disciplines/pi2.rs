@@ -42,15 +42,16 @@ params! {
         alpha: f64 = 0.16, in 0.0 => 1e3, source "RFC 9332, appendix A.1";
         /// Proportional gain in Hz.
         beta: f64 = 3.2, in 0.0 => 1e3, source "RFC 9332, appendix A.1";
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Packets(10_000), source "tc-dualpi2(8)";
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool = true, source "RFC 9332, appendix A.1";
         /// Whether ECT(1) and CE packets are marked with the base probability times `coupling`.
         coupled: bool = false, source "CoNEXT 2016; RFC 9332, section 2.1";
-        /// The coupling factor k; once k times the base probability is 1 marking gives way to drops.
+        /// Coupling factor k; when k times the base probability reaches 1, packets are
+        /// dropped instead of marked.
         coupling: f64 = 2.0, in 1.0 => 255.0, source "RFC 9332, appendix A";
-        /// Whether drops and marks come at even distances instead of being drawn.
+        /// Whether drops and marks are evenly spaced instead of random.
         derandomize: bool = false, source "RFC 9332, appendix A.1, recur";
     }
 }

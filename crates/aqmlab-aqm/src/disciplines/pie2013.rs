@@ -52,23 +52,25 @@ params! {
         /// Time between two updates of the drop probability, tUpdate.
         tupdate: Span = Span::from_millis(30), in Span::from_micros(1) => Span::from_secs(100),
             source "Järvinen and Kojo 2014, table I";
-        /// How long a burst may last before anything is dropped early.
+        /// Length of a burst that passes without early drops.
         max_burst: Span = Span::from_millis(100), in Span::ZERO => Span::from_secs(100),
             source "Järvinen and Kojo 2014, table I";
         /// Weight of the deviation from the target, per second.
         alpha: f64 = 0.125, in 0.0 => 1e6, source "Järvinen and Kojo 2014, table I";
         /// Weight of the trend, per second.
         beta: f64 = 1.25, in 0.0 => 1e6, source "Järvinen and Kojo 2014, table I";
-        /// What has to be queued, and then to leave, for a sample of the departure rate:
-        /// packets (10p) or bytes (10kb).
+        /// Backlog needed to start a departure rate sample, and the amount that must leave
+        /// to complete it: packets (10p) or bytes (10kb).
         dq_threshold: Limit = Limit::Packets(10), source "Järvinen and Kojo 2014, table I";
         /// Weight of a new sample in the average departure rate.
         rate_weight: f64 = 0.125, in 1e-6 => 1.0, source "Linux's PIE, 1/8; the papers leave it open";
-        /// Whether the packet that begins a measurement counts: the rate is then n/(n - 1) too high.
+        /// Whether the packet that starts a measurement counts; the rate is then too high
+        /// by n/(n - 1).
         count_first: bool = false, source "left open by the papers";
-        /// Whether the drop probability is computed while the burst allowance lasts, or kept zero.
+        /// Whether the drop probability is computed during the burst allowance; otherwise
+        /// it stays zero.
         p_during_burst: bool = true, source "left open by the papers";
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "tc-pie(8)";
         /// Whether ECN-capable packets are marked instead of dropped early.
         ecn: bool = false, source "HPSR 2013, section III";

@@ -47,7 +47,7 @@ params! {
         min_threshold: Limit = Limit::Bytes(Bytes::new(30_000)), source "tc-red(8), min; its example";
         /// The average queue from which all packets are dropped, in bytes.
         max_threshold: Limit = Limit::Bytes(Bytes::new(90_000)), source "tc-red(8), max; its example";
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Bytes(Bytes::new(400_000)), source "tc-red(8), limit; its example";
         /// The weight of each arrival in the average is 2 to the minus this.
         wlog: u64 = 5, in 1 => 31, source "Linux, Wlog; what tc makes of its example's burst 55";
@@ -62,9 +62,9 @@ params! {
             source "tc-red(8), bandwidth";
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool = false, source "tc-red(8), ecn";
-        /// Whether ECN-capable packets are dropped all the same above the upper threshold.
+        /// Whether ECN-capable packets are dropped above the upper threshold.
         harddrop: bool = false, source "tc-red(8), harddrop";
-        /// Whether max_p adapts itself.
+        /// Whether max_p adapts to the average queue.
         adaptive: bool = false, source "tc-red(8), adaptive; Floyd, Gummadi and Shenker 2001";
     } words TC
 }

@@ -46,24 +46,24 @@ use crate::fifo::Fifo;
 params! {
     /// Parameters of SFB.
     pub struct SfbParams {
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "Linux 6.1, sfb: the device's txqueuelen";
-        /// Packets in a bin at which nothing more of its flows comes in.
+        /// Packets in a bin at which arrivals of its flows are dropped.
         max: u64 = 25, in 1 => 65_535, source "Linux 6.1, sfb";
         /// Packets in a bin from which on its probability rises.
         target: u64 = 20, in 1 => 65_535, source "Linux 6.1, sfb: bin_size";
-        /// What is added to the probability of a long bin, in steps of 1/65535.
+        /// Increment of the probability of a long bin, in steps of 1/65535.
         increment: f64 = 0.001, in 0.0 => 1.0, source "Linux 6.1, sfb: 1/1000";
-        /// What is taken from the probability of an empty bin, in steps of 1/65535.
+        /// Decrement of the probability of an empty bin, in steps of 1/65535.
         decrement: f64 = 0.00017, in 0.0 => 1.0, source "Linux 6.1, sfb: 1/6000";
         /// Packets per second that flows which do not react share; 0: none.
         penalty_rate: u64 = 10, in 0 => 1_000_000_000, source "Linux 6.1, sfb";
-        /// How many of these may come at once; 0: none.
+        /// Burst of packets that pass the penalty box; 0: none.
         penalty_burst: u64 = 20, in 0 => 1_000_000_000, source "Linux 6.1, sfb";
-        /// How long a filter is used before flows are hashed anew; 0: for ever.
+        /// Lifetime of a filter before flows are hashed again; 0: no limit.
         rehash: Span = Span::from_secs(600), in Span::ZERO => Span::from_secs(1_000_000),
             source "Linux 6.1, sfb";
-        /// How long before that the next filter is filled alongside; 0: not at all.
+        /// Time before the change in which the next filter is filled as well; 0: none.
         warmup: Span = Span::from_secs(60), in Span::ZERO => Span::from_secs(1_000_000),
             source "Linux 6.1, sfb: db";
         /// Whether ECN-capable packets are marked instead of dropped at random.
@@ -93,7 +93,7 @@ const TC: &[Dialect] = &[Dialect {
 
 impl Discipline for SfbParams {
     const NAME: &'static str = "sfb";
-    const SUMMARY: &'static str = "stochastic fair BLUE: a filter finds flows that do not give way";
+    const SUMMARY: &'static str = "stochastic fair BLUE: a filter detects unresponsive flows";
 
     fn check(&self) -> Result<()> {
         if self.rehash == Span::ZERO || self.warmup < self.rehash {

@@ -56,13 +56,13 @@ choices! {
 params! {
     /// Parameters of SFQ.
     pub struct SfqParams {
-        /// How much all buckets hold together.
+        /// Total capacity of all buckets.
         limit: Limit = Limit::Packets(127), source "tc-sfq(8), limit";
-        /// Whether turns are by bytes, as in Linux, or by packets.
+        /// Unit of a turn: bytes, as in Linux, or packets.
         variant: SfqTurns = SfqTurns::Linux, source "conformance vectors; McKenney 1990";
         /// The most packets in one bucket (Linux's variant).
         depth: u64 = 127, in 1 => 1_000_000, source "tc-sfq(8), depth";
-        /// Whether packets are dropped from the head of a bucket and not from its tail.
+        /// Whether buckets drop from their head instead of their tail.
         headdrop: bool = false, source "tc-sfq(8), headdrop";
         /// The most buckets that hold packets at a time (Linux's variant).
         flows: u64 = 128, in 1 => 65_536, source "tc-sfq(8), flows";
@@ -107,7 +107,8 @@ const TC: &[Dialect] = &[Dialect {
 
 impl Discipline for SfqParams {
     const NAME: &'static str = "sfq";
-    const SUMMARY: &'static str = "a queue for each flow, the longest loses what does not fit";
+    const SUMMARY: &'static str =
+        "a queue for each flow; the longest queue drops packets when full";
     const SIGNALS: bool = false;
     const FIXED: &'static [&'static str] = &["divisor", "variant", "isolation", "hashing", "ways"];
 

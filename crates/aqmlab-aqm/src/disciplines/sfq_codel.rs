@@ -28,12 +28,12 @@ params! {
     pub struct SfqCodelParams {
         /// The number of buckets that flows are hashed into.
         flows: u64 = 1024, in 1 => 65_536, source "ns-2, maxbins_";
-        /// How much all queues hold together.
+        /// Total capacity of all queues.
         limit: Limit = Limit::Packets(1000), source "ns-2, limit_";
         /// The sojourn time that a bucket may keep standing.
         target: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(100),
             source "RFC 8289, section 4.4";
-        /// How long it may be above the target.
+        /// Time for which the delay may exceed the target.
         interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
             source "RFC 8289, section 4.3";
         /// CoDel's count recall.

@@ -50,7 +50,7 @@ params! {
     pub struct SfqPieParams {
         /// The number of buckets that flows are hashed into.
         flows: u64 = 1024, in 1 => 65_536, source "as for sfq_codel";
-        /// How much all queues hold together.
+        /// Total capacity of all queues.
         limit: Limit = Limit::Packets(1000), source "as for sfq_codel";
         /// The delay to keep.
         target: Span = Span::from_millis(15), in Span::from_nanos(128) => Span::from_secs(100),
@@ -58,17 +58,18 @@ params! {
         /// Time between two updates of the drop probability.
         tupdate: Span = Span::from_millis(15), in Span::from_micros(1) => Span::from_secs(100),
             source "RFC 8033, section 4.2";
-        /// How long a burst may last before anything is dropped early.
+        /// Length of a burst that passes without early drops.
         max_burst: Span = Span::from_millis(150), in Span::ZERO => Span::from_secs(100),
             source "RFC 8033, section 4.4";
         /// Weight of the deviation from the target, per second; rounded to 1/16.
         alpha: f64 = 0.125, in 0.0 => 1e3, source "RFC 8033, appendix A";
         /// Weight of the trend, per second; rounded to 1/16.
         beta: f64 = 1.25, in 0.0 => 1e3, source "RFC 8033, appendix A";
-        /// Where the delay is taken from; `none`: the rate for the whole queue, timestamps
+        /// Source of the delay estimate; `none`: the rate for the whole queue, timestamps
         /// for buckets.
         delay: Option<DelaySource> = None, source "RFC 8033, sections 4.3 and 5.2";
-        /// What has to be queued, and then to leave, for a sample of the departure rate.
+        /// Backlog needed to start a departure rate sample, and the amount that must leave
+        /// to complete it.
         dq_threshold: Bytes = Bytes::new(16_384), in Bytes::new(1) => Bytes::new(65_536),
             source "RFC 8033, section 5.2";
         /// Whether ECN-capable packets are marked instead of dropped early.

@@ -43,11 +43,12 @@ choices! {
 params! {
     /// Parameters of SRED.
     pub struct SredParams {
-        /// How much the queue holds, B; its thirds and sixths are the steps of the probability.
+        /// Capacity of the queue, B; its thirds and sixths are the steps of the
+        /// probability.
         limit: Limit = Limit::Packets(1000), source "as for red";
         /// Whether a hit raises the probability for its packet.
         variant: SredForm = SredForm::Simple, source "Ott et al. 1999: simple SRED, full SRED";
-        /// How many flows the list remembers, M.
+        /// Number of flows in the list, M.
         zombies: u64 = 1000, in 1 => 1_000_000, source "Ott et al. 1999";
         /// The probability with which a packet replaces a zombie of another flow, p.
         replacement: f64 = 0.25, in 0.0 => 1.0, source "Ott et al. 1999";

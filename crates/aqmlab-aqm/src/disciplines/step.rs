@@ -56,7 +56,7 @@ impl ParamType for Threshold {
 }
 
 choices! {
-    /// When the queue is compared with the threshold.
+    /// Time at which the queue is compared with the threshold.
     pub enum Moment {
         /// When a packet arrives.
         Enqueue = "enqueue",
@@ -66,7 +66,7 @@ choices! {
 }
 
 choices! {
-    /// What happens above the threshold to packets that are not ECN-capable.
+    /// Action above the threshold for packets that are not ECN-capable.
     pub enum NotEct {
         /// They are dropped.
         Drop = "drop",
@@ -81,11 +81,11 @@ params! {
         /// The queue above which packets are marked, K: a length or a time.
         threshold: Threshold = Threshold::Length(Limit::Packets(20)),
             source "RFC 8257, section 3.1; 20 packets: Alizadeh et al. 2010, for 1 Gbit/s";
-        /// When the queue is compared with the threshold.
+        /// Time at which the queue is compared with the threshold.
         mark_at: Moment = Moment::Enqueue, source "RFC 8257, section 3.1: on arrival";
-        /// What happens above the threshold to packets that are not ECN-capable.
+        /// Action above the threshold for packets that are not ECN-capable.
         not_ect: NotEct = NotEct::Drop, source "RFC 3168, section 5: as RED; left open by RFC 8257";
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "tc-pfifo(8), as for droptail";
     }
 }

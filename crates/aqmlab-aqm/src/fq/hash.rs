@@ -23,7 +23,7 @@ use alloc::{vec, vec::Vec};
 use aqmlab_core::{Packet, Span, Stream, Time, choices, params};
 
 choices! {
-    /// How a flow gets its bucket.
+    /// Mapping of flows to buckets.
     pub enum Method {
         /// By its hash alone: flows with the same bucket share it.
         Direct = "direct",
@@ -47,12 +47,12 @@ choices! {
 params! {
     /// How flows are hashed into buckets.
     pub struct Hashing {
-        /// How a flow gets its bucket.
+        /// Mapping of flows to buckets.
         hashing: Method = Method::Direct,
             source "RFC 8290, section 4.1.1; tc-cake(8); Järvinen and Kojo 2014, section VI";
         /// The buckets of a set, if hashing is set-associative.
         ways: u64 = 8, in 1 => 64, source "tc-cake(8)";
-        /// How often the hash changes; `none` for never.
+        /// Interval between changes of the hash; `none`: never.
         perturb: Option<Span> = None,
             in Some(Span::from_millis(1)) => Some(Span::from_secs(1_000_000)),
             source "tc-sfq(8), perturb; McKenney 1990";
@@ -62,7 +62,7 @@ params! {
 params! {
     /// What shares a queue, and how it is found.
     pub struct Sharing {
-        /// What has a queue of its own: a flow, or a host.
+        /// Unit with a queue of its own: a flow or a host.
         isolation: Isolation = Isolation::Flow, source "tc-cake(8), flow isolation";
     } with {
         /// How flows are hashed into buckets.

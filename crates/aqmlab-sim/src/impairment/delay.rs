@@ -10,9 +10,9 @@ use crate::rate::{ReadFile, Scale, read_columns};
 params! {
     /// A delay that changes at set times.
     pub struct DelayStepsParams {
-        /// When each delay begins: `[["0s", "20ms"], ["50s", "80ms"]]`.
+        /// Start times and delays: `[["0s", "20ms"], ["50s", "80ms"]]`.
         steps: Steps<Span>, required "0s 20ms, 50s 80ms", source "this program";
-        /// Whether it begins again; the last step then lasts as long as the one before it.
+        /// Whether the steps repeat; the last step then lasts as long as the one before it.
         repeat: bool = false, source "this program";
     }
 }
@@ -22,12 +22,12 @@ params! {
     pub struct DelayCsvParams {
         /// The file; looked for beside the scenario, then in the working directory.
         csv: String, required "delays.csv", source "this program";
-        /// What 1 in the second column means.
+        /// Unit of the second column.
         unit: Span = Span::from_millis(1), in Span::from_nanos(1) => Span::from_secs(1),
             source "this program";
-        /// Whether it begins again; the last line then lasts as long as the one before it.
+        /// Whether the lines repeat; the last line then lasts as long as the one before it.
         repeat: bool = true, source "this program";
-        /// What names the file's content; filled in. If given, the file must still be that.
+        /// Digest of the file's content, filled in. If given, the file must match it.
         content: Option<String> = None, source "this program";
     }
 }

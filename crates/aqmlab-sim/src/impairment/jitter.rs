@@ -24,7 +24,7 @@ params! {
         /// netem's JITTER: the half width, the deviation, or the unit of the Pareto table.
         spread: Span = Span::from_millis(1), in Span::ZERO => Span::from_secs(3600),
             source "tc-netem(8), delay";
-        /// How it is distributed about the link's delay; what would be below zero is zero.
+        /// Distribution around the link's delay; negative delays become zero.
         distribution: Distribution = Distribution::Normal, source "tc-netem(8), distribution";
         /// The chance that a packet has the jitter of the one before it.
         correlation: f64 = 0.0, [left out], in 0.0 => MAX_CORRELATION, source "tc-netem(8), delay";

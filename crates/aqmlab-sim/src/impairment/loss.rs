@@ -76,7 +76,7 @@ params! {
 params! {
     /// Losses by the number of the packet.
     pub struct ListedLossParams {
-        /// Which packets are lost, counted from 1 as they leave the transmitter.
+        /// Numbers of the lost packets, counted from 1 in the order of transmission.
         packets: Vec<u64>, required "5", source "this program";
     }
 }

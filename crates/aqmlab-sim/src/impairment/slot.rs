@@ -11,7 +11,7 @@ params! {
         /// The longest; `none` for that of `min`.
         max: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(3600)),
             source "tc-netem(8), slot MAX_DELAY";
-        /// How many packets a slot has room for; `none`: any number.
+        /// Packets that fit into a slot; `none`: no limit.
         packets: Option<u64> = None, in Some(1) => Some(1_000_000_000),
             source "tc-netem(8), slot packets";
         /// After how many bytes a slot is over; `none`: after any number.

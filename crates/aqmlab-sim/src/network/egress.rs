@@ -97,11 +97,13 @@ const TC: &[Dialect] = &[Dialect {
 params! {
     /// A driver with a FIFO of its own behind the queue.
     pub struct DriverParams {
-        /// How much it holds, the packet in transmission included.
+        /// Capacity, including the packet in transmission.
         limit: Limit = Limit::Packets(256), source "common ring size of Ethernet drivers";
-        /// Whether the bytes in it are kept down to what keeps the device busy.
+        /// Whether byte queue limits (BQL) keep only as many bytes as the device needs to
+        /// stay busy.
         bql: bool = false, source "Linux, dynamic queue limits";
-        /// Time from the first packet sent to the interrupt that tells of it; zero: at once.
+        /// Time from the first transmitted packet to the completion interrupt; zero:
+        /// immediate.
         interrupts: Span = Span::ZERO, in Span::ZERO => Span::from_secs(1),
             source "ethtool(8), tx-usecs";
     }

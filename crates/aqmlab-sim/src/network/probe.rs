@@ -198,7 +198,7 @@ pub struct PacketRecord {
 /// Something that happened to a packet at a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacketEvent {
-    /// When.
+    /// Time of the change.
     pub time: Time,
     /// When it came to the queue.
     pub arrival: Time,

@@ -20,7 +20,7 @@ pub enum Subject {
 /// One number of one sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// When.
+    /// Time of the change.
     pub time: Time,
     /// Of what.
     pub subject: Subject,

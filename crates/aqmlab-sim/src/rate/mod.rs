@@ -38,9 +38,9 @@ pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<Arc<InputFile>>;
 params! {
     /// A rate that changes at set times.
     pub struct RateStepsParams {
-        /// When each rate begins: `[["0s", "100mbit"], ["50s", "10mbit"]]`.
+        /// Start times and rates: `[["0s", "100mbit"], ["50s", "10mbit"]]`.
         steps: Steps<Rate>, required "0s 100mbit, 50s 10mbit", source "this program";
-        /// Whether it begins again; the last step then lasts as long as the one before it.
+        /// Whether the steps repeat; the last step then lasts as long as the one before it.
         repeat: bool = false, source "this program";
     }
 }
@@ -50,10 +50,10 @@ params! {
     pub struct TraceParams {
         /// The file; looked for beside the scenario, then in the working directory.
         trace: String, required "cell.down", source "mahimahi, link_queue.cc";
-        /// What may leave at one opportunity.
+        /// Bytes that may leave at one opportunity.
         opportunity: Bytes = Bytes::new(1504), in Bytes::new(1) => Bytes::new(1 << 30),
             source "mahimahi, link_queue.cc: 1500 bytes and 4 of its header";
-        /// What names the file's content; filled in. If given, the file must still be that.
+        /// Digest of the file's content, filled in. If given, the file must match it.
         content: Option<String> = None, source "this program";
     }
 }
@@ -63,12 +63,12 @@ params! {
     pub struct CsvParams {
         /// The file; looked for beside the scenario, then in the working directory.
         csv: String, required "rates.csv", source "this program";
-        /// What 1 in the second column means.
+        /// Unit of the second column.
         unit: Rate = Rate::from_bps(1_000_000), in Rate::from_bps(1) => Rate::from_bps(1_000_000_000),
             source "this program";
-        /// Whether it begins again; the last line then lasts as long as the one before it.
+        /// Whether the lines repeat; the last line then lasts as long as the one before it.
         repeat: bool = true, source "this program";
-        /// What names the file's content; filled in. If given, the file must still be that.
+        /// Digest of the file's content, filled in. If given, the file must match it.
         content: Option<String> = None, source "this program";
     }
 }

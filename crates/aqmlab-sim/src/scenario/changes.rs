@@ -30,7 +30,7 @@ use crate::network::{Carried, Network};
 /// Something that changes in the middle of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// When.
+    /// Time of the change.
     pub at: Span,
     /// What.
     pub effect: Effect,
@@ -52,7 +52,7 @@ pub enum Effect {
 pub struct LinkChange {
     /// Its index.
     pub link: u32,
-    /// What it is from then on.
+    /// Value from then on.
     pub config: Box<LinkConfig>,
     /// The longest round-trip time without queues over it, then.
     pub base_rtt: Span,

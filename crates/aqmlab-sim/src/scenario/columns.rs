@@ -11,11 +11,13 @@ params! {
     pub struct ColumnParams {
         /// The file; looked for beside the scenario, then in the working directory.
         file: String, required "sizes.csv", source "this program";
-        /// Which column has the values, from 1; the shares of a `cdf` stand in the next.
+        /// Number of the column with the values, from 1; the shares of a `cdf` are in the
+        /// next column.
         column: u64 = 1, in 1 => 1000, source "this program";
         /// The unit of numbers without one, such as `b` or `s`; `none`: they have none.
         unit: Option<String> = None, source "this program";
-        /// Whether values are times, of which a list has the distances: the first from 0.
+        /// Whether the values are times whose differences form the list; the first counts
+        /// from 0.
         differences: bool = false, source "this program";
     }
 }

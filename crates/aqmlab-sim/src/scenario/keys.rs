@@ -98,7 +98,7 @@ impl ParamType for Start {
 params! {
     /// Another route for a group of flows during the run: a table of the list `reroutes`.
     pub struct RerouteParams {
-        /// When.
+        /// Time of the change.
         at: Span, required "10s", source "this program";
         /// The links from the senders to the receivers from then on; `none`: as before.
         path: Option<LinkNames> = None, [left out], source "this program";
@@ -110,12 +110,12 @@ params! {
 params! {
     /// A change during the run: a table of the list `changes`.
     pub struct ChangeParams {
-        /// When.
+        /// Time of the change.
         at: Span, required "10s", source "this program";
-        /// What changes: `links.NAME.rate`, `.delay`, `.loss`, `.queue` or a key of the queue;
-        /// `flows.NAME`, a new group; `flows.NAME.active`.
+        /// Key that changes: `links.NAME.rate`, `.delay`, `.loss`, `.queue` or a key of the
+        /// queue; `flows.NAME`, a new group; `flows.NAME.active`.
         key: String, required "links.bottleneck.rate", source "this program";
-        /// What it is from then on.
+        /// Value from then on.
         value: Value, required "5mbit", source "this program";
     }
 }

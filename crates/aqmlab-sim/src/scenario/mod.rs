@@ -46,8 +46,8 @@ params! {
             source "this program";
         /// Seed of all random streams; the replication is a second seed.
         seed: u64 = 1, source "this program";
-        /// The group of flows with whose end the run ends, whatever the others do; `none`: when
-        /// all are done.
+        /// Group of flows whose end ends the run; `none`: the run ends when all flows are
+        /// done.
         until: Option<String> = None, [left out], source "this program";
         /// What comes first at one moment: packets that arrive at a queue, or its departures.
         simultaneous: Simultaneous = Simultaneous::ArrivalsFirst, source "docs/engine.md";
@@ -69,7 +69,8 @@ params! {
             source "this program";
         /// A delay that is drawn for each packet; its keys are those of `jitter`.
         jitter: Option<JitterParams> = None, [left out], source "tc-netem(8), delay";
-        /// The chance that a packet is lost on the way; or a table, see docs/links.md.
+        /// Probability that a packet is lost behind the queue; or a table, see
+        /// docs/links.md.
         loss: Option<Stated<Chance>> = None, [left out],
             in Some(Stated::Plain(Chance(0.0))) => Some(Stated::Plain(Chance(1.0))),
             source "tc-netem(8), loss";
@@ -101,13 +102,13 @@ params! {
 params! {
     /// A group of flows that are alike.
     pub struct FlowParams {
-        /// How many there are: flows, or applications.
+        /// Number of flows or applications.
         count: u64 = 1, in 1 => 1_000_000, source "this program";
         /// The links from the senders to the receivers: their names in order, or a single one.
         path: LinkNames, required "down", source "this program";
         /// The links from the receivers back to the senders.
         return_path: LinkNames, required "up", source "this program";
-        /// What drives them: a name, or a table with `kind` and parameters.
+        /// Workload of the flows: a name, or a table with `kind` and parameters.
         workload: Chosen<WorkloadConfig> = Chosen::named("bulk"), source "this program";
         /// Bytes that each bulk flow transfers; `none` without end.
         size: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 50)),
@@ -122,20 +123,20 @@ params! {
         /// Whether the one-way delay of each data packet is measured, from its sender to its
         /// receiver; that of datagrams always is.
         delays: bool = false, [left out], source "RFC 7679; RFC 7928, section 2.6";
-        /// What each flow or application has of delay beyond its links, at either end of a round
-        /// trip: twice this is added to its round-trip time. Drawn for each; a list in turn.
+        /// Delay of each flow or application beyond its links; twice this value is added to
+        /// its round-trip time. Drawn for each; a list is used in turn.
         access_delay: Distribution<Span> = Distribution::constant(Span::ZERO), [left out],
             source "RFC 7928, section 6: round-trip times of their own";
         /// When they begin; `{ uniform = ["0s", "1s"] }`: at a random time between these,
         /// `each` in place of `uniform`: each at a time of its own.
         start: Start = Start::At(Span::ZERO), source "this program";
-        /// What they run over: a name, or a table with `kind` and parameters.
+        /// Transport endpoint: a name, or a table with `kind` and parameters.
         endpoint: Chosen<EndpointConfig> = Chosen::named("tcp"), [left out],
             source "this program";
         /// Routes that change during the run; the keys of each are those of `reroute`.
         reroutes: Vec<RerouteParams> = vec![], [left out], source "this program";
-        /// What is set for the TCP of these flows in place of the scenario's `transport`; its
-        /// keys are those of `tcp`.
+        /// TCP settings of these flows, which override the scenario's `transport`; the keys
+        /// are those of `tcp`.
         transport: Option<Table> = None, source "this program";
     }
 }
@@ -143,7 +144,8 @@ params! {
 params! {
     /// What is recorded besides the summary.
     pub struct RecordParams {
-        /// How much: a summary in constant memory, samples at regular times, or every packet.
+        /// Level of detail: a summary in constant memory, samples at regular times, or
+        /// every packet.
         level: Level = Level::Summary, source "this program";
         /// Time between two samples.
         interval: Span = Span::from_millis(100),
@@ -153,7 +155,8 @@ params! {
         /// the start.
         warmup: Span = Span::ZERO, [left out], in Span::ZERO => Span::from_secs(10_000_000),
             source "RFC 7928, section 8.2: time 0 is when slow start is over";
-        /// Whether flows are sampled too, or links alone: many short flows make many samples.
+        /// Whether flows are sampled as well as links; many short flows produce many
+        /// samples.
         flows: bool = true, source "this program";
     }
 }
@@ -306,7 +309,7 @@ pub struct FlowGroup {
 /// A change of the routes of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reroute {
-    /// When.
+    /// Time of the change.
     pub at: Span,
     /// The links from senders to receivers from then on; `None`: as before.
     pub path: Option<Vec<u32>>,

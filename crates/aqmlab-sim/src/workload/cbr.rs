@@ -25,7 +25,8 @@ params! {
         /// Size of a packet on the wire.
         packet: Bytes = Bytes::new(1000), in Bytes::new(1) => Bytes::new(MAX_PACKET),
             source "this program";
-        /// How far the gap between two packets may be from its mean, as a share of it; uniform.
+        /// Largest deviation of the gap between two packets, as a share of its mean;
+        /// uniform.
         vary: f64 = 0.0, in 0.0 => 1.0, source "ns-2, CBR's random_: 0.5";
     }
 }

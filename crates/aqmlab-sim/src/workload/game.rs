@@ -40,7 +40,7 @@ params! {
         /// Time between two packets of the server.
         down_gap: Distribution<Span> = written("extreme(location=55ms, scale=6ms)"),
             source "Färber 2002; NGMN 2008, annex A";
-        /// What takes longer is late.
+        /// Delay above which a packet is late.
         threshold: Span = Span::from_millis(60), in Span::ZERO => Span::from_secs(3600),
             source "the Vienna LTE simulator's delay constraint for games";
     }
@@ -51,7 +51,7 @@ const HEADERS: u64 = 20 + 8;
 
 impl Workload for GameParams {
     const NAME: &'static str = "game";
-    const SUMMARY: &'static str = "Games: small packets both ways, and which come late";
+    const SUMMARY: &'static str = "Games: small packets in both directions, and their lateness";
     fn check(&self) -> Result<()> {
         check_gap(&self.up_gap).map_err(|error| error.at("up_gap"))?;
         check_gap(&self.down_gap).map_err(|error| error.at("down_gap"))

@@ -39,7 +39,7 @@ params! {
             source "this program";
         /// Time from the end of a query to the next.
         think: Distribution<Span> = Distribution::constant(Span::ZERO), source "this program";
-        /// How many queries there are; `none` without end.
+        /// Number of queries; `none`: no end.
         number: Option<u64> = None, in Some(1) => Some(100_000_000), source "this program";
     }
 }

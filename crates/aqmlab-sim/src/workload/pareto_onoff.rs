@@ -18,7 +18,7 @@ use super::Workload;
 use crate::workload::app::{App, Context, Direction};
 
 choices! {
-    /// What carries the packets.
+    /// Transport of the packets.
     pub enum Carrier {
         /// Datagrams, whatever becomes of them.
         Udp = "udp",
@@ -30,7 +30,7 @@ choices! {
 params! {
     /// A Pareto on/off source.
     pub struct ParetoOnOffParams {
-        /// What carries the packets.
+        /// Transport of the packets.
         over: Carrier = Carrier::Udp, source "this program";
         /// The rate in a burst.
         rate: Rate = Rate::from_bps(64_000),

@@ -16,7 +16,7 @@ enum State {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Player {
     state: State,
-    /// It begins with so much in the buffer.
+    /// Buffered video at which playback starts.
     start_with: Span,
     /// It goes on after a stall with so much.
     resume_with: Span,

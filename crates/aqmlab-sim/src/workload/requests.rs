@@ -44,7 +44,7 @@ params! {
         requests: Option<Distribution<u64>> = None, source "this program";
         /// Time between two new connections; `none` for a single one from the start.
         gap: Option<Distribution<Span>> = None, source "this program";
-        /// How many connections there are, with `gap`; `none` without end.
+        /// Number of connections, with `gap`; `none`: no end.
         number: Option<u64> = None, in Some(1) => Some(100_000_000), source "this program";
     }
 }

@@ -28,7 +28,7 @@ use crate::workload::app::{App, Context, Direction};
 params! {
     /// Flent's test of the response under load.
     pub struct RrulParams {
-        /// Bulk flows each way.
+        /// Bulk flows in each direction.
         flows: u64 = 4, in 1 => 10_000, source "flent, rrul";
         /// Their classes of service, in turn.
         classes: Vec<Dscp> = vec![Dscp(0), Dscp(8), Dscp(40), Dscp(46)], source "flent, rrul";
@@ -43,7 +43,7 @@ params! {
         /// Time with probes alone, before the flows and after them.
         lead: Span = Span::from_secs(5), in Span::ZERO => Span::from_secs(10_000_000),
             source "flent, delay";
-        /// How long the flows run.
+        /// Duration of the flows.
         length: Span = Span::from_secs(60), in Span::from_millis(1) => Span::from_secs(10_000_000),
             source "flent, length";
     }

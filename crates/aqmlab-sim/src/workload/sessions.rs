@@ -23,7 +23,7 @@ params! {
         /// Time from then to the next flow.
         off: Distribution<Span> = Distribution::constant(Span::from_secs(20)),
             source "RFC 7928, section 8.2.5: phases of 20 s";
-        /// How many flows there are, one after the other; `none` without end.
+        /// Number of consecutive flows; `none`: no end.
         number: Option<u64> = None, in Some(1) => Some(100_000_000), source "this program";
     }
 }

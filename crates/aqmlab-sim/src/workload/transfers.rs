@@ -36,16 +36,16 @@ params! {
         /// Time between two flows; `exponential` makes their starts a Poisson process.
         gap: Distribution<Span> = Distribution::constant(Span::from_secs(1)),
             source "this program";
-        /// Whether gaps count from start to start, or from an end to the next start.
+        /// Reference of the gaps: from start to start, or from an end to the next start.
         timing: Timing = Timing::Open, source "this program";
-        /// How many flows there are; `none` without end.
+        /// Number of flows; `none`: no end.
         number: Option<u64> = None, in Some(1) => Some(100_000_000), source "this program";
     }
 }
 
 impl Workload for TransfersParams {
     const NAME: &'static str = "transfers";
-    const SUMMARY: &'static str = "Flows that come and go, with sizes from a distribution";
+    const SUMMARY: &'static str = "Flows that start and end, with sizes from a distribution";
     fn check(&self) -> Result<()> {
         check_size(&self.size).map_err(|error| error.at("size"))?;
         check_gap(&self.gap).map_err(|error| error.at("gap"))

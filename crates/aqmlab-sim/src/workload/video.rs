@@ -32,7 +32,7 @@ use crate::workload::app::{App, Context, Direction};
 params! {
     /// Video frames as they are made.
     pub struct VideoParams {
-        /// What carries the frames.
+        /// Transport of the frames.
         over: Carrier = Carrier::Udp, source "this program";
         /// The mean rate of the video, without headers.
         rate: Rate = Rate::from_bps(2_500_000),
@@ -42,15 +42,15 @@ params! {
         fps: f64 = 30.0, in 0.1 => 1000.0, source "this program";
         /// An intra frame each so many; 1: all are alike.
         gop: u64 = 30, in 1 => 100_000, source "this program";
-        /// How many times as large as another an intra frame is.
+        /// Size of an intra frame relative to other frames.
         intra: f64 = 5.0, in 1.0 => 1000.0, source "this program";
-        /// What the size of each frame is multiplied with; its mean should be 1.
+        /// Random factor of the size of each frame; its mean should be 1.
         variation: Distribution<f64> = Distribution::constant(1.0), source "this program";
         /// Bytes of video in a packet, over UDP.
         packet: Bytes = Bytes::new(1200), in Bytes::new(1) => Bytes::new(65_000),
             source "RFC 9000, section 14.1: what passes everywhere";
-        /// How much longer than the first frame another may take; over TCP, what is in the
-        /// buffer when the video starts and goes on.
+        /// Extra delay that a frame may have over the first frame; over TCP, buffered video
+        /// at the start and after a stall.
         buffer: Span = Span::from_millis(200), in Span::ZERO => Span::from_secs(3600),
             source "this program";
     }

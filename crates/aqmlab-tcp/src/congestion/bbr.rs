@@ -43,7 +43,7 @@ params! {
         high_gain: f64 = 2.885, in 1.0 => 10.0, source "draft-cardwell-iccrg-bbr-congestion-control-00, section 4.3.2.1: 2/ln 2";
         /// Window gain of ProbeBW.
         cwnd_gain: f64 = 2.0, in 1.0 => 10.0, source "draft-cardwell-iccrg-bbr-congestion-control-00, section 4.2.3.2";
-        /// How long a least round-trip time holds before ProbeRTT.
+        /// Validity of a minimum round-trip time before ProbeRTT.
         rtprop_window: Span = Span::from_secs(10), in Span::from_millis(100) => Span::from_secs(1000),
             source "draft-cardwell-iccrg-bbr-congestion-control-00, section 4.1.2.2";
         /// The least time that ProbeRTT lasts.

@@ -39,7 +39,7 @@ params! {
         beta: f64 = 0.5, in 0.01 => 0.99, source "Tan et al. 2006";
         /// k.
         k: f64 = 0.75, in 0.0 => 1.0, source "Tan et al. 2006";
-        /// eta: how many segments dwnd gives up for each that waits.
+        /// eta: segments by which dwnd shrinks for each queued segment.
         eta: f64 = 1.0, in 0.0 => 100.0, source "both ports";
         /// gamma: dwnd shrinks when so many segments wait; where it begins if it adapts.
         gamma: f64 = 30.0, in 0.0 => 1e6, source "Tan et al. 2006: 30";
@@ -49,7 +49,7 @@ params! {
         lambda: f64 = 0.8, in 0.0 => 1.0, source "the port for ns-3; the one for Linux: 0.5";
         /// The least gamma.
         gamma_low: f64 = 5.0, in 0.0 => 1e6, source "draft-sridharan-tcpm-ctcp-02: 5";
-        /// How slow start ends.
+        /// Exit rule of slow start.
         slow_start: SlowStartKind = SlowStartKind::Standard, source "RFC 5681, section 3.1";
     }
 }

@@ -56,18 +56,18 @@ params! {
     pub struct CubicParams {
         /// C: how steep the function is, in segments per cubic second.
         c: f64 = 0.4, in 1e-6 => 1e6, source "RFC 9438, section 5";
-        /// What is kept of the window at a loss.
+        /// Factor of the window at a loss.
         beta: f64 = 0.7, in 0.01 => 0.99, source "RFC 9438, section 4.6";
-        /// What is kept of the window at an ECN echo; `none`: as much as at a loss.
+        /// Factor of the window at an ECN echo; `none`: as at a loss.
         beta_ecn: Option<f64> = None, in Some(0.01) => Some(1.0), source "RFC 8511, section 3.1: 0.85";
-        /// Whether W_max is lowered when a loss comes below the last one.
+        /// Whether W_max is lowered when a loss occurs below the previous W_max.
         fast_convergence: bool = true, source "RFC 9438, section 4.7";
-        /// Whether the window is at least what Reno's would be.
+        /// Whether the window is at least that of Reno.
         reno_friendly: bool = true, source "RFC 9438, section 4.3";
-        /// How slow start ends.
+        /// Exit rule of slow start.
         slow_start: SlowStartKind = SlowStartKind::HystartPp,
             source "RFC 9438, section 4.10: hystart++; Linux: hystart";
-        /// How the window is computed.
+        /// Arithmetic of the window.
         variant: WindowFunction = WindowFunction::Rfc9438, source "RFC 9438; Linux: net/ipv4/tcp_cubic.c; ns-3: tcp-cubic.cc";
     }
 }

@@ -23,13 +23,13 @@ params! {
         low_window: f64 = 38.0, in 1.0 => 1e9, source "RFC 3649, section 5";
         /// Low_P: the drop rate at which the mean window is `low_window`.
         low_p: f64 = 1e-3, in 1e-15 => 0.1, source "RFC 3649, section 5";
-        /// High_Window, which stands for `high_p`.
+        /// High_Window, the window at the loss rate `high_p`.
         high_window: f64 = 83_000.0, in 1.0 => 1e9, source "RFC 3649, section 5";
         /// High_P: the drop rate at which the mean window is `high_window`.
         high_p: f64 = 1e-7, in 1e-15 => 1e-3, source "RFC 3649, section 5";
         /// High_Decrease: the share of the window that is lost at a loss at `high_window`.
         high_decrease: f64 = 0.1, in 0.001 => 0.5, source "RFC 3649, section 7";
-        /// How slow start ends.
+        /// Exit rule of slow start.
         slow_start: SlowStartKind = SlowStartKind::Standard, source "RFC 5681, section 3.1";
     }
 }

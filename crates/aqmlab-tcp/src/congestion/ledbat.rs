@@ -30,9 +30,9 @@ params! {
         /// GAIN: segments a round-trip time while nothing waits.
         gain: f64 = 1.0, in 0.001 => 100.0,
             source "RFC 6817, section 2.5: 1 or less; RFC 7928, section 5.4, has 10";
-        /// ALLOWED_INCREASE: by how many segments the window may be above what is in flight.
+        /// ALLOWED_INCREASE: segments by which the window may exceed the data in flight.
         allowed_increase: u64 = 1, in 1 => 1000, source "RFC 6817, section 2.5";
-        /// Whether it begins with slow start.
+        /// Whether the connection starts with slow start.
         slow_start: bool = false, source "RFC 6817, section 2.2";
     }
 }

@@ -32,9 +32,10 @@ params! {
         /// The queueing delay to keep to.
         target: Span = Span::from_millis(60), in Span::from_micros(1) => Span::from_secs(10),
             source "draft-irtf-iccrg-ledbat-plus-plus";
-        /// Which share of itself the window loses for each multiple of the target above it.
+        /// Share by which the window shrinks for each multiple of the target above the
+        /// target.
         constant: f64 = 1.0, in 0.0 => 100.0, source "draft-irtf-iccrg-ledbat-plus-plus";
-        /// Whether there are periodic slowdowns.
+        /// Whether periodic slowdowns are made.
         slowdowns: bool = true, source "draft-irtf-iccrg-ledbat-plus-plus";
     }
 }

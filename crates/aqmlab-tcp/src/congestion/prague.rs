@@ -68,13 +68,13 @@ params! {
         /// Round trips after slow start from which on `rtt_virt` holds.
         rtt_transition: u64 = 500, in 0 => 1_000_000,
             source "tcp_prague.c: DEFAULT_RTT_TRANSITION (4 in version 0.7)";
-        /// How the window, which has a fraction, becomes whole segments.
+        /// Rounding of the fractional window to whole segments.
         rounding: Rounding = Rounding::Up,
             source "tcp_prague.c: frac_cwnd, since 2023; carry: cwnd_cnt, 2019 to 2022";
-        /// Whether marks of queues that seem to be classic ones, by delays and how they vary,
-        /// are answered about as Reno does.
+        /// Whether the response to marks is about Reno's where the delay and its variation
+        /// suggest a classic queue.
         classic_fallback: bool = false, source "tcp_prague.c: prague_ecn_fallback";
-        /// What is kept of the window at a loss.
+        /// Factor of the window at a loss.
         beta: f64 = 0.5, in 0.01 => 0.99, source "RFC 9331, section 4.3: as Reno; CUBIC: 0.7";
     }
 }

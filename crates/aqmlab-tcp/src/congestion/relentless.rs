@@ -28,14 +28,15 @@ use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlPa
 params! {
     /// Parameters of Relentless.
     pub struct RelentlessParams {
-        /// How slow start ends.
+        /// Exit rule of slow start.
         slow_start: SlowStartKind = SlowStartKind::Standard, source "RFC 5681, section 3.1";
     }
 }
 
 impl ControlParams for RelentlessParams {
     const NAME: &'static str = "relentless";
-    const SUMMARY: &'static str = "Reno's growth; the window falls by what was lost (Mathis 2009)";
+    const SUMMARY: &'static str =
+        "Reno's growth; the window shrinks by the number of lost segments (Mathis 2009)";
 }
 
 /// The state of Relentless.

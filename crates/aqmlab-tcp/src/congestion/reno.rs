@@ -21,9 +21,9 @@ use super::{
 params! {
     /// Parameters of Reno.
     pub struct RenoParams {
-        /// What is kept of the window at an ECN echo; `none`: half, as at a loss.
+        /// Factor of the window at an ECN echo; `none`: one half, as at a loss.
         beta_ecn: Option<f64> = None, in Some(0.01) => Some(1.0), source "RFC 8511, section 3.1: 0.8";
-        /// How slow start ends.
+        /// Exit rule of slow start.
         slow_start: SlowStartKind = SlowStartKind::Standard, source "RFC 5681, section 3.1";
         /// L: bytes are counted, in slow start up to so many segments for each acknowledgement;
         /// `none` counts acknowledgements, as ns-2 does.
@@ -31,8 +31,8 @@ params! {
             source "RFC 5681, section 3.1; RFC 3465: at most 2";
         /// The least window that a loss leaves, in segments; the threshold is two at least.
         least_window: u64 = 2, in 1 => 2, source "RFC 5681, section 3.1, equation 4; 1 in ns-2";
-        /// With `byte_counting`: whether what was counted towards the next segment is kept over a
-        /// loss.
+        /// With `byte_counting`: whether the bytes counted towards the next segment are
+        /// kept at a loss.
         keep_count: bool = false, [left out], source "ns-3: tcp-linux-reno.cc; Linux: false";
     }
 }

@@ -100,7 +100,7 @@ impl RateSample {
 /// A data segment that is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct SentSample {
-    /// When.
+    /// Time of the change.
     pub now: Time,
     /// Its payload.
     pub bytes: u64,

@@ -25,7 +25,7 @@ params! {
         decrease: f64 = 0.125, in 0.001 => 0.999, source "Kelly 2003";
         /// Windows of so many segments and less grow and shrink as Reno's.
         low_window: f64 = 16.0, in 0.0 => 1e9, source "Kelly 2003";
-        /// How slow start ends.
+        /// Exit rule of slow start.
         slow_start: SlowStartKind = SlowStartKind::Standard, source "RFC 5681, section 3.1";
     }
 }

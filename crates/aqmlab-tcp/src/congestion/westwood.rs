@@ -29,15 +29,14 @@ params! {
         /// The least time over which bandwidth is measured; a round-trip time if that is longer.
         least_interval: Span = Span::from_millis(50), in Span::from_nanos(1) => Span::from_secs(10),
             source "Linux: TCP_WESTWOOD_RTT_MIN";
-        /// How slow start ends.
+        /// Exit rule of slow start.
         slow_start: SlowStartKind = SlowStartKind::Standard, source "RFC 5681, section 3.1";
     }
 }
 
 impl ControlParams for WestwoodParams {
     const NAME: &'static str = "westwood";
-    const SUMMARY: &'static str =
-        "Westwood+: Reno whose losses leave what the path carries (Grieco and Mascolo 2004)";
+    const SUMMARY: &'static str = "Westwood+: Reno that reduces to the estimated bandwidth-delay product (Grieco, Mascolo 2004)";
 }
 
 /// The state of Westwood+.

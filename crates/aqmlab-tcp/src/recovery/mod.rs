@@ -210,7 +210,7 @@ dispatched! {
 macro_rules! recoveries {
     ($( $(#[doc = $doc:literal])+ $Variant:ident($State:ty, $rules:expr) = $name:literal, )+) => {
         choices! {
-            /// How losses are found and mended.
+            /// Loss detection and recovery.
             pub enum Recovery { $( $(#[doc = $doc])+ $Variant = $name, )+ }
         }
 

@@ -19,7 +19,7 @@ const BY_TIMER: u64 = 100_000;
 /// An acknowledgement that the recorded sender was given, and its state just before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Acknowledged {
-    /// When.
+    /// Time of the change.
     pub at: Time,
     /// The acknowledgement.
     pub ack: Ack,
@@ -36,7 +36,7 @@ pub struct Acknowledged {
 pub enum Event {
     /// The application handed over data.
     Write {
-        /// When.
+        /// Time of the change.
         at: Time,
         /// How many.
         bytes: u64,
@@ -45,7 +45,7 @@ pub enum Event {
     Acknowledged(Acknowledged),
     /// A data segment was sent.
     Sent {
-        /// When.
+        /// Time of the change.
         at: Time,
         /// Its first byte, from 0.
         seq: u64,

@@ -16,7 +16,7 @@ use crate::discipline::LinkEnv;
 use crate::fq::hash::{Classifier, Hashing, Key, Method};
 
 choices! {
-    /// What has a queue, and among whom the link is shared.
+    /// Flow isolation: the units that have queues and share the link.
     pub enum Isolation {
         /// One queue for all.
         FlowBlind = "flow-blind",
@@ -122,22 +122,23 @@ params! {
         bandwidth: Bandwidth = Bandwidth(None),
             in Bandwidth(Some(Rate::from_bps(512))) => Bandwidth(Some(Rate::from_bps(1 << 50))),
             source "tc-cake(8), bandwidth";
-        /// Whether the bandwidth follows what arrives, from the one given: for a shaper behind
-        /// the bottleneck.
+        /// Whether the bandwidth follows the arrival rate, starting from the given one (for
+        /// a shaper behind the bottleneck).
         autorate_ingress: bool = false, source "tc-cake(8), autorate-ingress";
-        /// How the DSCP divides packets into tins.
+        /// Mapping of DSCPs to tins.
         diffserv: Diffserv = Diffserv::Diffserv3, source "tc-cake(8), priority queue parameters";
-        /// What has a queue, and among whom the link is shared.
+        /// Flow isolation: the units that have queues and share the link.
         isolation: Isolation = Isolation::Triple, source "tc-cake(8), flow isolation parameters";
-        /// How long a flow's delay may be above the target; about the longest usual round-trip time.
+        /// Time for which a flow's delay may exceed the target; about the largest common
+        /// round-trip time.
         interval: Rtt = Rtt(Span::from_millis(100)),
             in Rtt(Span::from_micros(1)) => Rtt(Span::from_secs(3600)),
             source "tc-cake(8), rtt and its keywords";
         /// The sojourn time that a flow's queue may keep standing; `none`: an interval's 20th.
         target: Option<Span> = None, in Some(Span::from_nanos(1)) => Some(Span::from_secs(100)),
             source "tc-cake(8); set with rtt by tc";
-        /// How much all queues hold together; `none`: four intervals at the bandwidth, but at
-        /// least 4 MB and at most 10240 of the largest packets.
+        /// Total capacity of all queues; `none`: four intervals at the bandwidth, at least
+        /// 4 MB and at most 10240 of the largest packets.
         limit: Option<Limit> = None, source "tc-cake(8), memlimit; Linux for the default";
         /// The flow queues of a tin.
         flows: u64 = 1024, in 1 => 65_536, source "fixed in Linux";
@@ -145,9 +146,9 @@ params! {
         /// 1514, or with a shaper the tin's bytes in 1/4096 s, from 300 to 1514.
         quantum: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1_000_000)),
             source "fixed in Linux";
-        /// Which acknowledgements are dropped for later ones.
+        /// Acknowledgements that are dropped in favour of later ones.
         ack_filter: AckFilter = AckFilter::None, source "tc-cake(8), ack-filter";
-        /// Whether packets lose their DSCP.
+        /// Whether the DSCP is cleared.
         wash: bool = false, source "tc-cake(8), wash";
         /// Whether dropped packets count as sent: for a link before the queue.
         ingress: bool = false, source "tc-cake(8), ingress";

@@ -13,7 +13,7 @@ use aqmlab_core::{Bytes, Rate, Span, choices};
 use super::shaper::{Pace, bytes_per_second};
 
 choices! {
-    /// How the DSCP divides packets into tins.
+    /// Mapping of DSCPs to tins.
     pub enum Diffserv {
         /// Not at all: one tin.
         Besteffort = "besteffort",

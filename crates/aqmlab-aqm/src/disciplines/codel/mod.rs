@@ -57,18 +57,19 @@ choices! {
 params! {
     /// Parameters of CoDel.
     pub struct CodelParams {
-        /// The sojourn time that a queue may keep standing.
+        /// Acceptable standing delay (sojourn time).
         target: Span = Span::from_millis(5), in Span::from_nanos(1) => Span::from_secs(100),
             source "RFC 8289, section 4.4";
-        /// How long it may be above the target; about the longest usual round-trip time.
+        /// Time for which the delay may exceed the target; about the largest common
+        /// round-trip time.
         interval: Span = Span::from_millis(100), in Span::from_micros(1) => Span::from_secs(100),
             source "RFC 8289, section 4.3";
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "tc-codel(8)";
-        /// How many bytes it holds at most besides; `none` for as many as `limit` lets.
+        /// Additional limit in bytes; `none`: no additional limit.
         byte_limit: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 40)),
             source "mahimahi, as for droptail";
-        /// The count with which a dropping state begins soon after another.
+        /// Initial count when a dropping state follows soon after another.
         variant: CodelForm = CodelForm::Rfc8289, source "RFC 8289, section 5.5; Järvinen and Kojo, section VI";
         /// Whether ECN-capable packets are marked instead of dropped.
         ecn: bool = false, source "RFC 8289, section 5.5, comment; tc-codel(8)";

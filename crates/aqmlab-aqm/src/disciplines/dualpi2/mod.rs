@@ -39,7 +39,7 @@ choices! {
 }
 
 choices! {
-    /// What makes a packet an L4S packet.
+    /// Classification of packets as L4S.
     pub enum Classifier {
         /// ECT(1) and CE.
         L4s = "l4s",
@@ -81,8 +81,8 @@ params! {
         /// 1/256, for 3.2.
         beta: Option<f64> = None, in Some(0.0) => Some(1e3),
             source "RFC 9332, appendix A.1; tc-dualpi2(8)";
-        /// How much both queues hold together; `none` for 250 ms at the rate of the link, and
-        /// with Linux for 10000 packets.
+        /// Total capacity of both queues; `none`: 250 ms at the link's rate, with Linux
+        /// 10000 packets.
         limit: Option<Limit> = None, source "RFC 9332, appendix A.1; tc-dualpi2(8)";
         /// The coupling factor k: how many times the base probability L4S packets are marked with.
         coupling: u64 = 2, in 1 => 255, source "RFC 9332, section 2.1 and appendix A.1";
@@ -90,7 +90,7 @@ params! {
         /// rfc9332 only.
         min_threshold: Span = Span::from_micros(800), in Span::ZERO => Span::from_secs(100),
             source "RFC 9332, appendix A.1";
-        /// How long the ramp is on which marking rises to 1; 0 for a step; rfc9332 only.
+        /// Length of the ramp over which marking rises to 1; 0: a step; rfc9332 only.
         range: Span = Span::from_micros(400), in Span::ZERO => Span::from_secs(100),
             source "RFC 9332, appendix A.1";
         /// Packets in the L4S queue, with the one that leaves, up to which the ramp or step does
@@ -104,23 +104,23 @@ params! {
         step_packets: Option<u64> = None, in Some(0) => Some(1_000_000), source "tc-dualpi2(8)";
         /// The L4S packets that have to be queued on arrival for the step to apply; linux only.
         min_qlen_step: u64 = 0, in 0 => 1_000_000, source "tc-dualpi2(8)";
-        /// Whether overload drops packets of either queue; otherwise the probabilities stop where
-        /// it would begin.
+        /// Whether overload drops packets of either queue; otherwise the probabilities are
+        /// capped below overload.
         drop_overload: bool = true, source "RFC 9332, section 4.2.3; tc-dualpi2(8)";
-        /// Whether packets meet the probability on arrival instead of on departure; linux only.
+        /// Whether drops and marks happen on arrival instead of departure; linux only.
         drop_early: bool = false, source "tc-dualpi2(8)";
-        /// Whether drops and marks come at even distances instead of being drawn; rfc9332 only.
+        /// Whether drops and marks are evenly spaced instead of random; rfc9332 only.
         derandomize: bool = true, source "RFC 9332, appendix A.1, recur";
-        /// Which queue sends next; Linux has the round robin only.
+        /// Scheduler of the two queues; Linux has only the round robin.
         scheduler: Scheduler = Scheduler::Wrr, source "RFC 9332, section 4.2.2 and appendix A.2";
         /// The classic queue's share of the link while both have packets, in percent; `none` for
         /// 1/16, and with Linux for 10.
         c_protection: Option<f64> = None, in Some(0.0) => Some(100.0),
             source "RFC 9332, appendix A.2; tc-dualpi2(8)";
-        /// How far L4S packets are ahead in the time-shifted FIFO.
+        /// Time advantage of L4S packets in the time-shifted FIFO.
         tshift: Span = Span::from_millis(50), in Span::ZERO => Span::from_secs(100),
             source "RFC 9332, appendix A.2";
-        /// What makes a packet an L4S packet.
+        /// Classification of packets as L4S.
         classifier: Classifier = Classifier::L4s, source "RFC 9332, section 2.3; tc-dualpi2(8)";
     } words TC
 }

@@ -74,24 +74,25 @@ params! {
         /// Time between two updates of the drop probability, T_UPDATE.
         tupdate: Span = Span::from_millis(15), in Span::from_micros(1) => Span::from_secs(100),
             source "RFC 8033, section 4.2";
-        /// How long a burst may last before anything is dropped early.
+        /// Length of a burst that passes without early drops.
         max_burst: Span = Span::from_millis(150), in Span::ZERO => Span::from_secs(100),
             source "RFC 8033, section 4.4";
         /// Weight of the deviation from the target, per second; Linux rounds it to 1/16.
         alpha: f64 = 0.125, in 0.0 => 1e3, source "RFC 8033, appendix A";
         /// Weight of the trend, per second; Linux rounds it to 1/16.
         beta: f64 = 1.25, in 0.0 => 1e3, source "RFC 8033, appendix A";
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "tc-pie(8)";
-        /// How many bytes it holds at most besides; `none` for as many as `limit` lets.
+        /// Additional limit in bytes; `none`: no additional limit.
         byte_limit: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 40)),
             source "mahimahi, as for droptail";
-        /// Where the delay is taken from.
+        /// Source of the delay estimate.
         delay: DelaySource = DelaySource::Timestamps, source "RFC 8033, sections 4.3 and 5.2";
-        /// What has to be queued, and then to leave, for a sample of the departure rate.
+        /// Backlog needed to start a departure rate sample, and the amount that must leave
+        /// to complete it.
         dq_threshold: Bytes = Bytes::new(16_384), in Bytes::new(1) => Bytes::new(65_536),
             source "RFC 8033, section 5.2";
-        /// Whether drops are kept apart from each other.
+        /// Whether drops are spaced (de-randomised).
         derandomize: bool = true, source "RFC 8033, section 5.4; always in Linux";
         /// The accumulated probability below which no packet is dropped; fixed in Linux.
         prob_low: f64 = 0.85, in 0.0 => 1e6, source "RFC 8033, section 5.4";
@@ -99,9 +100,9 @@ params! {
         prob_high: f64 = 8.5, in 0.0 => 1e6, source "RFC 8033, section 5.4";
         /// Whether the probability rises by at most 0.02 at a time once it is 0.1.
         cap: bool = true, source "RFC 8033, section 5.5; always in Linux";
-        /// By what the steps are divided while the probability is small; fixed in Linux.
+        /// Scaling of the steps while the probability is small; fixed in Linux.
         tuning: Tuning = Tuning::Rfc8033, source "RFC 8033, section 4.2; HPSR 2013, section IV";
-        /// When the probability decays; Linux has a condition of its own.
+        /// Condition under which the probability decays; Linux has a different one.
         decay: Decay = Decay::Zero, source "RFC 8033, section 4.2, appendices A and B";
         /// The part of the limit from which a queue makes PIE active (the RFC suggests 1/3);
         /// `none`, and Linux, for always active.

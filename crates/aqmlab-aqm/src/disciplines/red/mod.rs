@@ -104,8 +104,8 @@ choices! {
 params! {
     /// Parameters of RED.
     pub struct RedParams {
-        /// The average queue above which packets are dropped at random; `auto`: half of what
-        /// the link sends in `target_delay`, at least 5 mean packets.
+        /// Average queue above which packets are dropped at random; `auto`: half the bytes
+        /// that the link sends in `target_delay`, at least 5 mean packets.
         min_threshold: Auto<Limit> = Auto::Set(Limit::Packets(5)),
             source "ns-2, thresh_; Floyd 1997; auto: Floyd et al. 2001, section 6";
         /// The average queue at which the drop probability is max_p; `auto`: three times
@@ -124,11 +124,12 @@ params! {
             source "Floyd et al. 2001, section 5; ns-2, q_weight_";
         /// The unit of the thresholds if both are automatic.
         auto_unit: Unit = Unit::Bytes, source "ns-2, queue_in_bytes_";
-        /// How the drop probability grows between the thresholds.
+        /// Growth of the drop probability between the thresholds.
         shape: Shape = Shape::Linear, source "Zhou, Yeung and Li 2006";
         /// The drop probability at the upper threshold.
         max_p: f64 = 0.1, in 0.0 => 1.0, source "ns-2, 1/linterm_; Floyd 1997";
-        /// Whether the probability grows from max_p to 1 between the upper threshold and twice it.
+        /// Whether the probability grows from max_p to 1 between the upper threshold and
+        /// twice that threshold.
         gentle: bool = true, source "Floyd 2000, gentle_ in ns-2";
         /// Whether a drop is followed by a wait of 1/p packets before the next.
         wait: bool = true, source "ns-2, wait_; false is Floyd and Jacobson 1993, section 7";
@@ -137,21 +138,21 @@ params! {
             source "ns-2, mean_pktsize_";
         /// Whether larger packets are dropped with a larger probability.
         by_size: bool = false, source "ns-2, bytes_";
-        /// How much the queue holds.
+        /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "ns-2, limit_";
-        /// Which packet is dropped at the limit and above the thresholds.
+        /// Packet dropped at the limit and above the thresholds.
         victim: Victim = Victim::Arriving, source "ns-2, drop_tail_, drop_front_, drop_rand_";
         /// Whether ECN-capable packets are marked instead of dropped at random.
         ecn: bool = false, source "RFC 3168, section 5; ns-2, setbit_";
         /// Probability up to which packets are marked rather than dropped; `none`: any, and
         /// no mark above the thresholds.
         mark_p: Option<f64> = None, in Some(0.0) => Some(1.0), source "ns-2, use_mark_p_ and mark_p_";
-        /// Whether max_p adapts itself, and how.
+        /// Algorithm that adapts max_p; `none`: max_p is fixed.
         adaptive: Adaptive = Adaptive::None,
             source "Floyd, Gummadi and Shenker 2001; Feng et al. 1999; ns-2, feng_adaptive_";
-        /// What floyd adds to max_p when the average is high.
+        /// Increment of max_p when the average is high (floyd).
         alpha: f64 = 0.01, in 0.0 => 1.0, source "Floyd, Gummadi and Shenker 2001, section 4";
-        /// What floyd multiplies max_p with when the average is low.
+        /// Factor of max_p when the average is low (floyd).
         beta: f64 = 0.9, in 0.0 => 1.0, source "Floyd, Gummadi and Shenker 2001, section 4";
         /// The least time between two changes of max_p by floyd.
         adapt_interval: Span = Span::from_millis(500), in Span::from_micros(1) => Span::from_secs(1000),
@@ -162,9 +163,9 @@ params! {
         /// with a round-trip time of 100 ms.
         bottom: Auto<f64> = Auto::Set(0.01), in Auto::Set(0.0) => Auto::Set(1.0),
             source "Floyd, Gummadi and Shenker 2001, section 4; auto: ns-2, bottom_ 0";
-        /// What feng divides max_p by when the average falls below min_threshold.
+        /// Divisor of max_p when the average falls below min_threshold (feng).
         feng_alpha: f64 = 3.0, in 1.0 => 1000.0, source "Feng et al. 1999; ns-2, alpha_";
-        /// What feng multiplies max_p with when the average rises above max_threshold.
+        /// Factor of max_p when the average rises above max_threshold (feng).
         feng_beta: f64 = 2.0, in 1.0 => 1000.0, source "Feng et al. 1999; ns-2, beta_";
     }
 }

@@ -32,7 +32,7 @@ use crate::workload::app::{App, Context};
 mod rates;
 
 choices! {
-    /// How the rate of a segment is chosen.
+    /// Algorithm that chooses the rate of a segment.
     pub enum Adaptation {
         /// As the last segments came: FESTIVE's estimate.
         Throughput = "throughput",
@@ -46,7 +46,7 @@ choices! {
 params! {
     /// Adaptive video over HTTP.
     pub struct DashParams {
-        /// How the rate of a segment is chosen.
+        /// Algorithm that chooses the rate of a segment.
         adaptation: Adaptation = Adaptation::Throughput, source "this program";
         /// The rates that there are, rising.
         ladder: Vec<Rate> =
@@ -55,12 +55,12 @@ params! {
         /// The length of a segment.
         segment: Span = Span::from_secs(4), in Span::from_millis(10) => Span::from_secs(600),
             source "this program";
-        /// What a segment's size is multiplied with; its mean should be 1.
+        /// Random factor of the size of a segment; its mean should be 1.
         variation: Distribution<f64> = Distribution::constant(1.0), source "this program";
-        /// How much video the player holds.
+        /// Capacity of the player's buffer.
         buffer: Span = Span::from_secs(30), in Span::from_millis(20) => Span::from_secs(36_000),
             source "this program";
-        /// It begins with so much in the buffer.
+        /// Buffered video at which playback starts.
         start_with: Span = Span::from_secs(4), in Span::ZERO => Span::from_secs(36_000),
             source "this program: a segment";
         /// After a stall it goes on with so much.

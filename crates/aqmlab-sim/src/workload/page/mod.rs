@@ -45,7 +45,7 @@ mod names;
 use names::Names;
 
 choices! {
-    /// How long connections and names are kept.
+    /// Lifetime of connections and cached names.
     pub enum Keep {
         /// Connections for one object, names for one page: HTTP/1.0.
         None = "none",
@@ -79,9 +79,9 @@ params! {
             source "what browsers do; RFC 7928, section 7.2";
         /// Requests at a time over a connection; 100, with one connection, is HTTP/2.
         streams: u64 = 1, in 1 => 1_000_000, source "RFC 9112, section 9.3.1; RFC 9113, section 6.5.2";
-        /// How long connections and names are kept.
+        /// Lifetime of connections and cached names.
         keep: Keep = Keep::Page, source "this program";
-        /// Whether the name of a host is asked for before its first connection.
+        /// Whether a DNS lookup precedes the first connection to a host.
         dns: bool = true, source "RFC 1035; RFC 7928, section 2.2";
         /// Round trips of TLS before the first request of a connection.
         tls: u64 = 1, in 0 => 3, source "RFC 8446, section 2; RFC 5246, section 7.3";
@@ -94,7 +94,7 @@ params! {
         /// Time from the end of a page to the start of the next.
         think: Distribution<Span> = Distribution::constant(Span::from_secs(1)),
             source "this program";
-        /// How many pages there are; `none` without end.
+        /// Number of pages; `none`: no end.
         number: Option<u64> = None, in Some(1) => Some(100_000_000), source "this program";
     }
 }

@@ -50,7 +50,7 @@ mod samples;
 mod stability;
 
 choices! {
-    /// Which way the load goes.
+    /// Direction of the load.
     pub enum Load {
         /// Both ways at once, as networkQuality does.
         Both = "both",
@@ -64,7 +64,7 @@ choices! {
 params! {
     /// A test of the responsiveness.
     pub struct RpmParams {
-        /// Which way the load goes.
+        /// Direction of the load.
         load: Load = Load::Both, source "draft-ietf-ippm-responsiveness, networkQuality";
         /// Intervals of the moving averages, MAD.
         distance: u64 = 4, in 2 => 1000, source "draft-ietf-ippm-responsiveness, MAD";
@@ -73,13 +73,13 @@ params! {
             source "draft-ietf-ippm-responsiveness, ID";
         /// The share of the times that counts, the rest being the longest: TMP.
         trim: f64 = 0.95, in 0.01 => 1.0, source "draft-ietf-ippm-responsiveness, TMP";
-        /// What is stable deviates by so much of the average, SDT.
+        /// Largest deviation of a stable value, as a share of the average, SDT.
         tolerance: f64 = 0.05, in 0.0001 => 1.0, source "draft-ietf-ippm-responsiveness, SDT";
-        /// Loaded connections at the start, each way: INP.
+        /// Loaded connections at the start, in each direction: INP.
         initial: u64 = 1, in 1 => 1000, source "draft-ietf-ippm-responsiveness, INP";
-        /// Loaded connections that come each interval, each way: INC.
+        /// Loaded connections added in each interval, in each direction: INC.
         increment: u64 = 1, in 0 => 1000, source "draft-ietf-ippm-responsiveness, INC";
-        /// The most loaded connections each way, MNP.
+        /// Maximum of loaded connections in each direction, MNP.
         most: u64 = 16, in 1 => 10_000, source "draft-ietf-ippm-responsiveness, MNP";
         /// Probes a second at most, MPS; half of them foreign.
         probes: f64 = 100.0, in 0.01 => 100_000.0, source "draft-ietf-ippm-responsiveness, MPS";

@@ -55,11 +55,11 @@ params! {
         cwnd_gain: f64 = 2.0, in 1.0 => 10.0, source "draft-ietf-ccwg-bbr-06, section 5.6.1: DefaultCwndGain";
         /// The share of losses in a round trip that is too high.
         loss_thresh: f64 = 0.02, in 0.0 => 0.5, source "draft-ietf-ccwg-bbr-06, section 5.5.10.2: LossThresh";
-        /// What a round trip with losses leaves of the short-term bounds at least.
+        /// Smallest factor of the short-term bounds after a round trip with losses.
         beta: f64 = 0.7, in 0.0 => 1.0, source "draft-ietf-ccwg-bbr-06, section 5.5.10: Beta";
-        /// What is left free below the long-term bound between probes.
+        /// Headroom below the long-term bound between probes.
         headroom: f64 = 0.15, in 0.0 => 0.9, source "draft-ietf-ccwg-bbr-06, section 5.6.1: 0.85 inflight_longterm";
-        /// How long a least delay holds before ProbeRTT.
+        /// Validity of a minimum delay before ProbeRTT.
         probe_rtt_interval: Span = Span::from_secs(5), in Span::from_millis(100) => Span::from_secs(1000),
             source "draft-ietf-ccwg-bbr-06, section 5.3.4.1: ProbeRTTInterval";
         /// The least time that ProbeRTT lasts.
@@ -67,7 +67,7 @@ params! {
             source "draft-ietf-ccwg-bbr-06, section 5.3.4.1: ProbeRTTDuration";
         /// Window gain of ProbeRTT.
         probe_rtt_cwnd_gain: f64 = 0.5, in 0.0 => 1.0, source "draft-ietf-ccwg-bbr-06, section 5.3.4.1: ProbeRTTCwndGain";
-        /// How long a least round-trip time is remembered.
+        /// Window of the minimum round-trip time filter.
         min_rtt_window: Span = Span::from_secs(10), in Span::from_millis(100) => Span::from_secs(1000),
             source "draft-ietf-ccwg-bbr-06, section 5.5.7.2: MinRTTFilterLen";
         /// The percentage by which the sender paces below the bandwidth.
