@@ -295,6 +295,8 @@ class Scenario:
         """The scenario as the text of a file, every default filled in."""
     table: dict[str, Any]
     """The same as a dictionary."""
+    def mean_rate(self, link: str) -> float:
+        """Mean rate of a link in bit/s. Raises `KeyError` for an unknown link."""
     def trace_period(self, link: str) -> float | None:
         """How long the trace of a link is, in seconds; `None` for a link without one."""
 

@@ -151,6 +151,10 @@ CHARTS: dict[str, Any] = {
     "ranges": panels.ranges(
         {"one": {k: x[:9] * v for k, v in CELLS.items()}}, COLOURS, {"one": "ms"}
     ),
+    "estimates": panels.estimates(
+        {"one": panels.Means("ms", {"a": Estimate(2.0, 1.0, 4.0), "b": Estimate(3.0)}, (1, 5))},
+        COLOURS,
+    ),
 }
 
 

@@ -7,7 +7,7 @@ use aqmlab_core::params::ParamType;
 use aqmlab_core::{Bytes, Error, Rate, Span, Value};
 use aqmlab_sim::rate::{InputFile, RateProcess};
 use aqmlab_sim::{Outside, Scenario};
-use pyo3::exceptions::PyFileNotFoundError;
+use pyo3::exceptions::{PyFileNotFoundError, PyKeyError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMapping, PyString};
@@ -122,6 +122,14 @@ impl PyScenario {
     #[getter]
     fn table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         from_value(py, &Value::Table(self.scenario.to_table()))
+    }
+
+    /// Mean rate of a link in bit/s.
+    fn mean_rate(&self, link: &str) -> PyResult<f64> {
+        let links = &self.scenario.links;
+        let config = links.iter().find(|config| config.name == link);
+        let config = config.ok_or_else(|| PyKeyError::new_err(link.to_owned()))?;
+        Ok(config.rate.as_bps() as f64)
     }
 
     /// How long the trace of a link is, in seconds; `None` for one without.

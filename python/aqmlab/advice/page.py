@@ -1,10 +1,8 @@
-"""What `aqmlab try` prints: the table, the recommendation, the command for Linux."""
+"""Results of `aqmlab try`: the answer, a picture, the table, the commands, what was simulated."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -12,162 +10,53 @@ from typing import Any
 import tomli_w
 
 from aqmlab import infer
-from aqmlab.advice import tc
 from aqmlab.advice.assertion import Outcome
+from aqmlab.advice.choice import Choice, Comparison, comparisons, recommended, sentences
+from aqmlab.advice.commands import Commands, commands
+from aqmlab.advice.setup import BASELINE
 from aqmlab.advice.trial import Noticed, Trial
 from aqmlab.document import (
+    Block,
     Cell,
     Code,
     Column,
     Document,
     Estimate,
+    Facts,
+    Figure,
     Items,
     Section,
     Table,
     Text,
     Verdict,
 )
+from aqmlab.document import panels as draw
 from aqmlab.errors import StorageError
-from aqmlab.scenarios.quantities import quantity
 
-NOTICEABLE = 0.05
-"""The least difference that counts, as a share of the smaller mean: 0.1 ms of delay between two
-queues may well be shown, and nobody would notice it."""
-LEAST = f"{NOTICEABLE * 100:.0f} %"
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two queues by one measure, replication by replication: they met the same arrivals."""
-
-    what: Noticed
-    one: str
-    other: str
-    found: infer.Finding
-    least: float
-    """The difference that somebody would notice."""
-
-    @property
-    def difference(self) -> tuple[float, float, float]:
-        """One less the other, in the measure's unit, and the ends of its interval; NaN without."""
-        found = self.found
-        if next(iter(found.means)) == self.one:  # the best stands first
-            return -found.effect, -found.high, -found.low
-        return found.effect, found.low, found.high
-
-    @property
-    def better(self) -> str | None:
-        """The queue that is shown to be noticeably better, if one is."""
-        _, low, high = self.difference
-        if not self.found.shown or (low <= self.least and high >= -self.least):
-            return None
-        return self.found.best[0]
+PICTURED = ("web.page_load", "call.mos", "game.delay", "ping.rtt", "download.goodput",
+            "upload.goodput")  # fmt: skip
+SCALES = {"call.mos": (1.0, 4.5)}
+"""Ends of an axis that does not begin at zero (ITU-T G.107, Annex B)."""
+CHOSEN, OTHER = "#2f6fbb", "#8a9099"
 
 
-def comparisons(trial: Trial) -> list[Comparison]:
-    """All pairs of queues by all measures, held to the level for all of them together."""
-    cases, contests = [], []
-    for what in trial.noticed:
-        for one, other in itertools.combinations(trial.queues, 2):
-            samples = {queue: trial.values(what, queue) for queue in (one, other)}
-            if samples[one].size and samples[one].size == samples[other].size:
-                cases.append((what, one, other, samples))
-                better = "less" if what.is_low_better else "more"
-                contests.append(infer.Contest(what.name, what.unit, samples, better))
-    return [
-        Comparison(
-            what,
-            one,
-            other,
-            found,
-            NOTICEABLE * min(abs(float(each.mean())) for each in samples.values()),
-        )
-        for (what, one, other, samples), found in zip(cases, infer.compare(contests), strict=True)
-    ]
+def called(queue: str) -> str:
+    """The queue's name on the page."""
+    return f"{queue} (as it is)" if queue == BASELINE else queue
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The queue to take."""
-
-    queue: str
-    is_best: bool
-    """Whether no other is shown to be better in anything."""
-
-
-def recommended(trial: Trial, compared: Sequence[Comparison]) -> Choice | None:
-    """The queue than which none is shown to be better in anything; of several the one that is
-    better than others most often, and the first named of equals. If there is none: the one with
-    most comparisons won less those lost. `None` if nothing is shown."""
-    balance = dict.fromkeys(trial.queues, 0)
-    lost = dict.fromkeys(trial.queues, 0)
-    for each in compared:
-        if each.better is not None:
-            worse = each.other if each.better == each.one else each.one
-            balance[each.better] += 1
-            balance[worse] -= 1
-            lost[worse] += 1
-    if not any(lost.values()):
-        return None
-    unbeaten = [queue for queue in trial.queues if not lost[queue]]
-    best = max(unbeaten or trial.queues, key=lambda queue: balance[queue])
-    return Choice(best, bool(unbeaten))
-
-
-def sentences(trial: Trial, compared: Sequence[Comparison]) -> list[str]:
-    """The recommendation, and what it rests on."""
-    if len(trial.queues) == 1:
-        return [f"Only one queue was tried: {trial.queues[0]}. Name others to compare it with."]
-    choice = recommended(trial, compared)
-    if choice is None:
-        return [f"No difference of more than {LEAST} is shown between {_list(trial.queues)}."]
-    name = choice.queue
-    found = [
-        f"Use {name}: no other queue is noticeably better in any measure."
-        if choice.is_best
-        else f"No queue is best in every measure; {name} is the best compromise."
-    ]
-    for queue in trial.queues:
-        if queue != name:
-            found += _against(trial, name, queue, compared)
-    return found
-
-
-def _against(trial: Trial, name: str, other: str, compared: Sequence[Comparison]) -> list[str]:
-    """How the queue `name` compares with another one."""
-    own = [each for each in compared if {each.one, each.other} == {name, other}]
-    told = {
-        word: "; ".join(
-            _told(trial, each.what, name, other) for each in own if each.better == which
-        )
-        for word, which in (("Better", name), ("Worse", other))
-    }
-    if not any(told.values()):
-        return [f"{other} is as good as {name}: no difference of more than {LEAST} is shown."]
-    return [f"{word} than {other}: {text}." for word, text in told.items() if text]
-
-
-def _told(trial: Trial, what: Noticed, choice: str, other: str) -> str:
-    one, two = (trial.estimate(what, queue).value for queue in (choice, other))
-    unit = f" {what.unit}" if what.unit else ""
-    return f"{what.heading} {one:.3g}{unit} instead of {two:.3g}{unit}"
-
-
-def _list(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
-
-
-def table(trial: Trial) -> Table:
+def table(trial: Trial, choice: Choice | None = None) -> Table:
     """A row a measure, a column a queue: means of the replications, with intervals."""
     rows: list[tuple[Cell, ...]] = []
     for what in trial.noticed:
         found = (trial.estimate(what, queue) for queue in trial.queues)
         title = f"{what.heading} ({what.unit})" if what.unit else what.heading
         rows.append((title, *(_cell(each) for each in found)))
-    columns = [Column("", label=True), *(Column(queue) for queue in trial.queues)]
+    best = choice and choice.queue
+    columns = [Column(called(queue), chosen=queue == best) for queue in trial.queues]
     number = trial.result.info.replications
     caption = f"Means of {number} replications; in brackets the 95 % interval, if there is one."
-    return Table(tuple(columns), tuple(rows), id="noticed", caption=caption)
+    return Table((Column("", label=True), *columns), tuple(rows), id="noticed", caption=caption)
 
 
 def _cell(found: infer.Estimate) -> Estimate:
@@ -176,47 +65,106 @@ def _cell(found: infer.Estimate) -> Estimate:
     return Estimate(found.value, found.interval.low, found.interval.high)
 
 
-def commands(queue: str, up: str) -> list[str]:
-    """The commands that set a queue up on a Linux router whose device to the line is eth0: a
-    shaper of 95 % of the rate up, so that the queue is here and not in the modem, and the queue
-    in it; empty if Linux has no such queue. CAKE shapes by itself."""
-    line = tc.line(queue)
-    if line is None:
-        return []
-    rate = f"{0.95 * quantity(up, 'rate', '--up') / 1e3:.0f}kbit"
-    if line.kind == "cake":
-        return [f"tc qdisc replace dev eth0 root cake bandwidth {rate} {line.options}".strip()]
-    return [
-        "tc qdisc replace dev eth0 root handle 1: htb default 1",
-        f"tc class replace dev eth0 parent 1: classid 1:1 htb rate {rate}",
-        f"tc qdisc replace dev eth0 parent 1:1 {line.words}",
-    ]
+def figure(trial: Trial, choice: Choice | None) -> Figure:
+    """What each queue means for its users, a panel a measure."""
+    best = choice and choice.queue
+    palette = {called(queue): CHOSEN if queue == best else OTHER for queue in trial.queues}
+    panels = {
+        what.heading: draw.Means(
+            what.unit or what.title,
+            {called(queue): _cell(trial.estimate(what, queue)) for queue in trial.queues},
+            SCALES.get(what.short),
+        )
+        for what in trial.noticed
+        if what.short in PICTURED
+    }
+    return Figure(
+        "queues",
+        "What each queue means for its users",
+        "More MOS and goodput are better, and less of everything else.",
+        "Points are means of the replications, lines their 95 % intervals.",
+        draw.estimates(panels, palette),
+    )
 
 
-def document(trial: Trial, outcomes: Sequence[Outcome], command: str) -> Document:
-    """The page."""
+def document(
+    trial: Trial, outcomes: Sequence[Outcome], command: str, device: str | None = None
+) -> Document:
+    """The page. `device` is the Linux device that leads to the line; `None`: the kind's usual
+    one."""
     compared = comparisons(trial)
     first, *rest = sentences(trial, compared)
     choice = recommended(trial, compared)
-    blocks: list[Any] = [table(trial), Items(tuple(Text(each) for each in rest))]
+    blocks: list[Block] = [figure(trial, choice), table(trial, choice)]
+    blocks.append(Items(tuple(Text(each) for each in rest)))
     if outcomes:
         blocks.append(Items(tuple(_verdict(each) for each in outcomes), "claims"))
     if choice is not None:
-        name = choice.queue
-        lines = _set_up(name, commands(name, trial.line.up))
-        blocks.append(Section(f"Set {name} up", tuple(lines), id="set-up"))
-    soft = f"{trial.about}. Made by: {command}" if command else trial.about
-    return Document("Which queue?", tuple(blocks), soft, (Text(first, "lead"),))
+        blocks.append(_set_up(trial, choice.queue, device))
+    blocks.append(_simulated(trial, choice.queue if choice else trial.queues[-1], command))
+    return Document("Which queue?", tuple(blocks), head=(Text(first, "lead"),))
 
 
-def _set_up(queue: str, lines: Sequence[str]) -> list[Any]:
-    if not lines:
-        return [Text(f"Linux has no {queue}.")]
-    return [
-        Text("On a Linux router, for the way up; eth0 leads to the line:"),
-        *(Code(line) for line in lines),
-        Text("For the way down the same on an ifb device to which eth0's ingress is redirected."),
-    ]
+def set_up(trial: Trial, queue: str, device: str | None) -> Commands:
+    """Commands that set up what was simulated for a queue."""
+    return commands(trial.links(queue), device or trial.line.kind.device)
+
+
+def _set_up(trial: Trial, queue: str, device: str | None) -> Section:
+    """The commands for a queue."""
+    usual = trial.line.kind.device
+    found = set_up(trial, queue, device)
+    if found.problem:
+        return Section(f"Set {queue} up", (Text(found.problem),), id="set-up")
+    blocks: list[Block] = []
+    if device is None:
+        blocks.append(
+            Text(
+                f"{usual} stands for the device of your router that leads to the line: `ip route "
+                "get 1.1.1.1` names it, and `--device` puts it into the commands."
+            )
+        )
+    titles = (("Up", found.up), ("Down", found.down), ("To undo it", found.undo))
+    for title, lines in titles:
+        if lines:
+            blocks += [Text(f"{title}:"), Code("\n".join(lines))]
+    return Section(f"Set {queue} up", tuple(blocks), id="set-up")
+
+
+def _simulated(trial: Trial, queue: str, command: str) -> Section:
+    """Line and load, and what packets pass in each direction, in order."""
+    links, line = trial.links(queue), trial.line
+    facts = [("line and load", trial.about)]
+    for way, path in (("down", ("down", "ingress")), ("up", ("egress", "up"))):
+        stages = [
+            _carrier(getattr(line.kind, way).owner, links[name], getattr(line, way))
+            if name == way
+            else _shaper(links[name])
+            for name in path
+        ]
+        ends = ("servers", "home") if way == "down" else ("home", "servers")
+        facts.append((way, " → ".join([ends[0], *filter(None, stages), ends[1]])))
+    facts.append(("sizes of the FIFOs", line.kind.buffers))
+    facts += [("made by", command)] if command else []
+    return Section(f"What was simulated for {queue}", (Facts(tuple(facts)),))
+
+
+def _carrier(owner: str, link: Mapping[str, Any], rate: str) -> str:
+    """The buffer that the user cannot configure, and the line behind it."""
+    sizes = {"overhead": "+ {} a packet", "mpu": "at least {}", "framing": "in {}"}
+    framing = ", ".join(text.format(link[key]) for key, text in sizes.items() if key in link)
+    return f"FIFO of {owner}, {link['queue']['limit']} → line, {rate}" + (
+        f" ({framing})" if framing else ""
+    )
+
+
+def _shaper(link: Mapping[str, Any]) -> str:
+    """The router's shaper and queue; nothing if it has none."""
+    queue = link["queue"]
+    if "shaper" in link:
+        return f"HTB, {link['shaper']['rate']}, with {queue['discipline']}"
+    rate = queue.get("bandwidth", "unlimited")
+    return f"{queue['discipline']}, {rate}" if rate != "unlimited" else ""
 
 
 def _verdict(outcome: Outcome) -> Verdict:
@@ -224,10 +172,11 @@ def _verdict(outcome: Outcome) -> Verdict:
     return Verdict(word, tone, text=f"{outcome.queue}: {outcome.text} ({outcome.why})")
 
 
-def answer(trial: Trial, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def answer(trial: Trial, outcomes: Sequence[Outcome], device: str | None = None) -> dict[str, Any]:
     """What `--json` prints."""
     compared = comparisons(trial)
     choice = recommended(trial, compared)
+    found = {queue: set_up(trial, queue, device) for queue in trial.queues}
     return {
         "queues": {
             queue: {what.short: _json(trial.estimate(what, queue), what) for what in trial.noticed}
@@ -235,9 +184,11 @@ def answer(trial: Trial, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         },
         "recommended": choice and choice.queue,
         "best_in_everything": choice is not None and choice.is_best,
+        "as_good": list(choice.as_good) if choice else [],
         "sentences": sentences(trial, compared),
         "comparisons": [_compared(each) for each in compared],
-        "tc": commands(choice.queue, trial.line.up) if choice else [],
+        "tc": found[choice.queue].lines if choice else [],
+        "commands": {queue: vars(each) for queue, each in found.items()},
         "assertions": [vars(each) for each in outcomes],
     }
 

@@ -11,17 +11,17 @@ import numpy as np
 import polars as pl
 
 from aqmlab import infer, measure
-from aqmlab.advice import loads, tc
-from aqmlab.errors import InputError, input_error, unknown
+from aqmlab.advice import loads, setup
+from aqmlab.advice.setup import BASELINE, PATHS, PORT, PORTS
+from aqmlab.errors import input_error, unknown
 from aqmlab.results import StudyResult
-from aqmlab.scenarios.access import KINDS, Line
-from aqmlab.scenarios.quantities import quantity
+from aqmlab.scenarios.access import Line
 
 AXIS = "queue"
-WAYS = ("down", "up")
 SECONDS = 30.0
 WARMUP = 5.0
-REPLICATIONS = 10
+REPLICATIONS = (10, 30)
+"""Minimum, and what there are at most where a replication costs little."""
 WORK = 12e6
 """Packets that all runs together may carry, so that an answer comes in seconds."""
 SHORTEST = 10.0
@@ -39,6 +39,11 @@ class Noticed:
     factor: float = 1.0
     """From the metric's unit to that of the table."""
     is_low_better: bool = True
+    least: float = 0.0
+    """Minimum difference that a user notices, in the unit, whatever the means are."""
+    is_cost: bool = False
+    """Whether it is what shapers take and queues share out: it does not speak against a queue, and
+    the page states it."""
 
     @property
     def name(self) -> str:
@@ -52,85 +57,102 @@ class Noticed:
 
     @property
     def heading(self) -> str:
-        """What stands above its column."""
+        """Label of its row and panel."""
         return f"{self.group}: {self.title}"
 
+    @property
+    def words(self) -> str:
+        """Name in a sentence: `web page load`."""
+        return f"{self.group} {self.title}"
 
+
+MBIT: Mapping[str, Any] = {"unit": "Mbit/s", "factor": 1e-6, "is_low_better": False}
+COST: Mapping[str, Any] = {**MBIT, "is_cost": True}
 NOTICED = (
     Noticed("web", "page load", "page_load_mean", "s"),
     Noticed("call", "MOS", "mos", "", is_low_better=False),
-    Noticed("video", "stalls", "stalls", ""),
-    Noticed("video", "bitrate", "bitrate", "Mbit/s", 1e-6, is_low_better=False),
+    Noticed("video", "stalls", "stalls", "", least=0.1),
+    Noticed("video", "bitrate", "bitrate", **MBIT),
     Noticed("game", "delay p95", "delay_p95", "ms", 1e3),
     Noticed("ping", "round trip p95", "rtt_p95", "ms", 1e3),
-    Noticed("download", "goodput", "goodput", "Mbit/s", 1e-6, is_low_better=False),
-    Noticed("upload", "goodput", "goodput", "Mbit/s", 1e-6, is_low_better=False),
+    Noticed("download", "goodput", "goodput", **COST),
+    Noticed("upload", "goodput", "goodput", **COST),
+    Noticed("down", "throughput of the line", "throughput", **COST),
+    Noticed("up", "throughput of the line", "throughput", **COST),
 )
-"""In the order in which people complain."""
+"""In the order in which people complain. The group is a group of flows or a link."""
 
 
 def noticed_with(load: str) -> tuple[Noticed, ...]:
     """What there is to notice with a load; `InputError` for an unknown one."""
     if load not in loads.KINDS:
         raise unknown("load", load, loads.KINDS, key="--load")
-    return tuple(each for each in NOTICED if each.group in loads.KINDS[load].flows)
+    return _noticed(loads.KINDS[load].flows)
 
 
-def check_queues(queues: Sequence[str]) -> None:
-    """Raises `InputError` for a queue that does not exist or has a wrong setting."""
-    for words in queues:
-        try:
-            tc.line(words)
-        except InputError as error:
-            given = words if error.given is None else error.given
-            raise input_error(error.problem, key="QUEUE", given=given, hint=error.hint) from None
+def _noticed(flows: Mapping[str, Any]) -> tuple[Noticed, ...]:
+    return tuple(each for each in NOTICED if each.group in flows or each.group in PATHS)
 
 
-def study_of(line: Line, load: str, queues: Sequence[str]) -> dict[str, Any]:
-    """The study as a mapping, as a study file would have it: each queue at both ends of the line.
+def study_of(
+    line: Line, load: str, queues: Sequence[str], share: float | None = None
+) -> dict[str, Any]:
+    """The study as a mapping, as a study file would have it: the line as it is, and each queue
+    behind shapers that send `share` of the line's rate.
 
     Raises `InputError` for what is not known.
     """
     noticed_with(load)
     if len(set(queues)) < len(queues):
         raise input_error("a queue is named twice", key="QUEUE", given=" ".join(queues))
-    links = line.links()
-    both = quantity(line.down, "rate", "--down") + quantity(line.up, "rate", "--up")
-    runs = len(queues) * REPLICATIONS
-    seconds = min(SECONDS, max(SHORTEST, math.floor(WORK * 12_000 / both / runs)))
+    as_it_is = {f"links.{port}.queue": PORT["queue"] for port in PORTS.values()}
+    cases = {BASELINE: as_it_is} | {
+        words: as_it_is | setup.settings(words, line, share) for words in queues
+    }
+    seconds, replications = _effort(line, len(cases))
     return {
         "name": "try",
         "title": f"{loads.KINDS[load].summary}",
-        "replications": REPLICATIONS,
+        "replications": replications,
         "scenario": {
             "duration": f"{seconds:g}s",
             "bottleneck": "down",
-            "links": links,
+            "links": setup.links(line),
             "transport": {"profile": "linux-6.12"},
-            "flows": {name: dict(flow) for name, flow in loads.KINDS[load].flows.items()},
+            "flows": {name: _routed(flow) for name, flow in loads.KINDS[load].flows.items()},
             "record": {"warmup": f"{WARMUP * seconds / SECONDS:g}s"},
         },
         "axes": [
             {
                 "name": AXIS,
-                "values": [
-                    {"label": name, "set": {f"links.{way}.queue": name for way in WAYS}}
-                    for name in queues
-                ],
+                "values": [{"label": name, "set": given} for name, given in cases.items()],
             }
         ],
     }
 
 
+def _effort(line: Line, cases: int) -> tuple[float, int]:
+    """Seconds of a run, and replications: what `WORK` allows."""
+    fewest, most = REPLICATIONS
+    both = line.rate("down") + line.rate("up")
+    allowed = WORK * 12_000 / both / cases
+    seconds = min(SECONDS, max(SHORTEST, math.floor(allowed / fewest)))
+    return seconds, min(most, max(fewest, math.floor(allowed / seconds)))
+
+
+def _routed(flow: Mapping[str, Any]) -> dict[str, Any]:
+    """The group of flows, with the links of its directions."""
+    return {**flow, **{key: PATHS[flow[key]] for key in ("path", "return_path")}}
+
+
 class Trial:
-    """What the users of a line notice, by queue."""
+    """What the users of a line notice, by queue; the first is the line as it is."""
 
     def __init__(self, result: StudyResult, line: Line) -> None:
         self.result = result
         self.line = line
         self.queues: list[str] = list(dict(result.info.axes)[AXIS])
-        groups = list(result.scenarios[0]["flows"])
-        self.noticed = tuple(each for each in NOTICED if each.group in groups)
+        self.noticed = _noticed(result.scenarios[0]["flows"])
         self._values = {each.name: self._of(each) for each in self.noticed}
 
     @property
@@ -139,8 +161,15 @@ class Trial:
         line = self.line
         return (
             f"{line.down} down, {line.up} up, {line.rtt} there and back ({line.access}: "
-            f"{KINDS[line.access].summary}); {self.result.info.title}"
+            f"{line.kind.summary}); {self.result.info.title}"
         )
+
+    def links(self, queue: str) -> Mapping[str, Mapping[str, Any]]:
+        """The simulated links of a queue, every default filled in."""
+        links: Mapping[str, Mapping[str, Any]] = self.result.scenarios[self.queues.index(queue)][
+            "links"
+        ]
+        return links
 
     def values(self, what: Noticed, queue: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         """One value a replication, in the unit of `what`."""

@@ -27,7 +27,7 @@ from aqmlab.cli.common import (
 EXAMPLE = EXAMPLES.format(
     "aqmlab try --down 50mbit --up 10mbit --rtt 20ms droptail codel fq_codel cake\n\n"
     "aqmlab try --down 16mbit --up 1mbit --rtt 30ms --access dsl --load gaming droptail cake\n\n"
-    "aqmlab try --profile cable droptail cake\n\n"
+    "aqmlab try --profile cable fq_codel 'up: cake ack-filter down: cake'\n\n"
     "aqmlab try --down 100mbit --up 20mbit --rtt 15ms fq_codel --assert 'call.mos > 4'"
 )
 
@@ -38,7 +38,8 @@ def try_(
         list[str],
         typer.Argument(
             metavar="QUEUE...",
-            help="Queues to use at both ends: disciplines, presets, 'fq_codel target 3ms'.",
+            help="Queues of the router: disciplines, presets, 'fq_codel target 3ms', 'up: cake "
+            "ack-filter down: cake'; droptail: the line as it is, which is always simulated.",
         ),
     ],
     down: Annotated[str | None, typer.Option(metavar="RATE", help="Downlink rate: 50mbit.")] = None,
@@ -48,7 +49,10 @@ def try_(
     ] = None,
     access: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="fibre (default), dsl, docsis, lte, wifi or satellite."),
+        typer.Option(
+            metavar="KIND",
+            help="fibre (default), ethernet, dsl, adsl, docsis, lte, 5g, wifi or satellite.",
+        ),
     ] = None,
     profile: Annotated[
         str | None,
@@ -61,6 +65,21 @@ def try_(
     load: Annotated[
         str, typer.Option(metavar="KIND", help="Traffic: home, office, gaming or rrul.")
     ] = "home",
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Linux device that leads to the line, for the commands: pppoe-wan, eth0.",
+        ),
+    ] = None,
+    shape: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Part of the line's rate that shapers send: 0.95 (default), or 0.7 on lines whose "
+            "rate changes.",
+        ),
+    ] = None,
     assert_: Annotated[
         list[str] | None,
         typer.Option(
@@ -77,36 +96,36 @@ def try_(
 ) -> None:
     """Compare queues on your access line by what each user would notice.
 
-    Simulates the line with each queue at both ends, and recommends one, with the
-    command that sets it up on Linux. Writes the study to study.toml in the results
-    folder (results/try or --out), where you can edit and rerun it.
+    Simulates the line as it is and with each queue behind shapers of a Linux router, in
+    both directions, and recommends one if it is better than the line as it is. Prints
+    the commands that set up what was simulated. Writes the study to study.toml in the
+    results folder (results/try or --out), where you can edit and rerun it.
     """
     from aqmlab.advice.assertion import parse
     from aqmlab.advice.page import answer, document, write_study
-    from aqmlab.advice.trial import Trial, check_queues, noticed_with, study_of
+    from aqmlab.advice.trial import Trial, noticed_with, study_of
     from aqmlab.document import save
     from aqmlab.document.terminal import show
     from aqmlab.scenarios.access import line_of
     from aqmlab.study import Study
 
     wanted = [parse(text, noticed_with(load)) for text in assert_ or []]
-    check_queues(queues)
     line = line_of(profile, down, up, rtt, access)
-    table = study_of(line, load, queues)
+    table = study_of(line, load, queues, shape)
     plan = Study(table, seed=seed)
     folder = out or Path("results") / "try"
     began = time.monotonic()
     with progress_bar("try", shown=not json) as progress:
         result = plan.run(threads=threads, progress=progress)
     trial = Trial(result, line)
-    outcomes = [each.outcome(trial, queue) for each in wanted for queue in trial.queues]
+    outcomes = [each.outcome(trial, queue) for each in wanted for queue in queues]
     path = write_study(table, folder)
     if json:
         wall = round(time.monotonic() - began, 3)
-        print_json(answer(trial, outcomes) | {"study": str(path), "wall_seconds": wall})
+        print_json(answer(trial, outcomes, device) | {"study": str(path), "wall_seconds": wall})
     else:
         screen = console()
-        page = document(trial, outcomes, command_line())
+        page = document(trial, outcomes, command_line(), device)
         show(page, screen)
         screen.print(f"Study: {path}", soft_wrap=True)
         if not no_report:

@@ -141,6 +141,8 @@ class Column:
     """Whether it has sentences: set flush left, in several lines."""
     unit: str = ""
     """Of the numbers, if all have the same: it stands in the heading."""
+    chosen: bool = False
+    """Whether it is emphasised."""
 
     @property
     def heading(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aqmlab.document.model import Estimate
 from aqmlab.document.vega import Colours, Spec, colour, data, name, number, spec, tip
 from aqmlab.metrics.rfc7928 import ellipse
 from aqmlab.samples import Floats, quartiles
@@ -207,6 +208,60 @@ def ranges(
         return panel
 
     return _joined({each: draw(each, cells) for each, cells in panels.items()}, columns, width)
+
+
+@dataclass(frozen=True)
+class Means:
+    """A panel with a mean and its interval for each name."""
+
+    title: str
+    """Of the axis, with its unit."""
+    points: Mapping[str, Estimate]
+    domain: tuple[float, float] | None = None
+    """Ends of the axis; `None`: from zero."""
+
+
+def estimates(
+    panels: Mapping[str, Means], palette: Colours, *, columns: int = COLUMNS, width: int = WIDTH
+) -> Spec:
+    """Means as points and their intervals as lines, one name below the other; a panel each."""
+
+    def draw(panel: Means) -> Spec:
+        rows, spans = [], []
+        for each, of in panel.points.items():
+            if np.isfinite(of.value):
+                low, high = (of.value if end is None else end for end in (of.low, of.high))
+                spans.append((low, high))
+                rows.append({"name": each, "value": of.value, "low": low, "high": high})
+        scale = _scale(spans, is_shared=False)
+        if panel.domain is not None:
+            scale = {"domain": list(panel.domain), "zero": False}
+        dot = {"type": "point", "filled": True, "size": 60, "opacity": 1}
+        numbers = (("value", "mean"), ("low", "from"), ("high", "to"))
+        return {
+            "data": data(rows),
+            "height": ROW * 1.5 * len(palette),
+            "encoding": {
+                "y": name("name", list(palette), title=None, axis={"ticks": False}),
+                "color": _colour(palette) | {"legend": None},
+                "tooltip": [
+                    tip("name", "queue"),
+                    *(tip(key, title, ".3~g") for key, title in numbers),
+                ],
+            },
+            "layer": [
+                {
+                    "mark": {"type": "rule", "strokeWidth": 2},
+                    "encoding": {
+                        "x": number("low", panel.title, scale=scale, axis={"tickCount": 4}),
+                        "x2": {"field": "high"},
+                    },
+                },
+                {"mark": dot, "encoding": {"x": number("value", panel.title, scale=scale)}},
+            ],
+        }
+
+    return _joined({each: draw(panel) for each, panel in panels.items()}, columns, width)
 
 
 def _range_rows(cells: Mapping[tuple[str, str], Floats]) -> list[dict[str, object]]:

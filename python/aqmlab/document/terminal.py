@@ -74,7 +74,8 @@ def table(of: Table, screen: Console) -> Grid:
     found.caption = of.caption or None
     for column in of.columns:
         side = "left" if column.label or column.prose else "right"
-        found.add_column(column.heading, justify=side)  # type: ignore[arg-type]
+        style = "bold green" if column.chosen else None
+        found.add_column(column.heading, justify=side, style=style)  # type: ignore[arg-type]
     for row in of.rows:
         cells = zip(of.columns, row, strict=True)
         found.add_row(*(column.told(cell) for column, cell in cells))

@@ -1,0 +1,227 @@
+"""Which queue to take: comparisons, the choice, and the sentences that say it.
+
+A queue is recommended only if it is noticeably better than the line as it is in something that
+users notice, and its mean is noticeably worse in nothing. Better must be shown; for worse the means
+are enough, because what is not shown may still be harm. Goodput and throughput do not decide: a
+shaper costs some by design, and queues share it out in another way. The page states them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan
+
+from aqmlab import infer
+from aqmlab.advice.setup import BASELINE
+from aqmlab.advice.trial import Noticed, Trial
+from aqmlab.numbers import count
+
+NOTICEABLE = 0.05
+"""Minimum difference that counts, as a share of the smaller mean: 0.1 ms of delay between two
+queues may be significant, and no user notices it."""
+LEAST = f"{NOTICEABLE * 100:.0f} %"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two queues by one measure, replication by replication: they met the same arrivals."""
+
+    what: Noticed
+    one: str
+    other: str
+    found: infer.Finding
+    least: float
+    """Minimum difference that a user notices."""
+
+    @property
+    def difference(self) -> tuple[float, float, float]:
+        """One less the other, in the measure's unit, and the ends of its interval; NaN without."""
+        found = self.found
+        if next(iter(found.means)) == self.one:  # the best stands first
+            return -found.effect, -found.high, -found.low
+        return found.effect, found.low, found.high
+
+    @property
+    def better(self) -> str | None:
+        """The queue that is noticeably better, if one is."""
+        _, low, high = self.difference
+        if not self.found.shown or (low <= self.least and high >= -self.least):
+            return None
+        return self.found.best[0]
+
+    @property
+    def ahead(self) -> str | None:
+        """The queue whose mean is noticeably better, shown or not."""
+        best, other = (self.found.means[each] for each in (self.one, self.other))
+        if abs(best - other) <= self.least:
+            return None
+        return self.one if (best < other) == self.what.is_low_better else self.other
+
+    def told(self, queue: str) -> str:
+        """The means of `queue` and of the other one, with the interval of their difference."""
+        other = self.other if queue == self.one else self.one
+        unit = f" {self.what.unit}" if self.what.unit else ""
+        one, two = (self.found.means[each] for each in (queue, other))
+        text = f"{self.what.words} {short(one)}{unit} instead of {short(two)}{unit}"
+        _, *ends = self.difference
+        if any(isnan(end) for end in ends):
+            return text
+        low, high = sorted(abs(end) for end in ends)
+        return f"{text} ({short(low)} to {short(high)} {'less' if one < two else 'more'})"
+
+
+def short(value: float) -> str:
+    """A number with three digits, without an exponent."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def comparisons(trial: Trial) -> list[Comparison]:
+    """All pairs of queues by all measures, held to the level for all of them together."""
+    cases, contests = [], []
+    for what in trial.noticed:
+        for one, other in itertools.combinations(trial.queues, 2):
+            samples = {queue: trial.values(what, queue) for queue in (one, other)}
+            if samples[one].size and samples[one].size == samples[other].size:
+                cases.append((what, one, other, samples))
+                better = "less" if what.is_low_better else "more"
+                contests.append(infer.Contest(what.name, what.unit, samples, better))
+    return [
+        Comparison(
+            what,
+            one,
+            other,
+            found,
+            max(what.least, NOTICEABLE * min(abs(float(each.mean())) for each in samples.values())),
+        )
+        for (what, one, other, samples), found in zip(cases, infer.compare(contests), strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The queue to take."""
+
+    queue: str
+    is_best: bool
+    """Whether no other queue that improves on the line as it is is better in anything."""
+    as_good: tuple[str, ...]
+    """Others of these that are not noticeably better or worse in anything."""
+
+
+def recommended(trial: Trial, compared: Sequence[Comparison]) -> Choice | None:
+    """The queue to take, `None` if there is none.
+
+    Of the queues that improve on the line as it is: one than which none of them is better in
+    anything; of several the one that is better most often, and the first named of equals. If there
+    is none: the one with most comparisons won less those lost.
+    """
+    able = [queue for queue in trial.queues if _improves(queue, compared)]
+    balance, lost = dict.fromkeys(able, 0), dict.fromkeys(able, 0)
+    for each in compared:
+        if each.better is not None and each.one in able and each.other in able:
+            worse = each.other if each.better == each.one else each.one
+            balance[each.better] += 1
+            balance[worse] -= 1
+            lost[worse] += 1
+    unbeaten = [queue for queue in able if not lost[queue]]
+    if not able:
+        return None
+    best = max(unbeaten or able, key=lambda queue: balance[queue])
+    alike = (
+        queue
+        for queue in able
+        if queue != best and not any(each.better for each in _between(queue, best, compared))
+    )
+    return Choice(best, bool(unbeaten), tuple(alike))
+
+
+def _improves(queue: str, compared: Sequence[Comparison]) -> bool:
+    """Whether the queue is better than the line as it is in something, and worse in nothing."""
+    own = [each for each in _between(queue, BASELINE, compared) if not each.what.is_cost]
+    is_worse = any(each.ahead == BASELINE for each in own)
+    return any(each.better == queue for each in own) and not is_worse
+
+
+def _between(one: str, other: str, compared: Sequence[Comparison]) -> list[Comparison]:
+    return [each for each in compared if {each.one, each.other} == {one, other} and one != other]
+
+
+def sentences(trial: Trial, compared: Sequence[Comparison]) -> list[str]:
+    """The answer in one sentence, and what it rests on."""
+    queues = [queue for queue in trial.queues if queue != BASELINE]
+    if not queues:
+        return ["Only the line as it is was simulated. Name queues to compare with it."]
+    choice = recommended(trial, compared)
+    if choice is None:
+        found = [_none(queues, compared)]
+        for queue in queues:
+            found += _against(queue, BASELINE, compared) + _doubtful(queue, compared)
+        return found
+    name = choice.queue
+    found = [_answer(choice, compared)]
+    if not choice.is_best:
+        found.append(f"No queue is best in every measure; {name} is the best compromise.")
+    for queue in trial.queues:
+        found += _against(name, queue, compared) if queue != name else []
+    return found
+
+
+def _answer(choice: Choice, compared: Sequence[Comparison]) -> str:
+    """What to use, and what it wins by over the line as it is."""
+    name = choice.queue
+    won = [
+        each
+        for each in _between(name, BASELINE, compared)
+        if each.better == name and not each.what.is_cost
+    ]
+    others = len(won) - 1
+    more = f", and {count(others, 'more measure')} {'is' if others == 1 else 'are'} better"
+    alike = f" ({_list(choice.as_good)}: as good)" if choice.as_good else ""
+    return (
+        f"Use {name}{alike}: {won[0].told(name)}{more if others else ''} than with the line as it "
+        "is; nothing that users notice is worse."
+    )
+
+
+def _none(queues: Sequence[str], compared: Sequence[Comparison]) -> str:
+    """Why no queue is recommended."""
+    own = [
+        each
+        for queue in queues
+        for each in _between(queue, BASELINE, compared)
+        if not each.what.is_cost
+    ]
+    if any(each.better not in (None, BASELINE) for each in own):
+        return "No recommendation: what is better in one measure is worse in another."
+    if any(each.better == BASELINE for each in own):
+        return "Leave the line as it is: no queue is better in anything that users notice."
+    return f"Not decided: no difference of more than {LEAST} is shown in what users notice."
+
+
+def _against(name: str, other: str, compared: Sequence[Comparison]) -> list[str]:
+    """How the queue `name` compares with another one."""
+    own = _between(name, other, compared)
+    called = "the line as it is" if other == BASELINE else other
+    lines = {
+        word: "; ".join(each.told(name) for each in own if each.better == which)
+        for word, which in (("better", name), ("worse", other))
+    }
+    if not any(lines.values()):
+        return [f"{name} and {called}: no difference of more than {LEAST} is shown."]
+    return [f"{name} is {word} than {called}: {text}." for word, text in lines.items() if text]
+
+
+def _doubtful(queue: str, compared: Sequence[Comparison]) -> list[str]:
+    """What keeps a queue from being recommended although it is not shown."""
+    told = [
+        each.told(queue)
+        for each in _between(queue, BASELINE, compared)
+        if each.ahead == BASELINE and each.better is None and not each.what.is_cost
+    ]
+    return [f"{queue} is worse in the mean, not shown: {'; '.join(told)}."] if told else []
+
+
+def _list(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

@@ -1,0 +1,112 @@
+"""Commands that set up on Linux what was simulated: the links `egress` and `ingress`.
+
+Sources: tc(8), tc-htb(8), tc-stab(8), tc-cake(8), ip-link(8); sqm-scripts for the ifb device.
+
+1. The kernel counts the Ethernet header of a device that has one; tc-stab's overhead is less by
+   that. cake leaves the header out by itself when it has a keyword or an overhead.
+2. `nat` lets cake see the hosts behind a router's address translation, as it sees them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aqmlab.advice import tc
+
+ETHERNET_HEADER = 14
+HEADERLESS = ("ppp", "wwan", "tun", "wg")
+"""How names of devices begin whose packets have no Ethernet header."""
+NAME_LENGTH = 15
+"""Characters of a device's name, at most (IFNAMSIZ)."""
+
+Links = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Commands for one set-up."""
+
+    up: tuple[str, ...] = ()
+    down: tuple[str, ...] = ()
+    undo: tuple[str, ...] = ()
+    problem: str = ""
+    """Why there are none."""
+
+    @property
+    def lines(self) -> list[str]:
+        """All commands of the set-up, in order."""
+        return [*self.up, *self.down]
+
+
+def commands(links: Links, device: str) -> Commands:
+    """Commands for the links of a simulated scenario, every default filled in."""
+    shaped = {port: _is_shaped(links[port]) for port in ("egress", "ingress")}
+    tables = [links[port]["queue"] for port, is_shaped in shaped.items() if is_shaped]
+    problem = next(filter(None, map(_problem, tables)), "")
+    if problem:
+        return Commands(problem=problem)
+    ifb = f"ifb4{device}"[:NAME_LENGTH]
+    up, down, undo = [], [], []
+    if shaped["egress"]:
+        up = _queue(links["egress"], device, _header(device))
+        undo = [f"tc qdisc del dev {device} root"]
+    if shaped["ingress"]:
+        down = [
+            f"ip link add name {ifb} type ifb",
+            f"ip link set dev {ifb} up",
+            *_queue(links["ingress"], ifb, _header(device)),
+            f"tc qdisc replace dev {device} handle ffff: ingress",
+            f"tc filter replace dev {device} parent ffff: matchall "
+            f"action mirred egress redirect dev {ifb}",
+        ]
+        undo += [f"tc qdisc del dev {device} ingress", f"ip link del {ifb}"]
+    return Commands(tuple(up), tuple(down), tuple(undo))
+
+
+def _is_shaped(link: Mapping[str, Any]) -> bool:
+    return "shaper" in link or link["queue"].get("bandwidth", "unlimited") != "unlimited"
+
+
+def _problem(queue: Mapping[str, Any]) -> str:
+    """Why tc cannot set the queue up; nothing if it can."""
+    line = tc.line(queue)
+    if line is None:
+        return f"Linux has no {queue['discipline']}."
+    if line.left_out:
+        return f"tc has no words for {', '.join(line.left_out)}."
+    return ""
+
+
+def _queue(link: Mapping[str, Any], device: str, header: int) -> list[str]:
+    """Commands for one device's shaper and queue."""
+    line = tc.line(link["queue"])
+    assert line is not None
+    if "shaper" not in link:
+        return [f"tc qdisc replace dev {device} root {line.words} nat"]
+    shaper = link["shaper"]
+    return [
+        f"tc qdisc replace dev {device} root handle 1: {_stab(shaper, header)}htb default 1",
+        f"tc class replace dev {device} parent 1: classid 1:1 htb rate {shaper['rate']} "
+        f"burst {shaper['burst']} cburst {shaper['cburst']} quantum 1514",
+        f"tc qdisc replace dev {device} parent 1:1 handle 11: {line.words}",
+    ]
+
+
+def _stab(shaper: Mapping[str, Any], header: int) -> str:
+    """tc's words for the size of packets that the shaper counts, with a space behind."""
+    overhead = _octets(shaper, "overhead") - header
+    mpu = _octets(shaper, "mpu")
+    layer = "atm" if shaper.get("framing") == "atm" else "ethernet"
+    # A table with an entry for every size: without it tc rounds up to multiples of 4 bytes.
+    exact = f"mtu 2047 tsize 2048 mpu {mpu} " if mpu or layer == "atm" else ""
+    return f"stab {exact}overhead {overhead} linklayer {layer} " if exact or overhead else ""
+
+
+def _octets(shaper: Mapping[str, Any], key: str) -> int:
+    return int(shaper.get(key, "0b").removesuffix("b"))
+
+
+def _header(device: str) -> int:
+    return 0 if device.startswith(HEADERLESS) else ETHERNET_HEADER

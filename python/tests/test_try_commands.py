@@ -1,0 +1,271 @@
+"""Commands of `aqmlab try`: what they set up is what was simulated."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from aqmlab import InputError
+from aqmlab._core import Scenario
+from aqmlab.advice import Line, Trial, setup, study_of
+from aqmlab.advice.choice import comparisons, recommended
+from aqmlab.advice.commands import Commands, commands
+from aqmlab.advice.page import set_up
+from aqmlab.scenarios.access import KINDS, PROFILES
+from aqmlab.study import Study
+
+QUEUES = ["fq_codel", "cake"]
+WORDS: dict[str, dict[str, Any]] = {
+    "raw": {}, "nat": {}, "ingress": {"ingress": True},
+    "pppoe-ptm": {"overhead": "30b", "framing": "ptm"},
+    "pppoe-llcsnap": {"overhead": "40b", "framing": "atm"},
+    "docsis": {"overhead": "18b", "mpu": "64b"},
+    "ethernet": {"overhead": "38b", "mpu": "84b"},
+}  # fmt: skip
+"""tc-cake(8), by word."""
+
+
+def header(device: str) -> int:
+    """Bytes of a device's header that HTB counts."""
+    return 14 if "eth" in device or "wlan" in device else 0
+
+
+def cake(words: Sequence[str]) -> dict[str, Any]:
+    """A queue of tc's cake as links have it."""
+    found: dict[str, Any] = {"discipline": "cake"}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word in ("bandwidth", "overhead"):
+            found[word] = rest.pop(0) + ("b" if word == "overhead" else "")
+        else:
+            found |= WORDS[word]
+    return found
+
+
+def shaper(root: Sequence[str], group: Sequence[str], device: str) -> dict[str, Any]:
+    """The words of an HTB qdisc with its size table, and of its class, as a link's shaper."""
+    given = dict(zip(group[::2], group[1::2], strict=True))
+    found: dict[str, Any] = {key: given[key] for key in ("rate", "burst", "cburst")}
+    table = dict(zip(root[1::2], root[2::2], strict=False)) if root[0] == "stab" else {}
+    found["overhead"] = f"{int(table.get('overhead', 0)) + header(device)}b"
+    found["mpu"] = table.get("mpu", "0") + "b"
+    if table.get("linklayer") == "atm":
+        found["framing"] = "atm"
+    return found
+
+
+def read(lines: Sequence[str], device: str) -> dict[str, dict[str, Any]]:
+    """Queue and shaper of each direction, from the commands."""
+    text = "\n".join(lines)
+    found = {}
+    redirected = re.search(rf"dev {device} parent ffff: matchall .* redirect dev (\S+)", text)
+    assert redirected and f"ip link add name {redirected[1]} type ifb" in lines
+    for way, name in (("up", device), ("down", redirected[1])):
+        root = re.search(rf"^tc qdisc replace dev {name} root (.*)$", text, re.M)
+        assert root
+        words = root[1].split()
+        if words[0] == "cake":
+            found[way] = {"queue": cake(words[1:])}
+            continue
+        group = re.search(rf"^tc class replace dev {name} .* htb (.*)$", text, re.M)
+        leaf = re.search(rf"^tc qdisc replace dev {name} parent 1:1 handle 11: (.*)$", text, re.M)
+        assert group and leaf
+        own = shaper(words[2:], group[1].split(), device)
+        found[way] = {"queue": {"discipline": leaf[1]}, "shaper": own}
+    return found
+
+
+def modem(line: Line, study: Mapping[str, Any], stages: Mapping[str, Any]) -> dict[str, Any]:
+    """The study of the line with these queues, and the modem as the driver of the router."""
+    links = line.links()
+    links["down"]["queue"] = {"discipline": "droptail", "limit": line.buffer("down")}
+    links["up"] |= {**stages["up"], "driver": {"limit": line.buffer("up")}}
+    links["ifb"] = {"rate": "10gbit", "delay": "0s", **stages["down"]}
+    ways = {"down": ["down", "ifb"], "up": ["up"]}
+    flows = {
+        name: flow | {key: ways["down" if "down" in flow[key] else "up"]
+                      for key in ("path", "return_path")}
+        for name, flow in study["scenario"]["flows"].items()
+    }  # fmt: skip
+    scenario = study["scenario"] | {"links": links, "flows": flows}
+    axes = [{"name": "queue", "values": [{"label": "printed", "set": {"seed": 1}}]}]
+    return {**study, "scenario": scenario, "axes": axes}
+
+
+def trial_of(line: Line) -> Trial:
+    study = study_of(line, "home", QUEUES)
+    return Trial(Study(study | {"replications": 10}).run(), line)
+
+
+@pytest.fixture(scope="module", params=list(PROFILES))
+def trial(request: pytest.FixtureRequest) -> Trial:
+    """The queues on the line of a profile."""
+    return trial_of(PROFILES[request.param].line)
+
+
+def missed(trial: Trial, queue: str, lines: Sequence[str]) -> list[str]:
+    """Measures that are not what was promised for a queue if these commands are run."""
+    line = trial.line
+    study = study_of(line, "home", [queue]) | {"replications": 10}
+    again = modem(line, study, read(lines, line.kind.device))
+    printed = Trial(Study(again).run(), line)
+    found = []
+    for what in trial.noticed:
+        promised = trial.estimate(what, queue).interval
+        mean = printed.estimate(what, "printed").value
+        if promised is None or not promised.low <= mean <= promised.high:
+            found.append(what.short)
+    return found
+
+
+def test_the_printed_commands_keep_what_was_promised(trial: Trial) -> None:
+    for queue in QUEUES:
+        lines = set_up(trial, queue, None).lines
+        assert not missed(trial, queue, lines), (queue, lines)
+
+
+def test_what_is_recommended_is_not_worse_than_the_line_as_it_is(trial: Trial) -> None:
+    choice = recommended(trial, comparisons(trial))
+    if choice is None:
+        assert trial.line.access == "lte", "every other profile has something to gain"
+        return
+    gained = []
+    for what in trial.noticed:
+        if not what.is_cost:
+            own, other = (trial.values(what, each) for each in (choice.queue, setup.BASELINE))
+            gain = (other - own if what.is_low_better else own - other).mean()
+            assert gain > -max(what.least, 0.05 * min(own.mean(), other.mean())), what.short
+            gained.append(gain)
+    assert max(gained) > 0
+
+
+@pytest.mark.parametrize(
+    ("queue", "changes"),
+    [
+        ("cake", {"pppoe-ptm ": ""}),
+        (
+            "fq_codel",
+            {
+                "stab overhead 30 linklayer ethernet ": "", "9.353mbit": "9.5mbit",
+                "46.769mbit": "47.5mbit",
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_commands_without_the_framing_would_not_keep_it(
+    queue: str, changes: Mapping[str, str]
+) -> None:
+    trial = trial_of(PROFILES["dsl"].line)
+    text = "\n".join(set_up(trial, queue, None).lines)
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    assert {"game.delay", "call.mos"} <= set(missed(trial, queue, text.splitlines()))
+
+
+def links(line: Line, words: str, share: float | None = None) -> dict[str, Any]:
+    """The links of a queue, every default filled in."""
+    flows = {"f": {"path": setup.PATHS["down"], "return_path": setup.PATHS["up"]}}
+    table = {"duration": "1s", "links": setup.links(line), "flows": flows}
+    found = Scenario(table, overrides=setup.settings(words, line, share))
+    return dict(json.loads(found.resolved)["links"])
+
+
+DSL = PROFILES["dsl"].line
+
+
+def test_each_direction_has_its_own_queue() -> None:
+    found = commands(links(DSL, "up: cake ack-filter down: fq_codel target 3ms"), "pppoe-wan")
+    assert found.up == (
+        "tc qdisc replace dev pppoe-wan root cake bandwidth 9.5mbit ack-filter pppoe-ptm nat",
+    )
+    assert found.down[4].endswith("parent 1:1 handle 11: fq_codel target 3ms")
+    up = commands(links(DSL, "up: cake bandwidth 9mbit"), "pppoe-wan")
+    assert up.lines == ["tc qdisc replace dev pppoe-wan root cake bandwidth 9mbit pppoe-ptm nat"]
+    assert up.undo == ("tc qdisc del dev pppoe-wan root",)
+
+
+def test_rates_are_those_of_the_line_and_its_framing() -> None:
+    # 0.95 of 10 Mbit/s; HTB does not know that 64 bytes take 65.
+    assert links(DSL, "cake")["egress"]["queue"]["bandwidth"] == "9.5mbit"
+    assert links(DSL, "codel")["egress"]["shaper"]["rate"] == "9.353mbit"
+    assert links(DSL, "codel", 0.5)["ingress"]["shaper"]["rate"] == "24.615mbit"
+    # The rates of Wi-Fi are PHY rates, which contention divides.
+    wifi = PROFILES["wifi"].line
+    assert 0.2 * 144e6 < wifi.rate("up") < 0.5 * 144e6
+    rate = json.loads(Scenario({**SINGLE, "links": wifi.links()}).resolved)["links"]["up"]["rate"]
+    assert rate["phy"] == "144mbit"
+
+
+SINGLE = {"duration": "1s", "flows": {"f": {"path": "down", "return_path": "up"}}}
+
+
+def test_the_size_table_leaves_out_the_header_that_the_kernel_counts() -> None:
+    table = links(Line("50mbit", "10mbit", "20ms", "docsis"), "codel")
+    assert (
+        "stab mtu 2047 tsize 2048 mpu 64 overhead 4 linklayer ethernet htb"
+        in (commands(table, "eth0").up[0])
+    )
+    assert "mpu 64 overhead 18 linklayer" in commands(table, "ppp0").up[0]
+    table = links(Line("16mbit", "1mbit", "30ms", "adsl"), "codel")
+    assert "mpu 0 overhead 40 linklayer atm htb" in commands(table, "pppoe-wan").up[0]
+    assert "stab" not in commands(links(PROFILES["lte"].line, "codel"), "wwan0").up[0]
+
+
+def test_a_user_s_own_framing_is_kept() -> None:
+    own = links(DSL, "cake overhead 34")["egress"]["queue"]
+    assert (own["overhead"], own.get("link_layer", "raw")) == ("34b", "raw")
+    # Without a keyword cake would count the header of an Ethernet device.
+    assert "overhead 0 nat" in commands(links(PROFILES["geo"].line, "cake"), "eth0").up[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("pi2", "Linux has no pi2."),
+        ("up: pie down: blue", "Linux has no blue."),
+        ("codel limit=3000b", "tc has no words for limit = 3000b."),
+    ],
+)
+def test_what_tc_cannot_set_up_has_no_commands(words: str, problem: str) -> None:
+    table = links(DSL, words.partition(" limit=")[0])
+    if "limit=" in words:
+        table["egress"]["queue"]["limit"] = "3000b"
+    assert commands(table, "eth0") == Commands(problem=problem)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("cake bandwidth 9500kbit", "two directions"),
+        ("up: cake up: codel", "up: QUEUE down: QUEUE"),
+        ("codel up: cake", "up: QUEUE down: QUEUE"),
+        ("up:", "up: QUEUE down: QUEUE"),
+    ],
+)
+def test_words_that_leave_a_direction_open_are_refused(words: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        setup.settings(words, DSL)
+    assert setup.settings("cake bandwidth 9mbit", Line("10mbit", "10mbit", "20ms"))
+
+
+@pytest.mark.needs("tc", "ip", "unshare")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has a namespace of its own")
+@pytest.mark.parametrize("kind", KINDS)
+def test_tc_takes_the_commands(kind: str) -> None:
+    """In a namespace of its own; a kernel that lacks something has still had tc read it."""
+    line = Line("20mbit", "5mbit", "30ms", kind)
+    lacks = ("kind is unknown", "not supported", "classifier not found", "talking to the kernel")
+    for words in ("pfifo limit 100", "cake"):
+        made = ["ip link add name eth0 type ifb", *commands(links(line, words), "eth0").lines]
+        inside = ["unshare", "--net", "sh", "-c", "\n".join(made)]
+        done = subprocess.run(inside, capture_output=True, text=True, check=False)
+        told = done.stderr.splitlines()
+        assert all(any(lack in each for lack in lacks) for each in told), (made, told)
