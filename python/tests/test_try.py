@@ -124,7 +124,7 @@ def test_no_interval_reaches_below_zero(aqmlab: Aqmlab) -> None:
 
 
 def aqmlab_study(table: dict[str, Any]) -> dict[str, Any]:
-    return json.loads(Study(table).points[0].scenario.resolved)
+    return dict(json.loads(Study(table).points[0].scenario.resolved))
 
 
 def test_assertions_decide_the_exit_status(aqmlab: Aqmlab) -> None:

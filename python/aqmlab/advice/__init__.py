@@ -1,7 +1,12 @@
-"""Which queue suits the line that somebody has: `aqmlab try`.
+"""Advice for an access line: `aqmlab try`.
 
-A study is made of a line (rates, round-trip time, kind of access), a load (what goes on at home)
-and some queues, each at both ends of the line. It says what each user would notice.
+scenarios.access   lines as data: framing, buffers, shares, devices
+loads              traffic at home, as data
+setup              scenario of the router: shapers and queues in both directions
+commands, tc       Linux commands for the simulated links
+trial              study, and the measures that users notice
+choice             comparisons, the recommended queue, sentences
+page, assertion    pages, JSON, `--assert`
 """
 
 import lazy_loader

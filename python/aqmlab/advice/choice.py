@@ -1,4 +1,4 @@
-"""Which queue to take: comparisons, the choice, and the sentences that say it.
+"""The recommended queue: comparisons, the choice, and sentences about it.
 
 A queue is recommended only if it is noticeably better than the line as it is in something that
 users notice, and its mean is noticeably worse in nothing. Better must be shown; for worse the means
@@ -105,13 +105,13 @@ class Choice:
 
     queue: str
     is_best: bool
-    """Whether no other queue that improves on the line as it is is better in anything."""
+    """True if no other queue that improves on the line as it is is better in anything."""
     as_good: tuple[str, ...]
     """Others of these that are not noticeably better or worse in anything."""
 
 
 def recommended(trial: Trial, compared: Sequence[Comparison]) -> Choice | None:
-    """The queue to take, `None` if there is none.
+    """The recommended queue, or `None`.
 
     Of the queues that improve on the line as it is: one than which none of them is better in
     anything; of several the one that is better most often, and the first named of equals. If there
@@ -149,7 +149,7 @@ def _between(one: str, other: str, compared: Sequence[Comparison]) -> list[Compa
 
 
 def sentences(trial: Trial, compared: Sequence[Comparison]) -> list[str]:
-    """The answer in one sentence, and what it rests on."""
+    """The answer in one sentence, and the comparisons behind it."""
     queues = [queue for queue in trial.queues if queue != BASELINE]
     if not queues:
         return ["Only the line as it is was simulated. Name queues to compare with it."]
@@ -169,7 +169,7 @@ def sentences(trial: Trial, compared: Sequence[Comparison]) -> list[str]:
 
 
 def _answer(choice: Choice, compared: Sequence[Comparison]) -> str:
-    """What to use, and what it wins by over the line as it is."""
+    """The queue to use, and its gain over the line as it is."""
     name = choice.queue
     won = [
         each
@@ -194,7 +194,7 @@ def _none(queues: Sequence[str], compared: Sequence[Comparison]) -> str:
         if not each.what.is_cost
     ]
     if any(each.better not in (None, BASELINE) for each in own):
-        return "No recommendation: what is better in one measure is worse in another."
+        return "No recommendation: each queue is better in some measures and worse in others."
     if any(each.better == BASELINE for each in own):
         return "Leave the line as it is: no queue is better in anything that users notice."
     return f"Not decided: no difference of more than {LEAST} is shown in what users notice."
@@ -214,7 +214,7 @@ def _against(name: str, other: str, compared: Sequence[Comparison]) -> list[str]
 
 
 def _doubtful(queue: str, compared: Sequence[Comparison]) -> list[str]:
-    """What keeps a queue from being recommended although it is not shown."""
+    """Measures with a worse mean, which keep a queue from being recommended."""
     told = [
         each.told(queue)
         for each in _between(queue, BASELINE, compared)

@@ -1,4 +1,4 @@
-"""Commands that set up on Linux what was simulated: the links `egress` and `ingress`.
+"""Linux commands for the simulated links `egress` and `ingress`.
 
 Sources: tc(8), tc-htb(8), tc-stab(8), tc-cake(8), ip-link(8); sqm-scripts for the ifb device.
 
@@ -17,7 +17,7 @@ from aqmlab.advice import tc
 
 ETHERNET_HEADER = 14
 HEADERLESS = ("ppp", "wwan", "tun", "wg")
-"""How names of devices begin whose packets have no Ethernet header."""
+"""Prefixes of the names of devices without an Ethernet header."""
 NAME_LENGTH = 15
 """Characters of a device's name, at most (IFNAMSIZ)."""
 
@@ -32,7 +32,7 @@ class Commands:
     down: tuple[str, ...] = ()
     undo: tuple[str, ...] = ()
     problem: str = ""
-    """Why there are none."""
+    """Reason for the lack of commands."""
 
     @property
     def lines(self) -> list[str]:

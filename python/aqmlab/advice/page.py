@@ -1,4 +1,4 @@
-"""Results of `aqmlab try`: the answer, a picture, the table, the commands, what was simulated."""
+"""Results of `aqmlab try`: answer, picture, table, commands, simulated set-up."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _cell(found: infer.Estimate) -> Estimate:
 
 
 def figure(trial: Trial, choice: Choice | None) -> Figure:
-    """What each queue means for its users, a panel a measure."""
+    """Means of the measures that users notice, a panel each."""
     best = choice and choice.queue
     palette = {called(queue): CHOSEN if queue == best else OTHER for queue in trial.queues}
     panels = {
@@ -106,7 +106,7 @@ def document(
 
 
 def set_up(trial: Trial, queue: str, device: str | None) -> Commands:
-    """Commands that set up what was simulated for a queue."""
+    """Commands for the simulated set-up of a queue."""
     return commands(trial.links(queue), device or trial.line.kind.device)
 
 
@@ -146,7 +146,7 @@ def _simulated(trial: Trial, queue: str, command: str) -> Section:
         facts.append((way, " → ".join([ends[0], *filter(None, stages), ends[1]])))
     facts.append(("sizes of the FIFOs", line.kind.buffers))
     facts += [("made by", command)] if command else []
-    return Section(f"What was simulated for {queue}", (Facts(tuple(facts)),))
+    return Section(f"Simulated set-up of {queue}", (Facts(tuple(facts)),))
 
 
 def _carrier(owner: str, link: Mapping[str, Any], rate: str) -> str:

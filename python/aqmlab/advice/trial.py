@@ -40,10 +40,10 @@ class Noticed:
     """From the metric's unit to that of the table."""
     is_low_better: bool = True
     least: float = 0.0
-    """Minimum difference that a user notices, in the unit, whatever the means are."""
+    """Minimum difference that a user notices, in the unit."""
     is_cost: bool = False
-    """Whether it is what shapers take and queues share out: it does not speak against a queue, and
-    the page states it."""
+    """True for goodput and throughput, which shapers reduce and queues share out: they do not
+    decide whether a queue is recommended."""
 
     @property
     def name(self) -> str:

@@ -142,7 +142,7 @@ class Column:
     unit: str = ""
     """Of the numbers, if all have the same: it stands in the heading."""
     chosen: bool = False
-    """Whether it is emphasised."""
+    """True if the column is emphasised."""
 
     @property
     def heading(self) -> str:

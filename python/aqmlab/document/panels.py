@@ -215,7 +215,7 @@ class Means:
     """A panel with a mean and its interval for each name."""
 
     title: str
-    """Of the axis, with its unit."""
+    """Title of the axis, with its unit."""
     points: Mapping[str, Estimate]
     domain: tuple[float, float] | None = None
     """Ends of the axis; `None`: from zero."""

@@ -46,7 +46,7 @@ class Access:
     process: tuple[str, str] | None = None
     """Random process of the rate, and its key that takes the line's rate."""
     delay: float = 0.0
-    """Seconds that the line adds each way to half of the round-trip time."""
+    """Seconds added to half of the round-trip time in each direction."""
     jitter: Mapping[str, str] | None = None
     """Jitter of the link towards the provider."""
     share: float = 0.95
@@ -164,7 +164,7 @@ class Line:
 
     @property
     def kind(self) -> Access:
-        """Kind of the line. Raises `InputError` if there is none of this name."""
+        """Kind of the line. Raises `InputError` for an unknown name."""
         if self.access not in KINDS:
             raise unknown("kind of access", self.access, KINDS, key="--access")
         return KINDS[self.access]
