@@ -13,11 +13,11 @@ import pytest
 
 from aqmlab import InputError
 from aqmlab._core import Scenario
-from aqmlab.advice import Line, Trial, setup, study_of
+from aqmlab.advice import Trial, setup, study_of
 from aqmlab.advice.choice import comparisons, recommended
 from aqmlab.advice.commands import Commands, commands
 from aqmlab.advice.page import set_up
-from aqmlab.scenarios.access import KINDS, PROFILES
+from aqmlab.scenarios.access import KINDS, PROFILES, Line
 from aqmlab.study import Study
 
 QUEUES = ["fq_codel", "cake"]
