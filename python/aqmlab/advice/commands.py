@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aqmlab._core import shaper_in_tc
 from aqmlab.advice import tc
 
 ETHERNET_HEADER = 14
@@ -43,8 +44,7 @@ class Commands:
 def commands(links: Links, device: str) -> Commands:
     """Commands for the links of a simulated scenario, every default filled in."""
     shaped = {port: _is_shaped(links[port]) for port in ("egress", "ingress")}
-    tables = [links[port]["queue"] for port, is_shaped in shaped.items() if is_shaped]
-    problem = next(filter(None, map(_problem, tables)), "")
+    problem = next(filter(None, (_problem(links[each]) for each in shaped if shaped[each])), "")
     if problem:
         return Commands(problem=problem)
     ifb = f"ifb4{device}"[:NAME_LENGTH]
@@ -69,11 +69,16 @@ def _is_shaped(link: Mapping[str, Any]) -> bool:
     return "shaper" in link or link["queue"].get("bandwidth", "unlimited") != "unlimited"
 
 
-def _problem(queue: Mapping[str, Any]) -> str:
-    """Why tc cannot set the queue up; nothing if it can."""
-    line = tc.line(queue)
+def _line(link: Mapping[str, Any]) -> tc.Line | None:
+    """The queue in the words of tc; `None` if Linux has none such."""
+    return tc.line(link["queue"], link["shaper"]["rate"] if "shaper" in link else None)
+
+
+def _problem(link: Mapping[str, Any]) -> str:
+    """Reason why tc cannot set the queue up; empty if it can."""
+    line = _line(link)
     if line is None:
-        return f"Linux has no {queue['discipline']}."
+        return f"Linux has no {link['queue']['discipline']}."
     if line.left_out:
         return f"tc has no words for {', '.join(line.left_out)}."
     return ""
@@ -81,15 +86,15 @@ def _problem(queue: Mapping[str, Any]) -> str:
 
 def _queue(link: Mapping[str, Any], device: str, header: int) -> list[str]:
     """Commands for one device's shaper and queue."""
-    line = tc.line(link["queue"])
+    line = _line(link)
     assert line is not None
     if "shaper" not in link:
         return [f"tc qdisc replace dev {device} root {line.words} nat"]
     shaper = link["shaper"]
+    rates, _ = shaper_in_tc({key: shaper[key] for key in ("rate", "burst", "cburst")})
     return [
         f"tc qdisc replace dev {device} root handle 1: {_stab(shaper, header)}htb default 1",
-        f"tc class replace dev {device} parent 1: classid 1:1 htb rate {shaper['rate']} "
-        f"burst {shaper['burst']} cburst {shaper['cburst']} quantum 1514",
+        f"tc class replace dev {device} parent 1: classid 1:1 {rates} quantum 1514",
         f"tc qdisc replace dev {device} parent 1:1 handle 11: {line.words}",
     ]
 

@@ -19,11 +19,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from aqmlab.advice import tc
-from aqmlab.errors import InputError, input_error
+from aqmlab._core import InputError, parse_queue
+from aqmlab.errors import input_error
 from aqmlab.scenarios.access import WAYS, Access, Line
-from aqmlab.scenarios.linux_queues import is_line
-from aqmlab.scenarios.linux_queues import read as read_line
 
 BASELINE = "droptail"
 """The line as it is: no shaper, so that packets wait in the FIFOs of modem and provider."""
@@ -34,15 +32,14 @@ PORT: Mapping[str, Any] = {
     "rate": "10gbit", "delay": "0s", "queue": {"discipline": "droptail", "limit": "unlimited"},
 }  # fmt: skip
 """A port of the router: faster than the line, so that only a shaper lets packets wait there."""
-FRAMING = ("link_layer", "overhead", "mpu", "framing")
-STAB: Mapping[str, Mapping[str, Any]] = {
-    "raw": {},
-    "ethernet": {"overhead": "38b", "mpu": "84b"},
-    "docsis": {"overhead": "18b", "mpu": "64b"},
-    "pppoe-ptm": {"overhead": "30b"},
-    "pppoe-llcsnap": {"overhead": "40b", "framing": "atm"},
+STAB: Mapping[str, str] = {
+    "raw": "",
+    "ethernet": "overhead 38 mpu 84",
+    "docsis": "overhead 18 mpu 64",
+    "pppoe-ptm": "overhead 30",
+    "pppoe-llcsnap": "overhead 40 linklayer atm",
 }
-"""Size of packets for HTB by the line's framing: tc-cake(8), without PTM's coding."""
+"""Words of tc-stab(8) for the line's framing by tc-cake(8), without PTM's coding."""
 CODING = {"pppoe-ptm": 64 / 65}
 LEAST_BURST = 1600
 BURST = 1e-3
@@ -66,15 +63,15 @@ def settings(words: str, line: Line, share: float | None = None) -> dict[str, An
     """
     if share is not None and not 0 < share <= 1:
         raise input_error("expected a share above 0, to 1", key="--shape", given=f"{share:g}")
-    if line.down != line.up and not WAY.search(words) and "bandwidth" in table(words):
-        problem = "one bandwidth for two directions of different rates"
-        hint = "leave it out, or give each direction its own: `up: cake bandwidth 9mbit down: cake`"
-        raise input_error(problem, key="QUEUE", given=words, hint=hint)
     found: dict[str, Any] = {}
     for way, own in by_way(words).items():
         if own != BASELINE:
             stage = _stage(own, way, line, share or line.kind.share)
             found |= {f"links.{PORTS[way]}.{key}": value for key, value in stage.items()}
+    if line.down != line.up and not WAY.search(words) and _has_bandwidth(words):
+        problem = "one bandwidth for two directions of different rates"
+        hint = "leave it out, or give each direction its own: `up: cake bandwidth 9mbit down: cake`"
+        raise input_error(problem, key="QUEUE", given=words, hint=hint)
     return found
 
 
@@ -89,36 +86,37 @@ def by_way(words: str) -> dict[str, str]:
     return dict.fromkeys(WAYS, BASELINE) | dict(zip(ways, texts, strict=True))
 
 
-def table(words: str) -> dict[str, Any]:
-    """The queue that these words mean, as links have it: a name, or the words of tc."""
-    return read_line(words, "QUEUE") if is_line(words) else {"discipline": words}
+def _stage(words: str, way: str, line: Line, share: float) -> dict[str, str]:
+    """Queue and shaper of one direction, in words."""
+    kind, rate = line.kind, share * line.rate(way)
+    if _parsed(words)["discipline"] != "cake":
+        return {"queue": words, "shaper": _htb(rate, kind)}
+    # Without a keyword cake counts the header of an Ethernet device.
+    framing = "overhead 0" if kind.layer == "raw" else kind.layer
+    ingress = " ingress" if way == "down" else ""
+    own = words.partition("cake")[2]  # after ours: the last of two words counts
+    return {"queue": f"cake bandwidth {_kbit(rate)} {framing}{ingress}{own}"}
 
 
-def _stage(words: str, way: str, line: Line, share: float) -> dict[str, Any]:
-    """Queue and shaper of one direction."""
-    queue, kind = table(words), line.kind
-    rate = share * line.rate(way)
-    try:
-        discipline = tc.resolved(queue)["discipline"]
-    except InputError as error:
-        given = words if error.given is None else error.given
-        raise input_error(error.problem, key="QUEUE", given=given, hint=error.hint) from None
-    if discipline != "cake":
-        return {"queue": queue, "shaper": _htb(rate, kind)}
-    own: dict[str, Any] = {"bandwidth": _kbit(rate)}
-    if not any(key in queue for key in FRAMING):
-        # Without a keyword cake counts the header of an Ethernet device.
-        own |= {"overhead": "0b"} if kind.layer == "raw" else {"link_layer": kind.layer}
-    if way == "down":
-        own["ingress"] = True
-    return {"queue": own | queue}
-
-
-def _htb(rate: float, kind: Access) -> dict[str, Any]:
+def _htb(rate: float, kind: Access) -> str:
     rate *= CODING.get(kind.layer, 1.0)
-    burst = f"{max(LEAST_BURST, rate * BURST / 8):.0f}b"
-    return {"rate": _kbit(rate), "burst": burst, "cburst": burst, **STAB[kind.layer]}
+    burst = f"{max(LEAST_BURST, rate * BURST / 8):.0f}"
+    return f"htb rate {_kbit(rate)} burst {burst} cburst {burst} {STAB[kind.layer]}".strip()
 
 
 def _kbit(rate: float) -> str:
     return f"{max(1, int(rate / 1e3))}kbit"
+
+
+def _has_bandwidth(words: str) -> bool:
+    queue = _parsed(words)
+    return queue["discipline"] == "cake" and bool(queue["bandwidth"] != "unlimited")
+
+
+def _parsed(words: str) -> dict[str, Any]:
+    """The queue with every parameter. Raises `InputError`."""
+    try:
+        return dict(parse_queue(words))
+    except InputError as error:
+        given = words if error.given is None else error.given
+        raise input_error(error.problem, key="QUEUE", given=given, hint=error.hint) from None
