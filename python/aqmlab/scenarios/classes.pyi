@@ -630,7 +630,7 @@ class Vegas(Control):
     gamma: float | None = None
 
 class Westwood(Control):
-    """Westwood+: Reno that reduces to the estimated bandwidth-delay product (Grieco, Mascolo 2004)."""
+    """Westwood+: Reno that reduces to the estimated bandwidth-delay product (Grieco 2004)."""
 
     filter: float | None = None
     least_interval: DurationLike | None = None
