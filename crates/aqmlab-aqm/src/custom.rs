@@ -337,6 +337,10 @@ impl<P: Packet + Send> QueueDiscipline<P> for Adapter<P> {
     fn backlog(&self) -> Backlog {
         self.held
     }
+    fn list(&self, see: &mut dyn FnMut(&P)) -> bool {
+        self.packets.iter().flatten().for_each(see);
+        true
+    }
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         self.inner.observe(see);
     }

@@ -58,6 +58,12 @@ pub trait QueueDiscipline<P: Packet>: Any + Send {
     /// values, always in the same order; `series` records it.
     fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
 
+    /// Passes every queued packet to `see`, in any order, and returns true; or returns false if the
+    /// discipline does not list its packets. Their times are then found by dequeuing them.
+    fn list(&self, _see: &mut dyn FnMut(&P)) -> bool {
+        false
+    }
+
     /// At the end of a run: what a reader of the results has to know, such
     /// as that the discipline never acted.
     fn notes(&self) -> Vec<Note> {

@@ -204,18 +204,16 @@ impl<P: Packet> Queue<P> {
         to.change(&mut *self.discipline, env, &mut cx);
     }
 
-    /// Has another discipline take the place of this one. It gets the packets that this one
-    /// gives, in that order and with their arrival times; take the [dropped](Self::take_dropped)
-    /// ones afterwards. One that shapes gives them as if the times had come that it waits for;
-    /// what it still keeps is counted as dropped for want of room, and goes with it: so many
-    /// packets.
-    pub fn replace(&mut self, mut discipline: Box<dyn QueueDiscipline<P>>, now: Time) -> u64 {
-        let mut packets = Vec::new();
+    /// Dequeues all packets, in the discipline's order and with their arrival times, and passes
+    /// them to `each`. [Take the dropped packets](Self::take_dropped) afterwards. For a discipline
+    /// that shapes, the times that it waits for are taken as reached. Returns what the discipline
+    /// keeps.
+    fn drain(&mut self, now: Time, mut each: impl FnMut(P)) -> Backlog {
         let mut time = now;
         while self.discipline.backlog().packets > 0 {
             let mut cx = Context { now: time, random: &mut self.random, sink: &mut self.sink };
             if let Some(packet) = self.discipline.dequeue(&mut cx) {
-                packets.push(packet);
+                each(packet);
                 continue;
             }
             match self.discipline.next_wakeup() {
@@ -223,11 +221,20 @@ impl<P: Packet> Queue<P> {
                 _ => break,
             }
         }
-        let Backlog { packets: kept, bytes } = self.discipline.backlog();
-        self.dropped[Reason::Overlimit as usize] += kept;
-        self.dropped_bytes += bytes;
-        self.backlog.packets = self.backlog.packets.wrapping_sub(kept);
-        self.backlog.bytes = self.backlog.bytes.wrapping_sub(bytes);
+        self.discipline.backlog()
+    }
+
+    /// Replaces the discipline. The new one gets the packets that the old one gives, in its order
+    /// and with their arrival times; [take the dropped packets](Self::take_dropped) afterwards. A
+    /// discipline that shapes gives them as if the times had come that it waits for. Packets that
+    /// the old discipline keeps count as dropped for want of room, and are returned.
+    pub fn replace(&mut self, mut discipline: Box<dyn QueueDiscipline<P>>, now: Time) -> Backlog {
+        let mut packets = Vec::new();
+        let kept = self.drain(now, |packet| packets.push(packet));
+        self.dropped[Reason::Overlimit as usize] += kept.packets;
+        self.dropped_bytes += kept.bytes;
+        self.backlog.packets = self.backlog.packets.wrapping_sub(kept.packets);
+        self.backlog.bytes = self.backlog.bytes.wrapping_sub(kept.bytes);
         // Its timers run as if it had been there, empty, all the time.
         while let Some(time) = discipline.next_wakeup().filter(|time| *time <= now) {
             let mut cx = Context { now: time, random: &mut self.random, sink: &mut self.sink };
@@ -240,6 +247,17 @@ impl<P: Packet> Queue<P> {
         packets.into_iter().for_each(|packet| discipline.enqueue(packet, &mut cx));
         self.discipline = discipline;
         kept
+    }
+
+    /// At the end of a run, passes every packet that is still queued to `each`. Returns the number
+    /// of packets that the discipline keeps.
+    pub fn into_queued(mut self, now: Time, mut each: impl FnMut(&P)) -> u64 {
+        if self.discipline.list(&mut each) {
+            return 0;
+        }
+        let kept = self.drain(now, |packet| each(&packet));
+        self.take_dropped(|packet, _| each(&packet));
+        kept.packets
     }
 
     /// What is in the queue now, as the discipline says.

@@ -208,3 +208,45 @@ fn a_buffer_that_sets_off_blue_is_noted() {
     let blue = findings(&[("queue", "blue"), ("queue.limit", "20p")]);
     assert!(blue.iter().all(|(id, ..)| *id != "blue-set-off"), "BLUE alone has no control law");
 }
+
+/// Three packets arrive in each transmission, the first of them when the queue has room: datagrams
+/// at random times find none.
+#[test]
+fn flows_in_phase_with_the_link_are_named() {
+    let text = r#"
+        duration = "20s"
+        [links.down]
+        rate = "10mbit"
+        delay = "10ms"
+        queue = { discipline = "droptail", limit = "1p" }
+        [links.up]
+        rate = "10mbit"
+        delay = "10ms"
+        [flows.load]
+        path = ["down"]
+        return_path = ["up"]
+        workload = { kind = "cbr", rate = "30mbit" }
+        [flows.ping]
+        path = ["down"]
+        return_path = ["up"]
+        workload = { kind = "probe", gap = { exponential = "10ms" } }
+    "#;
+    let dropped = |rate: &str, vary: &str, order: &str| {
+        let set = [
+            ("flows.load.workload.rate", rate),
+            ("flows.load.workload.vary", vary),
+            ("simultaneous", order),
+        ];
+        let set = set.map(|(key, text)| (key.to_string(), Value::from(text)));
+        let result = run(&Scenario::parse(text, "phase", &set).unwrap(), 0);
+        let is_named = result.findings.iter().any(|found| found.note.id == "phase-effects");
+        (result.groups[1].completed as f64 / result.groups[1].started as f64, is_named)
+    };
+    for order in ["arrivals-first", "departures-first"] {
+        assert_eq!(dropped("30mbit", "0.0", order), (0.0, true));
+        for spread in [("30.1mbit", "0.0"), ("30mbit", "0.5")] {
+            let (arrived, is_named) = dropped(spread.0, spread.1, order);
+            assert!((0.1..0.5).contains(&arrived) && !is_named, "{spread:?}: {arrived}");
+        }
+    }
+}

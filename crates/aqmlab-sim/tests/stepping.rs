@@ -152,12 +152,16 @@ fn what_a_change_does_is_seen() {
 fn the_capacity_counts_each_rate_for_its_time() {
     let change = "[{ at = \"2s\", key = \"links.down.rate\", value = \"4mbit\" }]";
     let result = run(&scene(&[("changes", change)]), 0);
-    assert_eq!(result.links[0].capacity, (2.0 * 10e6 + 6.0 * 4e6) / 8.0);
+    let offered = (2.0 * 10e6 + 6.0 * 4e6) / 8.0;
+    // The transmission during the change ends at the old rate: 1500 bytes at most.
+    let late = result.links[0].capacity - offered;
+    assert!((0.0..1500.0 * 0.6).contains(&late), "{late}");
     assert!(result.links[0].utilisation <= 1.0);
     // With what the link adds to packets, too.
     let framed = [("changes", change), ("links.down.overhead", "40")];
     let result = run(&scene(&framed), 0);
-    assert!((result.links[0].capacity - (2.0 * 10e6 + 6.0 * 4e6) / 8.0).abs() < 2.0);
+    let late = result.links[0].capacity - offered;
+    assert!((-1.0..1540.0 * 0.6).contains(&late), "{late}");
     let carried = result.links[0].counts.delivered_bytes as f64;
     assert!(carried / result.links[0].capacity < 1460.0 / 1500.0);
     assert!(carried / result.links[0].capacity > 0.9);
@@ -251,7 +255,8 @@ fn packets_are_watched_from_queue_to_link() {
     };
     assert!(dropped > 0 && left > 1000);
     assert_eq!(dropped, count("dropped"));
-    assert_eq!(left, count("delivered_packets"));
+    // The last of them may be in transmission.
+    assert!((0..=1).contains(&(left - count("delivered_packets"))));
     assert_eq!(arrived, left + dropped + count("backlog_packets"));
     assert!(run.take_events().is_empty());
 }

@@ -339,7 +339,8 @@ proptest! {
         let mut offered = vec![[0u64; 2]; result.flows.len()];
         for (link, of) in result.links.iter().zip(0..) {
             let gone = link.packets.iter().filter(|packet| packet.dropped.is_none());
-            prop_assert_eq!(gone.count() as u64, link.counts.delivered);
+            // The last of them may be in transmission.
+            prop_assert!((0..=1).contains(&(gone.count() as u64 - link.counts.delivered)));
             for packet in &link.packets {
                 offered[packet.flow as usize][of] += 1;
             }

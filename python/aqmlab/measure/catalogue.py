@@ -17,8 +17,8 @@ COMPUTED = "table `metrics`"
 
 _TOLD = (
     # Time
-    Metric("sojourn", "link", "s", "The time a packet spends in the queue, of those that were "
-           "sent: mean, percentiles and maximum; at the bottleneck the whole distribution.",
+    Metric("sojourn", "link", "s", "The time a packet spends in the queue, of those that left "
+           "it: mean, percentiles and maximum; at the bottleneck the whole distribution.",
            "table `links`: `sojourn_mean_s` to `sojourn_max_s`; table `sojourn`; series "
            "`sojourn_mean_s`, `sojourn_max_s`", "RFC 7567, section 4.2; RFC 7928, section 4.2"),
     Metric("delay", "group", "s", "One-way delay of a packet from its sender to its receiver: the "
@@ -59,20 +59,21 @@ _TOLD = (
            "RFC 7928, section 2.5"),
     Metric("goodput_share", "group", "1", "Share of the total goodput of all groups and "
            "directions.", COMPUTED, "this program"),
-    Metric("throughput", "link, flow, group", "bit/s", "Of a link the egress: what left the "
-           "queue after the warm-up. Of flows what their senders sent, with headers and what was "
-           "sent again.",
+    Metric("throughput", "link, flow, group", "bit/s", "Of a link the egress: packets "
+           "transmitted in full after the warm-up. Of flows what their senders sent, with headers "
+           "and what was sent again.",
            f"{COMPUTED}; table `flows`: `throughput_bps`; of links over time: series "
            "`throughput_bps`", "RFC 7928, sections 2.5 and 4.2"),
     Metric("ingress", "link", "bit/s", "What came to the queue, over time.",
            "series `ingress_bps`", "Hill and Shah 2015"),
-    Metric("cumulative_bytes", "link", "bytes", "What has left the queue since the start.",
+    Metric("cumulative_bytes", "link", "bytes", "Packets transmitted since the start.",
            "series `delivered_bytes`", "Hill and Shah 2015"),
     Metric("utilisation", "link", "1", "What was used of what the link offered since its first "
            "packet or the end of the warm-up, also where its rate changes.",
            "table `links`: `utilisation`", "RFC 7928, section 4.2"),
-    Metric("possible_share", "link", "1", "Bytes that were delivered, of those the link offered "
-           "from the end of the warm-up to that of the run.", COMPUTED, "Hill and Shah 2015"),
+    Metric("possible_share", "link", "1", "Share of the bytes that the link could transmit from "
+           "the end of the warm-up to that of the run, in packets transmitted in full; at most 1.",
+           COMPUTED, "Hill and Shah 2015"),
     # Queue and losses
     Metric("queue_length", "link", "packets, bytes", "Backlog: mean over time, and largest.",
            "table `links`: `backlog_mean_packets`, `backlog_max_bytes`, ...; series "

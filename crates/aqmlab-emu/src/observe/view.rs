@@ -79,7 +79,7 @@ impl View {
     fn text(&self, now: Time, network: &Network<Handle>, sojourns: &[Times]) -> String {
         let mut text = format!("{{\"time_s\":{:.6},\"links\":[", now.as_secs_f64());
         for (index, link) in network.links().enumerate() {
-            let (counts, backlog) = (link.queue.counts(), link.queue.backlog());
+            let (counts, backlog) = (link.counts(now), link.queue.backlog());
             let place = index as u32;
             let direction = match &self.routes {
                 [down, _] if down.contains(&place) => "down",
@@ -104,7 +104,7 @@ impl View {
                 counts.delivered_bytes,
                 counts.dropped_total(),
                 counts.marked_total(),
-                link.way().lost,
+                link.way_at(now).lost,
                 backlog.packets,
                 backlog.bytes,
                 number(p50),

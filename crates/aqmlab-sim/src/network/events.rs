@@ -15,12 +15,14 @@ use std::collections::BinaryHeap;
 use aqmlab_core::{Time, choices};
 
 choices! {
-    /// The order of what happens at the same nanosecond.
+    /// Order of an arrival from another link and the end of a transmission at the same nanosecond.
+    /// Packets of a sender arrive at its first link after the ends of transmissions, in either
+    /// order.
     pub enum Simultaneous {
-        /// A packet that arrives when a transmission ends is in the queue when
-        /// the next is chosen: ns-2's order on paths with some delay.
+        /// The arriving packet is in the queue when the next packet is chosen: ns-2's order on
+        /// paths with some delay.
         ArrivalsFirst = "arrivals-first",
-        /// The next packet is chosen first: the conformance vectors' order.
+        /// The next packet is chosen first: the order of the conformance vectors.
         DeparturesFirst = "departures-first",
     }
 }

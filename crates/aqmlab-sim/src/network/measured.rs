@@ -12,15 +12,19 @@ use crate::network::probe::{Excursions, PacketRecord, QUANTILES, TimesSummary, p
 /// What happened at a link.
 #[derive(Debug)]
 pub struct LinkResult {
-    /// Packets and bytes that arrived, left, were dropped and marked.
+    /// Packets and bytes that arrived, were delivered, dropped and marked. A packet is delivered
+    /// when its transmission ends; one whose transmission began before the end of the warm-up is
+    /// counted neither as arrived nor as delivered. Arrived = delivered + dropped + packets that
+    /// wait or are in transmission at the end.
     pub counts: Counts,
     /// Of the dropped packets those that had been in the queue.
     pub dropped_queued: u64,
-    /// Time in queue of the packets that were sent.
+    /// Times of packets in the queue: from their arrival until they leave it for the driver or the
+    /// transmitter.
     pub sojourn: TimesSummary,
-    /// The largest backlog.
+    /// Largest backlog.
     pub backlog_max: Backlog,
-    /// The mean backlog over time: in packets, and in bytes.
+    /// Mean backlog over time, in packets and in bytes.
     pub backlog_mean: [f64; 2],
     /// The times from one drop to the next.
     pub loss_intervals: TimesSummary,
@@ -119,7 +123,8 @@ impl LinkResult {
     }
 }
 
-/// What a link had counted when the warm-up ended.
+/// What a link had counted when the warm-up ended, with the packet in transmission.
+#[derive(Clone, Copy, Default)]
 pub(super) struct Before {
     counts: Counts,
     way: PropagationCounts,
@@ -132,46 +137,54 @@ pub(super) struct Before {
 impl<P: Carried> QueuedLink<P> {
     /// The warm-up is over: what is measured counts from now on.
     pub fn end_warmup(&mut self, now: Time) {
-        let sending = self.busy_until.map_or(Span::ZERO, |until| until.saturating_since(now));
-        self.probe.restart(now, sending);
+        self.probe.restart(now, self.queue.counted(), self.unsent(now));
         if let Some(egress) = &mut self.egress {
             egress.restart();
         }
-        self.before = Some(Box::new(Before {
-            counts: self.queue.counts(),
+        *self.before = Before {
+            counts: self.begun_counts(),
             way: self.way(),
             capacity: self.capacity().bytes(now),
             used_bits: self.used_bits(now),
-        }));
+        };
     }
 
     /// What happened from the end of the warm-up to `end`; call `Link::finish` before.
+    ///
+    /// # Panics
+    /// If Little's law does not hold: a bug.
     pub fn into_result(mut self, end: Time) -> LinkResult {
         let packets = self.take_records();
-        let (counts, way, capacity) = (self.queue.counts(), self.way(), self.capacity().bytes(end));
-        let (counts, way, capacity) = match &self.before {
-            None => (counts, way, capacity),
-            Some(before) => {
-                let counts = counts.since(&before.counts);
-                (counts, way.since(&before.way), capacity - before.capacity)
-            }
-        };
-        LinkResult {
+        let before = *self.before;
+        let capacity = self.capacity().bytes(end) - before.capacity;
+        let mut counts = self.begun_counts().since(&before.counts);
+        let mut way = self.way();
+        if counts.delivered > 0 {
+            // Or else one transmission lasts from the end of the warm-up to that of the run.
+            let sending = self.in_transmission(end);
+            counts.delivered -= sending.packets;
+            counts.delivered_bytes -= sending.bytes;
+            way = self.way_at(end);
+        }
+        let result = LinkResult {
             counts,
             dropped_queued: self.probe.dropped_queued,
-            backlog_mean: self.probe.backlog_mean(end),
-            capacity,
+            backlog_mean: self.probe.backlog_mean(end, self.queue.counted()),
+            // An end is rounded down to a nanosecond, and a negative overhead makes packets smaller.
+            capacity: capacity.max(counts.delivered_bytes as f64),
             loss_intervals: self.probe.loss_intervals(),
             utilisation: self.utilisation(end),
-            way,
+            way: way.since(&before.way),
             sojourn: self.probe.sojourn.summary(),
             backlog_max: self.probe.backlog_max,
-            driver: self.egress.map(|egress| egress.summary),
+            driver: self.egress.as_ref().map(|egress| egress.summary),
             loss_events: self.probe.losses.events(),
             loss_event_flows: self.probe.losses.mean_flows(),
-            excursions: self.probe.excursions,
+            excursions: std::mem::take(&mut self.probe.excursions),
             packets,
-        }
+        };
+        self.assert_littles_law(end);
+        result
     }
 
     /// The share of what the link offered from the first packet (or the end of the warm-up)
@@ -181,18 +194,15 @@ impl<P: Carried> QueuedLink<P> {
             (Some(mut meter), Some(first)) => {
                 let before = meter.bits(first);
                 let offered = meter.bits(end + Span::from_nanos(1)) - before;
-                let used_before = self.before.as_ref().map_or(0.0, |before| before.used_bits);
-                let used = self.used_bits(end) - used_before;
+                let used = self.used_bits(end) - self.before.used_bits;
                 if offered > 0.0 { (used / offered).min(1.0) } else { 0.0 }
             }
-            _ => self.probe.utilisation(end),
+            _ => self.probe.utilisation(end, self.unsent(end)),
         }
     }
 
-    /// The bits of the packets whose transmission has ended.
+    /// The bits that packets used up to `now`, where they are counted.
     fn used_bits(&self, now: Time) -> f64 {
-        // The end is not known before a shared medium is free: then nothing is being sent.
-        let is_last_sent = self.busy_until.map_or(self.wire.held() == 0, |until| until <= now);
-        self.wire.used_bits(is_last_sent)
+        self.wire.used_bits(now, self.busy_until)
     }
 }

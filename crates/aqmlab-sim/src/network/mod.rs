@@ -17,6 +17,7 @@ mod histogram;
 mod link;
 pub mod losses;
 mod medium;
+mod occupancy;
 pub mod pipe;
 pub mod probe;
 pub mod queued;

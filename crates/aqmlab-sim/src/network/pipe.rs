@@ -144,11 +144,24 @@ impl<P: Carried> Pipe<P> {
         packets as u64
     }
 
+    /// The counts so far, with the outcome of a transmission in progress.
     pub fn counts(&self) -> PropagationCounts {
         match self {
             Pipe::Fixed { .. } => PropagationCounts::default(),
             Pipe::Varied(varied) => varied.counts,
         }
+    }
+
+    /// The counts of packets whose transmission has ended by `now`.
+    pub fn counts_at(&self, now: Time) -> PropagationCounts {
+        let mut counts = self.counts();
+        if let Pipe::Varied(varied) = self
+            && varied.last.0 > now
+        {
+            let before = varied.last.1;
+            counts = PropagationCounts { reordered: counts.reordered, ..before };
+        }
+        counts
     }
 
     /// Checks that every packet is accounted for.
@@ -214,6 +227,8 @@ pub(crate) struct Varied<P> {
     /// One more than the largest number that was delivered.
     expected: u64,
     counts: PropagationCounts,
+    /// The end of the last transmission, and the counts without it.
+    last: (Time, PropagationCounts),
 }
 
 impl<P: Carried> Varied<P> {
@@ -234,6 +249,7 @@ impl<P: Carried> Varied<P> {
             delivered: 0,
             expected: 0,
             counts: PropagationCounts::default(),
+            last: (Time::ZERO, PropagationCounts::default()),
         }
     }
 
@@ -260,6 +276,7 @@ impl<P: Carried> Varied<P> {
             delivered: 0,
             expected: 0,
             counts: PropagationCounts::default(),
+            last: (Time::ZERO, PropagationCounts::default()),
         }
     }
 
@@ -273,6 +290,7 @@ impl<P: Carried> Varied<P> {
         shared: &mut Shared<P>,
     ) {
         self.entered += 1;
+        self.last = (sent, self.counts);
         if self.loss.as_mut().is_some_and(|loss| loss.next(sent, &mut self.stream)) {
             self.counts.lost += 1;
             self.counts.lost_bytes += u64::from(packet.size());

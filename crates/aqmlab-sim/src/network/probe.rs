@@ -6,6 +6,7 @@ use aqmlab_core::{Bytes, Ecn, Span, Time};
 use super::carried::Carried;
 use super::histogram::Histogram;
 use super::losses::Losses;
+use super::occupancy::{Occupancy, Waits};
 use super::records::Records;
 
 /// Collects times: those in a queue of all packets that are sent, and others.
@@ -229,12 +230,11 @@ pub enum Happened {
 pub(crate) struct LinkProbe {
     pub sojourn: Times,
     pub backlog_max: Backlog,
-    /// Integral of the backlog in byte-nanoseconds.
-    bytes_integral: u128,
-    /// The same in packet-nanoseconds.
-    packets_integral: u128,
-    backlog_now: Backlog,
-    last_change: Time,
+    /// The backlog over time, and its integral up to `measured_from`.
+    occupancy: Occupancy,
+    integral_before: [i128; 2],
+    /// The times in the queue of packets that were dropped, or left before `measured_from`.
+    waits: Waits,
     /// What is counted here counts from then on: the end of the warm-up.
     measured_from: Time,
     pub first_arrival: Option<Time>,
@@ -265,10 +265,9 @@ impl LinkProbe {
         LinkProbe {
             sojourn: Times::new(),
             backlog_max: Backlog::default(),
-            bytes_integral: 0,
-            packets_integral: 0,
-            backlog_now: Backlog::default(),
-            last_change: Time::ZERO,
+            occupancy: Occupancy::default(),
+            integral_before: [0; 2],
+            waits: Waits::default(),
             measured_from: Time::ZERO,
             first_arrival: None,
             first_signal: None,
@@ -285,7 +284,7 @@ impl LinkProbe {
         }
     }
 
-    /// A packet comes to the queue.
+    /// A packet arrives, and enters the queue unless it [passes](Self::passed).
     #[inline]
     pub fn arrived(&mut self, now: Time, packet: &impl Carried) {
         if self.watched.is_some() {
@@ -308,34 +307,57 @@ impl LinkProbe {
         }
     }
 
-    /// The backlog may have changed. A packet that is sent at once has not
-    /// been in the backlog.
+    /// A packet of this size enters the queue.
+    #[inline(always)]
+    pub fn entered(&mut self, now: Time, size: u32) {
+        self.occupancy.enter(now, size);
+    }
+
+    /// A packet of size `entering` enters the queue, and at the same time `leaving` leaves it.
+    #[inline(always)]
+    pub fn passed(&mut self, now: Time, entering: u32, leaving: &Option<impl Carried>) {
+        match leaving {
+            Some(packet) => {
+                self.occupancy.exchange(now, entering, packet.size());
+                self.departure(now, packet);
+            }
+            None => self.occupancy.enter(now, entering),
+        }
+    }
+
+    /// The backlog after an arrival, or after another change that may add to it. A packet that is
+    /// sent at once has not been in it.
     #[inline]
     pub fn backlog(&mut self, now: Time, backlog: Backlog) {
-        let elapsed = u128::from(now.saturating_since(self.last_change).as_nanos());
-        self.bytes_integral += u128::from(self.backlog_now.bytes) * elapsed;
-        self.packets_integral += u128::from(self.backlog_now.packets) * elapsed;
-        self.last_change = now;
-        self.backlog_now = backlog;
         self.backlog_max.packets = self.backlog_max.packets.max(backlog.packets);
         self.backlog_max.bytes = self.backlog_max.bytes.max(backlog.bytes);
+        self.shrunk(now, backlog);
+    }
+
+    /// The backlog after packets left.
+    #[inline(always)]
+    pub fn shrunk(&mut self, now: Time, backlog: Backlog) {
         for excursions in &mut self.excursions {
             excursions.update(now, backlog.bytes);
         }
     }
 
-    /// A packet has left the queue, if there was one, and that is its backlog now.
+    /// A packet leaves the queue.
     #[inline(always)]
-    pub fn left(&mut self, now: Time, packet: &Option<impl Carried>, backlog: Backlog) {
-        self.backlog(now, backlog);
-        if let Some(packet) = packet {
-            self.departure(now, packet);
-        }
+    pub fn left(&mut self, now: Time, packet: &impl Carried) {
+        self.occupancy.leave(now, packet.size());
+        self.departure(now, packet);
     }
 
-    /// A packet leaves the queue for the transmitter.
+    /// Packets vanish with a discipline that is replaced.
+    pub fn abandoned(&mut self, now: Time, gone: Backlog) {
+        self.occupancy.leave_all(now, gone);
+        self.waits.add_unknown(gone.packets, now);
+    }
+
+    /// Statistics of a packet that leaves the queue.
     #[inline(always)]
-    pub fn departure(&mut self, now: Time, packet: &impl Carried) {
+    fn departure(&mut self, now: Time, packet: &impl Carried) {
         self.first_arrival.get_or_insert(packet.arrival());
         let sojourn = now - packet.arrival();
         self.sojourn.record(sojourn);
@@ -354,6 +376,8 @@ impl LinkProbe {
         } else {
             self.first_overflow.get_or_insert(now);
         }
+        self.occupancy.leave(now, packet.size());
+        self.waits.add(now - packet.arrival());
         self.dropped_queued += u64::from(packet.arrival() < now);
         self.losses.dropped(now, packet);
         match &mut self.drops {
@@ -391,12 +415,12 @@ impl LinkProbe {
     }
 
     /// The warm-up is over: all begins again but what was the first of its kind. The packet on
-    /// the transmitter is `sending` for so long yet.
-    pub fn restart(&mut self, now: Time, sending: Span) {
-        self.backlog(now, self.backlog_now);
-        (self.bytes_integral, self.packets_integral) = (0, 0);
-        self.backlog_max = self.backlog_now;
+    /// the transmitter takes `sending` from now on.
+    pub fn restart(&mut self, now: Time, backlog: Backlog, sending: Span) {
+        self.integral_before = self.occupancy.integral(now, backlog);
+        self.backlog_max = backlog;
         self.measured_from = now;
+        self.waits.add_sum(self.sojourn.sum);
         self.sojourn = Times::new();
         self.losses.restart();
         self.drops = None;
@@ -413,17 +437,25 @@ impl LinkProbe {
 
     /// The run is over: closes what is still open.
     pub fn finish(&mut self, end: Time) {
-        self.backlog(end, self.backlog_now);
         for excursions in &mut self.excursions {
             excursions.update(end, 0);
         }
     }
 
-    /// The mean backlog over the time up to `end`, without the warm-up: in packets, and in bytes.
-    pub fn backlog_mean(&self, end: Time) -> [f64; 2] {
+    /// Mean backlog from the end of the warm-up to `end`, in packets and in bytes.
+    pub fn backlog_mean(&self, end: Time, backlog: Backlog) -> [f64; 2] {
         let lasted = end.saturating_since(self.measured_from).as_nanos().max(1);
-        let mean = |integral: u128| integral as f64 / lasted as f64;
-        [mean(self.packets_integral), mean(self.bytes_integral)]
+        let integral = self.occupancy.integral(end, backlog);
+        [0, 1].map(|of| (integral[of] - self.integral_before[of]) as f64 / lasted as f64)
+    }
+
+    /// Checks Little's law at the end of a run, with the times of the packets that are still in the
+    /// queue, `backlog`.
+    pub fn assert_littles_law(&self, end: Time, backlog: Backlog, inside: Waits, link: &str) {
+        let mut waits = inside;
+        waits.add_all(self.waits);
+        waits.add_sum(self.sojourn.sum);
+        waits.assert_equal(self.occupancy.integral(end, backlog)[0], link, "queue");
     }
 
     /// The times from one drop to the next.
@@ -434,11 +466,11 @@ impl LinkProbe {
         }
     }
 
-    /// The share of the time from [`used_from`](Self::used_from) to `end` that the
-    /// transmitter was busy; at most 1.
-    pub fn utilisation(&self, end: Time) -> f64 {
+    /// Share of the time from [`used_from`](Self::used_from) to `end` in which the transmitter was
+    /// busy, without the last `unsent` of its transmission.
+    pub fn utilisation(&self, end: Time, unsent: Span) -> f64 {
         let Some(first) = self.used_from() else { return 0.0 };
         let span = end.saturating_since(first).as_nanos();
-        (self.busy.as_nanos() as f64 / span.max(1) as f64).min(1.0)
+        (self.busy - unsent).as_nanos() as f64 / span.max(1) as f64
     }
 }

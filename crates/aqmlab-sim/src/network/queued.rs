@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use aqmlab_aqm::{LinkEnv, Queue, QueueDiscipline};
-use aqmlab_core::{Rate, Stream, Time};
+use aqmlab_aqm::{Backlog, Counts, LinkEnv, Queue, QueueDiscipline};
+use aqmlab_core::{Rate, Span, Stream, Time};
 
 use super::carried::{Carried, Fate};
 use super::config::LinkConfig;
@@ -11,10 +11,11 @@ use super::custody::Custody;
 use super::egress::Egress;
 use super::events::{LinkEvent, Simultaneous};
 use super::medium::Share;
+use super::occupancy::Waits;
 use super::pipe::{Pipe, PropagationCounts};
 use super::probe::{LinkProbe, PacketEvent, PacketRecord, Times};
 use super::records::RecordSink;
-use super::wire::{Capacity, Meter, Wire};
+use super::wire::{Capacity, Meter, Offered, Wire};
 use super::{Setup, Shared};
 
 /// What a link is made of.
@@ -65,12 +66,12 @@ pub struct QueuedLink<P> {
     asks_wakeup: bool,
     /// Whether a transmission that ends at the moment of an arrival ends first.
     departures_first: bool,
-    /// If the rate has changed: bytes that were offered before, and when that was.
-    offered: Option<(f64, Time)>,
+    /// What was offered before the rate changed.
+    offered: Offered,
     /// How often the rate of a link with framing has changed: what was a meter is none then.
     pub(crate) rate_changes: u32,
     /// What had been counted when the warm-up ended, if there was one.
-    before: Option<Box<measured::Before>>,
+    before: Box<measured::Before>,
 }
 
 impl<P: Carried> QueuedLink<P> {
@@ -124,9 +125,9 @@ impl<P: Carried> QueuedLink<P> {
             pipe,
             wakeup_at: None,
             departures_first: simultaneous == Simultaneous::DeparturesFirst,
-            offered: None,
+            offered: Offered::default(),
             rate_changes: 0,
-            before: None,
+            before: Box::default(),
         }
     }
 
@@ -144,27 +145,29 @@ impl<P: Carried> QueuedLink<P> {
         if !self.busy && !self.is_unusual && self.egress.is_none() {
             return self.pass(packet, shared);
         }
+        self.probe.entered(now, packet.size());
         self.queue.enqueue_stamped(packet, now);
         self.take_dropped(now, &mut shared.custody);
         if self.busy {
-            self.probe.backlog(now, self.queue.counted());
             self.fill(now, &mut shared.custody);
             self.await_end(shared);
         } else {
             self.wire.restart(now);
             self.send_next(shared);
         }
+        self.probe.backlog(now, self.queue.counted());
         self.await_wakeup(shared);
     }
 
     /// A packet comes while nothing is sent, and goes through the queue in one step.
     #[inline(never)]
     fn pass(&mut self, packet: P, shared: &mut Shared<P>) {
-        let now = shared.now;
+        let (now, size) = (shared.now, packet.size());
         self.wire.restart(now);
         let packet = self.queue.pass_stamped(packet, now);
         self.take_dropped(now, &mut shared.custody);
-        self.probe.left(now, &packet, self.queue.counted());
+        self.probe.passed(now, size, &packet);
+        self.probe.backlog(now, self.queue.counted());
         if let Some(packet) = packet {
             self.send(packet, now, shared);
             self.await_end(shared);
@@ -224,16 +227,15 @@ impl<P: Carried> QueuedLink<P> {
         self.pipe.pop(self.index, shared)
     }
 
-    /// What is sent from now on takes another rate: of a link of constant rate.
+    /// Changes the rate of a link of constant rate, from the end of the transmission in progress.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        let from = now + self.unsent(now);
+        let capacity = self.capacity();
         if let Wire::Course(wire) = &mut self.wire {
-            wire.set_rate(now, rate);
+            wire.set_rate(from, rate);
             self.rate_changes += 1;
         } else if let Wire::Constant(transmitter) = &mut self.wire {
-            let before = self.offered.map_or(0.0, |(bytes, _)| bytes);
-            let since = self.offered.map_or(Time::ZERO, |(_, since)| since);
-            let capacity = transmitter.rate().as_bps() as f64 / 8.0;
-            self.offered = Some((before + capacity * (now - since).as_secs_f64(), now));
+            self.offered = capacity.until(from);
             transmitter.set_rate(rate);
         }
     }
@@ -248,8 +250,9 @@ impl<P: Carried> QueuedLink<P> {
         if self.is_sent(now) {
             self.settle();
         }
-        let abandoned = self.queue.replace(discipline, now);
-        shared.custody.abandon(abandoned);
+        let kept = self.queue.replace(discipline, now);
+        self.probe.abandoned(now, kept);
+        shared.custody.abandon(kept.packets);
         self.take_dropped(now, &mut shared.custody);
         self.probe.backlog(now, self.queue.counted());
         if self.busy {
@@ -293,7 +296,13 @@ impl<P: Carried> QueuedLink<P> {
         &self.probe.sojourn
     }
 
-    /// What happened to packets on their way.
+    /// What happened in propagation to packets that were delivered by `now`, as
+    /// [counts](Self::counts) has them.
+    pub fn way_at(&self, now: Time) -> PropagationCounts {
+        self.pipe.counts_at(now)
+    }
+
+    /// The same with the packet in transmission.
     pub fn way(&self) -> PropagationCounts {
         self.pipe.counts()
     }
@@ -306,10 +315,47 @@ impl<P: Carried> QueuedLink<P> {
     /// Counts the bytes that the link offers.
     pub fn capacity(&self) -> Capacity {
         let mut capacity = self.wire.capacity();
-        if let Some((before, since)) = self.offered {
-            (capacity.before, capacity.since) = (before, since);
-        }
+        capacity.before = self.offered;
         capacity
+    }
+
+    /// The counts of the link up to `now`: a packet is delivered when the transmitter has sent all
+    /// of it. Arrived = delivered + dropped + waiting + in transmission.
+    pub fn counts(&self, now: Time) -> Counts {
+        let mut counts = self.begun_counts();
+        let sending = self.in_transmission(now);
+        counts.delivered -= sending.packets;
+        counts.delivered_bytes -= sending.bytes;
+        counts
+    }
+
+    /// The same with the packet in transmission among those delivered.
+    fn begun_counts(&self) -> Counts {
+        let mut counts = self.queue.counts();
+        if let Some(egress) = &self.egress {
+            let Backlog { packets, bytes } = egress.passed;
+            (counts.delivered, counts.delivered_bytes) = (packets, bytes);
+        }
+        counts
+    }
+
+    /// The packet that the transmitter has not finished at `now`, if there is one.
+    fn in_transmission(&self, now: Time) -> Backlog {
+        let of_size = |size| Backlog { packets: 1, bytes: u64::from(size) };
+        match self.wire.unfinished() {
+            Some(packet) => of_size(packet.size()),
+            None if self.unsent(now) > Span::ZERO => of_size(self.sending),
+            None => Backlog::default(),
+        }
+    }
+
+    /// How long the transmission in progress takes after `now`.
+    fn unsent(&self, now: Time) -> Span {
+        match (&self.wire, self.busy_until) {
+            // Then it is the time of the next grant.
+            (Wire::Grants(_), _) | (_, None) => Span::ZERO,
+            (_, Some(until)) => until.saturating_since(now),
+        }
     }
 
     /// Packets that are waiting to be sent, here or in the egress.
@@ -320,12 +366,12 @@ impl<P: Carried> QueuedLink<P> {
 
     /// Packets that are somewhere in the link.
     pub(crate) fn held(&self) -> u64 {
-        self.waiting() + self.wire.held() + self.pipe.held()
+        self.waiting() + u64::from(self.wire.unfinished().is_some()) + self.pipe.held()
     }
 
-    /// Takes the next packet from the queue.
+    /// Takes the next packet from the discipline.
     #[inline(always)]
-    fn fetch(
+    fn dequeue(
         queue: &mut Queue<P>,
         probe: &mut LinkProbe,
         now: Time,
@@ -334,17 +380,29 @@ impl<P: Carried> QueuedLink<P> {
         let packet = queue.dequeue(now);
         take_dropped(queue, probe, now, custody);
         debug_assert_eq!(queue.counted(), queue.backlog());
-        probe.left(now, &packet, queue.counted());
         packet
     }
 
-    /// Lets the driver, if there is one, take what it has room for.
+    /// Moves packets from the queue into the driver, if there is one, while shaper and driver
+    /// allow.
     #[inline]
     fn fill(&mut self, now: Time, custody: &mut Custody<P>) {
-        if let Some(egress) = &mut self.egress {
-            let (queue, probe) = (&mut self.queue, &mut self.probe);
-            egress.fill(now, || Self::fetch(queue, probe, now, custody));
+        if self.egress.is_some() {
+            self.fill_driver(now, custody);
         }
+    }
+
+    #[inline(never)]
+    fn fill_driver(&mut self, now: Time, custody: &mut Custody<P>) {
+        let Some(egress) = &mut self.egress else { return };
+        // A discipline with an empty queue learns from a call that it is idle.
+        while egress.has_room() && (self.queue.counted().packets == 0 || egress.may_pass(now)) {
+            let (queue, probe) = (&mut self.queue, &mut self.probe);
+            let Some(packet) = Self::dequeue(queue, probe, now, custody) else { break };
+            self.probe.left(now, &packet);
+            egress.push(packet, now);
+        }
+        self.probe.shrunk(now, self.queue.counted());
     }
 
     /// Gives the transmitter, which is free, the next packet.
@@ -397,10 +455,15 @@ impl<P: Carried> QueuedLink<P> {
     #[inline(always)]
     fn take(&mut self, now: Time, custody: &mut Custody<P>) -> Option<P> {
         self.fill(now, custody);
-        match &mut self.egress {
-            None => Self::fetch(&mut self.queue, &mut self.probe, now, custody),
-            Some(egress) => egress.pop(now),
+        if let Some(egress) = &mut self.egress {
+            return egress.pop(now);
         }
+        let packet = Self::dequeue(&mut self.queue, &mut self.probe, now, custody);
+        if let Some(packet) = &packet {
+            self.probe.left(now, packet);
+        }
+        self.probe.shrunk(now, self.queue.counted());
+        packet
     }
 
     /// Sees to it that the next wake-up is pending, after packets came or went.
@@ -416,7 +479,7 @@ impl<P: Carried> QueuedLink<P> {
     fn ask_wakeup(&mut self, shared: &mut Shared<P>) {
         let mut next = self.queue.next_wakeup();
         if let Some(egress) = &mut self.egress {
-            let other = egress.next_wakeup(shared.now);
+            let other = egress.next_wakeup(shared.now, self.queue.counted().packets > 0);
             next = match (next, other) {
                 (Some(one), Some(other)) => Some(one.min(other)),
                 _ => next.or(other),
@@ -447,9 +510,24 @@ impl<P: Carried> QueuedLink<P> {
         self.pipe.assert_conservation(&self.name);
         self.queue.assert_conservation(&self.name);
         if let Some(egress) = &self.egress {
-            let passed = egress.passed() + egress.waiting();
+            let passed = egress.passed.packets + egress.waiting();
             assert_eq!(passed, self.queue.counts().delivered, "{}: lost in the driver", self.name);
         }
+    }
+
+    /// Checks Little's law in queue and driver, at the end of a run.
+    ///
+    /// # Panics
+    /// If it does not hold: a bug.
+    fn assert_littles_law(self, end: Time) {
+        let backlog = self.queue.counted();
+        let mut inside = Waits::default();
+        if let Some(egress) = &self.egress {
+            egress.assert_littles_law(end, &self.name);
+        }
+        let kept = self.queue.into_queued(end, |packet| inside.add(end - packet.arrival()));
+        inside.add_unknown(kept, end);
+        self.probe.assert_littles_law(end, backlog, inside, &self.name);
     }
 
     #[inline]

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use aqmlab_core::{Span, Time};
+use aqmlab_aqm::fifo::Fifo;
+use aqmlab_aqm::{Backlog, Context, QueueDiscipline};
+use aqmlab_core::{Packet, Span, Time};
 use proptest::prelude::*;
 
 use crate::network::testing::Plain;
@@ -100,4 +102,71 @@ proptest! {
             by_the_rules(&times, &arrivals, overhead)
         );
     }
+}
+
+/// A FIFO with a fault: packets leave with another time of arrival.
+struct Restamping {
+    fifo: Fifo<Plain>,
+    by: Span,
+    stays: bool,
+}
+
+impl QueueDiscipline<Plain> for Restamping {
+    fn enqueue(&mut self, packet: Plain, _: &mut Context<'_, Plain>) {
+        self.fifo.push(packet);
+    }
+    fn dequeue(&mut self, cx: &mut Context<'_, Plain>) -> Option<Plain> {
+        if self.stays {
+            return None;
+        }
+        let mut packet = self.fifo.pop()?;
+        packet.set_arrival(cx.now - self.by.min(cx.now - packet.arrival()));
+        Some(packet)
+    }
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+}
+
+/// Five packets of a millisecond each, of which those from the third on have that queue.
+fn restamped(by: Span, end: u64) {
+    let text = LINK.replace("{ trace = \"x\" }", "\"12mbit\"");
+    let scenario = Scenario::parse(&text, "link", &[]).unwrap();
+    let mut network = Network::<Plain>::new(&scenario.network(0));
+    network.add_route([0]);
+    for number in 0..5 {
+        network.inject(Time::ZERO, RouteId(0), Plain::new(number, 1500), &mut ());
+    }
+    while network.next_time().is_some_and(|next| next.as_nanos() <= 2_500_000) {
+        network.step(&mut ());
+    }
+    let at = Time::from_nanos(2_500_000);
+    let queue = Restamping { fifo: Fifo::default(), by, stays: end == 0 };
+    network.replace_queue(at, 0, Box::new(queue));
+    let end = Time::ZERO + Span::from_millis(end.max(10));
+    while network.next_time().is_some_and(|next| next <= end) {
+        network.step(&mut ());
+    }
+    network.finish(end);
+    network.into_results(end);
+}
+
+#[test]
+fn littles_law_holds_with_packets_that_left_wait_or_are_kept() {
+    restamped(Span::MAX, 10);
+    restamped(Span::MAX, 4);
+    // It gives none, and its packets have waited for some time.
+    restamped(Span::MAX, 0);
+}
+
+#[test]
+#[should_panic(expected = "down: Little's law does not hold in the queue")]
+fn a_discipline_that_changes_times_breaks_littles_law() {
+    restamped(Span::from_micros(1), 10);
+}
+
+#[test]
+#[should_panic(expected = "down: Little's law does not hold in the queue")]
+fn so_it_does_with_packets_that_wait_at_the_end() {
+    restamped(Span::from_micros(1), 3);
 }

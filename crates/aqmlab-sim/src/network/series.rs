@@ -77,7 +77,7 @@ impl LinkSeries {
             let backlog = link.queue.backlog();
             see("backlog_packets", backlog.packets as f64);
             see("backlog_bytes", backlog.bytes as f64);
-            let counts = link.queue.counts();
+            let counts = link.counts(time);
             see("dropped", counts.dropped_total() as f64);
             see("marked", counts.marked_total() as f64);
             let before = self.links[index];

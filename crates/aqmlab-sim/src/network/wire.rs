@@ -33,10 +33,6 @@ impl Transmitter {
     pub fn restart(&mut self) {
         self.remainder = 0;
     }
-    /// Bits a second.
-    pub fn rate(&self) -> Rate {
-        Rate::from_bps(self.rate)
-    }
     /// What is sent from now on takes another rate.
     pub fn set_rate(&mut self, rate: Rate) {
         *self = Self::new(rate);
@@ -76,12 +72,22 @@ impl<P> CourseWire<P> {
         self.transmitter.transmit(self.framing.wire_size(size))
     }
 
-    /// What is sent from now on takes another rate: of a wire whose rate follows no random course.
-    pub fn set_rate(&mut self, now: Time, rate: Rate) {
-        if let Some(course) = self.meter.course().with_rate_from(now, rate.as_bps()) {
+    /// What is sent from `time` on takes another rate: of a wire whose rate follows no random
+    /// course.
+    pub fn set_rate(&mut self, time: Time, rate: Rate) {
+        if let Some(course) = self.meter.course().with_rate_from(time, rate.as_bps()) {
             self.meter = CourseMeter::new(course.clone());
             self.transmitter.follow(course);
         }
+    }
+
+    /// The bits that packets used up to `now`: of a transmission that ends later, a part.
+    fn used_bits(&self, now: Time, until: Option<Time>) -> f64 {
+        let sent = self.transmitter.sent_bits(self.stuck.is_none()) as f64;
+        let mut meter = self.meter.clone();
+        let offered = meter.until(now);
+        let later = until.filter(|until| *until > now).map_or(offered, |until| meter.until(until));
+        sent - (later - offered) as f64 / NANOS_PER_SEC as f64
     }
 }
 
@@ -160,15 +166,6 @@ impl<P> Wire<P> {
         }
     }
 
-    /// Packets on the wire that are not under way to its end yet.
-    pub fn held(&self) -> u64 {
-        u64::from(match self {
-            Wire::Constant(_) => false,
-            Wire::Course(wire) => wire.stuck.is_some(),
-            Wire::Grants(wire) => wire.sending.is_some(),
-        })
-    }
-
     /// The link was idle: a new busy period begins.
     #[inline]
     pub fn restart(&mut self, now: Time) {
@@ -195,37 +192,65 @@ impl<P> Wire<P> {
             Wire::Constant(transmitter) => transmitter.rate,
             Wire::Course(_) | Wire::Grants(_) => 0,
         };
-        Capacity { rate, before: 0.0, since: Time::ZERO, meter: self.meter() }
+        Capacity { rate, before: Offered::default(), meter: self.meter() }
     }
 
-    /// The bits of what was sent, the last packet with it if that was all sent; a part of a
-    /// packet counts only where grants carried it.
-    pub fn used_bits(&self, is_last_sent: bool) -> f64 {
+    /// The bits that packets used up to `now`, where they are counted; `until` is the end of the
+    /// transmission in progress.
+    pub fn used_bits(&self, now: Time, until: Option<Time>) -> f64 {
         match self {
             Wire::Constant(_) => 0.0,
-            Wire::Course(wire) => wire.transmitter.sent_bits(is_last_sent) as f64,
+            Wire::Course(wire) => wire.used_bits(now, until),
             Wire::Grants(wire) => wire.used as f64 * 8.0,
         }
     }
+
+    /// The packet of which grants have sent a part, or whose transmission never ends.
+    pub fn unfinished(&self) -> Option<&P> {
+        match self {
+            Wire::Constant(_) => None,
+            Wire::Course(wire) => wire.stuck.as_ref(),
+            Wire::Grants(wire) => wire.sending.as_ref().map(|(packet, _)| packet),
+        }
+    }
+}
+
+/// What a wire of constant rate offered before its rate changed.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Offered {
+    /// Bytes up to `until`, the end of the transmission during which the rate changed.
+    bytes: f64,
+    until: Time,
+    /// Bits a second just before that.
+    rate: u64,
 }
 
 /// Counts the bytes that a wire offers.
 pub struct Capacity {
     /// Bits a second, if there is no meter.
     rate: u64,
-    /// Bytes that were offered before `since`, at other rates.
-    pub(super) before: f64,
-    pub(super) since: Time,
+    pub(super) before: Offered,
     meter: Option<Meter>,
 }
 
 impl Capacity {
-    /// What could have been sent up to `end`. Times must not go back.
+    /// Bytes offered from the start of the run to `end`. Times must not go back.
     pub fn bytes(&mut self, end: Time) -> f64 {
-        match &mut self.meter {
-            None => self.before + self.rate as f64 / 8.0 * (end - self.since).as_secs_f64(),
-            Some(meter) => meter.bits(end + Span::from_nanos(1)) / 8.0,
-        }
+        let Some(meter) = &mut self.meter else {
+            let Offered { bytes, until, rate } = self.before;
+            let over = |rate: u64, span: Span| rate as f64 / 8.0 * span.as_secs_f64();
+            return match end >= until {
+                true => bytes + over(self.rate, end - until),
+                false => bytes - over(rate, until - end),
+            };
+        };
+        meter.bits(end + Span::from_nanos(1)) / 8.0
+    }
+
+    /// What was offered up to `time`, at which the rate changes.
+    pub(super) fn until(mut self, time: Time) -> Offered {
+        let rate = if time > self.before.until { self.rate } else { self.before.rate };
+        Offered { bytes: self.bytes(time), until: time, rate }
     }
 }
 

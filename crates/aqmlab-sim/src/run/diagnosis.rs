@@ -5,7 +5,7 @@
 //! know of itself (PIE without a rate sample) it says in its own `notes`.
 
 use aqmlab_aqm::{LinkEnv, Note, Reason};
-use aqmlab_core::{Bytes, Span, Time};
+use aqmlab_core::{Bytes, Framing, Span, Time};
 use aqmlab_tcp::params::Stack;
 
 use super::simulation::{MTU, Simulation};
@@ -13,7 +13,9 @@ use crate::endpoints::EndpointConfig;
 use crate::endpoints::flow::{Flow, NONE, Tcp};
 use crate::endpoints::packet::SimPacket;
 use crate::network::{LinkConfig, QueuedLink};
+use crate::rate::RateProcess;
 use crate::scenario::{FlowGroup, Scenario};
+use crate::workload::WorkloadConfig;
 use crate::workload::app::Activity;
 
 /// A note, and what it is about.
@@ -66,6 +68,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
     for (index, (link, config)) in simulation.network.links().zip(&run.scenario.links).enumerate() {
         let site = Site { link, config, end: simulation.now };
         let mut notes = site.at_any_link();
+        notes.extend(run.phase_effects(index as u32, &site));
         if index == run.scenario.bottleneck {
             notes.extend(run.bottleneck_elsewhere(&site));
             notes.extend(site.at_the_bottleneck());
@@ -293,6 +296,38 @@ impl Run<'_> {
             text: format!(
                 "{unfinished} of {started} transfers were not finished when the run ended; a longer \
                  `duration` lets them."
+            ),
+        })
+    }
+
+    /// Flows of constant rate that enter the network at this link, and whose packets arrive exactly
+    /// when transmissions end: Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched
+    /// Gateways", 1992.
+    fn phase_effects(&self, index: u32, site: &Site) -> Option<Note> {
+        let RateProcess::Constant(rate) = site.config.process else { return None };
+        if site.config.framing != Framing::NONE || site.overflows() == 0 {
+            return None;
+        }
+        let times = |group: &FlowGroup| match &group.workload {
+            WorkloadConfig::Cbr(load) if load.vary == 0.0 && group.path.first() == Some(&index) => {
+                let (load, rate) = (load.rate.as_bps(), rate.as_bps());
+                Some(load / rate).filter(|times| *times > 0 && load % rate == 0)
+            }
+            _ => None,
+        };
+        let flows = &self.scenario.flows;
+        let (group, times) =
+            flows.iter().find_map(|group| times(group).map(|times| (group, times)))?;
+        let passes =
+            |group: &&FlowGroup| group.path.contains(&index) || group.return_path.contains(&index);
+        let at_the_link: u64 = flows.iter().filter(passes).map(|group| group.count).sum();
+        (at_the_link > 1).then(|| Note {
+            id: "phase-effects",
+            text: format!(
+                "each of the flows {} sends at {times} times the rate of the link, so that its \
+                 packets arrive exactly when transmissions end and the queue has room: the order \
+                 of simultaneous events decides whose packets are dropped. `vary` spreads them.",
+                group.name
             ),
         })
     }

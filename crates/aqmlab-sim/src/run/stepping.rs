@@ -188,7 +188,7 @@ impl Run {
     pub fn observe(&self, see: &mut dyn FnMut(Subject, &'static str, f64)) {
         for (index, link) in self.simulation.network.links().enumerate() {
             let subject = Subject::Link(index as u32);
-            let (backlog, counts) = (link.queue.backlog(), link.queue.counts());
+            let (backlog, counts) = (link.queue.backlog(), link.counts(self.time));
             see(subject, "backlog_packets", backlog.packets as f64);
             see(subject, "backlog_bytes", backlog.bytes as f64);
             see(subject, "dropped", counts.dropped_total() as f64);

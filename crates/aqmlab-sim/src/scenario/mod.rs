@@ -49,7 +49,9 @@ params! {
         /// Group of flows whose end ends the run; `none`: the run ends when all flows are
         /// done.
         until: Option<String> = None, [left out], source "this program";
-        /// What comes first at one moment: packets that arrive at a queue, or its departures.
+        /// Order of an arrival from another link and the end of a transmission at the same
+        /// nanosecond. Packets of a sender come after both: the key has no effect on the first
+        /// link of a path.
         simultaneous: Simultaneous = Simultaneous::ArrivalsFirst, source "docs/engine.md";
         /// The link that the questions are about; `none`: the slowest on the `path` of any flows.
         bottleneck: Option<String> = None, source "this program";
