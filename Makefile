@@ -14,6 +14,7 @@
 # make evaluate   the example results of `aqmlab evaluate` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
 # make bench-controls     instructions for a packet by congestion control (needs valgrind)
+# make bench-steering     steps of a steered run for each CPU second, over 10,000 changes
 # make profile          where the engine's CPU time goes (needs perf)
 # make fuzz   random scenarios, with a seed of the day: for MINUTES=10, or as many as COUNT says
 # make fuzz-parsers  INPUTS=100000 inputs for each parser, with a seed of the day
@@ -36,7 +37,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python faults walks package lint lint-rust lint-python format bench bench-controls bench-disciplines profile reference studies parity characterize evaluate setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python faults walks package lint lint-rust lint-python format bench bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -130,6 +131,9 @@ bench-controls:
 
 profile:
 	$(PYTHON) crates/profile.py
+
+bench-steering: $(VENV)/.installed
+	$(PYTHON) crates/aqmlab-sim/benches/steering.py
 
 bench-disciplines:
 	cargo bench -p aqmlab-aqm

@@ -360,6 +360,8 @@ class Run:
         """Lets the next event happen; gives its time in seconds, or `None` at the end."""
     def set(self, key: str, value: object) -> float:
         """Gives a key another value from now on; gives the time of that in seconds."""
+    def replace(self, key: str, value: object) -> float:
+        """The same with a new state of the queue."""
     def drop_later_changes(self) -> None:
         """Takes out the changes of the scenario that are still to come."""
     def snapshot(self) -> Snapshot:

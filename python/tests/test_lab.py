@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from time import process_time
 from typing import Any
 from xml.etree import ElementTree
 
@@ -399,6 +400,43 @@ def test_a_run_goes_back_and_forgets_and_says_what_cannot_be() -> None:
     run.finish()
     with pytest.raises(RuntimeError, match="over"):
         run.advance(3)
+
+
+def test_a_parameter_keeps_the_state_and_a_replacement_does_not() -> None:
+    run = lab.Run(lab.Scenario(SCENE))
+    run.advance(3)
+    while not observed(run)["links"]["bottleneck"]["dropping"]:
+        run.step()
+    run.set("queue.interval", "90ms")
+    run.step()
+    assert observed(run)["links"]["bottleneck"]["count"] >= 1
+    run.replace("queue", "codel")
+    run.step()
+    assert observed(run)["links"]["bottleneck"]["count"] == 0
+    with pytest.raises(lab.InputError, match=r"queue\.variant: .*replace"):
+        run.set("queue.variant", "linux")
+    with pytest.raises(lab.InputError, match="only a queue can be replaced"):
+        run.replace("links.bottleneck.rate", "1mbit")
+    saved = run.scenario.to_toml()
+    run.finish()
+    same = lab.Run(lab.Scenario(saved))
+    same.finish()
+    assert same.digest == run.digest
+
+
+def test_the_cost_of_a_change_does_not_grow_with_their_number() -> None:
+    run = lab.Run(lab.Scenario(SCENE), set={"duration": "1000s"})
+    run.advance(1)
+
+    def cost(changes: int) -> float:
+        began = process_time()
+        for number in range(changes):
+            run.set("queue.target", f"{1 + number % 9}ms")
+        return process_time() - began
+
+    first, _, last = cost(1000), cost(8000), cost(1000)
+    assert last < 5 * first, (first, last)
+    assert len(json.loads(run.scenario.resolved)["changes"]) > 9_990
 
 
 def test_flows_that_change_are_simulated_only(aqmlab: Aqmlab, tmp_path: Path) -> None:

@@ -101,6 +101,68 @@ def test_codel_in_python_marks_as_codel_does() -> None:
     assert result.flows["tail_probes"].sum() > 0
 
 
+def changed(queue: str, *, key: str = "queue.target", value: object = "15ms") -> aqmlab.RunResult:
+    changes = [
+        {"at": "5s", "key": key, "value": value},
+        {"at": "12s", "key": "queue.limit", "value": "7p"},
+        {"at": "15s", "key": "queue.limit", "value": "50p"},
+    ]
+    settings = {"links.down.queue": queue, "links.up.queue": queue, "bottleneck": "down"}
+    return aqmlab.run({**BUSY, "changes": changes}, set=settings, record="packets")
+
+
+def test_changes_of_codel_in_python_equal_those_of_codel() -> None:
+    mine, ours = changed(f"{EXAMPLES / 'codel.py'}:CoDel"), changed("codel")
+    assert mine.packets.equals(ours.packets)
+    assert shared(mine, "links").equals(shared(ours, "links"))
+    assert not ours.packets.equals(changed("codel", value="14ms").packets)
+
+
+class Still(aqmlab.Queue):
+    """Takes no other values while it runs."""
+
+    def __init__(self, link: Link, depth: int = 30) -> None:
+        super().__init__(link)
+        self.depth, self.fifo = depth, deque[Packet]()
+
+    def enqueue(self, packet: Packet, cx: Context) -> None:
+        if len(self.fifo) < self.depth:
+            self.fifo.append(packet)
+        else:
+            cx.drop(packet, "overlimit")
+
+    def dequeue(self, cx: Context) -> Packet | None:
+        return self.fifo.popleft() if self.fifo else None
+
+
+class Forgetful(Still):
+    """Loses packets when it changes."""
+
+    def change(self, cx: Context, depth: int) -> None:
+        self.depth = depth
+        self.fifo.clear()
+
+
+def test_a_queue_without_change_can_only_be_replaced() -> None:
+    run = aqmlab.Run(BUSY, set={"links.down.queue": Still, "bottleneck": "down"})
+    run.advance("3s")
+    with pytest.raises(aqmlab.InputError, match=r"queue\.depth: .*Still. has no method .change."):
+        run.set("queue.depth", 3)
+    run.replace("queue.depth", 3)
+    run.advance("4s")
+    assert run.observe()["links"]["down"]["backlog_packets"] <= 3
+    run.finish()
+
+
+def test_what_goes_wrong_in_change_is_an_error_of_the_class() -> None:
+    run = aqmlab.Run(BUSY, set={"links.down.queue": Forgetful, "bottleneck": "down"})
+    while run.observe()["links"]["down"]["backlog_packets"] < 5:
+        run.advance(run.time + 0.01)
+    run.set("queue.depth", 3)
+    with pytest.raises(aqmlab.QueueError, match=r"Forgetful\.change at .* s: a packet was lost"):
+        run.advance(run.time + 0.1)
+
+
 class Pi2(aqmlab.Queue):
     """PI squared as in `pi2`: random decisions and a timer."""
 

@@ -107,6 +107,23 @@ def test_queues_follow_each_other_and_packets_are_conserved(start: Start, tmp_pa
     assert len(result.scenario["changes"]) == 6
 
 
+def test_a_parameter_changes_in_the_running_queue(
+    aqmlab: Aqmlab, start: Start, tmp_path: Path
+) -> None:
+    process = start("--up", "rate=2mbit queue={discipline='codel',limit='40p'}")
+    same = change(NAME, {"up.rate": "2mbit", "up.queue.target": "5ms"})
+    assert [(each.before, each.after) for each in same.changes] == [("2mbit",) * 2, ("5ms",) * 2]
+    assert_refused(aqmlab("set", NAME, "up.queue.variant=linux"), "up.queue.variant", "`replace`")
+    done = aqmlab("set", NAME, "up.queue.variant=linux", "--replace")
+    assert done.returncode == 0, done.stderr
+    change(NAME, {"up.queue.limit": "30p"})
+    with pytest.raises(InputError, match="only a queue can be replaced"):
+        change(NAME, {"up.rate": "1mbit"}, replace=True)
+    _, result = finish(process, tmp_path)
+    kept = [(each["key"], each.get("replace")) for each in result.scenario["changes"]]
+    assert kept == [("links.up.queue", "true"), ("links.up.queue", None)], "equal values are none"
+
+
 def test_what_cannot_change_is_refused_and_nothing_changes(
     aqmlab: Aqmlab, start: Start, tmp_path: Path
 ) -> None:

@@ -9,10 +9,21 @@ use std::collections::VecDeque;
 
 use aqmlab_core::{Error, Result, Time, Value};
 use aqmlab_sim::network::Network;
-use aqmlab_sim::scenario::{Change, Changing, Effect, Surroundings};
+use aqmlab_sim::scenario::{Change, ChangeParams, Changing, Effect, Surroundings};
 use aqmlab_sim::{Outside, Scenario};
 
 use crate::packet::handle::Handle;
+
+/// A change that somebody asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// The key, with its link.
+    pub key: String,
+    /// The new value.
+    pub value: Value,
+    /// Whether a new queue is asked for.
+    pub replace: bool,
+}
 
 /// What one change has done.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +38,8 @@ pub struct Made {
 
 /// The links as they are, and the changes that were made and are to come.
 pub struct Changes {
+    /// As it was read.
+    scenario: Scenario,
     current: Changing,
     planned: VecDeque<Change>,
     made: Vec<Change>,
@@ -52,7 +65,8 @@ impl Changes {
     /// Those of a scenario.
     pub fn new(scenario: &Scenario, around: Surroundings) -> Self {
         let planned = scenario.changes.iter().cloned().collect();
-        Changes { current: Changing::new(scenario), planned, made: Vec::new(), around }
+        let (current, scenario) = (Changing::new(scenario), scenario.clone());
+        Changes { scenario, current, planned, made: Vec::new(), around }
     }
 
     /// When the next that is planned comes.
@@ -64,7 +78,7 @@ impl Changes {
     pub fn come(&mut self, now: Time, network: &mut Network<Handle>) {
         let Some(change) = self.planned.pop_front() else { return };
         change.effect.apply(network, now, &self.around);
-        self.current.take(&change.effect);
+        self.current.take(&change.effect, &self.scenario);
         self.made.push(change);
     }
 
@@ -76,19 +90,25 @@ impl Changes {
     pub fn set(
         &mut self,
         now: Time,
-        pairs: &[(String, Value)],
+        asked: &[Asked],
         network: &mut Network<Handle>,
     ) -> Result<Vec<Made>> {
         let mut next = self.current.clone();
         let (mut changes, mut made) = (Vec::new(), Vec::new());
-        for (key, value) in pairs {
+        for Asked { key, value, replace } in asked {
             let before = next.value(key);
             let at = now.saturating_since(Time::ZERO);
-            changes.push(next.change(at, key, value, Outside::default())?);
+            let (name, value) = (key.clone(), value.clone());
+            let change = ChangeParams { at, key: name, value, replace: *replace };
+            changes.push(next.change(&change, Outside::default())?);
             let shown = |value: Option<Value>| value.unwrap_or_else(|| "none".into());
             let after = shown(next.value(key));
             made.push(Made { key: key.clone(), before: shown(before), after });
         }
+        let mut later = next.clone();
+        let again = self.planned.iter().map(|change| later.again(change, &self.scenario));
+        self.planned = again.collect::<Result<_>>()?;
+        changes.retain(|change| !change.effect.is_none());
         for change in &changes {
             change.effect.apply(network, now, &self.around);
         }

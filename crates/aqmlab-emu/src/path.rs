@@ -11,13 +11,13 @@
 //! Nothing here reads a clock or a device, so a test can drive it.
 
 use aqmlab_aqm::Reason;
-use aqmlab_core::{Bytes, Packet, Result, Span, Time, Value};
+use aqmlab_core::{Bytes, Packet, Result, Span, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::series::{LinkSeries, Sample};
 use aqmlab_sim::network::{Fate, Keep, Network, Observer, RouteId, Setup};
 use aqmlab_sim::scenario::{Change, Level, Surroundings};
 
-use crate::changes::{Changes, Made};
+use crate::changes::{Asked, Changes, Made};
 use crate::packet::buffers::{Buffers, Frame};
 use crate::packet::handle::Handle;
 use crate::packet::offload::Offload;
@@ -334,10 +334,10 @@ impl DataPath {
     ///
     /// # Errors
     /// If a key cannot change, or not to its value.
-    pub fn set(&mut self, now: Time, pairs: &[(String, Value)]) -> Result<(Time, Vec<Made>)> {
+    pub fn set(&mut self, now: Time, asked: &[Asked]) -> Result<(Time, Vec<Made>)> {
         // What is due and has not happened yet comes after it.
         let at = self.next_time().map_or(now, |next| next.min(now)).max(self.now);
-        let made = self.changes.set(at, pairs, &mut self.network)?;
+        let made = self.changes.set(at, asked, &mut self.network)?;
         self.now = at;
         self.show_dropped(at);
         Ok((at, made))

@@ -85,20 +85,12 @@ impl PyRun {
 
     /// Gives a key another value from now on; gives the time of that in seconds.
     fn set(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
-        let py = value.py();
-        let value = to_value(value)?;
-        let (files, folders) = (Files::default(), self.folders.clone());
-        let read_file = |name: &str| read_named(py, &files, &folders, name);
-        let classes = PyLookup { folders: &folders };
-        let outside = Outside {
-            disciplines: &classes,
-            controls: &classes,
-            read_file: &read_file,
-            ..Outside::default()
-        };
-        let run = self.run.as_mut().ok_or_else(over)?;
-        let at = run.set(key, &value, outside).map_err(|error| to_py_error(py, error))?;
-        Ok(at.as_secs_f64())
+        self.change(key, value, false)
+    }
+
+    /// The same with a new state of the queue.
+    fn replace(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+        self.change(key, value, true)
     }
 
     /// Takes out the changes that are still to come.
@@ -170,6 +162,27 @@ impl PyRun {
 }
 
 impl PyRun {
+    fn change(&mut self, key: &str, value: &Bound<'_, PyAny>, replace: bool) -> PyResult<f64> {
+        let py = value.py();
+        let value = to_value(value)?;
+        let (files, folders) = (Files::default(), self.folders.clone());
+        let read_file = |name: &str| read_named(py, &files, &folders, name);
+        let classes = PyLookup { folders: &folders };
+        let outside = Outside {
+            disciplines: &classes,
+            controls: &classes,
+            read_file: &read_file,
+            ..Outside::default()
+        };
+        let run = self.run.as_mut().ok_or_else(over)?;
+        let at = match replace {
+            true => run.replace(key, &value, outside),
+            false => run.set(key, &value, outside),
+        };
+        let at = at.map_err(|error| to_py_error(py, error))?;
+        Ok(at.as_secs_f64())
+    }
+
     fn ready(&self) -> PyResult<&Run> {
         self.run.as_ref().ok_or_else(over)
     }

@@ -50,7 +50,8 @@ function knob(number, param) {
     ui.attempt(() => act(action), () => { input.value = value; });
   });
   const range = param.low !== null ? ` ${param.low} to ${param.high}.` : "";
-  const meant = `${param.meaning}${range} Default ${usual}. ${param.source}.`;
+  const anew = isFixed(side.discipline, param.name) ? " A change begins a new queue." : "";
+  const meant = `${param.meaning}${range} Default ${usual}.${anew} ${param.source}.`;
   return [element("label", { className: "field", htmlFor: id }, element("code", { textContent: param.name }), input),
     element("p", { className: "hint", id: `${id}-hint`, textContent: meant })];
 }

@@ -136,20 +136,23 @@ function act(action) {
     return;
   }
   if (lab.seen > lab.time) fork();
-  for (const [number, key, value] of changesOf(lab.scene, action)) engine.json("set", number, key, value);
+  for (const [number, key, value, word = "set"] of changesOf(lab.scene, action)) engine.json(word, number, key, value);
   if (action.kind === "add") lab.sides.forEach((side) => side.groups.push(action.flow.name));
   lab.log.push({ ...action, at: lab.time });
   applyAction(lab.scene, action);
   ui.sceneChanged();
 }
 
-// The changes of the scenarios that an action makes: side, key and value of each.
+// The changes of the scenarios that an action makes: side, key and value of each, and `replace` if only a new queue takes it.
 function changesOf(scene, action) {
   const both = (key, value) => [0, 1].map((number) => [number, key, value]);
   const link = "links.bottleneck";
   switch (action.kind) {
     case "queue": return [[action.side, `${link}.queue`, queueTable(scene, action)]];
-    case "param": return [[action.side, `${link}.queue.${action.name}`, quoted(action.value)]];
+    case "param": {
+      const word = isFixed(scene.sides[action.side].discipline, action.name) ? "replace" : "set";
+      return [[action.side, `${link}.queue.${action.name}`, quoted(action.value), word]];
+    }
     case "add": return both(`flows.${action.flow.name}`, flowTable(action.flow));
     case "stop": return both(`flows.${action.name}.active`, "false");
     default:

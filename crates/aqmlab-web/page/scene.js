@@ -49,6 +49,7 @@ function queueTable(scene, side) {
 }
 
 const queueOf = (name) => catalogue.queues.find((queue) => queue.name === name);
+const isFixed = (name, key) => (catalogue.fixed[queueOf(name)?.of ?? name] ?? []).includes(key);
 const hasLimit = (name) => (queueOf(name)?.params ?? []).some((param) => param.name === "limit");
 
 function sceneToml(scene, number) {

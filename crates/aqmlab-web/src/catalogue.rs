@@ -12,10 +12,20 @@ pub fn all() -> String {
     json::object([
         ("version", json::text(env!("CARGO_PKG_VERSION"))),
         ("queues", of::<QueueConfig>()),
+        ("fixed", fixed()),
         ("controls", of::<CongestionConfig>()),
         ("workloads", of::<WorkloadConfig>()),
         ("reasons", json::list(aqmlab_aqm::Reason::ALL.map(|reason| json::text(reason.name())))),
     ])
+}
+
+/// The parameters that a running queue cannot take, by discipline.
+fn fixed() -> String {
+    let names = QueueConfig::entries().into_iter().map(|entry| entry.name);
+    json::object(names.map(|name| {
+        let config = QueueConfig::named(name).expect("it is in the catalogue");
+        (name, json::list(config.fixed().iter().map(|key| json::text(key))))
+    }))
 }
 
 /// The entries of a catalogue and its presets.

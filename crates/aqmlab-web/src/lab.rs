@@ -11,6 +11,7 @@
 //! | `events` | slot | what happened to packets, eight numbers each |
 //! | `waiting` | slot | the packets in the queue: flow, group, bytes, arrival |
 //! | `set` | slot, key, value | the time of the change in ns, JSON |
+//! | `replace` | slot, key, value | the same; the queue begins anew with its packets |
 //! | `rewind` | slot, time in ns | nothing |
 //! | `fork` | slot | nothing: changes still to come are taken out |
 //! | `save` | slot, time in ns | TOML of the run up to then, and digests, JSON |
@@ -67,9 +68,13 @@ impl Lab {
             "step" => slot.step().map(String::into_bytes),
             "events" => Ok(slot.take_events()),
             "waiting" => Ok(slot.waiting()),
-            "set" => {
-                let at = slot.run.set(first, &parse_value(second), Outside::default())?;
-                Ok(at.as_nanos().to_string().into_bytes())
+            "set" | "replace" => {
+                let (value, outside) = (parse_value(second), Outside::default());
+                let at = match name {
+                    "set" => slot.run.set(first, &value, outside),
+                    _ => slot.run.replace(first, &value, outside),
+                };
+                Ok(at?.as_nanos().to_string().into_bytes())
             }
             "rewind" => slot.rewind(time(first)?).map(|()| Vec::new()),
             "fork" => {
@@ -311,6 +316,8 @@ mod tests {
         let waiting = lab.answer("waiting\n0");
         assert_eq!(text(&mut lab, "set\n0\nlinks.down.rate\n\"5mbit\""), "2000000000");
         assert!(text(&mut lab, "set\n0\nqueue.traget\n1").contains("\"error\""));
+        assert!(text(&mut lab, "set\n0\nqueue.variant\n\"linux\"").contains("`replace`"));
+        assert_eq!(text(&mut lab, "replace\n0\nqueue.variant\n\"linux\""), "2000000000");
         text(&mut lab, "go\n0\n4000000000\n20000000");
         let saved = text(&mut lab, "save\n0\n4000000000");
         assert!(saved.contains("[[changes]]"), "{saved}");

@@ -30,14 +30,21 @@ def set_(
             help="A link (or down, up), a dot, and rate, delay, loss, queue or queue.PARAMETER.",
         ),
     ],
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace", help="Begin a new queue with the packets of the old one (queues only)."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Change the links of a running emulator: `aqmlab shell --name NAME` in another terminal.
 
-    Makes all changes or none. The emulator's results list them with their times.
+    Makes all changes or none. The emulator's results list them with their times. A parameter of a
+    queue changes while the queue goes on: packets and state stay.
     See docs/emulator.md.
     """
-    done = change(name, parse_settings(settings))
+    done = change(name, parse_settings(settings), replace=replace)
     if json:
         made = [{"key": each.key, "before": each.before, "after": each.after}
                 for each in done.changes]  # fmt: skip

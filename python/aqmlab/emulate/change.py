@@ -51,18 +51,21 @@ class Changed:
     changes: tuple[Change, ...]
 
 
-def change(emulator: str | int, settings: Mapping[str, Any]) -> Changed:
+def change(emulator: str | int, settings: Mapping[str, Any], *, replace: bool = False) -> Changed:
     """Gives keys of the links of a running emulator other values: all of them, or none.
 
     `emulator` is its process ID, or the name that it was given. A key is a link (its name, or
     `down` or `up`), a dot, and `rate`, `delay`, `loss`, `queue` or `queue.PARAMETER`; values are as
     in a scenario, or as the options of `aqmlab shell` take them (`"fq_codel target=5ms"`, `"1%"`).
+    A parameter of a queue is written while the queue goes on, packets and state stay; with
+    `replace` a new queue, with a new state, takes over the packets.
 
     Raises `InputError` if there is no such emulator, or it refuses a key or a value, and
     `EmulationError` if it does not answer.
     """
     found = named(emulator, key="NAME")
-    words = [word for key, value in settings.items() for word in (key, _text(key, value))]
+    verb = "replace" if replace else "set"
+    words = [word for key, value in settings.items() for word in (verb, key, _text(key, value))]
     answer = _ask(found, "".join(f"{word}\0" for word in words).encode())
     if "error" in answer:
         error = answer["error"]

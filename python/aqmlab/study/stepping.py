@@ -79,10 +79,17 @@ class Run:
 
         `links.NAME.rate`, `.delay`, `.queue` and the keys below that change a link (`queue` means
         the bottleneck's); `flows.NAME` with a table adds a group of flows, and
-        `flows.NAME.active` with `False` stops one. Raises `InputError`, and changes nothing, if the
-        key cannot change or has no such value.
+        `flows.NAME.active` with `False` stops one. A parameter of a queue is written while the
+        queue goes on: packets and the state of its control stay (`tc qdisc change`). A value that
+        is the present one does nothing. Costs the same however many changes there were. Raises
+        `InputError`, and changes nothing, if the key cannot change or has no such value.
         """
         return self._run.set(key, value)
+
+    def replace(self, key: str, value: Any) -> float:
+        """As `set`, of a queue or a key of it: a new queue, with a new state, takes over the
+        packets of the old one, also if its parameters are equal."""
+        return self._run.replace(key, value)
 
     def snapshot(self) -> _core.Snapshot:
         """Where the run is: its scenario and how far it has come."""

@@ -59,6 +59,11 @@ impl QueueConfig {
         each!(self, params => params.build(env), custom => custom::build(custom, env))
     }
 
+    /// See [`Discipline::FIXED`]; those of this crate's disciplines.
+    pub fn fixed(&self) -> &'static [&'static str] {
+        each!(self, params => fixed_of(params), _custom => &[])
+    }
+
     /// What a queue with these parameters takes to get to those of `to`.
     ///
     /// # Errors
@@ -108,9 +113,13 @@ pub enum Transition {
     Replace,
 }
 
+fn fixed_of<D: Discipline>(_: &D) -> &'static [&'static str] {
+    D::FIXED
+}
+
 /// Refuses a parameter that a running queue of these cannot take.
-pub(crate) fn takes<D: Discipline>(_: &D, key: &str) -> Result<()> {
-    match D::FIXED.contains(&key) {
+pub(crate) fn takes<D: Discipline>(params: &D, key: &str) -> Result<()> {
+    match fixed_of(params).contains(&key) {
         true => Err(Error::new("a running queue keeps its value of this")
             .hint("`replace` begins a new queue with it")),
         false => Ok(()),

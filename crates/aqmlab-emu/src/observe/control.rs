@@ -5,8 +5,8 @@
 //! user, and root) finds it in `/proc`, from any terminal and any namespace.
 //! It holds the number of the last request, the number of the last answer, the
 //! length of the text, each in eight bytes, and the text. Who asks
-//! locks the file, writes the text (keys and values, each ended by a zero; values in
-//! TOML), then the next number, and sends the process SIGURG, which means
+//! locks the file, writes the text (for each change `set` or `replace`, the key and the value in
+//! TOML, each ended by a zero), then the next number, and sends the process SIGURG, which means
 //! nothing to a process that does not know it. The answer, a line of JSON, takes
 //! the place of the text; then comes its number.
 
@@ -16,6 +16,7 @@ use std::os::unix::fs::FileExt;
 use aqmlab_core::{Error, Result, Table, Time, Value};
 use aqmlab_sim::scenario::{parse_value, to_json};
 
+use crate::changes::Asked;
 use crate::path::DataPath;
 use crate::sys::files::memory_file;
 
@@ -71,7 +72,7 @@ impl Control {
         if file.read_exact_at(&mut text, TEXT).is_err() {
             return;
         }
-        let answer = match self.pairs(&text, path).and_then(|pairs| path.set(now, &pairs)) {
+        let answer = match self.asked(&text, path).and_then(|asked| path.set(now, &asked)) {
             Ok((at, made)) => {
                 let of = |made: crate::changes::Made| {
                     table([
@@ -100,16 +101,20 @@ impl Control {
         self.answered = request;
     }
 
-    /// The keys, with their links, and values of a request.
-    fn pairs(&self, text: &[u8], path: &DataPath) -> Result<Vec<(String, Value)>> {
+    /// The changes of a request, whose keys have their links.
+    fn asked(&self, text: &[u8], path: &DataPath) -> Result<Vec<Asked>> {
         let text = String::from_utf8_lossy(text);
         let words: Vec<&str> = text.split_terminator('\0').collect();
         let names: Vec<&str> = path.network().links().map(|link| link.name.as_str()).collect();
-        let pair = |pair: &[&str]| match pair {
-            [key, value] => Ok((self.full_key(key, &names)?, parse_value(value))),
-            _ => Err(Error::new("a request has a value for every key")),
+        let asked = |words: &[&str]| match words {
+            [word @ ("set" | "replace"), key, value] => Ok(Asked {
+                key: self.full_key(key, &names)?,
+                value: parse_value(value),
+                replace: *word == "replace",
+            }),
+            _ => Err(Error::new("a change is set or replace, a key and a value")),
         };
-        words.chunks(2).map(pair).collect()
+        words.chunks(3).map(asked).collect()
     }
 
     /// `down.rate` as `links.NAME.rate`: by the name of the link, or by its direction if there is

@@ -1,8 +1,9 @@
 //! Networks with and without events for ends of transmissions do the same.
 
 use aqmlab_aqm::{LinkEnv, QueueConfig};
-use aqmlab_core::{Bytes, Rate, Span, Stream, Time};
-use proptest::prelude::*;
+use aqmlab_core::{Bytes, Rate, Span, Stream, Time, Value};
+use proptest::prelude::{Just, Strategy, prop, prop_assert_eq, prop_oneof, proptest};
+use proptest::test_runner::Config as ProptestConfig;
 
 use crate::network::events::Key;
 use crate::network::testing::Plain;
@@ -20,6 +21,8 @@ enum Act {
     Rate(u32, u64),
     Delay(u32, u64),
     Queue(u32, &'static str),
+    /// Gives the queue of a link another limit, in packets.
+    Limit(u32, u64),
     WarmupEnd,
 }
 
@@ -35,6 +38,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0u32..3, prop::sample::select(RATES.to_vec())).prop_map(|(link, rate)| Act::Rate(link, rate)),
         1 => (0u32..3, 0u64..4).prop_map(|(link, delay)| Act::Delay(link, delay)),
         1 => (0u32..3, prop::sample::select(QUEUES.to_vec())).prop_map(|(link, queue)| Act::Queue(link, queue)),
+        1 => (0u32..3, 1u64..20).prop_map(|(link, limit)| Act::Limit(link, limit)),
         1 => Just(Act::WarmupEnd),
     ]
 }
@@ -61,6 +65,8 @@ fn seen(scenario: &Scenario, plan: &[(u64, Act)], is_lazy: bool) -> Vec<String> 
         network.add_route(route.iter().copied());
     }
     network.start();
+    let mut queues: Vec<QueueConfig> =
+        scenario.links.iter().map(|link| link.queue.clone()).collect();
     let mut seen = Vec::new();
     let mut plan = plan.iter().peekable();
     let mut number = 0;
@@ -81,7 +87,7 @@ fn seen(scenario: &Scenario, plan: &[(u64, Act)], is_lazy: bool) -> Vec<String> 
         }
         network.reach(Key::after(next));
         let Some((_, act)) = plan.next() else { break };
-        done(&mut network, next, act, &mut number, &mut seen);
+        done(&mut network, next, act, &mut number, &mut queues, &mut seen);
     }
     network.finish(end);
     seen.push(format!("{} events", network.handled()));
@@ -94,8 +100,14 @@ fn done(
     now: Time,
     act: &Act,
     number: &mut u64,
+    queues: &mut [QueueConfig],
     seen: &mut Vec<String>,
 ) {
+    let env = LinkEnv {
+        rate: Rate::from_bps(RATES[0]),
+        base_rtt: Span::from_nanos(20),
+        mtu: Bytes::new(6),
+    };
     match act {
         Act::Inject(route, size, count) => (0..*count).for_each(|_| {
             *number += 1;
@@ -117,12 +129,15 @@ fn done(
         }),
         Act::Queue(link, queue) => {
             let config = QueueConfig::read(&(*queue).into()).expect("it is a name");
-            let env = LinkEnv {
-                rate: Rate::from_bps(RATES[0]),
-                base_rtt: Span::from_nanos(20),
-                mtu: Bytes::new(6),
-            };
             network.replace_queue(now, *link, config.build(&env));
+            queues[*link as usize] = config;
+        }
+        Act::Limit(link, limit) => {
+            let mut table = queues[*link as usize].to_table();
+            table.insert("limit", format!("{limit}p").into());
+            let config = QueueConfig::read(&Value::Table(table)).expect("all have a limit");
+            network.change_queue(now, *link, &config, &env);
+            queues[*link as usize] = config;
         }
         Act::WarmupEnd => network.end_warmup(now),
     }

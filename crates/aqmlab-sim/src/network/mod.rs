@@ -30,7 +30,7 @@ pub(crate) mod wire;
 
 use std::sync::Arc;
 
-use aqmlab_aqm::QueueDiscipline;
+use aqmlab_aqm::{LinkEnv, QueueConfig, QueueDiscipline};
 use aqmlab_core::{Bytes, Span, Time};
 
 pub use self::carried::{Carried, Fate, Keep};
@@ -362,6 +362,11 @@ impl<P: Carried> Network<P> {
     /// Another discipline takes the place of that of a link, and its packets.
     pub fn replace_queue(&mut self, now: Time, link: u32, discipline: Box<dyn QueueDiscipline<P>>) {
         self.change_link(now, link, |link, shared| link.replace_queue(discipline, shared));
+    }
+
+    /// The discipline of a link gets other parameters, which it can take.
+    pub fn change_queue(&mut self, now: Time, link: u32, to: &QueueConfig, env: &LinkEnv) {
+        self.change_link(now, link, |link, shared| link.change_queue(to, env, shared));
     }
 
     /// The warm-up is over: what is measured counts from now on.

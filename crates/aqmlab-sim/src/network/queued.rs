@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aqmlab_aqm::{Backlog, Counts, LinkEnv, Queue, QueueDiscipline};
+use aqmlab_aqm::{Backlog, Counts, LinkEnv, Queue, QueueConfig, QueueDiscipline};
 use aqmlab_core::{Rate, Span, Stream, Time};
 
 use super::carried::{Carried, Fate};
@@ -253,6 +253,23 @@ impl<P: Carried> QueuedLink<P> {
         let kept = self.queue.replace(discipline, now);
         self.probe.abandoned(now, kept);
         shared.custody.abandon(kept.packets);
+        self.asks_wakeup = self.egress.is_some() || !self.queue.is_clocked();
+        self.go_on(shared);
+    }
+
+    /// The discipline gets other parameters.
+    pub(crate) fn change_queue(&mut self, to: &QueueConfig, env: &LinkEnv, shared: &mut Shared<P>) {
+        let now = shared.now;
+        if self.is_sent(now) {
+            self.settle();
+        }
+        self.queue.change(to, env, now);
+        self.go_on(shared);
+    }
+
+    /// Goes on with a queue that has changed.
+    fn go_on(&mut self, shared: &mut Shared<P>) {
+        let now = shared.now;
         self.take_dropped(now, &mut shared.custody);
         self.probe.backlog(now, self.queue.counted());
         if self.busy {
@@ -262,10 +279,10 @@ impl<P: Carried> QueuedLink<P> {
             self.wire.restart(now);
             self.send_next(shared);
         }
-        // A timer of the old discipline may be pending: it finds nothing to do.
-        self.wakeup_at = None;
-        self.asks_wakeup = self.egress.is_some() || !self.queue.is_clocked();
-        self.ask_wakeup(shared);
+        if self.next_wakeup(now) != self.wakeup_at {
+            self.wakeup_at = None; // One that is pending finds nothing to do.
+            self.ask_wakeup(shared);
+        }
     }
 
     /// What became of each packet since this was last asked, at recording
@@ -477,19 +494,24 @@ impl<P: Carried> QueuedLink<P> {
 
     #[inline(never)]
     fn ask_wakeup(&mut self, shared: &mut Shared<P>) {
-        let mut next = self.queue.next_wakeup();
-        if let Some(egress) = &mut self.egress {
-            let other = egress.next_wakeup(shared.now, self.queue.counted().packets > 0);
-            next = match (next, other) {
-                (Some(one), Some(other)) => Some(one.min(other)),
-                _ => next.or(other),
-            };
-        }
+        let next = self.next_wakeup(shared.now);
         if let Some(at) = next
             && self.wakeup_at.is_none_or(|pending| at < pending)
         {
             self.wakeup_at = next;
             shared.events.push(at, LinkEvent::Wakeup(self.index));
+        }
+    }
+
+    /// When queue or egress want to be woken.
+    #[inline(always)]
+    fn next_wakeup(&mut self, now: Time) -> Option<Time> {
+        let next = self.queue.next_wakeup();
+        let Some(egress) = &mut self.egress else { return next };
+        let other = egress.next_wakeup(now, self.queue.counted().packets > 0);
+        match (next, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            _ => next.or(other),
         }
     }
 

@@ -8,7 +8,7 @@ use super::events::Event;
 use super::simulation::{MTU, Simulation};
 use crate::endpoints::End;
 use crate::endpoints::flow::{Ends, GONE, NONE};
-use crate::scenario::{Effect, Scenario, Surroundings};
+use crate::scenario::{Change, Effect, FlowGroup, Surroundings};
 
 impl Simulation {
     /// A change of the scenario comes.
@@ -37,14 +37,21 @@ impl Simulation {
         }
     }
 
-    /// Has the scenario go on in another way: `scenario` is the present one but for changes
-    /// that have not come yet.
-    pub(super) fn change_plan(&mut self, scenario: Arc<Scenario>) {
-        debug_assert_eq!(scenario.changes[..self.changed], self.scenario.changes[..self.changed]);
-        self.scenario = scenario;
-        for change in &self.scenario.changes[self.changed..] {
-            // Of two events for the same change the second finds nothing to do.
-            self.events.push(Time::ZERO + change.at, Event::Change);
+    /// Has other changes follow the first `index` of the scenario: one that comes next, and those
+    /// that were planned already; and the groups of flows that they add.
+    pub(super) fn plan(
+        &mut self,
+        index: usize,
+        changes: Vec<Change>,
+        flows: Option<Vec<FlowGroup>>,
+    ) {
+        debug_assert!(index >= self.changed, "what has happened stays");
+        self.events.push(Time::ZERO + changes[0].at, Event::Change);
+        let scenario = Arc::make_mut(&mut self.scenario);
+        scenario.changes.truncate(index);
+        scenario.changes.extend(changes);
+        if let Some(flows) = flows {
+            scenario.flows = flows;
         }
     }
 

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use aqmlab_core::{Result, Span, Table, Time, Value};
+use aqmlab_core::{Result, Span, Time, Value};
 
 use super::results::{RunResult, volume};
 use super::simulation::Simulation;
@@ -19,7 +19,28 @@ use crate::endpoints::Direction;
 use crate::endpoints::flow::Flow;
 use crate::network::probe::PacketEvent;
 use crate::network::series::Subject;
-use crate::scenario::{Outside, Scenario};
+use crate::scenario::{ChangeParams, Changing, Effect, Outside, Scenario};
+
+/// The scenario as it is after the first of its changes.
+struct Current {
+    after: Changing,
+    /// How many these are.
+    taken: usize,
+}
+
+impl Current {
+    fn new(scenario: &Scenario) -> Self {
+        Current { after: Changing::new(scenario), taken: 0 }
+    }
+
+    /// Takes over the changes up to `index`.
+    fn take(&mut self, scenario: &Scenario, index: usize) {
+        for change in &scenario.changes[self.taken..index] {
+            self.after.take(&change.effect, scenario);
+        }
+        self.taken = index;
+    }
+}
 
 /// A run under way.
 pub struct Run {
@@ -31,6 +52,8 @@ pub struct Run {
     open: Time,
     /// The link whose packets are watched.
     watched: Option<usize>,
+    /// The scenario as changes are made to it; `None` if it is not known yet.
+    current: Option<Current>,
 }
 
 /// Where a run was.
@@ -69,7 +92,7 @@ impl Run {
     /// The same, with a bound on the work.
     pub fn watched(scenario: Arc<Scenario>, replication: u64, watch: Watch) -> Self {
         let simulation = Simulation::new(scenario, replication, &watch);
-        Run { simulation, watch, time: Time::ZERO, open: Time::ZERO, watched: None }
+        Run { simulation, watch, time: Time::ZERO, open: Time::ZERO, watched: None, current: None }
     }
 
     /// The scenario, with all that was changed.
@@ -100,7 +123,8 @@ impl Run {
         let end = Time::ZERO + self.scenario().duration;
         self.simulation.run(Some(until))?;
         self.time = self.time.max(until.min(end));
-        self.open = self.open.max(until.min(end));
+        // Behind the end all of it has happened.
+        self.open = self.open.max(until.min(end + Span::from_nanos(1)));
         Ok(())
     }
 
@@ -118,33 +142,63 @@ impl Run {
     }
 
     /// Gives a key another value from now on: an event of the scenario. Which keys may
-    /// change, and what that means, is said at [changes](crate::scenario::Change). Gives the
-    /// time of the change.
+    /// change, and what that means, is said at [changes](crate::scenario::Change). An equal value
+    /// does nothing and is no event. Gives the time of the change. Costs the same however many
+    /// changes there were.
     ///
     /// # Errors
     /// If the key cannot change, or not to that value: then nothing has changed.
     pub fn set(&mut self, key: &str, value: &Value, outside: Outside<'_>) -> Result<Span> {
+        self.change(key, value, false, outside)
+    }
+
+    /// Gives a queue other parameters, or the same ones, with a new state: the packets stay.
+    ///
+    /// # Errors
+    /// As [`Run::set`], and if the key is not one of a queue.
+    pub fn replace(&mut self, key: &str, value: &Value, outside: Outside<'_>) -> Result<Span> {
+        self.change(key, value, true, outside)
+    }
+
+    fn change(
+        &mut self,
+        key: &str,
+        value: &Value,
+        replace: bool,
+        outside: Outside<'_>,
+    ) -> Result<Span> {
         let at = self.open - Time::ZERO;
-        let entries =
-            [("at", at.to_string().into()), ("key", key.into()), ("value", value.clone())];
-        let change = entries.map(|(key, value)| (key.to_string(), value)).into_iter();
-        let mut table = self.scenario().to_table();
-        let mut changes = match table.remove("changes") {
-            Some(Value::List(changes)) => changes,
-            _ => Vec::new(),
-        };
-        let before = self.scenario().changes.partition_point(|change| change.at <= at);
-        changes.insert(before, Value::Table(change.collect::<Table>()));
-        table.insert("changes", Value::List(changes));
-        let scenario = Scenario::from_table_with(table, "<run>", &[], outside)?;
-        self.simulation.change_plan(Arc::new(scenario));
+        let change = ChangeParams { at, key: key.to_string(), value: value.clone(), replace };
+        let scenario = &self.simulation.scenario;
+        let index = scenario.changes.partition_point(|change| change.at <= at);
+        let current = self.current.get_or_insert_with(|| Current::new(scenario));
+        current.take(scenario, index);
+        let change = current.after.change(&change, outside)?;
+        if change.effect.is_none() {
+            return Ok(at);
+        }
+        current.taken += 1;
+        // Those that are still to come follow from what is before them.
+        let later = &scenario.changes[index..];
+        let mut flows = None;
+        let mut changes = vec![change];
+        if !later.is_empty() || matches!(changes[0].effect, Effect::Begin(_)) {
+            let mut end = current.after.clone();
+            for change in later {
+                let again = end.again(change, scenario).inspect_err(|_| self.current = None);
+                changes.push(again?);
+            }
+            flows = Some(end.flows().to_vec());
+        }
+        self.simulation.plan(index, changes, flows);
         Ok(at)
     }
 
     /// Takes out the changes of the scenario that are still to come.
     pub fn drop_later_changes(&mut self) {
         let cut = self.scenario().without_changes_after(self.open - Time::ZERO);
-        self.simulation.change_plan(Arc::new(cut));
+        // An event for a change that is no longer there finds nothing to do.
+        self.simulation.scenario = Arc::new(cut);
     }
 
     /// Where the run is.
@@ -164,6 +218,7 @@ impl Run {
     /// As [`Run::advance`].
     pub fn restore(&mut self, to: &Snapshot) -> std::result::Result<(), Stopped> {
         let replication = self.simulation.replication;
+        self.current = None;
         self.simulation = Simulation::new(Arc::clone(&to.scenario), replication, &self.watch);
         self.watch_packets(self.watched);
         self.simulation.run(Some(Time::from_nanos(to.open.as_nanos().saturating_sub(1))))?;

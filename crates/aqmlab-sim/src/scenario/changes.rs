@@ -1,29 +1,36 @@
 //! Changes during a run: `[[changes]]` of a scenario.
 //!
-//! Each is a key that gets another value at some time. What a change does is known when the
-//! scenario has been read: a link has another rate, delay or queue, or a group of flows begins
-//! or stops.
+//! Each gives a key another value at some time. The effect of a change is known when the scenario
+//! has been read: a link has another rate, delay or queue, or a group of flows begins or stops.
 //!
-//! # What a change means
+//! # Meaning of a change
+//! An equal value does nothing. Otherwise:
+//!
 //! 1. `links.NAME.rate`: packets that are sent from then on take the new rate; the one on the
 //!    transmitter ends as it began. For links of constant rate.
 //! 2. `links.NAME.delay`: packets whose transmission begins from then on take the new delay,
 //!    but none overtakes another.
-//! 3. `links.NAME.loss`: packets whose transmission ends from then on are lost so; what is on
-//!    its way arrives. `none` ends the losses.
-//! 4. `links.NAME.queue`, or a key below it: a new discipline takes the place of the old one,
-//!    as by `tc qdisc replace`, but takes over the packets of the old one with their arrival
-//!    times. The state of its control begins anew, also if only one parameter differs.
+//! 3. `links.NAME.loss`: packets whose transmission ends from then on are lost so; packets in
+//!    flight arrive. `none` ends the losses.
+//! 4. `links.NAME.queue`, or a key below it: parameters of the same discipline are written, and
+//!    packets and the state of the control stay, as with `tc qdisc change`
+//!    ([`Discipline::change`](aqmlab_aqm::Discipline::change)). Another discipline, or any with
+//!    `replace`, takes over the packets with their arrival times and begins with a new state.
+//!    Limits in bandwidth-delay products are those of the link at that time.
 //! 5. `flows.NAME` with a table: a new group of flows begins, at once or at its `start`.
 //! 6. `flows.NAME.active = false`: the group sends nothing new. What is under way is still
 //!    sent again where it is lost. A group that has stopped does not come back: another takes
 //!    its place.
 
+use std::sync::Arc;
+
+use aqmlab_aqm::Transition;
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Bytes, Error, ParamType, Result, Span, Table, Time, Value};
+use aqmlab_tcp::TcpParams;
 
-use super::overrides::{at_key, set, whole_key};
-use super::read::{read_flow, read_link_alone, transport_of};
+use super::overrides::{at_key, with_link};
+use super::read::{read_flow, transport_of};
 use super::{ChangeParams, FlowGroup, LinkConfig, LinkKey, Outside, Scenario, Start};
 use crate::network::{Carried, Network};
 
@@ -53,9 +60,13 @@ pub struct LinkChange {
     /// Its index.
     pub link: u32,
     /// Value from then on.
-    pub config: Box<LinkConfig>,
-    /// The longest round-trip time without queues over it, then.
+    pub config: Arc<LinkConfig>,
+    /// Of a queue: the longest round-trip time without queues over the link, then.
     pub base_rtt: Span,
+    /// Whether a new queue was asked for.
+    pub replace: bool,
+    /// How the link gets there.
+    pub transition: Transition,
 }
 
 /// What a change of a link needs to know of the network that it is made in.
@@ -79,6 +90,11 @@ impl Effect {
             key.apply(to, network, now, around);
         }
     }
+
+    /// Whether it gives a link the value that it has.
+    pub fn is_none(&self) -> bool {
+        matches!(self, Effect::Link(_, to) if to.transition == Transition::None)
+    }
 }
 
 /// Reads the changes of `table`, of which the rest is in `scenario`, in the order of their
@@ -92,168 +108,203 @@ pub(super) fn read_changes(
     let changes = read_value(changes);
     let mut changes: Vec<ChangeParams> = changes.map_err(|error: Error| error.at("changes"))?;
     changes.sort_by_key(|change| change.at);
-    let mut table = table.clone();
-    table.remove("changes");
-    let mut after = scenario.clone();
-    for change in &changes {
-        let effect = read_change(change, &mut table, &mut after, outside);
-        let effect = effect.map_err(|error| error.at("changes"))?;
-        after.changes.push(Change { at: change.at, effect });
-    }
-    scenario.flows = after.flows;
-    scenario.changes = after.changes;
+    let transport = transport_of(table, outside)?;
+    let mut after = Changing { transport, ..Changing::new(scenario) };
+    let read = |change| after.change(change, outside).map_err(|error| error.at("changes"));
+    scenario.changes = changes.iter().map(read).collect::<Result<_>>()?;
+    scenario.flows = after.scenario.flows;
     Ok(())
 }
 
-/// A scenario as it has become by changes that are made one after another.
+/// A scenario as it has become by changes that are made one after another. Making one costs the
+/// same however many there were.
 #[derive(Clone, Debug)]
 pub struct Changing {
-    table: Table,
+    /// Without its changes.
     scenario: Scenario,
+    /// Of flows that changes add.
+    transport: TcpParams,
+    /// The groups that have stopped.
+    stopped: Vec<u32>,
 }
 
 impl Changing {
     /// A scenario before its changes.
     pub fn new(scenario: &Scenario) -> Self {
         let scenario = scenario.without_changes();
-        Changing { table: scenario.to_table(), scenario }
+        Changing { scenario, transport: TcpParams::default(), stopped: Vec::new() }
+    }
+
+    /// The groups of flows, with those that have been added.
+    pub fn flows(&self) -> &[FlowGroup] {
+        &self.scenario.flows
     }
 
     /// Makes a change.
     ///
     /// # Errors
-    /// If the key cannot change, or not to this value: then nothing has changed.
-    pub fn change(
-        &mut self,
-        at: Span,
-        key: &str,
-        value: &Value,
-        outside: Outside<'_>,
-    ) -> Result<Change> {
-        let mut next = self.clone();
-        let change = ChangeParams { at, key: key.to_string(), value: value.clone() };
-        let effect = read_change(&change, &mut next.table, &mut next.scenario, outside)?;
-        *self = next;
-        Ok(Change { at, effect })
+    /// If the key cannot change, or not to this value: then nothing has changed. The error has
+    /// the whole key.
+    pub fn change(&mut self, change: &ChangeParams, outside: Outside<'_>) -> Result<Change> {
+        let place = self.full_key(&change.key)?;
+        let parts: Vec<&str> = place.splitn(4, '.').collect();
+        let link_key = match parts[..] {
+            ["links", _, what, ..] => {
+                LinkKey::read(&what.into()).filter(|key| parts.len() == 3 || key.has_keys())
+            }
+            _ => None,
+        };
+        if change.replace && link_key != Some(LinkKey::Queue) {
+            return Err(Error::new("only a queue can be replaced").at(&place));
+        }
+        let effect = match link_key {
+            Some(key) => {
+                let (name, below) = (parts[1], parts.get(3).copied());
+                let index = self.scenario.links.iter().position(|link| link.name == name);
+                let names = self.scenario.links.iter().map(|link| link.name.as_str());
+                let index = index.ok_or_else(|| Error::unknown("link", name, names).at(&place))?;
+                let next =
+                    key.with_value(&self.scenario.links[index], below, &change.value, outside);
+                next.and_then(|next| self.change_link(key, index, next, change.replace))
+                    .map_err(|error| error.at(name).at("links"))
+            }
+            None => self.change_flows(change, &parts, outside).map_err(|error| error.at(&place)),
+        };
+        Ok(Change { at: change.at, effect: effect? })
     }
 
-    /// Takes over a change of a link that was read before.
-    pub fn take(&mut self, effect: &Effect) {
-        let Effect::Link(key, to) = effect else { return };
-        key.take(&mut self.scenario.links[to.link as usize], &to.config);
-        self.table = self.scenario.to_table();
+    /// Takes over a change that was made before, of a scenario that has become `of`.
+    pub fn take(&mut self, effect: &Effect, of: &Scenario) {
+        match effect {
+            Effect::Link(key, to) => {
+                key.take(&mut self.scenario.links[to.link as usize], &to.config);
+            }
+            Effect::Begin(group) => self.scenario.flows.push(of.flows[*group as usize].clone()),
+            Effect::Stop(group) => self.stopped.push(*group),
+        }
     }
 
-    /// What stands at a dotted key now, every default filled in.
+    /// Makes a change once more that `of` has later, because others have been made before it.
+    ///
+    /// # Errors
+    /// If it cannot be made any more.
+    pub fn again(&mut self, change: &Change, of: &Scenario) -> Result<Change> {
+        let effect = match &change.effect {
+            Effect::Link(key, to) => {
+                let index = to.link as usize;
+                let mut next = self.scenario.links[index].clone();
+                key.take(&mut next, &to.config);
+                self.change_link(*key, index, next, to.replace)
+            }
+            Effect::Begin(group) => self.begin(of.flows[*group as usize].clone()),
+            Effect::Stop(group) => self.stop(&of.flows[*group as usize].name),
+        };
+        let effect = effect.map_err(|error| error.at(of.changed_key(&change.effect)))?;
+        Ok(Change { at: change.at, effect })
+    }
+
+    /// The value at the key of a link now, every default filled in.
     pub fn value(&self, key: &str) -> Option<Value> {
-        at_key(&self.scenario.to_table(), key).cloned()
-    }
-}
-
-/// What one change does to a scenario, of which `table` is all but the changes. An error has
-/// the whole key.
-fn read_change(
-    change: &ChangeParams,
-    table: &mut Table,
-    scenario: &mut Scenario,
-    outside: Outside<'_>,
-) -> Result<Effect> {
-    let place = full_key(&change.key, table, scenario)?;
-    let parts: Vec<&str> = place.split('.').collect();
-    let link_key = match parts[..] {
-        ["links", _, what, ..] => {
-            LinkKey::read(&what.into()).filter(|key| parts.len() == 3 || key.has_keys())
+        let key = self.full_key(key).ok()?;
+        let mut parts = key.splitn(4, '.');
+        let (_, name, what) = (parts.next()?, parts.next()?, parts.next()?);
+        let link = self.scenario.links.iter().find(|link| link.name == name)?;
+        let value = LinkKey::read(&what.into())?.value(link);
+        match parts.next() {
+            Some(below) => at_key(value.as_table().ok()?, below).cloned(),
+            None => Some(value),
         }
-        _ => None,
-    };
-    let Some(key) = link_key else {
-        let effect = read_other_change(change, &parts, table, scenario, outside);
-        return effect.map_err(|error| error.at(&place));
-    };
-    let name = parts[1];
-    let index = scenario.links.iter().position(|link| link.name == name);
-    let names = scenario.links.iter().map(|link| link.name.as_str());
-    let index = index.ok_or_else(|| Error::unknown("link", name, names).at(&place))?;
-    set(table, &place, &change.value)?;
-    let link = at_key(table, &format!("links.{name}")).expect("it has just been set");
-    let next = read_link_alone(link, &scenario.links[index], key, outside);
-    let next = next.map_err(|error| error.at(name).at("links"))?;
-    read_link_change(key, index, next, scenario).map_err(|error| error.at(&place))
-}
-
-/// Returns the whole key of a change.
-fn full_key(key: &str, table: &Table, scenario: &Scenario) -> Result<String> {
-    match key.split('.').next() {
-        Some("queue") => Ok(format!("links.{}.{key}", scenario.links[scenario.bottleneck].name)),
-        _ => whole_key(table, key),
     }
-}
 
-/// What a change of flows does.
-fn read_other_change(
-    change: &ChangeParams,
-    parts: &[&str],
-    table: &Table,
-    scenario: &mut Scenario,
-    outside: Outside<'_>,
-) -> Result<Effect> {
-    match parts[..] {
-        ["flows", name] => {
-            let group = read_group(name, change, table, scenario, outside)?;
-            scenario.flows.push(group);
-            Ok(Effect::Begin(scenario.flows.len() as u32 - 1))
-        }
-        ["flows", name, "active"] => {
-            let index = scenario.flows.iter().position(|flows| flows.name == name);
-            let names = scenario.flows.iter().map(|flows| flows.name.as_str());
-            let index = index.ok_or_else(|| Error::unknown("group of flows", name, names))? as u32;
-            if change.value.to_string() != "false" {
-                let allowed = "false: a group that has stopped stays so";
-                return Err(Error::not_allowed(&change.value, allowed));
+    /// Returns the whole key of a change.
+    fn full_key(&self, key: &str) -> Result<String> {
+        let names = self.scenario.links.iter().map(|link| link.name.as_str());
+        match key.split('.').next() {
+            Some("queue") => {
+                let bottleneck = &self.scenario.links[self.scenario.bottleneck];
+                Ok(format!("links.{}.{key}", bottleneck.name))
             }
-            let stopped = |change: &Change| change.effect == Effect::Stop(index);
-            if scenario.changes.iter().any(stopped) {
-                return Err(Error::new("these flows have stopped before"));
-            }
-            Ok(Effect::Stop(index))
+            _ => with_link(key, names),
         }
-        _ => Err(Error::new("this cannot change during a run").hint(format!(
-            "links.NAME.{} or .queue.KEY; flows.NAME = a new group; flows.NAME.active = false",
-            LinkKey::choices().join(", .")
-        ))),
     }
-}
 
-fn read_link_change(
-    key: LinkKey,
-    index: usize,
-    config: LinkConfig,
-    scenario: &mut Scenario,
-) -> Result<Effect> {
-    key.check(&scenario.links[index], &config)?;
-    scenario.links[index] = config.clone();
-    let base_rtt = scenario.base_rtt_over(index);
-    let change = LinkChange { link: index as u32, config: Box::new(config), base_rtt };
-    Ok(Effect::Link(key, change))
+    fn change_link(
+        &mut self,
+        key: LinkKey,
+        index: usize,
+        next: LinkConfig,
+        replace: bool,
+    ) -> Result<Effect> {
+        let transition = key.transition(&self.scenario.links[index], &next, replace)?;
+        let config = Arc::new(next.clone());
+        self.scenario.links[index] = next;
+        let base_rtt = match key {
+            LinkKey::Queue => self.scenario.base_rtt_over(index),
+            _ => Span::ZERO,
+        };
+        let link = index as u32;
+        Ok(Effect::Link(key, LinkChange { link, config, base_rtt, replace, transition }))
+    }
+
+    fn change_flows(
+        &mut self,
+        change: &ChangeParams,
+        parts: &[&str],
+        outside: Outside<'_>,
+    ) -> Result<Effect> {
+        match parts[..] {
+            ["flows", name] => {
+                let group =
+                    read_group(name, change, &self.scenario.links, &self.transport, outside)?;
+                self.begin(group)
+            }
+            ["flows", name, "active"] => {
+                if change.value.to_string() != "false" {
+                    let allowed = "false: a group that has stopped stays so";
+                    return Err(Error::not_allowed(&change.value, allowed));
+                }
+                self.stop(name)
+            }
+            _ => Err(Error::new("this cannot change during a run").hint(format!(
+                "links.NAME.{} or .queue.KEY; flows.NAME = a new group; flows.NAME.active = false",
+                LinkKey::choices().join(", .")
+            ))),
+        }
+    }
+
+    fn begin(&mut self, group: FlowGroup) -> Result<Effect> {
+        if self.scenario.flows.iter().any(|flows| flows.name == group.name) {
+            return Err(Error::new("there is a group of flows of this name already"));
+        }
+        self.scenario.flows.push(group);
+        Ok(Effect::Begin(self.scenario.flows.len() as u32 - 1))
+    }
+
+    fn stop(&mut self, name: &str) -> Result<Effect> {
+        let names = || self.scenario.flows.iter().map(|flows| flows.name.as_str());
+        let index = names().position(|known| known == name);
+        let index = index.ok_or_else(|| Error::unknown("group of flows", name, names()))? as u32;
+        if self.stopped.contains(&index) {
+            return Err(Error::new("these flows have stopped before"));
+        }
+        self.stopped.push(index);
+        Ok(Effect::Stop(index))
+    }
 }
 
 /// A group of flows that begins by a change.
 fn read_group(
     name: &str,
     change: &ChangeParams,
-    table: &Table,
-    scenario: &Scenario,
+    links: &[LinkConfig],
+    transport: &TcpParams,
     outside: Outside<'_>,
 ) -> Result<FlowGroup> {
-    if scenario.flows.iter().any(|flows| flows.name == name) {
-        return Err(Error::new("there is a group of flows of this name already"));
-    }
     let mut entries = change.value.as_table()?.clone();
     if entries.get("start").is_none() {
         entries.insert("start", change.at.to_string().into());
     }
-    let transport = transport_of(table, outside)?;
-    let mut group = read_flow(name, &Value::Table(entries), &scenario.links, &transport, outside)?;
+    let mut group = read_flow(name, &Value::Table(entries), links, transport, outside)?;
     let first = match group.start {
         Start::At(first) | Start::Uniform(first, _) | Start::Each(first, _) => first,
     };
@@ -271,12 +322,13 @@ fn read_group(
 impl Scenario {
     /// A change as a scenario states it, every default filled in.
     pub(super) fn change_table(&self, change: &Change) -> Value {
-        let value = match &change.effect {
-            Effect::Link(key, to) => key.value(&to.config),
-            Effect::Begin(group) => self.flow_table(&self.flows[*group as usize]),
-            Effect::Stop(_) => "false".into(),
+        let (value, replace) = match &change.effect {
+            Effect::Link(key, to) => (key.value(&to.config), to.replace),
+            Effect::Begin(group) => (self.flow_table(&self.flows[*group as usize]), false),
+            Effect::Stop(_) => ("false".into(), false),
         };
-        ChangeParams { at: change.at, key: self.changed_key(&change.effect), value }.to_value()
+        let key = self.changed_key(&change.effect);
+        ChangeParams { at: change.at, key, value, replace }.to_value()
     }
 
     /// The key that a change gives another value.

@@ -117,5 +117,7 @@ params! {
         key: String, required "links.bottleneck.rate", source "this program";
         /// Value from then on.
         value: Value, required "5mbit", source "this program";
+        /// Whether a new queue takes the place of the old one, also one of the same discipline.
+        replace: bool = false, [left out], source "tc(8), qdisc replace";
     }
 }

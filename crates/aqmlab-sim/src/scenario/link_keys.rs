@@ -1,10 +1,12 @@
 //! The keys of a link that may change during a run, each with all that this takes: what a change
 //! means is said at [`changes`](super::changes).
 
-use aqmlab_aqm::LinkEnv;
-use aqmlab_core::{Error, Result, Stream, Time, Value, choices};
+use aqmlab_aqm::{LinkEnv, Transition};
+use aqmlab_core::{Error, ParamType, Result, Stream, Table, Time, Value, catalogue, choices};
 
-use super::{LinkChange, LinkConfig, Surroundings};
+use super::overrides::set;
+use super::read::read_link_alone;
+use super::{LinkChange, LinkConfig, Outside, Surroundings};
 use crate::impairment::{DelayProcess, Loss};
 use crate::network::{Carried, Network};
 use crate::rate::RateProcess;
@@ -39,8 +41,62 @@ impl LinkKey {
         }
     }
 
+    /// The link with another value of this key, or of a key below it.
+    pub(super) fn with_value(
+        self,
+        before: &LinkConfig,
+        below: Option<&str>,
+        value: &Value,
+        outside: Outside<'_>,
+    ) -> Result<LinkConfig> {
+        let mut after = before.clone();
+        if self == LinkKey::Queue {
+            let queue = match below {
+                None => catalogue::read(value, outside.disciplines),
+                Some(below) => {
+                    let mut table = Table::new();
+                    table.set_key(below, value.clone())?;
+                    let value = Value::Table(table);
+                    catalogue::updated(&before.queue, &value, outside.disciplines)
+                }
+            };
+            after.queue = queue.map_err(|error| error.at("queue"))?;
+            return Ok(after);
+        }
+        let (mut alone, mut path) = (Table::new(), self.to_text());
+        if let Some(below) = below {
+            if before.way.loss.is_some() {
+                alone.insert(&path, self.value(before));
+            }
+            path = format!("{path}.{below}");
+        }
+        set(&mut alone, &path, value)?;
+        read_link_alone(&Value::Table(alone), before, self, outside)
+    }
+
+    /// How a link gets from one value to another during a run.
+    pub(super) fn transition(
+        self,
+        before: &LinkConfig,
+        after: &LinkConfig,
+        replace: bool,
+    ) -> Result<Transition> {
+        self.check(before, after).map_err(|error| error.at(self.to_text()))?;
+        let is_equal = match self {
+            LinkKey::Rate => before.process == after.process,
+            LinkKey::Delay => before.way.delay == after.way.delay,
+            LinkKey::Loss => before.way.loss == after.way.loss,
+            LinkKey::Queue if replace => return Ok(Transition::Replace),
+            LinkKey::Queue => {
+                let transition = before.queue.transition(&after.queue);
+                return transition.map_err(|error| error.at("queue"));
+            }
+        };
+        Ok(if is_equal { Transition::None } else { Transition::Change })
+    }
+
     /// Refuses values that it cannot have, or come from, during a run.
-    pub(super) fn check(self, before: &LinkConfig, after: &LinkConfig) -> Result<()> {
+    fn check(self, before: &LinkConfig, after: &LinkConfig) -> Result<()> {
         let is_constant = |link: &LinkConfig| matches!(link.process, RateProcess::Constant(_));
         let problem = match self {
             LinkKey::Rate if !is_constant(before) || !is_constant(after) => {
@@ -78,6 +134,7 @@ impl LinkKey {
         };
         let config = &to.config;
         match self {
+            _ if to.transition == Transition::None => (),
             // The change itself, by key.
             LinkKey::Rate => {
                 network.change_link(now, to.link, |link, _| link.set_rate(now, config.rate));
@@ -90,7 +147,12 @@ impl LinkKey {
             }),
             LinkKey::Queue => {
                 let env = LinkEnv { rate: config.rate, base_rtt: to.base_rtt, mtu: around.mtu };
-                network.replace_queue(now, to.link, config.queue.build(&env));
+                match to.transition {
+                    Transition::Replace => {
+                        network.replace_queue(now, to.link, config.queue.build(&env));
+                    }
+                    _ => network.change_queue(now, to.link, &config.queue, &env),
+                }
             }
         }
     }

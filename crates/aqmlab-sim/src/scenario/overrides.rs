@@ -49,37 +49,41 @@ impl Override<'_> {
 
 /// Returns the whole key of a setting of `table`.
 pub(super) fn whole_key(table: &Table, key: &str) -> Result<String> {
-    if let Some((name, _)) = key.split_once('.')
-        && !is_known(name)
-        && at_key(table, "links").and_then(|links| links.as_table().ok()?.get(name)).is_some()
-    {
-        return Ok(format!("links.{key}"));
-    }
-    of_known(table, key).map(|()| key.to_string())
+    let links = table.get("links").and_then(|links| links.as_table().ok());
+    let key = with_link(key, links.into_iter().flat_map(Table::keys))?;
+    of_known(table, &key).map(|()| key)
 }
 
-fn known_keys() -> impl Iterator<Item = &'static str> + Clone {
+/// Returns a key with `links.` if it begins with one of these links.
+///
+/// # Errors
+/// If it begins with neither a link nor a key of a scenario.
+pub(super) fn with_link<'a>(
+    key: &str,
+    links: impl Iterator<Item = &'a str> + Clone,
+) -> Result<String> {
+    let first = key.split('.').next().unwrap_or(key);
+    if TOP_KEYS.contains(&first) || known_keys().any(|known| known == first) {
+        return Ok(key.to_string());
+    }
+    if first != key && links.clone().any(|name| name == first) {
+        return Ok(format!("links.{key}"));
+    }
+    let mut error = Error::unknown("key", first, known_keys().chain(links));
+    error.given = None;
+    Err(error.at(key))
+}
+
+fn known_keys<'a>() -> impl Iterator<Item = &'a str> + Clone {
     let specs = RunParams::specs().into_iter().map(|spec| spec.name);
     specs.collect::<Vec<_>>().into_iter().chain(TOP_KEYS.iter().copied()).chain(["queue"])
 }
 
-fn is_known(key: &str) -> bool {
-    known_keys().any(|known| known == key)
-}
-
-/// Refuses a setting of what is not there: an unknown key, or a key of a link or of flows that
-/// the scenario does not have, which would make new ones of that name.
+/// Refuses a setting of a link or of flows that the scenario does not have, which would make new
+/// ones of that name.
 fn of_known(table: &Table, path: &str) -> Result<()> {
     let mut parts = path.splitn(3, '.');
     let kind = parts.next().unwrap_or(path);
-    if !is_known(kind) {
-        let links = table.get("links").and_then(|links| links.as_table().ok());
-        let mut known: Vec<&str> = known_keys().collect();
-        known.extend(links.into_iter().flat_map(Table::keys));
-        let mut error = Error::unknown("key", kind, known);
-        error.given = None;
-        return Err(error.at(path));
-    }
     let what = match kind {
         "links" => "link",
         "flows" => "group of flows",
