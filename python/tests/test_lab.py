@@ -92,7 +92,7 @@ def test_the_check_gives_the_native_digests(page: Browser) -> None:
     assert len(cases) == 20
     native = {}
     for name, case in cases.items():
-        run = lab.Run(lab.Scenario(case["toml"]))
+        run = lab.Run(lab.Scenario.from_toml(case["toml"]))
         run.finish()
         native[name] = run.digest
     assert {name: case["digest"] for name, case in cases.items()} == native
@@ -340,7 +340,7 @@ def test_the_command_says_where_the_lab_is_and_what_is_wrong(
 ) -> None:
     (tmp_path / "scene.toml").write_text(SCENE)
     done = aqmlab("lab", "--digest", "scene.toml", "--json")
-    run = lab.Run(lab.Scenario(SCENE))
+    run = lab.Run(lab.Scenario.from_toml(SCENE))
     run.finish()
     assert json.loads(done.stdout) == {"file": "scene.toml", "result": run.digest}
     assert_refused(aqmlab("lab", "scene.toml", "--against", "codell"), "codel")
@@ -352,7 +352,7 @@ def observed(run: lab.Run) -> Any:
 
 
 def test_a_run_in_steps_is_the_run_of_the_scenario_that_it_leaves() -> None:
-    run = lab.Run(lab.Scenario(SCENE))
+    run = lab.Run(lab.Scenario.from_toml(SCENE))
     run.advance("1s")
     assert run.set("links.bottleneck.rate", "4mbit") == 1.0
     run.advance(2)
@@ -370,17 +370,17 @@ def test_a_run_in_steps_is_the_run_of_the_scenario_that_it_leaves() -> None:
     assert run.time == snapshot.time == 2
     saved = run.scenario.to_toml()
     result = run.finish()
-    again = lab.run(lab.Scenario(saved))
+    again = lab.run(lab.Scenario.from_toml(saved))
     assert again.links.equals(result.links)
     assert again.groups["group"].to_list() == ["download", "late"]
-    same = lab.Run(lab.Scenario(saved))
+    same = lab.Run(lab.Scenario.from_toml(saved))
     same.finish()
     assert same.digest == run.digest
     assert run.is_over
 
 
 def test_a_run_goes_back_and_forgets_and_says_what_cannot_be() -> None:
-    run = lab.Run(lab.Scenario(SCENE), seed=3)
+    run = lab.Run(lab.Scenario.from_toml(SCENE), seed=3)
     with pytest.raises(lab.InputError, match="not finished"):
         _ = run.digest
     run.advance(1)
@@ -403,7 +403,7 @@ def test_a_run_goes_back_and_forgets_and_says_what_cannot_be() -> None:
 
 
 def test_a_parameter_keeps_the_state_and_a_replacement_does_not() -> None:
-    run = lab.Run(lab.Scenario(SCENE))
+    run = lab.Run(lab.Scenario.from_toml(SCENE))
     run.advance(3)
     while not observed(run)["links"]["bottleneck"]["dropping"]:
         run.step()
@@ -419,13 +419,13 @@ def test_a_parameter_keeps_the_state_and_a_replacement_does_not() -> None:
         run.replace("links.bottleneck.rate", "1mbit")
     saved = run.scenario.to_toml()
     run.finish()
-    same = lab.Run(lab.Scenario(saved))
+    same = lab.Run(lab.Scenario.from_toml(saved))
     same.finish()
     assert same.digest == run.digest
 
 
 def test_the_cost_of_a_change_does_not_grow_with_their_number() -> None:
-    run = lab.Run(lab.Scenario(SCENE), set={"duration": "1000s"})
+    run = lab.Run(lab.Scenario.from_toml(SCENE), set={"duration": "1000s"})
     run.advance(1)
 
     def cost(changes: int) -> float:
