@@ -575,6 +575,7 @@ macro_rules! choices {
 }
 
 mod types;
+pub(crate) use self::types::read_fractional_bytes;
 
 #[cfg(test)]
 mod tests;

@@ -113,6 +113,34 @@ fn no_sample_of_goodput_exceeds_the_link() {
     assert!(result.flows.iter().all(|flow| flow.delivered > flow.stats.unwrap().bytes_acked));
 }
 
+/// A copy of a datagram is no goodput, and has no delay.
+#[test]
+fn copies_of_datagrams_do_not_count_as_received() {
+    let cbr = [
+        ("flows.mice.count", "2"),
+        ("flows.mice.size", "none"),
+        ("flows.mice.workload.kind", "cbr"),
+        ("flows.mice.workload.rate", "500kbit"),
+        ("links.down.rate", "10mbit"),
+        ("links.down.loss", "0"),
+        ("links.down.duplicate", "0.5"),
+        ("links.down.jitter.spread", "5ms"),
+        ("links.down.reordering", "true"),
+        ("links.down.queue.limit", "100p"),
+        ("record.level", "summary"),
+    ];
+    let result = result(&cbr);
+    let way = &result.links[0].way;
+    assert!(way.duplicated > 3000 && way.reordered > 1000, "{way:?}");
+    let datagrams = || result.flows.iter().map(|flow| flow.datagrams.as_ref().unwrap());
+    let sent: u64 = datagrams().map(|each| each.sent).sum();
+    let received: u64 = datagrams().map(|each| each.received).sum();
+    assert!(received <= sent && sent - received < 10, "{received} of {sent}");
+    assert_eq!(result.groups[0].times_of("delay").unwrap().count, received);
+    assert!(datagrams().all(|each| each.received_bytes == 1000 * each.received));
+    assert!(forward(&result).arrived[1] > 14 * received / 10, "copies arrive");
+}
+
 /// A copy counts like any packet, and nothing of the warm-up counts.
 #[test]
 fn what_ends_after_the_warm_up_is_counted() {

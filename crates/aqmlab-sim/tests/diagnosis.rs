@@ -49,6 +49,37 @@ fn a_run_that_means_what_it_seems_says_nothing() {
     assert_eq!(findings(&[("queue", "droptail")]), [], "drop-tail is not meant to act");
 }
 
+#[test]
+fn a_group_that_never_starts_is_named() {
+    let late = |start: &str| {
+        let group =
+            format!("[flows.late]\npath = \"down\"\nreturn_path = \"up\"\nstart = \"{start}\"\n");
+        let scenario = Scenario::parse(&format!("{BULK}{group}"), "late", &[]).unwrap();
+        let findings = run(&scenario, 0).findings.into_iter();
+        let of_group = findings.filter(|found| found.about == About::Group(1));
+        of_group.map(|found| (found.note.id, found.note.text)).collect::<Vec<_>>()
+    };
+    let [(id, text)] = &late("61s")[..] else { panic!("{:?}", late("61s")) };
+    assert_eq!(*id, "never-started");
+    assert!(text.contains("start at 61s, and the run ended at 60s"), "{text}");
+    assert!(late("59s").iter().all(|(id, _)| *id != "never-started"));
+}
+
+#[test]
+fn a_warm_up_ends_before_the_run() {
+    let with = |warmup: &str| {
+        let settings = [("record.warmup".to_string(), Value::from(warmup))];
+        Scenario::parse(BULK, "bulk", &settings)
+    };
+    assert!(with("59s").is_ok());
+    for warmup in ["60s", "90s"] {
+        let error = with(warmup).unwrap_err().to_string();
+        for word in ["record.warmup", warmup, "shorter than `duration`, 60s"] {
+            assert!(error.contains(word), "{word}: {error}");
+        }
+    }
+}
+
 /// 1 % of the packets lost on the link keep Reno from filling it; at 0.001 % the queue drops more.
 #[test]
 fn a_link_that_loses_more_than_its_queue_drops_says_so() {

@@ -107,3 +107,26 @@ fn a_direction_that_carries_nothing_has_a_score_of_its_own() {
     assert_eq!((traffic.arrived[1], traffic.delivered_bytes), (0, 0));
     assert!(traffic.losses.links.data > 100, "{traffic:?}");
 }
+
+/// The player learns the delay of a queue that is there already, or comes later: the score does not
+/// depend on when the call started.
+#[test]
+fn a_call_sounds_the_same_whenever_it_started() {
+    let rating = |start| {
+        // A window of 600 kB keeps 0.45 s in the queue.
+        let settings = [
+            ("flows.bulk.count", "1"),
+            ("flows.bulk.transport.receive_window", "600000b"),
+            ("flows.call.start", start),
+            ("flows.call.count", "20"),
+            ("record.warmup", "20s"),
+            ("duration", "120s"),
+        ];
+        let call = &result(&settings).groups[3];
+        let late = scores(call, "late")[0].1;
+        assert!(late < 0.05, "{start}: late {late}");
+        scores(call, "r_factor")[0].1
+    };
+    let (early, later) = (rating("0s"), rating("15s"));
+    assert!((early - later).abs() < 3.0 && early > 40.0, "{early} {later}");
+}

@@ -159,7 +159,8 @@ fn games_send_as_published() {
     ];
     assert!((gap - 1.0).abs() < 0.01 && (size - 1.0).abs() < 0.01, "{gap} {size}");
     let size = up.sent_bytes as f64 / up.sent as f64 / (45.0 + 5.7 * EULER + 28.0);
-    assert!((up.sent as i64 - 50_000).abs() <= 1 && (size - 1.0).abs() < 0.01, "{size}");
+    // A scale of 6 bytes would give 1.0023; the error of this mean is 0.0004.
+    assert!((up.sent as i64 - 50_000).abs() <= 1 && (size - 1.0).abs() < 0.0013, "{size}");
     assert_eq!(result.groups[0].values.len(), 4);
     assert!(result.groups[0].values.iter().all(|(_, value)| *value == 0.0));
 }

@@ -38,7 +38,7 @@ use core::fmt;
 use core::marker::PhantomData;
 
 use crate::error::{Error, Result};
-use crate::params::ParamType;
+use crate::params::{ParamType, read_fractional_bytes, read_value};
 use crate::quantity::Bytes;
 use crate::random::Stream;
 use crate::time::Span;
@@ -50,9 +50,27 @@ pub trait Measure: ParamType + Copy {
     fn to_base(self) -> f64;
     /// The nearest that there is.
     fn of_base(base: f64) -> Self;
+    /// Reads a measure of spread, in the base unit: it need not be whole.
+    ///
+    /// # Errors
+    /// If it is none.
+    fn read_spread(value: &Value) -> Result<f64> {
+        read_value::<Self>(value).map(Self::to_base)
+    }
+    /// The text of a measure of spread, which reads back as the same.
+    fn spread_to_text(base: f64) -> String {
+        Self::of_base(base).to_text()
+    }
 }
 
 impl Measure for Bytes {
+    fn read_spread(value: &Value) -> Result<f64> {
+        let bytes = read_fractional_bytes(value);
+        bytes.ok_or_else(|| Error::not_allowed(value, Bytes::allowed()))
+    }
+    fn spread_to_text(base: f64) -> String {
+        format!("{base}b")
+    }
     fn to_base(self) -> f64 {
         self.get() as f64
     }

@@ -172,6 +172,11 @@ fn what_is_written_reads_back() {
         let again = read_value::<Distribution<Span>>(&read.to_text().as_str().into()).unwrap();
         assert_eq!(again, read, "{text}");
     }
+    // A scale of sizes need not be whole bytes.
+    let size = read_value::<Distribution<Bytes>>(&"extreme(location=45b, scale=5.7b)".into());
+    let size = size.unwrap();
+    assert!((size.mean() - (45.0 + 5.7 * 0.577_215_664_901_532_9)).abs() < 1e-9);
+    assert_eq!(size.to_text(), "extreme(location=45b, scale=5.7b)");
 }
 
 #[test]
@@ -189,6 +194,7 @@ fn what_is_no_distribution_is_refused() {
         ("cdf(1s:0.5, 2s:0.4, 3s:1)", "rising"),
         ("cdf(1s:0.5)", "rising"),
         ("extreme(location=1s)", "`scale` is missing"),
+        ("extreme(location=1s, scale=6)", "a time with its unit"),
         ("list()", "at least one value"),
     ] {
         let error = Distribution::<Span>::parse(&text.into()).unwrap_err().to_string();

@@ -90,14 +90,16 @@ fn of_extreme<T: Measure>(table: &Table) -> Result<Distribution<T>> {
     let number = |key: &str| -> Result<Option<T>> {
         table.get(key).map(read_value::<T>).transpose().map_err(|error| error.at(key))
     };
-    let needed =
-        |key: &str| number(key)?.ok_or_else(|| Error::new(format!("the key `{key}` is missing")));
-    let (location, scale, cap) = (needed("location")?, needed("scale")?, number("cap")?);
-    let mut text = format!("location={}, scale={}", location.to_text(), scale.to_text());
+    let missing = |key: &str| Error::new(format!("the key `{key}` is missing"));
+    let location = number("location")?.ok_or_else(|| missing("location"))?;
+    let cap = number("cap")?;
+    let scale = table.get("scale").ok_or_else(|| missing("scale"))?;
+    let scale = T::read_spread(scale).map_err(|error| error.at("scale"))?;
+    let mut text = format!("location={}, scale={}", location.to_text(), T::spread_to_text(scale));
     if let Some(cap) = cap {
         text.push_str(&format!(", cap={}", cap.to_text()));
     }
-    let law = Law::Extreme { location: location.to_base(), scale: scale.to_base() };
+    let law = Law::Extreme { location: location.to_base(), scale };
     Ok(Distribution::new(law, cap.map(T::to_base), format!("extreme({text})")))
 }
 

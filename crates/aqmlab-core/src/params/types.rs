@@ -25,12 +25,22 @@ fn scaled(number: f64, factor: f64) -> Option<u64> {
 }
 
 fn read_text_with_units(value: &Value, units: &[(&str, f64)]) -> Option<u64> {
+    read_fraction(value, units).and_then(|number| scaled(number, 1.0))
+}
+
+/// A quantity in its base unit, not rounded to whole ones.
+fn read_fraction(value: &Value, units: &[(&str, f64)]) -> Option<f64> {
     let Value::Text(text) = value else {
         return None;
     };
     let (number, unit) = number_and_unit(text)?;
     let factor = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?.1;
-    scaled(number, factor)
+    Some(number * factor)
+}
+
+/// A size in bytes, which need not be whole.
+pub(crate) fn read_fractional_bytes(value: &Value) -> Option<f64> {
+    read_fraction(value, SIZE_UNITS)
 }
 
 const TIME_UNITS: &[(&str, f64)] =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::endpoints::Direction;
-use aqmlab_sim::endpoints::datagrams::DatagramSummary;
+use aqmlab_sim::endpoints::datagrams::{Copies, DatagramSummary, Sent};
 use aqmlab_sim::network::losses::FlowLosses;
 use aqmlab_sim::network::probe::Times;
 use aqmlab_sim::workload::quantities::Quantity;
@@ -61,6 +61,8 @@ pub struct Datagrams {
     last_delay: Span,
     jitter: f64,
     delays: Vec<u64>,
+    /// Not on paper.
+    copies: Copies,
 }
 
 /// What became of a group.
@@ -159,20 +161,26 @@ impl Books {
             last_delay: Span::ZERO,
             jitter: 0.0,
             delays: Vec::new(),
+            copies: Copies::default(),
         });
         self.datagrams.len() - 1
     }
 
-    /// A datagram of so many bytes on the wire is sent.
-    pub fn datagram_sent(&mut self, flow: usize, bytes: u32) {
-        self.datagrams[flow].sent += 1;
-        self.datagrams[flow].sent_bytes += u64::from(bytes);
+    /// Counts a sent datagram of so many bytes on the wire; returns its number in the flow.
+    pub fn datagram_sent(&mut self, flow: usize, bytes: u32) -> u32 {
+        let flow = &mut self.datagrams[flow];
+        flow.sent += 1;
+        flow.sent_bytes += u64::from(bytes);
+        (flow.sent - 1) as u32
     }
 
-    /// A datagram has arrived.
-    pub fn datagram_arrived(&mut self, flow: usize, bytes: u32, now: Time, sent: Time) {
-        let delay = now.saturating_since(sent);
-        let Some(flow) = self.datagrams.get_mut(flow) else { return };
+    /// Counts a datagram that has arrived, unless it is a copy of one that had; whether it is not.
+    pub fn datagram_arrived(&mut self, flow: usize, bytes: u32, now: Time, sent: Sent) -> bool {
+        let delay = now.saturating_since(sent.at);
+        let Some(flow) = self.datagrams.get_mut(flow) else { return false };
+        if !flow.copies.is_new(sent.number) {
+            return false;
+        }
         if flow.received > 0 {
             // RFC 3550, section 6.4.1.
             let change = (delay.as_secs_f64() - flow.last_delay.as_secs_f64()).abs();
@@ -182,6 +190,7 @@ impl Books {
         flow.received += 1;
         flow.received_bytes += u64::from(bytes);
         flow.delays.push(delay.as_nanos());
+        true
     }
 
     /// The warm-up is over: what is measured counts from now on.
@@ -449,6 +458,7 @@ impl Datagrams {
             jitter: f64::from_bits(words.number()),
             before: [(); 4].map(|()| words.number()),
             delays: words.list(),
+            copies: Copies::default(),
         }
     }
 }
@@ -515,11 +525,14 @@ mod tests {
         };
         let flow = books.open_datagrams(1, Direction::Backward, Time::from_nanos(5));
         books.datagram_sent(flow, 100);
-        books.datagram_arrived(flow, 100, Time::from_nanos(900), Time::from_nanos(100));
+        let sent = Sent { at: Time::from_nanos(100), number: 0 };
+        assert!(books.datagram_arrived(flow, 100, Time::from_nanos(900), sent));
+        assert!(!books.datagram_arrived(flow, 100, Time::from_nanos(950), sent), "a copy");
         books.members_done[0] = 1;
         books.failures = vec!["one".into(), "two".into()];
         let read = Books::from_bytes(&books.to_bytes());
         assert_eq!(read.groups, books.groups);
+        books.datagrams.iter_mut().for_each(|each| each.copies = Copies::default());
         assert_eq!(read.datagrams, books.datagrams);
         assert_eq!((read.members_done, read.failures), (books.members_done, books.failures));
         let row = &read.datagrams[0].result(Time::ZERO, Time::from_nanos(1005));

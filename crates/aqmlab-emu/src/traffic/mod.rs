@@ -47,15 +47,6 @@ use crate::sys::files;
 use crate::sys::process::{Pid, Signals, exit, fork_into};
 use crate::topology::{self, Course, Hosts, Job};
 
-/// When what is measured begins: at the start if the warm-up would outlast the run, as in the
-/// simulator.
-fn end_of_warmup(scenario: &Scenario) -> Time {
-    match scenario.record.warmup < scenario.duration {
-        true => Time::ZERO + scenario.record.warmup,
-        false => Time::ZERO,
-    }
-}
-
 /// Plays the workloads of `scenario` behind its links, in real time, for its
 /// duration, and records what passes. The outcome has the tables of a simulation.
 ///
@@ -71,7 +62,8 @@ pub fn run(
     let controls = controls(scenario)?;
     let report = files::memory_file("aqmlab").map_err(|error| failed("memory", &error))?;
     let job = Play { scenario, replication, controls, priority: params.priority, report: &report };
-    let course = Course { end: Time::ZERO + scenario.duration, warmup: end_of_warmup(scenario) };
+    let course =
+        Course { end: Time::ZERO + scenario.duration, warmup: Time::ZERO + scenario.record.warmup };
     let hosts = hosts_of(&scenario.flows);
     let mut outcome = topology::run(scenario, &hosts, &job, course, recordings, params)?;
     let size = report.metadata().map_or(0, |about| about.len() as usize);

@@ -71,7 +71,7 @@ impl Stage {
         Ok(Arc::new(Stage {
             zero,
             end: Time::ZERO + scenario.duration,
-            warmup: super::end_of_warmup(scenario),
+            warmup: Time::ZERO + scenario.record.warmup,
             scenario: scenario.clone(),
             replication,
             controls: controls.to_vec(),

@@ -81,7 +81,7 @@ fn whole(draw: &mut Draw, seed: u64, number: u64) -> Table {
     // Each sample looks at all that a discipline has: up to 65,536 flows.
     record.insert("interval", format!("{}us", draw.log(5e3, 3.6e9) as u64).into());
     if draw.chance(0.3) {
-        record.insert("warmup", format!("{}ms", draw.whole(0, millis)).into());
+        record.insert("warmup", format!("{}ms", draw.whole(0, millis - 1)).into());
     }
     table.insert("record", Value::Table(record));
     table

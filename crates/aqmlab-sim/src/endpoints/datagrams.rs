@@ -6,7 +6,8 @@ use aqmlab_core::{Ecn, Span, Time};
 use super::{Endpoint, Incoming, Outgoing};
 use crate::network::probe::{Times, TimesSummary};
 
-/// What has become of the datagrams of a flow.
+/// What has become of the datagrams of a flow. Of the copies of a datagram that a link makes, the
+/// first that arrives counts.
 #[derive(Clone, Debug)]
 pub struct DatagramSummary {
     /// Packets sent.
@@ -23,9 +24,14 @@ pub struct DatagramSummary {
     pub jitter: f64,
 }
 
-/// What a datagram carries: the time at which its application sent it.
+/// What a datagram carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent(pub Time);
+pub struct Sent {
+    /// When its application sent it.
+    pub at: Time,
+    /// Its number in the flow.
+    pub number: u32,
+}
 
 /// What comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,18 +56,53 @@ impl DatagramSource {
 
 impl Endpoint<Sent, Nothing> for DatagramSource {
     fn poll(&mut self, _now: Time) -> Option<Outgoing<Sent>> {
-        let (size, sent) = self.waiting.take()?;
+        let (size, at) = self.waiting.take()?;
+        let payload = Sent { at, number: self.sent as u32 };
         self.sent += 1;
-        Some(Outgoing { payload: Sent(sent), size, ecn: Ecn::NotEct })
+        Some(Outgoing { payload, size, ecn: Ecn::NotEct })
     }
     fn on_packet(&mut self, _now: Time, packet: Incoming<Nothing>) {
         match packet.payload {}
     }
 }
 
-/// Measures what comes.
+/// Tells copies of numbered packets from new ones: a sliding window over the highest numbers, as
+/// RFC 6479 has it against replays. A packet that is older than the window is taken for new: where
+/// nothing is duplicated, none is ever taken for a copy.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Copies {
+    /// One more than the highest number seen.
+    next: u32,
+    seen: [u64; Self::WORDS as usize],
+}
+
+impl Copies {
+    const WORDS: u32 = 16;
+    const SIZE: u32 = 64 * Self::WORDS;
+
+    /// Whether the packet of this number has not been seen.
+    pub fn is_new(&mut self, number: u32) -> bool {
+        if number >= self.next {
+            // The places of the numbers in between are free again.
+            for free in self.next..=number.min(self.next.saturating_add(Self::SIZE)) {
+                self.seen[(free / 64 % Self::WORDS) as usize] &= !(1 << (free % 64));
+            }
+            self.next = number.saturating_add(1);
+        } else if self.next - number > Self::SIZE {
+            return true;
+        }
+        let word = &mut self.seen[(number / 64 % Self::WORDS) as usize];
+        let bit = 1 << (number % 64);
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+}
+
+/// Measures what arrives, without copies.
 #[derive(Default)]
 pub struct DatagramSink {
+    copies: Copies,
     /// Packets that arrived.
     pub received: u64,
     /// Bytes that arrived.
@@ -77,7 +118,11 @@ impl Endpoint<Nothing, Sent> for DatagramSink {
         None
     }
     fn on_packet(&mut self, now: Time, packet: Incoming<Sent>) {
-        let delay = now - packet.payload.0;
+        let Sent { at, number } = packet.payload;
+        if !self.copies.is_new(number) {
+            return;
+        }
+        let delay = now - at;
         if self.received > 0 {
             // RFC 3550, section 6.4.1.
             let change = (delay.as_secs_f64() - self.last_delay.as_secs_f64()).abs();
@@ -102,5 +147,32 @@ impl DatagramSink {
             delay: self.delay.summary(),
             jitter: self.jitter,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_is_new_once() {
+        let mut copies = Copies::default();
+        let mut news = |numbers: &[u32]| -> Vec<bool> {
+            numbers.iter().map(|number| copies.is_new(*number)).collect()
+        };
+        assert_eq!(
+            news(&[0, 0, 1, 3, 2, 2, 3, 1]),
+            [true, false, true, true, true, false, false, false]
+        );
+        // Far ahead the window is empty, and what was skipped may still come, once.
+        assert_eq!(
+            news(&[5000, 5000, 4999, 4999, 3977, 3977]),
+            [true, false, true, false, true, false]
+        );
+        assert_eq!(news(&[3976, 3976]), [true, true], "older than the window");
+        for number in 5001..20_000 {
+            assert_eq!(news(&[number, number, number - 1]), [true, false, false], "{number}");
+        }
+        assert_eq!(news(&[u32::MAX - 1, u32::MAX - 1]), [true, false]);
     }
 }

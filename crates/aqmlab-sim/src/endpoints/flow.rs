@@ -307,7 +307,7 @@ impl Flow {
     }
 
     /// A packet has come to the end of its route. Whether it opened the
-    /// connection for the source.
+    /// connection for the source; of a datagram, whether it is no copy of one that had come.
     #[inline(always)]
     pub fn receive(&mut self, now: Time, packet: Arrived, store: &mut Store) -> bool {
         let (size, ecn) = (packet.size(), packet.ecn());
@@ -514,9 +514,10 @@ impl Ends {
         match self {
             Ends::Tcp(_) => store.discard(packet),
             Ends::Datagrams(datagrams) => {
-                if let Some(payload) = store.take_datagram(packet) {
-                    datagrams.sink.on_packet(now, Incoming { payload, size, ecn });
-                }
+                let Some(payload) = store.take_datagram(packet) else { return false };
+                let before = datagrams.sink.received;
+                datagrams.sink.on_packet(now, Incoming { payload, size, ecn });
+                return datagrams.sink.received > before;
             }
             Ends::Other(other) => {
                 let Some(payload) = store.take_message(packet) else { return false };

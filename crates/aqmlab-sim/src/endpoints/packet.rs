@@ -32,7 +32,8 @@ pub(crate) struct SimPacket {
     pub hash: u32,
     /// How far it has come on its route.
     position: Position,
-    _room: u32,
+    /// The number of a datagram in its flow.
+    serial: u32,
     // What queues ask for is last: what is before it is copied as one.
     /// When it came to the queue it is in.
     arrival: Time,
@@ -94,7 +95,7 @@ impl SimPacket {
             flow,
             hash,
             position: Position::default(),
-            _room: 0,
+            serial: content.serial,
         }
     }
 
@@ -102,7 +103,7 @@ impl SimPacket {
     #[inline(always)]
     pub fn content(&self) -> Content {
         let flags = Flags(self.what.byte(What::FLAGS));
-        Content::of_parts(self.what.byte(What::KIND), flags, self.number)
+        Content::of_parts(self.what.byte(What::KIND), flags, self.number, self.serial)
     }
 
     /// The end of the flow that it goes to.
@@ -167,8 +168,8 @@ pub(crate) enum Content {
     Ack { flags: Flags, number: u64 },
     /// An acknowledgement of TCP with more.
     KeptAck { flags: Flags, place: u32 },
-    /// A datagram, with the time at which it was sent.
-    Datagram { sent: u64 },
+    /// A datagram, with the time at which it was sent and its number in the flow.
+    Datagram { sent: u64, serial: u32 },
     /// What endpoints of another crate tell each other.
     Message { place: u32 },
 }
@@ -179,31 +180,33 @@ pub(crate) enum Content {
 pub(crate) struct Packed {
     what: u64,
     number: u64,
+    serial: u32,
 }
 
 impl Content {
     #[inline(always)]
     fn packed(self) -> Packed {
+        let serial = if let Content::Datagram { serial, .. } = self { serial } else { 0 };
         let (kind, flags, number) = match self {
             Content::Segment { flags, seq } => (0, flags, seq),
             Content::KeptSegment { flags, place } => (1, flags, u64::from(place)),
             Content::Ack { flags, number } => (2, flags, number),
             Content::KeptAck { flags, place } => (3, flags, u64::from(place)),
-            Content::Datagram { sent } => (4, Flags::default(), sent),
+            Content::Datagram { sent, .. } => (4, Flags::default(), sent),
             Content::Message { place } => (5, Flags::default(), u64::from(place)),
         };
-        Packed { what: kind << What::KIND | u64::from(flags.0) << What::FLAGS, number }
+        Packed { what: kind << What::KIND | u64::from(flags.0) << What::FLAGS, number, serial }
     }
 
     #[inline(always)]
-    fn of_parts(kind: u8, flags: Flags, number: u64) -> Self {
+    fn of_parts(kind: u8, flags: Flags, number: u64, serial: u32) -> Self {
         let place = number as u32;
         match kind {
             0 => Content::Segment { flags, seq: number },
             1 => Content::KeptSegment { flags, place },
             2 => Content::Ack { flags, number },
             3 => Content::KeptAck { flags, place },
-            4 => Content::Datagram { sent: number },
+            4 => Content::Datagram { sent: number, serial },
             _ => Content::Message { place },
         }
     }
@@ -315,7 +318,7 @@ mod tests {
         for to in [End::Source, End::Sink] {
             for ecn in [Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
                 let header = Header { flow: 1, hash: 2, hosts: [3, 4], class: 5, to };
-                let content = Content::Datagram { sent: 6 };
+                let content = Content::Datagram { sent: 6, serial: 7 };
                 let mut packet = SimPacket::new(header, 1500, ecn, content.packed());
                 assert_eq!((packet.ecn(), packet.to()), (ecn, to));
                 packet.mark();
@@ -366,7 +369,7 @@ mod tests {
             assert_eq!(store.take_segment(Arrived(&first), 40), Some(given));
             assert_eq!(store.take_segment(Arrived(&second), 40), Some(given));
         }
-        let sent = Sent(Time::from_nanos(1 << 50));
+        let sent = Sent { at: Time::from_nanos(1 << 50), number: 1 << 31 };
         let datagram = packet(store.datagram(sent));
         assert_eq!(store.take_datagram(Arrived(&datagram)), Some(sent));
         let first = packet(store.message(Time::from_nanos(9), Box::new([1, 2, 3])));

@@ -380,7 +380,7 @@ impl Simulation {
     #[inline(never)]
     pub fn datagram_arrived(&mut self, index: u32, content: Content) {
         let flow = &mut self.flows[index as usize];
-        let Content::Datagram { sent } = content else { return };
+        let Content::Datagram { sent, .. } = content else { return };
         let sent = Time::from_nanos(sent);
         if matches!(&flow.ends, Ends::Datagrams(datagrams) if datagrams.tells) {
             let app = flow.app;

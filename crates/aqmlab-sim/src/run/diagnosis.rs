@@ -78,6 +78,10 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
         add(About::Link(index as u32), notes);
     }
     for (index, group) in run.scenario.flows.iter().enumerate() {
+        if let Some(note) = run.never_started(index) {
+            add(About::Group(index as u32), vec![note]);
+            continue;
+        }
         let flows = simulation.flows.iter().filter(|flow| flow.group == index as u32);
         let notes = [
             held_by_receiver(flows.clone().filter_map(Flow::tcp)),
@@ -277,6 +281,23 @@ impl Run<'_> {
         (arrived == 0).then(|| Note {
             id: "no-traffic",
             text: "no packet arrived at any link: did the flows start before the end?".into(),
+        })
+    }
+
+    fn never_started(&self, group: usize) -> Option<Note> {
+        let (end, first) = (self.simulation.now, self.simulation.first_starts.get(group));
+        let when = match first {
+            Some(first) if *first <= end => return None,
+            Some(first) => format!("the first was to start at {}", rounded(*first - Time::ZERO)),
+            None => "they were to be added later".into(),
+        };
+        Some(Note {
+            id: "never-started",
+            text: format!(
+                "no flow of this group started: {when}, and the run ended at {}. Its goodput of 0 \
+                 is no result.",
+                rounded(end - Time::ZERO)
+            ),
         })
     }
 

@@ -54,6 +54,8 @@ pub(crate) struct Simulation {
     pub(super) warmup: Span,
     /// By group, what had been counted then.
     pub(super) before: Vec<GroupBefore>,
+    /// By group, the time at which its first flow or application starts.
+    pub(super) first_starts: Vec<Time>,
 }
 
 /// The routes of a group: to the receivers, and back.
@@ -121,6 +123,7 @@ impl Simulation {
             activities: Vec::new(),
             warmup: Span::ZERO,
             before: Vec::new(),
+            first_starts: Vec::new(),
             free_flows: Vec::new(),
             unfinished: 0,
             endless: false,
@@ -162,6 +165,7 @@ impl Simulation {
         };
         let runs_itself = !group.workload.has_app();
         let ends = group.ends();
+        let mut first = Time::MAX;
         for member in 0..group.count {
             let start = Time::ZERO
                 + match group.start {
@@ -170,6 +174,7 @@ impl Simulation {
                     }
                     _ => one,
                 };
+            first = first.min(start);
             if runs_itself {
                 let index = self.flows.len() as u32;
                 let name = format!("flows.{}.{member}.hash", group.name);
@@ -184,6 +189,7 @@ impl Simulation {
                 self.make_app(number, member, start);
             }
         }
+        self.first_starts.push(first);
         self.endless |= !ends && self.is_awaited(number);
     }
 
@@ -425,8 +431,10 @@ impl Simulation {
             }
             if flow.is_of_datagrams() {
                 let content = packet.content();
-                flow.receive(now, packet, store);
-                return self.datagram_arrived(index, content);
+                if flow.receive(now, packet, store) {
+                    self.datagram_arrived(index, content);
+                }
+                return;
             }
             flow.receive(now, packet, store);
             let is_awaited = flow.received() >= flow.awaited;

@@ -9,8 +9,8 @@ use super::columns::with_columns;
 use super::overrides::{Override, TOP_KEYS, at_key, whole_key};
 use super::parse_document;
 use super::{
-    FlowGroup, FlowParams, LinkConfig, LinkKey, LinkNames, LinkParams, Outside, Reroute,
-    RerouteParams, RunParams, Scenario,
+    FlowGroup, FlowParams, LinkConfig, LinkKey, LinkNames, LinkParams, Outside, RecordParams,
+    Reroute, RerouteParams, RunParams, Scenario,
 };
 use crate::endpoints::EndpointConfig;
 use crate::endpoints::tfrc::TfrcParams;
@@ -151,7 +151,8 @@ fn read_with_queue(
         set_queue(table, of_queue, &mut links[bottleneck], outside)?;
     }
     let flows = read_flows(table, &links, outside)?;
-    let record = read_group(table, "record")?.unwrap_or_default();
+    let record: RecordParams = read_group(table, "record")?.unwrap_or_default();
+    check_warmup(&record, run.duration)?;
     let until = run.until.map(|name| ending_group(&flows, &name)).transpose();
     let mut scenario = Scenario {
         duration: run.duration,
@@ -166,6 +167,15 @@ fn read_with_queue(
     };
     read_changes(table, &mut scenario, outside)?;
     Ok(scenario)
+}
+
+/// Refuses a warm-up that leaves nothing to be measured.
+fn check_warmup(record: &RecordParams, duration: Span) -> Result<()> {
+    if record.warmup < duration || record.warmup == Span::ZERO {
+        return Ok(());
+    }
+    let allowed = format!("a time shorter than `duration`, {duration}: nothing would be measured");
+    Err(Error::not_allowed(record.warmup, allowed).at("warmup").at("record"))
 }
 
 /// Sets keys of a link's queue, and reads that again.

@@ -22,7 +22,8 @@ pub trait App: Send {
     /// All bytes of a flow have arrived, or all that were written to it, or as
     /// many as [`Context::expect`] said.
     fn on_received(&mut self, _flow: u32, _cx: &mut Context) {}
-    /// A datagram has arrived that was sent at `sent`.
+    /// A datagram has arrived that was sent at `sent`; of the copies that links make only the first
+    /// is reported.
     fn on_datagram(&mut self, _flow: u32, _sent: Time, _cx: &mut Context) {}
     /// Numbers that sum up the application at `now`, by name: their means over
     /// the group are reported.

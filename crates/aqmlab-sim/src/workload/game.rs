@@ -11,7 +11,8 @@
 //! extreme value laws; the same numbers are in NGMN's Radio access performance
 //! evaluation methodology (2008), annex A, where the client's gaps are constant,
 //! and in simulators after it (the Vienna LTE simulator, with a delay of 60 ms
-//! as the bound; ns-3, which has 5.7 for the scale of the server's gaps).
+//! as the bound; ns-3, which has 5.7 for the scale of the server's gaps). The scale of the client's
+//! sizes, 5.7 bytes, is used as it is.
 //!
 //! # Differences
 //! 1. Sizes and gaps are independent; one client counts, not the bursts that a

@@ -95,9 +95,8 @@ impl Echo {
         bounded(&mut self.asked, cx.now());
         cx.send_datagram(self.there, self.packet);
     }
-    /// Answers what has come; of the first answer to a packet, when that was sent,
-    /// and the time that it took. A link may duplicate packets and echoes: other
-    /// answers to the same packet say nothing new.
+    /// Answers what has come; of an answer, when the packet was sent that it is for, and the time
+    /// that it took. Copies that links make are neither answered nor answers.
     pub fn on_datagram(&mut self, flow: u32, sent: Time, cx: &mut Context) -> Option<(Time, Span)> {
         if flow == self.there {
             bounded(&mut self.echoes, (cx.now(), sent));

@@ -17,7 +17,7 @@
 //!
 //! # Differences
 //! 1. The encoder does not adapt to what the network does: for that see `dash`.
-//! 2. A packet that arrives twice counts twice.
+//! 2. As long as no frame has arrived, one that takes longer than 3 s is missed.
 
 use std::collections::VecDeque;
 
@@ -149,19 +149,21 @@ struct Datagrams {
     shown: u64,
 }
 
-/// Before any frame has arrived so many may be on their way.
-const MAX_WAITING: usize = 1 << 16;
+/// As long as no frame has arrived, one that takes longer is missed.
+const GIVEN_UP: Span = Span::from_secs(3);
 
 impl Datagrams {
+    /// Frames whose turn has come.
+    fn overdue(&self, now: Time) -> usize {
+        let delay = self.plays_after.unwrap_or(GIVEN_UP);
+        self.waiting.iter().take_while(|frame| frame.sent + delay < now).count()
+    }
+
     /// Frames whose turn has come are not waited for any longer.
     fn give_up(&mut self, now: Time) {
-        while let Some(frame) = self.waiting.front()
-            && (self.waiting.len() > MAX_WAITING
-                || self.plays_after.is_some_and(|delay| frame.sent + delay < now))
-        {
-            self.waiting.pop_front();
-            self.missed += 1;
-        }
+        let overdue = self.overdue(now);
+        self.waiting.drain(..overdue);
+        self.missed += overdue as u64;
     }
 }
 
@@ -200,9 +202,7 @@ impl App for Datagrams {
         completed(bytes, time, cx);
     }
     fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
-        let Some(delay) = self.plays_after else { return };
-        let overdue = self.waiting.iter().filter(|frame| frame.sent + delay < now).count() as u64;
-        let missed = self.missed + overdue;
+        let missed = self.missed + self.overdue(now) as u64;
         if missed + self.shown > 0 {
             see("missed", missed as f64 / (missed + self.shown) as f64);
         }

@@ -44,8 +44,8 @@ pub const UNSENT: u32 = 16 << 10;
 const CHUNK: usize = 128 << 10;
 /// Chunks, datagrams or timers in a row, before others have their turn.
 const TURN: usize = 64;
-/// Bytes of the headers of IPv4 and UDP, and what a datagram begins with: its flow, and when it
-/// was sent.
+/// Bytes of the headers of IPv4 and UDP, and what a datagram begins with: its flow, its number in
+/// that, and when it was sent.
 const HEADERS: u32 = 28;
 const HEAD: usize = 16;
 /// A connection needs two.
@@ -515,11 +515,11 @@ impl Host for Apps {
         let Some(socket) = self.senders.get(number) else { return };
         let length = (size.saturating_sub(HEADERS) as usize).max(HEAD);
         let bytes = &mut self.room[..length];
-        bytes[..8].copy_from_slice(&u64::from(flow).to_le_bytes());
+        let books = state.row.map(|row| (row, self.stage.books()));
+        let number =
+            books.map_or(0, |(row, mut books)| books.datagram_sent(row, length as u32 + HEADERS));
+        bytes[..8].copy_from_slice(&(u64::from(number) << 32 | u64::from(flow)).to_le_bytes());
         bytes[8..16].copy_from_slice(&self.now.as_nanos().to_le_bytes());
-        if let Some(row) = state.row {
-            self.stage.books().datagram_sent(row, length as u32 + HEADERS);
-        }
         // What the kernel has no room for is lost, as on the way.
         let _ = socket.send(bytes);
     }

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use aqmlab_core::Time;
+use aqmlab_sim::endpoints::datagrams::Sent;
 use aqmlab_sim::endpoints::{Direction, Dscp};
 
 use super::{
@@ -210,15 +211,17 @@ impl Apps {
                 let bytes = self.room.get(at..at + 8).filter(|_| at + 8 <= size)?;
                 Some(u64::from_le_bytes(bytes.try_into().ok()?))
             };
-            let (Some(number), Some(sent)) = (word(0), word(8)) else { continue };
+            let (Some(numbers), Some(sent)) = (word(0), word(8)) else { continue };
+            let (number, serial) = (numbers & u64::from(u32::MAX), (numbers >> 32) as u32);
             let sent = Time::from_nanos(sent);
             let Some(flow) = self.flows.get(number as usize) else { continue };
             let (row, app, tells, direction) = (flow.row, flow.app, flow.tells, flow.direction);
-            if let Some(row) = row {
-                let wire = size as u32 + HEADERS;
-                self.stage.books().datagram_arrived(row, wire, now, sent);
-                self.activity.record_delay(direction, now.saturating_since(sent));
+            let Some(row) = row else { continue };
+            let (wire, stamp) = (size as u32 + HEADERS, Sent { at: sent, number: serial });
+            if !self.stage.books().datagram_arrived(row, wire, now, stamp) {
+                continue; // A copy.
             }
+            self.activity.record_delay(direction, now.saturating_since(sent));
             if let Some(app) = app.filter(|_| tells) {
                 self.tell(app, |app, cx| app.on_datagram(number as u32, sent, cx));
             }

@@ -91,7 +91,7 @@ impl Store {
 
     /// A datagram.
     pub fn datagram(&mut self, sent: Sent) -> Packed {
-        Content::Datagram { sent: sent.0.as_nanos() }.packed()
+        Content::Datagram { sent: sent.at.as_nanos(), serial: sent.number }.packed()
     }
 
     /// A message that is sent now.
@@ -150,7 +150,9 @@ impl Store {
     /// The datagram of a packet.
     pub fn take_datagram(&mut self, packet: Arrived) -> Option<Sent> {
         match packet.content() {
-            Content::Datagram { sent } => Some(Sent(Time::from_nanos(sent))),
+            Content::Datagram { sent, serial } => {
+                Some(Sent { at: Time::from_nanos(sent), number: serial })
+            }
             _ => {
                 self.refuse(packet);
                 None
