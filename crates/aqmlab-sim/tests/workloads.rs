@@ -213,10 +213,22 @@ fn a_call_sounds_well_until_there_is_a_queue() {
     assert!((rate / (80e3 * 1.004 / 2.591) - 1.0).abs() < 0.2, "{rate}");
 
     let bulk = "[flows.bulk]\npath = \"down\"\nreturn_path = \"up\"\nstart = \"10s\"";
-    let text = format!("{}\n{bulk}", scenario_text(workload)).replace("20s", "60s");
-    let loaded = run(&Scenario::parse(&text, "loaded", &[]).unwrap(), 0);
-    assert!(value(&loaded, "late") > 0.2, "{}", value(&loaded, "late"));
-    assert!(value(&loaded, "mos") < 3.5, "{}", value(&loaded, "mos"));
+    let loaded = |playout: &str| {
+        let text = format!("{}\n{bulk}", scenario_text(workload)).replace("20s", "60s");
+        let playout = ("flows.app.workload.playout".to_string(), Value::from(playout));
+        run(&Scenario::parse(&text, "loaded", &[playout]).unwrap(), 0)
+    };
+    // A player that adapts waits for what a fixed one is too early for.
+    let (adapts, fixed) = (loaded("auto"), loaded("60ms"));
+    assert!(value(&adapts, "late") < 0.1, "{}", value(&adapts, "late"));
+    assert!(value(&fixed, "late") > 0.2, "{}", value(&fixed, "late"));
+    for result in [&adapts, &fixed] {
+        assert!(value(result, "mos") < 3.0, "{}", value(result, "mos"));
+    }
+    let error =
+        Scenario::parse(&scenario_text(r#"{ kind = "voip", playout = "11s" }"#), "call", &[]);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("playout") && error.contains("`auto`, or 0s to 10s"), "{error}");
 }
 
 /// One of each, as its page in the guide has it.
