@@ -88,7 +88,9 @@ def test_a_rate_changes_and_the_results_know_when(
     assert "links.up.rate" in page
 
 
-def test_queues_follow_each_other_and_packets_are_conserved(start: Start, tmp_path: Path) -> None:
+def test_queues_follow_each_other_and_packets_are_conserved(
+    aqmlab: Aqmlab, start: Start, tmp_path: Path
+) -> None:
     process = start("--up", "rate=1mbit queue={discipline='droptail',limit='300p'}")
     # 10 Mbit/s into 1 Mbit/s: it is full by now. A smaller queue drops the rest of it.
     whole = change(NAME, {"up.queue": "codel limit=20p", "up.queue.target": "20ms"})
@@ -96,7 +98,8 @@ def test_queues_follow_each_other_and_packets_are_conserved(start: Start, tmp_pa
     assert whole.changes[0].before["limit"] == "300p"
     assert whole.changes[1].after == "20ms"
     time.sleep(0.2)
-    change(process.pid, {"links.up.queue": {"discipline": "fq_codel", "limit": "50p"}})
+    done = aqmlab("set", NAME, "up.queue=fq_codel limit 50")
+    assert "up.queue: codel target 20ms limit 20 -> fq_codel limit 50 at" in done.stdout
     change(NAME, {"up.loss": "20%", "up.delay": "30ms", "down.rate": "3mbit"})
     time.sleep(0.4)
     up, result = finish(process, tmp_path)
@@ -130,6 +133,8 @@ def test_what_cannot_change_is_refused_and_nothing_changes(
     process = start("--up", "rate=8mbit queue=codel")
     refused = aqmlab("set", NAME, "down.rate=1mbit", "up.rate=fast")
     assert_refused(refused, "up.rate: `fast`", "such as 10mbit")
+    refused = aqmlab("set", NAME, "up.queue=fq_codel targte 5ms")
+    assert_refused(refused, "up.queue", "`targte`", "did you mean `target`?")
     for settings, expected in (
         ({"up.rat": "1mbit"}, "up.rat: unknown key; known: rate, delay, loss, queue"),
         ({"upp.rate": "1mbit"}, "upp.rate: `upp`: unknown link; known: down, up"),

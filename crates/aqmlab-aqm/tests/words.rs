@@ -24,8 +24,11 @@ fn changed(config: &QueueConfig) -> HashMap<String, String> {
     config.settings().into_iter().map(text).filter(|pair| !usual.contains(pair)).collect()
 }
 
+/// A text, its discipline, and the settings that differ from the defaults.
+type Case = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
 /// Lines as people write them, and as `tc qdisc show` prints them.
-const LINES: &[(&str, &str, &[(&str, &str)])] = &[
+const LINES: &[Case] = &[
     ("fq_codel limit=1000p", "fq_codel", &[("limit", "1000p")]),
     ("fq_codel limit 1000p", "fq_codel", &[("limit", "1000p")]),
     ("fq-codel limit 1000", "fq_codel", &[("limit", "1000p")]),

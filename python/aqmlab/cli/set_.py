@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
+from aqmlab._core import InputError, queue_in_words
 from aqmlab.cli.common import EXAMPLES, Json, print_json, reported
 from aqmlab.emulate.change import change
 from aqmlab.scenarios.settings import parse_settings
@@ -56,5 +58,10 @@ def set_(
 
 
 def _shown(value: Any) -> str:
-    """A value as one would write it."""
+    """A value as one would write it; a queue in words."""
+    if isinstance(value, Mapping) and "discipline" in value:
+        try:
+            return queue_in_words(value)
+        except InputError:
+            pass  # a class in Python, whose file is elsewhere
     return value if isinstance(value, str) else toml_value(value)

@@ -83,7 +83,7 @@ def _command(entry: Any, host: str, file: str) -> list[str]:
 
 def _scenario(table: Mapping[str, Any], file: Path, settings: Mapping[str, Any]) -> _core.Scenario:
     return _core.Scenario(
-        table, file=str(file), overrides=dict(settings), folders=[str(file.parent)]
+        table, file=str(file), settings=dict(settings), folders=[str(file.parent)]
     )
 
 

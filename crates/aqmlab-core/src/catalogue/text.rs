@@ -38,7 +38,7 @@ pub(super) fn read_text<C: Catalogue>(
         Some(same) => Ok(same.clone()),
         None => named(line.name, more),
     };
-    let by_kind = of_kind::<C>(line.name)?;
+    let by_kind = of_kind::<C>(line.name);
     if by_kind.is_none() || own.is_ok() {
         let own = own?;
         let dialect = C::dialects_of(own.name_of()).first();
@@ -56,14 +56,11 @@ pub(super) fn read_text<C: Catalogue>(
 type Candidate<C> = (C, Option<&'static Dialect>);
 
 /// Returns the entry that a name of a dialect stands for, with what that implies.
-fn of_kind<C: Catalogue>(kind: &str) -> Result<Option<Candidate<C>>> {
-    for name in C::names() {
-        let Some(dialect) = C::dialects_of(name).iter().find(|dialect| dialect.kind == kind) else {
-            continue;
-        };
-        return Ok(Some((implied(name, dialect), Some(dialect))));
-    }
-    Ok(None)
+fn of_kind<C: Catalogue>(kind: &str) -> Option<Candidate<C>> {
+    C::names().iter().find_map(|name| {
+        let dialect = C::dialects_of(name).iter().find(|dialect| dialect.kind == kind)?;
+        Some((implied(name, dialect), Some(dialect)))
+    })
 }
 
 /// Returns an entry with its defaults and what a dialect's name implies.
@@ -127,8 +124,7 @@ pub fn say_in_words<C: Catalogue>(config: &C) -> String {
 /// # Errors
 /// If there is no such name.
 pub fn words_of<C: Catalogue>(name: &str) -> Result<Vec<(&'static str, Option<&'static Word>)>> {
-    let config = of_kind::<C>(name)?.map(|(config, dialect)| (config, dialect));
-    let (config, dialect) = match (of_catalogue::<C>(name), config) {
+    let (config, dialect) = match (of_catalogue::<C>(name), of_kind::<C>(name)) {
         (Some(own), _) => {
             let dialect = C::dialects_of(own.name_of()).first();
             (own, dialect)

@@ -114,11 +114,13 @@ impl ParamType for Limit {
         if text == "unlimited" {
             return Some(Limit::Unlimited);
         }
-        match number_and_unit(text)? {
-            (packets, "p") if packets >= 1.0 && math::floor(packets) == packets => {
+        let (number, unit) = number_and_unit(text)?;
+        let is_unit = |name: &str| name.eq_ignore_ascii_case(unit);
+        match number {
+            packets if is_unit("p") && packets >= 1.0 && math::floor(packets) == packets => {
                 scaled(packets, 1.0).map(Limit::Packets)
             }
-            (multiple, "bdp") if multiple > 0.0 => Some(Limit::Bdp(multiple)),
+            multiple if is_unit("bdp") && multiple > 0.0 => Some(Limit::Bdp(multiple)),
             _ => Bytes::read(value).filter(|bytes| bytes.get() > 0).map(Limit::Bytes),
         }
     }

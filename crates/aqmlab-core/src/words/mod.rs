@@ -57,7 +57,7 @@ pub struct Dialect {
     /// The words, in groups that dialects share.
     pub words: &'static [&'static [Word]],
     /// Derives parameters from those that were given.
-    pub finish: Option<fn(&mut dyn Settings, &Given<'_>) -> Result<()>>,
+    pub finish: Option<Finish>,
 }
 
 impl Dialect {
@@ -78,6 +78,9 @@ impl Dialect {
         self.words.iter().flat_map(|group| group.iter())
     }
 }
+
+/// Derives parameters from those that were given.
+pub type Finish = fn(&mut dyn Settings, &Given<'_>) -> Result<()>;
 
 /// One word of a dialect. A word may be declared twice, with different forms of its value.
 #[derive(Clone, Copy, Debug)]

@@ -243,7 +243,8 @@ fn put_word(words: &[&'static Word], value: &str, settings: &mut dyn Settings) -
             Effect::Call { call, .. } => return call(settings),
             Effect::Derived { .. } | Effect::Nothing { .. } => return Ok(()),
             Effect::Same { form, value: same, why } => {
-                let is_same = form.read(value).is_ok_and(|text| form.write(&text) == form.write(same));
+                let is_same =
+                    form.read(value).is_ok_and(|text| form.write(&text) == form.write(same));
                 let shown = form.write(same).unwrap_or_else(|| same.to_string());
                 let refused = || Error::not_allowed(value, format!("{shown}: {why}"));
                 return if is_same { Ok(()) } else { Err(refused()) };

@@ -36,7 +36,7 @@ pub fn say(settings: &dyn Settings, usual: &dyn Settings, dialect: &'static Dial
         if is_usual && !dialect.always.contains(&key.as_str()) {
             continue;
         }
-        let is_fixed = dialect.fixed.iter().any(|pair| *pair == (key.as_str(), value.as_str()));
+        let is_fixed = dialect.fixed.contains(&(key.as_str(), value.as_str()));
         match word(dialect, &key, &value, settings) {
             _ if is_fixed => said.fixed.push((key, value)),
             Some(word) => {

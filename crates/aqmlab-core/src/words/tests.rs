@@ -146,5 +146,8 @@ fn what_is_printed_reads_back() {
     }
     let said = say_params(&read("target=1ns drop_head limit 50"));
     let left_out: Vec<&str> = said.left_out.iter().map(|(key, _)| key.as_str()).collect();
-    assert_eq!((said.words.as_str(), left_out), ("example limit 50 rate 1mbit", vec!["target", "drop_head"]));
+    assert_eq!(
+        (said.words.as_str(), left_out),
+        ("example limit 50 rate 1mbit", vec!["target", "drop_head"])
+    );
 }

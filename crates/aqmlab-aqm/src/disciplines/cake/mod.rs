@@ -22,8 +22,9 @@
 //! # Differences
 //! 1. The memory of a packet is its size on the wire; Linux counts the
 //!    kernel's buffers.
-//! 2. No `nat`, `split-gso`, `fwmark` and filters: there is nothing that they
-//!    could look at. Overhead is added to a packet's size.
+//! 2. `nat` and `split-gso` change nothing, `fwmark` and filters are not
+//!    modelled: there is nothing that they could look at. Overhead is added to
+//!    a packet's size.
 //! 3. The acknowledgement filter knows only segments that do nothing but
 //!    acknowledge, without SACK blocks and ECN echoes; another segment of the
 //!    flow between two of them protects the first. In Linux data segments do
