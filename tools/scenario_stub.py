@@ -111,7 +111,8 @@ def lines() -> Iterator[str]:
 def text() -> str:
     """The stub, formatted."""
     made = "\n".join(lines())
-    command = [Path(sys.executable).with_name("ruff"), "format", "--stdin-filename", STUB, "-"]
+    ruff = str(Path(sys.executable).with_name("ruff"))
+    command = [ruff, "format", "--stdin-filename", str(STUB), "-"]
     return subprocess.run(command, input=made, capture_output=True, text=True, check=True).stdout
 
 

@@ -1,4 +1,4 @@
-"""A scenario, a study, and the installed command line for all tests."""
+"""A scenario, a study, and the command line for all tests."""
 
 from __future__ import annotations
 
@@ -7,10 +7,23 @@ import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
-from helpers import SCENARIO, SCENARIO_TEXT, Aqmlab, command, environment, write_study
+from helpers import (
+    SCENARIO,
+    SCENARIO_TEXT,
+    Aqmlab,
+    command,
+    environment,
+    in_process,
+    write_study,
+)
 from real_packets import missing
+
+from aqmlab.cli import main
+from aqmlab.measure.registry import _REGISTRY
+from aqmlab.report import own
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -33,8 +46,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def aqmlab(tmp_path: Path) -> Aqmlab:
-    """Runs the installed command in an empty folder and returns what it said."""
+def aqmlab(request: pytest.FixtureRequest, tmp_path: Path, aqmlab_process: Aqmlab) -> Aqmlab:
+    """Runs the command in this process, in an empty folder, and returns what it said.
+
+    Where real packets are sent, it is a process of its own: the emulator copies its process, which
+    must have one thread.
+    """
+    if request.node.get_closest_marker("real_packets"):
+        return aqmlab_process
+
+    def run(*arguments: object, cwd: Path = tmp_path) -> subprocess.CompletedProcess[str]:
+        with mock.patch.dict(_REGISTRY.metrics), mock.patch.dict(own._CHARTS):
+            return in_process(main, *arguments, cwd=cwd)
+
+    return run
+
+
+@pytest.fixture
+def aqmlab_process(tmp_path: Path) -> Aqmlab:
+    """Runs the installed command as a process of its own."""
 
     def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
         options.setdefault("cwd", tmp_path)

@@ -168,11 +168,13 @@ def test_a_full_stdout_is_an_error(aqmlab: Aqmlab, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_full_disk_is_named_and_the_rest_kept(study: Path, aqmlab: Aqmlab) -> None:
+def test_a_full_disk_is_named_and_the_rest_kept(
+    study: Path, aqmlab: Aqmlab, aqmlab_process: Aqmlab
+) -> None:
     def small_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
 
-    done = aqmlab("study", study, "--out", "out", preexec_fn=small_files)
+    done = aqmlab_process("study", study, "--out", "out", preexec_fn=small_files)
     assert_refused(done, "out: the limit on the size of a file", "same command", status=1)
     out = study.parent / "out"
     assert not list(out.rglob("*.tmp")), "half-written files were left"

@@ -181,17 +181,17 @@ def test_long_labels_lie_on_the_other_axis_and_wide_values_on_a_logarithm() -> N
     assert "-40" not in json.dumps(CHARTS)
 
 
-def test_the_report_of_a_study_is_cheap_and_small(aqmlab: Aqmlab, tmp_path: Path) -> None:
+def test_the_report_of_a_study_is_cheap_and_small(aqmlab_process: Aqmlab, tmp_path: Path) -> None:
     """The processor's time of a report beside that of the same command without one."""
     call = str(Path(__file__).parents[2] / "examples" / "call.toml")
     short = ("study", call, "--set", "duration=5s", "--out", "out")
-    assert aqmlab(*short, "--no-report").returncode == 0
+    assert aqmlab_process(*short, "--no-report").returncode == 0
     assert not (tmp_path / "out" / "report.html").exists()
-    aqmlab(*short)  # the library of the charts is kept from now on
+    aqmlab_process(*short)  # the library of the charts is kept from now on
     spent = []
     for more in (("--no-report",), ()):
         before = os.times().children_user
-        done = aqmlab(*short, *more)
+        done = aqmlab_process(*short, *more)
         spent.append(os.times().children_user - before)
         assert done.returncode == 0, done.stderr
     # Charts that are drawn, not described, would take several times as long.

@@ -308,7 +308,7 @@ def test_a_log_that_cannot_be_written_is_named(aqmlab: Aqmlab, trace: Path) -> N
 def test_bad_traces_are_refused(aqmlab: Aqmlab, trace: Path, text: str, line: str) -> None:
     bad = trace.with_name("bad.trace")
     bad.write_text(text, newline="")
-    done = aqmlab("mahimahi", "link", trace, bad, "echo", "never", timeout=20)
+    done = aqmlab("mahimahi", "link", trace, bad, "echo", "never")
     assert_refused(done, f"bad.trace{line}", "DOWNLINK")
 
 

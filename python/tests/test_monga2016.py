@@ -12,8 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 import aqmlab
+import aqmlab_studies
 from aqmlab.cli import app
-from aqmlab.reproduce.published import STUDIES, Published
+from aqmlab.reproduce.published import Published
 from aqmlab.samples import Floats
 from aqmlab_studies.monga2016.claims import RULES
 from aqmlab_studies.monga2016.sweeps import (
@@ -33,7 +34,7 @@ from aqmlab_studies.monga2016.sweeps import (
     Points,
 )
 
-FOLDER = STUDIES / "monga2016"
+FOLDER = Path(aqmlab_studies.__path__[0]) / "monga2016"
 Law = Callable[[Metric, str, str], float]
 
 

@@ -448,7 +448,7 @@ def test_bad_traces_are_refused(
     aqmlab: Aqmlab, tmp_path: Path, trace: str, words: list[str]
 ) -> None:
     (tmp_path / "trace").write_text(trace)
-    done = aqmlab("shell", "--trace", "trace", "--", "echo", "never", timeout=20)
+    done = aqmlab("shell", "--trace", "trace", "--", "echo", "never")
     assert_refused(done, *words)
 
 

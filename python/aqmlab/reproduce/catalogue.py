@@ -23,8 +23,8 @@ from aqmlab.errors import CustomError, input_error, unknown
 
 GROUP = "aqmlab.studies"
 """The entry point of packages that bring studies."""
-OWN = "aqmlab_studies."
-"""Begins the names of aqmlab's own studies."""
+OWN, IN_FOLDERS = "aqmlab_studies.", "aqmlab_study_"
+"""How the packages of aqmlab's own studies begin, and of those that are given as folders."""
 CHECKOUT = Path(__file__).parents[3] / "studies"
 """The distribution of aqmlab's own studies, where aqmlab is installed in place."""
 INSTALL = "pip install 'aqmlab[studies]'"
@@ -60,7 +60,7 @@ class Place:
         if self.file is not None or not file.exists():
             return None
         try:
-            if self.package not in sys.modules and not self.package.startswith(OWN):
+            if self.package.startswith(IN_FOLDERS):
                 _make_package(self.package, self.folder)
             return importlib.import_module(f"{self.package}.study")
         except Exception as error:
@@ -70,7 +70,10 @@ class Place:
 
 
 def _make_package(name: str, folder: Path) -> None:
-    """A package of the files in `folder`, whether it has an `__init__.py` or not."""
+    """A package of the files in `folder`, whether it has an `__init__.py` or not; they are read
+    anew, as they may have been edited since."""
+    for known in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+        del sys.modules[known]
     init = folder / "__init__.py"
     spec = importlib.util.spec_from_file_location(
         name, init if init.exists() else None, submodule_search_locations=[str(folder)]
@@ -143,4 +146,4 @@ def place(name: str) -> Place:
             hint = "`aqmlab reproduce --new NAME` creates a complete folder"
             raise input_error(f"a study needs {file}", file=str(folder), hint=hint)
     folder = folder.resolve()
-    return Place(folder.name, folder, f"aqmlab_study_{folder.name}".replace("-", "_"))
+    return Place(folder.name, folder, f"{IN_FOLDERS}{folder.name}".replace("-", "_"))
