@@ -1,5 +1,6 @@
 # make demo   sets everything up and reproduces a published study
-# make test   sets everything up and runs every test
+# make test   sets everything up and runs every test but those that are slow
+# make test-slow  tests that fill disks, kill processes, limit memory
 # make lint   format, clippy, documentation, ruff, mypy, the layers of the package, its stubs
 # make faults  plants faults in the crates and reports which their tests miss (many minutes)
 # make reference  makes what is made in docs again: reference, disciplines, conformance
@@ -37,26 +38,32 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python faults walks package lint lint-rust lint-python format bench bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python test-slow faults walks package lint lint-rust lint-python format bench bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
 	$(BIN)/aqmlab reproduce jarvinen2014 --out results/demo
 
-# Optimising the engine as a whole takes one processor for minutes: tests are compiled meanwhile.
+# The engine is built while tests are compiled.
 test:
 	@$(MAKE) --no-print-directory -j 2 tests-compiled $(VENV)/.installed
 	@$(MAKE) --no-print-directory test-rust test-python
 
+# With the programs of examples, beside which Python's tests set the same in Python.
 tests-compiled:
 	cargo test --workspace --quiet --no-run
+	cargo build --workspace --quiet --profile test --bins --examples
 
 test-rust:
 	cargo test --workspace --quiet
 
-test-python: $(VENV)/.installed $(VENV)/.tools
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not real_packets"
-	$(BIN)/python -m pytest -m real_packets -rR
+test-python: $(VENV)/.tools
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not real_packets and not slow"
+	$(BIN)/python -m pytest -m "real_packets and not slow" -rR
+
+test-slow: $(VENV)/.tools
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "slow and not real_packets"
+	$(BIN)/python -m pytest -m "slow and real_packets" -rR
 
 # One half of the checks beside the other: each is mostly one process.
 lint: $(VENV)/.installed $(VENV)/.tools

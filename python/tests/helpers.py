@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pytest
+
 COMMAND = str(Path(sys.executable).parent / "aqmlab")
 
 SCENARIO_TEXT = """
@@ -115,12 +117,12 @@ def environment() -> dict[str, str]:
 
 
 def built_example(name: str) -> Path:
-    """The program of a crate in `examples`, built as `cargo test --workspace` builds it: nothing
-    but the program itself has to be compiled after that."""
+    """The program of a crate in `examples`, as `make tests-compiled` builds it."""
     root = Path(__file__).parents[2]
-    words = "cargo build --quiet --profile test --workspace --bins --examples"
-    subprocess.run(words.split(), cwd=root, check=True)
-    return Path(os.environ.get("CARGO_TARGET_DIR", root / "target")) / "debug" / name
+    program = Path(os.environ.get("CARGO_TARGET_DIR", root / "target")) / "debug" / name
+    if not program.exists():
+        pytest.skip(f"{name} is not built: run `make tests-compiled`")
+    return program
 
 
 def write_study(folder: Path, replications: int) -> Path:

@@ -192,6 +192,7 @@ def test_the_workers_have_this_aqmlab(cluster: Cluster, aqmlab: Aqmlab) -> None:
     assert {each["engine"] for each in form["workers"]} == {form["engine"]}
 
 
+@pytest.mark.slow
 @dask
 def test_ctrl_c_keeps_what_is_done_and_a_killed_worker_costs_its_batches_only(
     cluster: Cluster, tmp_path: Path, aqmlab: Aqmlab

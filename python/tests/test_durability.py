@@ -14,6 +14,8 @@ from helpers import SCENARIO_TEXT, command, environment
 
 import aqmlab
 
+pytestmark = pytest.mark.slow
+
 QUICK = 4
 LONG_STUDY = """
 name = "long"
@@ -129,6 +131,7 @@ def test_a_new_folder_is_on_the_disk_before_runs_are_in_it(
 ) -> None:
     """Every name that a rename or a new folder makes is synced before the next step."""
     from aqmlab import storage
+    from aqmlab.study import chunks, folder
 
     events: list[tuple[str, str]] = []
     rename, mkdir, sync = Path.rename, Path.mkdir, storage.sync
@@ -147,8 +150,8 @@ def test_a_new_folder_is_on_the_disk_before_runs_are_in_it(
 
     monkeypatch.setattr(Path, "rename", spy_rename)
     monkeypatch.setattr(Path, "mkdir", spy_mkdir)
-    for module in ("storage", "study.chunks", "study.folder"):
-        monkeypatch.setattr(f"aqmlab.{module}.sync", spy_sync)
+    for module in (storage, chunks, folder):
+        monkeypatch.setattr(module, "sync", spy_sync)
     study = aqmlab.Study(long_study, only={"length": ["1", "2"]})
     study.run(long_study.parent / "deep" / "down" / "out")
     names = [place for place, (kind, _) in enumerate(events) if kind == "name"]

@@ -15,6 +15,8 @@ from helpers import Aqmlab, assert_refused, command, environment, table_bytes, w
 
 import aqmlab as package
 
+pytestmark = pytest.mark.slow
+
 PANIC = re.compile(r"Traceback|panicked|bug in aqmlab")
 
 

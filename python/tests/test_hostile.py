@@ -43,6 +43,7 @@ def test_a_list_from_a_device_is_refused(scenario: Path) -> None:
     assert "neither a file nor a pipe" in error_of(Path("/dev/zero"))
 
 
+@pytest.mark.slow
 def test_a_file_has_a_limit_that_the_message_names(scenario: Path) -> None:
     large = scenario.parent / "large"
     with large.open("wb") as file:
@@ -164,6 +165,7 @@ def test_any_number_of_threads_is_one(aqmlab: Aqmlab, tmp_path: Path, scenario: 
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_many_values_on_an_axis_take_as_long_as_they_are_many() -> None:
     """40,000 took 400 times as long as 2,000; they may take 20 times, and some more."""
 
@@ -179,6 +181,7 @@ def test_many_values_on_an_axis_take_as_long_as_they_are_many() -> None:
     assert seconds(40_000) < 100 * few
 
 
+@pytest.mark.slow
 def test_many_links_take_as_long_as_they_are_many() -> None:
     """200,000 were not read in 25 s; twenty times as many may take 20 times as long, and more."""
     few = sizes.seconds(sizes.links, 2_000)

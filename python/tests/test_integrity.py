@@ -116,6 +116,7 @@ def test_a_finished_study_makes_a_damaged_file_again(
     assert aqmlab("study", study, "--json", "--out", "out").stderr == ""
 
 
+@pytest.mark.slow
 def test_a_damaged_chunk_is_set_aside_and_computed_again(study: Path, done: Path) -> None:
     plan = aqmlab.Study(study)
     draw = random.Random(2)

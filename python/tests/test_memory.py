@@ -18,6 +18,8 @@ from aqmlab.study.execute import study_info
 from aqmlab.study.folder import ResultsFolder
 from tools.bench import memory
 
+pytestmark = pytest.mark.slow
+
 PACKETS = """
 name = "packets"
 replications = 2

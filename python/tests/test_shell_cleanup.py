@@ -199,6 +199,7 @@ def test_killing_any_process_of_a_gateway_ends_all(which: int) -> None:
 
 
 @as_root
+@pytest.mark.slow
 def test_thirty_kills_at_any_moment_leave_nothing() -> None:
     """Also while it begins. In a network of their own, where nobody else has devices."""
     random, mark = Random(1), uuid.uuid4().hex
