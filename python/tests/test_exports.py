@@ -86,7 +86,9 @@ def test_mahimahis_log_counts_every_packet(folder: Path, aqmlab: Aqmlab, tmp_pat
     assert lines[1] == "# base timestamp: 0"
     kinds = [line.split()[1] for line in lines[2:]]
     link = pl.read_parquet(folder / "links.parquet").row(0, named=True)
-    assert kinds.count("-") == link["delivered"] and kinds.count("d") == link["dropped"] > 0
+    # The last packet that left the queue may be in transmission.
+    assert kinds.count("-") - link["delivered"] in (0, 1)
+    assert kinds.count("d") == link["dropped"] > 0
     times = [int(line.split()[0]) for line in lines[2:]]
     assert times == sorted(times)
     wait = [int(line.split()[3]) for line in lines[2:] if " - " in line]

@@ -102,8 +102,15 @@ def test_counts_are_those_of_the_run_less_those_of_the_warm_up(
             then = each[f"{column}_early"] or 0
             if column == "started" and each["group"] == "after":
                 then = 0  # Flows without an application are counted from the start.
-            if each[column] is not None:
-                assert each[f"{column}_late"] == pytest.approx(each[column] - then), column
+            if each[column] is None:
+                continue
+            late = each[column] - then
+            if table == "links" and column.startswith("delivered"):
+                # Without the packet whose transmission spans the end of the warm-up.
+                late -= each[f"{column}_late"]
+                assert 0 <= late <= (1 if column == "delivered" else 1500), column
+            else:
+                assert each[f"{column}_late"] == pytest.approx(late), column
     assert result.runs["warmup_s"].item() == WARMUP
     assert whole.runs["warmup_s"].item() == 0
 
@@ -114,7 +121,10 @@ def test_what_waits_at_the_end_of_the_warm_up_arrives_then(
     late, all_, first = (row(each, "links", "down") for each in (result, whole, early))
     waiting = first["arrived"] - first["delivered"] - first["dropped"]
     assert waiting > 3
-    assert late["arrived"] == all_["arrived"] - first["arrived"] + waiting
+    # The packet whose transmission spans the end of the warm-up is in neither count.
+    spanning = all_["delivered"] - first["delivered"] - late["delivered"]
+    assert spanning in (0, 1)
+    assert late["arrived"] == all_["arrived"] - first["arrived"] + waiting - spanning
     left = all_["arrived"] - all_["delivered"] - all_["dropped"]
     assert late["arrived"] == late["delivered"] + late["dropped"] + left
     used = (late["delivered_bytes"]) / late["capacity_bytes"]
