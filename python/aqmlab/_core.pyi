@@ -92,7 +92,7 @@ class Packet:
     class_: int
     """Its DSCP."""
     pure_ack: int | None
-    """The acknowledged sequence number, if it only acknowledges."""
+    """Acknowledgement number (32 bits) of a TCP segment that only acknowledges, else None."""
     ecn: int
     """The ECN codepoint: 0 not ECN-capable, 1 ECT(1), 2 ECT(0), 3 CE."""
     ecn_capable: bool

@@ -50,6 +50,7 @@ impl Bench {
             rate: Rate::from_bps(10_000_000_000),
             base_rtt: Span::from_millis(20),
             mtu: Bytes::new(1514),
+            header: 0,
         };
         let discipline = QueueConfig::named(name).expect("registered").build(&env);
         let queue = Queue::new(discipline, Stream::from_state(1));

@@ -30,10 +30,12 @@ use alloc::{boxed::Box, string::String, string::ToString, vec::Vec};
 use core::fmt;
 
 use aqmlab_core::{
-    Added, CustomParams, Ecn, Lookup, Packet, Result, Span, Time, Value, packet_fields,
+    Added, CustomParams, Ecn, Lookup, Packet, Result, Span, TcpHeader, Time, Value, packet_fields,
 };
 
-use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Sink};
+use crate::discipline::{
+    Backlog, Context, Discipline, Headers, LinkEnv, Note, QueueDiscipline, Sink,
+};
 use crate::disciplines::{QueueConfig, takes};
 
 /// The configuration of a custom discipline: its parameters, and how it is built.
@@ -181,7 +183,6 @@ pub struct Handle {
     ecn: Ecn,
     marked: bool,
     class_cleared: bool,
-    pure_ack: Option<u64>,
     arrival: Time,
 }
 
@@ -196,7 +197,6 @@ impl Handle {
             ecn: packet.ecn(),
             marked: false,
             class_cleared: false,
-            pure_ack: packet.pure_ack(),
             arrival: packet.arrival(),
         }
     }
@@ -214,9 +214,6 @@ impl Packet for Handle {
     fn class(&self) -> u8 {
         self.class
     }
-    fn pure_ack(&self) -> Option<u64> {
-        self.pure_ack
-    }
     fn mark(&mut self) {
         self.ecn = Ecn::Ce;
         self.marked = true;
@@ -224,6 +221,18 @@ impl Packet for Handle {
     fn clear_class(&mut self) {
         self.class = 0;
         self.class_cleared = true;
+    }
+}
+
+/// Headers of the packets that handles stand for.
+struct Through<'a, P> {
+    packets: &'a [Option<P>],
+    headers: &'a dyn Headers<P>,
+}
+
+impl<P> Headers<Handle> for Through<'_, P> {
+    fn tcp(&self, handle: &Handle) -> Option<TcpHeader> {
+        self.headers.tcp(self.packets.get(handle.place as usize)?.as_ref()?)
     }
 }
 
@@ -280,7 +289,9 @@ impl<P: Packet> Adapter<P> {
     ) -> Option<P> {
         // The counts of marks are lent for the call.
         core::mem::swap(&mut self.sink.marked, &mut cx.sink.marked);
-        let mut inner = Context { now: cx.now, random: &mut *cx.random, sink: &mut self.sink };
+        let headers = Through { packets: &self.packets, headers: cx.headers };
+        let mut inner =
+            Context::new(cx.now, &mut *cx.random, &mut self.sink).with_headers(&headers);
         let given = call(&mut *self.inner, &mut inner);
         core::mem::swap(&mut self.sink.marked, &mut cx.sink.marked);
         let mut dropped = core::mem::take(&mut self.sink.dropped);

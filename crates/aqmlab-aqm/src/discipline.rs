@@ -5,7 +5,7 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 
 use core::any::Any;
 
-use aqmlab_core::{Bytes, Limit, Packet, Params, Rate, Result, Span, Stream, Time};
+use aqmlab_core::{Bytes, Limit, Packet, Params, Rate, Result, Span, Stream, TcpHeader, Time};
 
 /// A queue discipline: packets in, packets out, and every packet accounted
 /// for. Time is an argument, randomness a stream; nothing else gets in.
@@ -223,6 +223,8 @@ pub struct Context<'a, P> {
     pub now: Time,
     /// The discipline's own random stream.
     pub random: &'a mut Stream,
+    /// Headers of packets.
+    pub headers: &'a dyn Headers<P>,
     /// Where drops and marks go.
     pub(crate) sink: &'a mut Sink<P>,
 }
@@ -231,7 +233,26 @@ impl<'a, P> Context<'a, P> {
     /// For whoever drives a discipline without a [`Queue`](crate::Queue), over
     /// a buffer of their own: `examples/own_buffer.rs` does.
     pub fn new(now: Time, random: &'a mut Stream, sink: &'a mut Sink<P>) -> Self {
-        Context { now, random, sink }
+        Context { now, random, headers: &(), sink }
+    }
+
+    /// The same context over packets whose headers can be read.
+    #[must_use]
+    pub fn with_headers(self, headers: &'a dyn Headers<P>) -> Self {
+        Context { headers, ..self }
+    }
+}
+
+/// Reads the headers of packets, which packets do not carry themselves.
+pub trait Headers<P> {
+    /// Returns the TCP header of a packet; `None` if it has none.
+    fn tcp(&self, packet: &P) -> Option<TcpHeader>;
+}
+
+/// Packets whose headers cannot be read.
+impl<P> Headers<P> for () {
+    fn tcp(&self, _packet: &P) -> Option<TcpHeader> {
+        None
     }
 }
 
@@ -291,6 +312,9 @@ pub struct LinkEnv {
     /// The largest packet on the link layer: the kernel's `psched_mtu`,
     /// 1500 bytes and an Ethernet header.
     pub mtu: Bytes,
+    /// Bytes of the device's header that the kernel counts with each packet and that the sizes of
+    /// packets leave out: 14 on Ethernet; 0 if sizes include it.
+    pub header: u32,
 }
 
 /// The configuration of a discipline: its parameters, which are also its

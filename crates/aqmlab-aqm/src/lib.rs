@@ -21,6 +21,7 @@
 //!     rate: Rate::from_bps(10_000_000),
 //!     base_rtt: Span::from_millis(100),
 //!     mtu: Bytes::new(1514),
+//!     header: 14,
 //! };
 //! let mut queue: Box<dyn QueueDiscipline<Handle>> = FqCodelParams::default().build(&env);
 //! let (mut random, mut sink) = (Stream::from_state(1), Sink::default());
@@ -57,6 +58,8 @@ pub mod replay;
 mod testing;
 
 pub use custom::{CustomConfig, Disciplines, Handle};
-pub use discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason, Sink};
+pub use discipline::{
+    Backlog, Context, Discipline, Headers, LinkEnv, Note, QueueDiscipline, Reason, Sink,
+};
 pub use disciplines::{QueueConfig, Transition};
 pub use queue::{Counts, Queue};

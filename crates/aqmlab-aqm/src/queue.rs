@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 
 use aqmlab_core::{Packet, Stream, Time};
 
-use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason, Sink};
+use crate::discipline::{Backlog, Context, Headers, LinkEnv, Note, QueueDiscipline, Reason, Sink};
 use crate::disciplines::QueueConfig;
 
 /// What has happened to the packets of a queue so far.
@@ -93,22 +93,23 @@ impl<P: Packet> Queue<P> {
     #[inline]
     pub fn enqueue(&mut self, mut packet: P, now: Time) {
         packet.set_arrival(now);
-        self.enqueue_stamped(packet, now);
+        self.enqueue_stamped(packet, now, &());
     }
 
-    /// The same for one that has `now` as its arrival time already.
+    /// The same for one that has `now` as its arrival time already, among packets whose headers
+    /// can be read.
     #[inline]
-    pub fn enqueue_stamped(&mut self, packet: P, now: Time) {
+    pub fn enqueue_stamped(&mut self, packet: P, now: Time, headers: &dyn Headers<P>) {
         debug_assert!(packet.arrival() == now);
         self.took(packet.size());
-        let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
+        let mut cx = Context::new(now, &mut self.random, &mut self.sink).with_headers(headers);
         self.discipline.enqueue(packet, &mut cx);
     }
 
     /// The link is free: the next packet to send.
     #[inline]
     pub fn dequeue(&mut self, now: Time) -> Option<P> {
-        let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
+        let mut cx = Context::new(now, &mut self.random, &mut self.sink);
         let packet = self.discipline.dequeue(&mut cx);
         // Not taken out of the option and put in again: that would be copies.
         if let Some(packet) = &packet {
@@ -120,10 +121,10 @@ impl<P: Packet> Queue<P> {
     /// A packet, which has `now` as its arrival time already, comes to an idle link: it is
     /// enqueued, and the next to send is dequeued.
     #[inline]
-    pub fn pass_stamped(&mut self, packet: P, now: Time) -> Option<P> {
+    pub fn pass_stamped(&mut self, packet: P, now: Time, headers: &dyn Headers<P>) -> Option<P> {
         debug_assert!(packet.arrival() == now);
         self.took(packet.size());
-        let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
+        let mut cx = Context::new(now, &mut self.random, &mut self.sink).with_headers(headers);
         let packet = self.discipline.pass(packet, &mut cx);
         if let Some(packet) = &packet {
             self.gave(packet.size());
@@ -168,7 +169,7 @@ impl<P: Packet> Queue<P> {
 
     /// The discipline's timer ran out.
     pub fn on_wakeup(&mut self, now: Time) {
-        let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
+        let mut cx = Context::new(now, &mut self.random, &mut self.sink);
         self.discipline.on_wakeup(&mut cx);
     }
 
@@ -200,7 +201,7 @@ impl<P: Packet> Queue<P> {
     where
         P: Send,
     {
-        let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
+        let mut cx = Context::new(now, &mut self.random, &mut self.sink);
         to.change(&mut *self.discipline, env, &mut cx);
     }
 
@@ -211,7 +212,7 @@ impl<P: Packet> Queue<P> {
     fn drain(&mut self, now: Time, mut each: impl FnMut(P)) -> Backlog {
         let mut time = now;
         while self.discipline.backlog().packets > 0 {
-            let mut cx = Context { now: time, random: &mut self.random, sink: &mut self.sink };
+            let mut cx = Context::new(time, &mut self.random, &mut self.sink);
             if let Some(packet) = self.discipline.dequeue(&mut cx) {
                 each(packet);
                 continue;
@@ -237,13 +238,13 @@ impl<P: Packet> Queue<P> {
         self.backlog.bytes = self.backlog.bytes.wrapping_sub(kept.bytes);
         // Its timers run as if it had been there, empty, all the time.
         while let Some(time) = discipline.next_wakeup().filter(|time| *time <= now) {
-            let mut cx = Context { now: time, random: &mut self.random, sink: &mut self.sink };
+            let mut cx = Context::new(time, &mut self.random, &mut self.sink);
             discipline.on_wakeup(&mut cx);
             if discipline.next_wakeup() == Some(time) {
                 break;
             }
         }
-        let mut cx = Context { now, random: &mut self.random, sink: &mut self.sink };
+        let mut cx = Context::new(now, &mut self.random, &mut self.sink);
         packets.into_iter().for_each(|packet| discipline.enqueue(packet, &mut cx));
         self.discipline = discipline;
         kept

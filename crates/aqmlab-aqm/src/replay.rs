@@ -106,7 +106,8 @@ pub fn replay(
     surroundings: &Surroundings,
     arrivals: &[Arrival],
 ) -> Vec<Outcome> {
-    let env = LinkEnv { rate: surroundings.rate, base_rtt: BASE_RTT, mtu: surroundings.mtu };
+    let env =
+        LinkEnv { rate: surroundings.rate, base_rtt: BASE_RTT, mtu: surroundings.mtu, header: 0 };
     let random = Stream::from_state(surroundings.random_seed);
     let run = Replay {
         queue: Queue::new(config.build(&env), random),

@@ -1,8 +1,8 @@
 //! A packet and a link for the unit tests.
 
-use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time, packet_fields};
+use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, TcpHeader, Time, packet_fields};
 
-use crate::discipline::{Discipline, LinkEnv};
+use crate::discipline::{Discipline, Headers, LinkEnv};
 use crate::queue::Queue;
 
 /// A packet, of 1500 bytes unless said otherwise.
@@ -13,7 +13,7 @@ pub(crate) struct TestPacket {
     size: u32,
     hosts: Option<[u32; 2]>,
     class: u8,
-    ack: Option<u64>,
+    header: Option<TcpHeader>,
     arrival: Time,
 }
 
@@ -25,7 +25,7 @@ impl TestPacket {
             size: 1500,
             hosts: None,
             class: 0,
-            ack: None,
+            header: None,
             arrival: Time::ZERO,
         }
     }
@@ -48,9 +48,17 @@ impl TestPacket {
     pub fn classed(self, class: u8) -> Self {
         TestPacket { class, ..self }
     }
+    /// With a TCP header.
+    pub fn with_header(self, header: TcpHeader) -> Self {
+        TestPacket { header: Some(header), ..self }
+    }
     /// A segment of 40 bytes that only acknowledges.
-    pub fn acking(self, number: u64) -> Self {
-        TestPacket { ack: Some(number), size: 40, ..self }
+    pub fn acking(self, number: u32) -> Self {
+        self.with_size(40).with_header(acking(number))
+    }
+    /// The acknowledgement number.
+    pub fn ack(&self) -> Option<u32> {
+        self.header.map(|header| header.ack)
     }
 }
 
@@ -62,8 +70,19 @@ impl Packet for TestPacket {
     fn hosts(&self) -> [u32; 2] {
         self.hosts.unwrap_or([self.flow; 2])
     }
-    fn pure_ack(&self) -> Option<u64> {
-        self.ack
+}
+
+/// Header of a segment that only acknowledges.
+pub(crate) fn acking(number: u32) -> TcpHeader {
+    TcpHeader { ack: number, flags: TcpHeader::ACK, ..TcpHeader::default() }
+}
+
+/// Headers of the packets of tests, which carry them.
+pub(crate) struct OfTests;
+
+impl Headers<TestPacket> for OfTests {
+    fn tcp(&self, packet: &TestPacket) -> Option<TcpHeader> {
+        packet.header
     }
 }
 
@@ -73,6 +92,7 @@ pub(crate) fn env() -> LinkEnv {
         rate: Rate::from_bps(10_000_000),
         base_rtt: Span::from_millis(100),
         mtu: Bytes::new(1514),
+        header: 0,
     }
 }
 
@@ -89,7 +109,7 @@ pub(crate) fn offer(
 ) -> Vec<TestPacket> {
     let mut dropped = Vec::new();
     for packet in packets {
-        queue.enqueue(packet, Time::ZERO);
+        queue.enqueue_stamped(packet, Time::ZERO, &OfTests);
         queue.take_dropped(|packet, _| dropped.push(packet));
         queue.assert_conservation("test");
     }

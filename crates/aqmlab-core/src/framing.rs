@@ -10,7 +10,8 @@
 //! # Differences
 //! 1. `overhead` counts from the packet's size as the scenario states it (IP
 //!    and up). `tc` counts from the size that the kernel sees, which includes
-//!    14 bytes on an Ethernet device, unless cake has a keyword.
+//!    14 bytes on an Ethernet device. CAKE leaves them out with a keyword or an
+//!    overhead and counts them otherwise, here as in Linux.
 //! 2. No tables: the size is computed for each packet.
 
 use alloc::string::{String, ToString};
@@ -155,6 +156,17 @@ impl FramingParams {
             mpu: self.mpu.map_or(usual.mpu, |bytes| bytes.0 as u32),
             cells: self.framing.or_else(|| usual.cells),
         }
+    }
+
+    /// Returns the sizes that CAKE counts on a device whose packets have a header of so many
+    /// bytes: with neither a keyword nor an overhead it is part of them (`CAKE_FLAG_OVERHEAD` in
+    /// Linux's sch_cake).
+    pub fn resolve_on_device(&self, header: u32) -> Framing {
+        let framing = self.resolve();
+        if self.link_layer != LinkLayer::Raw || self.overhead.is_some() {
+            return framing;
+        }
+        Framing { overhead: header as i32, ..framing }
     }
 }
 

@@ -25,6 +25,7 @@ pub mod quantity;
 pub mod random;
 pub mod stated;
 pub mod suggest;
+mod tcp_header;
 pub mod time;
 pub mod value;
 pub mod varint;
@@ -40,6 +41,7 @@ pub use params::{Auto, Entry, ParamSpec, ParamType, Params};
 pub use quantity::{Bytes, Limit, Rate};
 pub use random::Stream;
 pub use stated::{Chosen, Stated};
+pub use tcp_header::{SackOption, TcpHeader};
 pub use time::{Deadline, Span, Time};
 pub use value::{Table, Value};
 

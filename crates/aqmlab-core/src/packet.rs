@@ -54,12 +54,6 @@ pub trait Packet: 'static {
     }
     /// Sets the DSCP to 0, where there is one.
     fn clear_class(&mut self) {}
-    /// The acknowledged sequence number, if it is a TCP segment that only
-    /// acknowledges: no data, no SYN, and nothing that a later acknowledgement
-    /// would not say as well (SACK blocks, ECN echoes).
-    fn pure_ack(&self) -> Option<u64> {
-        None
-    }
     /// Its ECN codepoint.
     fn ecn(&self) -> Ecn;
     /// Sets the codepoint to CE.

@@ -14,7 +14,7 @@ use aqmlab_aqm::Reason;
 use aqmlab_core::{Bytes, Packet, Result, Span, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::series::{LinkSeries, Sample};
-use aqmlab_sim::network::{Fate, Keep, Network, Observer, RouteId, Setup};
+use aqmlab_sim::network::{Fate, HEADER, Keep, Network, Observer, RouteId, Setup};
 use aqmlab_sim::scenario::{Change, Level, Surroundings};
 
 use crate::changes::{Asked, Changes, Made};
@@ -23,9 +23,6 @@ use crate::packet::handle::Handle;
 use crate::packet::offload::Offload;
 use crate::packet::segments::{MOST_HEAD, Run, plan};
 use crate::packet::wire::{UDP, Unfit, parse};
-
-/// Bytes of the Ethernet header that disciplines are told of besides the MTU.
-const ETHERNET: u64 = 14;
 
 /// Packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,7 +163,7 @@ impl DataPath {
         mtu: Bytes,
         replication: u64,
     ) -> Self {
-        let mtu = Bytes::new(mtu.get() + ETHERNET);
+        let mtu = Bytes::new(mtu.get() + u64::from(HEADER));
         let setup = Setup { mtu, ..scenario.network(replication) };
         let mut path = Self::with_network(scenario, Network::new(&setup), routes);
         path.changes =

@@ -481,13 +481,11 @@ mod tests {
             Bare { sfb: Sfb::new(params, &env()), random: Stream::from_state(5), sink }
         }
         fn enqueue(&mut self, flow: u32, millis: u64) {
-            let mut cx =
-                Context { now: at(millis), random: &mut self.random, sink: &mut self.sink };
+            let mut cx = Context::new(at(millis), &mut self.random, &mut self.sink);
             self.sfb.enqueue(TestPacket::of_flow(flow), &mut cx);
         }
         fn dequeue(&mut self, millis: u64) {
-            let mut cx =
-                Context { now: at(millis), random: &mut self.random, sink: &mut self.sink };
+            let mut cx = Context::new(at(millis), &mut self.random, &mut self.sink);
             self.sfb.dequeue(&mut cx);
         }
         /// Packets counted in each filter, in the first level.
@@ -559,7 +557,7 @@ mod tests {
             bin.packets = 1;
         });
         for _ in 0..10_000 {
-            let mut cx = Context { now: at(0), random: &mut bare.random, sink: &mut bare.sink };
+            let mut cx = Context::new(at(0), &mut bare.random, &mut bare.sink);
             bare.sfb.enqueue(TestPacket::new(Ecn::Ect0), &mut cx);
         }
         let marked = bare.sink.marked[Reason::SfbEarly as usize];

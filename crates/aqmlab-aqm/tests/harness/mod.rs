@@ -119,7 +119,7 @@ impl Link<'_> {
             };
             self.packets.push(packet.clone());
             if self.passes && self.free_at.is_none() {
-                let packet = self.queue.pass_stamped(packet, next);
+                let packet = self.queue.pass_stamped(packet, next, &());
                 self.check(next);
                 self.sent(packet, next);
             } else {
@@ -300,6 +300,7 @@ pub fn env() -> LinkEnv {
         rate: Rate::from_bps(10_000_000),
         base_rtt: Span::from_millis(100),
         mtu: Bytes::new(1514),
+        header: 0,
     }
 }
 

@@ -7,13 +7,14 @@
 
 use std::collections::VecDeque;
 
-use aqmlab_core::Span;
+use aqmlab_aqm::Headers;
+use aqmlab_core::{Span, TcpHeader};
 use aqmlab_sim::network::{Fate, Keep};
 
 use crate::packet::handle::Handle;
 use crate::packet::offload::Offload;
 use crate::packet::segments::Run;
-use crate::packet::wire::Headers;
+use crate::packet::wire;
 
 /// Sizes of places: what is read goes into the smallest that holds it.
 const CLASSES: [usize; 3] = [2 << 10, 10 << 10, LARGEST];
@@ -26,7 +27,7 @@ pub struct Frame {
     /// Its offload header.
     pub offload: Offload,
     /// Its headers.
-    pub headers: Headers,
+    pub headers: wire::Headers,
     /// Bytes of all headers, if it is cut.
     pub head: u32,
     /// Bytes of payload in each segment but the last; 0 if it is not cut.
@@ -149,6 +150,13 @@ impl Buffers {
             None => self.free(handle),
             Some(dropped) => dropped.push_back((handle, fate)),
         }
+    }
+}
+
+impl Headers<Handle> for Buffers {
+    fn tcp(&self, packet: &Handle) -> Option<TcpHeader> {
+        let (bytes, frame) = self.get(packet.place);
+        frame.headers.tcp(bytes)
     }
 }
 

@@ -1,4 +1,4 @@
-//! A packet as queues and pipes see it: a value of 48 bytes that says where
+//! A packet as queues and pipes see it: a value of 40 bytes that says where
 //! the bytes are.
 
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
@@ -16,7 +16,6 @@ pub struct Handle {
     pub size: u32,
     hash: u32,
     hosts: [u32; 2],
-    ack: u32,
     /// Which segment of the frame it is.
     pub segment: u16,
     /// Its way through the links.
@@ -34,7 +33,7 @@ const PURE_ACK: u8 = 1;
 const MARKED: u8 = 2;
 
 // The hot path copies these: the size is a promise.
-const _: () = assert!(size_of::<Handle>() == 48);
+const _: () = assert!(size_of::<Handle>() == 40);
 
 impl Handle {
     /// A segment of the frame that is kept at `place`.
@@ -53,13 +52,12 @@ impl Handle {
             size,
             hash: headers.hash,
             hosts: headers.hosts,
-            ack: headers.pure_ack.unwrap_or_default(),
             segment,
             route,
             position: Position::default(),
             ecn: headers.ecn,
             class: headers.dscp,
-            bits: if headers.pure_ack.is_some() { PURE_ACK } else { 0 },
+            bits: if headers.is_pure_ack { PURE_ACK } else { 0 },
         }
     }
 
@@ -76,12 +74,6 @@ impl Handle {
 
 impl Packet for Handle {
     packet_fields!(size, hash, hosts, class, ecn, arrival);
-    /// A number that wraps at 2^32: a filter keeps one acknowledgement too
-    /// many then, and drops none that it should keep.
-    #[inline]
-    fn pure_ack(&self) -> Option<u64> {
-        self.is_ack().then_some(u64::from(self.ack))
-    }
     #[inline]
     fn mark(&mut self) {
         self.ecn = Ecn::Ce;

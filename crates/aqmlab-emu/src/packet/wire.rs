@@ -12,7 +12,7 @@
 //!    are then of one flow. Linux's flow dissector does the same.
 //! 3. The flow is that of the outermost header; tunnels are not looked into.
 
-use aqmlab_core::Ecn;
+use aqmlab_core::{Ecn, TcpHeader};
 
 /// Why a packet is not carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +76,18 @@ pub struct Headers {
     pub hash: u32,
     /// Hashes of the source and the destination address.
     pub hosts: [u32; 2],
-    /// The acknowledgement number of a TCP segment that only acknowledges.
-    pub pure_ack: Option<u32>,
+    /// Whether it is a TCP segment that only acknowledges.
+    pub is_pure_ack: bool,
+}
+
+impl Headers {
+    /// Returns the TCP header of a packet with these headers. Segments behind extension headers
+    /// of IPv6 have none, as for Linux's `cake_get_tcphdr`.
+    pub fn tcp(&self, packet: &[u8]) -> Option<TcpHeader> {
+        let is_behind = self.is_v6 && self.transport != 40;
+        let is_tcp = self.protocol == TCP && !self.is_fragment && !is_behind;
+        is_tcp.then(|| tcp_header(&packet[usize::from(self.transport)..]))?
+    }
 }
 
 /// TCP's and UDP's protocol numbers.
@@ -129,7 +139,7 @@ fn parse_v4(packet: &[u8]) -> Result<Headers, Unfit> {
         dscp: packet[1] >> 2,
         hash: 0,
         hosts: [source, destination].map(|address| mix(u64::from(address)) as u32),
-        pure_ack: None,
+        is_pure_ack: false,
     };
     finish(&mut headers, packet, (u64::from(source) << 32) | u64::from(destination));
     Ok(headers)
@@ -162,7 +172,7 @@ fn parse_v6(packet: &[u8]) -> Result<Headers, Unfit> {
         dscp: (packet[0] & 15) << 2 | packet[1] >> 6,
         hash: 0,
         hosts: [source as u32, destination as u32],
-        pure_ack: None,
+        is_pure_ack: false,
     };
     finish(&mut headers, packet, mix(source) ^ destination);
     Ok(headers)
@@ -206,31 +216,60 @@ fn finish(headers: &mut Headers, packet: &[u8], addresses: u64) {
     let rest = u64::from(ports) << 8 | u64::from(headers.protocol);
     headers.hash = (mix(mix(addresses) ^ rest) >> 32) as u32;
     if headers.protocol == TCP && !headers.is_fragment {
-        headers.pure_ack = pure_ack(transport);
+        headers.is_pure_ack = is_pure_ack(transport);
     }
 }
 
-/// A segment without data, of whose flags only ACK is set, and whose options
-/// are timestamps at most.
-fn pure_ack(segment: &[u8]) -> Option<u32> {
-    const ACK: u8 = 0x10;
-    const PADDING: [u8; 2] = [0, 1];
+/// Whether a segment has no payload, and no flag besides ACK and those of ECN.
+fn is_pure_ack(segment: &[u8]) -> bool {
+    let plain = || Some(TcpHeader { payload: payload(segment)?, ..of_flags(segment) });
+    plain().is_some_and(|header| header.is_pure_ack())
+}
+
+/// Bytes of payload of a segment; `None` if its header makes no sense.
+fn payload(segment: &[u8]) -> Option<u32> {
+    let length = usize::from(segment.get(12)? >> 4) * 4;
+    if length < 20 { None } else { segment.len().checked_sub(length).map(|bytes| bytes as u32) }
+}
+
+/// The fields of a TCP header before the options.
+fn of_flags(segment: &[u8]) -> TcpHeader {
+    let (ack, flags) = (be32(segment, 8), be16(segment, 12) & 0xFFF);
+    TcpHeader { ack, flags, ..TcpHeader::default() }
+}
+
+/// Reads a TCP header and its options, as `cake_tcph_may_drop` does.
+fn tcp_header(segment: &[u8]) -> Option<TcpHeader> {
+    const END: u8 = 0;
+    const NOTHING: u8 = 1;
+    const SACK: u8 = 5;
     const TIMESTAMPS: u8 = 8;
-    let header = usize::from(segment.get(12)? >> 4) * 4;
-    let is_plain = segment.len() == header && header >= 20 && segment[12] & 1 == 0;
-    if !is_plain || segment[13] != ACK {
-        return None;
+    const SIGNATURE: u8 = 19;
+    let payload = payload(segment)?;
+    let mut header = TcpHeader { payload, ..of_flags(segment) };
+    let mut options = &segment[20..segment.len() - payload as usize];
+    while let [kind, rest @ ..] = options {
+        if *kind == NOTHING {
+            options = rest;
+            continue;
+        }
+        // What has no sensible length ends them.
+        let Some(size) = rest.first().map(|size| usize::from(*size)) else { break };
+        let Some(option) = options.get(2..size).filter(|_| *kind != END) else { break };
+        match *kind {
+            SIGNATURE => (),
+            SACK if size % 8 == 2 => {
+                let blocks = option.chunks_exact(8);
+                blocks.for_each(|block| header.sack.push([be32(block, 0), be32(block, 4)]));
+            }
+            TIMESTAMPS if size == 10 => {
+                header.timestamps = Some([be32(option, 0), be32(option, 4)]);
+            }
+            _ => header.has_other_options = true,
+        }
+        options = &options[size..];
     }
-    let mut options = &segment[20..];
-    while let Some(kind) = options.first() {
-        let length = match *kind {
-            kind if PADDING.contains(&kind) => 1,
-            TIMESTAMPS => usize::from(*options.get(1)?),
-            _ => return None,
-        };
-        options = options.get(length.max(1)..)?;
-    }
-    Some(be32(segment, 8))
+    Some(header)
 }
 
 /// Two bytes of a packet as a number.

@@ -77,23 +77,61 @@ fn extension_headers_are_passed_over() {
     let behind = parse(&v6(0, &load)).unwrap();
     assert_eq!((behind.protocol, behind.transport), (TCP, 64));
     assert_eq!(behind.hash, plain.hash);
-    assert_eq!(behind.pure_ack, Some(200));
+    assert!(behind.is_pure_ack && behind.tcp(&v6(0, &load)).is_none());
 }
 
 #[test]
 fn only_what_says_nothing_else_is_a_pure_acknowledgement() {
-    let ack = |flags, options: &[u8], load: &[u8]| {
-        parse(&v4(TCP, &tcp([1, 2], flags, options, load))).unwrap().pure_ack
+    let is_pure = |flags, options: &[u8], load: &[u8]| {
+        parse(&v4(TCP, &tcp([1, 2], flags, options, load))).unwrap().is_pure_ack
     };
-    let timestamps = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
-    assert_eq!(ack(0x10, &[], b""), Some(200));
-    assert_eq!(ack(0x10, &timestamps, b""), Some(200));
-    assert_eq!(ack(0x10, &[1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2], b""), None, "SACK");
-    assert_eq!(ack(0x10, &[], b"data"), None);
-    for flags in [0x11, 0x12, 0x14, 0x18, 0x50, 0x90, 0x30] {
-        assert_eq!(ack(flags, &[], b""), None, "flags {flags:#x}");
+    assert!(is_pure(0x10, &[], b""));
+    assert!(is_pure(0x10, &[1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2], b""));
+    assert!(is_pure(0x50, &[], b"") && is_pure(0x90, &[], b""), "ECE, CWR");
+    assert!(!is_pure(0x10, &[], b"data"));
+    for flags in [0x00, 0x11, 0x12, 0x14, 0x18, 0x30] {
+        assert!(!is_pure(flags, &[], b""), "flags {flags:#x}");
     }
-    assert_eq!(ack(0x10, &[8, 0, 0, 0], b""), Some(200), "an option of no length is no loop");
+}
+
+#[test]
+fn queues_can_read_tcp_headers() {
+    let read = |packet: Vec<u8>| parse(&packet).unwrap().tcp(&packet);
+    let header = |flags, options: &[u8], load: &[u8]| {
+        let segment = tcp([1, 2], flags, options, load);
+        let four = read(v4(TCP, &segment));
+        assert_eq!(four, read(v6(TCP, &segment)));
+        four.unwrap()
+    };
+    let plain = TcpHeader { ack: 200, flags: TcpHeader::ACK, ..TcpHeader::default() };
+    assert_eq!(header(0x10, &[], b""), plain);
+    let data = TcpHeader { flags: 0x0D8, payload: 4, ..plain };
+    assert_eq!(header(0xD8, &[], b"data"), data);
+    // Timestamps and two blocks, as Linux writes them.
+    let options = [
+        [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0].as_slice(),
+        &[3, 1, 1, 5, 18, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 0, 0, 0, 1, 4],
+    ];
+    let mut full = TcpHeader { timestamps: Some([7, 3]), ..plain };
+    full.sack.push([1, 2]);
+    full.sack.push([256, 260]);
+    assert_eq!(header(0x10, &options.concat(), b""), full);
+    // Signatures say nothing; options that nobody knows, and wrong lengths, may.
+    let signature = [&[19, 18][..], &[0; 18]].concat();
+    assert!(!header(0x10, &signature, b"").has_other_options);
+    for options in [[2, 4, 5, 180], [5, 4, 0, 0], [8, 4, 0, 0], [254, 4, 0, 0]] {
+        assert!(header(0x10, &options, b"").has_other_options, "{options:?}");
+    }
+    // What comes after the end, or has no length, is not read.
+    for options in [[0, 2, 4, 5], [8, 0, 2, 4], [1, 1, 1, 8], [2, 40, 0, 0]] {
+        assert_eq!(header(0x10, &options, b""), plain, "{options:?}");
+    }
+    let mut short = tcp([1, 2], 0x10, &[], b"");
+    short[12] = 0x40;
+    assert_eq!(read(v4(TCP, &short)), None);
+    short[12] = 0x60;
+    assert_eq!(read(v4(TCP, &short)), None, "longer than the packet");
+    assert_eq!(read(v4(UDP, &tcp([1, 2], 0x10, &[], b""))), None);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use aqmlab_aqm::{Backlog, Handle, LinkEnv, Reason};
-use aqmlab_core::{Ecn, Limit, Packet, Stream};
+use aqmlab_core::{Ecn, Limit, Packet, Stream, TcpHeader};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -46,12 +46,12 @@ pub struct PyPacket {
     #[pyo3(get)]
     class_: u8,
     #[pyo3(get)]
-    pure_ack: Option<u64>,
+    pure_ack: Option<u32>,
     ledger: Arc<Ledger>,
 }
 
 impl PyPacket {
-    pub fn of(handle: &Handle, ledger: &Arc<Ledger>) -> Self {
+    pub fn of(handle: &Handle, header: Option<TcpHeader>, ledger: &Arc<Ledger>) -> Self {
         let [source, destination] = handle.hosts();
         PyPacket {
             place: handle.place(),
@@ -62,7 +62,7 @@ impl PyPacket {
             arrival: handle.arrival().as_nanos(),
             hosts: (source, destination),
             class_: handle.class(),
-            pure_ack: handle.pure_ack(),
+            pure_ack: header.filter(TcpHeader::is_pure_ack).map(|header| header.ack),
             ledger: Arc::clone(ledger),
         }
     }

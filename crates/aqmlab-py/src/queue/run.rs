@@ -183,8 +183,9 @@ fn take(handles: &mut [Option<Handle>], backlog: &mut Backlog, place: u32) -> Ha
 
 impl QueueDiscipline<Handle> for PyQueue {
     fn enqueue(&mut self, handle: Handle, cx: &mut Context<'_, Handle>) {
+        let header = cx.headers.tcp(&handle);
         self.call(cx, "enqueue", |queue, py| {
-            let packet = Bound::new(py, PyPacket::of(&handle, &queue.ledger))?;
+            let packet = Bound::new(py, PyPacket::of(&handle, header, &queue.ledger))?;
             let (place, size) = (handle.place() as usize, u64::from(handle.size()));
             if queue.handles.len() <= place {
                 queue.handles.resize_with(place + 1, || None);

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use aqmlab_core::{Auto, Packet, Time};
+use aqmlab_core::{Auto, Packet, TcpHeader, Time};
 use aqmlab_tcp::params::EcnMode;
 use aqmlab_tcp::{Ack, DataSegment, TcpParams};
 
 use super::headers::{self, ACK, AE, Address, CWR, ECE, Ip, SYN, Syn, Tcp};
 use crate::endpoints::End;
 use crate::endpoints::flow::{Ends, Flow};
-use crate::endpoints::packet::{Content, SimPacket, Store};
+use crate::endpoints::packet::{Content, SimPacket, Store, timestamp};
 use crate::scenario::FlowGroup;
 
 /// Ports of groups of flows: no protocol of Wireshark's has one of them.
@@ -216,11 +216,6 @@ fn scale(transport: &TcpParams, usual: u64) -> u8 {
     (0..MOST_SCALE).find(|scale| largest >> scale <= 0xffff).unwrap_or(MOST_SCALE)
 }
 
-/// The clock of timestamps: milliseconds, as Linux has them. 0 would mean that there is none.
-fn clock(time: Time) -> u32 {
-    (time.as_nanos() / 1_000_000) as u32 + 1
-}
-
 impl Connection {
     /// Appends a segment with data, or a SYN.
     fn segment(
@@ -234,7 +229,7 @@ impl Connection {
         let [side, other] = [sender, 1 - sender].map(|side| &self.sides[side]);
         // The SYN of the second direction is the answer to that of the first.
         let is_answer = sender == 1;
-        let times = [clock(segment.sent_at), self.echo(segment.echo, other)];
+        let times = [timestamp(segment.sent_at), self.echo(segment.echo, other)];
         let flags = match (segment.syn, is_answer) {
             (true, false) => SYN | opening_flags(transport),
             (true, true) => SYN | ACK | answer_flags(transport),
@@ -287,7 +282,7 @@ impl Connection {
         }
         let times = ack.timestamps.map(|times| {
             let echo = if ack.syn { Time::ZERO } else { times.echo };
-            [clock(times.value), self.echo(echo, other)]
+            [timestamp(times.value), self.echo(echo, other)]
         });
         headers::tcp(
             bytes,
@@ -307,7 +302,7 @@ impl Connection {
 
     /// TSecr: what came last, or else with the other's SYN.
     fn echo(&self, time: Time, other: &Side) -> u32 {
-        clock(if time == Time::ZERO { other.opened } else { time })
+        timestamp(if time == Time::ZERO { other.opened } else { time })
     }
 
     /// The options of a SYN. Its MSS counts no options (RFC 6691, section 2).
@@ -331,7 +326,7 @@ impl Connection {
             // RFC 9768, section 3.2.2.1: a SYN-ACK that was not ECN-capable.
             EcnMode::Accurate if is_third => CWR,
             // Section 3.2.1: the counter begins at 5; section 3.2.2: of it three bits.
-            EcnMode::Accurate => accurate((5 + side.said.ce.packets) as u16 & 7),
+            EcnMode::Accurate => TcpHeader::accurate_ecn(5 + side.said.ce.packets),
         }
     }
 }
@@ -341,12 +336,6 @@ impl Side {
     fn number(&self, byte: u64) -> u32 {
         self.initial.wrapping_add(1).wrapping_add(byte as u32)
     }
-}
-
-/// Three bits as AE, CWR and ECE.
-fn accurate(bits: u16) -> u16 {
-    let flag = |bit, flag| if bits & bit != 0 { flag } else { 0 };
-    flag(4, AE) | flag(2, CWR) | flag(1, ECE)
 }
 
 /// What a SYN asks for: RFC 3168, section 6.1.1; RFC 9768, section 3.1.1.

@@ -7,13 +7,14 @@
 //!
 //! Payload is zeros, counts in lengths and checksums, and is not written.
 
+use aqmlab_core::TcpHeader;
+
 /// Flags of a TCP header, from the byte with the offset on.
-pub(super) const ECE: u16 = 0x040;
-pub(super) const CWR: u16 = 0x080;
-/// The first bit of accurate ECN (RFC 9768), NS before.
-pub(super) const AE: u16 = 0x100;
-pub(super) const SYN: u16 = 0x002;
-pub(super) const ACK: u16 = 0x010;
+pub(super) const ECE: u16 = TcpHeader::ECE;
+pub(super) const CWR: u16 = TcpHeader::CWR;
+pub(super) const AE: u16 = TcpHeader::AE;
+pub(super) const SYN: u16 = TcpHeader::SYN;
+pub(super) const ACK: u16 = TcpHeader::ACK;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;

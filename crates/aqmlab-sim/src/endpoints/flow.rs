@@ -1,6 +1,7 @@
 //! A flow: two endpoints, and the routes between them.
 
 use aqmlab_core::{Deadline, Ecn, Packet, Span, Time};
+use aqmlab_tcp::params::EcnMode;
 use aqmlab_tcp::{Stats, TcpParams};
 
 use super::custom::BoxedEnds;
@@ -37,6 +38,8 @@ pub(crate) struct Tcp {
     has_times: bool,
     /// The window that acknowledgements advertise as long as nothing fills it.
     pub usual: u64,
+    /// Acknowledgements have the counter of accurate ECN.
+    counts_marks: bool,
 }
 
 /// The ends of a flow of datagrams.
@@ -213,6 +216,7 @@ impl FlowSetup<'_> {
                     header,
                     mss,
                     has_times: transport.timestamps || self.delays,
+                    counts_marks: transport.ecn == EcnMode::Accurate,
                 })
             }
             EndpointConfig::Tfrc(params) => {
@@ -289,7 +293,7 @@ impl Flow {
             }
             (Ends::Tcp(tcp), End::Sink) => {
                 let Outgoing { payload, size, ecn } = tcp.sink.poll(now)?;
-                (size, ecn, store.ack(payload, tcp.usual))
+                (size, ecn, store.ack(payload, tcp.usual, tcp.counts_marks))
             }
             (ends, of) => ends.poll_others(of, now, store)?,
         };

@@ -146,6 +146,8 @@ impl Flags {
     pub const CWR: Flags = Flags(4);
     /// ECE (RFC 3168).
     pub const ECE: Flags = Flags(8);
+    /// An acknowledgement with the counter of accurate ECN.
+    pub const ACCURATE: Flags = Flags(16);
 
     #[inline(always)]
     fn has(self, flag: Flags) -> bool {
@@ -155,6 +157,11 @@ impl Flags {
     fn with(self, flag: Flags, is_set: bool) -> Self {
         if is_set { Flags(self.0 | flag.0) } else { self }
     }
+}
+
+/// The clock of timestamps: milliseconds, as Linux has them. 0 would mean that there is none.
+pub(crate) fn timestamp(time: Time) -> u32 {
+    (time.as_nanos() / 1_000_000) as u32 + 1
 }
 
 /// What a packet carries: in itself, or at a place in the [`Store`].
@@ -252,15 +259,6 @@ impl Packet for SimPacket {
     fn mark(&mut self) {
         self.what.0 |= (Ecn::Ce as u64) << What::ECN;
     }
-    /// A queue that thins acknowledgements must not lose what a later one
-    /// would not say.
-    #[inline]
-    fn pure_ack(&self) -> Option<u64> {
-        match self.content() {
-            Content::Ack { flags: Flags(0), number } => Some(number),
-            _ => None,
-        }
-    }
 }
 
 impl Carried for SimPacket {
@@ -303,8 +301,9 @@ mod tests {
     use super::*;
     use crate::endpoints::datagrams::Sent;
     use crate::network::Keep;
-    use aqmlab_aqm::Reason;
-    use aqmlab_tcp::{Ack, DataSegment};
+    use aqmlab_aqm::{Headers, Reason};
+    use aqmlab_core::{Span, TcpHeader};
+    use aqmlab_tcp::{Ack, CeCount, DataSegment, Timestamps};
 
     const USUAL: u64 = 1000;
 
@@ -335,15 +334,38 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_acknowledgements_are_pure() {
+    fn queues_can_read_acknowledgements() {
         let mut store = Store::default();
-        let mut pure = |ack| packet(store.ack(ack, USUAL)).pure_ack();
-        assert_eq!(pure(ack()), Some(1 << 40));
-        assert_eq!(pure(Ack { syn: true, ..ack() }), None);
-        assert_eq!(pure(Ack { ece: true, ..ack() }), None);
-        assert_eq!(pure(Ack { window: 7, ..ack() }), None);
-        assert_eq!(packet(store.segment(DataSegment::default(), false)).pure_ack(), None);
-        assert_eq!(packet(store.message(Time::ZERO, Box::new([1]))).pure_ack(), None);
+        let mut read = |ack, counts_marks| {
+            let packet = packet(store.ack(ack, USUAL, counts_marks));
+            store.tcp(&packet).unwrap()
+        };
+        let plain = read(Ack { ack: (1 << 32) + 9, ..ack() }, false);
+        assert_eq!(plain, TcpHeader { ack: 9, flags: TcpHeader::ACK, ..TcpHeader::default() });
+        assert_eq!(read(Ack { window: 7, ..ack() }, false), read(ack(), false));
+        let mut flags = |ack, counts_marks| read(ack, counts_marks).flags & !TcpHeader::ACK;
+        assert_eq!(flags(Ack { syn: true, ..ack() }, false), TcpHeader::SYN);
+        assert_eq!(flags(Ack { ece: true, ..ack() }, false), TcpHeader::ECE);
+        // RFC 9768, section 3.2.1: the counter begins at 5.
+        assert_eq!(flags(ack(), true), TcpHeader::AE | TcpHeader::ECE);
+        let ce = CeCount { packets: 2, bytes: 3000 };
+        assert_eq!(
+            flags(Ack { ce, ..ack() }, true),
+            TcpHeader::AE | TcpHeader::CWR | TcpHeader::ECE
+        );
+        let at = |millis| Time::ZERO + Span::from_millis(millis);
+        let timestamps = Some(Timestamps { value: at(80), echo: at(40) });
+        let mut full = Ack { timestamps, ..ack() };
+        full.sack.push((1 << 32) + 20, (1 << 32) + 30);
+        full.sack.push(1, 2);
+        let full = read(full, false);
+        assert_eq!(full.timestamps, Some([81, 41]));
+        assert_eq!(full.sack.as_slice(), [[20, 30], [1, 2]]);
+        assert!(full.is_pure_ack());
+        let data = packet(store.segment(DataSegment::default(), false));
+        assert_eq!(store.tcp(&data), None);
+        let message = packet(store.message(Time::ZERO, Box::new([1])));
+        assert_eq!(store.tcp(&message), None);
     }
 
     /// Whatever goes into a packet comes out of it, and out of its copy.
@@ -353,7 +375,7 @@ mod tests {
         let mut sacked = ack();
         sacked.sack.push(1, 2);
         for given in [ack(), Ack { syn: true, ece: true, ..ack() }, sacked] {
-            let first = packet(store.ack(given, USUAL));
+            let first = packet(store.ack(given, USUAL, false));
             let second = first.copy(&mut store);
             let third = second.copy(&mut store);
             assert_eq!(store.take_ack(Arrived(&first), USUAL), Some(given));
@@ -385,7 +407,7 @@ mod tests {
         let mut store = Store::default();
         let kept = Ack { window: 7, ..ack() };
         let place = |packet: &SimPacket| packet.number;
-        let next = |store: &mut Store| packet(store.ack(kept, USUAL));
+        let next = |store: &mut Store| packet(store.ack(kept, USUAL, false));
         let mut first = next(&mut store);
         let used = place(&first);
         store.take_ack(Arrived(&first), USUAL);

@@ -1,6 +1,6 @@
 //! What a link carries: packets of the simulator, and of the emulator.
 
-use aqmlab_aqm::Reason;
+use aqmlab_aqm::{Headers, Reason};
 use aqmlab_core::Packet;
 
 use super::routes::Position;
@@ -32,9 +32,9 @@ impl Keep for () {
 ///
 /// A type of packets that keep something should be neither `Copy` nor `Clone`: the compiler then
 /// sees to it that a packet is in one place, and gives back what it keeps once.
-pub trait Carried: Packet + Send {
+pub trait Carried: Packet + Sized + Send {
     /// Where the rest of the packets is kept.
-    type Store: Keep;
+    type Store: Keep + Headers<Self>;
     /// How far it has come on its route.
     fn position(&self) -> Position;
     /// It has come so far.

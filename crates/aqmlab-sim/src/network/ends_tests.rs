@@ -107,6 +107,7 @@ fn done(
         rate: Rate::from_bps(RATES[0]),
         base_rtt: Span::from_nanos(20),
         mtu: Bytes::new(6),
+        header: 0,
     };
     match act {
         Act::Inject(route, size, count) => (0..*count).for_each(|_| {

@@ -50,6 +50,9 @@ use self::routes::Routes;
 /// The largest packet there is: keeps the transmitter's arithmetic in 64 bits.
 pub(crate) const MAX_PACKET: u64 = 1 << 30;
 
+/// Bytes of the Ethernet header, which the sizes of packets leave out.
+pub const HEADER: u32 = 14;
+
 /// What the links of a network are made of.
 #[derive(Clone, Debug)]
 pub struct Setup<'a> {

@@ -16,7 +16,7 @@ use super::pipe::{Pipe, PropagationCounts};
 use super::probe::{LinkProbe, PacketEvent, PacketRecord, Times};
 use super::records::RecordSink;
 use super::wire::{Capacity, Meter, Offered, Wire};
-use super::{Setup, Shared};
+use super::{HEADER, Setup, Shared};
 
 /// What a link is made of.
 struct LinkParts<P> {
@@ -83,7 +83,7 @@ impl<P: Carried> QueuedLink<P> {
             Stream::for_component(setup.seed, setup.replication, &path)
         };
         let base_rtt = setup.base_rtts[index];
-        let env = LinkEnv { rate: config.rate, base_rtt, mtu: setup.mtu };
+        let env = LinkEnv { rate: config.rate, base_rtt, mtu: setup.mtu, header: HEADER };
         let parts = LinkParts {
             queue: Queue::new(config.queue.build(&env), stream("queue")),
             probe: LinkProbe::new(&config.thresholds, base_rtt, setup.record_packets),
@@ -146,7 +146,7 @@ impl<P: Carried> QueuedLink<P> {
             return self.pass(packet, shared);
         }
         self.probe.entered(now, packet.size());
-        self.queue.enqueue_stamped(packet, now);
+        self.queue.enqueue_stamped(packet, now, &shared.custody.store);
         self.take_dropped(now, &mut shared.custody);
         if self.busy {
             self.fill(now, &mut shared.custody);
@@ -164,7 +164,7 @@ impl<P: Carried> QueuedLink<P> {
     fn pass(&mut self, packet: P, shared: &mut Shared<P>) {
         let (now, size) = (shared.now, packet.size());
         self.wire.restart(now);
-        let packet = self.queue.pass_stamped(packet, now);
+        let packet = self.queue.pass_stamped(packet, now, &shared.custody.store);
         self.take_dropped(now, &mut shared.custody);
         self.probe.passed(now, size, &packet);
         self.probe.backlog(now, self.queue.counted());

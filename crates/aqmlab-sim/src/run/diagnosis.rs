@@ -12,7 +12,7 @@ use super::simulation::{MTU, Simulation};
 use crate::endpoints::EndpointConfig;
 use crate::endpoints::flow::{Flow, NONE, Tcp};
 use crate::endpoints::packet::SimPacket;
-use crate::network::{LinkConfig, QueuedLink};
+use crate::network::{HEADER, LinkConfig, QueuedLink};
 use crate::rate::RateProcess;
 use crate::scenario::{FlowGroup, Scenario};
 use crate::workload::WorkloadConfig;
@@ -442,6 +442,7 @@ impl Run<'_> {
             rate: site.config.rate,
             base_rtt: self.scenario.base_rtt_over(self.scenario.bottleneck),
             mtu: MTU,
+            header: HEADER,
         };
         let (what, span) = site.config.queue.slowest(&env)?;
         let lasted = site.end - Time::ZERO;

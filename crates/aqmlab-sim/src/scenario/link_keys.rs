@@ -8,7 +8,7 @@ use super::overrides::set;
 use super::read::read_link_alone;
 use super::{LinkChange, LinkConfig, Outside, Surroundings};
 use crate::impairment::{DelayProcess, Loss};
-use crate::network::{Carried, Network};
+use crate::network::{Carried, HEADER, Network};
 use crate::rate::RateProcess;
 
 choices! {
@@ -146,7 +146,8 @@ impl LinkKey {
                 link.pipe.set_loss(config.way.loss.clone(), around.end, stream);
             }),
             LinkKey::Queue => {
-                let env = LinkEnv { rate: config.rate, base_rtt: to.base_rtt, mtu: around.mtu };
+                let (rate, mtu) = (config.rate, around.mtu);
+                let env = LinkEnv { rate, base_rtt: to.base_rtt, mtu, header: HEADER };
                 match to.transition {
                     Transition::Replace => {
                         network.replace_queue(now, to.link, config.queue.build(&env));

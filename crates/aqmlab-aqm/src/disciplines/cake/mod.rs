@@ -78,7 +78,7 @@ impl Discipline for CakeParams {
             shaper: self.bandwidth.0.map(Shaper::new),
             autorate: self.autorate_ingress.then(autorate),
             wakeup: None,
-            framing: self.framing.resolve(),
+            framing: self.framing.resolve_on_device(env.header),
             heap: Heap::default(),
             limit: self.limit(env),
             total: Backlog::default(),
@@ -163,9 +163,8 @@ impl<P: Packet> Cake<P> {
     /// superfluous, if there is one.
     fn filter(&mut self, tin: usize, index: u32, cx: &mut Context<'_, P>) {
         let fifo = &mut self.tins[tin].flows[index as usize].fifo;
-        let Some(ack) = self.ack_filter.find(fifo).and_then(|place| fifo.remove(place)) else {
-            return;
-        };
+        let place = self.ack_filter.find(fifo, cx.headers);
+        let Some(ack) = place.and_then(|place| fifo.remove(place)) else { return };
         self.uncount(tin, &ack);
         self.charge_drop(tin, &ack, cx.now);
         cx.drop(ack, Reason::AckFilter);
@@ -208,11 +207,14 @@ impl<P: Packet> Cake<P> {
         tin.deficit -= bytes as i64;
     }
 
-    /// So many bytes more are in the queue than before a packet came: perhaps
-    /// the bandwidth is another.
-    fn measure(&mut self, bytes: i64, now: Time) {
+    /// Updates the bandwidth after a packet came to a queue that held `before`. The device's
+    /// header counts.
+    fn measure(&mut self, before: Backlog, now: Time) {
         let Some(autorate) = &mut self.autorate else { return };
         let (autorate, params, env) = &mut **autorate;
+        let counted =
+            |backlog: Backlog| (backlog.bytes + backlog.packets * u64::from(env.header)) as i64;
+        let bytes = counted(self.total) - counted(before);
         let Some(rate) = autorate.arrived(bytes, now) else { return };
         params.bandwidth = Bandwidth(rate);
         let (plans, limit) = (params.plans(env), params.limit(env));
@@ -250,7 +252,7 @@ impl<P: Packet> Cake<P> {
             params.bandwidth = self.bandwidth; // perhaps as it was measured
         }
         self.tin_of = params.diffserv.map();
-        self.framing = params.framing.resolve();
+        self.framing = params.framing.resolve_on_device(env.header);
         (self.ack_filter, self.wash, self.ingress) =
             (params.ack_filter, params.wash, params.ingress);
         let mut plans = params.plans(env);
@@ -380,13 +382,13 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
                 shaper.wake(cx.now);
             }
         }
-        let before = self.total.bytes;
+        let before = self.total;
         let index = self.push(tin, packet);
         if self.ack_filter != AckFilter::None {
             self.filter(tin, index, cx);
         }
         if self.autorate.is_some() {
-            self.measure(self.total.bytes as i64 - before as i64, cx.now);
+            self.measure(before, cx.now);
         }
         self.line_up(tin, index, cx);
         while self.is_over_limit() {

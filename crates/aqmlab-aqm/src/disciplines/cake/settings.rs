@@ -153,7 +153,8 @@ params! {
         /// Whether dropped packets count as sent: for a link before the queue.
         ingress: bool = false, source "tc-cake(8), ingress";
         /// Linux's COBALT as it is, or with its first interval as it is meant.
-        variant: InitialGrace = InitialGrace::LinuxInitfix, source "conformance vectors";
+        /// COBALT as Linux has it, or with its first interval as it is meant.
+        variant: InitialGrace = InitialGrace::Linux, source "conformance vectors";
     } with {
         /// Size of packets on the link.
         framing: FramingParams = FramingParams::default();

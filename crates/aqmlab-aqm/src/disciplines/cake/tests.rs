@@ -1,12 +1,13 @@
 //! CAKE as a whole: who gets what of the link.
 
-use aqmlab_core::{Bytes, Limit, LinkLayer, Packet, Rate, Span, Time};
+use aqmlab_core::framing::Octets;
+use aqmlab_core::{Bytes, FramingParams, Limit, LinkLayer, Packet, Rate, Span, Stream, Time};
 use proptest::prelude::*;
 
 use super::*;
 use crate::fq::hash::{Hashing, Method};
 use crate::queue::Queue;
-use crate::testing::{TestPacket, drain, offer, queue, run};
+use crate::testing::{TestPacket, drain, env, offer, queue, run};
 
 /// No AQM, to speak of: what is shared is the same.
 fn calm() -> CakeParams {
@@ -279,14 +280,14 @@ fn superfluous_acknowledgements_give_way() {
     ] {
         let mut queue = queue(&CakeParams { ack_filter, ..calm() });
         let acks = [1, 2, 3, 4, 5, 6, 6, 7].map(|number| TestPacket::of_flow(1).acking(number));
-        let others = [1, 2].map(|number| TestPacket::of_flow(2 + number as u32).acking(number));
+        let others = [1, 2].map(|number| TestPacket::of_flow(2 + number).acking(number));
         let dropped = offer(&mut queue, acks.into_iter().chain(others));
         let counts = queue.counts();
         assert_eq!(counts.dropped[Reason::AckFilter as usize], dropped.len() as u64);
         assert_eq!(dropped.len(), 8 - left.len());
         let rest = drain(&mut queue);
         let own = rest.iter().filter(|packet| packet.flow_hash() == 1);
-        let numbers: Vec<u64> = own.map(|packet| packet.pure_ack().unwrap()).collect();
+        let numbers: Vec<u32> = own.map(|packet| packet.ack().unwrap()).collect();
         assert_eq!(numbers, left);
         assert_eq!(rest.len(), left.len() + 2, "other flows lose nothing");
     }
@@ -361,4 +362,39 @@ fn a_change_of_the_hash_keeps_packets_and_their_order() {
             *last = packet.size();
         }
     }
+}
+
+/// A queue on an Ethernet device whose packets leave out the header of 14 bytes.
+fn on_ethernet(params: &CakeParams) -> Queue<TestPacket> {
+    let env = LinkEnv { header: 14, ..env() };
+    Queue::new(params.build(&env), Stream::from_state(1))
+}
+
+#[test]
+fn the_header_of_the_device_counts_unless_an_overhead_is_given() {
+    // 1514 bytes take a millisecond.
+    let raw = shaped(1514 * 8 * 1000);
+    let with = |overhead| {
+        let framing = FramingParams { overhead: Some(Octets(overhead)), ..raw.framing.clone() };
+        CakeParams { framing, ..raw.clone() }
+    };
+    for (params, micros) in [(raw.clone(), 1000), (with(0), 991), (with(14), 1000)] {
+        let mut queue = on_ethernet(&params);
+        offer(&mut queue, [1, 1].map(TestPacket::of_flow));
+        assert!(queue.dequeue(Time::ZERO).is_some());
+        assert!(queue.dequeue(Time::ZERO).is_none());
+        let next = queue.next_wakeup().unwrap() - Time::ZERO;
+        assert_eq!((next.as_nanos() + 500) / 1000, micros, "whole nanoseconds, rounded down");
+    }
+}
+
+#[test]
+fn a_quantum_is_one_packet_with_its_header() {
+    let switches = |mut queue: Queue<TestPacket>| {
+        offer(&mut queue, (0..400).map(|number| TestPacket::of_flow(number % 2)));
+        let order: Vec<u32> = drain(&mut queue).iter().map(TestPacket::flow_hash).collect();
+        order.windows(2).filter(|pair| pair[0] != pair[1]).count()
+    };
+    assert_eq!(switches(on_ethernet(&calm())), 399, "the flows take turns");
+    assert!(switches(queue(&calm())) < 399, "14 bytes of each turn are saved up");
 }

@@ -1,9 +1,10 @@
 //! What packets carry that does not fit into them.
 
-use aqmlab_core::{Packet, Time};
+use aqmlab_aqm::Headers;
+use aqmlab_core::{Packet, TcpHeader, Time};
 use aqmlab_tcp::{Ack, CeCount, DataSegment};
 
-use super::{Arrived, Content, Flags, Packed, SimPacket};
+use super::{Arrived, Content, Flags, Packed, SimPacket, timestamp};
 use crate::endpoints::Message;
 use crate::endpoints::datagrams::Sent;
 use crate::network::Keep;
@@ -75,10 +76,14 @@ impl Store {
         Content::KeptSegment { flags, place: self.segments.put(segment) }.packed()
     }
 
-    /// An acknowledgement, which says no more than its number if the window is `usual`.
+    /// An acknowledgement, which says no more than its number if the window is `usual`, and how
+    /// many marks came if it `counts_marks`.
     #[inline(always)]
-    pub fn ack(&mut self, ack: Ack, usual: u64) -> Packed {
-        let flags = Flags::default().with(Flags::SYN, ack.syn).with(Flags::ECE, ack.ece);
+    pub fn ack(&mut self, ack: Ack, usual: u64, counts_marks: bool) -> Packed {
+        let flags = Flags::default()
+            .with(Flags::SYN, ack.syn)
+            .with(Flags::ECE, ack.ece)
+            .with(Flags::ACCURATE, counts_marks);
         let is_plain = ack.sack.is_empty()
             && ack.window == usual
             && ack.ce == CeCount::default()
@@ -223,6 +228,40 @@ impl Keep for Store {
     fn kept(&self) -> u64 {
         self.acks.used() + self.segments.used() + self.messages.used()
     }
+}
+
+/// Data segments here do not acknowledge: the acknowledgements of a connection that carries data
+/// both ways are packets of their own.
+impl Headers<SimPacket> for Store {
+    fn tcp(&self, packet: &SimPacket) -> Option<TcpHeader> {
+        match packet.content() {
+            Content::Ack { flags, number } => Some(header(flags, &plain_ack(0, flags, number))),
+            Content::KeptAck { flags, place } => {
+                Some(header(flags, &self.acks.kept[place as usize]))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The header of an acknowledgement.
+fn header(flags: Flags, ack: &Ack) -> TcpHeader {
+    let flag = |flag, is_set| if is_set { flag } else { 0 };
+    // RFC 9768, section 3.2.1: the counter begins at 5.
+    let ecn = match flags.has(Flags::ACCURATE) {
+        true => TcpHeader::accurate_ecn(5 + ack.ce.packets),
+        false => flag(TcpHeader::ECE, ack.ece),
+    };
+    let mut header = TcpHeader {
+        ack: ack.ack as u32,
+        flags: TcpHeader::ACK | flag(TcpHeader::SYN, ack.syn) | ecn,
+        timestamps: ack.timestamps.map(|times| [times.value, times.echo].map(timestamp)),
+        ..TcpHeader::default()
+    };
+    for (start, end) in ack.sack.as_slice() {
+        header.sack.push([*start as u32, *end as u32]);
+    }
+    header
 }
 
 /// The segment that a packet carries in itself.
