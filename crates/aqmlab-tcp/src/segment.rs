@@ -107,6 +107,12 @@ impl SackBlocks {
     pub fn as_slice(&self) -> &[(u64, u64)] {
         &self.blocks[..self.len]
     }
+    /// Bytes of the option, with the padding to whole words; none without blocks (RFC 2018,
+    /// section 3).
+    #[inline]
+    pub fn option_bytes(&self) -> u32 {
+        if self.is_empty() { 0 } else { 4 + 8 * self.len as u32 }
+    }
     /// Whether there are none.
     #[inline]
     pub fn is_empty(&self) -> bool {

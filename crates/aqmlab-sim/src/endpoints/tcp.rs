@@ -102,7 +102,8 @@ impl Endpoint<Ack, DataSegment> for TcpSink {
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Outgoing<Ack>> {
         let ack = self.receiver.poll(now)?;
-        Some(Outgoing { payload: ack, size: self.header, ecn: Ecn::NotEct })
+        let size = self.header + ack.sack.option_bytes();
+        Some(Outgoing { payload: ack, size, ecn: Ecn::NotEct })
     }
     #[inline(always)]
     fn on_packet(&mut self, now: Time, packet: Incoming<DataSegment>) {

@@ -15,6 +15,8 @@ pub(crate) mod tag {
     pub const EVER: u8 = 8;
     /// Sent again.
     pub const AGAIN: u8 = RETRANSMITTED | EVER;
+    /// In the buffer of the segment before it.
+    pub const JOINED: u8 = 16;
 }
 
 /// No place.
@@ -76,11 +78,12 @@ pub(crate) struct Queue {
     first: u64,
     earliest: u64,
     latest: u64,
+    joined: u64,
 }
 
 impl Queue {
     pub fn new() -> Self {
-        Queue { segments: VecDeque::new(), first: 0, earliest: NONE, latest: NONE }
+        Queue { segments: VecDeque::new(), first: 0, earliest: NONE, latest: NONE, joined: 0 }
     }
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -126,8 +129,42 @@ impl Queue {
     /// The first segment is acknowledged.
     pub fn pop(&mut self) {
         self.unlink(self.first);
-        self.segments.pop_front();
+        let gone = self.segments.pop_front();
         self.first += 1;
+        if gone.is_some_and(|gone| gone.has(tag::SACKED | tag::JOINED)) {
+            self.part(self.first);
+        }
+    }
+
+    /// A segment is reported by SACK now: the buffer of a reported one before it takes its
+    /// payload, and then that of one after it (`tcp_shift_skb_data`).
+    pub fn join(&mut self, place: u64) {
+        let is_after_reported = place > self.first && self.at(place - 1).has(tag::SACKED);
+        if !is_after_reported || !self.join_one(place) || place + 1 == self.end() {
+            return;
+        }
+        if self.at(place + 1).has(tag::SACKED) {
+            self.join_one(place + 1);
+        }
+    }
+    fn join_one(&mut self, place: u64) -> bool {
+        let fits = self.at(place).len == self.at(place - 1).len;
+        if fits && !self.at(place).has(tag::JOINED) {
+            self.at_mut(place).tags |= tag::JOINED;
+            self.joined += 1;
+        }
+        fits
+    }
+    /// The segment before this one has left their buffer.
+    fn part(&mut self, place: u64) {
+        if place < self.end() && self.at(place).has(tag::JOINED) {
+            self.at_mut(place).tags &= !tag::JOINED;
+            self.joined -= 1;
+        }
+    }
+    /// How many segments have no buffer of their own.
+    pub fn joined(&self) -> u64 {
+        self.joined
     }
 
     /// The segment at a place takes in the one after it, which leaves its place to those after.
@@ -198,6 +235,30 @@ mod tests {
 
     fn order(queue: &Queue) -> Vec<u64> {
         std::iter::successors(queue.earliest(), |place| queue.later(*place)).collect()
+    }
+
+    #[test]
+    fn reported_neighbours_share_a_buffer() {
+        let mut queue = Queue::new();
+        (0..6).for_each(|n| {
+            queue.push(Segment::new(n * 10, 10));
+        });
+        let report = |queue: &mut Queue, place: u64| {
+            queue.at_mut(place).tags |= tag::SACKED;
+            queue.join(place);
+            queue.joined()
+        };
+        assert_eq!(report(&mut queue, 1), 0);
+        assert_eq!(report(&mut queue, 2), 1);
+        // Not into one after it.
+        assert_eq!(report(&mut queue, 4), 1);
+        assert_eq!(report(&mut queue, 3), 3, "the hole between two");
+        assert_eq!(report(&mut queue, 0), 3);
+        // What is left of a buffer has its head.
+        for left in [3, 2, 1, 0, 0, 0] {
+            queue.pop();
+            assert_eq!(queue.joined(), left);
+        }
     }
 
     #[test]

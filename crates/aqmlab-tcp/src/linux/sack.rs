@@ -207,6 +207,12 @@ impl LinuxSender {
             self.state.retrans_out -= 1;
         }
         self.queue.at_mut(place).tags = tags;
+        // One sent again and not lost since keeps its buffer.
+        let is_news = !segment.has(tag::SACKED) && tags & tag::SACKED != 0;
+        let rests = segment.has(tag::LOST) || !segment.has(tag::RETRANSMITTED);
+        if is_news && rests && !dup {
+            self.queue.join(place);
+        }
     }
 
     /// Something was delivered after what was sent later: reordering.
