@@ -22,7 +22,7 @@ use crate::discipline::{Context, Reason};
 choices! {
     /// How long the delay of a new flow may be above the target at first.
     pub enum InitialGrace {
-        /// Not at all: the next packet is dropped at once, as Linux 6.1 does.
+        /// Not at all: the next packet is dropped at once, as Linux does.
         Linux = "linux",
         /// An interval, as the rest of the algorithm means it.
         LinuxInitfix = "linux-initfix",

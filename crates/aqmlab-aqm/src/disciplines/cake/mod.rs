@@ -13,8 +13,9 @@
 //! (`ack_filter.rs`), and the rate can follow what arrives (`autorate.rs`).
 //!
 //! # Sources
-//! - Linux's sch_cake, as recorded in the conformance vectors (one tin, no
-//!   shaper); for all else its arithmetic as in its source.
+//! - Linux's sch_cake (6.12), as recorded in the conformance vectors (one tin,
+//!   no shaper) and in connections through the kernel's CAKE (study
+//!   linux2026); for all else its arithmetic as in its source.
 //! - tc-cake(8) for the parameters; Høiland-Jørgensen, Täht and Morton, "Piece
 //!   of CAKE: A Comprehensive Queue Management Solution for Home Gateways", IEEE
 //!   LANMAN 2018.
@@ -23,12 +24,8 @@
 //! 1. The memory of a packet is its size on the wire; Linux counts the
 //!    kernel's buffers.
 //! 2. `nat` and `split-gso` change nothing, `fwmark` and filters are not
-//!    modelled: there is nothing that they could look at. Overhead is added to
-//!    a packet's size.
-//! 3. The acknowledgement filter knows only segments that do nothing but
-//!    acknowledge, without SACK blocks and ECN echoes; another segment of the
-//!    flow between two of them protects the first. In Linux data segments do
-//!    not, and can themselves make acknowledgements superfluous.
+//!    modelled: there is nothing that they could look at.
+//! 3. The acknowledgement filter: see `ack_filter.rs`.
 //! 4. A pair of hosts (`isolation = hosts`) is hashed from both; Linux takes the
 //!    exclusive or of their hashes.
 //! 5. An interval of more than 4.29 s is what it is: see `cobalt.rs`.
