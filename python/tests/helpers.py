@@ -33,6 +33,9 @@ rate = "2mbit"
 delay = "20ms"
 queue = "droptail"
 
+[transport]
+profile = "rfc"
+
 [flows.first]
 count = 2
 path = ["down"]
@@ -73,6 +76,7 @@ SCENARIO: dict[str, Any] = {
         "down": {"rate": "2mbit", "delay": "20ms", "queue": "codel"},
         "up": {"rate": "2mbit", "delay": "20ms"},
     },
+    "transport": {"profile": "rfc"},
     "flows": {"bulk": {"count": 2, "path": ["down"], "return_path": ["up"]}},
 }
 

@@ -38,6 +38,7 @@ BUSY: dict[str, Any] = {
         },
         "upload": {"path": ["up"], "return_path": ["down"]},
     },
+    "transport": {"profile": "rfc"},
 }  # fmt: skip
 
 
@@ -45,7 +46,8 @@ def both(mine: object, ours: object, **transport: Any) -> aqmlab.RunResult:
     """Runs `BUSY` with two controls of all flows; all tables have to be equal."""
 
     def run(control: object) -> aqmlab.RunResult:
-        scenario = BUSY | {"transport": {"congestion_control": control, **transport}}
+        own = {"profile": "rfc", "congestion_control": control, **transport}
+        scenario = BUSY | {"transport": own}
         marks = {"discipline": "codel", "ecn": True}
         changes = {"links.down.queue": marks, "links.up.queue": marks} if "ecn" in transport else {}
         return aqmlab.run(scenario, set=changes, record="packets")

@@ -20,6 +20,8 @@ const BULK: &str = r#"
     [links.up]
     rate = "100mbit"
     delay = "10ms"
+    [transport]
+    profile = "rfc"
     [flows.bulk]
     count = 10
     path = "down"

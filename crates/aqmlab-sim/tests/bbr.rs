@@ -15,6 +15,7 @@ const LINK: &str = r#"
     rate = "10mbit"
     delay = "20ms"
     [transport]
+    profile = "rfc"
     congestion_control = "bbr"
     [record]
     level = "series"

@@ -14,6 +14,7 @@ const BULK: &str = r#"
     rate = "10mbit"
     delay = "20ms"
     [transport]
+    profile = "rfc"
     congestion_control = "reno"
     [flows.bulk]
     path = "down"

@@ -19,6 +19,7 @@ const LINK: &str = r#"
     rate = "1gbit"
     delay = "5ms"
     [transport]
+    profile = "rfc"
     congestion_control = "dctcp"
     mss = "960b"
     ecn = "accurate"
@@ -155,6 +156,7 @@ fn other_queues() {
                 rate = "10mbit"
                 delay = "20ms"
                 [transport]
+                profile = "rfc"
                 congestion_control = "dctcp"
                 ecn = "accurate"
                 [flows.bulk]

@@ -17,6 +17,8 @@ queue = { discipline = "droptail", limit = "30p" }
 [links.up]
 rate = "2mbit"
 delay = "20ms"
+[transport]
+profile = "rfc"
 [flows.bulk]
 count = 2
 path = ["access", "down"]

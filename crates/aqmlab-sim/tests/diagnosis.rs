@@ -17,6 +17,8 @@ const BULK: &str = r#"
     [links.up]
     rate = "100mbit"
     delay = "10ms"
+    [transport]
+    profile = "rfc"
     [flows.bulk]
     count = 4
     path = ["access", "down"]

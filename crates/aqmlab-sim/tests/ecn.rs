@@ -13,6 +13,8 @@ const BULK: &str = r#"
     [links.up]
     rate = "10mbit"
     delay = "20ms"
+    [transport]
+    profile = "rfc"
     [flows.bulk]
     path = "down"
     return_path = "up"

@@ -27,6 +27,7 @@ PATH = {"path": ["down"], "return_path": ["up"]}
 SCENARIO: dict[str, Any] = {
     "duration": f"{2 * STEP:g}s",
     "links": {"down": LINK | {"rate": "10mbit"}, "up": LINK | {"rate": "100mbit"}},
+    "transport": {"profile": "rfc"},
     "flows": {
         "first": PATH | {"count": 2},
         "joining": PATH | {"count": 8, "start": f"{STEP:g}s"},

@@ -24,6 +24,9 @@ delay = "10ms"
 rate = "10mbit"
 delay = "10ms"
 
+[scenario.transport]     # the senders of the paper; docs/transports/tcp.md has the profiles
+profile = "rfc"
+
 [scenario.flows.bulk]
 path = "down"
 return_path = "up"

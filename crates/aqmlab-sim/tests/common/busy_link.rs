@@ -20,6 +20,8 @@ pub const BULK: &str = r#"
     rate = "100mbit"
     delay = "10ms"
     queue = { discipline = "droptail", limit = "1000p" }
+    [transport]
+    profile = "rfc"
     [flows.bulk]
     count = 5
     path = ["down"]

@@ -17,6 +17,8 @@ pub fn scenario_text(workload: &str) -> String {
         rate = "10mbit"
         delay = "20ms"
         queue = {{ discipline = "droptail", limit = "1000p" }}
+        [transport]
+        profile = "rfc"
         [flows.app]
         path = "down"
         return_path = "up"
