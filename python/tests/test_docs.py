@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers import Aqmlab
 
 import aqmlab
+from aqmlab.numbers import seconds
+from aqmlab.scenarios.settings import parse_settings
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -147,3 +151,68 @@ def test_the_commands_with_code_of_your_own_run(page: str, count: int, aqmlab: A
     for line in lines:
         done = aqmlab(*line.split(), cwd=DOCS.parent)
         assert done.returncode == 0, done.stderr
+
+
+BLOAT = DOCS.parent / "examples" / "bufferbloat.toml"
+
+
+def measured(settings: dict[str, Any]) -> tuple[dict[str, str], aqmlab.RunResult]:
+    """What the bufferbloat lab and the tutorial say of a run, as they write it."""
+    result = aqmlab.run(BLOAT, set=settings)
+    times = {(row["group"], row["quantity"]): row for row in result.times.to_dicts()}
+    rtt, loads = times["ping", "rtt"], times.get(("page", "page_load"), {"count": 0, "mean_s": 0})
+    flow = result.flows.filter(group="download")["goodput_bps"].item()
+    down = result.links.filter(link="down")
+    texts = {
+        "rtt": seconds(rtt["p50_s"]),
+        "p95": seconds(rtt["p95_s"]),
+        "pages": str(loads["count"]),
+        "load": seconds(loads["mean_s"]),
+        "download": f"{flow / 1e6:.2f} Mbit/s",
+        "mean": seconds(down["sojourn_mean_s"].item()),
+        "max": seconds(down["sojourn_max_s"].item()),
+    }
+    return texts, result
+
+
+def test_the_bufferbloat_lab_and_the_tutorial_say_what_is_measured() -> None:
+    lab, tutorial = ((DOCS / name).read_text() for name in ("bufferbloat-lab.md", "tutorial.md"))
+    deep, _ = measured({})
+    small, _ = measured({"queue.limit": "20p"})
+    fq_codel, _ = measured({"queue": "fq_codel"})
+    for name, texts in (
+        ("drop-tail, 100 packets", deep),
+        ("drop-tail, 20 packets", small),
+        ("FQ-CoDel", fq_codel),
+    ):
+        row = " | ".join(texts[key] for key in ("rtt", "p95", "pages", "load", "download"))
+        assert f"| {name} | {row} |" in lab
+    assert f"maximum sojourn time of {deep['max']}" in lab
+    assert f"waits {deep['mean']} on average" in tutorial
+    assert f"round-trip time is {deep['rtt']}" in tutorial
+    assert f"delays less: {small['rtt']}" in tutorial
+    assert f"median is {fq_codel['rtt']} now" in tutorial
+
+
+def test_the_upload_of_the_bufferbloat_lab_waits_at_the_other_link() -> None:
+    lab = (DOCS / "bufferbloat-lab.md").read_text()
+    (line,) = re.findall(r"^aqmlab run .*flows\.upload=.*$", lab, re.MULTILINE)
+    words = shlex.split(line)
+    settings = parse_settings([each for each in words if "=" in each])
+    bad, result = measured(settings)
+    assert "bottleneck-elsewhere" in result.notes["id"].to_list()
+    assert f"round-trip time is {bad['rtt']}" in lab
+    assert f"the\ndownload gets {bad['download']}" in lab
+    good, _ = measured(settings | {"links.up.queue": "fq_codel"})
+    assert f"the median is {good['rtt']} and the download gets {good['download']}" in lab
+
+
+def test_the_python_of_the_bufferbloat_lab_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "examples").symlink_to(DOCS.parent / "examples")
+    monkeypatch.chdir(tmp_path)
+    (block,) = blocks("bufferbloat-lab.md", "python")
+    exec(block, {})
+    drawn = (tmp_path / "window.svg").read_text()
+    assert all(name in drawn for name in ("window", "queue", "drops so far"))

@@ -51,7 +51,8 @@ def flows(**groups: dict[str, Any]) -> dict[str, Any]:
 
 
 def run(**more: Any) -> aqmlab.RunResult:
-    return aqmlab.run({"duration": "12s", "links": LINKS} | more)
+    rfc = {"profile": "rfc"}
+    return aqmlab.run({"duration": "12s", "links": LINKS, "transport": rfc} | more)
 
 
 def of(result: aqmlab.RunResult) -> dict[tuple[str, str], float]:

@@ -99,6 +99,10 @@ def test_bulk_flows_fill_the_link_in_both(aqmlab: Aqmlab, tmp_path: Path) -> Non
     assert len(flows) == 4
     assert all(row["segments_sent"] > 100 and row["goodput_bps"] > 0 for row in flows)
     assert sum(row["retransmissions"] for row in flows) > 0
+    for by, stack in (("simulator", "linux-6.12"), ("emulator", "kernel")):
+        for table in ("flows", "groups"):
+            rows_of = rows(tmp_path / "out", table, by)
+            assert {row["tcp_stack"] for row in rows_of if row["group"] == "bulk"} == {stack}
 
 
 def test_a_run_that_ends_within_its_warm_up_ends_then_in_both(

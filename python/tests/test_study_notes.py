@@ -9,7 +9,9 @@ from aqmlab.report.measures import measures
 from aqmlab.report.notes import kinds
 
 LINK = {"rate": "2mbit", "delay": "10ms"}
-SCENARIO = {"duration": "4s", "links": {"down": LINK, "up": LINK}}
+# Linux's sender draws the phases of its clocks: its replications are no copies.
+RFC = {"profile": "rfc"}
+SCENARIO = {"duration": "4s", "links": {"down": LINK, "up": LINK}, "transport": RFC}
 AXES = [{"key": "queue", "values": ["droptail", "codel"]}]
 
 

@@ -1,7 +1,9 @@
 //! Every profile from end to end.
 
-use aqmlab_core::Value;
+use aqmlab_core::{Limit, Span, Value};
 use aqmlab_sim::{RunResult, Scenario, run};
+use aqmlab_tcp::Profile;
+use aqmlab_tcp::params::Stack;
 
 const SHARED: &str = r#"
     duration = "60s"
@@ -25,7 +27,16 @@ const SHARED: &str = r#"
     start = { uniform = ["5s", "6s"] }
 "#;
 
-const PROFILES: [&str; 6] = ["rfc", "ns2-sack1", "rfc-newreno", "linux-6", "windows", "linux-l4s"];
+const PROFILES: [&str; 8] = [
+    "rfc",
+    "ns2-sack1",
+    "rfc-newreno",
+    "linux-6",
+    "linux-6.12",
+    "linux-6.1",
+    "windows",
+    "linux-l4s",
+];
 
 fn shared(settings: &[(&str, &str)]) -> RunResult {
     let overrides: Vec<(String, Value)> =
@@ -51,11 +62,30 @@ fn every_profile_fills_the_link_and_finishes() {
     }
 }
 
+/// CUBIC, ten segments (RFC 6928), timeouts of 200 ms and more, on Linux's state machine.
+#[test]
+fn without_a_profile_a_sender_is_linuxs() {
+    let scenario = Scenario::parse(SHARED, "shared", &[]).unwrap();
+    let transport = &scenario.flows[0].transport;
+    assert_eq!((transport.profile, transport.machine()), (Profile::Linux6, Stack::Linux612));
+    assert_eq!(transport.congestion_control.name(), "cubic");
+    assert_eq!(transport.initial_window, Limit::Packets(10));
+    assert_eq!(transport.min_rto, Span::from_millis(200));
+    assert_eq!(transport.mss.get() + transport.header.get(), 1500);
+    let named = [("transport.profile".to_string(), Value::from("linux-6"))];
+    assert_eq!(scenario, Scenario::parse(SHARED, "shared", &named).unwrap());
+    assert_eq!(shared(&[]).groups[0].stack, Some("linux-6.12"));
+}
+
 /// Probes and time-based detection are there to save timeouts.
 #[test]
 fn rack_and_probes_save_timeouts() {
     let timeouts = |recovery: &str| {
-        let result = shared(&[("transport.recovery", recovery), ("transport.min_rto", "200ms")]);
+        let result = shared(&[
+            ("transport.profile", "rfc"),
+            ("transport.recovery", recovery),
+            ("transport.min_rto", "200ms"),
+        ]);
         result.flows.iter().map(|flow| flow.stats.unwrap().timeouts).sum::<u64>()
     };
     let (rack, sack) = (timeouts("rack"), timeouts("sack"));

@@ -101,19 +101,20 @@ params! {
     /// Parameters of both ends of a connection.
     pub struct TcpParams {
         /// Implementation that is modelled: defaults of the other keys.
-        profile: Profile = Profile::Rfc, source "docs/transports/tcp.md";
+        profile: Profile = Profile::Linux6, source "docs/transports/tcp.md";
         /// State machine of the sender. A kernel's is refused with a control or setting that the
         /// kernel lacks; with `auto` such a flow has the RFCs' (docs/transports/linux.md).
-        stack: Stack = Stack::Rfc, source "docs/transports/linux.md";
+        stack: Stack = Stack::Auto, source "docs/transports/linux.md";
         /// The largest payload of a segment.
-        mss: Bytes = Bytes::new(1460), in Bytes::new(1) => Bytes::new(1_000_000),
-            source "RFC 9293, section 3.7.1; 1460 on Ethernet over IPv4";
+        mss: Bytes = Bytes::new(1448), in Bytes::new(1) => Bytes::new(1_000_000),
+            source "RFC 9293, section 3.7.1; Ethernet, IPv4 and timestamps; 1460b without timestamps";
         /// Bytes on the wire of each segment in addition to its payload; also the size of
         /// SYN and ACK.
-        header: Bytes = Bytes::new(40), in Bytes::new(1) => Bytes::new(10_000),
-            source "20 bytes of IPv4 and 20 of TCP";
+        header: Bytes = Bytes::new(52), in Bytes::new(1) => Bytes::new(10_000),
+            source "20 bytes of IPv4, 20 of TCP and 12 of timestamps";
         /// Congestion control: a name, or a table with `algorithm` and its parameters.
-        congestion_control: CongestionConfig = CongestionConfig::default(), source "RFC 5681";
+        congestion_control: CongestionConfig = CongestionConfig::default(),
+            source "Linux: net/ipv4/Kconfig, DEFAULT_CUBIC; RFC 5681: reno";
         /// The first window: segments (3p) or bytes (4380b).
         initial_window: Limit = Limit::Packets(10), source "RFC 6928, section 2; RFC 3390: 4380b";
         /// The first slow start threshold; `none` for as high as possible.
@@ -123,19 +124,19 @@ params! {
         initial_rto: Span = Span::from_secs(1), in Span::from_millis(1) => Span::from_secs(60),
             source "RFC 6298, section 2.1; 3s in RFC 2988";
         /// The least retransmission timeout.
-        min_rto: Span = Span::from_secs(1), in Span::from_nanos(1) => Span::from_secs(60),
-            source "RFC 6298, section 2.4; 200ms in Linux and ns-2";
+        min_rto: Span = Span::from_millis(200), in Span::from_nanos(1) => Span::from_secs(60),
+            source "Linux: TCP_RTO_MIN; RFC 6298, section 2.4: 1s";
         /// The largest retransmission timeout.
-        max_rto: Span = Span::from_secs(60), in Span::from_millis(1) => Span::from_secs(3600),
-            source "RFC 6298, section 2.5";
+        max_rto: Span = Span::from_secs(120), in Span::from_millis(1) => Span::from_secs(3600),
+            source "Linux: TCP_RTO_MAX; RFC 6298, section 2.5: at least 60s";
         /// The granularity G of the clock that measures round-trip times.
         clock_granularity: Span = Span::from_millis(1), in Span::from_nanos(1) => Span::from_secs(1),
             source "RFC 6298, section 2; 10ms in ns-2's studies";
         /// Algorithm of the retransmission timer and of its timeouts.
-        retransmission_timer: RetransmissionTimer = RetransmissionTimer::Rfc6298,
+        retransmission_timer: RetransmissionTimer = RetransmissionTimer::Linux,
             source "RFC 6298; Linux: net/ipv4/tcp_input.c, tcp_rtt_estimator, tcp_enter_loss";
         /// Loss detection and recovery.
-        recovery: Recovery = Recovery::Sack, source "RFC 6675; RFC 8985; RFC 6582; Fall and Floyd 1996; Wei and Cao 2006";
+        recovery: Recovery = Recovery::Rack, source "RFC 8985, as in Linux; RFC 6675; RFC 6582; Fall and Floyd 1996; Wei and Cao 2006";
         /// With `rack`: a probe is sent when acknowledgements stay away at the end of a flight.
         tail_loss_probe: bool = true, source "RFC 8985, section 7";
         /// Additional wait of a probe of a single segment, whose acknowledgement may be
@@ -144,14 +145,14 @@ params! {
             source "RFC 8985, section 7.2; 200ms in Linux";
         /// Whether the window shrinks in proportion to the data delivered during recovery
         /// (PRR) instead of at once; with `sack` and `rack`.
-        prr: bool = false, source "RFC 9937";
+        prr: bool = true, source "RFC 9937; Linux: net/ipv4/tcp_input.c, tcp_cwnd_reduction";
         /// Whether spurious timeouts are detected.
-        frto: bool = false, source "RFC 5682";
+        frto: bool = true, source "RFC 5682; Linux: tcp_frto";
         /// Whether the receiver reports duplicates, so that the sender detects spurious
         /// retransmissions.
-        dsack: bool = false, source "RFC 2883; RFC 3708";
+        dsack: bool = true, source "RFC 2883; RFC 3708; Linux: tcp_dsack";
         /// Whether segments carry timestamps; count their 12 bytes in `mss` and `header`.
-        timestamps: bool = false, source "RFC 7323; RFC 3522";
+        timestamps: bool = true, source "RFC 7323; RFC 3522; Linux: tcp_timestamps";
         /// Whether the first two duplicate acknowledgements send new data.
         limited_transmit: bool = true, source "RFC 3042";
         /// Whether the acknowledgement that ends a recovery grows the window by all data
@@ -161,16 +162,17 @@ params! {
         /// Full segments that are acknowledged together; 1 acknowledges each.
         delayed_ack: u64 = 2, in 1 => 1000, source "RFC 5681, section 4.2";
         /// Delay of an acknowledgement that waits for the next segment.
-        ack_delay: Span = Span::from_millis(200), in Span::ZERO => Span::from_millis(500),
-            source "RFC 1122, section 4.2.3.2: at most 500ms; 200ms is BSD's, 100ms ns-2's";
+        ack_delay: Span = Span::from_millis(40), in Span::ZERO => Span::from_millis(500),
+            source "Linux: TCP_DELACK_MIN; RFC 1122, section 4.2.3.2: at most 500ms; 200ms is BSD's, 100ms ns-2's";
         /// Segments that the receiver acknowledges each at once, at the beginning and after a
         /// duplicate.
-        quick_acks: u64 = 0, in 0 => 1000, source "Linux: TCP_MAX_QUICKACKS, 16";
+        quick_acks: u64 = 16, in 0 => 1000, source "Linux: TCP_MAX_QUICKACKS, 16";
         /// Whether the window returns to the initial window after an idle time of one
         /// retransmission timeout.
         restart_after_idle: bool = false, source "RFC 5681, section 4.1";
         /// Treatment of a window that the application does not use.
-        window_validation: WindowValidation = WindowValidation::Off, source "RFC 7661; RFC 2861";
+        window_validation: WindowValidation = WindowValidation::Rfc2861,
+            source "RFC 2861; Linux: tcp_slow_start_after_idle; RFC 7661";
         /// With `rfc7661`: how long a window that is not used stays.
         non_validated_period: Span = Span::from_secs(300), in Span::from_secs(1) => Span::from_secs(300),
             source "RFC 7661, section 4.4: five minutes at most";

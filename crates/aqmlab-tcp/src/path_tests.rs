@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use aqmlab_core::{Auto, Bytes, Ecn, Limit, Span, Time};
 use proptest::prelude::*;
 
-use crate::congestion::{self, CongestionConfig};
+use crate::congestion;
 use crate::params::{EcnMode, WindowValidation};
 use crate::sender::Sender;
-use crate::{Ack, DataSegment, Receiver, Recovery, TcpParams};
+use crate::{Ack, DataSegment, Profile, Receiver, Recovery, TcpParams};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ fn any_params() -> impl Strategy<Value = TcpParams> {
     (recovery, windows, ecn, 1u64..4, switches, control, validation).prop_map(
         |(recovery, (initial, receive), ecn, delayed_ack, switches, control, validation)| {
             TcpParams {
-                congestion_control: CongestionConfig::named(control).expect("registered"),
+                congestion_control: Profile::Rfc.control(control).expect("registered"),
                 mss: Bytes::new(1000),
                 recovery,
                 initial_window: Limit::Packets(initial),
@@ -84,7 +84,7 @@ fn any_params() -> impl Strategy<Value = TcpParams> {
                 delayed_ack,
                 window_validation: validation,
                 min_rto: Span::from_millis(if switches[1] { 60 } else { 1000 }),
-                ..TcpParams::default()
+                ..TcpParams::rfc()
             }
         },
     )

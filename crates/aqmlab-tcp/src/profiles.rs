@@ -1,18 +1,18 @@
-//! Profiles: settings that together are like one thing that is run.
+//! Profiles: settings that together model one implementation.
 //!
-//! A profile is a list of parameters that differ from the defaults, as data:
-//! `profile = "linux-6"` in a transport table begins from the defaults, takes
-//! the list, and then what else stands in the table.
+//! A profile lists the parameters that differ from the defaults, which are Linux's, as data:
+//! `profile = "rfc"` in a transport table begins from the defaults, takes the list, and then the
+//! other keys of the table. Settings of a control hold whenever the table names that control.
 
-use aqmlab_core::{Lookup, Nothing, Params, Result, Table, Value, choices};
+use aqmlab_core::{Catalogue, Lookup, Nothing, Params, Result, Table, Value, choices};
 
-use crate::congestion::CustomControl;
+use crate::congestion::{CongestionConfig, CustomControl};
 use crate::params::TcpParams;
 
 choices! {
-    /// What is modelled.
+    /// The modelled implementation.
     pub enum Profile {
-        /// The RFCs: the defaults of all parameters.
+        /// The RFCs' sender and settings: Reno with SACK.
         Rfc = "rfc",
         /// ns-2's Sack1 with a delaying SACK sink.
         Ns2Sack1 = "ns2-sack1",
@@ -31,7 +31,28 @@ choices! {
     }
 }
 
+/// Keys of the transport, or `CONTROL.KEY` for those of a control, and values.
 type Settings = &'static [(&'static str, &'static str)];
+
+const RFC: Settings = &[
+    ("stack", "rfc"),
+    ("mss", "1460b"),
+    ("header", "40b"),
+    ("recovery", "sack"),
+    ("prr", "false"),
+    ("frto", "false"),
+    ("dsack", "false"),
+    ("timestamps", "false"),
+    ("min_rto", "1s"),
+    ("max_rto", "60s"),
+    ("retransmission_timer", "rfc6298"),
+    ("ack_delay", "200ms"),
+    ("quick_acks", "0"),
+    ("window_validation", "off"),
+    ("congestion_control", "reno"),
+    ("cubic.slow_start", "hystart++"),
+    ("cubic.variant", "rfc9438"),
+];
 
 const NS2_SACK1: Settings = &[
     ("recovery", "sack1"),
@@ -40,32 +61,11 @@ const NS2_SACK1: Settings = &[
     ("min_rto", "200ms"),
     ("clock_granularity", "10ms"),
     ("ack_delay", "100ms"),
-    ("congestion_control.byte_counting", "none"),
-    ("congestion_control.least_window", "1"),
+    ("reno.byte_counting", "none"),
+    ("reno.least_window", "1"),
 ];
 
 const RFC_NEWRENO: Settings = &[("recovery", "newreno"), ("initial_window", "4380b")];
-
-// net/ipv4 of Linux 6 and its sysctls' defaults. Timestamps take 12 bytes of each segment.
-const LINUX_6: Settings = &[
-    ("stack", "auto"),
-    ("mss", "1448b"),
-    ("header", "52b"),
-    ("recovery", "rack"),
-    ("prr", "true"),
-    ("frto", "true"),
-    ("dsack", "true"),
-    ("timestamps", "true"),
-    ("min_rto", "200ms"),
-    ("max_rto", "120s"),
-    ("retransmission_timer", "linux"),
-    ("ack_delay", "40ms"),
-    ("quick_acks", "16"),
-    ("window_validation", "rfc2861"),
-    ("congestion_control", "cubic"),
-    ("congestion_control.slow_start", "hystart"),
-    ("congestion_control.variant", "linux"),
-];
 
 // Get-NetTCPSetting's template Internet: MinRto 300 ms, DelayedAckTimeout 40 ms,
 // CwndRestart false, Timestamps disabled.
@@ -80,26 +80,35 @@ const L4S: Settings =
     &[("ecn", "accurate"), ("ecn_codepoint", "ect1"), ("congestion_control", "prague")];
 
 impl Profile {
-    /// What differs from the defaults: later ones win.
-    fn settings(self) -> [Settings; 2] {
-        match self {
-            Profile::Rfc => [&[], &[]],
-            Profile::Ns2Sack1 => [NS2_SACK1, &[]],
-            Profile::RfcNewReno => [RFC_NEWRENO, &[]],
-            Profile::Linux6 => [LINUX_6, &[]],
-            Profile::Linux612 => [LINUX_6, &[("stack", "linux-6.12")]],
-            Profile::Linux61 => [LINUX_6, &[("stack", "linux-6.1")]],
-            Profile::Windows => [WINDOWS, &[]],
-            Profile::LinuxL4s => [LINUX_6, L4S],
-        }
+    /// Differences from the defaults: later ones win.
+    fn settings(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let lists: [Settings; 2] = match self {
+            Profile::Rfc => [RFC, &[]],
+            Profile::Ns2Sack1 => [RFC, NS2_SACK1],
+            Profile::RfcNewReno => [RFC, RFC_NEWRENO],
+            Profile::Linux6 => [&[], &[]],
+            Profile::Linux612 => [&[("stack", "linux-6.12")], &[]],
+            Profile::Linux61 => [&[("stack", "linux-6.1")], &[]],
+            Profile::Windows => [RFC, WINDOWS],
+            Profile::LinuxL4s => [L4S, &[]],
+        };
+        lists.into_iter().flatten().copied()
     }
-}
 
-/// A table with one entry.
-fn one(key: &str, value: &str) -> Table {
-    let mut table = Table::new();
-    table.insert(key, value.into());
-    table
+    /// The control `name` with the settings of the profile.
+    ///
+    /// # Errors
+    /// If there is no such control.
+    pub(crate) fn control(self, name: &str) -> Result<CongestionConfig> {
+        let mut control = CongestionConfig::named(name)?;
+        for (key, value) in self.settings() {
+            match key.split_once('.') {
+                Some((of, key)) if of == name => control.set_key(key, &value.into())?,
+                _ => {}
+            }
+        }
+        Ok(control)
+    }
 }
 
 impl TcpParams {
@@ -109,17 +118,22 @@ impl TcpParams {
     /// Never, as the test of all profiles shows.
     pub fn of_profile(profile: Profile) -> Result<Self> {
         let mut params = TcpParams { profile, ..TcpParams::default() };
-        for (key, value) in profile.settings().into_iter().flatten() {
-            match key.split_once('.') {
-                Some((key, inner)) => params.set(key, &Value::Table(one(inner, value)))?,
-                None => params.set(key, &Value::from(*value))?,
+        for (key, value) in profile.settings().filter(|(key, _)| !key.contains('.')) {
+            match key {
+                "congestion_control" => params.congestion_control = profile.control(value)?,
+                _ => params.set(key, &value.into())?,
             }
         }
         Ok(params)
     }
 
-    /// Takes what stands in a transport table: its profile, if it names one,
-    /// in the place of all that was set before, and then its other keys.
+    /// The RFCs' sender and settings: `profile = "rfc"`.
+    pub fn rfc() -> Self {
+        Self::of_profile(Profile::Rfc).expect("the settings of a profile are valid")
+    }
+
+    /// Reads a transport table: its profile, if it names one, replaces all parameters; its other
+    /// keys follow.
     ///
     /// # Errors
     /// If a key or a value is not allowed.
@@ -127,7 +141,7 @@ impl TcpParams {
         self.read_with(table, &Nothing)
     }
 
-    /// The same; the congestion control may also be one that `more` knows.
+    /// Reads a transport table whose congestion control may be one of `more`.
     ///
     /// # Errors
     /// As [`TcpParams::read`].
@@ -141,10 +155,24 @@ impl TcpParams {
             if key != "congestion_control" {
                 return self.set(key, value);
             }
-            let control = self.congestion_control.updated_with(value, more);
+            let before = self.control_before(value);
+            let control = before.updated_with(value, more);
             self.congestion_control = control.map_err(|error| error.at(key))?;
             Ok(())
         })
+    }
+
+    /// The control that `value` changes: the present one, or the profile's of the name in `value`.
+    fn control_before(&self, value: &Value) -> CongestionConfig {
+        let name = match value {
+            Value::Table(table) => table.get(CongestionConfig::KEY),
+            name => Some(name),
+        };
+        let other = name
+            .and_then(|name| name.as_text().ok())
+            .filter(|name| *name != self.congestion_control.name())
+            .and_then(|name| self.profile.control(name).ok());
+        other.unwrap_or_else(|| self.congestion_control.clone())
     }
 }
 
@@ -153,6 +181,7 @@ mod tests {
     use aqmlab_core::{Limit, ParamType, Span};
 
     use super::*;
+    use crate::congestion::cubic::WindowFunction;
     use crate::params::{EcnMode, Stack};
     use crate::recovery::Recovery;
 
@@ -172,10 +201,11 @@ mod tests {
                 let mut params = TcpParams::default();
                 params.read(&table(&[("profile", name)])).unwrap();
                 params.check().unwrap();
-                TcpParams { profile: Profile::Rfc, ..params }
+                TcpParams { profile: Profile::Linux6, ..params }
             })
             .collect();
-        assert_eq!(all[0], TcpParams::default());
+        let place = Profile::choices().iter().position(|name| *name == "linux-6").unwrap();
+        assert_eq!(all[place], TcpParams::default(), "the default");
         for (i, one) in all.iter().enumerate() {
             assert!(all[..i].iter().all(|other| other != one));
         }
@@ -210,9 +240,28 @@ mod tests {
         named.read(&table(&[("congestion_control", "reno")])).unwrap();
         assert_eq!(named, ns2);
         named.read(&table(&[("congestion_control", "cubic")])).unwrap();
+        assert_ne!(named.congestion_control, TcpParams::default().congestion_control, "RFC 9438");
         named.read(&table(&[("congestion_control", "reno")])).unwrap();
-        assert_eq!(named.congestion_control, TcpParams::default().congestion_control);
-        assert_ne!(named.congestion_control, ns2.congestion_control);
+        assert_eq!(named, ns2);
+    }
+
+    #[test]
+    fn cubic_is_linuxs_after_another_control_and_the_rfcs_with_their_profile() {
+        for (profile, variant) in [
+            ("linux-6", WindowFunction::Linux),
+            ("linux-l4s", WindowFunction::Linux),
+            ("rfc", WindowFunction::Rfc9438),
+            ("windows", WindowFunction::Rfc9438),
+        ] {
+            let mut params = TcpParams::default();
+            for control in ["reno", "cubic"] {
+                let keys = [("profile", profile), ("congestion_control", control)];
+                let keys = if control == "reno" { &keys[..] } else { &keys[1..] };
+                params.read(&table(keys)).unwrap();
+            }
+            let CongestionConfig::Cubic(cubic) = &params.congestion_control else { unreachable!() };
+            assert_eq!(cubic.variant, variant, "{profile}");
+        }
     }
 
     /// What is written out in full reads back as the same.

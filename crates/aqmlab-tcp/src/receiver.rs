@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     fn receiver() -> Receiver {
-        Receiver::new(&TcpParams::default())
+        Receiver::new(&TcpParams::rfc())
     }
     fn segment(number: u64) -> DataSegment {
         DataSegment { seq: number * 1460, len: 1460, ..DataSegment::default() }
@@ -457,7 +457,7 @@ mod tests {
     /// RFC 3168, section 6.1.3.
     #[test]
     fn ece_is_set_until_cwr_comes() {
-        let params = TcpParams { ecn: EcnMode::Classic, delayed_ack: 1, ..TcpParams::default() };
+        let params = TcpParams { ecn: EcnMode::Classic, delayed_ack: 1, ..TcpParams::rfc() };
         let mut receiver = Receiver::new(&params);
         let mut ece = |segment: DataSegment| {
             receiver.on_segment(at(0), &segment);
@@ -475,7 +475,7 @@ mod tests {
     /// RFC 8257, section 3.2, figure 1.
     #[test]
     fn each_change_is_told_at_once_and_what_came_before_by_itself() {
-        let params = TcpParams { ecn: EcnMode::Dctcp, delayed_ack: 4, ..TcpParams::default() };
+        let params = TcpParams { ecn: EcnMode::Dctcp, delayed_ack: 4, ..TcpParams::rfc() };
         let mut receiver = Receiver::new(&params);
         let mut told = |segment: DataSegment| -> Vec<(u64, bool)> {
             receiver.on_segment(at(0), &segment);
@@ -498,7 +498,7 @@ mod tests {
     /// RFC 9768, section 3.2.2.5.1.
     #[test]
     fn marks_are_counted_and_the_first_and_every_second_is_told_at_once() {
-        let params = TcpParams { ecn: EcnMode::Accurate, delayed_ack: 8, ..TcpParams::default() };
+        let params = TcpParams { ecn: EcnMode::Accurate, delayed_ack: 8, ..TcpParams::rfc() };
         let mut receiver = Receiver::new(&params);
         let mut told = |segment: DataSegment| {
             receiver.on_segment(at(0), &segment);

@@ -5,24 +5,24 @@
 
 use std::collections::VecDeque;
 
-use aqmlab_core::{Bytes, Params, Span, Stream, Time, Value};
+use aqmlab_core::{Bytes, Span, Stream, Time};
 
 use crate::sender::Sender;
-use crate::{Ack, DataSegment, Receiver, TcpParams};
+use crate::{Ack, DataSegment, Profile, Receiver, TcpParams};
 
 const RTT: Span = Span::from_millis(100);
 const MSS: u64 = 1000;
 
 /// Segments a round-trip time, over so many losses.
 fn mean_window(control: &str, loss_rate: f64, losses: u64) -> f64 {
-    let mut params = TcpParams {
+    let params = TcpParams {
+        congestion_control: Profile::Rfc.control(control).expect("registered"),
         mss: Bytes::new(MSS),
         initial_ssthresh: Some(Bytes::new(20_000)),
         min_rto: Span::from_millis(200),
         delayed_ack: 1,
-        ..TcpParams::default()
+        ..TcpParams::rfc()
     };
-    params.set("congestion_control", &Value::from(control)).expect("registered");
     let mut sender = Sender::new(&params, None, 1);
     let mut receiver = Receiver::new(&params);
     let mut draws = Stream::from_state(7);

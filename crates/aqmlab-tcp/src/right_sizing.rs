@@ -196,7 +196,7 @@ mod tests {
             timestamps: true,
             receive_window: Auto::Auto,
             receive_buffer_max: Bytes::new(max),
-            ..TcpParams::default()
+            ..TcpParams::rfc()
         }
     }
 

@@ -216,7 +216,7 @@ mod tests {
             retransmission_timer: RetransmissionTimer::Ns2,
             clock_granularity: Span::from_millis(10),
             min_rto: Span::from_millis(10),
-            ..TcpParams::default()
+            ..TcpParams::rfc()
         };
         let mut rtt = RttEstimator::new(&params);
         let at = |millis| Time::ZERO + Span::from_millis(millis);
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_timeout_follows_rfc_6298() {
-        let params = TcpParams { min_rto: Span::from_millis(200), ..TcpParams::default() };
+        let params = TcpParams { min_rto: Span::from_millis(200), ..TcpParams::rfc() };
         let mut rtt = RttEstimator::new(&params);
         assert_eq!(rtt.rto(), Span::from_secs(1));
         rtt.first_sample(at(100), Span::from_millis(100));
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_steady_round_trip_time_is_bounded_by_the_least_timeout() {
-        let mut rtt = RttEstimator::new(&TcpParams::default());
+        let mut rtt = RttEstimator::new(&TcpParams::rfc());
         for number in 1..100 {
             rtt.sample(at(20 * number), Span::from_millis(20));
         }
@@ -263,7 +263,7 @@ mod tests {
     /// as that leave hardly a variation, one a round trip leaves room for the next one.
     #[test]
     fn a_large_window_does_not_shorten_the_history() {
-        let params = TcpParams { min_rto: Span::from_millis(1), ..TcpParams::default() };
+        let params = TcpParams { min_rto: Span::from_millis(1), ..TcpParams::rfc() };
         let mut rtt = RttEstimator::new(&params);
         rtt.first_sample(at(100), Span::from_millis(100));
         let (mut now, mut last) = (at(100), Span::from_millis(100));
@@ -281,7 +281,7 @@ mod tests {
         let params = TcpParams {
             retransmission_timer: RetransmissionTimer::Linux,
             min_rto: Span::from_millis(200),
-            ..TcpParams::default()
+            ..TcpParams::rfc()
         };
         RttEstimator::new(&params)
     }
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_base_of_controls_is_that_of_data() {
-        let mut rtt = RttEstimator::new(&TcpParams::default());
+        let mut rtt = RttEstimator::new(&TcpParams::rfc());
         rtt.first_sample(at(50), Span::from_millis(50));
         assert_eq!((rtt.min(), rtt.min_of_data()), (Some(Span::from_millis(50)), None));
         rtt.sample(at(110), Span::from_millis(60));

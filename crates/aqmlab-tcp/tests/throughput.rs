@@ -66,7 +66,7 @@ fn mean_window(params: &TcpParams, loss: f64, seconds: u64) -> (f64, Stats) {
 /// acknowledged.
 #[test]
 fn the_square_root_law_holds_for_every_recovery() {
-    let base = TcpParams::default();
+    let base = TcpParams::rfc();
     let ways = [
         ("sack", TcpParams { recovery: Recovery::Sack, ..base.clone() }),
         ("sack1", TcpParams { recovery: Recovery::Sack1, ..base.clone() }),

@@ -612,7 +612,7 @@ class Reno(Control):
     keep_count: bool | None = None
 
 class Cubic(Control):
-    """A cubic function of the time since the last loss (RFC 9438), with HyStart++."""
+    """A cubic function of the time since the last loss: Linux's with HyStart, or RFC 9438."""
 
     c: float | None = None
     beta: float | None = None

@@ -109,6 +109,7 @@ pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
 fn enter(result: &mut RunResult, books: &Books) {
     result.flows = books.flow_results(result.end);
     for (group, played) in result.groups.iter_mut().zip(books.group_results()) {
+        group.stack = played.stack;
         group.started = played.started;
         group.completed = played.completed;
         group.bytes = played.bytes;

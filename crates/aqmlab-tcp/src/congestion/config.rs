@@ -23,7 +23,7 @@ impl CongestionConfig {
 
 impl Default for CongestionConfig {
     fn default() -> Self {
-        CongestionConfig::Reno(super::reno::RenoParams::default())
+        CongestionConfig::Cubic(super::cubic::CubicParams::default())
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use crate::TcpParams;
 
     fn set(value: Value) -> Result<TcpParams> {
-        let mut params = TcpParams::default();
+        let mut params = TcpParams::rfc();
         params.set("congestion_control", &value).map(|()| params)
     }
 
@@ -80,11 +80,11 @@ mod tests {
     fn a_table_without_a_name_changes_what_is_there() {
         let mut params = set(table(&[("algorithm", "reno"), ("beta_ecn", "0.8")])).unwrap();
         let with_abe = params.congestion_control.clone();
-        assert_ne!(with_abe, CongestionConfig::default());
+        assert_ne!(with_abe, TcpParams::rfc().congestion_control);
         params.set("congestion_control", &table(&[])).unwrap();
         assert_eq!(params.congestion_control, with_abe);
         params.set("congestion_control", &table(&[("beta_ecn", "none")])).unwrap();
-        assert_eq!(params.congestion_control, CongestionConfig::default());
+        assert_eq!(params.congestion_control, TcpParams::rfc().congestion_control);
     }
 
     #[test]

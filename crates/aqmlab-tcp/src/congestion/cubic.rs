@@ -65,17 +65,18 @@ params! {
         /// Whether the window is at least that of Reno.
         reno_friendly: bool = true, source "RFC 9438, section 4.3";
         /// Exit rule of slow start.
-        slow_start: SlowStartKind = SlowStartKind::HystartPp,
-            source "RFC 9438, section 4.10: hystart++; Linux: hystart";
+        slow_start: SlowStartKind = SlowStartKind::Hystart,
+            source "Linux: net/ipv4/tcp_cubic.c; RFC 9438, section 4.10: hystart++";
         /// Arithmetic of the window.
-        variant: WindowFunction = WindowFunction::Rfc9438, source "RFC 9438; Linux: net/ipv4/tcp_cubic.c; ns-3: tcp-cubic.cc";
+        variant: WindowFunction = WindowFunction::Linux,
+            source "Linux: net/ipv4/tcp_cubic.c; RFC 9438; ns-3: tcp-cubic.cc";
     }
 }
 
 impl ControlParams for CubicParams {
     const NAME: &'static str = "cubic";
     const SUMMARY: &'static str =
-        "a cubic function of the time since the last loss (RFC 9438), with HyStart++";
+        "a cubic function of the time since the last loss: Linux's with HyStart, or RFC 9438";
 
     fn check(&self) -> Result<()> {
         if let (Some(beta), true) = (self.beta_ecn, self.variant != WindowFunction::Rfc9438) {

@@ -7,7 +7,7 @@ use crate::TcpParams;
 
 /// Segments of 1000 bytes.
 pub fn transport() -> TcpParams {
-    TcpParams { mss: Bytes::new(1000), ..TcpParams::default() }
+    TcpParams { mss: Bytes::new(1000), ..TcpParams::rfc() }
 }
 
 /// An acknowledgement while the window is full.

@@ -305,7 +305,7 @@ mod tests {
     /// take it back.
     #[test]
     fn duplicates_widen_the_reordering_window_for_sixteen_recoveries() {
-        let params = TcpParams::default();
+        let params = TcpParams::rfc();
         let mut rtt = RttEstimator::new(&params);
         rtt.first_sample(Time::ZERO + Span::from_millis(100), Span::from_millis(100));
         let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time();

@@ -196,7 +196,7 @@ mod tests {
 
     impl Connection {
         fn new(segments: u64) -> Self {
-            let params = TcpParams { mss: aqmlab_core::Bytes::new(1000), ..TcpParams::default() };
+            let params = TcpParams { mss: aqmlab_core::Bytes::new(1000), ..TcpParams::rfc() };
             let board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
             let mut connection = Connection {
                 board,

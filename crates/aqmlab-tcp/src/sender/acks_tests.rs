@@ -43,7 +43,7 @@ fn ack(segments: u64, blocks: &[(u64, u64)]) -> Ack {
 #[test]
 fn bytes_are_delivered_once_and_losses_told_when_found() {
     for recovery in [Recovery::Sack, Recovery::Rack] {
-        let mut sender = sender(TcpParams { recovery, ..TcpParams::default() }, false);
+        let mut sender = sender(TcpParams { recovery, ..TcpParams::rfc() }, false);
         let told = take(&mut sender, 200, ack(1, &[]));
         assert_eq!((told.acked, told.sacked, told.delivered, told.lost), (1000, 0, 1000, 0));
         assert_eq!((told.prior_in_flight, told.in_flight), (10_000, 9000));
@@ -65,7 +65,7 @@ fn bytes_are_delivered_once_and_losses_told_when_found() {
 #[test]
 fn the_end_of_a_recovery_counts_with_all_that_it_covers() {
     for recovery_end_counts in [false, true] {
-        let params = TcpParams { recovery_end_counts, ..TcpParams::default() };
+        let params = TcpParams { recovery_end_counts, ..TcpParams::rfc() };
         let mut sender = sender(params, false);
         take(&mut sender, 200, ack(0, &[(1, 5)]));
         let before = sender.control.window();
@@ -82,7 +82,7 @@ fn the_end_of_a_recovery_counts_with_all_that_it_covers() {
 /// A round ends when what was sent after its beginning is acknowledged.
 #[test]
 fn rounds_are_counted_by_what_was_sent_in_them() {
-    let mut sender = sender(TcpParams::default(), false);
+    let mut sender = sender(TcpParams::rfc(), false);
     let rounds: Vec<bool> = (1..=25)
         .map(|number| take(&mut sender, 190 + 10 * number, ack(number, &[])).round_start)
         .collect();
@@ -95,7 +95,7 @@ fn rounds_are_counted_by_what_was_sent_in_them() {
 
 #[test]
 fn marks_and_delays_are_told() {
-    let params = TcpParams { ecn: EcnMode::Accurate, timestamps: true, ..TcpParams::default() };
+    let params = TcpParams { ecn: EcnMode::Accurate, timestamps: true, ..TcpParams::rfc() };
     let mut sender = sender(params, false);
     let marked = Ack {
         ce: CeCount { packets: 2, bytes: 2000 },
@@ -114,7 +114,7 @@ fn marks_and_delays_are_told() {
 /// counted by what was delivered.
 #[test]
 fn rates_and_rounds_come_from_what_was_delivered() {
-    let mut sender = sender(TcpParams::default(), true);
+    let mut sender = sender(TcpParams::rfc(), true);
     let told = take(&mut sender, 200, ack(1, &[]));
     let rate = told.rate.unwrap();
     assert_eq!((rate.delivered, rate.interval), (1000, Span::from_millis(100)));
@@ -148,7 +148,7 @@ fn time_out(sender: &mut Sender) -> u64 {
 #[test]
 fn a_segment_that_times_out_again_leaves_the_threshold() {
     for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
-        let mut sender = sender(TcpParams { recovery, ..TcpParams::default() }, false);
+        let mut sender = sender(TcpParams { recovery, ..TcpParams::rfc() }, false);
         let first = time_out(&mut sender);
         assert!((5000..10_000).contains(&first), "{recovery:?}: {first}");
         assert_eq!(time_out(&mut sender), first, "{recovery:?}: once");

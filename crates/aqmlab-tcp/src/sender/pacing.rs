@@ -134,7 +134,7 @@ mod tests {
 
     fn pacer() -> Pacer {
         let pacing_quantum = Limit::Bytes(Bytes::new(1000));
-        Pacer::new(&TcpParams { pacing_quantum, ..TcpParams::default() })
+        Pacer::new(&TcpParams { pacing_quantum, ..TcpParams::rfc() })
     }
 
     /// 1040 bytes at 3 bit/s less than 1 Gbit/s: over many segments the time

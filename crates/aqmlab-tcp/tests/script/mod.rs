@@ -80,7 +80,7 @@ fn params(settings: &[(&str, &str)], place: &str) -> TcpParams {
     for (key, value) in [("mss", "1000b")].iter().chain(settings) {
         table.set_key(key, Value::from(*value)).expect("keys are well formed");
     }
-    let mut params = TcpParams::default();
+    let mut params = TcpParams::rfc();
     params.read(&table).unwrap_or_else(|error| panic!("{place}: {error}"));
     params.check().unwrap_or_else(|error| panic!("{place}: {error}"));
     params

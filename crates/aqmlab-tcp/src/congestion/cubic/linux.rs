@@ -295,7 +295,6 @@ impl CongestionControl for LinuxCubic {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::slow_start::SlowStartKind;
     use super::super::super::testing::{ack, event, transport};
     use super::*;
 
@@ -310,11 +309,7 @@ mod tests {
         cubic
     }
     fn linux() -> CubicParams {
-        CubicParams {
-            variant: WindowFunction::Linux,
-            slow_start: SlowStartKind::Hystart,
-            ..CubicParams::default()
-        }
+        CubicParams::default()
     }
     fn acknowledge(cubic: &mut LinuxCubic, at: Span, segments: u64) {
         for _ in 0..segments {

@@ -51,7 +51,7 @@ impl Cubic {
     pub fn new(params: &CubicParams) -> Self {
         Cubic {
             beta: (params.beta * f64::from(UNIT)).round() as u32,
-            scale: (params.c * 102.4).round() as u64,
+            scale: ((params.c * 102.4).round() as u64).max(1),
             fast_convergence: params.fast_convergence,
             friendly: params.reno_friendly,
             hystart: params.slow_start == SlowStartKind::Hystart,
@@ -100,7 +100,8 @@ impl Cubic {
             self.look(cwnd, now, acked);
         }
         if self.friendly {
-            let step = (cwnd * (8 * (UNIT + self.beta) / 3 / (UNIT - self.beta))) >> 3;
+            // With the kernel's beta the step is never 0.
+            let step = ((cwnd * (8 * (UNIT + self.beta) / 3 / (UNIT - self.beta))) >> 3).max(1);
             while self.acked > step {
                 self.acked -= step;
                 self.w_est += 1;
@@ -253,4 +254,30 @@ fn cube_root(a: u64) -> u64 {
     let x = ((u64::from(ROOTS[(a >> (b * 3)) as usize]) + 10) << b) >> 6;
     let x = 2 * x + a / (x * (x - 1));
     (x * 341) >> 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel's own would loop without end, or divide by zero.
+    #[test]
+    fn parameters_at_the_ends_of_their_ranges_have_windows() {
+        for (beta, c) in [(0.01, 0.4), (0.0995, 0.4), (0.99, 0.4), (0.7, 1e-6), (0.7, 1e6)] {
+            let params = CubicParams { beta, c, ..CubicParams::default() };
+            let mut cubic = Cubic::new(&params);
+            let mut state = State::new(1448, 4, 2);
+            state.nanos = 5_000_000;
+            state.jiffies = 5;
+            for round in 0..100 {
+                if round % 10 == 0 {
+                    state.cwnd = cubic.ssthresh(&mut state);
+                    state.jiffies += 100;
+                }
+                cubic.update(&state, 2);
+                assert!(cubic.count >= 2, "{beta} {c}");
+                state.jiffies += 40;
+            }
+        }
+    }
 }
