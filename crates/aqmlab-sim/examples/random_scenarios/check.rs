@@ -4,6 +4,8 @@ use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::probe::{PacketRecord, TimesSummary};
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
 
+use crate::laws;
+
 /// The first thing that is wrong with a result.
 pub fn check(scenario: &Scenario, result: &RunResult) -> Result<(), String> {
     let fail = |what: String| Err(what);
@@ -20,6 +22,7 @@ pub fn check(scenario: &Scenario, result: &RunResult) -> Result<(), String> {
     for (config, group) in scenario.flows.iter().zip(&result.groups) {
         of_group(result, group).map_err(|what| format!("flows {}: {what}", config.name))?;
     }
+    laws::check(scenario, result)?;
     let mut before = result.samples.first().map(|sample| sample.time);
     for sample in &result.samples {
         if Some(sample.time) < before || sample.time > result.end {
@@ -118,7 +121,7 @@ fn of_flow(result: &RunResult, flow: &FlowResult) -> Result<(), String> {
         return Err(format!("from {:?} to {:?}", flow.start, flow.finish));
     }
     if flow.size.is_some_and(|size| flow.delivered > size && flow.datagrams.is_none()) {
-        return Err(format!("{} of {:?} bytes acknowledged", flow.delivered, flow.size));
+        return Err(format!("{} of {:?} bytes delivered", flow.delivered, flow.size));
     }
     if flow.stats.is_some_and(|stats| stats.retransmissions > stats.segments_sent) {
         return Err(format!("{:?}", flow.stats));

@@ -22,6 +22,7 @@ mod broken;
 mod check;
 mod draw;
 mod generate;
+mod laws;
 mod ranges;
 mod shrink;
 mod toml;

@@ -59,6 +59,8 @@ impl FlowLosses {
 pub(crate) struct Losses {
     /// By flow, as packets name it.
     flows: BTreeMap<u32, FlowLosses>,
+    /// The last packet that the link loses: when its transmission ends, and its flow.
+    sending: Option<(Time, u32, Lost)>,
     /// How long an event lasts.
     window: Span,
     event_end: Time,
@@ -73,6 +75,7 @@ impl Losses {
     pub fn new(window: Span) -> Self {
         Losses {
             flows: BTreeMap::new(),
+            sending: None,
             window: window.max(Span::from_nanos(1)),
             event_end: Time::ZERO,
             hit: Vec::new(),
@@ -81,10 +84,13 @@ impl Losses {
         }
     }
 
-    /// Counts a packet that the link loses after its transmission.
+    /// Counts a packet that the link loses after its transmission, which ends at `sent`.
     #[inline(never)]
-    pub fn lost(&mut self, packet: &impl Carried) {
-        self.flows.entry(packet.flow()).or_default().links.add(Lost::of(packet));
+    pub fn lost(&mut self, packet: &impl Carried, sent: Time) {
+        if let Some((_, flow, lost)) = self.sending.replace((sent, packet.flow(), Lost::of(packet)))
+        {
+            self.flows.entry(flow).or_default().links.add(lost);
+        }
     }
 
     /// Counts a packet that the queue drops. Not inlined: drops are rare.
@@ -109,14 +115,22 @@ impl Losses {
     /// All counts from now on.
     pub fn restart(&mut self) {
         self.flows.clear();
+        self.sending = None;
         self.events = 0;
         self.event_flows = 0;
         self.event_end = Time::ZERO;
     }
 
-    /// Losses of a flow at this link; `flow` as in packets.
-    pub fn of(&self, flow: u32) -> FlowLosses {
-        self.flows.get(&flow).copied().unwrap_or_default()
+    /// Losses of a flow at this link up to `now`; `flow` as in packets.
+    pub fn of(&self, flow: u32, now: Time) -> FlowLosses {
+        let mut losses = self.flows.get(&flow).copied().unwrap_or_default();
+        if let Some((sent, of, lost)) = self.sending
+            && of == flow
+            && sent <= now
+        {
+            losses.links.add(lost);
+        }
+        losses
     }
 
     pub fn events(&self) -> u64 {
@@ -161,22 +175,24 @@ mod tests {
         losses.dropped(at(2), &Plain::ack_of(4, true));
         losses.dropped(at(3), &Plain::of(9));
         assert_eq!(losses.events(), 1);
-        assert_eq!(losses.of(4).queues, Lost { data: 0, acks: 2, syns: 1 });
-        assert_eq!(losses.of(9).queues, Lost { data: 1, acks: 0, syns: 0 });
-        assert_eq!(losses.of(7), FlowLosses::default());
+        assert_eq!(losses.of(4, at(600)).queues, Lost { data: 0, acks: 2, syns: 1 });
+        assert_eq!(losses.of(9, at(600)).queues, Lost { data: 1, acks: 0, syns: 0 });
+        assert_eq!(losses.of(7, at(600)), FlowLosses::default());
         losses.restart();
         assert_eq!(losses.events(), 0);
         assert!(losses.mean_flows().is_nan());
-        assert_eq!(losses.of(4), FlowLosses::default());
+        assert_eq!(losses.of(4, at(600)), FlowLosses::default());
     }
     #[test]
     fn losses_of_the_link_are_apart_from_drops_and_make_no_event() {
         let mut losses = Losses::new(Span::from_millis(100));
-        losses.lost(&Plain::of(4));
-        losses.lost(&Plain::ack_of(4, true));
+        losses.lost(&Plain::of(4), at(1));
+        losses.lost(&Plain::ack_of(4, true), at(2));
+        losses.lost(&Plain::of(4), at(5));
         losses.dropped(at(1), &Plain::of(4));
         let [one, ack] = [Lost { data: 1, acks: 0, syns: 0 }, Lost { data: 1, acks: 1, syns: 1 }];
-        assert_eq!(losses.of(4), FlowLosses { queues: one, links: ack });
+        assert_eq!(losses.of(4, at(4)), FlowLosses { queues: one, links: ack });
+        assert_eq!(losses.of(4, at(5)).links.data, 2, "its transmission has ended");
         assert_eq!(losses.events(), 1);
     }
 }

@@ -294,7 +294,7 @@ impl<P: Carried> Varied<P> {
         if self.loss.as_mut().is_some_and(|loss| loss.next(sent, &mut self.stream)) {
             self.counts.lost += 1;
             self.counts.lost_bytes += u64::from(packet.size());
-            losses.lost(&packet);
+            losses.lost(&packet, sent);
             shared.custody.ends(packet, Fate::Lost);
             return;
         }

@@ -235,7 +235,7 @@ fn stack(simulation: &Simulation, group: u32) -> &'static str {
 /// Losses of a flow at all links.
 fn losses(simulation: &Simulation, flow: u32) -> FlowLosses {
     let mut sum = FlowLosses::default();
-    simulation.network.links().for_each(|link| sum.add(link.probe.losses.of(flow)));
+    simulation.network.links().for_each(|link| sum.add(link.probe.losses.of(flow, simulation.now)));
     sum
 }
 
