@@ -117,7 +117,7 @@ def test_sack_and_retransmissions_are_those_of_the_run(tmp_path: Path) -> None:
 
 @needs_tshark
 def test_a_syn_has_the_options_of_its_transport(tmp_path: Path) -> None:
-    own = '{ receive_window = "100000b", ecn = "classic" }'
+    own = '{ profile = "rfc", receive_window = "100000b", ecn = "classic" }'
     text = SCENARIO.replace('{ profile = "linux-6" }', own).replace("4s", "100ms")
     file, _ = captured(text, tmp_path)
     names = ("tcp.flags.str", "tcp.options.mss_val", "tcp.options.wscale.shift",

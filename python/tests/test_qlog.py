@@ -107,6 +107,9 @@ def numbers(events: list[Any], name: str) -> list[int]:
     return [header["packet_number"] for header in named]
 
 
+RFC = '{ profile = "rfc" }'
+
+
 def acked(events: list[Any]) -> list[int]:
     frames = [frame for event in events if event["name"] == "quic:packet_received"
               for frame in event["data"]["frames"]]  # fmt: skip
@@ -114,7 +117,9 @@ def acked(events: list[Any]) -> list[int]:
     return [number for each in ranges for number in range(each[0], each[-1] + 1)]
 
 
-@pytest.mark.parametrize("own", ['{ profile = "linux-6" }', "{ }", '{ recovery = "newreno" }'])
+@pytest.mark.parametrize(
+    "own", ['{ profile = "linux-6" }', RFC, '{ profile = "rfc", recovery = "newreno" }']
+)
 def test_each_packet_is_acknowledged_lost_or_under_way(tmp_path: Path, own: str) -> None:
     text = SCENARIO.replace('{ profile = "linux-6" }', own)
     (_, _, *events), result = logged(text, tmp_path)
@@ -144,8 +149,8 @@ def test_the_cause_of_a_loss_is_named(tmp_path: Path) -> None:
         return {event["data"]["trigger"] for event in events if event["name"] == "quic:packet_lost"}
 
     assert triggers('{ profile = "linux-6" }', 0.0) == {"time_threshold"}
-    assert triggers("{ }", 0.0) == {"reordering_threshold"}
-    assert triggers("{ }", 0.2) == {"reordering_threshold", "pto_expired"}
+    assert triggers(RFC, 0.0) == {"reordering_threshold"}
+    assert triggers(RFC, 0.2) == {"reordering_threshold", "pto_expired"}
 
 
 def test_acknowledgements_carry_the_echo_of_marks(tmp_path: Path) -> None:
