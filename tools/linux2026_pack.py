@@ -19,20 +19,22 @@ def packed(lines: str) -> dict[str, list[dict[str, Any]]]:
     for line in lines.splitlines():
         run = json.loads(line)
         delays = [run["sojourn_s"][str(share)] for share in SHARES]
-        cases.setdefault(run["case"], []).append(
-            {
-                "goodput": [round(each, 4) for each in run["goodput_mbit"]],
-                "seconds": run["per_second_mbit"],
-                "delays": [round(1e3 * each, 4) for each in (*delays, run["sojourn_mean_s"])],
-                "drops": run["dropped_in_all"],
-            }
-        )
+        kept = {
+            "goodput": [round(each, 4) for each in run["goodput_mbit"]],
+            "seconds": run["per_second_mbit"],
+            "delays": [round(1e3 * each, 4) for each in (*delays, run["sojourn_mean_s"])],
+            "drops": run["dropped_in_all"],
+        }
+        if run.get("back"):  # drops of acknowledgements
+            kept["back"] = run["back"][0]["drops"]
+        cases.setdefault(run["case"], []).append(kept)
     return cases
 
 
 def main(folder: Path) -> None:
     """Writes `recorded.json`, one line a run."""
-    cases = packed((folder / "runs.jsonl").read_text(encoding="utf-8"))
+    files = ("runs.jsonl", "cake.jsonl")
+    cases = packed("".join((folder / each).read_text(encoding="utf-8") for each in files))
     lines = [
         f'"{case}": [\n' + ",\n".join(json.dumps(run, separators=(",", ":")) for run in runs) + "]"
         for case, runs in cases.items()

@@ -10,7 +10,7 @@ import pytest
 
 from aqmlab.reproduce import Reproduction, reproduce
 from aqmlab.reproduce.verdicts import AGREES, FAILS, HOLDS
-from aqmlab_studies.linux2026 import study
+from aqmlab_studies.linux2026 import cake, study
 from aqmlab_studies.linux2026.recorded import (
     CONTROLS,
     FILE,
@@ -38,6 +38,8 @@ def result() -> Reproduction:
 
 def test_five_runs_of_every_case_are_packed() -> None:
     cases = json.loads(FILE.read_text())
+    through_cake = {name: cases.pop(name) for name in list(cases) if name.startswith("cake-")}
+    assert len(through_cake) == 14 and {len(each) for each in through_cake.values()} == {3}
     named = {case_of(control, queue) for control in CONTROLS for queue in LABELS}
     assert set(cases) == named
     assert {len(each) for each in cases.values()} == {5}
@@ -68,6 +70,19 @@ def test_a_recorded_run_is_packed_with_its_units() -> None:
     }
 
 
+def test_drops_of_acknowledgements_are_packed() -> None:
+    run = {
+        "case": "a",
+        "goodput_mbit": [1.0],
+        "per_second_mbit": [[1.0]],
+        "sojourn_s": dict.fromkeys(("5", "25", "50", "75", "95", "99"), 0.0),
+        "sojourn_mean_s": 0.0,
+        "dropped_in_all": 7,
+        "back": [{"packets": 10, "drops": 9, "ack_drops": 9}],
+    }
+    assert packed(json.dumps(run))["a"][0]["back"] == 9
+
+
 def test_inside_is_the_range_or_five_per_cent_of_the_mean_or_the_step() -> None:
     simulated = np.array([9.0, 10.0, 14.0])
     assert is_inside(9.0, simulated, 0.0) and is_inside(14.0, simulated, 0.0)
@@ -90,7 +105,8 @@ def test_codel_at_ten_megabits_is_as_recorded(result: Reproduction) -> None:
     assert agree >= 0.9 * len(cells), [cell for cell in cells if cell.verdict != AGREES]
     cubic = result.table("drops").cell("CoDel, 10 Mbit/s", "CUBIC")
     assert cubic and 24 <= cubic.measured <= 29
-    assert {figure.id for figure in result.figures} - {"setup"} == {
+    own = {figure.id for figure in result.figures if not figure.id.startswith("setup")}
+    assert own == {
         f"{kind}-{control}-10" for kind in ("delay", "course") for control in CONTROLS.values()
     }
 
@@ -137,3 +153,51 @@ def test_every_statement_fails_where_nothing_is_as_recorded(
     )
     for claim in study.claims(result.measured):
         assert claim.verdict == FAILS, claim.id
+
+
+@pytest.fixture(scope="module")
+def through_cake() -> Reproduction:
+    named = [f"queue={case}" for case in json.loads(FILE.read_text()) if case.startswith("cake-")]
+    return reproduce("linux2026", only=["cake", *named], replications=20)
+
+
+def test_every_recorded_case_of_cake_fits(through_cake: Reproduction) -> None:
+    found = {claim.id: claim for claim in through_cake.claims}
+    assert len(found) == 14
+    assert [claim.evidence for claim in found.values() if claim.verdict != HOLDS] == []
+    measured = through_cake.measured.part("cake")
+    assert measured
+    readings = [each for _, all_ in cake.compared(measured) for each in all_]
+    apart = [abs(each.theirs.mean() - each.ours.mean()) / each.tolerance for each in readings]
+    # Few means are apart: where the second flow's start decides, and of BBR the 95th percentile.
+    assert sum(each > 1 for each in apart) <= 0.1 * len(readings)
+
+
+@pytest.mark.parametrize(
+    ("case", "other"),
+    [
+        ("cake-ack-filter_20mbit-250kbit", "cake-no-ack-filter_20mbit-250kbit"),
+        ("cake-diffserv3_tos-ef-be-cs1", "cake-besteffort_tos-ef-be-cs1"),
+        ("cake-flows_hosts-1-4", "cake-dual-srchost_hosts-1-4"),
+        ("cake-besteffort_cubic_10mbit_80ms", "cake-besteffort_bbr_10mbit_80ms"),
+    ],
+)
+def test_the_recordings_of_another_case_of_cake_do_not_fit(
+    case: str, other: str, through_cake: Reproduction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = through_cake.measured.part("cake")
+    assert measured
+    theirs = cake.recorded(other)
+    monkeypatch.setattr(cake, "recorded", lambda _: theirs)
+    outside = [each.key for each in cake.readings(measured, case) if not each.fits]
+    assert len(outside) >= 2
+
+
+def test_what_shapes_has_a_transmission_less() -> None:
+    shaped = {"cake-shaped_bbr_10mbit_80ms", "cake-flows_hosts-1-4", "cake-atm-overhead-32_20mbit"}
+    below = {"cake-besteffort_bbr_10mbit_80ms", "cake-ack-filter_20mbit-250kbit",
+             "cake-no-ack-filter_20mbit-250kbit"}  # fmt: skip
+    assert all(cake.is_shaped(case) for case in [*shaped, "cake-besteffort_tos-ef-be-cs1"])
+    assert not any(cake.is_shaped(case) for case in below)
+    assert cake.rate_of("cake-shaped_cubic_50mbit_40ms") == 50.0
+    assert cake.rate_of("cake-flows_hosts-1-4") == 20.0

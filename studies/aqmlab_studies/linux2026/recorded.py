@@ -41,6 +41,11 @@ def _recorded() -> dict[str, list[dict[str, Any]]]:
     return cases
 
 
+def recorded(case: str) -> list[dict[str, Any]]:
+    """The recorded runs of a case by its name; none if it was not recorded."""
+    return _recorded().get(case, [])
+
+
 def runs(control: str, queue: str) -> list[dict[str, Any]]:
     """The recorded runs of a case."""
     return _recorded()[case_of(control, queue)]
@@ -102,10 +107,10 @@ QUANTITIES = (
 )
 
 
-def drops(measured: Measurements, **labels: str) -> Floats:
-    """Packets dropped since the start of each run, the warm-up with it."""
+def drops(measured: Measurements, link: str | None = None, **labels: str) -> Floats:
+    """Packets dropped at a link (the study's) since the start of each run, the warm-up with it."""
     each = range(measured.replications)
-    runs_ = [measured.series("dropped", replication=one, **labels)[1] for one in each]
+    runs_ = [measured.series("dropped", link, replication=one, **labels)[1] for one in each]
     return np.array([values[-1] for values in runs_])
 
 

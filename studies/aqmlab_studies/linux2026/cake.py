@@ -1,0 +1,150 @@
+"""Connections through the kernel's CAKE: what is compared, tables, a statement for each case.
+
+The recordings count the time in queue until a packet's transmission begins, a transmission before
+it leaves. Where CAKE shapes, a packet leaves at once: one transmission is taken off.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from aqmlab.infer import MEAN_METHOD, POSITIVE, interval
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.model import Cell, Claim, Table
+from aqmlab.reproduce.verdicts import AGREES, DIFFERS, FAILS, HOLDS, Criterion
+from aqmlab.samples import Floats, Histograms, weighted_quantile
+from aqmlab_studies.linux2026.recorded import BEGINS, SHARES, drops, is_late, recorded, seconds
+
+FLOWS = ("first", "second", "third", "fourth", "fifth")
+DELAYS = ("p50", "p95", "mean")
+DROPS, ACKS = "drops", "ACKs dropped"
+PACKET = 12.0
+"""Bits of a packet, in thousands."""
+UNITS = {"goodput": "Mbit/s", "delay": "ms", "drops": "packets"}
+FITS = Criterion.band(
+    "the recorded mean is in the range of the simulated runs, or a delay within a packet's "
+    "transmission or 10 % of their mean, a goodput within 5 % of the rate, drops within 15 %"
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A quantity of a case: one value a recorded and a simulated run."""
+
+    kind: str
+    key: str
+    theirs: Floats
+    ours: Floats
+    tolerance: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether the recorded mean is where the simulated runs are."""
+        mean = float(self.theirs.mean())
+        in_range = float(self.ours.min()) <= mean <= float(self.ours.max())
+        return in_range or abs(mean - float(self.ours.mean())) <= self.tolerance
+
+
+def rate_of(case: str) -> float:
+    """Rate of the bottleneck, Mbit/s."""
+    found = re.search(r"_(\d+)mbit", case)
+    return float(found[1]) if found else 20.0
+
+
+def is_shaped(case: str) -> bool:
+    """Whether CAKE shapes the bottleneck. Otherwise a packet waits for tokens below the queue."""
+    return not re.match(r"cake-(besteffort_(bbr|cubic|reno)_|(no-)?ack-filter)", case)
+
+
+def readings(measured: Measurements, case: str) -> list[Reading]:
+    """All quantities of a recorded case."""
+    kept = recorded(case)
+    rate = rate_of(case)
+    packet = PACKET / rate
+    found = []
+    for place, flow in enumerate(FLOWS[: len(kept[0]["goodput"])]):
+        theirs = np.array([run["goodput"][place] for run in kept], dtype=np.float64)
+        ours: Floats = seconds(measured, flow, queue=case)[:, BEGINS:].mean(axis=1)
+        found.append(Reading("goodput", flow, theirs, ours, 0.05 * rate))
+    histograms = measured.histograms(queue=case)
+    for key in DELAYS:
+        at = -1 if key == "mean" else SHARES.index(int(key[1:]))
+        theirs = np.array([run["delays"][at] for run in kept], dtype=np.float64)
+        ours = _delays(histograms, key, packet if is_shaped(case) else 0.0)
+        found.append(Reading("delay", key, theirs, ours, max(packet, 0.1 * float(ours.mean()))))
+    timely = [run for run in kept if not is_late(run)]  # counted from the beginning
+    for key, link in ((DROPS, "down"), (ACKS, "up")):
+        name = "drops" if key == DROPS else "back"
+        if name in timely[0]:
+            theirs = np.array([run[name] for run in timely], dtype=np.float64)
+            ours = drops(measured, link, queue=case)
+            found.append(Reading("drops", key, theirs, ours, max(1.0, 0.15 * float(ours.mean()))))
+    return found
+
+
+def _delays(histograms: Histograms, key: str, less: float) -> Floats:
+    """The mean or a percentile of the times in queue of each run, ms, each smaller by `less`."""
+    values = np.maximum(1e3 * histograms.values - less, 0.0)
+    if key == "mean":
+        means = [float((values * counts).sum() / counts.sum()) for counts in histograms.counts]
+        return np.array(means)
+    share = int(key[1:]) / 100
+    return np.array([weighted_quantile(values, counts, share) for counts in histograms.counts])
+
+
+def compared(measured: Measurements) -> Iterator[tuple[str, list[Reading]]]:
+    """The recorded cases that were run, with their quantities."""
+    for case in measured.axes["queue"]:
+        if recorded(case):
+            yield case, readings(measured, case)
+
+
+def tables(measured: Measurements) -> list[Table]:
+    """A table for each unit: our mean beside the recorded one."""
+    found = list(compared(measured))
+    return [
+        Table(
+            f"cake-{kind}",
+            f"CAKE: {kind}",
+            unit,
+            tuple(_cell(case, each) for case, all_ in found for each in all_ if each.kind == kind),
+            reference="Linux 6.12",
+            method=MEAN_METHOD,
+            notes={},
+        )
+        for kind, unit in UNITS.items()
+    ]
+
+
+def _cell(case: str, reading: Reading) -> Cell:
+    theirs, ours = float(reading.theirs.mean()), float(reading.ours.mean())
+    within = interval(reading.ours, bounds=POSITIVE)
+    verdict = AGREES if reading.fits else DIFFERS
+    return Cell.told(case, reading.key, theirs, ours, within, verdict, FITS)
+
+
+def claims(measured: Measurements) -> list[Claim]:
+    """Whether all quantities of each case fit."""
+    return [_claim(case, all_) for case, all_ in compared(measured)]
+
+
+def _claim(case: str, all_: list[Reading]) -> Claim:
+    outside = [
+        f"{each.key} {each.theirs.mean():.4g} ({each.ours.min():.4g} to {each.ours.max():.4g} "
+        f"{UNITS[each.kind]})"
+        for each in all_
+        if not each.fits
+    ]
+    evidence = f"{len(all_) - len(outside)} of {len(all_)}."
+    if outside:
+        evidence += f" Outside: {'; '.join(outside)}."
+    return Claim(
+        case,
+        f"{case}: goodputs, delays and drops are as recorded.",
+        FAILS if outside else HOLDS,
+        f"Rule: all. Found: {evidence}",
+    )
