@@ -8,6 +8,8 @@ use aqmlab_sim::{RunResult, Scenario, Traffic, run};
 const MICE: &str = r#"
     duration = "60s"
     bottleneck = "down"
+    [transport]
+    profile = "rfc"
     [links.down]
     rate = "1mbit"
     delay = "10ms"

@@ -63,7 +63,7 @@ impl Scores {
     /// Means over the applications; of a quantity the worse direction first.
     pub fn means(&self) -> Vec<(Quantity, f64)> {
         let means = self.0.iter().map(|(quantity, sum, count)| (*quantity, sum / count));
-        let mut means = means.collect();
+        let mut means: Vec<_> = means.collect();
         worse_first(&mut means, |quantity, mean| {
             if MORE_IS_BETTER.contains(&quantity.name) { -mean } else { *mean }
         });
@@ -73,12 +73,12 @@ impl Scores {
 
 /// Puts the larger mean first of the directions of a quantity, and one without any value before
 /// all: nothing arrived there.
-pub fn worse_times_first(times: &mut Vec<(Quantity, TimesSummary)>) {
+pub fn worse_times_first(times: &mut [(Quantity, TimesSummary)]) {
     worse_first(times, |_, times| if times.count == 0 { f64::INFINITY } else { times.mean });
 }
 
 /// Sorts by the first place of each name, then by descending badness.
-fn worse_first<T>(rows: &mut Vec<(Quantity, T)>, badness: impl Fn(&Quantity, &T) -> f64) {
+fn worse_first<T>(rows: &mut [(Quantity, T)], badness: impl Fn(&Quantity, &T) -> f64) {
     let names: Vec<&str> = rows.iter().map(|(quantity, _)| quantity.name).collect();
     let place = |quantity: &Quantity| names.iter().position(|name| *name == quantity.name);
     rows.sort_by(|(one, first), (other, second)| {

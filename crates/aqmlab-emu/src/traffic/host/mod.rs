@@ -271,7 +271,7 @@ impl Apps {
         let apps = self.slots.iter().filter_map(|slot| slot.app.as_deref());
         apps.for_each(|app| scores.add(app, self.now));
         let Activity { started, completed, bytes, times, .. } = &self.activity;
-        let mut summaries =
+        let mut summaries: Vec<_> =
             times.iter().map(|(quantity, times)| (*quantity, times.summary())).collect();
         worse_times_first(&mut summaries);
         Played {
