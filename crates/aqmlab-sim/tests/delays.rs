@@ -237,3 +237,20 @@ fn a_delay_of_flows_reads_back_and_is_checked() {
     let error = scenario(&[("flows.bulk.access_delay", "4000s")]).unwrap_err().to_string();
     assert!(error.contains("at most 3600s"), "{error}");
 }
+
+/// The timestamp of a paced Linux sender is the time at which a segment should have left. Timeouts
+/// send before that: the one-way delay counts from when a packet did leave.
+#[test]
+fn no_delay_of_a_paced_sender_is_shorter_than_the_path() {
+    let paced = [
+        ("transport.profile", "linux-6"),
+        ("transport.pacing", "true"),
+        ("transport.min_rto", "1ms"),
+        ("transport.max_rto", "5ms"),
+    ];
+    let result = result(&paced);
+    let delays = result.groups[0].times_of("delay").unwrap();
+    assert!(result.flows.iter().any(|flow| flow.stats.unwrap().timeouts > 10));
+    let path = Span::from_millis(25);
+    assert!(delays.count > 100 && delays.min > path, "{}", delays.min);
+}

@@ -289,7 +289,7 @@ impl Flow {
         let (size, ecn, content) = match (&mut self.ends, of) {
             (Ends::Tcp(tcp), End::Source) => {
                 let Outgoing { payload, size, ecn } = tcp.source.poll(now)?;
-                (size, ecn, store.segment(payload, tcp.has_times))
+                (size, ecn, store.segment(now, payload, tcp.has_times))
             }
             (Ends::Tcp(tcp), End::Sink) => {
                 let Outgoing { payload, size, ecn } = tcp.sink.poll(now)?;

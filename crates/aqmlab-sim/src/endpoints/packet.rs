@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(full.timestamps, Some([81, 41]));
         assert_eq!(full.sack.as_slice(), [[20, 30], [1, 2]]);
         assert!(full.is_pure_ack());
-        let data = packet(store.segment(DataSegment::default(), false));
+        let data = packet(store.segment(Time::ZERO, DataSegment::default(), false));
         assert_eq!(store.tcp(&data), None);
         let message = packet(store.message(Time::ZERO, Box::new([1])));
         assert_eq!(store.tcp(&message), None);
@@ -386,7 +386,7 @@ mod tests {
         let timed = DataSegment { sent_at: Time::from_nanos(5), ..segment };
         let again = DataSegment { retransmission: true, ..segment };
         for (given, has_times) in [(again, false), (timed, true)] {
-            let first = packet(store.segment(given, has_times));
+            let first = packet(store.segment(Time::ZERO, given, has_times));
             let second = first.copy(&mut store);
             assert_eq!(store.take_segment(Arrived(&first), 40), Some(given));
             assert_eq!(store.take_segment(Arrived(&second), 40), Some(given));

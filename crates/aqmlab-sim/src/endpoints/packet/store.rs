@@ -53,27 +53,29 @@ impl<T> Default for Places<T> {
 #[derive(Default)]
 pub(crate) struct Store {
     acks: Places<Ack>,
-    segments: Places<DataSegment>,
+    /// Segments with the times at which they left. The time in a segment is what its sender writes
+    /// into the timestamp: with pacing Linux writes when it should have left.
+    segments: Places<(Time, DataSegment)>,
     messages: Places<(Time, Box<[u8]>)>,
 }
 
 impl Store {
-    /// A segment, which carries times if `has_times`.
+    /// A segment that leaves at `now`, which carries times if `has_times`.
     #[inline(always)]
-    pub fn segment(&mut self, segment: DataSegment, has_times: bool) -> Packed {
+    pub fn segment(&mut self, now: Time, segment: DataSegment, has_times: bool) -> Packed {
         let flags = Flags::default()
             .with(Flags::SYN, segment.syn)
             .with(Flags::RETRANSMISSION, segment.retransmission)
             .with(Flags::CWR, segment.cwr);
         if has_times {
-            return self.keep_segment(flags, segment);
+            return self.keep_segment(now, flags, segment);
         }
         Content::Segment { flags, seq: segment.seq }.packed()
     }
 
     #[inline(never)]
-    fn keep_segment(&mut self, flags: Flags, segment: DataSegment) -> Packed {
-        Content::KeptSegment { flags, place: self.segments.put(segment) }.packed()
+    fn keep_segment(&mut self, now: Time, flags: Flags, segment: DataSegment) -> Packed {
+        Content::KeptSegment { flags, place: self.segments.put((now, segment)) }.packed()
     }
 
     /// An acknowledgement, which says no more than its number if the window is `usual`, and how
@@ -110,7 +112,7 @@ impl Store {
         match packet.content() {
             Content::Segment { flags, seq } => Some(plain_segment(&packet, header, flags, seq)),
             Content::KeptSegment { place, .. } => {
-                Some(DataSegment { ecn: packet.ecn(), ..self.segments.take(place) })
+                Some(DataSegment { ecn: packet.ecn(), ..self.segments.take(place).1 })
             }
             _ => {
                 self.refuse(packet);
@@ -137,7 +139,7 @@ impl Store {
         match packet.content() {
             Content::Segment { flags, seq } => Some(plain_segment(packet, header, flags, seq)),
             Content::KeptSegment { place, .. } => {
-                Some(DataSegment { ecn: packet.ecn(), ..self.segments.kept[place as usize] })
+                Some(DataSegment { ecn: packet.ecn(), ..self.segments.kept[place as usize].1 })
             }
             _ => None,
         }
@@ -187,7 +189,7 @@ impl Store {
     pub fn sent_at(&self, content: Content) -> Option<Time> {
         match content {
             Content::KeptSegment { flags, place } if !flags.has(Flags::SYN) => {
-                Some(self.segments.kept[place as usize].sent_at)
+                Some(self.segments.kept[place as usize].0)
             }
             Content::Message { place } => Some(self.messages.kept[place as usize].0),
             _ => None,
