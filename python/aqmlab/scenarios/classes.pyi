@@ -993,6 +993,7 @@ class Change(Part):
     at: DurationLike
     key: str
     value: Any
+    replace: bool | None = None
 
 class Link(Part):
     """One direction of a link."""
