@@ -37,7 +37,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_class_is_refused(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
     good, bad, words = WRONG[case]
-    assert_class_refused(aqmlab, scenario, GOOD, (good, bad), KEY, str(scenario), KEY, *words)
+    assert_class_refused(aqmlab, scenario, GOOD, (good, bad), KEY, "--set", KEY, *words)
 
 
 FAULTS = {

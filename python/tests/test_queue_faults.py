@@ -47,7 +47,7 @@ WRONG_CLASSES = {
 @pytest.mark.parametrize("case", WRONG_CLASSES)
 def test_a_wrong_class_is_refused(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
     good, bad, words = WRONG_CLASSES[case]
-    named = (str(scenario), "links.down.queue", *words)
+    named = ("--set", "queue", *words)
     assert_class_refused(aqmlab, scenario, GOOD, (good, bad), "queue", *named)
 
 
@@ -63,7 +63,7 @@ NAMES = {
 def test_a_wrong_name_is_refused(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
     name, words = NAMES[case]
     (scenario.parent / "mine.py").write_text(GOOD)
-    assert_refused(aqmlab("run", scenario, "--set", f"queue={name}"), "links.down.queue", *words)
+    assert_refused(aqmlab("run", scenario, "--set", f"queue={name}"), "--set: queue", *words)
 
 
 SETTINGS = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aqmlab import Scenario
+from aqmlab._core import Scenario
 from aqmlab.report.setup_diagram import Layout, caption, diagram, hosts
 from aqmlab.reproduce.published import Published
 
