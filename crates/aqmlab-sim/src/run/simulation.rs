@@ -165,7 +165,7 @@ impl Simulation {
         };
         let runs_itself = !group.workload.has_app();
         let ends = group.ends();
-        let mut first = Time::MAX;
+        let mut first = None;
         for member in 0..group.count {
             let start = Time::ZERO
                 + match group.start {
@@ -174,7 +174,7 @@ impl Simulation {
                     }
                     _ => one,
                 };
-            first = first.min(start);
+            first = Some(first.map_or(start, |earliest: Time| earliest.min(start)));
             if runs_itself {
                 let index = self.flows.len() as u32;
                 let name = format!("flows.{}.{member}.hash", group.name);
@@ -189,7 +189,7 @@ impl Simulation {
                 self.make_app(number, member, start);
             }
         }
-        self.first_starts.push(first);
+        self.first_starts.extend(first);
         self.endless |= !ends && self.is_awaited(number);
     }
 
