@@ -35,6 +35,7 @@ BUSY: dict[str, Any] = {
             "start": {"uniform": ["2s", "4s"]},
         },
     },
+    "transport": {"profile": "rfc"},
 }
 """Data and acknowledgements meet in both queues."""
 

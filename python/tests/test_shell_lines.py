@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aqmlab import Scenario, _core
+from aqmlab import _core
 from aqmlab.emulate.told import lines
 
 
@@ -16,7 +16,7 @@ def results(down: str, up: str) -> _core.Results:
         },
         "flows": {"upload": {"path": "up", "return_path": "down"}},
     }
-    runner = _core.Runner([(0, Scenario(scenario), 0)], threads=1)
+    runner = _core.Runner([(0, _core.Scenario(scenario), 0)], threads=1)
     while (found := runner.poll(0.1)) is None:
         pass
     return found
@@ -41,7 +41,7 @@ def test_idle_links_are_not_told() -> None:
         "links": {"down": {"rate": "20mbit"}, "up": {"rate": "20mbit"}},
         "flows": {"few": {"path": "down", "return_path": "up", "workload": "voip"}},
     }
-    runner = _core.Runner([(0, Scenario(scenario), 0)], threads=1)
+    runner = _core.Runner([(0, _core.Scenario(scenario), 0)], threads=1)
     while (found := runner.poll(0.1)) is None:
         pass
     assert not any("% busy, in" in line for line in lines(found))
