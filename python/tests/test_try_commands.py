@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 import pytest
@@ -14,9 +15,10 @@ import pytest
 from aqmlab import InputError
 from aqmlab._core import Scenario
 from aqmlab.advice import Trial, setup, study_of
-from aqmlab.advice.choice import comparisons, recommended
+from aqmlab.advice.choice import NOTICEABLE, comparisons, recommended
 from aqmlab.advice.commands import Commands, commands
 from aqmlab.advice.page import set_up
+from aqmlab.infer import Interval
 from aqmlab.scenarios.access import KINDS, PROFILES, Line
 from aqmlab.study import Study
 
@@ -112,7 +114,11 @@ def trial(request: pytest.FixtureRequest) -> Trial:
 
 
 def missed(trial: Trial, queue: str, lines: Sequence[str]) -> list[str]:
-    """Measures that are not what was promised for a queue if these commands are run."""
+    """Measures that are not what was promised for a queue if these commands are run.
+
+    The modem is a driver here and a link of its own in the trial, so single packets depart at
+    other times: the intervals of both may lie apart by what `try` itself takes for no difference.
+    """
     line = trial.line
     study = study_of(line, "home", [queue]) | {"replications": 10}
     again = modem(line, study, read(lines, line.kind.device))
@@ -120,8 +126,10 @@ def missed(trial: Trial, queue: str, lines: Sequence[str]) -> list[str]:
     found = []
     for what in trial.noticed:
         promised = trial.estimate(what, queue).interval
-        mean = printed.estimate(what, "printed").value
-        if promised is None or not promised.low <= mean <= promised.high:
+        found_again = printed.estimate(what, "printed")
+        own = found_again.interval or Interval(found_again.value, found_again.value)
+        apart = max(own.low - promised.high, promised.low - own.high) if promised else inf
+        if apart > max(what.least, NOTICEABLE * own.low):
             found.append(what.short)
     return found
 
@@ -150,7 +158,7 @@ def test_what_is_recommended_is_not_worse_than_the_line_as_it_is(trial: Trial) -
 @pytest.mark.parametrize(
     ("queue", "changes"),
     [
-        ("cake", {"pppoe-ptm ": ""}),
+        ("cake", {"pppoe-ptm ": "overhead 0 "}),
         (
             "fq_codel",
             {
