@@ -40,11 +40,17 @@ __all__ = [
     "has_far_end_here",
     "next_sender",
     "pack_sender",
+    "parse_quantity",
+    "parse_queue",
+    "parse_shaper",
     "parse_value",
     "play",
+    "queue_in_tc",
+    "queue_in_words",
     "reference",
     "replay",
     "replay_sender",
+    "shaper_in_tc",
 ]
 
 __version__: str

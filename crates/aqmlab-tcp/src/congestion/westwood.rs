@@ -36,7 +36,8 @@ params! {
 
 impl ControlParams for WestwoodParams {
     const NAME: &'static str = "westwood";
-    const SUMMARY: &'static str = "Westwood+: Reno that reduces to the estimated bandwidth-delay product (Grieco 2004)";
+    const SUMMARY: &'static str =
+        "Westwood+: Reno that reduces to the estimated bandwidth-delay product (Grieco 2004)";
 }
 
 /// The state of Westwood+.
