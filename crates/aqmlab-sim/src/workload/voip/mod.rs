@@ -1,13 +1,13 @@
 //! Telephone calls: a packet of speech each 20 ms, in talk spurts, and how the
 //! call sounds by the E-model.
 //!
-//! What arrives is played after a delay that adapts at talk spurts ([`playout`]). Packets that come
+//! What arrives is played after a delay that adapts at talk spurts (module `playout`). Packets that come
 //! later than that are as good as lost. Reported for each direction, as means over the group:
 //! `mos`, `r_factor` (of the mean delay after which packets were to be played), `lost` and `late`
 //! (shares of the packets whose turn has come).
 //!
 //! # Sources
-//! ITU-T G.107 ([`emodel`]), G.113 appendix I (what the codecs cost: G.711 with concealment, G.729A
+//! ITU-T G.107 (module `emodel`), G.113 appendix I (what the codecs cost: G.711 with concealment, G.729A
 //! with voice activity detection), G.711 and G.729, P.59 (mean talk spurt and
 //! pause), RFC 3551 (20 ms in a packet). The Recommendations themselves were
 //! not at hand. The codecs' constants are the same in several
