@@ -25,7 +25,7 @@ RUNS = {
 MEASURING = "measuring: probe, histogram, series"
 PARTS = {
     "crates/aqmlab-sim/src/network/histogram.rs": MEASURING,
-    "crates/aqmlab-sim/src/network/measured.rs": MEASURING,
+    "crates/aqmlab-sim/src/network/link/result.rs": MEASURING,
     "crates/aqmlab-sim/src/network/probe.rs": MEASURING,
     "crates/aqmlab-sim/src/network/records.rs": MEASURING,
     "crates/aqmlab-sim/src/network/series.rs": MEASURING,

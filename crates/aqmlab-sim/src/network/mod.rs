@@ -20,7 +20,6 @@ mod medium;
 mod occupancy;
 pub mod pipe;
 pub mod probe;
-pub mod queued;
 pub mod records;
 pub mod routes;
 pub mod series;
@@ -36,7 +35,7 @@ use aqmlab_core::{Bytes, Span, Time};
 pub use self::carried::{Carried, Fate, Keep};
 pub use self::config::LinkConfig;
 pub use self::events::Simultaneous;
-pub use self::queued::{LinkColumn, LinkResult, QueuedLink};
+pub use self::link::{LinkColumn, LinkResult, QueuedLink};
 pub use self::routes::{Position, RouteId};
 pub use self::wire::Capacity;
 
@@ -130,7 +129,7 @@ where
 {
     /// The links of `setup`, empty, at time zero.
     pub fn new(setup: &Setup) -> Self {
-        let make = |index| Link::Queued(Box::new(QueuedLink::make(index, setup)));
+        let make = |index| Link::Queued(Box::new(QueuedLink::new(index, setup)));
         let mut links: Vec<Link<P>> = (0..setup.links.len()).map(make).collect();
         let mut media = Vec::new();
         for (index, parties) in setup.media().iter().enumerate() {
@@ -285,7 +284,7 @@ impl<P: Carried> Network<P> {
 
     /// Events handled so far, and ends of transmissions that needed none.
     pub fn handled(&self) -> u64 {
-        self.handled + self.links().map(QueuedLink::ended).sum::<u64>()
+        self.handled + self.links().map(QueuedLink::deferred_ends).sum::<u64>()
     }
 
     /// What packets keep besides themselves.
@@ -336,7 +335,7 @@ impl<P: Carried> Network<P> {
     /// The next end of a transmission that has no event, and its link.
     pub(crate) fn next_end(&self) -> Option<(Key, u32)> {
         let ends = (0..).zip(&self.links).filter_map(|(index, link)| {
-            let end = link.queued()?.due_end()?;
+            let end = link.queued()?.deferred_end()?;
             Some((end, index))
         });
         ends.min_by_key(|(end, _)| *end)
@@ -345,7 +344,7 @@ impl<P: Carried> Network<P> {
     /// Lets that happen as if it had one.
     pub(crate) fn end_one(&mut self, end: Key, link: u32) {
         self.reach(end);
-        self.links[link as usize].expect_queued().end_one(&mut self.shared);
+        self.links[link as usize].expect_queued().end_one(end.time(), &mut self.shared);
     }
 
     /// Changes something about a link.
@@ -400,7 +399,7 @@ impl<P: Carried> Network<P> {
     pub fn into_results(self, end: Time) -> Vec<LinkResult> {
         let queued = |link| match link {
             Link::Queued(link) => Some(link.into_result(end)),
-            Link::Delay(_) => None,
+            Link::Delay { .. } => None,
         };
         self.links.into_iter().filter_map(queued).collect()
     }

@@ -41,12 +41,50 @@ impl PropagationCounts {
     }
 }
 
-/// Packets on their way.
+/// Propagation of packets.
 pub(crate) enum Pipe<P> {
-    /// All take the same time.
-    Fixed { delay: Span, packets: VecDeque<(Time, P)> },
-    /// They do not, or not all arrive.
+    /// All packets take the same time.
+    Fixed(FixedPipe<P>),
+    /// Packets take different times, get lost or are duplicated.
     Varied(Box<Varied<P>>),
+}
+
+/// Propagation that takes the same time for all packets, so that they keep their order.
+pub(crate) struct FixedPipe<P> {
+    pub delay: Span,
+    packets: VecDeque<(Time, P)>,
+}
+
+impl<P: Carried> FixedPipe<P> {
+    pub fn new(delay: Span) -> Self {
+        FixedPipe { delay, packets: VecDeque::new() }
+    }
+
+    /// Takes a packet that is sent at `sent`; its arrival is an event of the link `index`.
+    #[inline(always)]
+    pub fn push(&mut self, packet: P, sent: Time, index: u32, shared: &mut Shared<P>) {
+        let arrival = sent + self.delay;
+        if self.packets.is_empty() {
+            shared.events.push(arrival, LinkEvent::Delivery(index));
+        }
+        self.packets.push_back((arrival, packet));
+    }
+
+    /// Takes the packet that arrives now.
+    #[inline(always)]
+    pub fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
+        let packet = self.packets.pop_front().map(|(_, packet)| packet);
+        debug_assert!(packet.is_some(), "a delivery is pending for a packet");
+        if let Some((time, _)) = self.packets.front() {
+            shared.events.push(*time, LinkEvent::Delivery(index));
+        }
+        packet
+    }
+
+    /// Returns the number of packets in flight.
+    pub fn held(&self) -> u64 {
+        self.packets.len() as u64
+    }
 }
 
 impl<P: Carried> Pipe<P> {
@@ -61,7 +99,7 @@ impl<P: Carried> Pipe<P> {
                 duplicate,
                 reordering: _,
                 slot: None,
-            } if duplicate.chance == 0.0 => Pipe::Fixed { delay: *delay, packets: VecDeque::new() },
+            } if duplicate.chance == 0.0 => Pipe::Fixed(FixedPipe::new(*delay)),
             _ => Pipe::Varied(Box::new(Varied::new(config.clone(), end, &stream))),
         }
     }
@@ -78,13 +116,7 @@ impl<P: Carried> Pipe<P> {
         shared: &mut Shared<P>,
     ) {
         match self {
-            Pipe::Fixed { delay, packets } => {
-                let arrival = sent + *delay;
-                if packets.is_empty() {
-                    shared.events.push(arrival, LinkEvent::Delivery(index));
-                }
-                packets.push_back((arrival, packet));
-            }
+            Pipe::Fixed(pipe) => pipe.push(packet, sent, index, shared),
             Pipe::Varied(varied) => varied.push(packet, sent, index, losses, shared),
         }
     }
@@ -93,14 +125,7 @@ impl<P: Carried> Pipe<P> {
     #[inline(always)]
     pub fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
         match self {
-            Pipe::Fixed { packets, .. } => {
-                let packet = packets.pop_front().map(|(_, packet)| packet);
-                debug_assert!(packet.is_some(), "a delivery is pending for a packet");
-                if let Some((time, _)) = packets.front() {
-                    shared.events.push(*time, LinkEvent::Delivery(index));
-                }
-                packet
-            }
+            Pipe::Fixed(pipe) => pipe.pop(index, shared),
             Pipe::Varied(varied) => varied.pop(index, shared),
         }
     }
@@ -108,9 +133,9 @@ impl<P: Carried> Pipe<P> {
     /// What is sent from now on takes `delay`, but no packet overtakes another.
     pub fn set_delay(&mut self, to: Span, stream: Stream) {
         match self {
-            Pipe::Fixed { delay, .. } if *delay == to => {}
-            Pipe::Fixed { packets, .. } => {
-                let packets = std::mem::take(packets);
+            Pipe::Fixed(pipe) if pipe.delay == to => {}
+            Pipe::Fixed(pipe) => {
+                let packets = std::mem::take(&mut pipe.packets);
                 *self = Pipe::Varied(Box::new(Varied::of_fixed(packets, to, stream)));
             }
             Pipe::Varied(varied) => varied.delay = DelayProcess::Constant(to),
@@ -125,29 +150,28 @@ impl<P: Carried> Pipe<P> {
 
     /// What is sent from now on may meet something: with this stream, if nothing has until now.
     fn vary(&mut self, stream: Stream) -> &mut Varied<P> {
-        if let Pipe::Fixed { delay, packets } = self {
+        if let Pipe::Fixed(FixedPipe { delay, packets }) = self {
             let packets = std::mem::take(packets);
             *self = Pipe::Varied(Box::new(Varied::of_fixed(packets, *delay, stream)));
         }
         match self {
             Pipe::Varied(varied) => varied,
-            Pipe::Fixed { .. } => unreachable!("it is varied now"),
+            Pipe::Fixed(_) => unreachable!("it is varied now"),
         }
     }
 
     /// Packets under way.
     pub fn held(&self) -> u64 {
-        let packets = match self {
-            Pipe::Fixed { packets, .. } => packets.len(),
-            Pipe::Varied(varied) => varied.packets.len(),
-        };
-        packets as u64
+        match self {
+            Pipe::Fixed(pipe) => pipe.held(),
+            Pipe::Varied(varied) => varied.packets.len() as u64,
+        }
     }
 
     /// The counts so far, with the outcome of a transmission in progress.
     pub fn counts(&self) -> PropagationCounts {
         match self {
-            Pipe::Fixed { .. } => PropagationCounts::default(),
+            Pipe::Fixed(_) => PropagationCounts::default(),
             Pipe::Varied(varied) => varied.counts,
         }
     }

@@ -16,7 +16,7 @@ use crate::rate::schedule::Schedule;
 /// Within a busy period the end of the n-th packet is the start of the period
 /// plus all bits so far divided by the rate, rounded down once: the remainder
 /// of each division is carried to the next packet.
-pub(crate) struct Transmitter {
+pub(crate) struct RateClock {
     rate: u64,
     remainder: u64,
     /// The size that came last, how long it takes, and the remainder of that division: most
@@ -24,9 +24,9 @@ pub(crate) struct Transmitter {
     last: (u32, u64, u64),
 }
 
-impl Transmitter {
+impl RateClock {
     pub fn new(rate: Rate) -> Self {
-        Transmitter { rate: rate.as_bps(), remainder: 0, last: (0, 0, 0) }
+        RateClock { rate: rate.as_bps(), remainder: 0, last: (0, 0, 0) }
     }
     /// The link was idle: a new busy period begins.
     #[inline]
@@ -120,7 +120,7 @@ impl<P> GrantWire<P> {
 
 /// What carries a link's packets.
 pub(crate) enum Wire<P> {
-    Constant(Transmitter),
+    Constant(RateClock),
     Course(Box<CourseWire<P>>),
     Grants(Box<GrantWire<P>>),
 }
@@ -131,7 +131,7 @@ impl<P> Wire<P> {
         let framing = link.framing;
         match link.process.source(stream, end) {
             Source::Constant(rate) if framing == Framing::NONE => {
-                Wire::Constant(Transmitter::new(rate))
+                Wire::Constant(RateClock::new(rate))
             }
             Source::Constant(rate) => {
                 let schedule = Schedule::new(vec![(Span::ZERO, rate.as_bps())], false);
@@ -290,7 +290,7 @@ mod tests {
             sizes in prop::collection::vec(1u32..65_536, 1..50),
             rounds in 1u64..2_000,
         ) {
-            let mut transmitter = Transmitter::new(Rate::from_bps(rate));
+            let mut transmitter = RateClock::new(Rate::from_bps(rate));
             let (mut end, mut bytes) = (0u64, 0u128);
             for _ in 0..rounds {
                 for size in &sizes {

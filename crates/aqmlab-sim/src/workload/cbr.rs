@@ -12,7 +12,7 @@ use aqmlab_core::{Bytes, Rate, Span, Stream, params};
 
 use super::Workload;
 use crate::network::MAX_PACKET;
-use crate::network::wire::Transmitter;
+use crate::network::wire::RateClock;
 use crate::workload::app::{App, Context, Direction};
 
 params! {
@@ -35,14 +35,14 @@ impl Workload for CbrParams {
     const NAME: &'static str = "cbr";
     const SUMMARY: &'static str = "Datagrams at a constant bit rate that respond to nothing";
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
-        let pace = Transmitter::new(self.rate);
+        let pace = RateClock::new(self.rate);
         let packet = self.packet.get() as u32;
         Some(Box::new(Cbr { pace, packet, vary: self.vary, gaps: streams("gap"), flow: 0 }))
     }
 }
 
 struct Cbr {
-    pace: Transmitter,
+    pace: RateClock,
     packet: u32,
     vary: f64,
     gaps: Stream,

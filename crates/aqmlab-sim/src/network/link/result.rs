@@ -137,7 +137,8 @@ pub(super) struct Before {
 impl<P: Carried> QueuedLink<P> {
     /// The warm-up is over: what is measured counts from now on.
     pub fn end_warmup(&mut self, now: Time) {
-        self.probe.restart(now, self.queue.counted(), self.unsent(now));
+        let unsent = self.transmitter.unsent(now);
+        self.probe.restart(now, self.queue.counted(), unsent);
         if let Some(egress) = &mut self.egress {
             egress.restart();
         }
@@ -197,12 +198,12 @@ impl<P: Carried> QueuedLink<P> {
                 let used = self.used_bits(end) - self.before.used_bits;
                 if offered > 0.0 { (used / offered).min(1.0) } else { 0.0 }
             }
-            _ => self.probe.utilisation(end, self.unsent(end)),
+            _ => self.probe.utilisation(end, self.transmitter.unsent(end)),
         }
     }
 
     /// The bits that packets used up to `now`, where they are counted.
     fn used_bits(&self, now: Time) -> f64 {
-        self.wire.used_bits(now, self.busy_until)
+        self.wire.used_bits(now, self.transmitter.until())
     }
 }

@@ -1,0 +1,208 @@
+//! The fast path: a link of constant rate and fixed delay, with a queue and nothing else.
+//!
+//! Most ends of transmissions have no event here. All that follows from such an end is that the
+//! next packet leaves the queue, which has no effect elsewhere before something else happens at the
+//! link: a packet arrives or is delivered, a timer of the queue fires, somebody reads the link. The
+//! link [catches up](QueuedLink::catch_up) first. It then dequeues packets with the times at which
+//! the transmissions ended.
+//!
+//! # Why the results are the same
+//! The end of a transmission works on parts of the link that take the time as an argument: queue,
+//! probe, transmitter, pipe. Its only effect elsewhere is a delivery, at least a nanosecond later
+//! (the delay is not zero). The link learns of it in time: each packet is delivered after the one
+//! before it, and the link catches up at every delivery.
+//!
+//! # Why the order is the same
+//! With an event, an end would precede another event exactly if its key is less: the least of all
+//! pending keys comes first. This holds for ends that are deferred with a key greater than those
+//! of all events handled so far. An end with a smaller key, of a transmission that takes no time,
+//! gets its event. Keys contain time and kind, so both orders of simultaneous events hold.
+//!
+//! Disciplines that shape, shapers and drivers, shared media, rates that vary and impairments have
+//! effects that others must know of: such links take the [general path](super::general).
+
+use aqmlab_aqm::Queue;
+use aqmlab_core::{Span, Time};
+
+use super::QueuedLink;
+use super::transmitter::{End, Transmitter};
+use crate::network::Shared;
+use crate::network::carried::{Carried, Fate};
+use crate::network::custody::Custody;
+use crate::network::events::{Key, LinkEvent};
+use crate::network::probe::LinkProbe;
+use crate::network::wire::Wire;
+
+impl<P: Carried> QueuedLink<P> {
+    #[inline(always)]
+    pub(super) fn arrive_fast(&mut self, packet: P, shared: &mut Shared<P>) {
+        let now = shared.now;
+        self.catch_up(shared);
+        self.end_quiet(now + Span::from_nanos(u64::from(self.departures_first)));
+        self.probe.arrived(now, &packet);
+        if self.transmitter == Transmitter::Idle {
+            return self.pass(packet, shared);
+        }
+        self.probe.entered(now, packet.size());
+        self.queue.enqueue_stamped(packet, now, &shared.custody.store);
+        self.take_dropped(now, &mut shared.custody);
+        self.expect_end(shared);
+        self.probe.backlog(now, self.queue.counted());
+    }
+
+    /// Enqueues a packet at an idle link and dequeues the next in one step.
+    #[inline(never)]
+    pub(super) fn pass(&mut self, packet: P, shared: &mut Shared<P>) {
+        let (now, size) = (shared.now, packet.size());
+        self.wire.restart(now);
+        let packet = self.queue.pass_stamped(packet, now, &shared.custody.store);
+        self.take_dropped(now, &mut shared.custody);
+        self.probe.passed(now, size, &packet);
+        self.probe.backlog(now, self.queue.counted());
+        if let Some(packet) = packet {
+            self.begin(packet, now, shared);
+            self.expect_end(shared);
+        }
+    }
+
+    /// Handles the deferred ends of transmissions before the present.
+    #[inline(always)]
+    pub(crate) fn catch_up(&mut self, shared: &mut Shared<P>) {
+        if self.transmitter.deferred().is_some_and(|until| until <= shared.now) {
+            self.end_deferred(shared);
+        }
+    }
+
+    #[inline(never)]
+    fn end_deferred(&mut self, shared: &mut Shared<P>) {
+        debug_assert_eq!(shared.reached.time(), shared.now);
+        while let Some(until) = self.transmitter.deferred()
+            && (until < shared.now || Key::transmission_end(until, self.index) < shared.reached)
+        {
+            self.end_one(until, shared);
+        }
+    }
+
+    /// Handles the deferred end of the transmission in progress, at `until`.
+    #[inline(always)]
+    pub(crate) fn end_one(&mut self, until: Time, shared: &mut Shared<P>) {
+        self.deferred += 1;
+        self.transmitter = Transmitter::Idle;
+        let Some(packet) = self.dequeue_to_send(until, &mut shared.custody) else { return };
+        self.begin(packet, until, shared);
+        if self.queue.counted().packets > 0
+            && let Transmitter::Busy { end, .. } = &mut self.transmitter
+        {
+            *end = End::Deferred;
+        }
+    }
+
+    /// Returns the key that a deferred end would have as an event.
+    pub(crate) fn deferred_end(&self) -> Option<Key> {
+        self.transmitter.deferred().map(|until| Key::transmission_end(until, self.index))
+    }
+
+    /// Handles the end of a transmission for which no packet waits, if that is before `time`: the
+    /// discipline is asked for a packet, and learns that it is idle. Disciplines take the time as
+    /// an argument, so asking late is the same, before anything else happens to them.
+    #[inline(always)]
+    pub(super) fn end_quiet(&mut self, time: Time) {
+        if let Transmitter::Busy { until, end: End::Quiet, .. } = self.transmitter
+            && until < time
+        {
+            self.transmitter = Transmitter::Idle;
+            let none = self.queue.dequeue(until);
+            debug_assert!(none.is_none(), "{}: a packet from an empty queue", self.name);
+        }
+    }
+
+    /// Begins to send a packet.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, packet: P, now: Time, shared: &mut Shared<P>) {
+        let size = packet.size();
+        let until = match &mut self.wire {
+            Wire::Constant(serializer) => {
+                let duration = serializer.transmit(size);
+                self.probe.transmission(duration);
+                Some(now + duration)
+            }
+            Wire::Course(wire) => wire.transmit(size),
+            Wire::Grants(_) => unreachable!("packets are sent when a grant comes"),
+        };
+        if let Some(until) = until {
+            self.transmitter = Transmitter::Busy { until, size, end: End::Quiet };
+            self.pipe.push(packet, until, self.index, &mut self.probe.losses, shared);
+        } else {
+            self.transmitter = Transmitter::Stuck;
+            self.wire.keep(packet);
+        }
+    }
+
+    /// Has the end of the transmission in progress handled when it comes, if packets wait for it.
+    #[inline(always)]
+    pub(super) fn expect_end(&mut self, shared: &mut Shared<P>) {
+        let Transmitter::Busy { until, end: end @ End::Quiet, .. } = &mut self.transmitter else {
+            return;
+        };
+        if self.is_fast {
+            if self.queue.counted().packets == 0 {
+                return;
+            }
+            let key = Key::transmission_end(*until, self.index);
+            if *until > shared.now || key > shared.reached {
+                *end = End::Deferred;
+                return;
+            }
+        } else if self.medium.is_none()
+            && self.egress.is_none()
+            && self.queue.counted().packets == 0
+        {
+            return;
+        }
+        *end = End::Event;
+        shared.events.push(*until, LinkEvent::TransmissionEnd(self.index));
+    }
+
+    /// Takes the next packet out of the queue.
+    #[inline(always)]
+    pub(super) fn dequeue_to_send(&mut self, now: Time, custody: &mut Custody<P>) -> Option<P> {
+        let packet = dequeue(&mut self.queue, &mut self.probe, now, custody);
+        if let Some(packet) = &packet {
+            self.probe.left(now, packet);
+        }
+        self.probe.shrunk(now, self.queue.counted());
+        packet
+    }
+
+    #[inline(always)]
+    pub(super) fn take_dropped(&mut self, now: Time, custody: &mut Custody<P>) {
+        take_dropped(&mut self.queue, &mut self.probe, now, custody);
+    }
+}
+
+/// Asks the discipline for the next packet.
+#[inline(always)]
+pub(super) fn dequeue<P: Carried>(
+    queue: &mut Queue<P>,
+    probe: &mut LinkProbe,
+    now: Time,
+    custody: &mut Custody<P>,
+) -> Option<P> {
+    let packet = queue.dequeue(now);
+    take_dropped(queue, probe, now, custody);
+    debug_assert_eq!(queue.counted(), queue.backlog());
+    packet
+}
+
+#[inline(always)]
+fn take_dropped<P: Carried>(
+    queue: &mut Queue<P>,
+    probe: &mut LinkProbe,
+    now: Time,
+    custody: &mut Custody<P>,
+) {
+    queue.take_dropped(|packet, reason| {
+        probe.dropped(now, &packet, reason);
+        custody.ends(packet, Fate::Dropped(reason));
+    });
+}

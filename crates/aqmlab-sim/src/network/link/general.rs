@@ -1,0 +1,202 @@
+//! The general path: links with shapers or drivers, disciplines that shape, grants, shared media,
+//! rates that vary, and impairments. Ends of transmissions for which packets wait have events.
+
+use aqmlab_core::{Span, Time};
+
+use super::QueuedLink;
+use super::fast::dequeue;
+use super::transmitter::Transmitter;
+use crate::network::Shared;
+use crate::network::carried::Carried;
+use crate::network::custody::Custody;
+use crate::network::events::LinkEvent;
+use crate::network::wire::Wire;
+
+impl<P: Carried> QueuedLink<P> {
+    #[inline(never)]
+    pub(super) fn arrive_general(&mut self, packet: P, shared: &mut Shared<P>) {
+        let now = shared.now;
+        self.end_quiet(now + Span::from_nanos(u64::from(self.departures_first)));
+        self.probe.arrived(now, &packet);
+        let may_pass =
+            self.egress.is_none() && self.medium.is_none() && !matches!(self.wire, Wire::Grants(_));
+        if self.transmitter == Transmitter::Idle && may_pass {
+            self.pass(packet, shared);
+        } else {
+            self.probe.entered(now, packet.size());
+            self.queue.enqueue_stamped(packet, now, &shared.custody.store);
+            self.take_dropped(now, &mut shared.custody);
+            if self.transmitter == Transmitter::Idle {
+                self.wire.restart(now);
+                self.send_next(shared);
+            } else {
+                self.fill_driver(now, &mut shared.custody);
+                self.expect_end(shared);
+            }
+            self.probe.backlog(now, self.queue.counted());
+        }
+        self.schedule_wakeup(shared);
+    }
+
+    /// Handles the end of a transmission, or a grant. Returns the link that may use a shared medium
+    /// now.
+    pub(crate) fn transmission_end(&mut self, shared: &mut Shared<P>) -> Option<u32> {
+        let state = std::mem::replace(&mut self.transmitter, Transmitter::Idle);
+        let mut next = None;
+        if let Transmitter::Busy { size, .. } = state {
+            next = self.medium.and_then(|medium| medium.release(&mut shared.media));
+            if let Some(egress) = &mut self.egress {
+                egress.sent(shared.now, size);
+            }
+            if next.is_some() && self.waiting() > 0 {
+                self.await_medium(shared);
+            } else {
+                self.send_next(shared);
+            }
+        } else {
+            debug_assert_eq!(state, Transmitter::AwaitingGrant);
+            self.use_grant(shared);
+        }
+        self.schedule_wakeup(shared);
+        next
+    }
+
+    /// Handles the turn of this link on a shared medium. Returns the link that may use the medium
+    /// instead, if this one has nothing to send.
+    pub(crate) fn granted(&mut self, shared: &mut Shared<P>) -> Option<u32> {
+        debug_assert_eq!(self.transmitter, Transmitter::AwaitingMedium);
+        self.transmitter = Transmitter::Idle;
+        let medium = self.medium.expect("the link waited for a medium");
+        medium.set_waiting(false, &mut shared.media);
+        self.wire.restart(shared.now);
+        self.send_next(shared);
+        self.schedule_wakeup(shared);
+        medium.next_waiting(&shared.media)
+    }
+
+    /// Begins a busy period with what waits at an idle link.
+    pub(super) fn send_waiting(&mut self, shared: &mut Shared<P>) {
+        if self.waiting() > 0 {
+            self.wire.restart(shared.now);
+            self.send_next(shared);
+        }
+    }
+
+    /// Sends the next packet as soon as grants or medium allow. The transmitter is idle.
+    fn send_next(&mut self, shared: &mut Shared<P>) {
+        let now = shared.now;
+        if matches!(self.wire, Wire::Grants(_)) {
+            return self.await_grant(self.departures_first, shared);
+        }
+        if let Some(medium) = self.medium {
+            if medium.is_taken(&shared.media) {
+                return self.await_medium(shared);
+            }
+            medium.take(&mut shared.media);
+        }
+        if let Some(packet) = self.take(now, &mut shared.custody) {
+            self.begin(packet, now, shared);
+            self.expect_end(shared);
+        } else if let Some(medium) = self.medium {
+            medium.release(&mut shared.media);
+        }
+    }
+
+    /// Waits for the next grant, the first after the present if `is_later`.
+    fn await_grant(&mut self, is_later: bool, shared: &mut Shared<P>) {
+        let Wire::Grants(wire) = &mut self.wire else { return };
+        self.transmitter = Transmitter::AwaitingGrant;
+        if let Some(at) = wire.next_from(shared.now, is_later) {
+            shared.events.push(at, LinkEvent::TransmissionEnd(self.index));
+        }
+    }
+
+    /// Waits for the turn of this link on the medium.
+    #[cold]
+    fn await_medium(&mut self, shared: &mut Shared<P>) {
+        let medium = self.medium.expect("the link shares a medium");
+        medium.set_waiting(true, &mut shared.media);
+        self.transmitter = Transmitter::AwaitingMedium;
+    }
+
+    /// Sends what a grant has room for. The rest of the grant is lost.
+    fn use_grant(&mut self, shared: &mut Shared<P>) {
+        let now = shared.now;
+        let Wire::Grants(wire) = &mut self.wire else { return };
+        let (granted, framing) = (wire.next(), wire.framing);
+        let mut sending = wire.sending.take();
+        let mut room = granted;
+        let mut is_empty = false;
+        while room > 0 {
+            let next = sending.take().or_else(|| {
+                let packet = self.take(now, &mut shared.custody)?;
+                let bytes = u64::from(framing.wire_size(packet.size()));
+                Some((packet, bytes))
+            });
+            let Some((packet, left)) = next else {
+                is_empty = true;
+                break;
+            };
+            if left > room {
+                sending = Some((packet, left - room));
+                room = 0;
+                break;
+            }
+            room -= left;
+            if let Some(egress) = &mut self.egress {
+                egress.sent(now, packet.size());
+            }
+            self.pipe.push(packet, now, self.index, &mut self.probe.losses, shared);
+        }
+        let Wire::Grants(wire) = &mut self.wire else { return };
+        wire.used += granted - room;
+        wire.sending = sending;
+        if !is_empty {
+            self.await_grant(false, shared);
+        }
+    }
+
+    /// Takes the next packet out of driver or queue.
+    fn take(&mut self, now: Time, custody: &mut Custody<P>) -> Option<P> {
+        self.fill_driver(now, custody);
+        match &mut self.egress {
+            Some(egress) => egress.pop(now),
+            None => self.dequeue_to_send(now, custody),
+        }
+    }
+
+    /// Moves packets from the queue into the driver, if there is one, while shaper and driver
+    /// allow.
+    pub(super) fn fill_driver(&mut self, now: Time, custody: &mut Custody<P>) {
+        let Some(egress) = &mut self.egress else { return };
+        // A discipline with an empty queue learns from the call that it is idle.
+        while egress.has_room() && (self.queue.counted().packets == 0 || egress.may_pass(now)) {
+            let (queue, probe) = (&mut self.queue, &mut self.probe);
+            let Some(packet) = dequeue(queue, probe, now, custody) else { break };
+            self.probe.left(now, &packet);
+            egress.push(packet, now);
+        }
+        self.probe.shrunk(now, self.queue.counted());
+    }
+
+    /// Schedules the next wake-up, unless an earlier one is pending.
+    #[inline(never)]
+    pub(super) fn schedule_wakeup(&mut self, shared: &mut Shared<P>) {
+        let next = self.next_wakeup(shared.now);
+        if let Some(at) = next
+            && self.wakeup_at.is_none_or(|pending| at < pending)
+        {
+            self.wakeup_at = next;
+            shared.events.push(at, LinkEvent::Wakeup(self.index));
+        }
+    }
+
+    /// Returns the time of the next timer of queue, shaper or driver.
+    #[inline(always)]
+    pub(super) fn next_wakeup(&mut self, now: Time) -> Option<Time> {
+        let next = self.queue.next_wakeup();
+        let Some(egress) = &mut self.egress else { return next };
+        let other = egress.next_wakeup(now, self.queue.counted().packets > 0);
+        next.into_iter().chain(other).min()
+    }
+}

@@ -1,0 +1,340 @@
+//! A link with a queue: its parts, and what reads or changes them.
+
+use std::sync::Arc;
+
+use aqmlab_aqm::{Backlog, Counts, LinkEnv, Queue, QueueConfig, QueueDiscipline};
+use aqmlab_core::{Rate, Span, Stream, Time};
+
+use super::result::Before;
+use super::transmitter::{End, Transmitter};
+use crate::network::carried::Carried;
+use crate::network::egress::Egress;
+use crate::network::events::{LinkEvent, Simultaneous};
+use crate::network::medium::Share;
+use crate::network::occupancy::Waits;
+use crate::network::pipe::{Pipe, PropagationCounts};
+use crate::network::probe::{LinkProbe, PacketEvent, PacketRecord, Times};
+use crate::network::records::RecordSink;
+use crate::network::wire::{Capacity, Meter, Offered, Wire};
+use crate::network::{HEADER, Setup, Shared};
+
+/// A link with a queue.
+pub struct QueuedLink<P> {
+    /// Name in the scenario.
+    pub name: String,
+    /// Queue discipline with its counts.
+    pub queue: Queue<P>,
+    pub(crate) probe: LinkProbe,
+    pub(super) index: u32,
+    /// Shaper and driver, if the link has one of them.
+    pub(crate) egress: Option<Box<Egress<P>>>,
+    pub(super) wire: Wire<P>,
+    /// Share of a medium on which other links send too.
+    pub(super) medium: Option<Share>,
+    pub(super) transmitter: Transmitter,
+    /// Whether the link takes the [fast path](super::fast).
+    pub(super) is_fast: bool,
+    /// Whether it takes that whenever it can.
+    may_be_fast: bool,
+    /// Number of transmissions that ended without an event while packets waited.
+    pub(super) deferred: u64,
+    pub(crate) pipe: Pipe<P>,
+    /// Time of the pending wake-up of queue or egress.
+    pub(super) wakeup_at: Option<Time>,
+    /// Whether a transmission that ends at the time of an arrival ends first.
+    pub(super) departures_first: bool,
+    /// Capacity before the last change of the rate.
+    offered: Offered,
+    /// Number of changes of the rate of a link with framing: each replaces the meter.
+    pub(crate) rate_changes: u32,
+    /// Counts at the end of the warm-up.
+    pub(super) before: Box<Before>,
+}
+
+impl<P: Carried> QueuedLink<P> {
+    /// Returns the link with this index in the setup.
+    pub(crate) fn new(index: usize, setup: &Setup) -> Self {
+        let config = &setup.links[index];
+        let stream = |part: &str| {
+            let path = format!("links.{}.{part}", config.name);
+            Stream::for_component(setup.seed, setup.replication, &path)
+        };
+        let base_rtt = setup.base_rtts[index];
+        let env = LinkEnv { rate: config.rate, base_rtt, mtu: setup.mtu, header: HEADER };
+        let mut link = QueuedLink {
+            name: config.name.clone(),
+            queue: Queue::new(config.queue.build(&env), stream("queue")),
+            probe: LinkProbe::new(&config.thresholds, base_rtt, setup.record_packets),
+            index: index as u32,
+            egress: Egress::new(config, &env).map(Box::new),
+            wire: Wire::new(config, stream("rate"), setup.end),
+            medium: None,
+            transmitter: Transmitter::Idle,
+            is_fast: false,
+            may_be_fast: setup.is_lazy,
+            deferred: 0,
+            pipe: Pipe::new(&config.way, setup.end, stream),
+            wakeup_at: None,
+            departures_first: setup.simultaneous == Simultaneous::DeparturesFirst,
+            offered: Offered::default(),
+            rate_changes: 0,
+            before: Box::default(),
+        };
+        link.choose_path();
+        link
+    }
+
+    /// Decides whether the link takes the fast path.
+    fn choose_path(&mut self) {
+        let is_delayed = matches!(&self.pipe, Pipe::Fixed(pipe) if pipe.delay > Span::ZERO);
+        self.is_fast = self.may_be_fast
+            && is_delayed
+            && matches!(self.wire, Wire::Constant(_))
+            && self.medium.is_none()
+            && self.egress.is_none()
+            && self.queue.is_clocked();
+    }
+
+    /// Joins a medium.
+    pub(crate) fn share(&mut self, share: Share) {
+        self.medium = Some(share);
+        self.choose_path();
+    }
+
+    /// Handles an arriving packet, whose arrival time is the present.
+    #[inline]
+    pub(crate) fn arrive(&mut self, packet: P, shared: &mut Shared<P>) {
+        if self.is_fast {
+            self.arrive_fast(packet, shared);
+        } else {
+            self.arrive_general(packet, shared);
+        }
+    }
+
+    /// Takes the packet that arrives at the far end, if there is one.
+    #[inline]
+    pub(crate) fn deliver(&mut self, shared: &mut Shared<P>) -> Option<P> {
+        self.catch_up(shared);
+        self.pipe.pop(self.index, shared)
+    }
+
+    /// Schedules the first wake-up, before any packet arrives.
+    pub(crate) fn start(&mut self, shared: &mut Shared<P>) {
+        self.schedule_wakeup(shared);
+    }
+
+    /// Handles a timer of queue discipline, shaper or driver.
+    pub(crate) fn wakeup(&mut self, shared: &mut Shared<P>) {
+        let now = shared.now;
+        if self.wakeup_at != Some(now) {
+            return; // Another was scheduled since.
+        }
+        self.wakeup_at = None;
+        self.catch_up(shared);
+        self.end_quiet(now + Span::from_nanos(1));
+        if self.queue.next_wakeup() == Some(now) {
+            self.queue.on_wakeup(now);
+            self.take_dropped(now, &mut shared.custody);
+        }
+        if let Some(egress) = &mut self.egress {
+            egress.on_wakeup(now);
+        }
+        match self.transmitter {
+            Transmitter::Idle => self.send_waiting(shared),
+            _ => self.fill_driver(now, &mut shared.custody),
+        }
+        self.schedule_wakeup(shared);
+    }
+
+    /// Changes the rate of a link of constant rate, from the end of the transmission in progress.
+    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        let from = now + self.transmitter.unsent(now);
+        let capacity = self.capacity();
+        if let Wire::Course(wire) = &mut self.wire {
+            wire.set_rate(from, rate);
+            self.rate_changes += 1;
+        } else if let Wire::Constant(serializer) = &mut self.wire {
+            self.offered = capacity.until(from);
+            serializer.set_rate(rate);
+        }
+    }
+
+    /// Replaces the discipline; the new one gets the packets.
+    pub(crate) fn replace_queue(
+        &mut self,
+        discipline: Box<dyn QueueDiscipline<P>>,
+        shared: &mut Shared<P>,
+    ) {
+        let now = shared.now;
+        self.end_quiet(now + Span::from_nanos(1));
+        let kept = self.queue.replace(discipline, now);
+        self.probe.abandoned(now, kept);
+        shared.custody.abandon(kept.packets);
+        self.resume(shared);
+    }
+
+    /// Changes parameters of the discipline.
+    pub(crate) fn change_queue(&mut self, to: &QueueConfig, env: &LinkEnv, shared: &mut Shared<P>) {
+        let now = shared.now;
+        self.end_quiet(now + Span::from_nanos(1));
+        self.queue.change(to, env, now);
+        self.resume(shared);
+    }
+
+    /// Resumes with a changed queue.
+    fn resume(&mut self, shared: &mut Shared<P>) {
+        let now = shared.now;
+        self.take_dropped(now, &mut shared.custody);
+        self.probe.backlog(now, self.queue.counted());
+        match self.transmitter {
+            Transmitter::Idle => self.send_waiting(shared),
+            _ => {
+                self.fill_driver(now, &mut shared.custody);
+                self.expect_end(shared);
+            }
+        }
+        if self.next_wakeup(now) != self.wakeup_at {
+            self.wakeup_at = None; // A pending one has no effect.
+            self.schedule_wakeup(shared);
+        }
+    }
+
+    /// Follows a change of the link, for which it has [caught up](Self::catch_up): deferred ends get
+    /// their event if the link is no longer fast.
+    pub(crate) fn changed(&mut self, shared: &mut Shared<P>) {
+        self.choose_path();
+        if let Transmitter::Busy { until, end: end @ End::Deferred, .. } = &mut self.transmitter
+            && !self.is_fast
+        {
+            *end = End::Event;
+            shared.events.push(*until, LinkEvent::TransmissionEnd(self.index));
+        }
+    }
+
+    /// Returns the number of transmissions that ended without an event while packets waited.
+    pub(crate) fn deferred_ends(&self) -> u64 {
+        self.deferred
+    }
+
+    /// Takes the records of packets since the last call, at recording level `packets`.
+    pub fn take_records(&mut self) -> Vec<PacketRecord> {
+        self.probe.packets.as_mut().map(|it| std::mem::take(it.kept())).unwrap_or_default()
+    }
+
+    /// Passes future records of packets to a sink, for the link with this index.
+    pub(crate) fn give_records(&mut self, index: u32, sink: &Arc<dyn RecordSink>) {
+        if let Some(records) = &mut self.probe.packets {
+            records.give_to(index, Arc::clone(sink));
+        }
+    }
+
+    /// Starts or stops collecting the events of packets.
+    pub fn watch_packets(&mut self, is_watched: bool) {
+        self.probe.watched = is_watched.then(Vec::new);
+    }
+
+    /// Takes the events of packets since the last call, if they are collected.
+    pub fn take_events(&mut self) -> Vec<PacketEvent> {
+        self.probe.watched.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Returns the sojourn times so far.
+    pub fn sojourn(&self) -> &Times {
+        &self.probe.sojourn
+    }
+
+    /// Returns the counts of propagation for the packets delivered by `now`, as
+    /// [`counts`](Self::counts) has them.
+    pub fn way_at(&self, now: Time) -> PropagationCounts {
+        self.pipe.counts_at(now)
+    }
+
+    /// Returns the counts of propagation, including the packet in transmission.
+    pub fn way(&self) -> PropagationCounts {
+        self.pipe.counts()
+    }
+
+    /// Returns a meter of the capacity, if the rate varies.
+    pub(crate) fn meter(&self) -> Option<Meter> {
+        self.wire.meter()
+    }
+
+    /// Returns a meter of the capacity in bytes.
+    pub fn capacity(&self) -> Capacity {
+        let mut capacity = self.wire.capacity();
+        capacity.before = self.offered;
+        capacity
+    }
+
+    /// Returns the counts up to `now`. A packet is delivered when the transmitter has sent all of
+    /// it: arrived = delivered + dropped + waiting + in transmission.
+    pub fn counts(&self, now: Time) -> Counts {
+        let mut counts = self.begun_counts();
+        let sending = self.in_transmission(now);
+        counts.delivered -= sending.packets;
+        counts.delivered_bytes -= sending.bytes;
+        counts
+    }
+
+    /// Returns the counts with the packet in transmission among the delivered ones.
+    pub(super) fn begun_counts(&self) -> Counts {
+        let mut counts = self.queue.counts();
+        if let Some(egress) = &self.egress {
+            let Backlog { packets, bytes } = egress.passed;
+            (counts.delivered, counts.delivered_bytes) = (packets, bytes);
+        }
+        counts
+    }
+
+    /// Returns the size of the packet that the transmitter has not finished at `now`, if there is
+    /// one.
+    pub(super) fn in_transmission(&self, now: Time) -> Backlog {
+        let size = match (self.wire.unfinished(), self.transmitter) {
+            (Some(packet), _) => packet.size(),
+            (None, Transmitter::Busy { until, size, .. }) if until > now => size,
+            _ => return Backlog::default(),
+        };
+        Backlog { packets: 1, bytes: size.into() }
+    }
+
+    /// Returns the number of packets that wait for the transmitter.
+    #[inline]
+    pub(super) fn waiting(&self) -> u64 {
+        self.queue.counted().packets + self.egress.as_ref().map_or(0, |egress| egress.waiting())
+    }
+
+    /// Returns the number of packets anywhere in the link.
+    pub(crate) fn held(&self) -> u64 {
+        self.waiting() + u64::from(self.wire.unfinished().is_some()) + self.pipe.held()
+    }
+
+    /// Finalises statistics at the end of the run.
+    ///
+    /// # Panics
+    /// If a packet is unaccounted for: a bug of the discipline.
+    pub fn finish(&mut self, now: Time) {
+        self.end_quiet(now + Span::from_nanos(1));
+        self.probe.finish(now);
+        self.pipe.assert_conservation(&self.name);
+        self.queue.assert_conservation(&self.name);
+        if let Some(egress) = &self.egress {
+            let passed = egress.passed.packets + egress.waiting();
+            assert_eq!(passed, self.queue.counts().delivered, "{}: lost in the driver", self.name);
+        }
+    }
+
+    /// Checks Little's law in queue and driver, at the end of a run.
+    ///
+    /// # Panics
+    /// If it does not hold: a bug.
+    pub(super) fn assert_littles_law(self, end: Time) {
+        let backlog = self.queue.counted();
+        let mut inside = Waits::default();
+        if let Some(egress) = &self.egress {
+            egress.assert_littles_law(end, &self.name);
+        }
+        let kept = self.queue.into_queued(end, |packet| inside.add(end - packet.arrival()));
+        inside.add_unknown(kept, end);
+        self.probe.assert_littles_law(end, backlog, inside, &self.name);
+    }
+}
