@@ -95,7 +95,11 @@ fn arrivals(count: u64) -> Vec<Arrival> {
     let arrival = |random: &mut Stream| Arrival {
         gap: Span::from_nanos(gap(random)),
         flow: random.next_u32() % 6,
-        size: if random.next_u32().is_multiple_of(4) { 40 + random.next_u32() % 1461 } else { 1500 },
+        size: if random.next_u32().is_multiple_of(4) {
+            40 + random.next_u32() % 1461
+        } else {
+            1500
+        },
         ecn: (random.next_u32() % 4) as u8,
     };
     (0..count).map(|_| arrival(&mut random)).collect()
