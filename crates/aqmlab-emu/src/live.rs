@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use aqmlab_core::{Span, Time};
-use aqmlab_sim::network::probe::Times;
+use aqmlab_sim::network::probe::TimeHistogram;
 
 use self::intake::{Course, Intake};
 pub use self::pace::Precision;
@@ -64,7 +64,7 @@ pub struct Writer {
     clock: Clock,
     /// How late packets left: how long they waited to be read, and how long after their
     /// time they were written.
-    pub lateness: Times,
+    pub lateness: TimeHistogram,
     /// The longest of each second.
     pub course: Course,
     /// By port: whether it may have something to read. What is written is often
@@ -135,7 +135,7 @@ pub struct Live {
     /// How long packets waited to be read.
     pub intake: Intake,
     /// How late the kernel woke the loop.
-    pub wakeups: Times,
+    pub wakeups: TimeHistogram,
     /// Chooses the routes of packets; without one, that of a port has its number.
     pub router: Option<Router>,
     clock: Clock,
@@ -153,7 +153,7 @@ impl Live {
         let writer = Writer {
             ports,
             clock,
-            lateness: Times::new(),
+            lateness: TimeHistogram::new(),
             course: Course::default(),
             ready,
             has_written: false,
@@ -163,7 +163,7 @@ impl Live {
             overrun: 0,
         };
         let pace = Pace::new(precision, system::is_real_time(), system::wake_up_cost);
-        let (wakeups, router, polled) = (Times::new(), None, Vec::new());
+        let (wakeups, router, polled) = (TimeHistogram::new(), None, Vec::new());
         Live { path, writer, intake, wakeups, router, clock, pace, polled }
     }
 

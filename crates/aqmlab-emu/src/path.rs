@@ -14,7 +14,7 @@ use aqmlab_aqm::Reason;
 use aqmlab_core::{Bytes, Packet, Result, Span, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::series::{LinkSeries, Sample};
-use aqmlab_sim::network::{Fate, HEADER, Keep, Network, Observer, RouteId, Setup};
+use aqmlab_sim::network::{HEADER, LossCause, Network, Observer, RouteId, Setup, SidePool};
 use aqmlab_sim::scenario::{Change, Level, Surroundings};
 
 use crate::changes::{Asked, Changes, Made};
@@ -286,8 +286,8 @@ impl DataPath {
         if let Some(tap) = &mut self.tap {
             while let Some((handle, fate)) = self.network.store_mut().take_dropped() {
                 let reason = match fate {
-                    Fate::Dropped(reason) => Some(reason),
-                    Fate::Lost => None,
+                    LossCause::Dropped(reason) => Some(reason),
+                    LossCause::Lost => None,
                 };
                 let link = self.network.link_of(handle.position);
                 tap.dropped(now, link, &handle, reason, self.network.store());
@@ -381,7 +381,7 @@ impl DataPath {
 
     /// Packets that are in queues and pipes.
     pub fn under_way(&self) -> u64 {
-        self.network.store().kept()
+        self.network.store().live_count()
     }
 
     /// Ends it at `end`: what happened at each link, the samples, and what is

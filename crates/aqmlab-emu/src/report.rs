@@ -7,7 +7,7 @@ use aqmlab_aqm::Note;
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::endpoints::Direction;
 use aqmlab_sim::network::losses::FlowLosses;
-use aqmlab_sim::network::probe::TimesSummary;
+use aqmlab_sim::network::probe::TimeSummary;
 use aqmlab_sim::network::series::{Sample, Subject};
 use aqmlab_sim::run::diagnosis::{About, Finding};
 use aqmlab_sim::scenario::{Change, FlowGroup};
@@ -26,11 +26,11 @@ pub struct Outcome {
     /// What the links did.
     pub result: RunResult,
     /// How late packets left.
-    pub lateness: TimesSummary,
+    pub lateness: TimeSummary,
     /// How long they waited to be read.
-    pub input: TimesSummary,
+    pub input: TimeSummary,
     /// How late the kernel woke the emulator.
-    pub wakeups: TimesSummary,
+    pub wakeups: TimeSummary,
     /// What changed in the links, and what was to change later.
     pub changes: Vec<Change>,
     /// One sentence each, for the user.
@@ -109,7 +109,7 @@ pub(crate) fn to_result(
 fn doubts(
     writer: &Writer,
     intake: &Intake,
-    lateness: [&TimesSummary; 2],
+    lateness: [&TimeSummary; 2],
     params: &EmulatorParams,
 ) -> Vec<Note> {
     let mut notes = Vec::new();
@@ -231,7 +231,7 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
 const OUTLIER: u64 = 20;
 
 /// Says so if packets were too late to be believed.
-fn too_late(lateness: &TimesSummary, input: &TimesSummary, limit: Span) -> Option<String> {
+fn too_late(lateness: &TimeSummary, input: &TimeSummary, limit: Span) -> Option<String> {
     // What a packet waited to be read is not in its lateness where its path's delay covers it.
     let (p99, most) = (lateness.quantiles[4], lateness.max);
     let why = match input.max * 2 > most {

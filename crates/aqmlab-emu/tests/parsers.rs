@@ -8,7 +8,7 @@ use aqmlab_emu::packet::handle::Handle;
 use aqmlab_emu::packet::offload::{self, Offload};
 use aqmlab_emu::packet::segments::{MOST_HEAD, Run, plan};
 use aqmlab_emu::packet::wire::parse;
-use aqmlab_sim::network::Keep;
+use aqmlab_sim::network::SidePool;
 
 /// Each input is the kernel's offload header and a packet.
 #[test]
@@ -41,7 +41,7 @@ fn packets_are_carried_or_counted_as_unfit() {
             buffers.free_run(run);
         }
         assert_eq!(bytes, headers.length - frame.head);
-        assert_eq!(buffers.kept(), 0);
+        assert_eq!(buffers.live_count(), 0);
         true
     });
 }

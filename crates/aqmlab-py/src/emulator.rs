@@ -16,7 +16,7 @@ use aqmlab_emu::shell::{self, Attached, Options};
 use aqmlab_emu::topology::{Commands, run_commands};
 use aqmlab_emu::traffic;
 use aqmlab_sim::Scenario;
-use aqmlab_sim::network::probe::{QUANTILES, TimesSummary};
+use aqmlab_sim::network::probe::{QUANTILES, TimeSummary};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
@@ -43,9 +43,9 @@ pub struct Emulation {
     #[pyo3(get)]
     remarks: Vec<String>,
     /// How late packets left.
-    lateness: TimesSummary,
+    lateness: TimeSummary,
     /// How long of that they waited to be read.
-    input: TimesSummary,
+    input: TimeSummary,
 }
 
 #[pymethods]
@@ -61,7 +61,7 @@ impl Emulation {
     }
 }
 
-fn quantiles<'py>(py: Python<'py>, times: &TimesSummary) -> PyResult<Bound<'py, PyDict>> {
+fn quantiles<'py>(py: Python<'py>, times: &TimeSummary) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("count", times.count)?;
     for (quantile, value) in QUANTILES.iter().zip(times.quantiles) {

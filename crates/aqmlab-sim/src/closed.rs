@@ -16,7 +16,7 @@ use aqmlab_tcp::{Ack, DataSegment};
 
 use crate::impairment::{ChanceParams, DelayProcess, ListedLossParams, Loss, PropagationConfig};
 use crate::network::{
-    Carried, Fate, LinkConfig, Network, Observer, Position, RouteId, Setup, Simultaneous,
+    LinkConfig, LossCause, Network, NetworkPacket, Observer, Position, RouteId, Setup, Simultaneous,
 };
 use crate::rate::schedule::Steps;
 use crate::rate::{MAX_RATE, RateProcess, RateStepsParams};
@@ -103,7 +103,7 @@ impl Packet for Packed {
     packet_fields!(size, hash, hosts, class, ecn, mark, arrival);
 }
 
-impl Carried for Packed {
+impl NetworkPacket for Packed {
     type Store = ();
     fn position(&self) -> Position {
         self.position
@@ -124,7 +124,7 @@ impl Carried for Packed {
             Content::Nothing => false,
         }
     }
-    fn end(self, (): &mut (), _fate: Fate) {}
+    fn end(self, (): &mut (), _cause: LossCause) {}
     fn copy(&self, (): &mut ()) -> Self {
         Packed { ..*self }
     }
@@ -229,7 +229,7 @@ fn build(path: &Path) -> Result<(Network<Packed>, Routes)> {
         mtu: Bytes::new(1500),
         end: Setup::NO_END,
         record_packets: false,
-        is_lazy: false,
+        defers_ends: false,
     });
     let back = network.add_delay(path.return_delay);
     let late = path.late.iter().map(|(number, more)| {

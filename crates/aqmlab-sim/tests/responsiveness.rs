@@ -10,7 +10,7 @@ use common::{mean, result, scenario_text, value};
 
 const EULER: f64 = 0.577_215_664_901_532_9;
 
-fn times<'a>(group: &'a GroupResult, name: &str) -> &'a aqmlab_sim::network::probe::TimesSummary {
+fn times<'a>(group: &'a GroupResult, name: &str) -> &'a aqmlab_sim::network::probe::TimeSummary {
     group.times_of(name).unwrap_or_else(|| panic!("no times of {name}"))
 }
 

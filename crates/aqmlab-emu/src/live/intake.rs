@@ -19,7 +19,7 @@
 //!    to run: packets that come meanwhile wait longer than is said.
 
 use aqmlab_core::{Span, Time};
-use aqmlab_sim::network::probe::Times;
+use aqmlab_sim::network::probe::TimeHistogram;
 
 use crate::sys::time::RunDelay;
 
@@ -59,7 +59,7 @@ pub struct Intake {
     ended_by: Option<usize>,
     run_delay: Option<RunDelay>,
     /// How long packets waited to be read, at most.
-    pub lateness: Times,
+    pub lateness: TimeHistogram,
     /// The longest of each second.
     pub course: Course,
 }
@@ -67,7 +67,7 @@ pub struct Intake {
 impl Intake {
     /// For so many ports. To be called by the thread that reads.
     pub fn new(ports: usize) -> Self {
-        let (lateness, course) = (Times::new(), Course::default());
+        let (lateness, course) = (TimeHistogram::new(), Course::default());
         let (since, run_delay) = (vec![Time::ZERO; ports], RunDelay::open());
         Intake { since, ended_by: None, run_delay, lateness, course }
     }

@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::Network;
-use aqmlab_sim::network::probe::Times;
+use aqmlab_sim::network::probe::TimeHistogram;
 
 use crate::packet::handle::Handle;
 use crate::sys::files::memory_file;
@@ -31,7 +31,7 @@ pub const PERIOD: Span = Span::from_millis(500);
 pub struct View {
     file: Option<File>,
     routes: [Vec<u32>; 2],
-    before: Vec<Times>,
+    before: Vec<TimeHistogram>,
     next: Time,
     is_watched: bool,
 }
@@ -65,7 +65,8 @@ impl View {
             self.is_watched = false;
             return;
         }
-        let sojourns: Vec<Times> = network.links().map(|link| link.sojourn().clone()).collect();
+        let sojourns: Vec<TimeHistogram> =
+            network.links().map(|link| link.sojourn().clone()).collect();
         // Who begins to look sees the times from then on.
         if std::mem::replace(&mut self.is_watched, true) {
             let text = self.text(now, network, &sojourns);
@@ -76,7 +77,7 @@ impl View {
         self.before = sojourns;
     }
 
-    fn text(&self, now: Time, network: &Network<Handle>, sojourns: &[Times]) -> String {
+    fn text(&self, now: Time, network: &Network<Handle>, sojourns: &[TimeHistogram]) -> String {
         let mut text = format!("{{\"time_s\":{:.6},\"links\":[", now.as_secs_f64());
         for (index, link) in network.links().enumerate() {
             let (counts, backlog) = (link.counts(now), link.queue.backlog());

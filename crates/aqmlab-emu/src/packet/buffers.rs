@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use aqmlab_aqm::Headers;
 use aqmlab_core::{Span, TcpHeader};
-use aqmlab_sim::network::{Fate, Keep};
+use aqmlab_sim::network::{LossCause, SidePool};
 
 use crate::packet::handle::Handle;
 use crate::packet::offload::Offload;
@@ -53,7 +53,7 @@ pub struct Buffers {
     /// The place that is read into.
     reading: Option<u32>,
     /// Handles that were dropped or lost, and wait to be shown, if they are to be.
-    dropped: Option<VecDeque<(Handle, Fate)>>,
+    dropped: Option<VecDeque<(Handle, LossCause)>>,
 }
 
 impl Buffers {
@@ -140,12 +140,12 @@ impl Buffers {
     }
 
     /// The first of what was dropped or lost. To be freed.
-    pub fn take_dropped(&mut self) -> Option<(Handle, Fate)> {
+    pub fn take_dropped(&mut self) -> Option<(Handle, LossCause)> {
         self.dropped.as_mut()?.pop_front()
     }
 
     /// A packet was dropped or lost.
-    pub(super) fn ended(&mut self, handle: Handle, fate: Fate) {
+    pub(super) fn ended(&mut self, handle: Handle, fate: LossCause) {
         match &mut self.dropped {
             None => self.free(handle),
             Some(dropped) => dropped.push_back((handle, fate)),
@@ -161,8 +161,8 @@ impl Headers<Handle> for Buffers {
 }
 
 /// Packets that are on their way.
-impl Keep for Buffers {
-    fn kept(&self) -> u64 {
+impl SidePool for Buffers {
+    fn live_count(&self) -> u64 {
         self.places.iter().map(|place| u64::from(place.handles)).sum()
     }
 }

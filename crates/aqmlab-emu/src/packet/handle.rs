@@ -2,7 +2,7 @@
 //! the bytes are.
 
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
-use aqmlab_sim::network::{Carried, Fate, Position};
+use aqmlab_sim::network::{LossCause, NetworkPacket, Position};
 
 use crate::packet::buffers::{Buffers, Frame};
 
@@ -81,7 +81,7 @@ impl Packet for Handle {
     }
 }
 
-impl Carried for Handle {
+impl NetworkPacket for Handle {
     type Store = Buffers;
     #[inline]
     fn position(&self) -> Position {
@@ -106,11 +106,11 @@ impl Carried for Handle {
         false
     }
     #[inline]
-    fn is_kept(&self) -> bool {
+    fn has_payload(&self) -> bool {
         true
     }
     #[inline]
-    fn end(self, store: &mut Buffers, fate: Fate) {
+    fn end(self, store: &mut Buffers, fate: LossCause) {
         store.ended(self, fate);
     }
     fn copy(&self, store: &mut Buffers) -> Self {

@@ -4,7 +4,7 @@ use super::*;
 use crate::packet::checksum::sum;
 use crate::packet::wire::parse;
 use crate::packet::wire::tests::{tcp, v4, v6};
-use aqmlab_sim::network::Keep;
+use aqmlab_sim::network::SidePool;
 use proptest::prelude::*;
 
 /// The one's complement sum of the pseudo header, as the kernel leaves it.
@@ -181,7 +181,7 @@ proptest! {
         for run in runs {
             buffers.free_run(run);
         }
-        prop_assert_eq!(buffers.kept(), 0);
+        prop_assert_eq!(buffers.live_count(), 0);
     }
 
     /// Whatever the offload header says: a plan whose segments are the packet.

@@ -8,7 +8,7 @@ use aqmlab_core::{Span, Time};
 use aqmlab_sim::endpoints::Direction;
 use aqmlab_sim::endpoints::datagrams::{Copies, DatagramSummary, Sent};
 use aqmlab_sim::network::losses::FlowLosses;
-use aqmlab_sim::network::probe::Times;
+use aqmlab_sim::network::probe::TimeHistogram;
 use aqmlab_sim::workload::quantities::Quantity;
 use aqmlab_sim::{FlowResult, GroupResult, Traffic};
 use aqmlab_tcp::Stats;
@@ -284,8 +284,8 @@ impl Books {
     }
 }
 
-fn summed(values: &[u64]) -> Times {
-    let mut sum = Times::new();
+fn summed(values: &[u64]) -> TimeHistogram {
+    let mut sum = TimeHistogram::new();
     values.iter().for_each(|value| sum.note(Span::from_nanos(*value)));
     sum
 }
@@ -511,7 +511,7 @@ mod tests {
     fn what_is_written_is_read_again() {
         let mut books = Books::new(2);
         books.groups[1].kernel[2] = 7;
-        let mut times = Times::new();
+        let mut times = TimeHistogram::new();
         times.note(Span::from_millis(8));
         books.groups[0].played = Played {
             started: 3,

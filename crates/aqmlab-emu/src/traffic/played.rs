@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use aqmlab_core::Span;
 use aqmlab_sim::endpoints::Direction;
-use aqmlab_sim::network::probe::{QUANTILES, TimesSummary};
+use aqmlab_sim::network::probe::{QUANTILES, TimeSummary};
 use aqmlab_sim::workload::quantities::Quantity;
 
 use super::books::{Reader, Writer};
@@ -17,7 +17,7 @@ pub struct Played {
     pub started: u64,
     pub completed: u64,
     pub bytes: u64,
-    pub times: Vec<(Quantity, TimesSummary)>,
+    pub times: Vec<(Quantity, TimeSummary)>,
     pub scores: Vec<(Quantity, f64)>,
 }
 
@@ -41,7 +41,7 @@ impl Played {
         words.number(self.times.len() as u64);
         for (quantity, times) in &self.times {
             write_quantity(quantity, words);
-            let TimesSummary { count, mean, quantiles, min, max, buckets } = times;
+            let TimeSummary { count, mean, quantiles, min, max, buckets } = times;
             words.number(*count);
             words.number(mean.to_bits());
             quantiles.iter().for_each(|value| words.number(value.to_bits()));
@@ -81,11 +81,11 @@ fn read_quantity(words: &mut Reader<'_>) -> Quantity {
     Quantity { name, direction }
 }
 
-fn read_times(words: &mut Reader<'_>) -> TimesSummary {
+fn read_times(words: &mut Reader<'_>) -> TimeSummary {
     let (count, mean) = (words.number(), f64::from_bits(words.number()));
     let quantiles = [(); QUANTILES.len()].map(|()| f64::from_bits(words.number()));
     let [min, max] = [(); 2].map(|()| Span::from_nanos(words.number()));
     let ends = words.list();
     let buckets = ends.into_iter().zip(words.list()).collect();
-    TimesSummary { count, mean, quantiles, min, max, buckets }
+    TimeSummary { count, mean, quantiles, min, max, buckets }
 }

@@ -1,7 +1,7 @@
 //! What holds of every run.
 
 use aqmlab_core::{Span, Time};
-use aqmlab_sim::network::probe::{PacketRecord, TimesSummary};
+use aqmlab_sim::network::probe::{PacketRecord, TimeSummary};
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario};
 
 use crate::laws;
@@ -98,7 +98,7 @@ fn littles_law(result: &RunResult, link: &LinkResult) -> Result<(), String> {
     }
 }
 
-fn of_times(result: &RunResult, name: &str, times: &TimesSummary) -> Result<(), String> {
+fn of_times(result: &RunResult, name: &str, times: &TimeSummary) -> Result<(), String> {
     if times.count == 0 {
         return Ok(());
     }

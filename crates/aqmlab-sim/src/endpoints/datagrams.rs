@@ -4,7 +4,7 @@
 use aqmlab_core::{Ecn, Span, Time};
 
 use super::{Endpoint, Incoming, Outgoing};
-use crate::network::probe::{Times, TimesSummary};
+use crate::network::probe::{TimeHistogram, TimeSummary};
 
 /// What has become of the datagrams of a flow. Of the copies of a datagram that a link makes, the
 /// first that arrives counts.
@@ -19,7 +19,7 @@ pub struct DatagramSummary {
     /// Bytes that arrived.
     pub received_bytes: u64,
     /// The one-way delay of those that arrived.
-    pub delay: TimesSummary,
+    pub delay: TimeSummary,
     /// The smoothed difference of the delays of neighbours, in seconds.
     pub jitter: f64,
 }
@@ -108,7 +108,7 @@ pub struct DatagramSink {
     /// Bytes that arrived.
     pub received_bytes: u64,
     /// Their one-way delays.
-    pub delay: Times,
+    pub delay: TimeHistogram,
     last_delay: Span,
     jitter: f64,
 }

@@ -10,7 +10,7 @@ use aqmlab_core::{Ecn, Packet, Time, packet_fields};
 
 pub(crate) use self::store::Store;
 use super::End;
-use crate::network::{Carried, Fate, Position};
+use crate::network::{LossCause, NetworkPacket, Position};
 
 /// A packet.
 ///
@@ -219,7 +219,7 @@ impl Content {
     }
 
     /// Whether it is at a place in the store.
-    pub fn is_kept(self) -> bool {
+    pub fn has_payload(self) -> bool {
         match self {
             Content::KeptSegment { .. } | Content::KeptAck { .. } | Content::Message { .. } => true,
             Content::Segment { .. } | Content::Ack { .. } | Content::Datagram { .. } => false,
@@ -261,7 +261,7 @@ impl Packet for SimPacket {
     }
 }
 
-impl Carried for SimPacket {
+impl NetworkPacket for SimPacket {
     type Store = Store;
     #[inline]
     fn position(&self) -> Position {
@@ -284,11 +284,11 @@ impl Carried for SimPacket {
         self.content().is_syn()
     }
     #[inline]
-    fn is_kept(&self) -> bool {
-        self.content().is_kept()
+    fn has_payload(&self) -> bool {
+        self.content().has_payload()
     }
     #[inline]
-    fn end(self, store: &mut Store, _fate: Fate) {
+    fn end(self, store: &mut Store, _cause: LossCause) {
         store.free(self.content());
     }
     fn copy(&self, store: &mut Store) -> Self {
@@ -300,7 +300,7 @@ impl Carried for SimPacket {
 mod tests {
     use super::*;
     use crate::endpoints::datagrams::Sent;
-    use crate::network::Keep;
+    use crate::network::SidePool;
     use aqmlab_aqm::{Headers, Reason};
     use aqmlab_core::{Span, TcpHeader};
     use aqmlab_tcp::{Ack, CeCount, DataSegment, Timestamps};
@@ -399,7 +399,7 @@ mod tests {
         assert_eq!(store.sent_at(second.content()), Some(Time::from_nanos(9)));
         assert_eq!(store.take_message(Arrived(&first)).as_deref(), Some(&[1, 2, 3][..]));
         assert_eq!(store.take_message(Arrived(&second)).as_deref(), Some(&[1, 2, 3][..]));
-        assert_eq!(store.kept(), 0);
+        assert_eq!(store.live_count(), 0);
     }
 
     #[test]
@@ -411,15 +411,15 @@ mod tests {
         let mut first = next(&mut store);
         let used = place(&first);
         store.take_ack(Arrived(&first), USUAL);
-        for fate in [Fate::Lost, Fate::Dropped(Reason::Overlimit)] {
+        for fate in [LossCause::Lost, LossCause::Dropped(Reason::Overlimit)] {
             first = next(&mut store);
-            assert_eq!((place(&first), store.kept()), (used, 1));
+            assert_eq!((place(&first), store.live_count()), (used, 1));
             first.end(&mut store, fate);
         }
         let next = |store: &mut Store| packet(store.message(Time::ZERO, Box::new([0])));
         let message = next(&mut store);
         let used = place(&message);
-        message.end(&mut store, Fate::Lost);
-        assert_eq!((place(&next(&mut store)), store.kept()), (used, 1));
+        message.end(&mut store, LossCause::Lost);
+        assert_eq!((place(&next(&mut store)), store.live_count()), (used, 1));
     }
 }

@@ -34,9 +34,9 @@ use aqmlab_core::time::NANOS_PER_SEC;
 use aqmlab_core::words::{Dialect, Effect, Form, Word};
 use aqmlab_core::{Bytes, Framing, FramingParams, Limit, Rate, Span, Time, params};
 
-use super::carried::Carried;
 use super::config::LinkConfig;
 use super::occupancy::{Occupancy, Waits};
+use super::packet::NetworkPacket;
 
 params! {
     /// A shaper between a queue and its link: one class of HTB.
@@ -236,7 +236,7 @@ struct Driver<P> {
     interrupt_at: Option<Time>,
 }
 
-impl<P: Carried> Driver<P> {
+impl<P: NetworkPacket> Driver<P> {
     fn new(params: &DriverParams, env: &LinkEnv) -> Self {
         Driver {
             limit: params.limit.resolve(env.rate, env.base_rtt),
@@ -327,7 +327,7 @@ pub(crate) struct Egress<P> {
     waits: Waits,
 }
 
-impl<P: Carried> Egress<P> {
+impl<P: NetworkPacket> Egress<P> {
     /// `None` if there is nothing between the two.
     pub fn new(link: &LinkConfig, env: &LinkEnv) -> Option<Self> {
         if link.shaper.is_none() && link.driver.is_none() {

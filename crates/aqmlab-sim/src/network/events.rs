@@ -29,32 +29,32 @@ choices! {
 
 /// A pending event: in the order of time, kind and index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key(u128);
+pub struct EventKey(u128);
 
-impl Key {
+impl EventKey {
     /// Before all others.
-    pub const FIRST: Key = Key(0);
+    pub const MIN: EventKey = EventKey(0);
     /// That of no event: behind all others.
-    pub const NONE: Key = Key(u128::MAX);
+    pub const MAX: EventKey = EventKey(u128::MAX);
 
     #[inline]
     fn new(time: Time, kind: u32, index: u32) -> Self {
         let low = u64::from(kind) << 32 | u64::from(index);
-        Key(u128::from(time.as_nanos()) << 64 | u128::from(low))
+        EventKey(u128::from(time.as_nanos()) << 64 | u128::from(low))
     }
     /// That of the end of a link's transmission.
     #[inline]
     pub fn transmission_end(time: Time, link: u32) -> Self {
-        Key::new(time, TRANSMISSION_END, link)
+        EventKey::new(time, TRANSMISSION_END, link)
     }
     /// Before all that happens at a moment.
     pub fn before(time: Time) -> Self {
-        Key::new(time, 0, 0)
+        EventKey::new(time, 0, 0)
     }
     /// Behind all that happens at a moment in a network.
     #[inline]
     pub fn after(time: Time) -> Self {
-        Key::new(time, u32::MAX, u32::MAX)
+        EventKey::new(time, u32::MAX, u32::MAX)
     }
     /// When it happens; of none, at the end of all time.
     #[inline]
@@ -74,7 +74,7 @@ impl Key {
     /// Unless it is that of none.
     #[inline]
     pub fn any(self) -> Option<Self> {
-        (self != Self::NONE).then_some(self)
+        (self != Self::MAX).then_some(self)
     }
 }
 
@@ -88,26 +88,26 @@ const NEAR: usize = 8;
 /// network never has more than the ring holds, and an event that is later than
 /// those pending, as most are, is put there with one comparison.
 #[derive(Clone)]
-pub struct Pending {
-    near: [Key; NEAR],
-    /// Where the next is, or [`Key::NONE`].
+pub struct EventQueue {
+    near: [EventKey; NEAR],
+    /// Where the next is, or [`EventKey::MAX`].
     first: usize,
     len: usize,
     /// All of it is later than what is near.
-    far: BinaryHeap<Reverse<Key>>,
+    far: BinaryHeap<Reverse<EventKey>>,
 }
 
-impl Default for Pending {
+impl Default for EventQueue {
     fn default() -> Self {
-        Pending { near: [Key::NONE; NEAR], first: 0, len: 0, far: BinaryHeap::new() }
+        EventQueue { near: [EventKey::MAX; NEAR], first: 0, len: 0, far: BinaryHeap::new() }
     }
 }
 
-impl Pending {
+impl EventQueue {
     /// Something that will happen.
     #[inline]
     pub fn push(&mut self, time: Time, kind: u32, index: u32) {
-        let key = Key::new(time, kind, index);
+        let key = EventKey::new(time, kind, index);
         if self.len < NEAR && self.far.is_empty() {
             self.insert(key);
         } else {
@@ -116,12 +116,12 @@ impl Pending {
     }
     /// What happens next, which stays pending.
     #[inline(always)]
-    pub fn next(&self) -> Key {
+    pub fn next(&self) -> EventKey {
         self.near[self.first % NEAR]
     }
     /// Takes what happens next.
     #[inline]
-    pub fn pop(&mut self) -> Key {
+    pub fn pop(&mut self) -> EventKey {
         let next = self.next();
         match self.len {
             0 => {}
@@ -136,7 +136,7 @@ impl Pending {
 
     /// Puts an event where it belongs in the ring, which has room.
     #[inline(always)]
-    fn insert(&mut self, key: Key) {
+    fn insert(&mut self, key: EventKey) {
         let mut place = self.first + self.len;
         while place > self.first && key < self.near[(place - 1) % NEAR] {
             self.near[place % NEAR] = self.near[(place - 1) % NEAR];
@@ -147,7 +147,7 @@ impl Pending {
     }
 
     #[inline(never)]
-    fn push_crowded(&mut self, key: Key) {
+    fn push_crowded(&mut self, key: EventKey) {
         let last = (self.first + self.len - 1) % NEAR;
         if key > self.near[last] {
             self.far.push(Reverse(key));
@@ -164,7 +164,7 @@ impl Pending {
     #[inline(never)]
     fn refill(&mut self) {
         (self.first, self.len) = (0, 0);
-        self.near[0] = Key::NONE;
+        self.near[0] = EventKey::MAX;
         while self.len < NEAR / 2
             && let Some(Reverse(key)) = self.far.pop()
         {
@@ -175,15 +175,15 @@ impl Pending {
 
 /// A pending event as a number: for those who say what goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Number(pub u64);
+pub(crate) struct EventTag(pub u64);
 
-impl Number {
+impl EventTag {
     const IN_NETWORK: u64 = 1 << 63;
 
     #[inline]
-    pub fn new(event: Key, is_in_network: bool) -> Self {
+    pub fn new(event: EventKey, is_in_network: bool) -> Self {
         let of = if is_in_network { Self::IN_NETWORK } else { 0 };
-        Number(of | event.0 as u64)
+        EventTag(of | event.0 as u64)
     }
     #[inline]
     pub fn is_in_network(self) -> bool {
@@ -228,7 +228,7 @@ const TRANSMISSION_END: u32 = 1;
 /// The pending events of a network's links.
 #[derive(Clone)]
 pub(crate) struct LinkEvents {
-    pending: Pending,
+    pending: EventQueue,
     delivery: u32,
 }
 
@@ -239,7 +239,7 @@ impl LinkEvents {
             Simultaneous::ArrivalsFirst => FIRST,
             Simultaneous::DeparturesFirst => LAST,
         };
-        LinkEvents { pending: Pending::default(), delivery }
+        LinkEvents { pending: EventQueue::default(), delivery }
     }
     #[inline]
     pub fn push(&mut self, time: Time, event: LinkEvent) {
@@ -251,13 +251,13 @@ impl LinkEvents {
         self.pending.push(time, kind, index);
     }
     #[inline]
-    pub fn pop(&mut self) -> Option<(Key, LinkEvent)> {
+    pub fn pop(&mut self) -> Option<(EventKey, LinkEvent)> {
         let next = self.pending.pop().any()?;
         Some((next, LinkEvent::new(next.kind(), next.index())))
     }
     /// What happens next, which stays pending.
     #[inline(always)]
-    pub fn next(&self) -> Key {
+    pub fn next(&self) -> EventKey {
         self.pending.next()
     }
 }
@@ -293,7 +293,7 @@ mod tests {
     proptest! {
         #[test]
         fn events_come_out_in_order_of_time(times in prop::collection::vec(any::<u64>(), 0..200)) {
-            let mut events = Pending::default();
+            let mut events = EventQueue::default();
             for (i, time) in (0..).zip(&times) {
                 events.push(Time::from_nanos(*time), i % 3, i);
             }
@@ -312,11 +312,11 @@ mod tests {
         fn events_that_come_and_go_keep_their_order(
             steps in prop::collection::vec((any::<bool>(), 0u64..1000), 0..400),
         ) {
-            let (mut events, mut model) = (Pending::default(), std::collections::BTreeSet::new());
+            let (mut events, mut model) = (EventQueue::default(), std::collections::BTreeSet::new());
             for ((is_push, time), index) in steps.into_iter().zip(0..) {
                 if is_push {
                     events.push(Time::from_nanos(time), time as u32 % 3, index);
-                    model.insert(Key::new(Time::from_nanos(time), time as u32 % 3, index));
+                    model.insert(EventKey::new(Time::from_nanos(time), time as u32 % 3, index));
                 } else {
                     prop_assert!(events.pop().any() == model.pop_first());
                 }

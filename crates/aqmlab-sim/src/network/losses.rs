@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use aqmlab_core::{Span, Time};
 
-use super::carried::Carried;
+use super::packet::NetworkPacket;
 
 /// Packets of one flow that were not delivered, for one cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Lost {
         self.syns += other.syns;
     }
 
-    fn of(packet: &impl Carried) -> Self {
+    fn of(packet: &impl NetworkPacket) -> Self {
         let is_ack = packet.is_ack();
         Lost { data: u64::from(!is_ack), acks: u64::from(is_ack), syns: u64::from(packet.is_syn()) }
     }
@@ -86,7 +86,7 @@ impl Losses {
 
     /// Counts a packet that the link loses after its transmission, which ends at `sent`.
     #[inline(never)]
-    pub fn lost(&mut self, packet: &impl Carried, sent: Time) {
+    pub fn lost(&mut self, packet: &impl NetworkPacket, sent: Time) {
         if let Some((_, flow, lost)) = self.sending.replace((sent, packet.flow(), Lost::of(packet)))
         {
             self.flows.entry(flow).or_default().links.add(lost);
@@ -95,7 +95,7 @@ impl Losses {
 
     /// Counts a packet that the queue drops. Not inlined: drops are rare.
     #[inline(never)]
-    pub fn dropped(&mut self, now: Time, packet: &impl Carried) {
+    pub fn dropped(&mut self, now: Time, packet: &impl NetworkPacket) {
         let flow = packet.flow();
         self.flows.entry(flow).or_default().queues.add(Lost::of(packet));
         if packet.is_ack() {

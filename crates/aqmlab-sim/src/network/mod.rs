@@ -4,13 +4,12 @@
 //! [`step`](Network::step) lets one event happen, and gives the packet that
 //! comes to the end of its route by it. The simulator is such a network with
 //! endpoints and applications, the emulator one with ports: packets are of any
-//! type that can be [`Carried`].
+//! type that can be [`NetworkPacket`].
 //!
 //! Nothing here knows what packets are for.
 
-pub mod carried;
+mod accounting;
 pub mod config;
-mod custody;
 pub mod egress;
 pub mod events;
 mod histogram;
@@ -18,8 +17,9 @@ mod link;
 pub mod losses;
 mod medium;
 mod occupancy;
-pub mod pipe;
+pub mod packet;
 pub mod probe;
+pub mod propagation;
 pub mod records;
 pub mod routes;
 pub mod series;
@@ -32,15 +32,15 @@ use std::sync::Arc;
 use aqmlab_aqm::{LinkEnv, QueueConfig, QueueDiscipline};
 use aqmlab_core::{Bytes, Span, Time};
 
-pub use self::carried::{Carried, Fate, Keep};
 pub use self::config::LinkConfig;
 pub use self::events::Simultaneous;
 pub use self::link::{LinkColumn, LinkResult, QueuedLink};
+pub use self::packet::{LossCause, NetworkPacket, SidePool};
 pub use self::routes::{Position, RouteId};
 pub use self::wire::Capacity;
 
-use self::custody::Custody;
-use self::events::{Key, LinkEvent, LinkEvents};
+use self::accounting::PacketAccounting;
+use self::events::{EventKey, LinkEvent, LinkEvents};
 use self::link::Link;
 use self::medium::Medium;
 use self::records::RecordSink;
@@ -73,7 +73,7 @@ pub struct Setup<'a> {
     pub record_packets: bool,
     /// Whether ends of transmissions do without events where they can: whoever looks at the links
     /// has them [catch up](Network::catch_up) first.
-    pub is_lazy: bool,
+    pub defers_ends: bool,
 }
 
 impl Setup<'_> {
@@ -92,18 +92,18 @@ impl Setup<'_> {
 }
 
 /// What the links of a network have in common.
-pub(crate) struct Shared<P: Carried> {
+pub(crate) struct Shared<P: NetworkPacket> {
     /// The time of what happens now.
     pub now: Time,
     /// The latest of all events that have happened, in their order.
-    pub reached: Key,
+    pub reached: EventKey,
     pub events: LinkEvents,
-    pub custody: Custody<P>,
+    pub accounting: PacketAccounting<P>,
     pub media: Vec<Medium>,
 }
 
 /// Is shown every packet where it enters a link and where it leaves it.
-pub trait Observer<P: Carried> {
+pub trait Observer<P: NetworkPacket> {
     /// A packet comes to a link.
     #[inline]
     fn entered(&mut self, _now: Time, _link: u32, _packet: &P, _store: &P::Store) {}
@@ -113,17 +113,17 @@ pub trait Observer<P: Carried> {
 }
 
 /// Nobody looks.
-impl<P: Carried> Observer<P> for () {}
+impl<P: NetworkPacket> Observer<P> for () {}
 
 /// Links, routes, and packets on their way.
-pub struct Network<P: Carried> {
+pub struct Network<P: NetworkPacket> {
     links: Vec<Link<P>>,
     routes: Routes,
     shared: Shared<P>,
     handled: u64,
 }
 
-impl<P: Carried> Network<P>
+impl<P: NetworkPacket> Network<P>
 where
     P::Store: Default,
 {
@@ -141,16 +141,16 @@ where
         }
         let shared = Shared {
             now: Time::ZERO,
-            reached: Key::FIRST,
+            reached: EventKey::MIN,
             events: LinkEvents::new(setup.simultaneous),
-            custody: Custody::new(P::Store::default()),
+            accounting: PacketAccounting::new(P::Store::default()),
             media,
         };
         Network { links, routes: Routes::default(), shared, handled: 0 }
     }
 }
 
-impl<P: Carried> Network<P> {
+impl<P: NetworkPacket> Network<P> {
     /// Adds a link without a queue: all that enters leaves after `delay`. Its index.
     pub fn add_delay(&mut self, delay: Span) -> u32 {
         let index = self.links.len() as u32;
@@ -202,7 +202,7 @@ impl<P: Carried> Network<P> {
         let start = self.routes.start(route);
         let link = self.routes.link(start).expect("a route has a link");
         packet.set_position(start.next());
-        self.shared.custody.begins(&packet);
+        self.shared.accounting.begins(&packet);
         self.enter(link, packet, observer);
     }
 
@@ -210,12 +210,12 @@ impl<P: Carried> Network<P> {
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
         debug_assert!(self.next_end().is_none(), "what ends without an event is not told of");
-        self.shared.events.next().any().map(Key::time)
+        self.shared.events.next().any().map(EventKey::time)
     }
 
     /// What happens next.
     #[inline(always)]
-    pub(crate) fn next(&self) -> Key {
+    pub(crate) fn next(&self) -> EventKey {
         self.shared.events.next()
     }
 
@@ -242,9 +242,9 @@ impl<P: Carried> Network<P> {
             LinkEvent::Delivery(link) => {
                 *arrived = self.links[link as usize].deliver(&mut self.shared);
                 let Some(packet) = arrived else { return };
-                observer.left(time, link, packet, &self.shared.custody.store);
+                observer.left(time, link, packet, &self.shared.accounting.store);
                 let Some(next) = self.routes.link(packet.position()) else {
-                    return self.shared.custody.arrives(packet);
+                    return self.shared.accounting.arrives(packet);
                 };
                 if let Some(packet) = arrived.take() {
                     self.forward(next, packet, observer);
@@ -268,7 +268,7 @@ impl<P: Carried> Network<P> {
     #[inline(always)]
     fn enter(&mut self, link: u32, mut packet: P, observer: &mut impl Observer<P>) {
         packet.set_arrival(self.shared.now);
-        observer.entered(self.shared.now, link, &packet, &self.shared.custody.store);
+        observer.entered(self.shared.now, link, &packet, &self.shared.accounting.store);
         self.links[link as usize].arrive(packet, &mut self.shared);
     }
 
@@ -289,13 +289,13 @@ impl<P: Carried> Network<P> {
 
     /// What packets keep besides themselves.
     pub fn store(&self) -> &P::Store {
-        &self.shared.custody.store
+        &self.shared.accounting.store
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn store_mut(&mut self) -> &mut P::Store {
-        &mut self.shared.custody.store
+        &mut self.shared.accounting.store
     }
 
     /// The links that have a queue, in the order of the setup.
@@ -320,7 +320,7 @@ impl<P: Carried> Network<P> {
 
     /// All has happened that comes before `key` in the order of events.
     #[inline]
-    pub(crate) fn reach(&mut self, key: Key) {
+    pub(crate) fn reach(&mut self, key: EventKey) {
         self.shared.now = self.shared.now.max(key.time());
         self.shared.reached = self.shared.reached.max(key);
     }
@@ -333,7 +333,7 @@ impl<P: Carried> Network<P> {
     }
 
     /// The next end of a transmission that has no event, and its link.
-    pub(crate) fn next_end(&self) -> Option<(Key, u32)> {
+    pub(crate) fn next_end(&self) -> Option<(EventKey, u32)> {
         let ends = (0..).zip(&self.links).filter_map(|(index, link)| {
             let end = link.queued()?.deferred_end()?;
             Some((end, index))
@@ -342,7 +342,7 @@ impl<P: Carried> Network<P> {
     }
 
     /// Lets that happen as if it had one.
-    pub(crate) fn end_one(&mut self, end: Key, link: u32) {
+    pub(crate) fn end_one(&mut self, end: EventKey, link: u32) {
         self.reach(end);
         self.links[link as usize].expect_queued().end_one(end.time(), &mut self.shared);
     }
@@ -384,7 +384,7 @@ impl<P: Carried> Network<P> {
     pub fn finish(&mut self, end: Time) {
         self.catch_up();
         self.links_mut().for_each(|link| link.finish(end));
-        self.shared.custody.check(self.links.iter().map(Link::held).sum());
+        self.shared.accounting.check(self.links.iter().map(Link::held).sum());
     }
 
     /// Has a sink take what is recorded of packets from now on.

@@ -3,15 +3,15 @@
 use aqmlab_aqm::{Backlog, Reason};
 use aqmlab_core::{Bytes, Ecn, Span, Time};
 
-use super::carried::Carried;
 use super::histogram::Histogram;
 use super::losses::Losses;
 use super::occupancy::{Occupancy, Waits};
+use super::packet::NetworkPacket;
 use super::records::Records;
 
 /// Collects times: those in a queue of all packets that are sent, and others.
 #[derive(Clone)]
-pub struct Times {
+pub struct TimeHistogram {
     histogram: Histogram,
     sum: u128,
     min: Span,
@@ -20,7 +20,7 @@ pub struct Times {
 
 /// Times summed up: those in a queue of all packets that were sent, or others.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct TimesSummary {
+pub struct TimeSummary {
     /// How many.
     pub count: u64,
     /// Seconds; NaN without any, as are the quantiles.
@@ -45,16 +45,16 @@ pub fn percentile(quantile: f64) -> String {
     format!("p{}", (quantile * 1000.0) / 10.0).replace('.', "")
 }
 
-impl Default for Times {
+impl Default for TimeHistogram {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Times {
+impl TimeHistogram {
     /// Nothing recorded.
     pub fn new() -> Self {
-        Times { histogram: Histogram::default(), sum: 0, min: Span::MAX, max: Span::ZERO }
+        TimeHistogram { histogram: Histogram::default(), sum: 0, min: Span::MAX, max: Span::ZERO }
     }
 
     /// Records a time. For the paths that are not hot: the other is inlined once.
@@ -85,7 +85,7 @@ impl Times {
     }
 
     /// Adds all that another has recorded.
-    pub fn add(&mut self, other: &Times) {
+    pub fn add(&mut self, other: &TimeHistogram) {
         self.histogram.add(&other.histogram);
         self.sum += other.sum;
         self.min = self.min.min(other.min);
@@ -109,7 +109,11 @@ impl Times {
 
     /// Quantiles, in seconds, of what was recorded after `before`, an earlier
     /// state of this; NaN if that is nothing.
-    pub fn quantiles_since<const N: usize>(&self, before: &Times, asked: [f64; N]) -> [f64; N] {
+    pub fn quantiles_since<const N: usize>(
+        &self,
+        before: &TimeHistogram,
+        asked: [f64; N],
+    ) -> [f64; N] {
         let since = self.histogram.since(&before.histogram).filter(|since| since.len() > 0);
         asked.map(|quantile| {
             since.as_ref().map_or(f64::NAN, |since| since.quantile(quantile) as f64 * 1e-9)
@@ -117,14 +121,14 @@ impl Times {
     }
 
     /// What is left of it.
-    pub fn summary(&self) -> TimesSummary {
+    pub fn summary(&self) -> TimeSummary {
         let count = self.count();
         let quantile = |quantile: f64| match count {
             0 => f64::NAN,
             // The histogram answers with the upper end of a bucket.
             _ => self.histogram.quantile(quantile).min(self.max.as_nanos()) as f64 * 1e-9,
         };
-        TimesSummary {
+        TimeSummary {
             count,
             mean: self.mean(),
             quantiles: QUANTILES.map(quantile),
@@ -228,7 +232,7 @@ pub enum Happened {
 
 /// The probe at one link.
 pub(crate) struct LinkProbe {
-    pub sojourn: Times,
+    pub sojourn: TimeHistogram,
     pub backlog_max: Backlog,
     /// The backlog over time, and its integral up to `measured_from`.
     occupancy: Occupancy,
@@ -251,7 +255,7 @@ pub(crate) struct LinkProbe {
     pub losses: Losses,
     /// When the last packet was dropped, and the times between two drops; made
     /// at the first.
-    drops: Option<Box<(Time, Times)>>,
+    drops: Option<Box<(Time, TimeHistogram)>>,
     pub busy: Span,
     pub excursions: Vec<Excursions>,
     pub packets: Option<Records>,
@@ -263,7 +267,7 @@ impl LinkProbe {
     /// `base_rtt` is the longest round-trip time without queues over the link.
     pub fn new(thresholds: &[Bytes], base_rtt: Span, record_packets: bool) -> Self {
         LinkProbe {
-            sojourn: Times::new(),
+            sojourn: TimeHistogram::new(),
             backlog_max: Backlog::default(),
             occupancy: Occupancy::default(),
             integral_before: [0; 2],
@@ -286,14 +290,14 @@ impl LinkProbe {
 
     /// A packet arrives, and enters the queue unless it [passes](Self::passed).
     #[inline]
-    pub fn arrived(&mut self, now: Time, packet: &impl Carried) {
+    pub fn arrived(&mut self, now: Time, packet: &impl NetworkPacket) {
         if self.watched.is_some() {
             self.watch(now, now, packet, Happened::Arrived);
         }
     }
 
     #[inline(never)]
-    fn watch(&mut self, now: Time, arrival: Time, packet: &impl Carried, what: Happened) {
+    fn watch(&mut self, now: Time, arrival: Time, packet: &impl NetworkPacket, what: Happened) {
         if let Some(watched) = &mut self.watched {
             watched.push(PacketEvent {
                 time: now,
@@ -315,7 +319,7 @@ impl LinkProbe {
 
     /// A packet of size `entering` enters the queue, and at the same time `leaving` leaves it.
     #[inline(always)]
-    pub fn passed(&mut self, now: Time, entering: u32, leaving: &Option<impl Carried>) {
+    pub fn passed(&mut self, now: Time, entering: u32, leaving: &Option<impl NetworkPacket>) {
         match leaving {
             Some(packet) => {
                 self.occupancy.exchange(now, entering, packet.size());
@@ -344,7 +348,7 @@ impl LinkProbe {
 
     /// A packet leaves the queue.
     #[inline(always)]
-    pub fn left(&mut self, now: Time, packet: &impl Carried) {
+    pub fn left(&mut self, now: Time, packet: &impl NetworkPacket) {
         self.occupancy.leave(now, packet.size());
         self.departure(now, packet);
     }
@@ -357,7 +361,7 @@ impl LinkProbe {
 
     /// Statistics of a packet that leaves the queue.
     #[inline(always)]
-    fn departure(&mut self, now: Time, packet: &impl Carried) {
+    fn departure(&mut self, now: Time, packet: &impl NetworkPacket) {
         self.first_arrival.get_or_insert(packet.arrival());
         let sojourn = now - packet.arrival();
         self.sojourn.record(sojourn);
@@ -369,7 +373,7 @@ impl LinkProbe {
     }
 
     /// A packet was dropped.
-    pub fn dropped(&mut self, now: Time, packet: &impl Carried, reason: Reason) {
+    pub fn dropped(&mut self, now: Time, packet: &impl NetworkPacket, reason: Reason) {
         if reason.is_signal() {
             self.first_signal.get_or_insert(now);
             self.capable_dropped += u64::from(packet.ecn().is_capable());
@@ -385,7 +389,7 @@ impl LinkProbe {
                 drops.1.note(now - drops.0);
                 drops.0 = now;
             }
-            None => self.drops = Some(Box::new((now, Times::new()))),
+            None => self.drops = Some(Box::new((now, TimeHistogram::new()))),
         }
         self.record(now, packet, Some(reason));
     }
@@ -396,7 +400,7 @@ impl LinkProbe {
     }
 
     #[inline]
-    fn record(&mut self, now: Time, packet: &impl Carried, dropped: Option<Reason>) {
+    fn record(&mut self, now: Time, packet: &impl NetworkPacket, dropped: Option<Reason>) {
         if self.watched.is_some() {
             let what = dropped.map_or(Happened::Left, Happened::Dropped);
             self.watch(now, packet.arrival(), packet, what);
@@ -421,7 +425,7 @@ impl LinkProbe {
         self.backlog_max = backlog;
         self.measured_from = now;
         self.waits.add_sum(self.sojourn.sum);
-        self.sojourn = Times::new();
+        self.sojourn = TimeHistogram::new();
         self.losses.restart();
         self.drops = None;
         self.dropped_queued = 0;
@@ -459,10 +463,10 @@ impl LinkProbe {
     }
 
     /// The times from one drop to the next.
-    pub fn loss_intervals(&self) -> TimesSummary {
+    pub fn loss_intervals(&self) -> TimeSummary {
         match &self.drops {
             Some(drops) => drops.1.summary(),
-            None => Times::new().summary(),
+            None => TimeHistogram::new().summary(),
         }
     }
 

@@ -3,7 +3,7 @@
 use aqmlab_core::{Span, Time};
 
 use super::Network;
-use super::carried::Carried;
+use super::packet::NetworkPacket;
 use super::wire::Meter;
 
 /// What a sample is of.
@@ -58,7 +58,7 @@ impl LinkSeries {
     }
 
     /// Takes a sample of every link.
-    pub fn sample<P: Carried>(
+    pub fn sample<P: NetworkPacket>(
         &mut self,
         time: Time,
         network: &mut Network<P>,

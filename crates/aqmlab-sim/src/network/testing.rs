@@ -2,7 +2,7 @@
 
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
 
-use super::{Carried, Fate, Position};
+use super::{LossCause, NetworkPacket, Position};
 
 #[derive(Debug)]
 pub(crate) struct Plain {
@@ -49,7 +49,7 @@ impl Packet for Plain {
     packet_fields!(size, hash, hosts, class, ecn, mark, arrival);
 }
 
-impl Carried for Plain {
+impl NetworkPacket for Plain {
     type Store = ();
     fn position(&self) -> Position {
         self.position
@@ -66,7 +66,7 @@ impl Carried for Plain {
     fn is_syn(&self) -> bool {
         self.is_syn
     }
-    fn end(self, (): &mut (), _fate: Fate) {}
+    fn end(self, (): &mut (), _cause: LossCause) {}
     fn copy(&self, (): &mut ()) -> Self {
         Plain { ..*self }
     }

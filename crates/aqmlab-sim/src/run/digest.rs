@@ -4,7 +4,7 @@ use super::results::{FlowResult, RunResult};
 use crate::endpoints::Direction;
 use crate::network::LinkResult;
 use crate::network::losses::FlowLosses;
-use crate::network::probe::TimesSummary;
+use crate::network::probe::TimeSummary;
 use crate::network::series::Subject;
 use crate::workload::quantities::Quantity;
 
@@ -69,7 +69,7 @@ impl Digest {
         self.text(quantity.name);
         self.text(quantity.direction.map_or("", Direction::name));
     }
-    fn times(&mut self, times: &TimesSummary) {
+    fn times(&mut self, times: &TimeSummary) {
         self.words(&[times.count, times.min.as_nanos(), times.max.as_nanos()]);
         self.number(times.mean);
         times.quantiles.iter().for_each(|quantile| self.number(*quantile));

@@ -2,7 +2,7 @@
 
 use aqmlab_core::Time;
 
-use crate::network::events::{Key, Pending};
+use crate::network::events::{EventKey, EventQueue};
 
 /// What happens, by the index of whom it happens to. The order of the kinds is
 /// the order at one moment.
@@ -51,7 +51,7 @@ impl Event {
 /// The pending events.
 #[derive(Default)]
 pub(crate) struct Events {
-    pending: Pending,
+    pending: EventQueue,
 }
 
 impl Events {
@@ -80,7 +80,7 @@ impl Events {
     }
     /// What happens next, which stays pending.
     #[inline(always)]
-    pub fn next(&self) -> Key {
+    pub fn next(&self) -> EventKey {
         self.pending.next()
     }
 }

@@ -11,7 +11,7 @@ use crate::endpoints::flow::{Ends, Flow, NONE};
 use crate::endpoints::{Direction, Volume};
 use crate::network::LinkResult;
 use crate::network::losses::FlowLosses;
-use crate::network::probe::{Times, TimesSummary};
+use crate::network::probe::{TimeHistogram, TimeSummary};
 use crate::network::records::Records;
 use crate::network::series::{Sample, Subject};
 use crate::scenario::Level;
@@ -98,7 +98,7 @@ pub struct GroupResult {
     pub stack: Option<&'static str>,
     /// Times by quantity: `completion` and `startup` of flows, `delay` of packets, and what the
     /// workload measures; of the directions of a quantity the worse first.
-    pub times: Vec<(Quantity, TimesSummary)>,
+    pub times: Vec<(Quantity, TimeSummary)>,
     /// Scores of the workload, means over the group; of the directions of a quantity the worse
     /// first.
     pub values: Vec<(Quantity, f64)>,
@@ -106,7 +106,7 @@ pub struct GroupResult {
 
 impl GroupResult {
     /// Times of a quantity, of the worse direction if it has two.
-    pub fn times_of(&self, name: &str) -> Option<&TimesSummary> {
+    pub fn times_of(&self, name: &str) -> Option<&TimeSummary> {
         self.times.iter().find(|(quantity, _)| quantity.name == name).map(|(_, times)| times)
     }
 
@@ -308,7 +308,7 @@ pub(super) fn counted(simulation: &Simulation) -> Vec<GroupBefore> {
 }
 
 /// Times that a group measured, and the one-way delays of its packets by direction.
-fn times(simulation: &Simulation, group: u32) -> Vec<(Quantity, TimesSummary)> {
+fn times(simulation: &Simulation, group: u32) -> Vec<(Quantity, TimeSummary)> {
     let measured = &simulation.activities[group as usize].times;
     let is_delay = |quantity: &Quantity| quantity.name == Quantity::delay(Direction::Forward).name;
     let others = measured.iter().filter(|(quantity, _)| !is_delay(quantity));
@@ -322,7 +322,7 @@ fn times(simulation: &Simulation, group: u32) -> Vec<(Quantity, TimesSummary)> {
             _ => None,
         });
         let sum = of_data.map(|(_, times)| times).chain(of_datagrams).fold(None, |sum, times| {
-            let mut sum: Times = sum.unwrap_or_default();
+            let mut sum: TimeHistogram = sum.unwrap_or_default();
             sum.add(times);
             Some(sum)
         });

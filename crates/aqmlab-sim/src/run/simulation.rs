@@ -13,7 +13,7 @@ use crate::capture::Recorder;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
 use crate::endpoints::packet::{Arrived, SimPacket};
 use crate::endpoints::{Direction, End};
-use crate::network::events::Key;
+use crate::network::events::EventKey;
 use crate::network::{Network, RouteId, Setup};
 use crate::scenario::{FlowGroup, Level, Reroute, Scenario, Start};
 use crate::workload::app::Activity;
@@ -106,7 +106,7 @@ impl GroupRoutes {
 impl Simulation {
     pub fn new(scenario: Arc<Scenario>, replication: u64, watch: &Watch) -> Self {
         let end = Time::ZERO + scenario.duration;
-        let setup = Setup { mtu: MTU, end, is_lazy: true, ..scenario.network(replication) };
+        let setup = Setup { mtu: MTU, end, defers_ends: true, ..scenario.network(replication) };
         let network = Network::new(&setup);
         let mut simulation = Simulation {
             replication,
@@ -256,13 +256,13 @@ impl Simulation {
 
     /// The next event, and whether that is in the network.
     #[inline(always)]
-    fn next(&self) -> (Key, bool) {
+    fn next(&self) -> (EventKey, bool) {
         self.first(self.network.next())
     }
 
     /// The first of what is next in the network, and outside.
     #[inline(always)]
-    fn first(&self, inside: Key) -> (Key, bool) {
+    fn first(&self, inside: EventKey) -> (EventKey, bool) {
         // At one moment what happens in the network is first.
         let outside = self.events.next();
         if inside.time() <= outside.time() { (inside, true) } else { (outside, false) }
@@ -270,7 +270,7 @@ impl Simulation {
 
     /// What happens next, events or not: as [`next`](Self::next); and the link of the end of a
     /// transmission that has no event.
-    fn next_of_all(&self) -> (Key, bool, Option<u32>) {
+    fn next_of_all(&self) -> (EventKey, bool, Option<u32>) {
         let event = self.network.next();
         let end = self.network.next_end().filter(|(end, _)| *end < event);
         let (next, is_in_network) = self.first(end.map_or(event, |(end, _)| end));
@@ -280,7 +280,7 @@ impl Simulation {
     /// When something happens next, before the end of the run.
     pub fn next_time(&self) -> Option<Time> {
         let end = Time::ZERO + self.scenario.duration;
-        let next = self.next_of_all().0.any().map(Key::time).filter(|time| *time <= end);
+        let next = self.next_of_all().0.any().map(EventKey::time).filter(|time| *time <= end);
         next.filter(|_| !self.is_over())
     }
 
@@ -305,9 +305,9 @@ impl Simulation {
         let is_past = |time| time > end || until.is_some_and(|until| time >= until);
         loop {
             let (event, is_in_network) = self.next();
-            if event == Key::NONE || is_past(event.time()) {
-                let until = until.filter(|until| *until <= end).map(Key::before);
-                self.network.reach(until.unwrap_or(Key::after(end)));
+            if event == EventKey::MAX || is_past(event.time()) {
+                let until = until.filter(|until| *until <= end).map(EventKey::before);
+                self.network.reach(until.unwrap_or(EventKey::after(end)));
                 return Ok(());
             }
             self.step(event, is_in_network)?;
@@ -319,7 +319,7 @@ impl Simulation {
 
     /// Lets the next event happen.
     #[inline(always)]
-    fn step(&mut self, event: Key, is_in_network: bool) -> Result<(), Stopped> {
+    fn step(&mut self, event: EventKey, is_in_network: bool) -> Result<(), Stopped> {
         let time = event.time();
         debug_assert!(time >= self.now, "time goes forward");
         if time > self.now {
@@ -335,7 +335,7 @@ impl Simulation {
             }
         } else {
             self.handled += 1;
-            self.network.reach(Key::after(time));
+            self.network.reach(EventKey::after(time));
             let event = self.events.pop();
             self.handle(event);
         }

@@ -12,7 +12,7 @@ use aqmlab_core::Time;
 
 use super::events::Event;
 use super::simulation::Simulation;
-use crate::network::events::{Key, LinkEvent, Number};
+use crate::network::events::{EventKey, EventTag, LinkEvent};
 use crate::scenario::Scenario;
 
 /// How much work a run may do.
@@ -48,7 +48,7 @@ impl Progress {
     }
     /// What is going on there: as [`Stopped::event`], but of flows the kind alone.
     pub fn event(&self, scenario: &Scenario) -> String {
-        describe(scenario, Number(self.event.load(Ordering::Relaxed)), None)
+        describe(scenario, EventTag(self.event.load(Ordering::Relaxed)), None)
     }
 }
 
@@ -103,10 +103,10 @@ impl Effort {
     }
     /// Shows others where the run is.
     #[inline]
-    pub fn show(&self, event: Key, is_in_network: bool) {
+    pub fn show(&self, event: EventKey, is_in_network: bool) {
         if let Some(progress) = &self.watch.progress {
             progress.time.store(event.time().as_nanos(), Ordering::Relaxed);
-            progress.event.store(Number::new(event, is_in_network).0, Ordering::Relaxed);
+            progress.event.store(EventTag::new(event, is_in_network).0, Ordering::Relaxed);
         }
     }
 }
@@ -114,8 +114,8 @@ impl Effort {
 impl Simulation {
     /// Why the run was ended at this event.
     #[cold]
-    pub fn stopped(&self, event: Key, is_in_network: bool) -> Stopped {
-        let event = Number::new(event, is_in_network);
+    pub fn stopped(&self, event: EventKey, is_in_network: bool) -> Stopped {
+        let event = EventTag::new(event, is_in_network);
         let at_once = self.effort.done < self.effort.watch.in_all;
         let work = if at_once { self.effort.done - self.effort.before } else { self.effort.done };
         let group = if event.is_in_network() {
@@ -137,7 +137,7 @@ impl Simulation {
 }
 
 /// What an event is, and of which link or group of flows.
-fn describe(scenario: &Scenario, event: Number, group: Option<u32>) -> String {
+fn describe(scenario: &Scenario, event: EventTag, group: Option<u32>) -> String {
     if event.is_in_network() {
         let what = match LinkEvent::new(event.kind(), event.index()) {
             LinkEvent::Delivery(_) => "a delivery",

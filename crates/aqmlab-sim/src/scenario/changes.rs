@@ -32,7 +32,7 @@ use aqmlab_tcp::TcpParams;
 use super::overrides::{at_key, with_link};
 use super::read::{read_flow, transport_of};
 use super::{ChangeParams, FlowGroup, LinkConfig, LinkKey, Outside, Scenario, Start};
-use crate::network::{Carried, Network};
+use crate::network::{Network, NetworkPacket};
 
 /// Something that changes in the middle of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,7 +85,12 @@ pub struct Surroundings {
 impl Effect {
     /// Makes the change in a network, at `now`, which is no earlier than all that has happened
     /// there and no later than what is next. Flows are not the network's.
-    pub fn apply<P: Carried>(&self, network: &mut Network<P>, now: Time, around: &Surroundings) {
+    pub fn apply<P: NetworkPacket>(
+        &self,
+        network: &mut Network<P>,
+        now: Time,
+        around: &Surroundings,
+    ) {
         if let Effect::Link(key, to) = self {
             key.apply(to, network, now, around);
         }

@@ -8,7 +8,7 @@ use super::overrides::set;
 use super::read::read_link_alone;
 use super::{LinkChange, LinkConfig, Outside, Surroundings};
 use crate::impairment::{DelayProcess, Loss};
-use crate::network::{Carried, HEADER, Network};
+use crate::network::{HEADER, Network, NetworkPacket};
 use crate::rate::RateProcess;
 
 choices! {
@@ -121,7 +121,7 @@ impl LinkKey {
     }
 
     /// Makes the change in a network.
-    pub(super) fn apply<P: Carried>(
+    pub(super) fn apply<P: NetworkPacket>(
         self,
         to: &LinkChange,
         network: &mut Network<P>,
@@ -140,10 +140,10 @@ impl LinkKey {
                 network.change_link(now, to.link, |link, _| link.set_rate(now, config.rate));
             }
             LinkKey::Delay => network.change_link(now, to.link, |link, _| {
-                link.pipe.set_delay(config.delay, stream("way"));
+                link.propagation.set_delay(config.delay, stream("way"));
             }),
             LinkKey::Loss => network.change_link(now, to.link, |link, _| {
-                link.pipe.set_loss(config.way.loss.clone(), around.end, stream);
+                link.propagation.set_loss(config.way.loss.clone(), around.end, stream);
             }),
             LinkKey::Queue => {
                 let (rate, mtu) = (config.rate, around.mtu);

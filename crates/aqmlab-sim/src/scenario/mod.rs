@@ -374,7 +374,7 @@ impl Scenario {
             mtu: Bytes::new(1500),
             end: Setup::NO_END,
             record_packets: self.record.level == Level::Packets,
-            is_lazy: false,
+            defers_ends: false,
         }
     }
 

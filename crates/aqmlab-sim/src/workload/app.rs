@@ -8,7 +8,7 @@ use aqmlab_core::{Span, Stream, Time};
 
 pub use crate::endpoints::Direction;
 use crate::endpoints::{Dscp, Volume};
-use crate::network::probe::Times;
+use crate::network::probe::TimeHistogram;
 use crate::workload::quantities::{Quantity, Scores};
 
 /// An application: it opens flows, and is told what becomes of them.
@@ -55,7 +55,7 @@ pub struct Activity {
     /// Traffic of flows whose places others have taken, by [`Direction`].
     pub gone: [Volume; 2],
     /// Times by quantity.
-    pub times: Vec<(Quantity, Times)>,
+    pub times: Vec<(Quantity, TimeHistogram)>,
     /// Numbers of the applications that have ended.
     pub scores: Scores,
 }
@@ -75,7 +75,7 @@ impl Activity {
         let place = match self.times.iter().position(|(known, _)| *known == quantity) {
             Some(place) => place,
             None => {
-                self.times.push((quantity, Times::new()));
+                self.times.push((quantity, TimeHistogram::new()));
                 self.times.len() - 1
             }
         };

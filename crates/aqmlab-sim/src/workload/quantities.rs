@@ -7,7 +7,7 @@
 use aqmlab_core::Time;
 
 use crate::endpoints::Direction;
-use crate::network::probe::TimesSummary;
+use crate::network::probe::TimeSummary;
 use crate::workload::app::App;
 
 /// A quantity that is measured for a group of flows.
@@ -73,7 +73,7 @@ impl Scores {
 
 /// Puts the larger mean first of the directions of a quantity, and one without any value before
 /// all: nothing arrived there.
-pub fn worse_times_first(times: &mut [(Quantity, TimesSummary)]) {
+pub fn worse_times_first(times: &mut [(Quantity, TimeSummary)]) {
     worse_first(times, |_, times| if times.count == 0 { f64::INFINITY } else { times.mean });
 }
 
@@ -130,8 +130,8 @@ mod tests {
 
     #[test]
     fn a_direction_in_which_nothing_arrives_is_the_worst() {
-        let some = TimesSummary { count: 2, mean: 9.0, ..TimesSummary::default() };
-        let none = TimesSummary { mean: f64::NAN, ..TimesSummary::default() };
+        let some = TimeSummary { count: 2, mean: 9.0, ..TimeSummary::default() };
+        let none = TimeSummary { mean: f64::NAN, ..TimeSummary::default() };
         let rtt = Quantity { name: "rtt", direction: None };
         let mut times = vec![
             (Quantity::delay(Direction::Forward), some.clone()),

@@ -7,7 +7,7 @@ use aqmlab_tcp::{Ack, CeCount, DataSegment};
 use super::{Arrived, Content, Flags, Packed, SimPacket, timestamp};
 use crate::endpoints::Message;
 use crate::endpoints::datagrams::Sent;
-use crate::network::Keep;
+use crate::network::SidePool;
 
 /// Things kept in places that are used again.
 struct Places<T> {
@@ -226,8 +226,8 @@ impl Store {
     }
 }
 
-impl Keep for Store {
-    fn kept(&self) -> u64 {
+impl SidePool for Store {
+    fn live_count(&self) -> u64 {
         self.acks.used() + self.segments.used() + self.messages.used()
     }
 }

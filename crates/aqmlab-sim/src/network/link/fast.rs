@@ -27,13 +27,13 @@ use aqmlab_core::{Span, Time};
 use super::QueuedLink;
 use super::transmitter::{End, Transmitter};
 use crate::network::Shared;
-use crate::network::carried::{Carried, Fate};
-use crate::network::custody::Custody;
-use crate::network::events::{Key, LinkEvent};
+use crate::network::accounting::PacketAccounting;
+use crate::network::events::{EventKey, LinkEvent};
+use crate::network::packet::{LossCause, NetworkPacket};
 use crate::network::probe::LinkProbe;
 use crate::network::wire::Wire;
 
-impl<P: Carried> QueuedLink<P> {
+impl<P: NetworkPacket> QueuedLink<P> {
     #[inline(always)]
     pub(super) fn arrive_fast(&mut self, packet: P, shared: &mut Shared<P>) {
         let now = shared.now;
@@ -44,8 +44,8 @@ impl<P: Carried> QueuedLink<P> {
             return self.pass(packet, shared);
         }
         self.probe.entered(now, packet.size());
-        self.queue.enqueue_stamped(packet, now, &shared.custody.store);
-        self.take_dropped(now, &mut shared.custody);
+        self.queue.enqueue_stamped(packet, now, &shared.accounting.store);
+        self.take_dropped(now, &mut shared.accounting);
         self.expect_end(shared);
         self.probe.backlog(now, self.queue.counted());
     }
@@ -55,8 +55,8 @@ impl<P: Carried> QueuedLink<P> {
     pub(super) fn pass(&mut self, packet: P, shared: &mut Shared<P>) {
         let (now, size) = (shared.now, packet.size());
         self.wire.restart(now);
-        let packet = self.queue.pass_stamped(packet, now, &shared.custody.store);
-        self.take_dropped(now, &mut shared.custody);
+        let packet = self.queue.pass_stamped(packet, now, &shared.accounting.store);
+        self.take_dropped(now, &mut shared.accounting);
         self.probe.passed(now, size, &packet);
         self.probe.backlog(now, self.queue.counted());
         if let Some(packet) = packet {
@@ -77,7 +77,8 @@ impl<P: Carried> QueuedLink<P> {
     fn end_deferred(&mut self, shared: &mut Shared<P>) {
         debug_assert_eq!(shared.reached.time(), shared.now);
         while let Some(until) = self.transmitter.deferred()
-            && (until < shared.now || Key::transmission_end(until, self.index) < shared.reached)
+            && (until < shared.now
+                || EventKey::transmission_end(until, self.index) < shared.reached)
         {
             self.end_one(until, shared);
         }
@@ -88,7 +89,7 @@ impl<P: Carried> QueuedLink<P> {
     pub(crate) fn end_one(&mut self, until: Time, shared: &mut Shared<P>) {
         self.deferred += 1;
         self.transmitter = Transmitter::Idle;
-        let Some(packet) = self.dequeue_to_send(until, &mut shared.custody) else { return };
+        let Some(packet) = self.dequeue_to_send(until, &mut shared.accounting) else { return };
         self.begin(packet, until, shared);
         if self.queue.counted().packets > 0
             && let Transmitter::Busy { end, .. } = &mut self.transmitter
@@ -98,8 +99,8 @@ impl<P: Carried> QueuedLink<P> {
     }
 
     /// Returns the key that a deferred end would have as an event.
-    pub(crate) fn deferred_end(&self) -> Option<Key> {
-        self.transmitter.deferred().map(|until| Key::transmission_end(until, self.index))
+    pub(crate) fn deferred_end(&self) -> Option<EventKey> {
+        self.transmitter.deferred().map(|until| EventKey::transmission_end(until, self.index))
     }
 
     /// Handles the end of a transmission for which no packet waits, if that is before `time`: the
@@ -131,7 +132,7 @@ impl<P: Carried> QueuedLink<P> {
         };
         if let Some(until) = until {
             self.transmitter = Transmitter::Busy { until, size, end: End::Quiet };
-            self.pipe.push(packet, until, self.index, &mut self.probe.losses, shared);
+            self.propagation.push(packet, until, self.index, &mut self.probe.losses, shared);
         } else {
             self.transmitter = Transmitter::Stuck;
             self.wire.keep(packet);
@@ -148,7 +149,7 @@ impl<P: Carried> QueuedLink<P> {
             if self.queue.counted().packets == 0 {
                 return;
             }
-            let key = Key::transmission_end(*until, self.index);
+            let key = EventKey::transmission_end(*until, self.index);
             if *until > shared.now || key > shared.reached {
                 *end = End::Deferred;
                 return;
@@ -165,8 +166,12 @@ impl<P: Carried> QueuedLink<P> {
 
     /// Takes the next packet out of the queue.
     #[inline(always)]
-    pub(super) fn dequeue_to_send(&mut self, now: Time, custody: &mut Custody<P>) -> Option<P> {
-        let packet = dequeue(&mut self.queue, &mut self.probe, now, custody);
+    pub(super) fn dequeue_to_send(
+        &mut self,
+        now: Time,
+        accounting: &mut PacketAccounting<P>,
+    ) -> Option<P> {
+        let packet = dequeue(&mut self.queue, &mut self.probe, now, accounting);
         if let Some(packet) = &packet {
             self.probe.left(now, packet);
         }
@@ -175,34 +180,34 @@ impl<P: Carried> QueuedLink<P> {
     }
 
     #[inline(always)]
-    pub(super) fn take_dropped(&mut self, now: Time, custody: &mut Custody<P>) {
-        take_dropped(&mut self.queue, &mut self.probe, now, custody);
+    pub(super) fn take_dropped(&mut self, now: Time, accounting: &mut PacketAccounting<P>) {
+        take_dropped(&mut self.queue, &mut self.probe, now, accounting);
     }
 }
 
 /// Asks the discipline for the next packet.
 #[inline(always)]
-pub(super) fn dequeue<P: Carried>(
+pub(super) fn dequeue<P: NetworkPacket>(
     queue: &mut Queue<P>,
     probe: &mut LinkProbe,
     now: Time,
-    custody: &mut Custody<P>,
+    accounting: &mut PacketAccounting<P>,
 ) -> Option<P> {
     let packet = queue.dequeue(now);
-    take_dropped(queue, probe, now, custody);
+    take_dropped(queue, probe, now, accounting);
     debug_assert_eq!(queue.counted(), queue.backlog());
     packet
 }
 
 #[inline(always)]
-fn take_dropped<P: Carried>(
+fn take_dropped<P: NetworkPacket>(
     queue: &mut Queue<P>,
     probe: &mut LinkProbe,
     now: Time,
-    custody: &mut Custody<P>,
+    accounting: &mut PacketAccounting<P>,
 ) {
     queue.take_dropped(|packet, reason| {
         probe.dropped(now, &packet, reason);
-        custody.ends(packet, Fate::Dropped(reason));
+        accounting.ends(packet, LossCause::Dropped(reason));
     });
 }

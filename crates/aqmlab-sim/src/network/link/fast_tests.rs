@@ -5,7 +5,7 @@ use aqmlab_core::{Bytes, Rate, Span, Stream, Time, Value};
 use proptest::prelude::{Just, Strategy, prop, prop_assert_eq, prop_oneof, proptest};
 use proptest::test_runner::Config as ProptestConfig;
 
-use crate::network::events::Key;
+use crate::network::events::EventKey;
 use crate::network::testing::Plain;
 use crate::network::{Network, RouteId, Setup};
 use crate::scenario::Scenario;
@@ -57,8 +57,8 @@ fn scenario(links: &[(u64, u64, &str)], order: &str) -> Scenario {
 
 /// All that can be seen of a network to which this is done: packets that come out, what those who
 /// look find, the results, and how many events that took.
-fn seen(scenario: &Scenario, plan: &[(u64, Act)], is_lazy: bool) -> Vec<String> {
-    let setup = Setup { is_lazy, record_packets: true, ..scenario.network(0) };
+fn seen(scenario: &Scenario, plan: &[(u64, Act)], defers_ends: bool) -> Vec<String> {
+    let setup = Setup { defers_ends, record_packets: true, ..scenario.network(0) };
     let mut network = Network::<Plain>::new(&setup);
     network.add_delay(Span::ZERO);
     for route in [&[0][..], &[0, 1, 2], &[2, 0, 3], &[1, 3]] {
@@ -74,7 +74,7 @@ fn seen(scenario: &Scenario, plan: &[(u64, Act)], is_lazy: bool) -> Vec<String> 
     loop {
         let next = plan.peek().map_or(end, |(at, _)| Time::from_nanos(*at));
         let event = network.next();
-        if event != Key::NONE && event.time() <= next {
+        if event != EventKey::MAX && event.time() <= next {
             let Some(packet) = network.step(&mut ()) else { continue };
             seen.push(format!("{:?} {} out", event.time(), packet.number));
             // It is answered at once, as often as not.
@@ -85,7 +85,7 @@ fn seen(scenario: &Scenario, plan: &[(u64, Act)], is_lazy: bool) -> Vec<String> 
             }
             continue;
         }
-        network.reach(Key::after(next));
+        network.reach(EventKey::after(next));
         let Some((_, act)) = plan.next() else { break };
         done(&mut network, next, act, &mut number, &mut queues, &mut seen);
     }
@@ -126,7 +126,8 @@ fn done(
             network.change_link(now, *link, |link, _| link.set_rate(now, Rate::from_bps(*rate)));
         }
         Act::Delay(link, delay) => network.change_link(now, *link, |link, _| {
-            link.pipe.set_delay(Span::from_nanos(*delay), Stream::for_component(0, 0, "way"));
+            link.propagation
+                .set_delay(Span::from_nanos(*delay), Stream::for_component(0, 0, "way"));
         }),
         Act::Queue(link, queue) => {
             let config = QueueConfig::read(&(*queue).into()).expect("it is a name");

@@ -7,12 +7,12 @@ use super::QueuedLink;
 use super::fast::dequeue;
 use super::transmitter::Transmitter;
 use crate::network::Shared;
-use crate::network::carried::Carried;
-use crate::network::custody::Custody;
+use crate::network::accounting::PacketAccounting;
 use crate::network::events::LinkEvent;
+use crate::network::packet::NetworkPacket;
 use crate::network::wire::Wire;
 
-impl<P: Carried> QueuedLink<P> {
+impl<P: NetworkPacket> QueuedLink<P> {
     #[inline(never)]
     pub(super) fn arrive_general(&mut self, packet: P, shared: &mut Shared<P>) {
         let now = shared.now;
@@ -24,13 +24,13 @@ impl<P: Carried> QueuedLink<P> {
             self.pass(packet, shared);
         } else {
             self.probe.entered(now, packet.size());
-            self.queue.enqueue_stamped(packet, now, &shared.custody.store);
-            self.take_dropped(now, &mut shared.custody);
+            self.queue.enqueue_stamped(packet, now, &shared.accounting.store);
+            self.take_dropped(now, &mut shared.accounting);
             if self.transmitter == Transmitter::Idle {
                 self.wire.restart(now);
                 self.send_next(shared);
             } else {
-                self.fill_driver(now, &mut shared.custody);
+                self.fill_driver(now, &mut shared.accounting);
                 self.expect_end(shared);
             }
             self.probe.backlog(now, self.queue.counted());
@@ -94,7 +94,7 @@ impl<P: Carried> QueuedLink<P> {
             }
             medium.take(&mut shared.media);
         }
-        if let Some(packet) = self.take(now, &mut shared.custody) {
+        if let Some(packet) = self.take(now, &mut shared.accounting) {
             self.begin(packet, now, shared);
             self.expect_end(shared);
         } else if let Some(medium) = self.medium {
@@ -129,7 +129,7 @@ impl<P: Carried> QueuedLink<P> {
         let mut is_empty = false;
         while room > 0 {
             let next = sending.take().or_else(|| {
-                let packet = self.take(now, &mut shared.custody)?;
+                let packet = self.take(now, &mut shared.accounting)?;
                 let bytes = u64::from(framing.wire_size(packet.size()));
                 Some((packet, bytes))
             });
@@ -146,7 +146,7 @@ impl<P: Carried> QueuedLink<P> {
             if let Some(egress) = &mut self.egress {
                 egress.sent(now, packet.size());
             }
-            self.pipe.push(packet, now, self.index, &mut self.probe.losses, shared);
+            self.propagation.push(packet, now, self.index, &mut self.probe.losses, shared);
         }
         let Wire::Grants(wire) = &mut self.wire else { return };
         wire.used += granted - room;
@@ -157,22 +157,22 @@ impl<P: Carried> QueuedLink<P> {
     }
 
     /// Takes the next packet out of driver or queue.
-    fn take(&mut self, now: Time, custody: &mut Custody<P>) -> Option<P> {
-        self.fill_driver(now, custody);
+    fn take(&mut self, now: Time, accounting: &mut PacketAccounting<P>) -> Option<P> {
+        self.fill_driver(now, accounting);
         match &mut self.egress {
             Some(egress) => egress.pop(now),
-            None => self.dequeue_to_send(now, custody),
+            None => self.dequeue_to_send(now, accounting),
         }
     }
 
     /// Moves packets from the queue into the driver, if there is one, while shaper and driver
     /// allow.
-    pub(super) fn fill_driver(&mut self, now: Time, custody: &mut Custody<P>) {
+    pub(super) fn fill_driver(&mut self, now: Time, accounting: &mut PacketAccounting<P>) {
         let Some(egress) = &mut self.egress else { return };
         // A discipline with an empty queue learns from the call that it is idle.
         while egress.has_room() && (self.queue.counted().packets == 0 || egress.may_pass(now)) {
             let (queue, probe) = (&mut self.queue, &mut self.probe);
-            let Some(packet) = dequeue(queue, probe, now, custody) else { break };
+            let Some(packet) = dequeue(queue, probe, now, accounting) else { break };
             self.probe.left(now, &packet);
             egress.push(packet, now);
         }

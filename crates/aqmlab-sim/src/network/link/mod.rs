@@ -15,21 +15,21 @@ use aqmlab_core::Span;
 pub use self::queued::QueuedLink;
 pub use self::result::{LinkColumn, LinkResult};
 use super::Shared;
-use super::carried::Carried;
-use super::pipe::FixedPipe;
+use super::packet::NetworkPacket;
+use super::propagation::FixedDelay;
 
 /// A link.
 pub(crate) enum Link<P> {
     /// With a queue, which packets leave at a rate.
     Queued(Box<QueuedLink<P>>),
     /// Delays all packets by the same time.
-    Delay { index: u32, pipe: FixedPipe<P> },
+    Delay { index: u32, propagation: FixedDelay<P> },
 }
 
-impl<P: Carried> Link<P> {
+impl<P: NetworkPacket> Link<P> {
     /// Returns a link without a queue.
     pub fn delay(index: u32, delay: Span) -> Self {
-        Link::Delay { index, pipe: FixedPipe::new(delay) }
+        Link::Delay { index, propagation: FixedDelay::new(delay) }
     }
 
     /// Handles an arriving packet.
@@ -37,7 +37,9 @@ impl<P: Carried> Link<P> {
     pub fn arrive(&mut self, packet: P, shared: &mut Shared<P>) {
         match self {
             Link::Queued(link) => link.arrive(packet, shared),
-            Link::Delay { index, pipe } => pipe.push(packet, shared.now, *index, shared),
+            Link::Delay { index, propagation } => {
+                propagation.push(packet, shared.now, *index, shared)
+            }
         }
     }
 
@@ -46,7 +48,7 @@ impl<P: Carried> Link<P> {
     pub fn deliver(&mut self, shared: &mut Shared<P>) -> Option<P> {
         match self {
             Link::Queued(link) => link.deliver(shared),
-            Link::Delay { index, pipe } => pipe.pop(*index, shared),
+            Link::Delay { index, propagation } => propagation.pop(*index, shared),
         }
     }
 
@@ -54,7 +56,7 @@ impl<P: Carried> Link<P> {
     pub fn held(&self) -> u64 {
         match self {
             Link::Queued(link) => link.held(),
-            Link::Delay { pipe, .. } => pipe.held(),
+            Link::Delay { propagation, .. } => propagation.held(),
         }
     }
 

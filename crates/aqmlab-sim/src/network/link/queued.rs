@@ -7,13 +7,13 @@ use aqmlab_core::{Rate, Span, Stream, Time};
 
 use super::result::Before;
 use super::transmitter::{End, Transmitter};
-use crate::network::carried::Carried;
 use crate::network::egress::Egress;
 use crate::network::events::{LinkEvent, Simultaneous};
 use crate::network::medium::Share;
 use crate::network::occupancy::Waits;
-use crate::network::pipe::{Pipe, PropagationCounts};
-use crate::network::probe::{LinkProbe, PacketEvent, PacketRecord, Times};
+use crate::network::packet::NetworkPacket;
+use crate::network::probe::{LinkProbe, PacketEvent, PacketRecord, TimeHistogram};
+use crate::network::propagation::{Propagation, PropagationCounts};
 use crate::network::records::RecordSink;
 use crate::network::wire::{Capacity, Meter, Offered, Wire};
 use crate::network::{HEADER, Setup, Shared};
@@ -38,7 +38,7 @@ pub struct QueuedLink<P> {
     may_be_fast: bool,
     /// Number of transmissions that ended without an event while packets waited.
     pub(super) deferred: u64,
-    pub(crate) pipe: Pipe<P>,
+    pub(crate) propagation: Propagation<P>,
     /// Time of the pending wake-up of queue or egress.
     pub(super) wakeup_at: Option<Time>,
     /// Whether a transmission that ends at the time of an arrival ends first.
@@ -51,7 +51,7 @@ pub struct QueuedLink<P> {
     pub(super) before: Box<Before>,
 }
 
-impl<P: Carried> QueuedLink<P> {
+impl<P: NetworkPacket> QueuedLink<P> {
     /// Returns the link with this index in the setup.
     pub(crate) fn new(index: usize, setup: &Setup) -> Self {
         let config = &setup.links[index];
@@ -71,9 +71,9 @@ impl<P: Carried> QueuedLink<P> {
             medium: None,
             transmitter: Transmitter::Idle,
             is_fast: false,
-            may_be_fast: setup.is_lazy,
+            may_be_fast: setup.defers_ends,
             deferred: 0,
-            pipe: Pipe::new(&config.way, setup.end, stream),
+            propagation: Propagation::new(&config.way, setup.end, stream),
             wakeup_at: None,
             departures_first: setup.simultaneous == Simultaneous::DeparturesFirst,
             offered: Offered::default(),
@@ -86,7 +86,7 @@ impl<P: Carried> QueuedLink<P> {
 
     /// Decides whether the link takes the fast path.
     fn choose_path(&mut self) {
-        let is_delayed = matches!(&self.pipe, Pipe::Fixed(pipe) if pipe.delay > Span::ZERO);
+        let is_delayed = matches!(&self.propagation, Propagation::Fixed(path) if path.delay > Span::ZERO);
         self.is_fast = self.may_be_fast
             && is_delayed
             && matches!(self.wire, Wire::Constant(_))
@@ -115,7 +115,7 @@ impl<P: Carried> QueuedLink<P> {
     #[inline]
     pub(crate) fn deliver(&mut self, shared: &mut Shared<P>) -> Option<P> {
         self.catch_up(shared);
-        self.pipe.pop(self.index, shared)
+        self.propagation.pop(self.index, shared)
     }
 
     /// Schedules the first wake-up, before any packet arrives.
@@ -134,14 +134,14 @@ impl<P: Carried> QueuedLink<P> {
         self.end_quiet(now + Span::from_nanos(1));
         if self.queue.next_wakeup() == Some(now) {
             self.queue.on_wakeup(now);
-            self.take_dropped(now, &mut shared.custody);
+            self.take_dropped(now, &mut shared.accounting);
         }
         if let Some(egress) = &mut self.egress {
             egress.on_wakeup(now);
         }
         match self.transmitter {
             Transmitter::Idle => self.send_waiting(shared),
-            _ => self.fill_driver(now, &mut shared.custody),
+            _ => self.fill_driver(now, &mut shared.accounting),
         }
         self.schedule_wakeup(shared);
     }
@@ -169,7 +169,7 @@ impl<P: Carried> QueuedLink<P> {
         self.end_quiet(now + Span::from_nanos(1));
         let kept = self.queue.replace(discipline, now);
         self.probe.abandoned(now, kept);
-        shared.custody.abandon(kept.packets);
+        shared.accounting.abandon(kept.packets);
         self.resume(shared);
     }
 
@@ -184,12 +184,12 @@ impl<P: Carried> QueuedLink<P> {
     /// Resumes with a changed queue.
     fn resume(&mut self, shared: &mut Shared<P>) {
         let now = shared.now;
-        self.take_dropped(now, &mut shared.custody);
+        self.take_dropped(now, &mut shared.accounting);
         self.probe.backlog(now, self.queue.counted());
         match self.transmitter {
             Transmitter::Idle => self.send_waiting(shared),
             _ => {
-                self.fill_driver(now, &mut shared.custody);
+                self.fill_driver(now, &mut shared.accounting);
                 self.expect_end(shared);
             }
         }
@@ -239,19 +239,19 @@ impl<P: Carried> QueuedLink<P> {
     }
 
     /// Returns the sojourn times so far.
-    pub fn sojourn(&self) -> &Times {
+    pub fn sojourn(&self) -> &TimeHistogram {
         &self.probe.sojourn
     }
 
     /// Returns the counts of propagation for the packets delivered by `now`, as
     /// [`counts`](Self::counts) has them.
     pub fn way_at(&self, now: Time) -> PropagationCounts {
-        self.pipe.counts_at(now)
+        self.propagation.counts_at(now)
     }
 
     /// Returns the counts of propagation, including the packet in transmission.
     pub fn way(&self) -> PropagationCounts {
-        self.pipe.counts()
+        self.propagation.counts()
     }
 
     /// Returns a meter of the capacity, if the rate varies.
@@ -305,7 +305,7 @@ impl<P: Carried> QueuedLink<P> {
 
     /// Returns the number of packets anywhere in the link.
     pub(crate) fn held(&self) -> u64 {
-        self.waiting() + u64::from(self.wire.unfinished().is_some()) + self.pipe.held()
+        self.waiting() + u64::from(self.wire.unfinished().is_some()) + self.propagation.held()
     }
 
     /// Finalises statistics at the end of the run.
@@ -315,7 +315,7 @@ impl<P: Carried> QueuedLink<P> {
     pub fn finish(&mut self, now: Time) {
         self.end_quiet(now + Span::from_nanos(1));
         self.probe.finish(now);
-        self.pipe.assert_conservation(&self.name);
+        self.propagation.assert_conservation(&self.name);
         self.queue.assert_conservation(&self.name);
         if let Some(egress) = &self.egress {
             let passed = egress.passed.packets + egress.waiting();

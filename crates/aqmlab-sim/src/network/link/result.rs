@@ -4,10 +4,10 @@ use aqmlab_aqm::{Backlog, Counts, Reason};
 use aqmlab_core::{Span, Time};
 
 use super::QueuedLink;
-use crate::network::carried::Carried;
 use crate::network::egress::DriverSummary;
-use crate::network::pipe::PropagationCounts;
-use crate::network::probe::{Excursions, PacketRecord, QUANTILES, TimesSummary, percentile};
+use crate::network::packet::NetworkPacket;
+use crate::network::probe::{Excursions, PacketRecord, QUANTILES, TimeSummary, percentile};
+use crate::network::propagation::PropagationCounts;
 
 /// What happened at a link.
 #[derive(Debug)]
@@ -21,13 +21,13 @@ pub struct LinkResult {
     pub dropped_queued: u64,
     /// Times of packets in the queue: from their arrival until they leave it for the driver or the
     /// transmitter.
-    pub sojourn: TimesSummary,
+    pub sojourn: TimeSummary,
     /// Largest backlog.
     pub backlog_max: Backlog,
     /// Mean backlog over time, in packets and in bytes.
     pub backlog_mean: [f64; 2],
     /// The times from one drop to the next.
-    pub loss_intervals: TimesSummary,
+    pub loss_intervals: TimeSummary,
     /// Bytes that the link offered from the start of the run to its end.
     pub capacity: f64,
     /// Share of what the link offered since the first packet that was used.
@@ -102,7 +102,7 @@ impl LinkResult {
             columns.add(name, move |link| link.sojourn.quantiles[i]);
         }
         columns.add("sojourn_max_s", |link| link.sojourn.max.as_secs_f64());
-        let losses = |of: fn(&TimesSummary) -> f64| {
+        let losses = |of: fn(&TimeSummary) -> f64| {
             move |link: &LinkResult| match link.loss_intervals.count {
                 0 => f64::NAN,
                 _ => of(&link.loss_intervals),
@@ -134,7 +134,7 @@ pub(super) struct Before {
     used_bits: f64,
 }
 
-impl<P: Carried> QueuedLink<P> {
+impl<P: NetworkPacket> QueuedLink<P> {
     /// The warm-up is over: what is measured counts from now on.
     pub fn end_warmup(&mut self, now: Time) {
         let unsent = self.transmitter.unsent(now);

@@ -6,12 +6,12 @@
 //!
 //! The compiler sees to it that no packet ends twice. That none is just let go of, and that what
 //! ended has given back what it kept, is counted in builds with debug assertions, and
-//! [checked](Custody::check) at the end.
+//! [checked](PacketAccounting::check) at the end.
 
-use super::carried::{Carried, Fate, Keep};
+use super::packet::{LossCause, NetworkPacket, SidePool};
 
 /// The store of a network, and how many packets are on their way.
-pub(crate) struct Custody<P: Carried> {
+pub(crate) struct PacketAccounting<P: NetworkPacket> {
     pub store: P::Store,
     /// Only counted with debug assertions, as the next.
     under_way: u64,
@@ -19,9 +19,9 @@ pub(crate) struct Custody<P: Carried> {
     keepers: u64,
 }
 
-impl<P: Carried> Custody<P> {
+impl<P: NetworkPacket> PacketAccounting<P> {
     pub fn new(store: P::Store) -> Self {
-        Custody { store, under_way: 0, keepers: 0 }
+        PacketAccounting { store, under_way: 0, keepers: 0 }
     }
 
     /// A packet begins its way.
@@ -29,7 +29,7 @@ impl<P: Carried> Custody<P> {
     pub fn begins(&mut self, packet: &P) {
         if cfg!(debug_assertions) {
             self.under_way += 1;
-            self.keepers += u64::from(packet.is_kept());
+            self.keepers += u64::from(packet.has_payload());
         }
     }
 
@@ -38,13 +38,13 @@ impl<P: Carried> Custody<P> {
     pub fn arrives(&mut self, packet: &P) {
         if cfg!(debug_assertions) {
             self.under_way -= 1;
-            self.keepers -= u64::from(packet.is_kept());
+            self.keepers -= u64::from(packet.has_payload());
         }
     }
 
     /// A packet does not arrive.
     #[inline(always)]
-    pub fn ends(&mut self, packet: P, fate: Fate) {
+    pub fn ends(&mut self, packet: P, fate: LossCause) {
         self.arrives(&packet);
         packet.end(&mut self.store, fate);
     }
@@ -72,7 +72,7 @@ impl<P: Carried> Custody<P> {
     pub fn check(&self, held: u64) {
         debug_assert_eq!(self.under_way, held, "packets under way, and in the links");
         debug_assert_eq!(
-            self.store.kept(),
+            self.store.live_count(),
             self.keepers,
             "kept, and under way with something kept"
         );

@@ -9,9 +9,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use aqmlab_core::{Span, Stream, Time};
 
 use super::Shared;
-use super::carried::{Carried, Fate};
 use super::events::LinkEvent;
 use super::losses::Losses;
+use super::packet::{LossCause, NetworkPacket};
 use crate::impairment::{
     ChanceState, DelayProcess, JitterState, Loss, LossState, PropagationConfig, SlotState,
 };
@@ -42,22 +42,22 @@ impl PropagationCounts {
 }
 
 /// Propagation of packets.
-pub(crate) enum Pipe<P> {
+pub(crate) enum Propagation<P> {
     /// All packets take the same time.
-    Fixed(FixedPipe<P>),
+    Fixed(FixedDelay<P>),
     /// Packets take different times, get lost or are duplicated.
-    Varied(Box<Varied<P>>),
+    Impaired(Box<ImpairedPath<P>>),
 }
 
 /// Propagation that takes the same time for all packets, so that they keep their order.
-pub(crate) struct FixedPipe<P> {
+pub(crate) struct FixedDelay<P> {
     pub delay: Span,
     packets: VecDeque<(Time, P)>,
 }
 
-impl<P: Carried> FixedPipe<P> {
+impl<P: NetworkPacket> FixedDelay<P> {
     pub fn new(delay: Span) -> Self {
-        FixedPipe { delay, packets: VecDeque::new() }
+        FixedDelay { delay, packets: VecDeque::new() }
     }
 
     /// Takes a packet that is sent at `sent`; its arrival is an event of the link `index`.
@@ -87,7 +87,7 @@ impl<P: Carried> FixedPipe<P> {
     }
 }
 
-impl<P: Carried> Pipe<P> {
+impl<P: NetworkPacket> Propagation<P> {
     /// `stream` draws for what is random on the way, by the name of its part; the run is over
     /// at `end`.
     pub fn new(config: &PropagationConfig, end: Time, stream: impl Fn(&str) -> Stream) -> Self {
@@ -99,8 +99,10 @@ impl<P: Carried> Pipe<P> {
                 duplicate,
                 reordering: _,
                 slot: None,
-            } if duplicate.chance == 0.0 => Pipe::Fixed(FixedPipe::new(*delay)),
-            _ => Pipe::Varied(Box::new(Varied::new(config.clone(), end, &stream))),
+            } if duplicate.chance == 0.0 => Propagation::Fixed(FixedDelay::new(*delay)),
+            _ => {
+                Propagation::Impaired(Box::new(ImpairedPath::new(config.clone(), end, &stream)))
+            }
         }
     }
 
@@ -116,8 +118,8 @@ impl<P: Carried> Pipe<P> {
         shared: &mut Shared<P>,
     ) {
         match self {
-            Pipe::Fixed(pipe) => pipe.push(packet, sent, index, shared),
-            Pipe::Varied(varied) => varied.push(packet, sent, index, losses, shared),
+            Propagation::Fixed(path) => path.push(packet, sent, index, shared),
+            Propagation::Impaired(path) => path.push(packet, sent, index, losses, shared),
         }
     }
 
@@ -125,20 +127,22 @@ impl<P: Carried> Pipe<P> {
     #[inline(always)]
     pub fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
         match self {
-            Pipe::Fixed(pipe) => pipe.pop(index, shared),
-            Pipe::Varied(varied) => varied.pop(index, shared),
+            Propagation::Fixed(path) => path.pop(index, shared),
+            Propagation::Impaired(path) => path.pop(index, shared),
         }
     }
 
     /// What is sent from now on takes `delay`, but no packet overtakes another.
     pub fn set_delay(&mut self, to: Span, stream: Stream) {
         match self {
-            Pipe::Fixed(pipe) if pipe.delay == to => {}
-            Pipe::Fixed(pipe) => {
-                let packets = std::mem::take(&mut pipe.packets);
-                *self = Pipe::Varied(Box::new(Varied::of_fixed(packets, to, stream)));
+            Propagation::Fixed(path) if path.delay == to => {}
+            Propagation::Fixed(propagation) => {
+                let packets = std::mem::take(&mut propagation.packets);
+                *self = Propagation::Impaired(Box::new(ImpairedPath::of_fixed(
+                    packets, to, stream,
+                )));
             }
-            Pipe::Varied(varied) => varied.delay = DelayProcess::Constant(to),
+            Propagation::Impaired(path) => path.delay = DelayProcess::Constant(to),
         }
     }
 
@@ -149,40 +153,42 @@ impl<P: Carried> Pipe<P> {
     }
 
     /// What is sent from now on may meet something: with this stream, if nothing has until now.
-    fn vary(&mut self, stream: Stream) -> &mut Varied<P> {
-        if let Pipe::Fixed(FixedPipe { delay, packets }) = self {
+    fn vary(&mut self, stream: Stream) -> &mut ImpairedPath<P> {
+        if let Propagation::Fixed(FixedDelay { delay, packets }) = self {
             let packets = std::mem::take(packets);
-            *self = Pipe::Varied(Box::new(Varied::of_fixed(packets, *delay, stream)));
+            *self = Propagation::Impaired(Box::new(ImpairedPath::of_fixed(
+                packets, *delay, stream,
+            )));
         }
         match self {
-            Pipe::Varied(varied) => varied,
-            Pipe::Fixed(_) => unreachable!("it is varied now"),
+            Propagation::Impaired(path) => path,
+            Propagation::Fixed(_) => unreachable!("it is path now"),
         }
     }
 
     /// Packets under way.
     pub fn held(&self) -> u64 {
         match self {
-            Pipe::Fixed(pipe) => pipe.held(),
-            Pipe::Varied(varied) => varied.packets.len() as u64,
+            Propagation::Fixed(path) => path.held(),
+            Propagation::Impaired(path) => path.packets.len() as u64,
         }
     }
 
     /// The counts so far, with the outcome of a transmission in progress.
     pub fn counts(&self) -> PropagationCounts {
         match self {
-            Pipe::Fixed(_) => PropagationCounts::default(),
-            Pipe::Varied(varied) => varied.counts,
+            Propagation::Fixed(_) => PropagationCounts::default(),
+            Propagation::Impaired(path) => path.counts,
         }
     }
 
     /// The counts of packets whose transmission has ended by `now`.
     pub fn counts_at(&self, now: Time) -> PropagationCounts {
         let mut counts = self.counts();
-        if let Pipe::Varied(varied) = self
-            && varied.last.0 > now
+        if let Propagation::Impaired(path) = self
+            && path.last.0 > now
         {
-            let before = varied.last.1;
+            let before = path.last.1;
             counts = PropagationCounts { reordered: counts.reordered, ..before };
         }
         counts
@@ -193,45 +199,45 @@ impl<P: Carried> Pipe<P> {
     /// # Panics
     /// If one is not: a bug.
     pub fn assert_conservation(&self, name: &str) {
-        if let Pipe::Varied(varied) = self {
-            let PropagationCounts { lost, duplicated, .. } = varied.counts;
-            let out = varied.delivered + lost + varied.packets.len() as u64;
-            assert_eq!(varied.entered + duplicated, out, "{name}: lost on the way, uncounted");
+        if let Propagation::Impaired(path) = self {
+            let PropagationCounts { lost, duplicated, .. } = path.counts;
+            let out = path.delivered + lost + path.packets.len() as u64;
+            assert_eq!(path.entered + duplicated, out, "{name}: lost on the way, uncounted");
         }
     }
 }
 
 /// A packet under way. The order is that of arrival, the earliest greatest.
-struct Travelling<P> {
+struct InFlight<P> {
     arrival: Time,
     number: u64,
     packet: P,
 }
 
-impl<P> Travelling<P> {
+impl<P> InFlight<P> {
     fn key(&self) -> (Time, u64) {
         (self.arrival, self.number)
     }
 }
-impl<P> PartialEq for Travelling<P> {
+impl<P> PartialEq for InFlight<P> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
-impl<P> Eq for Travelling<P> {}
-impl<P> PartialOrd for Travelling<P> {
+impl<P> Eq for InFlight<P> {}
+impl<P> PartialOrd for InFlight<P> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl<P> Ord for Travelling<P> {
+impl<P> Ord for InFlight<P> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }
 }
 
 /// A way on which packets take different times, get lost or come twice.
-pub(crate) struct Varied<P> {
+pub(crate) struct ImpairedPath<P> {
     delay: DelayProcess,
     reordering: bool,
     loss: Option<LossState>,
@@ -239,7 +245,7 @@ pub(crate) struct Varied<P> {
     jitter: Option<JitterState>,
     slot: Option<SlotState>,
     stream: Stream,
-    packets: BinaryHeap<Travelling<P>>,
+    packets: BinaryHeap<InFlight<P>>,
     /// When the pending event is due, if there is one.
     pending: Option<Time>,
     /// The latest arrival so far: nothing comes before it without reordering.
@@ -255,9 +261,9 @@ pub(crate) struct Varied<P> {
     last: (Time, PropagationCounts),
 }
 
-impl<P: Carried> Varied<P> {
+impl<P: NetworkPacket> ImpairedPath<P> {
     fn new(config: PropagationConfig, end: Time, stream: &impl Fn(&str) -> Stream) -> Self {
-        Varied {
+        ImpairedPath {
             loss: config.loss.map(|loss| LossState::new(loss, end, stream("outages"))),
             duplicate: ChanceState::new(&config.duplicate),
             jitter: config.jitter.map(JitterState::new),
@@ -280,11 +286,11 @@ impl<P: Carried> Varied<P> {
     /// With what was under way with a delay that was always the same until now.
     fn of_fixed(packets: VecDeque<(Time, P)>, delay: Span, stream: Stream) -> Self {
         let number = packets.len() as u64;
-        let travelling = packets.into_iter().zip(0..);
-        let travelling =
-            travelling.map(|((arrival, packet), number)| Travelling { arrival, number, packet });
-        let packets: BinaryHeap<_> = travelling.collect();
-        Varied {
+        let in_flight = packets.into_iter().zip(0..);
+        let in_flight =
+            in_flight.map(|((arrival, packet), number)| InFlight { arrival, number, packet });
+        let packets: BinaryHeap<_> = in_flight.collect();
+        ImpairedPath {
             loss: None,
             duplicate: None,
             jitter: None,
@@ -319,12 +325,12 @@ impl<P: Carried> Varied<P> {
             self.counts.lost += 1;
             self.counts.lost_bytes += u64::from(packet.size());
             losses.lost(&packet, sent);
-            shared.custody.ends(packet, Fate::Lost);
+            shared.accounting.ends(packet, LossCause::Lost);
             return;
         }
         if self.duplicate.as_mut().is_some_and(|twice| twice.next(&mut self.stream)) {
             self.counts.duplicated += 1;
-            let copy = shared.custody.copy(&packet);
+            let copy = shared.accounting.copy(&packet);
             self.send(copy, sent);
         }
         self.send(packet, sent);
@@ -344,7 +350,7 @@ impl<P: Carried> Varied<P> {
         if let Some(slot) = &mut self.slot {
             arrival = slot.arrival(arrival, packet.size(), &mut self.stream);
         }
-        self.packets.push(Travelling { arrival, number: self.next_number, packet });
+        self.packets.push(InFlight { arrival, number: self.next_number, packet });
         self.next_number += 1;
     }
 

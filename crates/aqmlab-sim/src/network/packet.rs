@@ -7,7 +7,7 @@ use super::routes::Position;
 
 /// What became of a packet that did not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum LossCause {
     /// A queue dropped it.
     Dropped(Reason),
     /// It was lost on its way.
@@ -15,14 +15,14 @@ pub enum Fate {
 }
 
 /// Where packets keep what is too large for them.
-pub trait Keep {
+pub trait SidePool {
     /// How many packets keep something in it.
-    fn kept(&self) -> u64;
+    fn live_count(&self) -> u64;
 }
 
 /// Packets that keep nothing.
-impl Keep for () {
-    fn kept(&self) -> u64 {
+impl SidePool for () {
+    fn live_count(&self) -> u64 {
         0
     }
 }
@@ -32,9 +32,9 @@ impl Keep for () {
 ///
 /// A type of packets that keep something should be neither `Copy` nor `Clone`: the compiler then
 /// sees to it that a packet is in one place, and gives back what it keeps once.
-pub trait Carried: Packet + Sized + Send {
+pub trait NetworkPacket: Packet + Sized + Send {
     /// Where the rest of the packets is kept.
-    type Store: Keep + Headers<Self>;
+    type Store: SidePool + Headers<Self>;
     /// How far it has come on its route.
     fn position(&self) -> Position;
     /// It has come so far.
@@ -47,11 +47,11 @@ pub trait Carried: Packet + Sized + Send {
     fn is_syn(&self) -> bool;
     /// Whether it keeps something in the store.
     #[inline]
-    fn is_kept(&self) -> bool {
+    fn has_payload(&self) -> bool {
         false
     }
     /// It does not arrive, and gives back what it keeps in the store.
-    fn end(self, store: &mut Self::Store, fate: Fate);
+    fn end(self, store: &mut Self::Store, fate: LossCause);
     /// The same packet once more, with what it keeps in the store.
     fn copy(&self, store: &mut Self::Store) -> Self;
 }
