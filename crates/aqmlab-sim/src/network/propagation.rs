@@ -100,9 +100,7 @@ impl<P: NetworkPacket> Propagation<P> {
                 reordering: _,
                 slot: None,
             } if duplicate.chance == 0.0 => Propagation::Fixed(FixedDelay::new(*delay)),
-            _ => {
-                Propagation::Impaired(Box::new(ImpairedPath::new(config.clone(), end, &stream)))
-            }
+            _ => Propagation::Impaired(Box::new(ImpairedPath::new(config.clone(), end, &stream))),
         }
     }
 
@@ -138,9 +136,8 @@ impl<P: NetworkPacket> Propagation<P> {
             Propagation::Fixed(path) if path.delay == to => {}
             Propagation::Fixed(propagation) => {
                 let packets = std::mem::take(&mut propagation.packets);
-                *self = Propagation::Impaired(Box::new(ImpairedPath::of_fixed(
-                    packets, to, stream,
-                )));
+                *self =
+                    Propagation::Impaired(Box::new(ImpairedPath::of_fixed(packets, to, stream)));
             }
             Propagation::Impaired(path) => path.delay = DelayProcess::Constant(to),
         }
@@ -156,9 +153,8 @@ impl<P: NetworkPacket> Propagation<P> {
     fn vary(&mut self, stream: Stream) -> &mut ImpairedPath<P> {
         if let Propagation::Fixed(FixedDelay { delay, packets }) = self {
             let packets = std::mem::take(packets);
-            *self = Propagation::Impaired(Box::new(ImpairedPath::of_fixed(
-                packets, *delay, stream,
-            )));
+            *self =
+                Propagation::Impaired(Box::new(ImpairedPath::of_fixed(packets, *delay, stream)));
         }
         match self {
             Propagation::Impaired(path) => path,

@@ -86,7 +86,8 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Decides whether the link takes the fast path.
     fn choose_path(&mut self) {
-        let is_delayed = matches!(&self.propagation, Propagation::Fixed(path) if path.delay > Span::ZERO);
+        let is_delayed =
+            matches!(&self.propagation, Propagation::Fixed(path) if path.delay > Span::ZERO);
         self.is_fast = self.may_be_fast
             && is_delayed
             && matches!(self.wire, Wire::Constant(_))
