@@ -28,6 +28,7 @@ import aqmlab
 from aqmlab import infer, storage
 from aqmlab.emulate.play import EMULATOR, SIMULATOR
 from aqmlab.samples import Floats
+from aqmlab.scenarios import Duration
 from aqmlab_studies.linux2026.recorded import runs
 from tools import parity_bursts
 
@@ -112,7 +113,8 @@ class Cell:
 
     def command(self, repeat: int, duration: str, folder: Path) -> list[str]:
         """That runs it."""
-        settings = (f"{key}={value}" for key, value in self.settings.items())
+        warmup = {"record.warmup": Duration(duration) / 4}
+        settings = (f"{key}={value}" for key, value in {**self.settings, **warmup}.items())
         chosen = [word for each in settings for word in ("--set", each)]
         return [
             *(sys.executable, "-m", "aqmlab", "parity", str(SCENARIO), *chosen),

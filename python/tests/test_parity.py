@@ -154,7 +154,7 @@ def test_every_workload_has_its_draws_and_its_times(aqmlab: Aqmlab, tmp_path: Pa
         assert after == pytest.approx(before, rel=0.35), name
     # There and back are 20 ms each in propagation, and next to nothing in the queues.
     assert 20e-3 <= found["ping: rtt p50"][1] < 30e-3
-    assert 10e-3 <= found["call: delay p50"][1] < 16e-3
+    assert 10e-3 <= found["call: delay forward p50"][1] < 16e-3
     (call,) = [row for row in rows(tmp_path / "out", "flows", "emulator") if row["group"] == "call"]
     assert call["goodput_bps"] == pytest.approx(400e3, rel=0.06)
 

@@ -6,11 +6,7 @@ import json
 
 from aqmlab._core import InputError, Scenario
 from aqmlab.errors import input_error
-
-UNITS = {
-    "gbit": 1e9, "mbit": 1e6, "kbit": 1e3, "tbit": 1e12, "bit": 1.0,
-    "min": 60.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0,
-}  # fmt: skip
+from aqmlab.scenarios.quantity import Duration, Rate
 
 
 def quantity(text: str, key: str, option: str) -> float:
@@ -36,5 +32,6 @@ def quantity(text: str, key: str, option: str) -> float:
 
 def canonical(text: str) -> float:
     """The value of a rate or time in the text that a resolved scenario has for it."""
-    unit = next(each for each in UNITS if text.endswith(each))
-    return float(text.removesuffix(unit)) * UNITS[unit]
+    if text.endswith("bit"):
+        return float(Rate(text))
+    return float(Duration(text))
