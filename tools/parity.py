@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 
 import aqmlab
-from aqmlab import infer, storage
-from aqmlab.emulate.play import EMULATOR, SIMULATOR
+from aqmlab import stats, storage
+from aqmlab.emulator.play import EMULATOR, SIMULATOR
 from aqmlab.samples import Floats
-from aqmlab.scenarios import Duration
+from aqmlab.scenario import Duration
 from aqmlab_studies.linux2026.recorded import runs
 from tools import parity_bursts
 
@@ -175,7 +175,7 @@ def verdict(quantity: Quantity, simulated: Floats, real: Floats, rate: float) ->
         return ALIKE
     if min(simulated.size, real.size) < ENOUGH:
         return FEW
-    one, other = (infer.interval(values, bounds=infer.POSITIVE) for values in (simulated, real))
+    one, other = (stats.interval(values, bounds=stats.POSITIVE) for values in (simulated, real))
     if one is None or other is None:
         return FEW
     overlap = one.low <= other.high and other.low <= one.high
@@ -205,7 +205,7 @@ def _told(quantity: Quantity, values: Floats) -> str:
     mean = f"{values.mean():.{quantity.digits}f}"
     if values.size < 2:
         return mean
-    interval = infer.interval(values, bounds=infer.POSITIVE)
+    interval = stats.interval(values, bounds=stats.POSITIVE)
     if interval is None:
         return mean
     return f"{mean} ({interval.low:.{quantity.digits}f}–{interval.high:.{quantity.digits}f})"
@@ -246,7 +246,7 @@ def page(found: Mapping[Cell, Mapping[str, Any]], command: str) -> Iterator[str]
         late=f"{late:.2f}",
         command=command,
         enough=ENOUGH,
-        method=infer.MEAN_METHOD,
+        method=stats.MEAN_METHOD,
         alike=f"{alike} of {len(table)}",
     ).split("\n")
     yield _line(HEAD)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import aqmlab
-from aqmlab.emulate.play import linux
+from aqmlab.emulator.play import linux
 from aqmlab.samples import Floats
 
 SCENARIO = Path(__file__).parent / "parity.toml"

@@ -1,4 +1,4 @@
-"""Writes `python/aqmlab/scenarios/classes.pyi`: the scenario's classes for type checkers.
+"""Writes `python/aqmlab/scenario/classes.pyi`: the scenario's classes for type checkers.
 
 python tools/scenario_stub.py           # writes the file
 python tools/scenario_stub.py --check   # exits with 1 if it is not up to date
@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from aqmlab._core import reference
-from aqmlab.scenarios.parts import argument, base_of, class_name
+from aqmlab.scenario.parts import argument, base_of, class_name
 
-STUB = Path(__file__).parents[1] / "python" / "aqmlab" / "scenarios" / "classes.pyi"
+STUB = Path(__file__).parents[1] / "python" / "aqmlab" / "scenario" / "classes.pyi"
 HEAD = '''"""Made by `tools/scenario_stub.py` from the engine's declarations. Do not edit."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from aqmlab.scenarios.parts import (
+from aqmlab.scenario.parts import (
     Control,
     DelayProcess,
     Endpoint,
@@ -31,7 +31,7 @@ from aqmlab.scenarios.parts import (
     RateProcess,
     Workload,
 )
-from aqmlab.scenarios.quantity import (
+from aqmlab.scenario.quantity import (
     DistributionLike,
     DurationLike,
     LimitLike,

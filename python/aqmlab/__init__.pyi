@@ -1,9 +1,9 @@
-from . import document, infer, measure, scenarios
+from . import document, measure, scenario, stats
 from ._core import __version__, reference
 from .characterize import characterize
 from .compare import compare
 from .control import CongestionControl
-from .emulate import emulate
+from .emulator import emulate
 from .errors import (
     AqmlabError,
     ClusterError,
@@ -23,7 +23,7 @@ from .queue import Queue
 from .report.own import chart
 from .reproduce import reproduce
 from .results import RunResult, StudyResult
-from .scenarios import Scenario
+from .scenario import Scenario
 from .study import Study, study
 from .study.merge import merge
 from .study.single import run
@@ -56,13 +56,13 @@ __all__ = [
     "document",
     "emulate",
     "evaluate",
-    "infer",
     "measure",
     "merge",
     "metric",
     "reference",
     "reproduce",
     "run",
-    "scenarios",
+    "scenario",
+    "stats",
     "study",
 ]

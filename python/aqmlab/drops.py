@@ -16,7 +16,7 @@ import polars as pl
 from aqmlab.errors import input_error
 from aqmlab.results import RunResult
 from aqmlab.samples import Floats, Whole
-from aqmlab.scenarios.quantities import canonical
+from aqmlab.scenario.quantities import canonical
 
 APART = 0.5
 """Seconds without a drop that part two episodes of a queue without a dropping state."""

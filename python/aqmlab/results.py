@@ -23,7 +23,7 @@ import polars as pl
 from aqmlab._core import Results
 from aqmlab.errors import InputError, input_error, unknown
 from aqmlab.plan.precision import Precision
-from aqmlab.scenarios.quantity import numbers
+from aqmlab.scenario.quantity import numbers
 from aqmlab.tables import PART, Tables, plain_texts
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ Definitions, the same in every table and figure:
 * **Pooled** means over the packets of all replications together, each packet
   with the same weight.
 
-Intervals and comparisons are those of `aqmlab.infer`.
+Intervals and comparisons are those of `aqmlab.stats`.
 """
 
 from __future__ import annotations

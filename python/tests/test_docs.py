@@ -14,7 +14,7 @@ from helpers import Aqmlab
 
 import aqmlab
 from aqmlab.numbers import seconds
-from aqmlab.scenarios.settings import parse_settings
+from aqmlab.scenario.settings import parse_settings
 
 DOCS = Path(__file__).parents[2] / "docs"
 

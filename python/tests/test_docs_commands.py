@@ -16,8 +16,8 @@ from aqmlab.cli import COMMANDS as NAMES
 from aqmlab.cli import loaded
 from aqmlab.cli.explain import find
 from aqmlab.cli.listing import studies
-from aqmlab.emulate.links import from_options
-from aqmlab.scenarios.settings import parse_selection, parse_settings
+from aqmlab.emulator.links import from_options
+from aqmlab.scenario.settings import parse_selection, parse_settings
 from aqmlab.study import Study
 from aqmlab.study.single import load
 

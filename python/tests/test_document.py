@@ -36,8 +36,8 @@ from aqmlab.document import (
     panels,
 )
 from aqmlab.document.vega import light
-from aqmlab.infer import Interval
 from aqmlab.samples import Quartiles
+from aqmlab.stats import Interval
 
 TABLE = Table(
     (Column("queue", label=True), Column("delay", unit="ms"), Column("beside ns-3")),

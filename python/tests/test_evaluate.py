@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from aqmlab import infer
+from aqmlab import stats
 from aqmlab.cli import app
 from aqmlab.errors import InputError
 from aqmlab.evaluate import GROUPS, Control, Evaluation, Plan, criteria, evaluate
@@ -187,7 +187,7 @@ def test_the_same_control_under_another_name_is_found_no_different() -> None:
         (rows,) = rows_of([read], "x")
         said += any(row.word(other) in (BETTER, WORSE) for row in rows for other in row.others)
         apart = [
-            infer.interval(one - two) for one, two in zip(values["x"], values["reno"], strict=True)
+            stats.interval(one - two) for one, two in zip(values["x"], values["reno"], strict=True)
         ]
         alone += any(each is not None and 0 not in each for each in apart)
     assert said <= 9, "5 % and two standard errors"

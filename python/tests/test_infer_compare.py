@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from aqmlab.infer import Contest, Finding, compare
-from aqmlab.infer.studentized import range_quantile, range_tail
+from aqmlab.stats import Contest, Finding, compare
+from aqmlab.stats.studentized import range_quantile, range_tail
 
 
 def page(

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from aqmlab.errors import InputError
-from aqmlab.infer import Interval, estimate, interval
-from aqmlab.infer.intervals import (
+from aqmlab.samples import Histograms
+from aqmlab.stats import Interval, estimate, interval
+from aqmlab.stats.intervals import (
     MOST_ALIKE,
     TAIL_COUNT,
     caution,
@@ -19,7 +20,6 @@ from aqmlab.infer.intervals import (
     low_ends,
     two_clusters,
 )
-from aqmlab.samples import Histograms
 
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]

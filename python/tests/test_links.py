@@ -172,7 +172,7 @@ def test_what_happens_on_the_way_is_counted(folder: Path) -> None:
 
 
 def test_options_take_what_netem_takes() -> None:
-    from aqmlab.emulate.links import from_options
+    from aqmlab.emulator.links import from_options
 
     common = {"loss": "1% 25%", "jitter": "2ms 25% pareto", "duplicate": "0.1%"}
     path = from_options(common, ["loss=2%,0.5 jitter=3ms,normal"], [], {"links.up.loss.chance": 0})
@@ -204,7 +204,7 @@ def test_options_take_what_netem_takes() -> None:
 
 
 def test_slots_are_given_as_to_netem() -> None:
-    from aqmlab.emulate.links import from_options
+    from aqmlab.emulator.links import from_options
 
     common = {"slot": "2ms 8ms packets 16 bytes 40000"}
     path = from_options(common, ["slot=3ms,packets,5"], [], {})

@@ -17,7 +17,7 @@ from aqmlab import _core
 from aqmlab._core import check_playable
 from aqmlab.measure import values
 from aqmlab.measure.catalogue import COMPUTED, METRICS
-from aqmlab.scenarios import Scenario
+from aqmlab.scenario import Scenario
 
 LINKS = {
     "down": {"rate": "10mbit", "delay": "5ms", "queue": "codel", "thresholds": ["15000b"]},

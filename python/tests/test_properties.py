@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import aqmlab
 from aqmlab import _core
-from aqmlab.scenarios.settings import parse_settings
+from aqmlab.scenario.settings import parse_settings
 
 NAMES = """
 links flows down up rate delay queue discipline codel pie red limit target interval path

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aqmlab import samples as stats
-from aqmlab.infer import Interval
 from aqmlab.reproduce import verdicts
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.page import table as paper_table
 from aqmlab.samples import Histograms
+from aqmlab.stats import Interval
 from tools.study_pages import _table
 
 samples = st.lists(st.integers(0, 30), min_size=1, max_size=60)

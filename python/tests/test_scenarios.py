@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aqmlab
-from aqmlab import _core, scenarios
-from aqmlab.scenarios import Cubic, Duration, Part, Rate, Scenario, Size, classes
-from aqmlab.scenarios.parts import BASES, argument, class_name
+from aqmlab import _core
+from aqmlab import scenario as scenarios
+from aqmlab.scenario import Cubic, Duration, Part, Rate, Scenario, Size, classes
+from aqmlab.scenario.parts import BASES, argument, class_name
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TOOLS = Path(__file__).parents[2] / "tools"
@@ -98,7 +99,7 @@ def test_every_entry_has_a_class_with_its_parameters() -> None:
 def test_type_checkers_find_mistakes(tmp_path: Path) -> None:
     """Wrong names of parameters and wrong types, and nothing in what is right."""
     text = """
-from aqmlab.scenarios import CoDel, Flow, Link, Rate, Scenario, Transport
+from aqmlab.scenario import CoDel, Flow, Link, Rate, Scenario, Transport
 CoDel(targt="2ms")
 Link(ratee="1mbit")
 Flow(pth="a")

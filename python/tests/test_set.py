@@ -16,10 +16,10 @@ import pytest
 from helpers import COMMAND, Aqmlab, assert_refused, command, environment
 from real_packets import NOBODY, TRAFFIC
 
-from aqmlab.emulate import view
-from aqmlab.emulate.change import change
+from aqmlab.emulator import view
+from aqmlab.emulator.change import change
 from aqmlab.errors import InputError
-from aqmlab.scenarios.quantities import quantity
+from aqmlab.scenario.quantities import quantity
 from aqmlab.study.folder import open_results
 
 PORT = 15_000 + os.getpid() % 5_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aqmlab import _core
-from aqmlab.emulate.told import lines
+from aqmlab.emulator.told import lines
 
 
 def results(down: str, up: str) -> _core.Results:

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import aqmlab_studies
-from aqmlab.infer import Interval
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.published import Published
 from aqmlab.reproduce.signs import chance, same_signs
 from aqmlab.reproduce.verdicts import FAILS, HOLDS
+from aqmlab.stats import Interval
 from aqmlab_studies.cs244_2015 import claims as cs244_2015
 from aqmlab_studies.jarvinen2014 import claims as jarvinen2014
 from aqmlab_studies.jarvinen2014.headline import HEADLINE

@@ -19,7 +19,7 @@ import pytest
 from helpers import COMMAND, Aqmlab, assert_refused, command, environment
 from real_packets import TRAFFIC
 
-from aqmlab.emulate import view
+from aqmlab.emulator import view
 
 PORT = 10_000 + os.getpid() % 5_000
 pytestmark = pytest.mark.real_packets
@@ -137,7 +137,7 @@ def test_a_view_needs_a_terminal_and_a_command(aqmlab: Aqmlab) -> None:
 def test_where_there_is_nothing_to_see(aqmlab: Aqmlab) -> None:
     assert_refused(aqmlab("top", str(os.getpid())), "emulator")
     # A user of whom no other test has an emulator.
-    script = "import os; os.setuid(64321); import aqmlab.emulate.view as v; print(v.running())"
+    script = "import os; os.setuid(64321); import aqmlab.emulator.view as v; print(v.running())"
     if os.geteuid() == 0:
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                               check=False, cwd="/", env=environment())  # fmt: skip

@@ -15,7 +15,7 @@ from aqmlab.advice import Trial, loads, study_of
 from aqmlab.advice.choice import comparisons, recommended, sentences
 from aqmlab.advice.page import document
 from aqmlab.document import Figure
-from aqmlab.scenarios.access import KINDS, PROFILES, Line, line_of
+from aqmlab.scenario.access import KINDS, PROFILES, Line, line_of
 from aqmlab.study import Study
 
 LINE = ["--down", "10mbit", "--up", "2mbit", "--rtt", "20ms"]

@@ -18,8 +18,8 @@ from aqmlab.advice import Trial, setup, study_of
 from aqmlab.advice.choice import NOTICEABLE, comparisons, recommended
 from aqmlab.advice.commands import Commands, commands
 from aqmlab.advice.page import set_up
-from aqmlab.infer import Interval
-from aqmlab.scenarios.access import KINDS, PROFILES, Line
+from aqmlab.scenario.access import KINDS, PROFILES, Line
+from aqmlab.stats import Interval
 from aqmlab.study import Study
 
 QUEUES = ["fq_codel", "cake"]

@@ -11,7 +11,7 @@ import pytest
 from helpers import Aqmlab
 
 import aqmlab
-from aqmlab.scenarios import Scenario
+from aqmlab.scenario import Scenario
 
 WARMUP, END = 6.0, 16.0
 SIZE = 200_000

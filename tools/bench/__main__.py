@@ -15,7 +15,7 @@ import typer
 
 from aqmlab.cli.common import EXAMPLES, Json, Set, Threads, console, grid, print_json, reported
 from aqmlab.errors import input_error, unknown
-from aqmlab.scenarios.settings import parse_settings
+from aqmlab.scenario.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "python -m tools.bench\n\n"

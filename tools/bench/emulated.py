@@ -14,13 +14,13 @@ from typing import Any
 
 def main(task: dict[str, Any]) -> int:
     """The command's exit status."""
-    from aqmlab.emulate import emulate
-    from aqmlab.emulate.links import from_tables
+    from aqmlab.emulator import emulate
+    from aqmlab.emulator.links import from_tables
 
     path = from_tables({"up": task["link"], "down": task["link"]}, ["down"], ["up"], {})
     logs = [(link, file, ["a benchmark"]) for link, file in task["logs"].items()]
     done = emulate(path, task["command"], far=task["far"], logs=logs)
-    from aqmlab.emulate.keep import result_of
+    from aqmlab.emulator.keep import result_of
 
     result = result_of(done.results, path.scenario)
     taken = {row["quantity"]: row["value"] for row in result.scores.iter_rows(named=True)}

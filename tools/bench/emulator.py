@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from aqmlab.emulate.links import UNLIMITED
+from aqmlab.emulator.links import UNLIMITED
 
 FOLDER = Path(__file__).parent
 TRAFFIC = FOLDER / "traffic.py"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
 
-from aqmlab import infer
+from aqmlab import stats
 from aqmlab.advice.setup import BASELINE
 from aqmlab.advice.trial import Noticed, Trial
 from aqmlab.numbers import count
@@ -31,7 +31,7 @@ class Comparison:
     what: Noticed
     one: str
     other: str
-    found: infer.Finding
+    found: stats.Finding
     least: float
     """Minimum difference that a user notices."""
 
@@ -86,7 +86,7 @@ def comparisons(trial: Trial) -> list[Comparison]:
             if samples[one].size and samples[one].size == samples[other].size:
                 cases.append((what, one, other, samples))
                 better = "less" if what.is_low_better else "more"
-                contests.append(infer.Contest(what.name, what.unit, samples, better))
+                contests.append(stats.Contest(what.name, what.unit, samples, better))
     return [
         Comparison(
             what,
@@ -95,7 +95,7 @@ def comparisons(trial: Trial) -> list[Comparison]:
             found,
             max(what.least, NOTICEABLE * min(abs(float(each.mean())) for each in samples.values())),
         )
-        for (what, one, other, samples), found in zip(cases, infer.compare(contests), strict=True)
+        for (what, one, other, samples), found in zip(cases, stats.compare(contests), strict=True)
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import tomli_w
 
-from aqmlab import infer
+from aqmlab import stats
 from aqmlab.advice.assertion import Outcome
 from aqmlab.advice.choice import Choice, Comparison, comparisons, recommended, sentences
 from aqmlab.advice.commands import Commands, commands
@@ -59,7 +59,7 @@ def table(trial: Trial, choice: Choice | None = None) -> Table:
     return Table((Column("", label=True), *columns), tuple(rows), id="noticed", caption=caption)
 
 
-def _cell(found: infer.Estimate) -> Estimate:
+def _cell(found: stats.Estimate) -> Estimate:
     if found.interval is None:
         return Estimate(found.value)
     return Estimate(found.value, found.interval.low, found.interval.high)
@@ -193,7 +193,7 @@ def answer(trial: Trial, outcomes: Sequence[Outcome], device: str | None = None)
     }
 
 
-def _json(found: infer.Estimate, what: Noticed) -> dict[str, Any]:
+def _json(found: stats.Estimate, what: Noticed) -> dict[str, Any]:
     low, high = (
         (None, None) if found.interval is None else (found.interval.low, found.interval.high)
     )

@@ -21,7 +21,7 @@ from typing import Any
 
 from aqmlab._core import InputError, parse_queue
 from aqmlab.errors import input_error
-from aqmlab.scenarios.access import WAYS, Access, Line
+from aqmlab.scenario.access import WAYS, Access, Line
 
 BASELINE = "droptail"
 """The line as it is: no shaper, so that packets wait in the FIFOs of modem and provider."""

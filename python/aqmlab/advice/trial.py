@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aqmlab import infer, measure
+from aqmlab import measure, stats
 from aqmlab.advice import loads, setup
 from aqmlab.advice.setup import BASELINE, PATHS, PORT, PORTS
 from aqmlab.errors import input_error, unknown
 from aqmlab.results import StudyResult
-from aqmlab.scenarios.access import Line
+from aqmlab.scenario.access import Line
 
 AXIS = "queue"
 SECONDS = 30.0
@@ -175,9 +175,9 @@ class Trial:
         """One value a replication, in the unit of `what`."""
         return self._values[what.name][queue]
 
-    def estimate(self, what: Noticed, queue: str) -> infer.Estimate:
+    def estimate(self, what: Noticed, queue: str) -> stats.Estimate:
         """The mean over the replications, with its interval where it has one."""
-        return infer.estimate(self.values(what, queue), bounds=infer.POSITIVE)
+        return stats.estimate(self.values(what, queue), bounds=stats.POSITIVE)
 
     def _of(self, what: Noticed) -> Mapping[str, np.ndarray[Any, np.dtype[np.float64]]]:
         rows = measure.values(self.result, what.metric).filter(pl.col("subject") == what.group)

@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 
 from aqmlab.characterize.case import Case
-from aqmlab.infer import interval
 from aqmlab.metrics.rfc7928 import power
 from aqmlab.results import StudyResult
 from aqmlab.samples import Floats, jain_index
+from aqmlab.stats import interval
 
 COLUMNS = ["run", "subject", "measure", "value"]
 LINK_MEASURES = {

@@ -1,7 +1,7 @@
 """The outcomes of a verdict, and which of them the intervals of its numbers leave open.
 
 A rule is a function of a few numbers that only asks on which side of its thresholds each lies.
-Every number has an interval from `aqmlab.infer`. If the rule gives the same outcome over all of
+Every number has an interval from `aqmlab.stats`. If the rule gives the same outcome over all of
 these intervals, that is the verdict; otherwise it is "not decided", with the outcomes that remain.
 """
 

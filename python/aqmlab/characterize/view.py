@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aqmlab import infer
+from aqmlab import stats
 from aqmlab.characterize.outcomes import LEVEL, Measured
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class View:
     def measured(self, of: Callable[[View], float], *edges: float) -> Measured:
         """A number that is computed from the means, with its interval over the replications.
 
-        The interval is that of `infer` for the mean of the jackknife's pseudo-values: n times the
+        The interval is that of `stats` for the mean of the jackknife's pseudo-values: n times the
         number less n - 1 times the number without replication r. All means are of the same
         replications, so what the disciplines have in common in a replication cancels."""
         value = of(self)
@@ -90,7 +90,7 @@ class View:
         pseudo = np.array([count * value - (count - 1) * each for each in left_out] or [value])
         if not np.isfinite(pseudo).all():
             return Measured(value, value, value, edges, "too few replications have a value")
-        found = infer.estimate(pseudo, level=LEVEL)
+        found = stats.estimate(pseudo, level=LEVEL)
         if found.interval is None:
             return Measured(value, value, value, edges, found.why)
         shift = value - found.value

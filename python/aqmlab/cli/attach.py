@@ -18,12 +18,12 @@ from aqmlab.cli.path_options import (
     Rate,
     link_option,
 )
-from aqmlab.emulate import emulate
-from aqmlab.emulate.keep import check_folder, keep
-from aqmlab.emulate.links import from_options
-from aqmlab.emulate.recordings import recordings
+from aqmlab.emulator import emulate
+from aqmlab.emulator.keep import check_folder, keep
+from aqmlab.emulator.links import from_options
+from aqmlab.emulator.recordings import recordings
 from aqmlab.errors import input_error
-from aqmlab.scenarios.settings import parse_settings
+from aqmlab.scenario.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab attach --pid 4711 --rate 12mbit --delay 20ms --queue fq_codel\n\n"

@@ -23,8 +23,8 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
-from aqmlab.scenarios.quantities import quantity
-from aqmlab.scenarios.settings import parse_settings
+from aqmlab.scenario.quantities import quantity
+from aqmlab.scenario.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab characterize codel\n\n"

@@ -23,7 +23,7 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
-from aqmlab.scenarios.settings import parse_settings
+from aqmlab.scenario.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab evaluate bbr --quick\n\n"

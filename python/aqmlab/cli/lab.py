@@ -12,12 +12,12 @@ import typer
 
 from aqmlab.cli.common import EXAMPLES, Json, print_json, reported
 from aqmlab.cli.lab_server import LabServer
-from aqmlab.emulate.view import between, named
+from aqmlab.emulator.view import between, named
 from aqmlab.study.single import load
 from aqmlab.study.stepping import Run
 
 if TYPE_CHECKING:
-    from aqmlab.emulate.view import Emulator
+    from aqmlab.emulator.view import Emulator
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab lab\n\naqmlab lab examples/scenario.toml --against pie\n\n"

@@ -94,7 +94,7 @@ def studies() -> list[dict[str, str]]:
 
 def profiles() -> list[dict[str, str]]:
     """The named access lines: {"name", "summary", "source"}."""
-    from aqmlab.scenarios.access import PROFILES
+    from aqmlab.scenario.access import PROFILES
 
     return [
         {

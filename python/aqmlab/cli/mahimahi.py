@@ -12,11 +12,11 @@ import typer
 
 from aqmlab._core import has_far_end_here
 from aqmlab.cli.common import EXAMPLES, Pcap, Seed, Set, command_line, reported
-from aqmlab.emulate import emulate
-from aqmlab.emulate.keep import check_folder, keep
-from aqmlab.emulate.mahimahi import USAGE, read
-from aqmlab.emulate.recordings import recordings
-from aqmlab.scenarios.settings import parse_settings
+from aqmlab.emulator import emulate
+from aqmlab.emulator.keep import check_folder, keep
+from aqmlab.emulator.mahimahi import USAGE, read
+from aqmlab.emulator.recordings import recordings
+from aqmlab.scenario.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab mahimahi delay 20 sh -c 'ping -c 3 $MAHIMAHI_BASE'\n\n"

@@ -26,17 +26,17 @@ from aqmlab.cli.common import (
     print_json,
     reported,
 )
-from aqmlab.emulate.keep import check_folder
-from aqmlab.emulate.play import EMULATOR, SIMULATOR
-from aqmlab.emulate.play import parity as run_both
-from aqmlab.emulate.recordings import recordings
+from aqmlab.emulator.keep import check_folder
+from aqmlab.emulator.play import EMULATOR, SIMULATOR
+from aqmlab.emulator.play import parity as run_both
+from aqmlab.emulator.recordings import recordings
 from aqmlab.numbers import seconds
-from aqmlab.scenarios.settings import parse_settings
+from aqmlab.scenario.settings import parse_settings
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from aqmlab.emulate.parity import Parity
+    from aqmlab.emulator.parity import Parity
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab parity examples/scenario.toml\n\n"
@@ -109,7 +109,7 @@ def parity(
         print_json(found.to_json())
         return
     # Loads tables, which have threads: not before the packets have passed.
-    from aqmlab.emulate import parity_page
+    from aqmlab.emulator import parity_page
 
     screen = console()
     show(found, screen)
@@ -132,7 +132,7 @@ def show(found: Parity, screen: Console) -> None:
     """Prints the table, and what to know."""
     from aqmlab.document import Note
     from aqmlab.document.terminal import block
-    from aqmlab.emulate.parity_page import row
+    from aqmlab.emulator.parity_page import row
 
     title = f"{found.result.info.title} ({found.link})"
     table = grid(title, screen)

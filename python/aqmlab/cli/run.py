@@ -79,7 +79,7 @@ def run(
     records time series unless the scenario sets the recording level.
     """
     from aqmlab.report.run_console import text
-    from aqmlab.scenarios.settings import parse_settings
+    from aqmlab.scenario.settings import parse_settings
     from aqmlab.study.single import load, recording
 
     load_own(with_)
@@ -169,7 +169,7 @@ def _run(
         result = run_scenario(scenario, record=record)
     if out is None:
         return result
-    from aqmlab.scenarios.settings import parse_toml, read_text
+    from aqmlab.scenario.settings import parse_toml, read_text
     from aqmlab.study import Study
 
     given = parse_toml(read_text(file), str(file)).get("record", {})

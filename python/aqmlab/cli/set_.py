@@ -9,9 +9,9 @@ import typer
 
 from aqmlab._core import InputError, queue_in_words
 from aqmlab.cli.common import EXAMPLES, Json, print_json, reported
-from aqmlab.emulate.change import change
-from aqmlab.scenarios.settings import parse_settings
-from aqmlab.scenarios.toml import toml_value
+from aqmlab.emulator.change import change
+from aqmlab.scenario.settings import parse_settings
+from aqmlab.scenario.toml import toml_value
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab set lab down.rate=5mbit\n\n"

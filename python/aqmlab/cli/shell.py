@@ -58,19 +58,19 @@ from aqmlab.cli.shell_options import (
     Watch,
 )
 from aqmlab.cli.watch import watching
-from aqmlab.emulate import emulate, topology
-from aqmlab.emulate.keep import check_folder, keep, result_of
-from aqmlab.emulate.links import from_options, from_scenario
-from aqmlab.emulate.recordings import recordings
-from aqmlab.emulate.told import lines
+from aqmlab.emulator import emulate, topology
+from aqmlab.emulator.keep import check_folder, keep, result_of
+from aqmlab.emulator.links import from_options, from_scenario
+from aqmlab.emulator.recordings import recordings
+from aqmlab.emulator.told import lines
 from aqmlab.errors import input_error
 from aqmlab.numbers import is_none, seconds
-from aqmlab.scenarios.settings import parse_settings
+from aqmlab.scenario.settings import parse_settings
 
 if TYPE_CHECKING:
     from aqmlab._core import Emulation
-    from aqmlab.emulate.links import EmulatedPath
-    from aqmlab.emulate.recordings import Recordings
+    from aqmlab.emulator.links import EmulatedPath
+    from aqmlab.emulator.recordings import Recordings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab shell --rate 12mbit --delay 20ms --queue codel\n\n"

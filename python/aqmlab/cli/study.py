@@ -33,7 +33,7 @@ from aqmlab.cli.common import (
     save_chart,
 )
 from aqmlab.plan.shards import Shard
-from aqmlab.scenarios.settings import parse_selection, parse_settings
+from aqmlab.scenario.settings import parse_selection, parse_settings
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult

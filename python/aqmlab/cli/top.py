@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aqmlab.cli.common import EXAMPLES, Json, console, grid, print_json, reported
-from aqmlab.emulate.view import between, some_running
+from aqmlab.emulator.view import between, some_running
 from aqmlab.errors import input_error
 from aqmlab.numbers import rate, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
-    from aqmlab.emulate.view import Emulator
+    from aqmlab.emulator.view import Emulator
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab top\n\naqmlab top 4711 --interval 5\n\naqmlab top --once --json\n\n"

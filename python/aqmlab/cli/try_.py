@@ -106,7 +106,7 @@ def try_(
     from aqmlab.advice.trial import Trial, noticed_with, study_of
     from aqmlab.document import save
     from aqmlab.document.terminal import show
-    from aqmlab.scenarios.access import line_of
+    from aqmlab.scenario.access import line_of
     from aqmlab.study import Study
 
     wanted = [parse(text, noticed_with(load)) for text in assert_ or []]

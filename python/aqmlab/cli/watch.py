@@ -69,7 +69,7 @@ def show(pid: int, output: int) -> None:
     from rich.text import Text
 
     from aqmlab.cli.top import Readings, changes, readings_of, tables
-    from aqmlab.emulate.view import running
+    from aqmlab.emulator.view import running
 
     before: Readings = {}
     rest, due = b"", 0.0

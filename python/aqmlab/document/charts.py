@@ -28,8 +28,8 @@ from aqmlab.document.vega import (
     spec,
     tip,
 )
-from aqmlab.infer import Interval
 from aqmlab.samples import Floats, Quartiles
+from aqmlab.stats import Interval
 
 CDF_POINTS = 240
 """A line of a distribution is drawn with at most about this many points."""

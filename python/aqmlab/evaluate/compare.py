@@ -1,7 +1,7 @@
 """Rows: a measure of the subject beside those of Reno and CUBIC, and where it compares worst.
 
 Replications are pairs, so a difference is that of the pairs. Its interval is the one that
-`aqmlab.infer` gives it among all comparisons of the page (Holm): the chance that a page says
+`aqmlab.stats` gives it among all comparisons of the page (Holm): the chance that a page says
 anything that is not so is 5 %. Nothing here is a threshold of the RFC: a row says better, worse,
 or indistinguishable, with the numbers.
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aqmlab import infer
+from aqmlab import stats
 from aqmlab.evaluate.criterion import Reading
 from aqmlab.evaluate.scene import STANDARD
 
@@ -32,10 +32,10 @@ class Row:
     grain: float
     value: float
     """Of the subject: the mean over the replications."""
-    interval: infer.Interval | None
+    interval: stats.Interval | None
     others: Mapping[str, float]
     """Of Reno and CUBIC."""
-    differences: Mapping[str, infer.Interval | None]
+    differences: Mapping[str, stats.Interval | None]
     """The intervals of the paired differences, subject less other: 95 % for the whole page."""
 
     def word(self, other: str) -> str:
@@ -115,7 +115,7 @@ def rows_of(
         for number, own in enumerate(read[subject])
     ]
     contests = [_contest(own, other) for own, beside in pairs for other in beside.values()]
-    findings = iter(infer.compare(contests))
+    findings = iter(stats.compare(contests))
     rows = iter(
         [
             _row(own, {name: (other, next(findings)) for name, other in beside.items()})
@@ -125,12 +125,12 @@ def rows_of(
     return [tuple(next(rows) for _ in read[subject]) for read in reads]
 
 
-def _contest(own: Reading, other: Reading) -> infer.Contest:
+def _contest(own: Reading, other: Reading) -> stats.Contest:
     assert (other.case, other.measure) == (own.case, own.measure)
-    return infer.Contest(own.measure, own.unit, {"own": own.values, "other": other.values})
+    return stats.Contest(own.measure, own.unit, {"own": own.values, "other": other.values})
 
 
-def _row(own: Reading, others: Mapping[str, tuple[Reading, infer.Finding]]) -> Row:
+def _row(own: Reading, others: Mapping[str, tuple[Reading, stats.Finding]]) -> Row:
     return Row(
         own.case,
         own.measure,
@@ -138,20 +138,20 @@ def _row(own: Reading, others: Mapping[str, tuple[Reading, infer.Finding]]) -> R
         own.less,
         own.grain,
         float(own.values.mean()),
-        infer.interval(own.values),
+        stats.interval(own.values),
         {name: float(other.values.mean()) for name, (other, _) in others.items()},
         {name: _difference(own, *each) for name, each in others.items()},
     )
 
 
-def _difference(own: Reading, other: Reading, finding: infer.Finding) -> infer.Interval | None:
+def _difference(own: Reading, other: Reading, finding: stats.Finding) -> stats.Interval | None:
     """Where the difference of the means lies; none with few replications."""
-    if own.values.size < infer.FEWEST:
+    if own.values.size < stats.FEWEST:
         return None
     apart = float(own.values.mean() - other.values.mean())
     # What does not vary from replication to replication is as it is.
     reach = 0.0 if finding.why else finding.detectable
-    return infer.Interval(apart - reach, apart + reach, finding.level)
+    return stats.Interval(apart - reach, apart + reach, finding.level)
 
 
 def worst(rows: Sequence[Row]) -> Row:

@@ -24,7 +24,7 @@ import polars as pl
 
 from aqmlab.errors import StorageError, input_error, unknown
 from aqmlab.results import RunResult, StudyResult
-from aqmlab.scenarios.quantities import quantity
+from aqmlab.scenario.quantities import quantity
 from aqmlab.tables import PART
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)

@@ -5,7 +5,7 @@
     aqmlab study study.toml --precision goodput=5%
 
 Whether the interval is narrow enough is looked at after a number of replications that does not
-depend on results: `looks`. `aqmlab.infer.interval(..., looked=True)` allows for the looks.
+depend on results: `looks`. `aqmlab.stats.interval(..., looked=True)` allows for the looks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from math import ceil
 from typing import Any
 
 from aqmlab.errors import input_error
-from aqmlab.scenarios.settings import check_keys
+from aqmlab.scenario.settings import check_keys
 
 KEY = "precision"
 METRIC = "sojourn_p95"

@@ -1,6 +1,6 @@
 """What a study says: which label is best in what, where, and whether that is more than chance.
 
-Every comparison that a page makes is one contest of `aqmlab.infer.compare`: each measure, at
+Every comparison that a page makes is one contest of `aqmlab.stats.compare`: each measure, at
 each combination of the other axes. Nothing is averaged over unlike points.
 """
 
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from aqmlab.infer import Contest, Finding, compare, interval
-from aqmlab.infer.intervals import Interval
 from aqmlab.report.measures import BUSY, LESS, MORE, NEITHER, Layout, Measure, by_point, measures
 from aqmlab.samples import Floats
+from aqmlab.stats import Contest, Finding, compare, interval
+from aqmlab.stats.intervals import Interval
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult

@@ -18,9 +18,9 @@ from aqmlab.study.sequential import is_reached
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from aqmlab.infer import Interval
     from aqmlab.report.measures import Measure
     from aqmlab.results import StudyResult
+    from aqmlab.stats import Interval
 
 SHOWN_POINTS = 60
 

@@ -30,7 +30,6 @@ from aqmlab.document import (
 from aqmlab.document.colours import by_label
 from aqmlab.document.numbers import count, seconds
 from aqmlab.document.panels import Panel, curves, ranges
-from aqmlab.infer import LEVEL, estimate
 from aqmlab.measure import everything
 from aqmlab.report import own
 from aqmlab.report.findings import intervals, of_measures, sentences
@@ -50,6 +49,7 @@ from aqmlab.report.tradeoff import QUEUE_AXIS
 from aqmlab.report.tradeoff import figure as tradeoff
 from aqmlab.results import StudyResult
 from aqmlab.samples import Histograms
+from aqmlab.stats import LEVEL, estimate
 
 LINES_FROM = 5
 """From so many numbers on the x axis on, points are joined by lines."""

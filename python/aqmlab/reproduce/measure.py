@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aqmlab.infer import POSITIVE, Interval, interval
 from aqmlab.measure.values import values
 from aqmlab.reproduce.model import Warning
 from aqmlab.results import StudyResult
 from aqmlab.samples import Floats, Histograms
+from aqmlab.stats import POSITIVE, Interval, interval
 
 
 class Measurements:

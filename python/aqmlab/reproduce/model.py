@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from aqmlab.infer import Interval
 from aqmlab.reproduce.verdicts import UNPUBLISHED, Criterion
+from aqmlab.stats import Interval
 
 SAME = Criterion()
 """Within 5 %."""

@@ -13,7 +13,14 @@ from typing import Any
 
 from aqmlab.document import Figure
 from aqmlab.errors import input_error, unknown
-from aqmlab.infer import (
+from aqmlab.measure import Metric, metrics
+from aqmlab.reproduce.catalogue import place, places
+from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table
+from aqmlab.reproduce.schema import check, labels_of
+from aqmlab.reproduce.verdicts import Criterion
+from aqmlab.scenario.settings import parse_selection, parse_toml, read_text
+from aqmlab.stats import (
     MEAN_METHOD,
     NO_METHOD,
     POOLED_METHOD,
@@ -22,13 +29,6 @@ from aqmlab.infer import (
     Interval,
     interval,
 )
-from aqmlab.measure import Metric, metrics
-from aqmlab.reproduce.catalogue import place, places
-from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table
-from aqmlab.reproduce.schema import check, labels_of
-from aqmlab.reproduce.verdicts import Criterion
-from aqmlab.scenarios.settings import parse_selection, parse_toml, read_text
 from aqmlab.study import Study
 
 __all__ = ["MAIN", "METRICS", "Published", "axis_labels", "names", "title"]

@@ -13,12 +13,12 @@ import numpy as np
 
 import aqmlab
 from aqmlab.document import Document, Figure, save
-from aqmlab.infer import estimate
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Claim, Contradiction, Table, Warning
 from aqmlab.reproduce.published import MAIN, Published
 from aqmlab.reproduce.signs import same_signs
+from aqmlab.stats import estimate
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -86,7 +86,7 @@ def _emulated(
     told: Callable[[str], None] | None,
 ) -> dict[str, StudyResult]:
     """The study shortened: simulated, and with real packets."""
-    from aqmlab.emulate.study import Order, run
+    from aqmlab.emulator.study import Order, run
 
     if out is None:
         raise ValueError("real packets need a folder for their results")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from aqmlab.infer import Interval
+from aqmlab.stats import Interval
 
 AGREES, CLOSE, DIFFERS, UNPUBLISHED = "agrees", "close", "differs", "unpublished"
 VERDICTS = {

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from aqmlab.errors import FolderError, input_error
-from aqmlab.infer import Estimate, estimate
 from aqmlab.measure import find, values
+from aqmlab.stats import Estimate, estimate
 from aqmlab.study.manifest import MANIFEST, read_manifest
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aqmlab import scenarios
+from aqmlab import scenario as typed
 from aqmlab._core import Scenario
 from aqmlab.errors import StorageError, input_error, unknown
-from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
+from aqmlab.scenario.settings import check_keys, parse_toml, read_text
 from aqmlab.study.runner import Record, finished
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ RECORD_KEYS = ("level", "interval")
 
 
 def run(
-    source: str | Path | Mapping[str, Any] | Scenario | scenarios.Scenario,
+    source: str | Path | Mapping[str, Any] | Scenario | typed.Scenario,
     *,
     set: Mapping[str, Any] | None = None,
     seed: int | None = None,
@@ -34,7 +34,7 @@ def run(
     """Runs a scenario once and returns its tables.
 
     `source` is the path of a scenario file, the same as a mapping, a `Scenario`, or an object of
-    `aqmlab.scenarios`. `set` maps dotted keys to values (`{"queue.target": "2ms"}`;
+    `aqmlab.scenario`. `set` maps dotted keys to values (`{"queue.target": "2ms"}`;
     `queue` means the bottleneck's; its discipline may be a class, see `aqmlab.Queue`, and so
     may a congestion control, see `aqmlab.CongestionControl`);
     `seed` takes the place of the scenario's; `record` is a level (`"summary"`, `"series"`,
@@ -111,7 +111,7 @@ def recording(
 
 
 def load(
-    source: str | Path | Mapping[str, Any] | Scenario | scenarios.Scenario,
+    source: str | Path | Mapping[str, Any] | Scenario | typed.Scenario,
     overrides: Mapping[str, Any],
 ) -> Scenario:
     """The checked scenario in a file, a mapping, or another scenario, with overrides."""
@@ -121,7 +121,7 @@ def load(
             return source
         table = json.loads(source.resolved)
         return Scenario(table, overrides=own, settings=given, folders=source.folders)
-    if isinstance(source, scenarios.Scenario):
+    if isinstance(source, typed.Scenario):
         return Scenario(source.table(), overrides=overrides, folders=list(source.folders))
     if isinstance(source, Mapping):
         return Scenario(source, overrides=own, settings=given)

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aqmlab import _core, scenarios
+from aqmlab import _core
+from aqmlab import scenario as typed
 from aqmlab.errors import input_error
-from aqmlab.scenarios.quantities import quantity
+from aqmlab.scenario.quantities import quantity
 from aqmlab.study.single import load
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Run:
 
     def __init__(
         self,
-        source: str | Path | Mapping[str, Any] | _core.Scenario | scenarios.Scenario,
+        source: str | Path | Mapping[str, Any] | _core.Scenario | typed.Scenario,
         *,
         set: Mapping[str, Any] | None = None,
         seed: int | None = None,

@@ -22,9 +22,9 @@ from aqmlab.errors import input_error, unknown
 from aqmlab.measure import find
 from aqmlab.plan.points import Axis, AxisValue, Points
 from aqmlab.plan.precision import KEY, Precision
-from aqmlab.scenarios.parts import Part, plain
-from aqmlab.scenarios.scenario import Scenario
-from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
+from aqmlab.scenario.parts import Part, plain
+from aqmlab.scenario.scenario import Scenario
+from aqmlab.scenario.settings import check_keys, parse_toml, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +63,7 @@ class Study:
 
     `source` is the path of a study file, or the same as a mapping (then a
     scenario given by file name is looked for in the working directory, and values of axes may
-    be objects of `aqmlab.scenarios`, quantities and numbers); or a `Scenario`, a study of one
+    be objects of `aqmlab.scenario`, quantities and numbers); or a `Scenario`, a study of one
     point.
     `set` maps dotted keys to values for every point, after the axes had their
     say; `seed` and `replications` take the place of the study's own. `only` keeps

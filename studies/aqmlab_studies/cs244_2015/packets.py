@@ -14,10 +14,10 @@ import numpy as np
 from aqmlab._core import parse_value
 from aqmlab.document import Figure, charts
 from aqmlab.errors import input_error
-from aqmlab.infer import SHARE, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.reproduce.verdicts import Criterion
+from aqmlab.stats import SHARE, interval
 from aqmlab_studies.cs244_2015.curves import CODEL, RATES, TAIL, average, settings, shares, told
 
 POINTS = Criterion.within(0.03, relative=False)

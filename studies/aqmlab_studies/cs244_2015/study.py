@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from aqmlab.infer import MEAN_METHOD, POOLED_METHOD, SHARE, Interval, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.reproduce.verdicts import Criterion
+from aqmlab.stats import MEAN_METHOD, POOLED_METHOD, SHARE, Interval, interval
 from aqmlab_studies.cs244_2015 import packets
 from aqmlab_studies.cs244_2015.claims import claims, own
 from aqmlab_studies.cs244_2015.curves import (

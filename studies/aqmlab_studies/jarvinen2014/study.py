@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from aqmlab.infer import NO_METHOD, POOLED_METHOD
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.reproduce.published import Published
 from aqmlab.reproduce.verdicts import Criterion
+from aqmlab.stats import NO_METHOD, POOLED_METHOD
 from aqmlab_studies.jarvinen2014 import ns2
 from aqmlab_studies.jarvinen2014.claims import claims
 from aqmlab_studies.jarvinen2014.figures import FLOWS, figures

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aqmlab.infer import POSITIVE, Interval, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.samples import Floats
+from aqmlab.stats import POSITIVE, Interval, interval
 
 QUEUES = ("DropTail", "RED", "CoDel")
 AQMS = ("RED", "CoDel")

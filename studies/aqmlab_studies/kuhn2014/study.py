@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from aqmlab.infer import MEAN_METHOD, Interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.reproduce.published import Published
+from aqmlab.stats import MEAN_METHOD, Interval
 from aqmlab_studies.kuhn2014 import ns2
 from aqmlab_studies.kuhn2014.claims import claims
 from aqmlab_studies.kuhn2014.figures import figures

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aqmlab.document import Figure, charts
-from aqmlab.infer import MEAN_METHOD, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, Table
+from aqmlab.stats import MEAN_METHOD, interval
 from aqmlab_studies.monga2016.sweeps import (
     DROPS,
     FILL,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aqmlab.infer import MEAN_METHOD, POSITIVE, interval
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Table
 from aqmlab.reproduce.verdicts import AGREES, DIFFERS, FAILS, HOLDS
+from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.ns3.outcomes import (
     BUILDS,
     JOBS,

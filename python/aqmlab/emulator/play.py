@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core
-from aqmlab.emulate.recordings import NOTHING, Recordings
+from aqmlab.emulator.recordings import NOTHING, Recordings
 from aqmlab.errors import input_error
-from aqmlab.scenarios.settings import parse_toml, read_text
+from aqmlab.scenario.settings import parse_toml, read_text
 
 if TYPE_CHECKING:
-    from aqmlab.emulate.parity import Parity
+    from aqmlab.emulator.parity import Parity
 
 SIMULATOR, EMULATOR = "simulator", "emulator"
 CONTROLS = ("cubic", "reno", "bbr")
@@ -112,7 +112,7 @@ def parity(
     real = study.points[1].scenario
     jobs = [(repeat + number, real, number) for number in range(repeat)]
     done = list(played(jobs, emulator, told, recorded))
-    from aqmlab.emulate.parity import put_together
+    from aqmlab.emulator.parity import put_together
 
     return put_together(study, done, out)
 

@@ -1,6 +1,6 @@
 """Typed scenarios, with a class for everything that the engine declares.
 
-    from aqmlab.scenarios import CoDel, Flow, Link, Rate, Scenario, Voip
+    from aqmlab.scenario import CoDel, Flow, Link, Rate, Scenario, Voip
 
     scenario = Scenario(
         duration="30s",
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aqmlab.scenarios.parts import (
+from aqmlab.scenario.parts import (
     Control,
     DelayProcess,
     Endpoint,
@@ -32,11 +32,11 @@ from aqmlab.scenarios.parts import (
     Workload,
     classes,
 )
-from aqmlab.scenarios.quantity import Duration, Quantity, Rate, Size
-from aqmlab.scenarios.scenario import Scenario
+from aqmlab.scenario.quantity import Duration, Quantity, Rate, Size
+from aqmlab.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
-    from aqmlab.scenarios.classes import *  # noqa: F403
+    from aqmlab.scenario.classes import *  # noqa: F403
 
 __all__ = [
     "Control",

@@ -6,7 +6,7 @@ import json
 
 from aqmlab._core import InputError, Scenario
 from aqmlab.errors import input_error
-from aqmlab.scenarios.quantity import Duration, Rate
+from aqmlab.scenario.quantity import Duration, Rate
 
 
 def quantity(text: str, key: str, option: str) -> float:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from aqmlab import _core
 
 if TYPE_CHECKING:
-    from aqmlab.emulate.links import EmulatedPath
-    from aqmlab.emulate.recordings import Capture, Log
+    from aqmlab.emulator.links import EmulatedPath
+    from aqmlab.emulator.recordings import Capture, Log
 
 DEFAULT_SHELL = "/bin/sh"
 

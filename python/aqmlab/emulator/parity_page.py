@@ -22,8 +22,8 @@ from aqmlab.document import (
     save,
 )
 from aqmlab.document.numbers import rate, seconds
-from aqmlab.emulate.parity import Measure, Parity
-from aqmlab.emulate.play import EMULATOR, SIMULATOR
+from aqmlab.emulator.parity import Measure, Parity
+from aqmlab.emulator.play import EMULATOR, SIMULATOR
 from aqmlab.samples import Floats
 
 COLOURS = {SIMULATOR: "#2f6fbb", EMULATOR: "#ef9232"}

@@ -29,7 +29,7 @@ def check_folder(folder: Path) -> None:
 
 def keep(emulation: Emulation, folder: Path, command: str = "") -> None:
     """Writes tables, manifest and report; `command` is what made them."""
-    from aqmlab.emulate.report import title, write
+    from aqmlab.emulator.report import title, write
     from aqmlab.results import resolved
     from aqmlab.study import Study
     from aqmlab.study.execute import study_info

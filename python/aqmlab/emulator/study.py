@@ -1,6 +1,6 @@
 """A study with real packets: every run of it, one after the other, in real time.
 
-Each run is made by a process of its own (`python -m aqmlab.emulate.study`), which has one
+Each run is made by a process of its own (`python -m aqmlab.emulator.study`), which has one
 thread as long as it emulates: the engine makes copies of it. What is finished is kept, as of
 simulated studies: an interrupted one goes on where it was.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core
-from aqmlab.emulate.play import played
+from aqmlab.emulator.play import played
 from aqmlab.errors import AqmlabError, EmulationError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _run_all(
 
 
 def _run_one(order: Order, number: int, chunk: Path) -> list[str]:
-    words = [sys.executable, "-m", "aqmlab.emulate.study", str(number), str(chunk)]
+    words = [sys.executable, "-m", "aqmlab.emulator.study", str(number), str(chunk)]
     # Not of our group: Ctrl-C is for us, who then end it.
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from aqmlab import _core
 from aqmlab.errors import input_error
-from aqmlab.scenarios import parts
-from aqmlab.scenarios.parts import Part
-from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
-from aqmlab.scenarios.toml import toml
+from aqmlab.scenario import parts
+from aqmlab.scenario.parts import Part
+from aqmlab.scenario.settings import check_keys, parse_toml, read_text
+from aqmlab.scenario.toml import toml
 
 if TYPE_CHECKING:
-    from aqmlab.scenarios.classes import Change, Flow, Link, Record, Transport
-    from aqmlab.scenarios.quantity import DurationLike
+    from aqmlab.scenario.classes import Change, Flow, Link, Record, Transport
+    from aqmlab.scenario.quantity import DurationLike
 
 
 class Scenario(Part):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aqmlab._core import InputError
-from aqmlab.emulate.links import UNLIMITED, EmulatedPath, from_tables
+from aqmlab.emulator.links import UNLIMITED, EmulatedPath, from_tables
 from aqmlab.errors import input_error, unknown
 
 HEADER = 4

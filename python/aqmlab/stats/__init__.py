@@ -1,17 +1,17 @@
 """Inference: the only source of intervals and of comparisons.
 
-    from aqmlab import infer
+    from aqmlab import stats
 
-    infer.interval(delays)                   # of the mean, or None
-    infer.interval(runs, "p95")              # a list of arrays: pooled over replications
-    infer.estimate(delays, "median").why     # why there is none
-    infer.compare(contests)                  # what is best, what is worst, and whether it is chance
+    stats.interval(delays)                   # of the mean, or None
+    stats.interval(runs, "p95")              # a list of arrays: pooled over replications
+    stats.estimate(delays, "median").why     # why there is none
+    stats.compare(contests)                  # what is best, what is worst, and whether it is chance
 
 docs/statistics.md says what is promised, and how that was found out.
 """
 
-from aqmlab.infer.comparisons import NOT_SHOWN, SHOWN, Contest, Finding, compare
-from aqmlab.infer.intervals import (
+from aqmlab.stats.comparisons import NOT_SHOWN, SHOWN, Contest, Finding, compare
+from aqmlab.stats.intervals import (
     FEWEST,
     LEVEL,
     MEAN_METHOD,

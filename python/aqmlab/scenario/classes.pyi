@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from aqmlab.scenarios.parts import (
+from aqmlab.scenario.parts import (
     Control,
     DelayProcess,
     Endpoint,
@@ -13,7 +13,7 @@ from aqmlab.scenarios.parts import (
     RateProcess,
     Workload,
 )
-from aqmlab.scenarios.quantity import (
+from aqmlab.scenario.quantity import (
     DistributionLike,
     DurationLike,
     LimitLike,

@@ -1,6 +1,6 @@
 """Changes of a running emulator from another process, as `aqmlab set` makes them.
 
-    from aqmlab.emulate.change import change
+    from aqmlab.emulator.change import change
 
     change("lab", {"down.rate": "5mbit", "down.queue.target": "20ms"})
 
@@ -21,10 +21,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aqmlab.emulate.links import link
-from aqmlab.emulate.view import Emulator, named
+from aqmlab.emulator.links import link
+from aqmlab.emulator.view import Emulator, named
 from aqmlab.errors import EmulationError, input_error
-from aqmlab.scenarios.toml import toml_value
+from aqmlab.scenario.toml import toml_value
 
 PATIENCE = 5.0
 """Seconds until an emulator must have answered."""

@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from aqmlab.infer.intervals import LEVEL, after_looks
-from aqmlab.infer.studentized import range_quantile, range_tail
 from aqmlab.samples import Floats
+from aqmlab.stats.intervals import LEVEL, after_looks
+from aqmlab.stats.studentized import range_quantile, range_tail
 
 SHOWN, NOT_SHOWN = "shown", "not shown"
 LESS, MORE, NEITHER = "less", "more", ""

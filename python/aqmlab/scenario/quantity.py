@@ -1,6 +1,6 @@
 """Quantities with units: rates, durations and sizes, exact and comparable.
 
-    from aqmlab.scenarios import Duration, Rate, Size
+    from aqmlab.scenario import Duration, Rate, Size
 
     Rate("10mbit") == Rate(10e6)                # bit/s
     Duration("5ms") < Duration(0.1)             # seconds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aqmlab.scenarios.parts import classes
+from aqmlab.scenario.parts import classes
 
 
 def __getattr__(name: str) -> Any:

@@ -29,10 +29,10 @@ from pathlib import Path
 from typing import Any
 
 from aqmlab import _core
-from aqmlab.emulate import DEFAULT_SHELL
-from aqmlab.emulate.recordings import Capture, Log
+from aqmlab.emulator import DEFAULT_SHELL
+from aqmlab.emulator.recordings import Capture, Log
 from aqmlab.errors import input_error, unknown
-from aqmlab.scenarios.settings import check_keys, parse_toml, read_text
+from aqmlab.scenario.settings import check_keys, parse_toml, read_text
 
 HOST_KEYS = ("command",)
 ENDS = ("from", "to")

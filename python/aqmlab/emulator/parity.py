@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aqmlab import _core
-from aqmlab.emulate.play import EMULATOR, SIMULATOR, lateness, remarks
-from aqmlab.infer import POSITIVE, SHARE, Interval, interval
+from aqmlab.emulator.play import EMULATOR, SIMULATOR, lateness, remarks
 from aqmlab.samples import Floats, Histograms, jain_index
+from aqmlab.stats import POSITIVE, SHARE, Interval, interval
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult

@@ -30,8 +30,8 @@ from aqmlab.report.notes import of_run
 from aqmlab.report.run_page import finding, links, parameters, sojourn_figure
 from aqmlab.results import RunResult
 from aqmlab.samples import Floats
-from aqmlab.scenarios.quantities import quantity
-from aqmlab.scenarios.toml import toml_value
+from aqmlab.scenario.quantities import quantity
+from aqmlab.scenario.toml import toml_value
 
 TITLE = "An emulation"
 """The title where the command is not known."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from aqmlab._core import InputError, Scenario, parse_value
 from aqmlab.errors import input_error, unknown
-from aqmlab.scenarios.access import profile as named
+from aqmlab.scenario.access import profile as named
 
 UNLIMITED = "1000000gbit"
 """The rate of a link that is to have none: a packet takes no time."""

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, dataclass_transform
 
 from aqmlab import _core
 from aqmlab.errors import unknown
-from aqmlab.scenarios.quantity import Duration, Quantity
+from aqmlab.scenario.quantity import Duration, Quantity
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -170,7 +170,7 @@ def _by_entry() -> dict[tuple[str, str], type[Part]]:
         names = [argument(each["name"]) for each in entry["params"]]
         body = {
             "__doc__": docstring(entry),
-            "__module__": "aqmlab.scenarios",
+            "__module__": "aqmlab.scenario",
             "__annotations__": dict.fromkeys(names, Any),
             "entry": entry["name"],
             **({"name_key": "process"} if entry["name"] in PROCESSES else {}),
