@@ -275,6 +275,27 @@ mod tests {
         assert!(!board.delivery.sample(at(25), None).unwrap().app_limited);
     }
 
+    /// Section 3.4: the limited phase covers all data in flight when it began, and ends with the
+    /// first segment after them.
+    #[test]
+    fn the_limited_phase_lasts_until_all_that_was_in_flight_is_delivered() {
+        let mut board = board();
+        for _ in 0..4 {
+            board.sent(1000, at(0));
+        }
+        board.delivery.app_limited(board.pipe());
+        for delivered in 1..=4 {
+            board.acknowledge(1000 * delivered, at(10 + delivered));
+            board.delivery.sample(at(10 + delivered), None);
+            assert!(board.delivery.is_app_limited(), "{delivered} of 4 segments");
+        }
+        board.sent(1000, at(15));
+        board.acknowledge(5000, at(25));
+        let sample = board.delivery.sample(at(25), None).unwrap();
+        assert!(sample.app_limited, "sent in the limited phase");
+        assert!(!board.delivery.is_app_limited());
+    }
+
     /// Section 3.3: an interval below the least round-trip time is no sample.
     #[test]
     fn too_short_an_interval_is_no_sample() {

@@ -512,6 +512,25 @@ mod tests {
         assert_eq!(told(marked(5)), Some((4, 5840)), "a change again");
     }
 
+    /// RFC 1122, section 4.2.3.2: the delay runs from the first segment that waits; later short
+    /// segments do not restart it.
+    #[test]
+    fn the_delay_runs_from_the_first_segment_that_waits() {
+        let mut receiver = receiver();
+        for (number, millis) in [(0, 0), (1, 150)] {
+            let seq = 100 * number;
+            let short = DataSegment { seq, len: 100, ..DataSegment::default() };
+            receiver.on_segment(at(millis), &short);
+            assert_eq!(receiver.poll(at(millis)), None, "it waits for a full segment");
+            assert_eq!(receiver.next_timeout(), Some(at(200)));
+        }
+        receiver.on_timeout(at(200));
+        assert_eq!(receiver.poll(at(200)).map(|ack| ack.ack), Some(200));
+        let third = DataSegment { seq: 200, len: 100, ..DataSegment::default() };
+        receiver.on_segment(at(300), &third);
+        assert_eq!(receiver.next_timeout(), Some(at(500)), "a new delay");
+    }
+
     #[test]
     fn what_came_before_is_answered_at_once() {
         let mut receiver = receiver();
