@@ -24,7 +24,7 @@ impl ControlParams for SteadyParams {
 }
 
 /// The state of Steady.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Steady {
     window: u64,
     most: u64,

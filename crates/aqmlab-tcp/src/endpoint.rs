@@ -12,7 +12,7 @@ use crate::sender::{self, CongestionState, Stats};
 pub struct Sender(Stack);
 
 /// One of them, dispatched without a pointer where all the settings are.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // most are the first
 enum Stack {
     Rfc(sender::Sender),
@@ -45,6 +45,11 @@ impl Sender {
             params::Stack::Rfc => Stack::Rfc(sender::Sender::new(params, bytes, seed)),
             _ => Stack::Linux(Box::new(LinuxSender::new(params, bytes, seed))),
         })
+    }
+    /// Copies the sender in its state, for a snapshot; `None` if its congestion control cannot be
+    /// copied, which only custom ones may refuse.
+    pub fn try_clone(&self) -> Option<Self> {
+        each!(self, sender => sender.is_cloneable()).then(|| Sender(self.0.clone()))
     }
     /// A kernel's sender, for a replay.
     pub(crate) fn linux(&mut self) -> Option<&mut LinuxSender> {
@@ -151,5 +156,82 @@ impl Sender {
     /// The time of [`next_timeout`](Self::next_timeout) has come.
     pub fn on_timeout(&mut self, now: Time) {
         each!(mut self, sender => sender.on_timeout(now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::congestion::CongestionConfig;
+    use crate::{Profile, Receiver, congestion};
+
+    /// Both ends and the segments between them, 20 ms apart; every twentieth segment is lost.
+    struct Transfer {
+        sender: Sender,
+        receiver: Receiver,
+        flying: std::collections::VecDeque<(Time, DataSegment)>,
+        now: Time,
+        sent: u64,
+    }
+
+    impl Transfer {
+        fn new(params: &TcpParams) -> Self {
+            let mut sender = Sender::new(params, None, 7);
+            sender.open(Time::ZERO);
+            let flying = std::collections::VecDeque::new();
+            Transfer { sender, receiver: Receiver::new(params), flying, now: Time::ZERO, sent: 0 }
+        }
+        fn try_clone(&self) -> Option<Self> {
+            let (receiver, flying) = (self.receiver.clone(), self.flying.clone());
+            self.sender.try_clone().map(|sender| Transfer { sender, receiver, flying, ..*self })
+        }
+        /// Makes a number of steps; returns the segments sent.
+        fn run(&mut self, steps: u64) -> Vec<DataSegment> {
+            let mut all = Vec::new();
+            for _ in 0..steps {
+                while let Some(segment) = self.sender.poll(self.now) {
+                    self.sent += 1;
+                    all.push(segment);
+                    if !self.sent.is_multiple_of(20) {
+                        self.flying.push_back((self.now + Span::from_millis(20), segment));
+                    }
+                }
+                let arrival = self.flying.front().map(|(at, _)| *at);
+                let next = [arrival, self.sender.next_timeout(), self.receiver.next_timeout()];
+                self.now = next.into_iter().flatten().min().expect("something is pending");
+                if arrival == Some(self.now) {
+                    let (_, segment) = self.flying.pop_front().expect("it arrives");
+                    self.receiver.on_segment(self.now, &segment);
+                }
+                if self.receiver.next_timeout().is_some_and(|at| at <= self.now) {
+                    self.receiver.on_timeout(self.now);
+                }
+                while let Some(ack) = self.receiver.poll(self.now) {
+                    self.sender.on_ack(self.now, &ack);
+                }
+                if self.sender.next_timeout().is_some_and(|at| at <= self.now) {
+                    self.sender.on_timeout(self.now);
+                }
+            }
+            all
+        }
+    }
+
+    /// For each control and both state machines.
+    #[test]
+    fn a_copy_continues_as_the_original() {
+        for profile in [Profile::Rfc, Profile::Linux6] {
+            for entry in congestion::entries() {
+                let control = CongestionConfig::named(entry.name).unwrap();
+                let params = TcpParams::of_profile(profile).unwrap();
+                let params = TcpParams { congestion_control: control, ..params };
+                let mut original = Transfer::new(&params);
+                original.run(3_000);
+                let mut copy = original.try_clone().expect("all of the catalogue can be copied");
+                let (ours, theirs) = (original.run(3_000), copy.run(3_000));
+                assert!(ours.len() > 100 && ours == theirs, "{profile:?} {}", entry.name);
+                assert_eq!(original.sender.stats(), copy.sender.stats());
+            }
+        }
     }
 }

@@ -19,7 +19,7 @@ impl ControlParams for MyControlParams {
         "adds a segment each round-trip time; congestion leaves a share of the window";
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct MyControl {
     kept: f64,
     mss: u64,

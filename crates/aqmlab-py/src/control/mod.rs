@@ -5,7 +5,7 @@ mod objects;
 mod run;
 
 use aqmlab_core::{Lookup, Result};
-use aqmlab_tcp::congestion::{CongestionControl, CustomControl, Setup};
+use aqmlab_tcp::congestion::{CustomControl, ExternalControl, Setup};
 
 use crate::custom::{Kind, PyConfig, PyLookup};
 pub use objects::{
@@ -26,7 +26,7 @@ impl CustomControl for PyConfig {
     fn boxed_clone(&self) -> Box<dyn CustomControl> {
         Box::new(self.clone())
     }
-    fn build(&self, setup: &Setup) -> Box<dyn CongestionControl> {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
         Box::new(run::PyControl::new(self, setup))
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use aqmlab_core::{Limit, Rate, Span, Time};
 use aqmlab_tcp::congestion::{
-    AckSample, CongestionControl, CongestionEvent, LostSegment, SentSample, Setup,
+    AckSample, CongestionControl, CongestionEvent, ExternalControl, LostSegment, SentSample, Setup,
 };
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -170,6 +170,13 @@ impl PyControl {
                 .map_err(|fault| fault.report(py, &self.class, METHODS[call as usize], self.now))
         });
         self.answers = told.unwrap_or_else(|failure| resume_unwind(failure));
+    }
+}
+
+impl ExternalControl for PyControl {
+    /// None: the state is a Python object's.
+    fn boxed_clone(&self) -> Option<Box<dyn ExternalControl>> {
+        None
     }
 }
 

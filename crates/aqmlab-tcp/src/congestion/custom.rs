@@ -28,7 +28,20 @@ pub trait CustomControl: CustomParams {
     fn boxed_clone(&self) -> Box<dyn CustomControl>;
     /// Makes the state machine; once for each connection, and again if its SYN
     /// was lost.
-    fn build(&self, setup: &Setup) -> Box<dyn CongestionControl>;
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl>;
+}
+
+/// A custom control that the sender calls through a pointer. Every control that is `Clone` is
+/// one.
+pub trait ExternalControl: CongestionControl {
+    /// A copy in the same state, for snapshots; `None` if it cannot be copied.
+    fn boxed_clone(&self) -> Option<Box<dyn ExternalControl>>;
+}
+
+impl<C: CongestionControl + Clone + 'static> ExternalControl for C {
+    fn boxed_clone(&self) -> Option<Box<dyn ExternalControl>> {
+        Some(Box::new(self.clone()))
+    }
 }
 
 impl Clone for Box<dyn CustomControl> {
@@ -49,7 +62,7 @@ impl Controls {
     pub fn with<P, C>(self, new: fn(&P, &Setup) -> C) -> Result<Controls>
     where
         P: ControlParams + fmt::Debug + Send + Sync + 'static,
-        C: CongestionControl + 'static,
+        C: CongestionControl + Clone + 'static,
     {
         let config = Box::new(Foreign { params: P::default(), new });
         self.0.with::<CongestionConfig>(config).map(Controls)
@@ -95,22 +108,33 @@ impl<P: ControlParams + fmt::Debug + Send + Sync, C> CustomParams for Foreign<P,
 impl<P, C> CustomControl for Foreign<P, C>
 where
     P: ControlParams + fmt::Debug + Send + Sync + 'static,
-    C: CongestionControl + 'static,
+    C: CongestionControl + Clone + 'static,
 {
     fn boxed_clone(&self) -> Box<dyn CustomControl> {
         Box::new(Foreign { params: self.params.clone(), new: self.new })
     }
-    fn build(&self, setup: &Setup) -> Box<dyn CongestionControl> {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
         Box::new((self.new)(&self.params, setup))
     }
 }
 
 /// A custom control at work.
-pub(crate) struct State(Box<dyn CongestionControl>);
+pub(crate) struct State(Box<dyn ExternalControl>);
 
 impl State {
     pub fn new(config: &dyn CustomControl, setup: &Setup) -> Self {
         State(config.build(setup))
+    }
+    pub fn is_cloneable(&self) -> bool {
+        self.0.boxed_clone().is_some()
+    }
+}
+
+impl Clone for State {
+    /// # Panics
+    /// If the control cannot be copied: see [`State::is_cloneable`].
+    fn clone(&self) -> Self {
+        State(self.0.boxed_clone().expect("`Sender::try_clone` has asked"))
     }
 }
 

@@ -10,7 +10,7 @@
 //! the module too. The file has the control's parameters, declared with
 //! `params!`, which implement [`ControlParams`]; and a type that has
 //! `fn new(params: &ItsParams, setup: &Setup) -> Self`, implements
-//! [`CongestionControl`] and derives `Debug`. (It may begin in a crate of its
+//! [`CongestionControl`] and derives `Clone` and `Debug`. (It may begin in a crate of its
 //! own, where it is written in the same way: see [`custom`].)
 //!
 //! 1. [`window`](CongestionControl::window) and
@@ -67,7 +67,7 @@ mod window;
 use aqmlab_core::{Entry, Error, Params, Rate, Result, Span, Time, catalogue, dispatched};
 
 use crate::params::TcpParams;
-pub use custom::{Controls, CustomControl};
+pub use custom::{Controls, CustomControl, ExternalControl};
 pub use sample::{AckSample, Congestion, CongestionEvent, LostSegment, RateSample, SentSample};
 
 dispatched! {
@@ -195,7 +195,7 @@ macro_rules! controls {
 
         /// The state of one of them: dispatched without a pointer, as it is
         /// called for each acknowledgement.
-        #[derive(Debug)]
+        #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant)] // there is one of them in each sender
         pub(crate) enum Control {
             $( $Control($module::$Control), )+
@@ -212,6 +212,13 @@ macro_rules! controls {
                         Control::Custom(custom::State::new(custom.config(), setup))
                     }
                 }
+            }
+        }
+
+        impl Control {
+            /// Whether it can be copied in its state: a custom control may not.
+            pub fn is_cloneable(&self) -> bool {
+                !matches!(self, Control::Custom(state) if !state.is_cloneable())
             }
         }
 

@@ -92,7 +92,7 @@ impl Sysctl {
 }
 
 /// The sending end of a connection.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LinuxSender {
     stage: Stage,
     clock: Clock,
@@ -320,6 +320,9 @@ impl LinuxSender {
     }
     pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         self.control.observe(see);
+    }
+    pub fn is_cloneable(&self) -> bool {
+        true
     }
     pub fn stats(&self) -> Stats {
         self.stats

@@ -109,7 +109,7 @@ impl Stats {
 }
 
 /// The sending end of a connection.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Sender {
     state: State,
     phase: Phase,
@@ -313,6 +313,10 @@ impl Sender {
     /// Shows what the congestion control has to record besides its window.
     pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         self.control.observe(see);
+    }
+    /// Whether its congestion control can be copied in its state.
+    pub(crate) fn is_cloneable(&self) -> bool {
+        self.control.is_cloneable()
     }
     /// The counts so far.
     pub fn stats(&self) -> Stats {

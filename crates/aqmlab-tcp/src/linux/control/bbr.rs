@@ -59,7 +59,7 @@ struct LongTerm {
     lost: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in super::super) struct Bbr {
     seed: u64,
     /// The phases to enter ProbeBW in, if they are known.

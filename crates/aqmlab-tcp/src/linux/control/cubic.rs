@@ -19,7 +19,7 @@ const DELAY_MAX: u64 = 16_000;
 /// For trains behind offloading hosts: four of the largest packets of the host.
 const LARGEST: u64 = 65_536;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::linux) struct Cubic {
     beta: u32,
     /// C in 10240ths: 41 for 0.4.

@@ -8,7 +8,7 @@ const ALL: u64 = 1024;
 /// g = 1 / 2^4.
 const SHIFT: u32 = 4;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::linux) struct Dctcp {
     alpha: u64,
     delivered: u64,

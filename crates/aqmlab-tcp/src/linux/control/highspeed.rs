@@ -49,7 +49,7 @@ fn table() -> &'static [Line; LINES] {
     })
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::linux) struct HighSpeed {
     line: usize,
 }

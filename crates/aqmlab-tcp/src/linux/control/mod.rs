@@ -77,12 +77,12 @@ pub(super) fn reno(state: &mut State, mut acked: u32) {
     state.grow(state.cwnd, acked);
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::linux) struct Reno;
 impl Algorithm for Reno {}
 
 /// Scalable TCP: a hundredth of what is acknowledged more, an eighth less.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::linux) struct Scalable;
 impl Algorithm for Scalable {
     fn ssthresh(&mut self, state: &mut State) -> u32 {
@@ -103,7 +103,7 @@ impl Algorithm for Scalable {
 }
 
 /// One of them, dispatched without a pointer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // there is one of them in each sender
 pub(super) enum Control {
     Reno(Reno),

@@ -8,7 +8,7 @@ const BETA: u64 = 4;
 const GAMMA: u64 = 1;
 const UNKNOWN: u64 = 0x7fff_ffff;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::linux) struct Vegas {
     active: bool,
     round_end: u64,

@@ -9,7 +9,7 @@ use super::{Algorithm, Event, Measured, bits};
 const LEAST: u64 = 50;
 const INITIAL: u64 = 20_000;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::linux) struct Westwood {
     raw: u32,
     bandwidth: u32,
