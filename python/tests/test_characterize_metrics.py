@@ -12,15 +12,7 @@ import polars as pl
 import pytest
 
 from aqmlab import InputError
-from aqmlab.characterize import Environment, sections
-from aqmlab.characterize.environment import (
-    Contender,
-    congestion_flows,
-    projected_loss,
-    scaled,
-)
-from aqmlab.characterize.measure import Measures
-from aqmlab.characterize.outcomes import (
+from aqmlab.campaign.outcomes import (
     BETTER,
     EVEN,
     OPEN,
@@ -31,6 +23,14 @@ from aqmlab.characterize.outcomes import (
     Measured,
     judged,
 )
+from aqmlab.characterize import Environment, sections
+from aqmlab.characterize.environment import (
+    Contender,
+    congestion_flows,
+    projected_loss,
+    scaled,
+)
+from aqmlab.characterize.measure import Measures
 from aqmlab.characterize.rules import (
     mix,
     packet_sizes,

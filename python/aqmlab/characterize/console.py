@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from aqmlab.characterize.outcomes import (
+from aqmlab.campaign.outcomes import (
     BETTER,
     EVEN,
     OPEN,

@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 import aqmlab
-from aqmlab.characterize.deployment import comparison, deployment, setup
-from aqmlab.characterize.environment import Environment
-from aqmlab.characterize.figures import section_of
-from aqmlab.characterize.more_figures import is_distribution
-from aqmlab.characterize.outcomes import (
+from aqmlab.campaign.outcomes import (
     BETTER,
     EVEN,
     OPEN,
@@ -25,6 +21,10 @@ from aqmlab.characterize.outcomes import (
     VIOLATION,
     WORSE,
 )
+from aqmlab.characterize.deployment import comparison, deployment, setup
+from aqmlab.characterize.environment import Environment
+from aqmlab.characterize.figures import section_of
+from aqmlab.characterize.more_figures import is_distribution
 from aqmlab.characterize.sections import all_sections
 from aqmlab.characterize.verdict import Line
 from aqmlab.document import (

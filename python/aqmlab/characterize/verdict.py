@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aqmlab.characterize.outcomes import (
+from aqmlab.campaign.outcomes import (
     BETTER,
     EVEN,
     OPEN,

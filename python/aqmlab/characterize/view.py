@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aqmlab import stats
-from aqmlab.characterize.outcomes import LEVEL, Measured
+from aqmlab.campaign.outcomes import Measured, jackknifed
 
 if TYPE_CHECKING:
     from aqmlab.characterize.environment import Environment
@@ -77,24 +76,12 @@ class View:
         return float(own), float(other)
 
     def measured(self, of: Callable[[View], float], *edges: float) -> Measured:
-        """A number that is computed from the means, with its interval over the replications.
-
-        The interval is that of `stats` for the mean of the jackknife's pseudo-values: n times the
-        number less n - 1 times the number without replication r. All means are of the same
-        replications, so what the disciplines have in common in a replication cancels."""
-        value = of(self)
-        count = self.measures.replications
-        if not isfinite(value):
-            return Measured(value, value, value, edges)
-        left_out = [of(replace(self, leaving=r)) for r in range(count)] if count > 1 else []
-        pseudo = np.array([count * value - (count - 1) * each for each in left_out] or [value])
-        if not np.isfinite(pseudo).all():
-            return Measured(value, value, value, edges, "too few replications have a value")
-        found = stats.estimate(pseudo, level=LEVEL)
-        if found.interval is None:
-            return Measured(value, value, value, edges, found.why)
-        shift = value - found.value
-        return Measured(value, found.interval.low + shift, found.interval.high + shift, edges)
+        """A number that is computed from the means, with its interval over the replications."""
+        return jackknifed(
+            lambda r: of(self if r is None else replace(self, leaving=r)),
+            self.measures.replications,
+            edges,
+        )
 
 
 def geometric(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from math import isfinite
 import numpy as np
 
 from aqmlab._core import reference
-from aqmlab.characterize.outcomes import BETTER, EVEN, OPEN, VIOLATION, WORSE, Finding, judged
+from aqmlab.campaign.outcomes import BETTER, EVEN, OPEN, VIOLATION, WORSE, Finding, judged
 from aqmlab.characterize.rules.common import ms, percent, rate, ratio_of
 from aqmlab.characterize.rules.thresholds import (
     BIAS,

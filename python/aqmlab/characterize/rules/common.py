@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from aqmlab.characterize.outcomes import BETTER, EVEN, TRADE, WORSE, Finding, Measured, judged
+from aqmlab.campaign.outcomes import BETTER, EVEN, TRADE, WORSE, Finding, Measured, judged
 from aqmlab.characterize.rules.thresholds import CHANGE, GAINED, KEPT, LONGER, LOST, RATIO, SHORTER
 from aqmlab.characterize.view import View
 

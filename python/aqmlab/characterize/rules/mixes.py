@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aqmlab.characterize.outcomes import BETTER, EVEN, OPEN, TRADE, WORSE, Finding, Measured, judged
+from aqmlab.campaign.outcomes import BETTER, EVEN, OPEN, TRADE, WORSE, Finding, Measured, judged
 from aqmlab.characterize.rules.common import (
     more_than_theirs,
     queue_and_goodput_of,

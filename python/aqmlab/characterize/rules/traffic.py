@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from aqmlab.characterize.outcomes import BETTER, EVEN, OPEN, TRADE, WORSE, Finding, judged
+from aqmlab.campaign.outcomes import BETTER, EVEN, OPEN, TRADE, WORSE, Finding, judged
 from aqmlab.characterize.rules.common import (
     compared,
     more_than_theirs,

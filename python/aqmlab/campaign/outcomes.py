@@ -12,6 +12,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise, product
 from math import isfinite
 
+import numpy as np
+
+from aqmlab import stats
+
 BETTER, TRADE, EVEN, WORSE, VIOLATION, UNDECIDED, OPEN = (
     "better",
     "trade-off",
@@ -52,6 +56,26 @@ class Measured:
         inside = sorted(edge for edge in self.edges if self.low < edge < self.high)
         between = [(one + two) / 2 for one, two in pairwise(inside)]
         return (self.low, *between, self.high) if self.high > self.low else (self.value,)
+
+
+def jackknifed(of: Callable[[int | None], float], count: int, edges: Sequence[float]) -> Measured:
+    """A number that is computed from `count` replications, `of(None)`, with its interval.
+
+    `of(r)` is the number without replication r. The interval is that of `stats` for the mean of
+    the jackknife's pseudo-values: n times the number less n - 1 times the number without r. What
+    subjects have in common in a replication cancels, as all of them are left out together."""
+    value, edges = of(None), tuple(edges)
+    if not isfinite(value):
+        return Measured(value, value, value, edges)
+    left_out = [of(r) for r in range(count)] if count > 1 else []
+    pseudo = np.array([count * value - (count - 1) * each for each in left_out] or [value])
+    if not np.isfinite(pseudo).all():
+        return Measured(value, value, value, edges, "too few replications have a value")
+    found = stats.estimate(pseudo, level=LEVEL)
+    if found.interval is None:
+        return Measured(value, value, value, edges, found.why)
+    shift = value - found.value
+    return Measured(value, found.interval.low + shift, found.interval.high + shift, edges)
 
 
 @dataclass(frozen=True)

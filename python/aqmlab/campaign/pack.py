@@ -1,0 +1,79 @@
+"""Packs: questions, each with cases to run, readings of them, and rules that answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aqmlab.campaign.rule import Rule
+from aqmlab.samples import Floats
+
+if TYPE_CHECKING:
+    from aqmlab.campaign.plan import Filled
+    from aqmlab.document import Figure
+
+Table = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario with one slot to fill."""
+
+    name: str
+    fill: Callable[[Any], Table]
+    """The whole scenario with a contender in the slot."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A metric of one case, subject and time window."""
+
+    case: str
+    metric: str
+    subject: str
+    """Link or group of flows; empty where the metric says it."""
+    unit: str
+    direction: int
+    """1 if more is better, -1 if less is, 0 if neither."""
+    values: Floats
+    """One value a replication."""
+    grain: float = 0.0
+    """Smaller differences count as none, in `unit`."""
+    window: tuple[float, float] | None = None
+    """Begin and end in seconds; None for the time from the warm-up to the end."""
+
+
+def no_readings(_: Filled) -> Sequence[Reading]:
+    """For questions that have rules only."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is run, read and judged for one question of a document."""
+
+    id: str
+    title: str
+    text: str
+    """What the document asks, in its words or close to them."""
+    cases: tuple[Case, ...]
+    """Equal scenarios are run once, also those of different questions."""
+    rules: tuple[Rule[Any, Any], ...] = ()
+    """Judge `Filled`, the results of one contender."""
+    read: Callable[[Filled], Sequence[Reading]] = no_readings
+    figures: Callable[[Filled], Sequence[Figure]] | None = None
+    source: str = ""
+    """Document and section."""
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A list of questions."""
+
+    name: str
+    title: str
+    questions: tuple[Question, ...]
+    source: str = ""
+    replications: int = 20
+    seed: int = 1

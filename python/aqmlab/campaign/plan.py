@@ -1,0 +1,225 @@
+"""What a pack runs, and what came out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+import aqmlab
+from aqmlab.campaign.pack import Pack, Question, Reading
+from aqmlab.campaign.rule import Answer, Replicated, answers, picks
+from aqmlab.measure.values import values
+from aqmlab.results import StudyResult
+from aqmlab.samples import Floats
+from aqmlab.stats import interval
+from aqmlab.study import Study
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+SCHEMA = 1
+"""Version of the JSON of results; docs/packs.md describes it."""
+
+
+class Plan:
+    """The cases of every question with every contender, equal scenarios once."""
+
+    def __init__(self, pack: Pack, contenders: Mapping[str, Any]) -> None:
+        self.pack = pack
+        self.contenders = dict(contenders)
+        """Name to what fills the slot."""
+        self.points: dict[tuple[str, str, str], int] = {}
+        """(question, contender, case) to the number of its point."""
+        self.scenarios: list[tuple[str, Mapping[str, Any]]] = []
+        """Label and scenario of each point."""
+        known: dict[str, int] = {}
+        for question in pack.questions:
+            for name, contender in self.contenders.items():
+                for case in question.cases:
+                    table = case.fill(contender)
+                    text = json.dumps(table, sort_keys=True, default=repr)
+                    if text not in known:
+                        known[text] = len(self.scenarios)
+                        parts = (question.id, case.name, name)
+                        label = " | ".join(part for part in parts if part)
+                        self.scenarios.append((label, table))
+                    self.points[question.id, name, case.name] = known[text]
+
+    def study(self, replications: int | None = None, seed: int | None = None) -> Study:
+        """The cases as a study with one axis."""
+        values = [{"label": label, "set": dict(table)} for label, table in self.scenarios]
+        link = {"rate": "10mbit", "delay": "10ms"}
+        table = {
+            "name": self.pack.name,
+            "title": self.pack.title,
+            "scenario": {
+                "links": {"down": link, "up": link},
+                "flows": {"own": {"path": "down", "return_path": "up"}},
+            },
+            "axes": [{"name": "case", "values": values}],
+        }
+        return Study(
+            table,
+            replications=self.pack.replications if replications is None else replications,
+            seed=self.pack.seed if seed is None else seed,
+        )
+
+    def run(
+        self,
+        replications: int | None = None,
+        seed: int | None = None,
+        *,
+        out: str | Path | None = None,
+        threads: int | None = None,
+        executor: Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Campaign:
+        """Runs all cases; in the folder `out` only those that are missing. Raises what `Study.run`
+        does."""
+        study = self.study(replications, seed)
+        result = study.run(out, threads=threads, progress=progress, executor=executor)
+        return Campaign(self, result)
+
+
+class Readings:
+    """The metrics of all points, each computed when first asked for."""
+
+    def __init__(self, result: StudyResult) -> None:
+        self.result = result
+        self._grids: dict[tuple[str, str], Floats] = {}
+
+    def grid(self, metric: str, subject: str) -> Floats:
+        """A metric of the registry; shape (points, replications), NaN where there is none."""
+        if (metric, subject) not in self._grids:
+            info = self.result.info
+            rows = values(self.result, metric).filter(pl.col("subject") == subject)
+            grid = np.full(info.points * info.replications, np.nan)
+            grid[rows["run"].to_numpy()] = rows["value"].to_numpy()
+            self._grids[metric, subject] = grid.reshape(-1, info.replications)
+        return self._grids[metric, subject]
+
+
+class Filled(Replicated):
+    """The results of one question's cases with one contender."""
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        question: Question,
+        contender: str,
+        picked: Sequence[int] | None = None,
+    ) -> None:
+        self.campaign = campaign
+        self.question = question
+        self.contender = contender
+        self.replications = campaign.result.info.replications
+        self._picked = slice(None) if picked is None else picked
+
+    def drawn(self, number: int) -> Filled:
+        """The same for one draw of the replications."""
+        picked = picks(self.replications)[number]
+        return Filled(self.campaign, self.question, self.contender, picked)
+
+    def beside(self, contender: str) -> Filled:
+        """The results of another contender, for the same replications."""
+        picked = self._picked if not isinstance(self._picked, slice) else None
+        return Filled(self.campaign, self.question, contender, picked)
+
+    def point(self, case: str) -> int:
+        """The number of the point of a case."""
+        return self.campaign.plan.points[self.question.id, self.contender, case]
+
+    def values(self, case: str, metric: str, subject: str) -> Floats:
+        """A metric of the registry, in its unit; one value a replication."""
+        row: Floats = self.campaign.readings.grid(metric, subject)[self.point(case)]
+        return row[self._picked]
+
+    def mean(self, case: str, metric: str, subject: str) -> float:
+        """The mean over the replications that have the metric; NaN without any."""
+        each = self.values(case, metric, subject)
+        each = each[np.isfinite(each)]
+        return float(each.mean()) if each.size else float("nan")
+
+
+class Campaign:
+    """What came out of a plan."""
+
+    def __init__(self, plan: Plan, result: StudyResult) -> None:
+        self.plan = plan
+        self.result = result
+        self.readings = Readings(result)
+
+    @property
+    def runs(self) -> int:
+        """The number of simulations behind it."""
+        return self.result.info.points * self.result.info.replications
+
+    def filled(self, question: Question, contender: str) -> Filled:
+        """The results of a question's cases with one contender."""
+        return Filled(self, question, contender)
+
+    @cached_property
+    def answers(self) -> dict[tuple[str, str], list[Answer]]:
+        """(question, contender) to the answers of the question's rules."""
+        return {
+            (question.id, name): answers(question.rules, self.filled(question, name))
+            for question in self.plan.pack.questions
+            for name in self.plan.contenders
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """The answers and readings of every question and contender; docs/packs.md has the keys."""
+        pack, info = self.plan.pack, self.result.info
+        return {
+            "schema": SCHEMA,
+            "version": aqmlab.__version__,
+            "pack": pack.name,
+            "title": pack.title,
+            "source": pack.source,
+            "seed": info.seed,
+            "replications": info.replications,
+            "runs": self.runs,
+            "questions": [
+                {
+                    "id": question.id,
+                    "title": question.title,
+                    "text": question.text,
+                    "source": question.source,
+                    "contenders": [
+                        self._contender(question, name) for name in self.plan.contenders
+                    ],
+                }
+                for question in pack.questions
+            ],
+        }
+
+    def _contender(self, question: Question, name: str) -> dict[str, Any]:
+        found = self.filled(question, name)
+        return {
+            "name": name,
+            "answers": [each.to_json() for each in self.answers[question.id, name]],
+            "readings": list(_readings(question.read(found))),
+        }
+
+
+def _readings(given: Sequence[Reading]) -> Iterator[dict[str, Any]]:
+    for each in given:
+        kept = each.values[np.isfinite(each.values)]
+        found = interval(kept) if kept.size else None
+        yield {
+            "case": each.case,
+            "metric": each.metric,
+            "subject": each.subject,
+            "unit": each.unit,
+            "direction": each.direction,
+            "window": list(each.window) if each.window else None,
+            "mean": float(kept.mean()) if kept.size else None,
+            "low": found.low if found else None,
+            "high": found.high if found else None,
+        }

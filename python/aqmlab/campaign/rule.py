@@ -1,0 +1,286 @@
+"""Rules: numbers beside limits, and whether the replications decide on which side they lie.
+
+A rule measures something, and compares numbers that are made of it with limits: `below(p95, 0.03)`.
+The statement holds if every number is on the right side of its limit.
+
+Every number has a 99 % interval. Its standard error is the spread of the number over `DRAWS`
+samples of the replications, drawn with replacement (Efron's bootstrap; times n / (n - 1), as the
+spread of a sample is too small by that). The interval is that standard error times Student's t with
+n - 1 degrees of freedom to either side. Replications are drawn as a whole: what queues have in
+common in a replication cancels in differences. For a mean this is Student's interval; unlike the
+jackknife it also works for quantiles, medians and counts.
+
+* **holds**: all of every interval is on the right side;
+* **does not hold**: all of one interval is on the wrong side. Of k comparisons each interval then
+  has the level 1 - 0.01 / k, so that many comparisons do not refute a statement by chance;
+* **not decided**: neither, or fewer than `FEWEST` replications.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+from scipy import special
+
+from aqmlab.campaign.outcomes import LEVEL, UNDECIDED
+from aqmlab.samples import Whole
+from aqmlab.stats import FEWEST
+
+__all__ = ["FAILS", "HOLDS", "UNDECIDED", "Answer", "Comparison", "Replicated", "Rule"]
+
+HOLDS, FAILS = "holds", "does not hold"
+VERDICTS = {
+    HOLDS: f"all of each {100 * LEVEL:.0f} % interval is on the statement's side of its limit",
+    FAILS: f"all of a {100 * LEVEL:.0f} % interval is on the other side",
+    UNDECIDED: "the replications allow both",
+}
+"""The verdicts, and what they mean."""
+DRAWS = 200
+ROUNDING = 1e-9
+"""Relative distance at which a number equals its limit."""
+MOST = 1e12
+"""Larger distances (of ratios to 0) count as this."""
+
+Data = TypeVar("Data", bound="Replicated")
+Found = TypeVar("Found")
+
+
+class Replicated(ABC):
+    """Results from which replications can be drawn with replacement."""
+
+    replications: int
+
+    @abstractmethod
+    def drawn(self, number: int) -> Self:
+        """The same results for the replications `picks(self.replications)[number]`."""
+
+    @cached_property
+    def draws(self) -> list[Self]:
+        """Samples of the replications."""
+        return [self.drawn(number) for number in range(DRAWS)]
+
+
+@cache
+def picks(replications: int) -> Whole:
+    """The replications of each draw: shape (draws, replications)."""
+    random = np.random.Generator(np.random.PCG64(replications))
+    return random.integers(0, replications, size=(DRAWS, replications))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A number beside its limit."""
+
+    number: float
+    limit: float
+    upwards: bool
+    """Whether the number has to be above the limit."""
+    equal: bool
+    """Whether it may equal the limit."""
+    name: str = ""
+
+    @property
+    def slack(self) -> float:
+        """Distance from the limit, above 0 on the right side."""
+        off = self.number - self.limit if self.upwards else self.limit - self.number
+        rounding = ROUNDING * max(abs(self.limit), 1e-3)
+        return off + rounding if self.equal else off - rounding
+
+    @property
+    def wanted(self) -> str:
+        """`above 2`, `at most 0.5`."""
+        words = {
+            (True, True): "at least",
+            (True, False): "above",
+            (False, True): "at most",
+            (False, False): "below",
+        }
+        return f"{words[self.upwards, self.equal]} {self.limit:.4g}"
+
+
+def above(number: float, limit: float, name: str = "") -> Comparison:
+    """The number has to be above the limit."""
+    return Comparison(float(number), float(limit), True, False, name)
+
+
+def at_least(number: float, limit: float, name: str = "") -> Comparison:
+    """The number has to be the limit or above."""
+    return Comparison(float(number), float(limit), True, True, name)
+
+
+def below(number: float, limit: float, name: str = "") -> Comparison:
+    """The number has to be below the limit."""
+    return Comparison(float(number), float(limit), False, False, name)
+
+
+def at_most(number: float, limit: float, name: str = "") -> Comparison:
+    """The number has to be the limit or below."""
+    return Comparison(float(number), float(limit), False, True, name)
+
+
+def within(number: float, target: float, margin: float, name: str = "") -> Comparison:
+    """The number may be off the target by `margin`."""
+    return at_most(abs(number - target), margin, name)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A comparison with the half length of the interval of its number, and its verdict."""
+
+    comparison: Comparison
+    half: float | None
+    """Half of the 99 % interval; None without one."""
+    verdict: str
+
+    @property
+    def reach(self) -> float:
+        """Distance from the limit in half lengths of the interval, below 0 on the wrong side."""
+        half = max(self.half, 1e-300) if self.half is not None else 1e300
+        return float(np.nan_to_num(self.comparison.slack / half))
+
+    @property
+    def text(self) -> str:
+        """`0.36 (0.33 to 0.40), wanted: below 0.42`."""
+        each, half = self.comparison, self.half
+        name = f"{each.name} " if each.name else ""
+        ends = f" ({each.number - half:.4g} to {each.number + half:.4g})" if half else ""
+        return f"{name}{each.number:.4g}{ends}, wanted: {each.wanted}"
+
+    def to_json(self) -> dict[str, Any]:
+        """{"name", "number", "low", "high", "wanted", "limit", "verdict"}."""
+        each, half = self.comparison, self.half
+        return {
+            "name": each.name,
+            "number": each.number if np.isfinite(each.number) else None,
+            "low": None if half is None else each.number - half,
+            "high": None if half is None else each.number + half,
+            "wanted": each.wanted.rpartition(" ")[0],
+            "limit": each.limit,
+            "verdict": self.verdict,
+        }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A statement, and what the runs say about it."""
+
+    id: str
+    text: str
+    verdict: str
+    """One of `VERDICTS`."""
+    evidence: str
+    """The rule and the numbers, in words."""
+    comparisons: tuple[Decided, ...] = ()
+    source: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it; docs/packs.md describes the keys."""
+        keys = ("id", "text", "source", "verdict", "evidence")
+        found: dict[str, Any] = {key: getattr(self, key) for key in keys}
+        return found | {"comparisons": [each.to_json() for each in self.comparisons]}
+
+
+@dataclass(frozen=True)
+class Rule(Generic[Data, Found]):
+    """One statement of a document, and the numbers that decide it."""
+
+    id: str
+    text: str
+    """The statement, with the place where the document makes it."""
+    rule: str
+    """The rule with its margin in words, as the evidence shows it."""
+    measure: Callable[[Data], Found | None]
+    """What the statement is judged by; None if it was not run."""
+    compared: Callable[[Found], Comparison | Iterable[Comparison]]
+    """The comparisons, always the same number of them in the same order."""
+    told: Callable[[Found], str]
+    """What was found in words, without a full stop."""
+    refuted_by: Found | None = None
+    """A result that refutes the statement: the tests feed it to the rule."""
+    beside: Callable[[Data], str] | None = None
+    """Results of other settings in words: shown, but not part of the verdict."""
+    source: str = ""
+
+    def comparisons(self, found: Found) -> tuple[Comparison, ...]:
+        """The comparisons as a tuple."""
+        made = self.compared(found)
+        return (made,) if isinstance(made, Comparison) else tuple(made)
+
+    def holds(self, found: Found) -> bool:
+        """Whether every number is on the right side, whatever its interval."""
+        return all(each.slack > 0 for each in self.comparisons(found))
+
+    def decide(self, data: Data) -> list[Decided] | None:
+        """The comparisons with their intervals; None if what they need was not run."""
+        found = self.measure(data)
+        if found is None:
+            return None
+        here = self.comparisons(found)
+        if data.replications < FEWEST:
+            return [Decided(each, None, UNDECIDED) for each in here]
+        slacks = np.array([[c.slack for c in self._at(each)] for each in data.draws])
+        with np.errstate(invalid="ignore"):
+            spread = np.clip(slacks, -MOST, MOST).std(axis=0, ddof=1)
+        count = data.replications
+        error = np.where(np.isfinite(spread), spread, np.inf) * (count / (count - 1)) ** 0.5
+        one, all_of_them = (
+            float(special.stdtrit(count - 1, 1 - (1 - LEVEL) / 2 / many)) for many in (1, len(here))
+        )
+        return [
+            Decided(
+                each,
+                float(one * se) if np.isfinite(se) else None,
+                _verdict(each.slack, one * se, all_of_them * se),
+            )
+            for each, se in zip(here, error, strict=True)
+        ]
+
+    def _at(self, data: Data) -> tuple[Comparison, ...]:
+        found = self.measure(data)
+        assert found is not None, self.id
+        return self.comparisons(found)
+
+    def answer(self, data: Data) -> Answer | None:
+        """The statement with its verdict; None if what it needs was not run."""
+        made, found = self.decide(data), self.measure(data)
+        if made is None or found is None:
+            return None
+        evidence = f"Rule: {self.rule}. Found: {self.told(found)}. {_deciding(made)}"
+        beside = self.beside(data) if self.beside else ""
+        if beside:
+            evidence += f" Beside it, not counted: {beside}."
+        return Answer(self.id, self.text, _of_all(made), evidence, tuple(made), self.source)
+
+
+def _verdict(slack: float, half: float, cautious: float) -> str:
+    if slack > half:
+        return HOLDS
+    return FAILS if slack < -cautious else UNDECIDED
+
+
+def _of_all(made: Iterable[Decided]) -> str:
+    words = {each.verdict for each in made}
+    return FAILS if FAILS in words else HOLDS if words == {HOLDS} else UNDECIDED
+
+
+def _deciding(made: list[Decided]) -> str:
+    """The comparison that decides, and how many there are."""
+    least = min(made, key=lambda each: each.reach)
+    if least.half is None:
+        return f"No interval: it needs {FEWEST} replications that have all numbers."
+    words = [each.verdict for each in made]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in VERDICTS if word in words)
+    start = "Compared" if len(made) == 1 else f"Of {len(made)} comparisons {counts}; decisive"
+    return f"{start}, with the {100 * LEVEL:.0f} % interval: {least.text}."
+
+
+def answers(rules: Iterable[Rule[Data, Any]], data: Data | None) -> list[Answer]:
+    """The statements for which `data` has what they need, in order."""
+    if data is None:
+        return []
+    return [answer for rule in rules if (answer := rule.answer(data))]

@@ -1,0 +1,155 @@
+"""The campaign engine: rules with intervals, plans that run equal cases once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from aqmlab.campaign import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Case,
+    Filled,
+    Pack,
+    Plan,
+    Question,
+    Replicated,
+    Rule,
+    above,
+    at_least,
+    at_most,
+    below,
+)
+from aqmlab.campaign.rule import picks
+from aqmlab.samples import Floats
+
+
+class Sample(Replicated):
+    """Two paired quantities, one value a replication."""
+
+    def __init__(self, one: Floats, other: Floats) -> None:
+        self.one, self.other = one, other
+        self.replications = one.size
+
+    def drawn(self, number: int) -> Sample:
+        picked = picks(self.replications)[number]
+        return Sample(self.one[picked], self.other[picked])
+
+
+def _sample(seed: int, count: int = 10, apart: float = 0.0, common: float = 0.0) -> Sample:
+    random = np.random.default_rng(seed)
+    shared = common * random.normal(size=count)
+    return Sample(random.normal(size=count) + shared + apart, random.normal(size=count) + shared)
+
+
+LOWER: Rule[Sample, float] = Rule(
+    "lower",
+    "One is lower than the other.",
+    "the mean difference is below 0",
+    lambda data: float(data.one.mean() - data.other.mean()),
+    lambda found: below(found, 0.0),
+    lambda found: f"{found:.2f}",
+)
+
+
+def _verdict(data: Sample, rule: Rule[Sample, float] = LOWER) -> str:
+    answer = rule.answer(data)
+    assert answer is not None
+    return answer.verdict
+
+
+def test_what_the_replications_show_is_decided() -> None:
+    assert _verdict(_sample(1, apart=-5.0)) == HOLDS
+    assert _verdict(_sample(1, apart=5.0)) == FAILS
+    assert _verdict(_sample(1, count=4, apart=-5.0)) == UNDECIDED
+
+
+def test_at_the_limit_the_seed_does_not_decide() -> None:
+    """With 99 % intervals a number that lies on its limit is decided in about one of 100 studies.
+    A verdict by the mean alone would be `holds` in half of them."""
+    for count in (5, 10, 40):
+        words = [_verdict(_sample(seed, count)) for seed in range(400)]
+        assert words.count(UNDECIDED) >= 0.97 * 400, count
+
+
+def test_what_both_have_in_common_cancels() -> None:
+    words = [_verdict(_sample(seed, 20, apart=-2.0, common=20.0)) for seed in range(20)]
+    assert words.count(HOLDS) >= 18
+
+
+def test_a_median_has_an_interval() -> None:
+    """Of values that come in steps, and with the limit between two of them: a verdict by the
+    number alone would never be `not decided`, and one by the jackknife seldom."""
+    rule: Rule[Sample, float] = Rule(
+        "median", "The median is below 0.", "below 0",
+        lambda data: float(np.median(np.round(2 * data.one) / 2)),
+        lambda found: at_most(found, -0.25), str,
+    )  # fmt: skip
+    words = [_verdict(_sample(seed, 100, apart=-0.25), rule) for seed in range(100)]
+    assert words.count(UNDECIDED) >= 85
+
+
+def test_many_comparisons_do_not_refute_by_chance() -> None:
+    """Of 40 numbers far on the right side none refutes; one on the wrong side does."""
+    many: Rule[Sample, Floats] = Rule(
+        "many", "All are above 0.", "above 0", lambda data: data.one,
+        lambda found: [at_least(np.mean(found) + shift, 0.0) for shift in np.linspace(-1, 1, 40)],
+        str,
+    )  # fmt: skip
+    wrong = many.answer(_sample(3, 30))
+    right = many.answer(_sample(3, 30, apart=5.0))
+    assert wrong is not None and right is not None
+    assert (wrong.verdict, right.verdict) == (FAILS, HOLDS)
+    assert "Of 40 comparisons" in wrong.evidence
+    assert len(wrong.to_json()["comparisons"]) == 40
+
+
+def test_limits() -> None:
+    assert at_least(2.0, 2.0).slack > 0 > above(2.0, 2.0).slack
+    assert at_most(2.0, 2.0).slack > 0 > below(2.0, 2.0).slack
+    assert above(float("nan"), 1.0).slack != above(float("nan"), 1.0).slack
+
+
+LINKS = {"down": {"rate": "2mbit", "delay": "10ms"}, "up": {"rate": "2mbit", "delay": "10ms"}}
+
+
+def _case(name: str, seconds: int) -> Case:
+    def fill(queue: str) -> dict[str, object]:
+        down = LINKS["down"] | {"queue": {"discipline": queue}}
+        flows = {"own": {"path": "down", "return_path": "up"}}
+        return {"duration": f"{seconds}s", "links": LINKS | {"down": down}, "flows": flows}
+
+    return Case(name, fill)
+
+
+def _delay(data: Filled) -> float:
+    return data.mean("short", "sojourn_p95", "down") - data.beside("droptail").mean(
+        "short", "sojourn_p95", "down"
+    )
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    rule: Rule[Filled, float] = Rule(
+        "lower", "The delay is lower than with drop-tail.", "by more than 10 ms",
+        _delay, lambda found: below(found, -0.01), lambda found: f"{1e3 * found:.0f} ms",
+    )  # fmt: skip
+    one = Question("delay", "Delay", "Is it lower?", (_case("short", 3),), (rule,))
+    again = Question("again", "Again", "?", (_case("same", 3), _case("long", 4)))
+    return Plan(Pack("mine", "Mine", (one, again)), {"codel": "codel", "droptail": "droptail"})
+
+
+def test_equal_cases_run_once(plan: Plan) -> None:
+    assert len(plan.scenarios) == 4  # two queues, 3 and 4 s
+    assert plan.points["delay", "codel", "short"] == plan.points["again", "codel", "same"]
+
+
+def test_a_pack_is_run_and_judged(plan: Plan) -> None:
+    campaign = plan.run(5, 1)
+    form = campaign.to_json()
+    found = {
+        each["name"]: each["answers"][0]["verdict"] for each in form["questions"][0]["contenders"]
+    }
+    assert found == {"codel": HOLDS, "droptail": FAILS}
+    assert (form["schema"], form["runs"], form["replications"]) == (1, 20, 5)
