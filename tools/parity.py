@@ -27,7 +27,7 @@ import numpy as np
 import aqmlab
 from aqmlab import stats, storage
 from aqmlab.emulator.play import EMULATOR, SIMULATOR
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 from aqmlab.scenario import Duration
 from aqmlab_studies.linux2026.recorded import runs
 from tools import parity_bursts

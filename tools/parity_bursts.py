@@ -11,7 +11,7 @@ import numpy as np
 
 import aqmlab
 from aqmlab.emulator.play import linux
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 
 SCENARIO = Path(__file__).parent / "parity.toml"
 OFFLOAD: Mapping[str, Any] = {"transport.segmentation_offload": True}

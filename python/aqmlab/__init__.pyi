@@ -1,4 +1,4 @@
-from . import document, measure, scenario, stats
+from . import document, metrics, scenario, stats
 from ._core import __version__, reference
 from .characterize import characterize
 from .compare import compare
@@ -17,7 +17,7 @@ from .errors import (
     StuckError,
 )
 from .evaluate import evaluate
-from .measure import Runs, metric
+from .metrics import Runs, metric
 from .plan.shards import Shard
 from .queue import Queue
 from .report.own import chart
@@ -56,9 +56,9 @@ __all__ = [
     "document",
     "emulate",
     "evaluate",
-    "measure",
     "merge",
     "metric",
+    "metrics",
     "reference",
     "reproduce",
     "run",

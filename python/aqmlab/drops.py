@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from aqmlab.errors import input_error
+from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.results import RunResult
-from aqmlab.samples import Floats, Whole
 from aqmlab.scenario.quantities import canonical
 
 APART = 0.5

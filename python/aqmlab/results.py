@@ -381,7 +381,7 @@ class StudyResult(_TableAttributes):
 
         Needs xarray. Raises `InputError` for an unknown metric.
         """
-        from aqmlab.measure.grid import to_xarray
+        from aqmlab.metrics.grid import to_xarray
 
         return to_xarray(self, names)
 
@@ -554,8 +554,8 @@ def _load(
         if name not in names:
             raise unknown("table", name, dict.fromkeys([*names, METRICS]))
         return tables.load(name)
-    from aqmlab.measure.values import add_own
     from aqmlab.metrics.table import metrics
+    from aqmlab.metrics.values import add_own
 
     there = METRICS in names
     computed = tables.load(name) if there else metrics(tables, scenarios, replications)

@@ -22,7 +22,7 @@ from helpers import (
 from real_packets import missing
 
 from aqmlab.cli import main
-from aqmlab.measure.registry import _REGISTRY
+from aqmlab.metrics.registry import _REGISTRY
 from aqmlab.report import own
 
 

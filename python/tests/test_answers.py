@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import aqmlab
-from aqmlab.measure.shown import everything, headlines
+from aqmlab.metrics.shown import everything, headlines
 from aqmlab.report.findings import findings
 
 BOTH: dict[str, Any] = {"path": "down", "return_path": "up"}

@@ -22,7 +22,7 @@ from aqmlab.campaign import (
     below,
 )
 from aqmlab.campaign.rule import picks
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 
 
 class Sample(Replicated):

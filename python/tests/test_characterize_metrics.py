@@ -41,7 +41,7 @@ from aqmlab.characterize.rules import (
 )
 from aqmlab.characterize.rules.common import trade
 from aqmlab.characterize.view import View
-from aqmlab.metrics.rfc7928 import (
+from aqmlab.metrics.tradeoff import (
     delay_variation,
     ellipse,
     power,

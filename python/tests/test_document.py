@@ -36,7 +36,7 @@ from aqmlab.document import (
     panels,
 )
 from aqmlab.document.vega import light
-from aqmlab.samples import Quartiles
+from aqmlab.metrics.samples import Quartiles
 from aqmlab.stats import Interval
 
 TABLE = Table(

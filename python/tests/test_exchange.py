@@ -53,7 +53,7 @@ def test_metrics_for_xarray(result: aqmlab.StudyResult) -> None:
     data = result.to_xarray("goodput", "sojourn_p95")
     assert data["goodput"].dims == ("queue", "replication", "group")
     assert data["goodput"].attrs["unit"] == "bit/s"
-    rows = aqmlab.measure.values(result, "sojourn_p95")
+    rows = aqmlab.metrics.values(result, "sojourn_p95")
     for run, subject, value in rows.iter_rows():
         point = {"queue": ("droptail", "codel", "pie")[run // 2], "replication": run % 2}
         assert float(data["sojourn_p95"].sel(link=subject, **point)) == value

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from aqmlab.errors import InputError
-from aqmlab.samples import Histograms
+from aqmlab.metrics.samples import Histograms
 from aqmlab.stats import Interval, estimate, interval
 from aqmlab.stats.intervals import (
     MOST_ALIKE,

@@ -15,8 +15,8 @@ from helpers import STUDY_TEXT, Aqmlab
 import aqmlab
 from aqmlab import _core
 from aqmlab._core import check_playable
-from aqmlab.measure import values
-from aqmlab.measure.catalogue import COMPUTED, METRICS
+from aqmlab.metrics import values
+from aqmlab.metrics.catalogue import COMPUTED, METRICS
 from aqmlab.scenario import Scenario
 
 LINKS = {

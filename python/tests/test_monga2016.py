@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import aqmlab
 import aqmlab_studies
 from aqmlab.cli import app
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.published import Published
-from aqmlab.samples import Floats
 from aqmlab_studies.monga2016.claims import RULES
 from aqmlab_studies.monga2016.sweeps import (
     AQMS,

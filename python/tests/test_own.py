@@ -58,7 +58,7 @@ def test_the_values_of_a_metric_of_ones_own_are_its_functions(own: Path) -> None
         "long = rows.filter(rows['sojourn_s'] > 0.02)['count'].sum() / rows['count'].sum()\n"
         "(found,) = result.metrics.filter(metric='waiting_share', subject='down')['value']\n"
         "assert found == long, (found, long)\n"
-        "assert aqmlab.measure.values(result, 'waiting_share')['value'][0] == long\n"
+        "assert aqmlab.metrics.values(result, 'waiting_share')['value'][0] == long\n"
         "print('right')\n"
     )
     import subprocess

@@ -16,12 +16,12 @@ from rich.console import Console
 
 import aqmlab as package
 from aqmlab.errors import InputError
+from aqmlab.metrics.samples import Floats, quantile
 from aqmlab.reproduce import Reproduction, catalogue, names, reproduce
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.published import Published, known_metrics, title
 from aqmlab.reproduce.summary import Summary
 from aqmlab.reproduce.verdicts import CLAIM_VERDICTS, VERDICTS
-from aqmlab.samples import Floats, quantile
 from aqmlab_studies.jarvinen2014 import ns2
 from tools.study_pages import page
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from aqmlab.metrics.samples import Histograms
 from aqmlab.reproduce import Measurements, Reproduction, reproduce
 from aqmlab.reproduce.published import Published
-from aqmlab.samples import Histograms
 from aqmlab.study import Study
 from aqmlab_studies.jarvinen2014 import ns2
 from aqmlab_studies.jarvinen2014.study import PIE_EXPERIMENTS

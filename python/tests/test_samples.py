@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aqmlab import samples as stats
+from aqmlab.metrics import samples as stats
+from aqmlab.metrics.samples import Histograms
 from aqmlab.reproduce import verdicts
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.page import table as paper_table
-from aqmlab.samples import Histograms
 from aqmlab.stats import Interval
 from tools.study_pages import _table
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aqmlab import measure, stats
+from aqmlab import metrics, stats
 from aqmlab.advice import loads, setup
 from aqmlab.advice.setup import BASELINE, PATHS, PORT, PORTS
 from aqmlab.errors import input_error, unknown
@@ -34,7 +34,7 @@ class Noticed:
     group: str
     title: str
     metric: str
-    """The metric of `aqmlab.measure`."""
+    """The metric of `aqmlab.metrics`."""
     unit: str
     factor: float = 1.0
     """From the metric's unit to that of the table."""
@@ -180,7 +180,7 @@ class Trial:
         return stats.estimate(self.values(what, queue), bounds=stats.POSITIVE)
 
     def _of(self, what: Noticed) -> Mapping[str, np.ndarray[Any, np.dtype[np.float64]]]:
-        rows = measure.values(self.result, what.metric).filter(pl.col("subject") == what.group)
+        rows = metrics.values(self.result, what.metric).filter(pl.col("subject") == what.group)
         point = (pl.col("run") // self.result.info.replications).alias("point")
         rows = rows.with_columns(point).sort("run")
         return {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aqmlab.campaign.rule import Rule
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 
 if TYPE_CHECKING:
     from aqmlab.campaign.plan import Filled

@@ -14,9 +14,9 @@ import polars as pl
 import aqmlab
 from aqmlab.campaign.pack import Pack, Question, Reading
 from aqmlab.campaign.rule import Answer, Replicated, answers, picks
-from aqmlab.measure.values import values
+from aqmlab.metrics.samples import Floats
+from aqmlab.metrics.values import values
 from aqmlab.results import StudyResult
-from aqmlab.samples import Floats
 from aqmlab.stats import interval
 from aqmlab.study import Study
 

@@ -28,7 +28,7 @@ import numpy as np
 from scipy import special
 
 from aqmlab.campaign.outcomes import LEVEL, UNDECIDED
-from aqmlab.samples import Whole
+from aqmlab.metrics.samples import Whole
 from aqmlab.stats import FEWEST
 
 __all__ = ["FAILS", "HOLDS", "UNDECIDED", "Answer", "Comparison", "Replicated", "Rule"]

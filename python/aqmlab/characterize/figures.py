@@ -13,7 +13,7 @@ from aqmlab.characterize.sections.mixes import MIX, UP
 from aqmlab.document import Figure
 from aqmlab.document import panels as charts
 from aqmlab.document.panels import Points
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 
 if TYPE_CHECKING:
     from aqmlab.characterize import Characterization

@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 
 from aqmlab.characterize.case import Case
-from aqmlab.metrics.rfc7928 import power
+from aqmlab.metrics.samples import Floats, jain_index
+from aqmlab.metrics.tradeoff import power
 from aqmlab.results import StudyResult
-from aqmlab.samples import Floats, jain_index
 from aqmlab.stats import interval
 
 COLUMNS = ["run", "subject", "measure", "value"]

@@ -12,7 +12,7 @@ import numpy as np
 from aqmlab.characterize.sections.stability import WIRELESS
 from aqmlab.document import Figure
 from aqmlab.document import panels as charts
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 
 if TYPE_CHECKING:
     from aqmlab.characterize.figures import Album

@@ -80,7 +80,7 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
 
 def metrics() -> list[dict[str, Any]]:
     """The metrics as entries of the reference."""
-    from aqmlab.measure import entries
+    from aqmlab.metrics import entries
 
     return entries()
 

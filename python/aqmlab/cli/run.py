@@ -134,7 +134,7 @@ def _engine_tables(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
 
 def _show_own(result: RunResult) -> None:
     """Prints the user's own metrics, if there are any."""
-    from aqmlab.measure import own
+    from aqmlab.metrics import own
 
     if own():
         from aqmlab.document.terminal import blocks

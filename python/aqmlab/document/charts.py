@@ -28,7 +28,7 @@ from aqmlab.document.vega import (
     spec,
     tip,
 )
-from aqmlab.samples import Floats, Quartiles
+from aqmlab.metrics.samples import Floats, Quartiles
 from aqmlab.stats import Interval
 
 CDF_POINTS = 240

@@ -10,8 +10,8 @@ import numpy as np
 
 from aqmlab.document.model import Estimate
 from aqmlab.document.vega import Colours, Spec, colour, data, name, number, spec, tip
-from aqmlab.metrics.rfc7928 import ellipse
-from aqmlab.samples import Floats, quartiles
+from aqmlab.metrics.samples import Floats, quartiles
+from aqmlab.metrics.tradeoff import ellipse
 
 WIDTH, HEIGHT = 184, 170
 COLUMNS = 3

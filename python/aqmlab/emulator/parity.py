@@ -15,7 +15,7 @@ import numpy as np
 
 from aqmlab import _core
 from aqmlab.emulator.play import EMULATOR, SIMULATOR, lateness, remarks
-from aqmlab.samples import Floats, Histograms, jain_index
+from aqmlab.metrics.samples import Floats, Histograms, jain_index
 from aqmlab.stats import POSITIVE, SHARE, Interval, interval
 
 if TYPE_CHECKING:

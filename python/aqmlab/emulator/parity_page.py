@@ -24,7 +24,7 @@ from aqmlab.document import (
 from aqmlab.document.numbers import rate, seconds
 from aqmlab.emulator.parity import Measure, Parity
 from aqmlab.emulator.play import EMULATOR, SIMULATOR
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 
 COLOURS = {SIMULATOR: "#2f6fbb", EMULATOR: "#ef9232"}
 MILLI = 1e3

@@ -25,11 +25,11 @@ from aqmlab.document import (
 )
 from aqmlab.document.colours import by_label
 from aqmlab.document.numbers import percent, seconds
+from aqmlab.metrics.samples import Floats
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
 from aqmlab.report.run_page import finding, links, parameters, sojourn_figure
 from aqmlab.results import RunResult
-from aqmlab.samples import Floats
 from aqmlab.scenario.quantities import quantity
 from aqmlab.scenario.toml import toml_value
 

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from aqmlab.evaluate.scene import Control, Table
+from aqmlab.metrics.samples import Floats
 from aqmlab.results import StudyResult
-from aqmlab.samples import Floats
 
 GROUPS = {
     "alone": "The control alone",

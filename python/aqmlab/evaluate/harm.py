@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 
 
 def of_more(solo: Floats, beside: Floats) -> Floats:

@@ -15,7 +15,7 @@ from aqmlab.evaluate.criterion import Cases, Criterion, Read, Reading, Results
 from aqmlab.evaluate.harm import of_less, of_more
 from aqmlab.evaluate.readings import milliseconds, percent
 from aqmlab.evaluate.scene import STANDARD, Control, Path, Table, bulk, load, scenario
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 
 VICTIMS = tuple(Control(name, name) for name in STANDARD)
 DEPLOYED = tuple(Control(name, name) for name in ("bbr", "bbr3"))

@@ -9,7 +9,7 @@ import numpy as np
 from aqmlab.evaluate.criterion import At, Criterion, Reading, Results
 from aqmlab.evaluate.readings import milliseconds, percent
 from aqmlab.evaluate.scene import Control, Path, Table, bulk, scenario
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 
 PATH = Path(20e6, 0.04, 4.0)
 LASTS, WARM = 30.0, 10.0

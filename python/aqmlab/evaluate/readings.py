@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aqmlab.evaluate.criterion import At, Reading
 from aqmlab.evaluate.scene import Path
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 
 
 def loss(case: str, at: At, group: str = "own") -> Reading:

@@ -1,5 +1,5 @@
 """The table `metrics`: what is computed from the tables of the engine, a row a run, subject and
-metric. `aqmlab.measure.catalogue` says what each metric is."""
+metric. `aqmlab.metrics.catalogue` says what each metric is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 
 from aqmlab.metrics.flows import ALL, bulk_flows, is_alike, is_endless
 from aqmlab.metrics.formulas import WORSE, WORST_WITHOUT, of_group, of_link
-from aqmlab.samples import Floats, Whole, jain_indices
+from aqmlab.metrics.samples import Floats, Whole, jain_indices
 from aqmlab.tables import Tables
 
 COLUMNS = {

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 
 from aqmlab.document import Figure, charts
+from aqmlab.metrics.samples import Floats
 from aqmlab.results import RunResult
-from aqmlab.samples import Floats
 from aqmlab.study.single import run
 
 STEP = 20.0

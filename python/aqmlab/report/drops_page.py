@@ -12,8 +12,8 @@ from aqmlab.document import Block, Column, Figure, Items, Section, Table, Text
 from aqmlab.document.numbers import count, seconds, whole
 from aqmlab.document.vega import WIDTH, Spec, colour, data, name, number, spec, tip
 from aqmlab.drops import Episode, course, target_of, why
+from aqmlab.metrics.samples import Floats
 from aqmlab.results import RunResult
-from aqmlab.samples import Floats
 
 MOST_POINTS = 1500
 """So many departures are drawn at most: the longest wait of those that stand for one point."""

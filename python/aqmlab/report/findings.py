@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from aqmlab.metrics.samples import Floats
 from aqmlab.report.measures import BUSY, LESS, MORE, NEITHER, Layout, Measure, by_point, measures
-from aqmlab.samples import Floats
 from aqmlab.stats import Contest, Finding, compare, interval
 from aqmlab.stats.intervals import Interval
 

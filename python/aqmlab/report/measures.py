@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from aqmlab.measure import Shown, headlines
-from aqmlab.samples import Floats
+from aqmlab.metrics import Shown, headlines
+from aqmlab.metrics.samples import Floats
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult

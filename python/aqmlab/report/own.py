@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from aqmlab.document import Figure
 from aqmlab.errors import AqmlabError, CustomError, input_error, place_of
-from aqmlab.measure import metrics
+from aqmlab.metrics import registered
 from aqmlab.results import StudyResult
 
 GROUP = "aqmlab.charts"
@@ -73,14 +73,14 @@ def load(file: str | Path) -> None:
     path = Path(file)
     if not path.is_file():
         raise input_error("there is no such file", key="--with", given=str(path))
-    before = [*metrics(), *_CHARTS.values()]
+    before = [*registered(), *_CHARTS.values()]
     try:
         runpy.run_path(str(path))
     except AqmlabError:
         raise
     except Exception as error:
         raise CustomError(f"{path}: {type(error).__name__}: {error}") from error
-    if all(any(each is old for old in before) for each in (*metrics(), *_CHARTS.values())):
+    if all(any(each is old for old in before) for each in (*registered(), *_CHARTS.values())):
         hint = "a function with the decorator @aqmlab.metric or @aqmlab.chart"
         problem = "this file defines neither a metric nor a chart"
         raise input_error(problem, key="--with", given=str(path), hint=hint)

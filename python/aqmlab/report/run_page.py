@@ -26,14 +26,14 @@ from aqmlab.document import (
 )
 from aqmlab.document.colours import by_label
 from aqmlab.document.numbers import count, percent, plain, rate, reasons, seconds, whole
-from aqmlab.measure import own
+from aqmlab.metrics import own
+from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import sender
 from aqmlab.report import drops_page
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.results import BUSY, RunResult
-from aqmlab.samples import Floats
 
 SHOWN_FLOWS = 50
 MOST_SAMPLES = 600

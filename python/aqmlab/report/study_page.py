@@ -30,7 +30,8 @@ from aqmlab.document import (
 from aqmlab.document.colours import by_label
 from aqmlab.document.numbers import count, seconds
 from aqmlab.document.panels import Panel, curves, ranges
-from aqmlab.measure import everything
+from aqmlab.metrics import everything
+from aqmlab.metrics.samples import Histograms
 from aqmlab.report import own
 from aqmlab.report.findings import intervals, of_measures, sentences
 from aqmlab.report.made import made
@@ -48,7 +49,6 @@ from aqmlab.report.notes import note_lines
 from aqmlab.report.tradeoff import QUEUE_AXIS
 from aqmlab.report.tradeoff import figure as tradeoff
 from aqmlab.results import StudyResult
-from aqmlab.samples import Histograms
 from aqmlab.stats import LEVEL, estimate
 
 LINES_FROM = 5

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aqmlab.measure.values import values
+from aqmlab.metrics.samples import Floats, Histograms
+from aqmlab.metrics.values import values
 from aqmlab.reproduce.model import Warning
 from aqmlab.results import StudyResult
-from aqmlab.samples import Floats, Histograms
 from aqmlab.stats import POSITIVE, Interval, interval
 
 

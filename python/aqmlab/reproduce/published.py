@@ -13,7 +13,7 @@ from typing import Any
 
 from aqmlab.document import Figure
 from aqmlab.errors import input_error, unknown
-from aqmlab.measure import Metric, metrics
+from aqmlab.metrics import Metric, registered
 from aqmlab.reproduce.catalogue import place, places
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table
@@ -325,7 +325,7 @@ def known_metrics(hooks: ModuleType | None) -> dict[str, tuple[Callable[..., Mea
     """What a table may name: those above, the study's own, and every metric of the registry."""
     found = {
         name: (_registered(metric, name), MEAN_METHOD)
-        for metric in metrics()
+        for metric in registered()
         if metric.compute is not None
         for name in (metric.name, *metric.names)
     }

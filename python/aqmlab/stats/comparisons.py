@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 from aqmlab.stats.intervals import LEVEL, after_looks
 from aqmlab.stats.studentized import range_quantile, range_tail
 

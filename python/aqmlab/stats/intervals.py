@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from aqmlab.errors import input_error
-from aqmlab.samples import Floats, Histograms, weighted_quantile
+from aqmlab.metrics.samples import Floats, Histograms, weighted_quantile
 
 LEVEL = 0.95
 """The level of intervals where nothing else is said."""

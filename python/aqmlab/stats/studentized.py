@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 REACH = 8.0

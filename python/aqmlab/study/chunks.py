@@ -19,8 +19,8 @@ import numpy as np
 import polars as pl
 
 from aqmlab import _core
+from aqmlab.metrics.samples import Whole
 from aqmlab.results import Batch, gather, in_parts
-from aqmlab.samples import Whole
 from aqmlab.storage import (
     Damaged,
     Fill,

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aqmlab.errors import FolderError
+from aqmlab.metrics.samples import Whole
 from aqmlab.plan.shards import Shard, shard_of
 from aqmlab.results import METRICS, StudyInfo, StudyResult
-from aqmlab.samples import Whole
 from aqmlab.storage import Damaged, read_table
 from aqmlab.study.chunks import Chunk, file_of, read_chunk
 from aqmlab.study.folder import CHUNKS, ResultsFolder

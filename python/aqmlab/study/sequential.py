@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from aqmlab.errors import FolderError, input_error
-from aqmlab.measure import find, values
+from aqmlab.metrics import find, values
 from aqmlab.stats import Estimate, estimate
 from aqmlab.study.manifest import MANIFEST, read_manifest
 

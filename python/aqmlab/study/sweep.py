@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab.errors import input_error, unknown
-from aqmlab.measure import find
+from aqmlab.metrics import find
 from aqmlab.plan.points import Axis, AxisValue, Points
 from aqmlab.plan.precision import KEY, Precision
 from aqmlab.scenario.parts import Part, plain

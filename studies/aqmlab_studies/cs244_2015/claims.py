@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Claim
-from aqmlab.samples import Floats
 from aqmlab_studies.cs244_2015.curves import (
     BUFFER,
     CODEL,

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.samples import Floats
 
 RATES = (100, 10, 1, 50, 1, 100)
 """The rates of the steps in Mbit/s."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from aqmlab.document import Figure, charts
+from aqmlab.metrics.samples import quartiles
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.samples import quartiles
 from aqmlab_studies.cs244_2015 import packets
 from aqmlab_studies.cs244_2015.curves import CODEL, TAIL, average, both, settings, shares, told
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.samples import Floats
 from aqmlab_studies.jarvinen2014.figures import FLOWS, SPIKES, fairness
 from aqmlab_studies.jarvinen2014.ns2 import REST
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from aqmlab.document import Figure, charts
+from aqmlab.metrics.samples import Floats, Quartiles, jain_indices, quartiles
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.samples import Floats, Quartiles, jain_indices, quartiles
 from aqmlab_studies.jarvinen2014.ns2 import REST, reference
 
 FLOWS = ("1+1", "2+2", "4+4", "6+6")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from aqmlab.document import Figure, charts
+from aqmlab.metrics.samples import Floats, Histograms, quantile
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.samples import Floats, Histograms, quantile
 from aqmlab.stats import interval
 from aqmlab_studies.kuhn2014.measure import (
     BUFFERS,

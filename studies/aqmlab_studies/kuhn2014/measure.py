@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.samples import Floats
 from aqmlab.stats import POSITIVE, Interval, interval
 
 QUEUES = ("DropTail", "RED", "CoDel")

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 import aqmlab
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.samples import Floats
 
 FLOW = "transfer.0"
 

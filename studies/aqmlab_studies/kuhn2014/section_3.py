@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from aqmlab.metrics.samples import Floats, quantile
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.samples import Floats, quantile
 from aqmlab_studies.kuhn2014.measure import AQMS, BUFFERS, MAIN_BUFFER, transfer_time
 from aqmlab_studies.kuhn2014.parts import (
     CUBIC,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.samples import Floats
 
 FILE = Path(__file__).parent / "published.json"
 FLOWS = ("first", "second")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, Claim, Table
 from aqmlab.reproduce.verdicts import AGREES, DIFFERS, Criterion
-from aqmlab.samples import Floats
 from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.l4s2020.causes import causes
 from aqmlab_studies.l4s2020.law import by_the_rules, states

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aqmlab.metrics.samples import Floats, Histograms, weighted_quantile
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, Claim, Table
 from aqmlab.reproduce.verdicts import AGREES, DIFFERS, FAILS, HOLDS, Criterion
-from aqmlab.samples import Floats, Histograms, weighted_quantile
 from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.linux2026.recorded import BEGINS, SHARES, drops, is_late, recorded, seconds
 

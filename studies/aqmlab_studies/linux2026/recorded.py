@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from aqmlab.metrics.samples import Floats, weighted_quantile
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.samples import Floats, weighted_quantile
 
 FILE = Path(__file__).parent / "recorded.json"
 SHARES = (5, 25, 50, 75, 95, 99)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Table
 from aqmlab.reproduce.verdicts import AGREES, DIFFERS, FAILS, HOLDS, Criterion
-from aqmlab.samples import Floats
 from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.linux2026 import cake
 from aqmlab_studies.linux2026.figures import figures

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.samples import Floats
 from aqmlab.stats import POSITIVE, Bounds
 
 QUEUES = ("DropTail", "CoDel", "sfqCoDel", "CoDel-DT")

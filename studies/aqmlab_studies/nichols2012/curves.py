@@ -10,9 +10,9 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
+from aqmlab.metrics.samples import Floats, jain_indices
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.results import StudyResult
-from aqmlab.samples import Floats, jain_indices
 
 CODEL, TAIL, RED = "CoDel", "tail drop", "RED"
 QUEUES = (CODEL, TAIL, RED)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from aqmlab.document import Figure, charts
+from aqmlab.metrics.samples import quartiles
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.samples import quartiles
 from aqmlab_studies.nichols2012.curves import (
     LARGE,
     POSSIBLE,

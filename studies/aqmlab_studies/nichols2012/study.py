@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from aqmlab.metrics.samples import Floats, quantile
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
-from aqmlab.samples import Floats, quantile
 from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.nichols2012.claims import claims
 from aqmlab_studies.nichols2012.curves import (

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from aqmlab.metrics.samples import Floats, Histograms, jain_indices, weighted_quantile
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.verdicts import Criterion
-from aqmlab.samples import Floats, Histograms, jain_indices, weighted_quantile
 
 JOBS = ("b CUBIC", "b Reno", "c CoDel", "c FQ-CoDel", "d")
 BUILDS = ("ns-3.48", "ns-3.48, TCP of 2026-07-23")

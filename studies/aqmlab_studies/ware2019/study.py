@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Claim, Table
-from aqmlab.samples import Floats
 from aqmlab.stats import MEAN_METHOD, SHARE, interval
 from aqmlab_studies.rules import Rule, checked
 from aqmlab_studies.ware2019 import validation

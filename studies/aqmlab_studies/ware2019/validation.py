@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
-from aqmlab.samples import Floats
 from aqmlab.stats import MEAN_METHOD, SHARE, interval
 from aqmlab_studies.rules import Rule
 from aqmlab_studies.ware2019.model import NEAR, Path

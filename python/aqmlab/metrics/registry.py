@@ -18,7 +18,7 @@ from aqmlab.errors import CustomError, input_error, place_of, unknown
 if TYPE_CHECKING:
     import polars as pl
 
-    from aqmlab.measure.runs import Runs
+    from aqmlab.metrics.runs import Runs
 
     Compute = Callable[[Runs], pl.DataFrame]
 
@@ -155,7 +155,7 @@ def _from_packages() -> None:
         each.load()
 
 
-def metrics() -> list[Metric]:
+def registered() -> list[Metric]:
     """All metrics: aqmlab's, those of installed packages, one's own."""
     _from_packages()
     return list(_REGISTRY.metrics.values())
@@ -163,7 +163,7 @@ def metrics() -> list[Metric]:
 
 def own() -> list[Metric]:
     """Those from outside of aqmlab."""
-    return [each for each in metrics() if each.own]
+    return [each for each in registered() if each.own]
 
 
 def find(name: str) -> tuple[Metric, str]:
@@ -171,16 +171,16 @@ def find(name: str) -> tuple[Metric, str]:
 
     Raises `InputError` for an unknown name, with the nearest.
     """
-    known: dict[str, tuple[Metric, str]] = {}
-    for each in metrics():
+    named: dict[str, tuple[Metric, str]] = {}
+    for each in registered():
         if each.compute is None:
             continue
         of = each.statistics or ("",)
-        known |= {key: (each, statistic) for key, statistic in zip(each.names, of, strict=True)}
-        known.setdefault(each.name, (each, of[0]))
-    if name not in known:
-        raise unknown("metric", name, known)
-    return known[name]
+        named |= {key: (each, statistic) for key, statistic in zip(each.names, of, strict=True)}
+        named.setdefault(each.name, (each, of[0]))
+    if name not in named:
+        raise unknown("metric", name, named)
+    return named[name]
 
 
 def entries() -> list[dict[str, Any]]:
@@ -197,5 +197,5 @@ def entries() -> list[dict[str, Any]]:
             "where": each.where,
             "source": each.source,
         }
-        for each in metrics()
+        for each in registered()
     ]

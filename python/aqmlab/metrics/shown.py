@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from aqmlab.measure.registry import Metric, metrics
-from aqmlab.measure.values import runs_of
+from aqmlab.metrics.registry import Metric, registered
+from aqmlab.metrics.values import runs_of
 from aqmlab.results import BUSY as LINK_BUSY
 
 if TYPE_CHECKING:
-    from aqmlab.measure.runs import Runs
+    from aqmlab.metrics.runs import Runs
     from aqmlab.results import StudyResult
 
 QUEUE, BUSY = "sojourn", "utilisation"
@@ -58,17 +58,17 @@ def headlines(result: StudyResult) -> list[Shown]:
     its goodput if it is endless, its first score and its first time; then the metrics of one's
     own."""
     runs = runs_of(result)
-    known = {each.name: each for each in metrics()}
+    named = {each.name: each for each in registered()}
     found = [
-        *_of_bottleneck(result, runs, known[QUEUE]),
-        *_of_bottleneck(result, runs, known[BUSY]),
+        *_of_bottleneck(result, runs, named[QUEUE]),
+        *_of_bottleneck(result, runs, named[BUSY]),
     ]
     for link in _beside(result):
-        rows = known[QUEUE].values(runs, "p95").filter(pl.col("subject") == link)
-        found.append(_shown(known[QUEUE], "p95", link, rows))
+        rows = named[QUEUE].values(runs, "p95").filter(pl.col("subject") == link)
+        found.append(_shown(named[QUEUE], "p95", link, rows))
     for group in _groups(result):
         found += _of_group(result, runs, group)
-    for each in metrics():
+    for each in registered():
         if each.own:
             found += _each_subject(each, "", each.values(runs))
     return [each for each in found if each.values.height]
@@ -78,7 +78,7 @@ def everything(result: StudyResult) -> list[Shown]:
     """Every metric that has values, with every statistic: of the bottleneck, of the other links,
     and of all groups."""
     runs, found = runs_of(result), []
-    for metric in metrics():
+    for metric in registered():
         if metric.compute is None:
             continue
         for statistic in metric.statistics or ("",):
@@ -121,20 +121,20 @@ def _bottleneck(
 def _of_group(result: StudyResult, runs: Runs, group: str) -> Iterator[Shown]:
     """The first score that the group has, or its goodput; and its first time."""
     scored = set(result.scores["group"].cast(pl.String))
-    known = {each.name: each for each in metrics()}
+    named = {each.name: each for each in registered()}
     if group in scored:
         yield from _first(runs, "scores", group)
     else:
         flows = result.flows.filter(pl.col("group").cast(pl.String) == group)
         if flows.height and flows["size_bytes"].is_null().all():
-            rows = known["goodput"].values(runs)
+            rows = named["goodput"].values(runs)
             own = rows.filter(pl.col("subject") == group)
-            yield _shown(known["goodput"], "", group, own)
+            yield _shown(named["goodput"], "", group, own)
     yield from _first(runs, "times", group)
 
 
 def _first(runs: Runs, table: str, group: str) -> Iterator[Shown]:
-    ranked = [each for each in metrics() if each.needs == (table,) and each.rank]
+    ranked = [each for each in registered() if each.needs == (table,) and each.rank]
     for metric in sorted(ranked, key=lambda each: each.rank):
         statistic = metric.statistics[0] if metric.statistics else ""
         rows = metric.values(runs, statistic).filter(pl.col("subject") == group)

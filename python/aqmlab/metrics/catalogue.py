@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from aqmlab.measure.registry import Metric, register
-from aqmlab.measure.runs import of_column, of_metrics, of_quantity
+from aqmlab.metrics.registry import Metric, register
+from aqmlab.metrics.runs import of_column, of_metrics, of_quantity
 
 COMPUTED = "table `metrics`"
-"""Where the metrics stand that are computed from others (`aqmlab.measure.table`)."""
+"""Where the metrics stand that are computed from others (`aqmlab.metrics.table`)."""
 
 
 _TOLD = (

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from aqmlab.errors import unknown
-from aqmlab.measure.registry import find, own
-from aqmlab.measure.runs import Runs
+from aqmlab.metrics.registry import find, own
+from aqmlab.metrics.runs import Runs
 from aqmlab.results import RunResult, StudyResult
 from aqmlab.tables import Tables
 

@@ -14,7 +14,7 @@ from math import exp, log
 
 import numpy as np
 
-from aqmlab.samples import Floats
+from aqmlab.metrics.samples import Floats
 
 ONE_SIGMA = exp(-0.5)
 """The epsilon whose contour is the 1-sigma ellipse (see `ellipse`)."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from aqmlab import libraries
 from aqmlab.errors import input_error
-from aqmlab.measure.registry import find
-from aqmlab.measure.values import values
+from aqmlab.metrics.registry import find
+from aqmlab.metrics.values import values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,5 +1,5 @@
 from .catalogue import COMPUTED
-from .registry import Metric, entries, find, metric, metrics, own
+from .registry import Metric, entries, find, metric, own, registered
 from .runs import Runs
 from .shown import Shown, everything, headlines
 from .values import add_own, values
@@ -15,7 +15,7 @@ __all__ = [
     "find",
     "headlines",
     "metric",
-    "metrics",
     "own",
+    "registered",
     "values",
 ]
