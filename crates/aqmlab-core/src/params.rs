@@ -282,10 +282,22 @@ impl<T: ParamType> ParamType for Auto<T> {
             other => T::read(other).map(Auto::Set),
         }
     }
+    fn parse(value: &Value) -> Result<Self> {
+        match value {
+            Value::Table(_) => T::parse(value).map(Auto::Set),
+            other => Self::read(other).ok_or_else(|| not_of_kind::<Self>(other)),
+        }
+    }
     fn to_text(&self) -> String {
         match self {
             Auto::Auto => "auto".into(),
             Auto::Set(value) => value.to_text(),
+        }
+    }
+    fn to_value(&self) -> Value {
+        match self {
+            Auto::Auto => self.to_text().into(),
+            Auto::Set(value) => value.to_value(),
         }
     }
     fn choices() -> &'static [&'static str] {

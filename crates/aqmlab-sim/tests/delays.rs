@@ -174,6 +174,42 @@ fn flows_may_begin_each_at_a_time_of_its_own() {
     assert_eq!(one[0], one[1]);
 }
 
+/// Two flows that start together over queues of their own are one flow twice.
+#[test]
+fn several_flows_start_apart_by_default() {
+    let own = |settings: &[(&str, &str)]| {
+        let lone = [
+            ("flows.bulk.path", "down"),
+            ("links.down.queue", "fq_codel"),
+            ("links.down.rate", "20mbit"),
+            ("flows.bulk.size", "none"),
+            ("duration", "20s"),
+        ];
+        result(&[&lone, settings].concat())
+    };
+    let sent = |result: &RunResult| result.flows.iter().map(|flow| flow.sent).collect::<Vec<_>>();
+    let together = own(&[("flows.bulk.start", "0s")]);
+    assert!(together.flows.iter().all(|flow| flow.start == Time::ZERO));
+    assert_eq!(sent(&together)[0], sent(&together)[1], "copies");
+    let apart = own(&[]);
+    let starts: Vec<_> = apart.flows.iter().map(|flow| seconds(flow.start)).collect();
+    assert!(starts.iter().all(|start| (0.0..1.0).contains(start)), "{starts:?}");
+    assert_ne!(starts[0], starts[1]);
+    assert_ne!(sent(&apart)[0], sent(&apart)[1]);
+    assert_ne!(starts[0], seconds(own(&[("seed", "2")]).flows[0].start), "a draw from the seed");
+    let lone = own(&[("flows.bulk.count", "1")]);
+    assert_eq!(lone.flows[0].start, Time::ZERO);
+    let word = scenario(&[("flows.bulk.start", "auto")]).unwrap();
+    assert_eq!(word, scenario(&[]).unwrap());
+    assert!(word.to_json().contains(r#""start":{"each":["0s","1s"]}"#), "{}", word.to_json());
+    let change = "[[changes]]\nat = \"5s\"\nkey = \"flows.late\"\n\
+                  value = { path = \"down\", return_path = \"up\", count = 3 }\n";
+    let text = format!("{SCENARIO}{change}");
+    let result = run(&Scenario::parse(&text, "test.toml", &[]).unwrap(), 0);
+    let late: Vec<_> = result.flows[2..].iter().map(|flow| seconds(flow.start)).collect();
+    assert!(late.len() == 3 && late.iter().all(|start| (5.0..6.0).contains(start)), "{late:?}");
+}
+
 #[test]
 fn starts_read_back_as_they_were() {
     let text = SCENARIO.replace("delays = true", r#"start = { each = ["1s", "5s"] }"#);
@@ -184,6 +220,8 @@ fn starts_read_back_as_they_were() {
     let both = text.replace("each = [", r#"uniform = ["1s", "2s"], each = ["#);
     let error = Scenario::parse(&both, "test.toml", &[]).unwrap_err().to_string();
     assert!(error.contains("expected two times"), "{error}");
+    let error = self::scenario(&[("flows.bulk.start", "5")]).unwrap_err().to_string();
+    assert!(error.contains("a random time, or `auto`"), "{error}");
 }
 
 /// Delays of single flows, drawn in turn: each adds to the way there and back.

@@ -1,7 +1,7 @@
 //! The canonical form of a scenario: JSON with every default filled in.
 //! Equal scenarios have equal texts, so its digest names a scenario.
 
-use aqmlab_core::{Chosen, ParamType, Params, Stated, Table, Value};
+use aqmlab_core::{Auto, Chosen, ParamType, Params, Stated, Table, Value};
 
 use super::{
     FlowGroup, FlowParams, LinkConfig, LinkNames, LinkParams, Reroute, RerouteParams, RunParams,
@@ -86,7 +86,7 @@ impl Scenario {
             class: flow.class,
             delays: flow.delays,
             access_delay: if is_late { flow.access_delay.clone() } else { usual.access_delay },
-            start: flow.start,
+            start: Auto::Set(flow.start),
             endpoint: match &flow.endpoint {
                 EndpointConfig::Tcp(_) => usual.endpoint,
                 other => Chosen::from_table(other.to_table()),

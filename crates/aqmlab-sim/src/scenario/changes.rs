@@ -31,7 +31,7 @@ use aqmlab_tcp::TcpParams;
 
 use super::overrides::{at_key, with_link};
 use super::read::{read_flow, transport_of};
-use super::{ChangeParams, FlowGroup, LinkConfig, LinkKey, Outside, Scenario, Start};
+use super::{ChangeParams, FlowGroup, LinkConfig, LinkKey, Outside, Scenario};
 use crate::network::{Network, NetworkPacket};
 
 /// Something that changes in the middle of a run.
@@ -305,14 +305,8 @@ fn read_group(
     transport: &TcpParams,
     outside: Outside<'_>,
 ) -> Result<FlowGroup> {
-    let mut entries = change.value.as_table()?.clone();
-    if entries.get("start").is_none() {
-        entries.insert("start", change.at.to_string().into());
-    }
-    let mut group = read_flow(name, &Value::Table(entries), links, transport, outside)?;
-    let first = match group.start {
-        Start::At(first) | Start::Uniform(first, _) | Start::Each(first, _) => first,
-    };
+    let mut group = read_flow(name, &change.value, change.at, links, transport, outside)?;
+    let first = group.start.earliest();
     if first < change.at {
         let problem = "the flows begin before the change that adds them";
         return Err(Error::new(problem).given(first).at("start"));

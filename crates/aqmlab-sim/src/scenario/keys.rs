@@ -38,7 +38,26 @@ pub enum Start {
     Each(Span, Span),
 }
 
+/// Time over which the flows of a group start by default.
+const SPREAD: Span = Span::from_secs(1);
+
 impl Start {
+    /// Default of a group that begins at `begin`. Flows that start together over separate queues
+    /// are copies of one flow: several flows start within [`SPREAD`], each at a time of its own.
+    pub fn spread(begin: Span, flows: u64) -> Self {
+        match flows {
+            1 => Start::At(begin),
+            _ => Start::Each(begin, begin + SPREAD),
+        }
+    }
+
+    /// The earliest time that it may be.
+    pub fn earliest(self) -> Span {
+        match self {
+            Start::At(start) | Start::Uniform(start, _) | Start::Each(start, _) => start,
+        }
+    }
+
     /// The latest time that it may be.
     pub fn latest(self) -> Span {
         match self {
@@ -50,16 +69,13 @@ impl Start {
 impl ParamType for Start {
     const KIND: &'static str = "time";
     fn allowed() -> String {
-        Span::allowed()
+        format!("{}, {{ uniform = [\"0s\", \"650ms\"] }} for a random time", Span::allowed())
     }
     fn read(value: &Value) -> Option<Self> {
         Self::parse(value).ok()
     }
     fn parse(value: &Value) -> Result<Self> {
-        let Value::Table(table) = value else {
-            let hint = "or { uniform = [\"0s\", \"650ms\"] } for a random time";
-            return read_value(value).map(Start::At).map_err(|error| error.hint(hint));
-        };
+        let Value::Table(table) = value else { return read_value(value).map(Start::At) };
         table.only(["uniform", "each"])?;
         let kinds = [("uniform", Start::Uniform as fn(_, _) -> _), ("each", Start::Each)];
         let mut given = kinds.iter().filter_map(|(key, of)| Some((key, of, table.get(key)?)));

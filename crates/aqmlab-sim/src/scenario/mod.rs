@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use aqmlab_aqm::{CustomConfig, QueueConfig};
 use aqmlab_core::{
-    Bytes, Chosen, Distribution, Error, FramingParams, Lookup, Nothing, ParamType, Rate, Result,
-    Span, Stated, Table, Value, choices, params,
+    Auto, Bytes, Chosen, Distribution, Error, FramingParams, Lookup, Nothing, ParamType, Rate,
+    Result, Span, Stated, Table, Value, choices, params,
 };
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::CustomControl;
@@ -129,9 +129,10 @@ params! {
         /// its round-trip time. Drawn for each; a list is used in turn.
         access_delay: Distribution<Span> = Distribution::constant(Span::ZERO), [left out],
             source "RFC 7928, section 6: round-trip times of their own";
-        /// When they begin; `{ uniform = ["0s", "1s"] }`: at a random time between these,
-        /// `each` in place of `uniform`: each at a time of its own.
-        start: Start = Start::At(Span::ZERO), source "this program";
+        /// Start time; `{ uniform = ["0s", "1s"] }`: one random time for the group, `each`
+        /// instead of `uniform`: one for each flow; `auto`: 0 s for a single flow, several
+        /// each within the first second.
+        start: Auto<Start> = Auto::Auto, source "this program";
         /// Transport endpoint: a name, or a table with `kind` and parameters.
         endpoint: Chosen<EndpointConfig> = Chosen::named("tcp"), [left out],
             source "this program";

@@ -10,7 +10,7 @@ use super::overrides::{Override, TOP_KEYS, at_key, whole_key};
 use super::parse_document;
 use super::{
     FlowGroup, FlowParams, LinkConfig, LinkKey, LinkNames, LinkParams, Outside, RecordParams,
-    Reroute, RerouteParams, RunParams, Scenario,
+    Reroute, RerouteParams, RunParams, Scenario, Start,
 };
 use crate::endpoints::EndpointConfig;
 use crate::endpoints::tfrc::TfrcParams;
@@ -342,7 +342,7 @@ fn read_flows(table: &Table, links: &[LinkConfig], outside: Outside<'_>) -> Resu
     tables
         .iter()
         .map(|(name, value)| {
-            read_flow(name, value, links, &defaults, outside)
+            read_flow(name, value, Span::ZERO, links, &defaults, outside)
                 .map_err(|error| error.at(name).at("flows"))
         })
         .collect()
@@ -363,9 +363,11 @@ fn update_transport(transport: &mut TcpParams, table: &Table, outside: Outside<'
     read.and_then(|()| transport.check()).map_err(|error| error.at("transport"))
 }
 
+/// Reads a group of flows that begins at `begin` unless it has a `start`.
 pub(super) fn read_flow(
     name: &str,
     value: &Value,
+    begin: Span,
     links: &[LinkConfig],
     defaults: &TcpParams,
     outside: Outside<'_>,
@@ -416,7 +418,7 @@ pub(super) fn read_flow(
         class: params.class,
         delays: params.delays,
         access_delay: params.access_delay,
-        start: params.start,
+        start: params.start.or_else(|| Start::spread(begin, params.count)),
         endpoint,
         transport,
         reroutes: read_reroutes(&params.reroutes, links).map_err(|error| error.at("reroutes"))?,
