@@ -86,7 +86,7 @@ fn a_warm_up_ends_before_the_run() {
 #[test]
 fn a_link_that_loses_more_than_its_queue_drops_says_so() {
     let of_link = |loss| {
-        let settings = [("links.down.loss", loss), ("duration", "20s")];
+        let settings = [("links.down.loss", loss), ("duration", "20s"), ("flows.bulk.start", "0s")];
         findings(&settings).into_iter().find(|(id, ..)| *id == "losses-of-the-link")
     };
     let (_, about, text) = of_link("1%").unwrap();

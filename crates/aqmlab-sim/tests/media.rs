@@ -10,8 +10,9 @@ use proptest::prelude::*;
 #[test]
 fn a_shared_medium_carries_one_packet_at_a_time() {
     let both_ways = |shares: &[(&str, &str)]| {
-        let back = "{ count = 5, path = ['up'], return_path = ['down'] }";
-        let mut settings = vec![("links.up.rate", "10mbit"), ("flows.back", back)];
+        let back = "{ count = 5, path = ['up'], return_path = ['down'], start = '0s' }";
+        let mut settings =
+            vec![("links.up.rate", "10mbit"), ("flows.back", back), ("flows.bulk.start", "0s")];
         settings.extend(shares);
         result(&settings)
     };
