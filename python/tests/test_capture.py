@@ -29,6 +29,7 @@ delay = "10ms"
 count = 2
 path = ["down"]
 return_path = ["up"]
+start = "0s"
 transport = { profile = "linux-6" }
 """
 SCENARIO = f'duration = "4s"\nseed = 1\n{LINKS}'

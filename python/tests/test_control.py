@@ -28,7 +28,7 @@ BUSY: dict[str, Any] = {
         "up": {"rate": "1mbit", "delay": "15ms", "loss": 0.01},
     },
     "flows": {
-        "bulk": {"count": 3, "path": ["down"], "return_path": ["up"]},
+        "bulk": {"count": 3, "path": ["down"], "return_path": ["up"], "start": "0s"},
         "page": {
             "count": 4,
             "path": ["down"],

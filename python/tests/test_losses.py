@@ -20,7 +20,7 @@ SCENARIO: dict[str, Any] = {
         "up": {"rate": "2mbit", "delay": "20ms"},
     },
     "flows": {
-        "bulk": {"count": 3, "path": "down", "return_path": "up", "delays": True},
+        "bulk": {"count": 3, "path": "down", "return_path": "up", "delays": True, "start": "0s"},
         "udp": {"path": "down", "return_path": "up",
                 "workload": {"kind": "cbr", "rate": "300kbit"}},
     },

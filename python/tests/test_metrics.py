@@ -62,7 +62,7 @@ def of(result: aqmlab.RunResult) -> dict[tuple[str, str], float]:
 @pytest.fixture(scope="module")
 def everything() -> aqmlab.RunResult:
     groups = {name: {"workload": kind, "delays": True} for name, kind in WORKLOADS.items()}
-    groups["bulk"]["count"] = 2
+    groups["bulk"] |= {"count": 2, "start": "0s"}
     groups["distant"] = {"path": ["down", "far"]}
     record = {"level": "series", "interval": "500ms"}
     return run(duration="20s", flows=flows(**groups), record=record)

@@ -25,7 +25,7 @@ def ids(result: aqmlab.StudyResult) -> set[str]:
 
 
 def test_copies_are_no_replications() -> None:
-    down = {"path": "down", "return_path": "up", "count": 2}
+    down = {"path": "down", "return_path": "up", "count": 2, "start": "0s"}
     copies = study({"bulk": down}, axes=AXES)
     [note] = [each for each in kinds(copies) if each["id"] == "replications-identical"]
     assert note["runs"] == 10 and "uniform" in note["text"]
