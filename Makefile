@@ -94,10 +94,9 @@ wheel: $(VENV)/.created
 	.ci/wheel $(BIN)
 
 # Sphinx lives apart: nothing else needs it.
-site: docs/requirements.txt
-	test -x .site/bin/sphinx-build || ($(PYTHON) -m venv .site && \
-	  PIP_CONSTRAINT= .site/bin/python -m pip install -r docs/requirements.txt)
-	.site/bin/sphinx-build -q -W --keep-going -b html docs site
+site: setup
+	test -x $(BIN)/sphinx-build || PIP_CONSTRAINT= $(BIN)/python -m pip install -r docs/requirements.txt
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs site
 
 package:
 	cargo package $(PUBLISHED)

@@ -4,7 +4,12 @@ import re
 from pathlib import Path
 
 project = "aqmlab"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+# Docstrings are in NumPy style; a word in single backticks is code.
+napoleon_google_docstring = False
+default_role = "code"
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
 html_theme = "furo"
 html_title = "aqmlab"
 root_doc = "index"

@@ -66,11 +66,10 @@ def test_the_study_in_the_guide_runs(scenario: Path, aqmlab: Aqmlab) -> None:
 
 def test_the_commands_of_the_readme_run(tmp_path: Path, aqmlab: Aqmlab) -> None:
     readme = (DOCS.parent / "README.md").read_text()
-    lines = re.findall(r"^(?:- `)?aqmlab ((?:run|study|explain) [^#`]+)", readme, re.MULTILINE)
+    lines = re.findall(r"^aqmlab ((?:run|study|try) [^#`]+)", readme, re.MULTILINE)
     assert len(lines) == 3
     for line in lines:
-        out = [] if line.startswith("explain") else ["--out", tmp_path / line.split()[0]]
-        done = aqmlab(*line.split(), *out, cwd=DOCS.parent)
+        done = aqmlab(*line.split(), "--out", tmp_path / line.split()[0], cwd=DOCS.parent)
         assert done.returncode == 0, done.stderr
 
 
@@ -122,11 +121,27 @@ def test_the_walk_through_blue_shows_its_code() -> None:
         assert block in text, block
 
 
+def anchors(page: Path) -> set[str]:
+    """Link targets of a page: its headings as the forge and the site name them."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)|[`*]", r"\1", each) for each in headings)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in plain}
+
+
 def test_every_link_of_the_guide_leads_somewhere() -> None:
-    pages = [*DOCS.glob("*.md"), *(DOCS.parent / name for name in ("README.md", "CONTRIBUTING.md"))]
+    root = DOCS.parent
+    pages = [*DOCS.rglob("*.md"), *root.glob("*.md"), *(root / "studies").rglob("*.md")]
+    wrong = []
     for page in pages:
-        for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
-            assert "://" in target or (page.parent / target).exists(), f"{page.name}: {target}"
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", text):
+            file = page.parent / target if target else page
+            if "://" in target or "mailto:" in target:
+                continue
+            if not file.exists() or (anchor and anchor not in anchors(file)):
+                wrong.append(f"{page.relative_to(root)}: {target}#{anchor}")
+    assert not wrong
 
 
 @pytest.mark.parametrize("what", ["queue", "control"])
@@ -216,3 +231,24 @@ def test_the_python_of_the_bufferbloat_lab_draws(
     exec(block, {})
     drawn = (tmp_path / "window.svg").read_text()
     assert all(name in drawn for name in ("window", "queue", "drops so far"))
+
+
+def test_the_documentation_map_names_files_whose_first_line_answers_the_question() -> None:
+    text = (DOCS / "architecture.md").read_text()
+    rows = re.findall(r"^\| (Where[^|]*\?) \| `([^`]+)` \| ([^|]+) \|$", text, re.MULTILINE)
+    assert len(rows) >= 10
+    for question, name, words in rows:
+        first = (DOCS.parent / name).read_text().split("\n\n", 1)[0]
+        assert words in " ".join(re.sub(r"^//!|\"\"\"", "", first, flags=re.M).split()), question
+
+
+def test_every_layer_is_in_the_architecture() -> None:
+    (DOCS / "images" / "architecture.svg").stat()
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())
+    (contract,) = project["tool"]["importlinter"]["contracts"]
+    layers = {name.strip() for row in contract["layers"] for name in row.split("|")}
+    text = (DOCS / "architecture.md").read_text()
+    assert {name for name in layers if f"`{name}`" not in text} == {"__main__"}
+    for crate in (DOCS.parent / "crates").glob("aqmlab-*"):
+        picture = (DOCS / "images" / "architecture.svg").read_text()
+        assert crate.name in picture, f"{crate.name} is not in the picture"

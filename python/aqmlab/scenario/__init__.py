@@ -1,4 +1,4 @@
-"""Typed scenarios, with a class for everything that the engine declares.
+"""Typed scenarios, with a class for everything that the engine declares::
 
     from aqmlab.scenario import CoDel, Flow, Link, Rate, Scenario, Voip
 

@@ -126,7 +126,7 @@ class Study:
 
     @property
     def total(self) -> int:
-        """The number of runs: points x replications."""
+        """Number of runs, points times replications."""
         return len(self.points) * self.replications
 
     def with_replications(self, replications: int) -> Study:
