@@ -1,42 +1,40 @@
-//! Which addresses the two ends of a path have.
+//! Addresses of the two ends of a path.
 //!
-//! Each shell has a block of addresses: its far end is the first, its near end
-//! the second, and the rest is for shells that are started inside. The device
-//! at the far end has the whole block as its connected network, so that
-//! packets to any shell inside find their way without a route being added,
-//! and without translation.
+//! Each shell has a block of addresses: the first for its far end, the second for its near end, the
+//! rest for shells started inside. The device at the far end has the whole block as its connected
+//! network. Packets therefore reach every nested shell without additional routes or address
+//! translation.
 //!
-//! The outermost shells have a number each. Inside a shell the first one takes
-//! the upper half of the block, the second the upper half of what is left, and
-//! so on: a chain of shells costs one bit of the prefix each, so they nest 14
-//! deep, and several may run inside one.
+//! Each outermost shell has a number. The first shell inside it takes the upper half of its block,
+//! the second the upper half of the rest, and so on. Each level of nesting uses one bit of the
+//! prefix: shells nest 14 deep, and several may run inside one.
 //!
 //! # Sources
-//! RFC 6598 (100.64.0.0/10, for the inside of networks of providers) and
-//! RFC 4193 (IPv6 addresses that are nobody else's).
+//! RFC 6598 (100.64.0.0/10, for networks inside providers) and RFC 4193 (unique local IPv6
+//! addresses).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A block of addresses, of both versions.
+/// Address block, for both IP versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     v4: u32,
-    /// Bits of the IPv4 prefix.
+    /// Length of the IPv4 prefix.
     pub v4_bits: u32,
     v6: u128,
-    /// Bits of the IPv6 prefix.
+    /// Length of the IPv6 prefix.
     pub v6_bits: u32,
-    /// The number of blocks that it is in, `ALL` among them.
+    /// Number of enclosing blocks, including `ALL`.
     level: u64,
 }
 
 /// Bits of the number of an outermost block.
 const OUTERMOST: u32 = 7;
-/// Bits of the longest IPv4 prefix that still has room for two ends.
+/// Longest IPv4 prefix with room for two ends.
 const LONGEST: u32 = 30;
 
 impl Block {
-    /// All that there is for shells.
+    /// The whole range available to shells.
     pub const ALL: Block = Block {
         v4: u32::from_be_bytes([100, 64, 0, 0]),
         v4_bits: 10,
@@ -45,8 +43,8 @@ impl Block {
         level: 0,
     };
 
-    /// The block of a shell whose near end has this IPv4 address and prefix;
-    /// `None` if that is none of ours.
+    /// Returns the block of the shell whose near end has this IPv4 address and prefix; `None` if
+    /// the emulator did not assign it.
     pub fn of(address: Ipv4Addr, bits: u32) -> Option<Block> {
         if !Block::ALL.holds(address) {
             return None;
@@ -59,7 +57,7 @@ impl Block {
         (block.v4_bits == bits).then_some(block)
     }
 
-    /// The numbers that blocks inside this one may have.
+    /// Returns the valid numbers of blocks inside this one.
     pub fn numbers(&self) -> std::ops::Range<u32> {
         match self.level {
             0 => 0..1 << OUTERMOST,
@@ -67,12 +65,13 @@ impl Block {
         }
     }
 
-    /// A block inside this one; `None` if it has no room.
+    /// Returns a block inside this one; `None` if no space is left.
     pub fn inner(&self, number: u32) -> Option<Block> {
         if !self.numbers().contains(&number) {
             return None;
         }
-        // Inside a shell the number is how many bits the prefix grows by: zeros, then a one.
+        // Inside a shell, the number is the count of bits by which the prefix grows: zeros, then a
+        // one.
         let (bits, place) = match self.level {
             0 => (OUTERMOST, number),
             _ => (number, 1),
@@ -87,35 +86,35 @@ impl Block {
         })
     }
 
-    /// In how many others it is, all that there is not counted.
+    /// Returns the number of enclosing blocks, without `ALL`.
     pub fn depth(&self) -> u64 {
         self.level.saturating_sub(1)
     }
 
-    /// The number of the outermost block that holds an address, if one does.
+    /// Returns the number of the outermost block that contains an IPv4 address, if any.
     pub fn number_v4(address: [u8; 4]) -> Option<usize> {
         let address = u32::from_be_bytes(address);
         let number = (address ^ Block::ALL.v4) >> (32 - Block::ALL.v4_bits - OUTERMOST);
         (number < 1 << OUTERMOST).then_some(number as usize)
     }
 
-    /// The same for an IPv6 address.
+    /// Returns the number of the outermost block that contains an IPv6 address, if any.
     pub fn number_v6(address: [u8; 16]) -> Option<usize> {
         let address = u128::from_be_bytes(address);
         let number = (address ^ Block::ALL.v6) >> (128 - Block::ALL.v6_bits - OUTERMOST);
         (number < 1 << OUTERMOST).then_some(number as usize)
     }
 
-    /// Whether it holds an address.
+    /// Returns true if the block contains the address.
     pub fn holds(&self, address: Ipv4Addr) -> bool {
         (u32::from(address) ^ self.v4) >> (32 - self.v4_bits) == 0
     }
 
-    /// The far end.
+    /// Returns the addresses of the far end.
     pub fn far(&self) -> (Ipv4Addr, Ipv6Addr) {
         (Ipv4Addr::from(self.v4 + 1), Ipv6Addr::from(self.v6 + 1))
     }
-    /// The near end.
+    /// Returns the addresses of the near end.
     pub fn near(&self) -> (Ipv4Addr, Ipv6Addr) {
         (Ipv4Addr::from(self.v4 + 2), Ipv6Addr::from(self.v6 + 2))
     }

@@ -1,9 +1,8 @@
-//! Links that change while packets pass: those that the scenario plans, and
-//! what somebody asks for meanwhile.
+//! Link changes during a run: planned by the scenario, or requested by the user.
 //!
-//! What a change means is said at [`Change`]. Those that are planned happen at
-//! their times, in the order of all else that happens in the network; those that are asked
-//! for happen at once. Flows are not the emulator's: they do not change.
+//! [`Change`] defines the meaning of a change. Planned changes take effect at their times, ordered
+//! with all other events of the network. Requested changes take effect at once. Flows cannot
+//! change: the emulator has none.
 
 use std::collections::VecDeque;
 
@@ -14,31 +13,31 @@ use aqmlab_sim::{Outside, Scenario};
 
 use crate::packet::handle::Handle;
 
-/// A change that somebody asks for.
+/// Requested change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// The key, with its link.
+    /// Key, with its link.
     pub key: String,
-    /// The new value.
+    /// New value.
     pub value: Value,
-    /// Whether a new queue is asked for.
+    /// True to replace the queue by a new one.
     pub replace: bool,
 }
 
-/// What one change has done.
+/// Effect of one change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Made {
-    /// The key, with its link.
+    /// Key, with its link.
     pub key: String,
-    /// What stood there.
+    /// Value before the change.
     pub before: Value,
-    /// What stands there now.
+    /// Value after the change.
     pub after: Value,
 }
 
-/// The links as they are, and the changes that were made and are to come.
+/// Current links, with the changes made and pending.
 pub struct Changes {
-    /// As it was read.
+    /// Scenario as read from the file.
     scenario: Scenario,
     current: Changing,
     planned: VecDeque<Change>,
@@ -46,35 +45,35 @@ pub struct Changes {
     around: Surroundings,
 }
 
-/// Refuses a scenario in which something changes that is not the emulator's.
+/// Rejects scenarios with changes that the emulator cannot make.
 ///
 /// # Errors
-/// If flows begin or stop by a change.
+/// Returns an error if a change starts or stops flows.
 pub fn check(scenario: &Scenario) -> Result<()> {
     let of_flows = |change: &&Change| !matches!(change.effect, Effect::Link(..));
     match scenario.changes.iter().find(of_flows) {
         None => Ok(()),
         Some(change) => {
-            let error = Error::new("changes of flows are simulated only");
+            let error = Error::new("changes of flows are available in simulation only");
             Err(error.at(scenario.changed_key(&change.effect)).at("changes"))
         }
     }
 }
 
 impl Changes {
-    /// Those of a scenario.
+    /// Creates the changes of a scenario.
     pub fn new(scenario: &Scenario, around: Surroundings) -> Self {
         let planned = scenario.changes.iter().cloned().collect();
         let (current, scenario) = (Changing::new(scenario), scenario.clone());
         Changes { scenario, current, planned, made: Vec::new(), around }
     }
 
-    /// When the next that is planned comes.
+    /// Returns the time of the next planned change.
     pub fn next_time(&self) -> Option<Time> {
         self.planned.front().map(|change| Time::ZERO + change.at)
     }
 
-    /// Makes the planned change whose time has come.
+    /// Makes the planned changes that are due.
     pub fn come(&mut self, now: Time, network: &mut Network<Handle>) {
         let Some(change) = self.planned.pop_front() else { return };
         change.effect.apply(network, now, &self.around);
@@ -82,11 +81,10 @@ impl Changes {
         self.made.push(change);
     }
 
-    /// Makes changes that somebody asks for: all of them, or none. `now` is as for
-    /// [`Effect::apply`].
+    /// Makes requested changes: all of them, or none. See [`Effect::apply`] for `now`.
     ///
     /// # Errors
-    /// If a key cannot change, or not to its value.
+    /// Returns an error if a key cannot change, or not to its value.
     pub fn set(
         &mut self,
         now: Time,
@@ -117,7 +115,7 @@ impl Changes {
         Ok(made)
     }
 
-    /// All changes of the run, those that did not come to pass last.
+    /// Returns all changes of the run; those not reached are last.
     pub fn into_all(self) -> Vec<Change> {
         self.made.into_iter().chain(self.planned).collect()
     }

@@ -1,29 +1,29 @@
-//! Real time: packets of real programs through the simulator's links.
+//! Real-time emulation: packets of real programs traverse the simulator's links.
 //!
-//! The data path (`packet` to `path`) has neither clock nor device and can be driven by a test.
-//! Unsafe code stands in `sys` only.
+//! The data path (`packet` to `path`) uses neither clock nor device, so tests can drive it. Only
+//! `sys` contains unsafe code.
 //!
 //! # Rooms
-//! From below. Each uses those before it, and none behind it (`tests/rooms.rs` checks that):
+//! From the lowest up. A layer uses only layers below it (checked by `tests/rooms.rs`):
 //!
-//! 1. `errors`: errors of the kernel, in words.
-//! 2. [`addresses`]: the blocks of addresses that hosts have.
+//! 1. `errors`: errors of the kernel as readable messages.
+//! 2. [`addresses`]: address blocks of hosts.
 //! 3. [`packet`]: packets as bytes, and as queues see them.
-//! 4. [`sys`]: the system calls.
-//! 5. [`changes`]: links that change while packets pass.
-//! 6. [`path`]: packets in at ports, through links, out at other ports.
-//! 7. [`replay`]: recorded cases through the data path.
-//! 8. [`routing`]: which way a packet goes among several hosts.
-//! 9. [`nat`]: the gateway to other networks.
-//! 10. [`observe`]: logs, captures, views, requests for changes.
-//! 11. [`live`]: the loop that waits and writes.
-//! 12. [`params`]: how the emulator works.
-//! 13. [`report`]: what a run leaves.
-//! 14. `spaces`: namespaces, their devices and first processes.
-//! 15. `steward`: what else happens while packets pass.
+//! 4. [`sys`]: system calls.
+//! 5. [`changes`]: link changes during a run.
+//! 6. [`path`]: the data path, from ports through links to other ports.
+//! 7. [`replay`]: replay of recorded cases through the data path.
+//! 8. [`routing`]: route selection among several hosts.
+//! 9. [`nat`]: gateway to other networks.
+//! 10. [`observe`]: logs, captures, live statistics, requests for changes.
+//! 11. [`live`]: event loop that reads, waits and writes.
+//! 12. [`params`]: parameters of the emulator.
+//! 13. [`report`]: results of a run.
+//! 14. `spaces`: namespaces, their devices and init processes.
+//! 15. `steward`: background tasks of the event loop.
 //! 16. [`shell`]: one command behind a path.
 //! 17. [`topology`]: several hosts that share links.
-//! 18. [`traffic`]: the workloads of a scenario, in such hosts.
+//! 18. [`traffic`]: workloads of a scenario, run in those hosts.
 
 pub mod addresses;
 pub mod changes;

@@ -1,15 +1,15 @@
-//! The loop that drives a data path in real time.
+//! Event loop that drives a data path in real time.
 //!
 //! # Model
-//! Packets that the kernel has are read, and arrive when they are read, or before if that is
-//! known (`intake`). What is due is written. In between the loop waits for whichever comes first,
-//! the next packet or the next deadline; how exactly it waits for a deadline is
-//! a matter of [`Precision`] (`pace`). A deadline that is met late delays what was due
-//! by that much, and nothing after it: the data path goes by its own schedule.
+//! The loop reads packets from the kernel; a packet arrives when it is read, or earlier if its
+//! arrival time is known (`intake`). It writes packets that are due. In between it waits for the
+//! next packet or the next deadline, whichever is first. [`Precision`] selects how exactly it waits
+//! for a deadline (`pace`). A missed deadline delays only the packets that were due: the data path
+//! keeps its own schedule.
 //!
-//! How late a packet is has two parts, which are recorded: how long it waited to be
-//! read (`intake`), and how long after its time it was written. Recorded is also how
-//! late the kernel woke the loop when it had asked for a time.
+//! The lateness of a packet has two parts, both recorded: the time it waited to be read (`intake`),
+//! and the time from its deadline until it was written. The loop also records how late the kernel
+//! woke it.
 
 pub mod intake;
 pub mod pace;
@@ -30,64 +30,62 @@ use crate::routing::Router;
 use crate::sys::device::Tun;
 use crate::sys::time as system;
 
-/// The port of the far end.
+/// Port of the far end.
 pub const FAR: u16 = 1;
-/// Packets that are read from one port before the others are looked at.
+/// Packets read from one port before the other ports are polled.
 const BATCH: usize = 64;
-/// How often signals are looked for while the loop does not sleep.
+/// Interval of checks for signals while the loop does not sleep.
 const LOOK: Span = Span::from_millis(5);
 
-/// The time since a moment that is zero.
+/// Clock whose zero is the start of the run.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     zero: u64,
 }
 
 impl Clock {
-    /// It is zero now.
+    /// Starts the clock at zero now.
     pub fn start() -> Self {
         Clock { zero: system::monotonic() }
     }
-    /// The moment that is zero, by the monotonic clock in nanoseconds.
+    /// Returns the zero of this clock on the monotonic clock, in nanoseconds.
     pub fn zero(&self) -> u64 {
         self.zero
     }
-    /// The time now.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         Time::from_nanos(system::monotonic() - self.zero)
     }
 }
 
-/// Writes what leaves, and records how late.
+/// Writes departing packets, and records their lateness.
 pub struct Writer {
     ports: Vec<Tun>,
     clock: Clock,
-    /// How late packets left: how long they waited to be read, and how long after their
-    /// time they were written.
+    /// Lateness of departures: the time waiting to be read plus the time from deadline to write.
     pub lateness: TimeHistogram,
-    /// The longest of each second.
+    /// Largest lateness in each second.
     pub course: Course,
-    /// By port: whether it may have something to read. What is written is often
-    /// answered at once.
+    /// By port: whether the device may be readable. Written packets are often answered at once.
     ready: Vec<bool>,
-    /// Whether something was written since this was last set back.
+    /// True if a packet was written since the flag was last cleared.
     has_written: bool,
-    /// Packets that a device did not take.
+    /// Packets refused by a device.
     pub refused: Tally,
-    /// What leaves for the gateway passes here first.
+    /// Gateway filter for departures to other networks.
     pub gate: Option<Gate>,
-    /// Packets that the gate did not let pass.
+    /// Packets without a route through the gateway.
     pub unroutable: u64,
-    /// Packets, large ones counted once, that came faster than they were read.
+    /// Packets that arrived faster than they were read; a large packet counts once.
     pub overrun: u64,
 }
 
 impl Writer {
-    /// What the gate refused.
+    /// Returns the failures of the gateway, one sentence each.
     pub fn remarks(&self) -> Vec<String> {
         self.gate.as_ref().map(Gate::remarks).unwrap_or_default()
     }
-    /// The name of a device.
+    /// Returns the name of the device of a port.
     pub fn name_of(&self, port: u16) -> &str {
         &self.ports[usize::from(port)].name
     }
@@ -116,38 +114,39 @@ impl Exits for Writer {
     }
 }
 
-/// What else happens while packets pass.
+/// Background tasks of the event loop.
 pub trait Steward {
-    /// Descriptors to wait for besides the devices.
+    /// Descriptors to poll in addition to the devices.
     fn watched(&self) -> [BorrowedFd<'_>; 2];
-    /// One of them can be read, or a while has passed. Whether to go on.
+    /// Runs due tasks; called when a descriptor is readable and periodically. Returns false to
+    /// stop.
     fn attend(&mut self, now: Time, path: &mut DataPath) -> bool;
-    /// When to attend at the latest; [`Time::MAX`] for never.
+    /// Returns the latest time of the next call of `attend`; [`Time::MAX`]: none.
     fn deadline(&self) -> Time;
 }
 
-/// The loop.
+/// Event loop of the emulator.
 pub struct Live {
-    /// The path.
+    /// Data path.
     pub path: DataPath,
-    /// Its ends.
+    /// Output to the devices.
     pub writer: Writer,
-    /// How long packets waited to be read.
+    /// Input statistics: waiting times of packets before they are read.
     pub intake: Intake,
-    /// How late the kernel woke the loop.
+    /// Lateness of wake-ups by the kernel.
     pub wakeups: TimeHistogram,
-    /// Chooses the routes of packets; without one, that of a port has its number.
+    /// Route selection; without a router, the route of a port has the port's number.
     pub router: Option<Router>,
     clock: Clock,
-    /// Chooses when to sleep.
+    /// Decides when to sleep.
     pub pace: Pace,
-    /// What is waited for: the devices, then what the steward watches.
+    /// Polled descriptors: the devices, then those of the background tasks.
     polled: Vec<system::Polled>,
 }
 
 impl Live {
-    /// Drives `path` between these devices, the first of which is port 0. To be called by
-    /// the thread that [runs](Self::run) it, when it has its priority.
+    /// Creates a loop that drives `path` between these devices; the first is port 0. Call it in the
+    /// thread that [runs](Self::run) the loop, after setting its priority.
     pub fn new(path: DataPath, ports: Vec<Tun>, precision: Precision, clock: Clock) -> Self {
         let (intake, ready) = (Intake::new(ports.len()), vec![true; ports.len()]);
         let writer = Writer {
@@ -167,10 +166,10 @@ impl Live {
         Live { path, writer, intake, wakeups, router, clock, pace, polled }
     }
 
-    /// Runs until the steward has enough.
+    /// Runs until the background tasks request the end.
     ///
     /// # Errors
-    /// If the kernel refuses to wait; a device that is gone is no error.
+    /// Returns an error if the kernel refuses to wait. A device that was removed is no error.
     pub fn run(&mut self, steward: &mut impl Steward) -> io::Result<Time> {
         self.polled = self.writer.ports.iter().map(|port| system::readable(port.as_fd())).collect();
         self.watch(steward);
@@ -215,13 +214,13 @@ impl Live {
         }
     }
 
-    /// Waits for what the steward watches now.
+    /// Polls the current descriptors of the background tasks.
     fn watch(&mut self, steward: &impl Steward) {
         self.polled.truncate(self.writer.ports.len());
         self.polled.extend(steward.watched().map(system::readable));
     }
 
-    /// Reads what there is, some from each port.
+    /// Reads waiting packets, a limited batch from each port.
     fn read_all(&mut self) {
         for port in 0..self.writer.ports.len() {
             if !self.writer.ready[port] {
@@ -231,7 +230,7 @@ impl Live {
             for _ in 0..BATCH {
                 let read = self.writer.ports[port].read(self.path.scratch());
                 let Ok(Some((offload, length))) = read else {
-                    // What comes after the look has come after `now`.
+                    // Packets not seen in this poll arrived after `now`.
                     self.intake.empty(port, now);
                     self.writer.ready[port] = false;
                     break;
@@ -248,8 +247,8 @@ impl Live {
         }
     }
 
-    /// Sleeps until `until`, or until there is something to read if it is `for_packets` too;
-    /// whether there is something for the steward.
+    /// Sleeps until `until`, or until a packet is readable if `for_packets`. Returns whether the
+    /// background tasks have a readable descriptor.
     fn sleep(&mut self, until: Time, for_packets: bool) -> io::Result<bool> {
         let before = if for_packets { self.intake.sleeps() } else { Span::ZERO };
         let now = self.clock.now();
@@ -272,7 +271,7 @@ impl Live {
         }
         if for_packets {
             let readable = self.polled[..ports].iter().map(|each| each.revents != 0);
-            // Nobody knows what ended it if there is something for the steward too.
+            // If a background descriptor is readable too, the cause of the wake-up is unknown.
             let is_for_steward = self.polled[ports..].iter().any(|each| each.revents != 0);
             let until = if is_for_steward { Time::ZERO } else { until };
             self.intake.woke(woken, before, until, readable.clone());

@@ -1,33 +1,32 @@
-//! How the emulator works: its own parameters.
+//! Parameters of the emulator.
 
 use aqmlab_core::{Bytes, Span, params};
 
 use crate::live::Precision;
 
 params! {
-    /// How the emulator works.
+    /// Parameters of the emulator.
     pub struct EmulatorParams {
         /// Waiting method for departures: `low-cpu`, `balanced` or `exact`.
         precision: Precision = Precision::Balanced, source "this program";
-        /// The largest packet.
+        /// Maximum packet size (MTU).
         mtu: Bytes = Bytes::new(1500), in Bytes::new(68) => Bytes::new(65_535),
             source "Ethernet; RFC 791 for the range";
-        /// Lateness that one packet in a hundred may exceed before the run is reported as
-        /// late.
+        /// Lateness that one packet in a hundred may exceed before the run is reported as late.
         lateness: Span = Span::from_micros(500), in Span::ZERO => Span::from_secs(3600),
             source "this program";
-        /// The processor that it stays on; `none` for any.
+        /// Processor that the emulator is pinned to; `none`: any.
         cpu: Option<u64> = None, source "sched_setaffinity(2)";
-        /// Time for packets in flight to arrive after the command has ended; 0s: they are
+        /// Time allowed for packets in flight to arrive after the command ends; 0s: they are
         /// discarded.
         drain: Span = Span::from_secs(2), in Span::ZERO => Span::from_secs(3600),
             source "this program";
         /// Name for `aqmlab set` and `aqmlab top`; `none`: the process ID.
         name: Option<String> = None, source "this program";
-        /// Whether commands keep their capabilities in the emulator's user namespace;
-        /// without them they cannot change the network there.
+        /// True if commands keep their capabilities in the emulator's user namespace. Without them
+        /// they cannot change the network there.
         keep_capabilities: bool = false, source "capabilities(7)";
-        /// Real-time priority, where permitted; 0: none.
+        /// Real-time priority, if permitted; 0: none.
         priority: u64 = 40, in 0 => 99, source "sched(7), SCHED_FIFO";
     }
 }

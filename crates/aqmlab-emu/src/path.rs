@@ -1,14 +1,12 @@
-//! The data path: packets in at ports, through links, out at other ports.
+//! Data path: packets enter at ports, traverse links, and leave at other ports.
 //!
 //! # Model
-//! The network is the simulator's own, with its queues, rates, impairments,
-//! routes and pending events; its packets are handles of buffers. Time is an argument
-//! here too: whoever drives the path says how late it is, and all that was due
-//! until then happens at the time at which it was *scheduled*. How late the
-//! driver comes thus moves a packet by that much and no other packet at all:
-//! lateness does not add up.
+//! The network is the simulator's own, with its queues, rates, impairments, routes and pending
+//! events; its packets are handles of buffers. Time is an argument: the caller passes the current
+//! time, and everything due until then is processed at its *scheduled* time. A late caller
+//! therefore delays the packets that were due, and no others: lateness does not accumulate.
 //!
-//! Nothing here reads a clock or a device, so a test can drive it.
+//! This module reads no clock and no device, so tests can drive it.
 
 use aqmlab_aqm::Reason;
 use aqmlab_core::{Bytes, Packet, Result, Span, Time};
@@ -24,12 +22,12 @@ use crate::packet::offload::Offload;
 use crate::packet::segments::{MOST_HEAD, Run, plan};
 use crate::packet::wire::{UDP, Unfit, parse};
 
-/// Packets and their bytes.
+/// Number of packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Packets as the network sees them.
+    /// Packets as the network counts them.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes: u64,
 }
 
@@ -40,46 +38,45 @@ impl Tally {
     }
 }
 
-/// The way of packets that come in at a port.
+/// Route of packets that enter at a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Its links, by index; at least one.
+    /// Links, by index; at least one.
     pub links: Vec<u32>,
-    /// The port at its end.
+    /// Port at the end of the route.
     pub exit: u16,
 }
 
-/// What leaves the path.
+/// Packet that leaves the data path.
 pub struct Departure<'a> {
-    /// At which port.
+    /// Port of departure.
     pub exit: u16,
-    /// When it should have.
+    /// Scheduled time of departure.
     pub due: Time,
-    /// How long it had waited to be read.
+    /// Time the packet had waited to be read.
     pub waited: Span,
-    /// How many packets of the network are in it.
+    /// Number of the network's packets in it.
     pub packets: u32,
-    /// What the kernel has left to do.
+    /// Offload work left to the kernel.
     pub offload: Offload,
-    /// The packet: headers and rest.
+    /// Packet contents: headers and the rest.
     pub parts: [&'a [u8]; 2],
 }
 
-/// Takes what leaves the path.
+/// Receives departing packets.
 pub trait Exits {
-    /// A packet, or a large one, is due.
+    /// Sends a packet, or a large packet, that is due.
     fn send(&mut self, departure: &Departure<'_>);
 }
 
-/// Is shown the packets at both ends of every link, as the network sees them.
+/// Observes packets entering and leaving every link, as the network sees them.
 pub trait Tap: Send {
-    /// A packet has come to a link. `bytes` is the frame of which it is the
-    /// segment `handle.segment`.
+    /// Called when a packet arrives at a link. The packet is segment `handle.segment` of the frame
+    /// `bytes`.
     fn arrived(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers);
-    /// A packet comes out of a link.
+    /// Called when a packet leaves a link.
     fn departed(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers);
-    /// A packet was dropped by the queue of a link for a reason, or lost on
-    /// its way.
+    /// Called when the queue of a link drops a packet for a reason, or the link loses it.
     fn dropped(
         &mut self,
         time: Time,
@@ -88,15 +85,15 @@ pub trait Tap: Send {
         reason: Option<Reason>,
         buffers: &Buffers,
     );
-    /// Some time has passed, with packets or without.
+    /// Called periodically, with or without packets.
     fn tick(&mut self, _now: Time, _network: &Network<Handle>) {}
-    /// It is over; what there is to say, one sentence each.
+    /// Called at the end. Returns messages for the user, one sentence each.
     fn finish(&mut self, _end: Time) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Shows what passes to the tap, if there is one.
+/// Network observer that forwards packets to the tap, if any.
 struct Shown<'a>(&'a mut Option<Box<dyn Tap>>);
 
 impl Observer<Handle> for Shown<'_> {
@@ -112,37 +109,37 @@ impl Observer<Handle> for Shown<'_> {
     }
 }
 
-/// The network of a scenario, for those who change it.
+/// Returns the context of a scenario's network, for changes.
 fn surroundings(scenario: &Scenario) -> Surroundings {
     let Setup { seed, replication, mtu, end, .. } = scenario.network(0);
     Surroundings { seed, replication, mtu, end }
 }
 
-/// A network with ports.
+/// Network with ports.
 pub struct DataPath {
     network: Network<Handle>,
     changes: Changes,
-    /// The port at the end of each of the network's routes.
+    /// Port at the end of each route of the network.
     exits: Vec<u16>,
-    /// The last event or arrival.
+    /// Time of the last event or arrival.
     now: Time,
-    /// Samples taken.
+    /// Number of samples taken.
     sampled: u64,
-    /// What has come in, and what has come out.
+    /// Packets that entered the data path.
     pub entered: Tally,
-    /// Whatever became of it at the device.
+    /// Packets that left, whether or not the device accepted them.
     pub left: Tally,
-    /// By route: large packets that came in, and those of them that await an answer: all
-    /// but UDP's.
+    /// By route: large packets that entered, and the number of them that expect an answer (all but
+    /// UDP).
     pub came: Vec<[u64; 2]>,
-    /// Packets that are not carried, by [`Unfit`].
+    /// Packets rejected as unsupported, by [`Unfit`].
     pub unfit: [u64; Unfit::ALL.len()],
     run: Option<(Run, u16, Time)>,
     interval: Span,
-    /// When the next sample is due.
+    /// Time of the next sample.
     next_sample: Option<Time>,
     series: LinkSeries,
-    /// What is left out at the beginning.
+    /// Interval excluded at the beginning.
     warmup: Span,
     samples: Vec<Sample>,
     tap: Option<Box<dyn Tap>>,
@@ -150,13 +147,13 @@ pub struct DataPath {
 }
 
 impl DataPath {
-    /// The links of `scenario`, empty, at time zero. `mtu` is that of the
-    /// devices; each port has one route, or none where packets end.
+    /// Creates the path over the links of `scenario`, empty, at time zero. `mtu` is that of the
+    /// devices. Each port has one route, or none where packets end.
     pub fn new(scenario: &Scenario, routes: Vec<Route>, mtu: Bytes) -> Self {
         Self::replicated(scenario, routes, mtu, 0)
     }
 
-    /// As [`new`](Self::new), with other random draws for each `replication`.
+    /// Creates the path with other random draws for each `replication`.
     pub fn replicated(
         scenario: &Scenario,
         routes: Vec<Route>,
@@ -171,7 +168,7 @@ impl DataPath {
         path
     }
 
-    /// As [`new`](Self::new), of a network that exists and has no routes yet.
+    /// Creates the path over an existing network without routes.
     pub fn with_network(
         scenario: &Scenario,
         mut network: Network<Handle>,
@@ -203,45 +200,45 @@ impl DataPath {
         }
     }
 
-    /// Shows packets to a tap from now on.
+    /// Sets the tap that observes packets from now on.
     pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
         self.tap = Some(tap);
         self.network.store_mut().keep_dropped();
     }
 
-    /// Whether somebody is shown the packets.
+    /// Returns true if packets are observed.
     pub fn has_tap(&self) -> bool {
         self.tap.is_some()
     }
 
-    /// Takes the number of a packet's flow from its bytes in the place of the
-    /// hash of its 5-tuple: for recorded cases, whose flows have numbers.
+    /// Takes flow numbers from packet bytes instead of the hash of the 5-tuple: for recorded cases,
+    /// whose flows have numbers.
     pub fn number_flows_by(&mut self, flow_of: fn(&[u8]) -> u32) {
         self.flow_of = Some(flow_of);
     }
 
-    /// The network, for those who watch.
+    /// Returns the network, for observers.
     pub fn network(&self) -> &Network<Handle> {
         &self.network
     }
 
-    /// The network, for those who take records.
+    /// Returns the network, for readers of records.
     pub fn network_mut(&mut self) -> &mut Network<Handle> {
         &mut self.network
     }
 
-    /// Where the next packet is to be read into.
+    /// Returns the buffer for reading the next packet.
     pub fn scratch(&mut self) -> &mut [u8] {
         self.network.store_mut().scratch()
     }
 
-    /// A packet of `length` bytes, which stands in the scratch place, comes in
-    /// for the route. What was due before has been [advanced](Self::advance).
+    /// Injects a packet of `length` bytes from the scratch buffer on a route. Call
+    /// [`advance`](Self::advance) first.
     pub fn receive(&mut self, route: u16, offload: Offload, length: usize, now: Time) {
         self.receive_late(route, offload, length, now, Span::ZERO);
     }
 
-    /// As [`receive`](Self::receive), of a packet that has waited so long to be read.
+    /// Injects a packet that has waited for `waited` to be read.
     pub fn receive_late(
         &mut self,
         route: u16,
@@ -280,7 +277,7 @@ impl DataPath {
         self.show_dropped(now);
     }
 
-    /// Shows the tap what was dropped.
+    /// Reports dropped packets to the tap.
     #[inline]
     fn show_dropped(&mut self, now: Time) {
         if let Some(tap) = &mut self.tap {
@@ -296,24 +293,24 @@ impl DataPath {
         }
     }
 
-    /// Some time has passed.
+    /// Reports the current time to the tap.
     pub fn tick(&mut self, now: Time) {
         if let Some(tap) = &mut self.tap {
             tap.tick(now, &self.network);
         }
     }
 
-    /// When something is due next.
+    /// Returns the time of the next due event or sample.
     pub fn next_time(&self) -> Option<Time> {
         let others = self.next_sample.into_iter().chain(self.changes.next_time());
         self.network.next_time().into_iter().chain(others).min()
     }
 
-    /// Lets everything happen that is due up to `now`.
+    /// Processes everything due up to `now`.
     pub fn advance(&mut self, now: Time, exits: &mut impl Exits) {
         while let Some(time) = self.next_time().filter(|time| *time <= now) {
             self.now = time;
-            // At one moment what happens in the network is first.
+            // The network's events precede samples at the same time.
             if self.network.next_time() != Some(time) {
                 match self.next_sample == Some(time) {
                     true => self.sample(),
@@ -327,12 +324,12 @@ impl DataPath {
         self.flush(exits);
     }
 
-    /// Gives keys of links other values: all of them, or none. When that was, and what it did.
+    /// Changes keys of links: all of them, or none. Returns the time and the effects.
     ///
     /// # Errors
-    /// If a key cannot change, or not to its value.
+    /// Returns an error if a key cannot change, or not to its value.
     pub fn set(&mut self, now: Time, asked: &[Asked]) -> Result<(Time, Vec<Made>)> {
-        // What is due and has not happened yet comes after it.
+        // Overdue events that are not processed yet come after the change.
         let at = self.next_time().map_or(now, |next| next.min(now)).max(self.now);
         let made = self.changes.set(at, asked, &mut self.network)?;
         self.now = at;
@@ -346,7 +343,7 @@ impl DataPath {
         self.next_sample = Some(self.now + self.interval);
     }
 
-    /// A packet has come to the end of its route.
+    /// Processes a packet at the end of its route.
     fn depart(&mut self, handle: Handle, exits: &mut impl Exits) {
         let exit = self.exits[usize::from(handle.route)];
         self.left.add(u64::from(handle.size()));
@@ -360,7 +357,7 @@ impl DataPath {
         }
     }
 
-    /// Hands out the packets that leave together.
+    /// Sends the packets that leave together.
     fn flush(&mut self, exits: &mut impl Exits) {
         let Some((run, exit, due)) = self.run.take() else { return };
         let mut room = [0; MOST_HEAD];
@@ -371,7 +368,7 @@ impl DataPath {
         self.network.store_mut().free_run(run);
     }
 
-    /// The warm-up is over: what is measured counts from now on.
+    /// Ends the warm-up: statistics count from now on.
     pub fn end_warmup(&mut self, now: Time) {
         let now = now.max(self.now);
         self.network.end_warmup(now);
@@ -379,16 +376,15 @@ impl DataPath {
         self.series.restart_sojourns();
     }
 
-    /// Packets that are in queues and pipes.
+    /// Returns the number of packets in queues and pipes.
     pub fn under_way(&self) -> u64 {
         self.network.store().live_count()
     }
 
-    /// Ends it at `end`: what happened at each link, the samples, and what is
-    /// still under way.
+    /// Ends the path at `end`. Returns the link statistics, the samples, and the packets in flight.
     ///
     /// # Panics
-    /// If a packet is not accounted for: a bug.
+    /// Panics if a packet is not accounted for: a bug.
     pub fn finish(mut self, end: Time) -> Finished {
         let end = end.max(self.now);
         let remarks = self.tap.take().map(|mut tap| tap.finish(end)).unwrap_or_default();
@@ -396,7 +392,7 @@ impl DataPath {
         let under_way = self.under_way();
         let events = self.network.handled() + self.sampled;
         let notes = self.network.links().map(|link| link.queue.notes()).collect();
-        // Over the whole run, the warm-up with it.
+        // Conservation holds over the whole run, including the warm-up.
         let ways = || self.network.links().map(|link| link.way());
         let lost: u64 = ways().map(|way| way.lost).sum();
         let copied: u64 = ways().map(|way| way.duplicated).sum();
@@ -413,25 +409,25 @@ impl DataPath {
     }
 }
 
-/// What is left of a data path.
+/// Results of a data path.
 pub struct Finished {
-    /// When it ended.
+    /// Time of the end.
     pub end: Time,
-    /// What was left out at its beginning.
+    /// Interval excluded at the beginning.
     pub warmup: Span,
     /// Events handled.
     pub events: u64,
-    /// By link.
+    /// Statistics by link.
     pub links: Vec<aqmlab_sim::LinkResult>,
-    /// What the disciplines have to say, by link.
+    /// Notes of the disciplines, by link.
     pub notes: Vec<Vec<aqmlab_aqm::Note>>,
-    /// At recording levels `series` and `packets`.
+    /// Samples, at recording levels `series` and `packets`.
     pub samples: Vec<Sample>,
-    /// What changed, and what was to change later.
+    /// Changes made, then changes not reached.
     pub changes: Vec<Change>,
-    /// Packets that were still in queues and pipes.
+    /// Packets still in queues and pipes.
     pub under_way: u64,
-    /// What the tap has to say.
+    /// Messages of the tap.
     pub remarks: Vec<String>,
 }
 

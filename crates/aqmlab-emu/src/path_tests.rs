@@ -1,4 +1,4 @@
-//! Packets through whole paths: nothing is lost, and lateness changes nothing.
+//! Packets through complete paths: conservation, and independence of lateness.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use aqmlab_sim::Outside;
 use aqmlab_sim::rate::InputFile;
 use proptest::prelude::*;
 
-/// Links of all kinds; each is the second of a path whose first is fast.
+/// Links of all kinds; each is the second link of a path whose first link is fast.
 const LINKS: [&str; 9] = [
     r#"rate = "20mbit", delay = "5ms""#,
     r#"rate = "1000000gbit", delay = "0s""#,
@@ -40,7 +40,7 @@ fn path(link: &str) -> DataPath {
     DataPath::new(&scenario, routes, Bytes::new(1500))
 }
 
-/// What comes out, as the network sees it.
+/// Departures, as the network sees them.
 #[derive(Default, PartialEq, Debug)]
 struct Wire {
     packets: Vec<(u16, Vec<u8>)>,
@@ -59,7 +59,7 @@ impl Exits for Wire {
     }
 }
 
-/// A packet that arrives.
+/// Arriving packet.
 #[derive(Clone, Debug)]
 struct Input {
     after: u64,
@@ -91,7 +91,7 @@ impl Input {
     fn build(&self) -> (Vec<u8>, Offload) {
         let protocol = if self.is_udp { UDP } else { TCP };
         let (mut packet, offload) = large(self.is_v6, protocol, 0x18, self.step, self.payload);
-        // The flow, in the source port: the checksum is that of the pseudo header.
+        // The source port contains the flow; the checksum is that of the pseudo header.
         let port = if self.is_v6 { 41 } else { 21 };
         packet[port] = self.flow;
         if self.is_v6 {
@@ -108,12 +108,12 @@ impl Input {
     }
 }
 
-/// Drives inputs through a path; `late` says how late each step is.
+/// Drives inputs through a path; `late` returns the lateness of each step.
 fn drive(link: &str, inputs: &[Input], mut late: impl FnMut() -> u64) -> (Wire, DataPath) {
     let mut path = path(link);
     let (mut wire, mut now) = (Wire::default(), 0u64);
     for input in inputs {
-        // Departures before the arrival: at their time, or some at a time later.
+        // Departures before the arrival: at their time, or some at a later time.
         let arrival = now + input.after;
         while path.next_time().is_some_and(|time| time.as_nanos() <= arrival) {
             let due = path.next_time().unwrap().as_nanos();
@@ -134,8 +134,7 @@ fn drive(link: &str, inputs: &[Input], mut late: impl FnMut() -> u64) -> (Wire, 
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever goes in comes out, is dropped or lost; and whoever drives the
-    /// path late gets the same packets.
+    /// Every packet leaves, or is dropped or lost. A late driver gets the same packets.
     #[test]
     fn packets_are_conserved_and_lateness_changes_none(
         inputs in prop::collection::vec(input(), 1..40),
@@ -228,7 +227,7 @@ fn what_is_not_carried_is_counted_by_reason() {
     assert_eq!(path.entered, Tally::default());
 }
 
-/// Run once by hand: `cargo test --release -p aqmlab-emu ten_million -- --ignored --nocapture`.
+/// Run manually: `cargo test --release -p aqmlab-emu ten_million -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes a while"]
 fn ten_million_strange_packets() {
@@ -278,7 +277,7 @@ fn ten_million_strange_packets() {
     assert_eq!(path.finish(Time::from_nanos(now + 2_000_000_000)).under_way, 0);
 }
 
-/// Counts what is dropped.
+/// Counts dropped packets.
 struct Drops(Arc<AtomicUsize>);
 
 impl Tap for Drops {

@@ -1,11 +1,10 @@
-//! Recorded arrivals through the data path, with a clock that is not real.
+//! Replay of recorded arrivals through the data path, in virtual time.
 //!
 //! # Model
-//! Each arrival becomes an IPv4 packet of its size with its ECN codepoint; its
-//! number and that of its flow are the addresses. The packets go through one
-//! link of the case's rate and come out as bytes, whose checksums are checked.
-//! What became of each is told as [`aqmlab_aqm::replay`] does, so that the two
-//! can be compared; when a packet was marked is not known here.
+//! Each arrival becomes an IPv4 packet of its size with its ECN codepoint; the addresses contain
+//! its number and that of its flow. The packets traverse one link of the case's rate and leave as
+//! bytes, whose checksums are verified. Decisions are reported like those of
+//! [`aqmlab_aqm::replay`], so that the two can be compared; the times of marks are not known here.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,17 +22,16 @@ use crate::packet::offload::Offload;
 use crate::packet::wire::{UDP, be32};
 use crate::path::{DataPath, Departure, Exits, Route, Tap};
 
-/// Headers of a packet: nothing smaller can be made.
+/// Size of the headers: the minimum packet size.
 const LEAST: u32 = 28;
 
-/// Replays `arrivals` and says what became of them, in the order of the
-/// decisions.
+/// Replays `arrivals`. Returns the decisions in their order.
 ///
 /// # Errors
-/// If packets of these sizes, or a link of this rate, cannot be made.
+/// Returns an error if packets of these sizes, or a link of this rate, cannot be created.
 ///
 /// # Panics
-/// If the data path loses packets or spoils one: a bug.
+/// Panics if the data path loses or corrupts a packet: a bug.
 pub fn replay(
     config: &QueueConfig,
     surroundings: &Surroundings,
@@ -87,7 +85,7 @@ pub fn replay(
     Ok(records.into_iter().map(outcome).collect())
 }
 
-/// A path of one link with the case's queue.
+/// Creates a path of one link with the case's queue.
 fn path(config: &QueueConfig, surroundings: &Surroundings) -> Result<DataPath> {
     const BITS: u64 = 8 * aqmlab_core::time::NANOS_PER_SEC;
     let rate = Rate::from_bps(BITS / surroundings.nanos_per_byte.max(1));
@@ -115,7 +113,7 @@ fn path(config: &QueueConfig, surroundings: &Surroundings) -> Result<DataPath> {
     Ok(path)
 }
 
-/// Makes the packet of an arrival.
+/// Writes the packet of an arrival.
 fn write(bytes: &mut [u8], id: u32, arrival: &Arrival) {
     let head = [0x45, arrival.ecn as u8, 0, 0, 0, 0, 0x40, 0, 64, UDP, 0, 0];
     bytes[..arrival.size as usize].fill(0);
@@ -127,7 +125,7 @@ fn write(bytes: &mut [u8], id: u32, arrival: &Arrival) {
     bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Notes the number of each packet that leaves, and whether it has CE.
+/// Records the number of each packet that leaves, and whether it has CE.
 #[derive(Default)]
 struct Sent {
     packets: Vec<(u32, bool)>,
@@ -141,14 +139,14 @@ impl Exits for Sent {
     }
 }
 
-/// What the tap was shown.
+/// Observations of the tap.
 #[derive(Default)]
 struct Seen {
-    /// Whether a packet is arriving just now.
+    /// True if a packet is arriving now.
     is_arriving: bool,
-    /// The number of each dropped packet, and whether a packet arrived then.
+    /// Number of each dropped packet, and whether a packet was arriving.
     dropped: Vec<(u32, bool)>,
-    /// Whether each packet that left was marked.
+    /// By departure: whether the packet was marked.
     marked: Vec<bool>,
 }
 

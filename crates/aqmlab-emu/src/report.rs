@@ -1,5 +1,4 @@
-//! What an emulation leaves: the same result as a simulation, and how exact
-//! the emulator was.
+//! Results of an emulation: those of a simulation, and the precision of the emulator.
 
 use std::collections::BTreeMap;
 
@@ -19,25 +18,25 @@ use crate::live::{Live, Writer};
 use crate::packet::wire::Unfit;
 use crate::params::EmulatorParams;
 
-/// What has come of it.
+/// Outcome of an emulation.
 pub struct Outcome {
-    /// The exit status of the command, as shells give it.
+    /// Exit status of the command, by the shell's conventions.
     pub status: i32,
-    /// What the links did.
+    /// Results of the links.
     pub result: RunResult,
-    /// How late packets left.
+    /// Lateness of departures.
     pub lateness: TimeSummary,
-    /// How long they waited to be read.
+    /// Waiting times of packets before they were read.
     pub input: TimeSummary,
-    /// How late the kernel woke the emulator.
+    /// Lateness of wake-ups by the kernel.
     pub wakeups: TimeSummary,
-    /// What changed in the links, and what was to change later.
+    /// Changes made to the links, then changes not reached.
     pub changes: Vec<Change>,
-    /// One sentence each, for the user.
+    /// Remarks for the user, one sentence each.
     pub remarks: Vec<String>,
 }
 
-/// Closes the books.
+/// Finalises the statistics.
 pub(crate) fn to_result(
     live: Live,
     end: Time,
@@ -80,7 +79,7 @@ pub(crate) fn to_result(
     ];
     values.extend(Unfit::ALL.map(unfit_name).into_iter().zip(unfit.map(|count| count as f64)));
     let mut groups: Vec<GroupResult> = flows.iter().map(|_| empty_group()).collect();
-    // What is known of the emulator alone stands in the first group.
+    // Measurements of the emulator itself are in the first group.
     if let Some(first) = groups.first_mut() {
         let times = [("lateness", &lateness), ("input_lateness", &input)];
         let times = times.into_iter().chain([("timer_lateness", &wakeups)]);
@@ -104,8 +103,8 @@ pub(crate) fn to_result(
     Outcome { status, result, lateness, input, wakeups, changes, remarks }
 }
 
-/// What there is to say against the results; `lateness` is that of packets that left, and that
-/// of those that waited to be read.
+/// Returns reasons to doubt the results. `lateness` is that of departures; `input` are the waiting
+/// times before packets were read.
 fn doubts(
     writer: &Writer,
     intake: &Intake,
@@ -118,13 +117,13 @@ fn doubts(
         notes.push(Note { id: "late", text });
     }
     if !intake.sees_sleep() {
-        let text = "this kernel does not tell how long the emulator waited for a processor \
-                    (schedstat): packets may have waited longer to be read than is said";
+        let text = "this kernel does not report how long the emulator waited for a processor \
+                    (schedstat): packets may have waited longer to be read than reported";
         notes.push(Note { id: "late", text: text.into() });
     }
     if writer.overrun > 0 {
         let text = format!(
-            "{} packets were lost before they were read: they are in no link's counts",
+            "{} packets were lost before they were read: no link counts them",
             writer.overrun
         );
         notes.push(Note { id: "overrun", text });
@@ -132,7 +131,7 @@ fn doubts(
     notes
 }
 
-/// How late the emulator was, over time.
+/// Samples the lateness of the emulator over time.
 fn lateness_samples(writer: &Writer, intake: &Intake, end: Time) -> Vec<Sample> {
     let subject = Subject::Emulator;
     let courses = [("lateness_max_s", &writer.course), ("input_lateness_max_s", &intake.course)];
@@ -147,7 +146,7 @@ fn lateness_samples(writer: &Writer, intake: &Intake, end: Time) -> Vec<Sample> 
     samples.collect()
 }
 
-/// The name in tables of the number of packets that were not carried for this reason.
+/// Returns the name in tables of the count of packets rejected for this reason.
 fn unfit_name(reason: Unfit) -> &'static str {
     match reason {
         Unfit::Truncated => "unfit_truncated",
@@ -159,7 +158,7 @@ fn unfit_name(reason: Unfit) -> &'static str {
     }
 }
 
-/// A group of which nothing is known.
+/// Returns a group without measurements.
 fn empty_group() -> GroupResult {
     GroupResult {
         started: 0,
@@ -172,8 +171,8 @@ fn empty_group() -> GroupResult {
     }
 }
 
-/// Gives the flows of recorded packets, which go by their hashes, numbers in
-/// the order of their first packets; their rows. Without records there are none.
+/// Numbers the flows of recorded packets, which have hashes, by their first packets. Returns their
+/// rows; none without records.
 fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
     let mut first: BTreeMap<u32, Time> = BTreeMap::new();
     for packet in links.iter().flat_map(|link| &link.packets) {
@@ -207,7 +206,7 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
         })
         .collect();
     for link in links {
-        // What passed the last of its links, or any: the least of them.
+        // Packets counted at the last link, or any: the smallest of them.
         let mut passed = vec![(0u64, Time::ZERO); rows.len()];
         for packet in &mut link.packets {
             packet.flow = numbers[&packet.flow];
@@ -227,12 +226,12 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
     rows
 }
 
-/// A single packet may be so many times as late as one in a hundred.
+/// Factor by which a single packet may exceed the lateness limit of one in a hundred.
 const OUTLIER: u64 = 20;
 
-/// Says so if packets were too late to be believed.
+/// Returns a warning if packets were later than the limit.
 fn too_late(lateness: &TimeSummary, input: &TimeSummary, limit: Span) -> Option<String> {
-    // What a packet waited to be read is not in its lateness where its path's delay covers it.
+    // The waiting time before a read is not in the lateness where the path's delay covers it.
     let (p99, most) = (lateness.quantiles[4], lateness.max);
     let why = match input.max * 2 > most {
         true => "it could not read them in time",

@@ -1,40 +1,40 @@
-//! Which way a packet goes among several hosts: by the host that sends it and its destination.
+//! Route selection among several hosts: by sending host and destination address.
 
 use crate::addresses::Block;
 
-/// No way at all: the data path counts such packets.
+/// Index for no route; the data path counts such packets.
 const NOWHERE: u16 = u16::MAX;
-/// Blocks of addresses that there are.
+/// Number of address blocks.
 const BLOCKS: usize = 128;
 
-/// The way of packets from one host to another.
+/// Route of packets from one host to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// The host that sends, by index.
+    /// Sending host, by index.
     pub from: usize,
-    /// The host that receives.
+    /// Receiving host, by index.
     pub to: usize,
-    /// The links, by index, at least one.
+    /// Links, by index; at least one.
     pub links: Vec<u32>,
 }
 
-/// Hosts and the ways between them.
+/// Hosts and the routes between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// The number of hosts.
+    /// Number of hosts.
     pub hosts: usize,
-    /// The ways.
+    /// Routes between the hosts.
     pub ways: Vec<Way>,
 }
 
-/// Finds the way of a packet.
+/// Looks up the route of a packet.
 pub struct Router {
-    /// By host, and by the block of the destination: the index of the way.
+    /// By host, and by the block of the destination: the index of the route.
     ways: Vec<[u16; BLOCKS]>,
 }
 
 impl Router {
-    /// The router of a topology, whose `n`-th host has the `n`-th block.
+    /// Creates the router of a topology. Host `n` has block `n`.
     pub fn new(topology: &Topology) -> Self {
         let mut ways = vec![[NOWHERE; BLOCKS]; topology.hosts];
         for (index, way) in topology.ways.iter().enumerate() {
@@ -43,7 +43,7 @@ impl Router {
         Router { ways }
     }
 
-    /// The way of a packet that comes from this host.
+    /// Returns the route of a packet from this host.
     pub fn route(&self, host: usize, packet: &[u8]) -> u16 {
         let block = match packet.first().map(|byte| byte >> 4) {
             Some(4) => {
@@ -52,7 +52,7 @@ impl Router {
             Some(6) => {
                 packet.get(24..40).and_then(|bytes| Block::number_v6(bytes.try_into().ok()?))
             }
-            // Not a packet at all: whatever way it takes, it is refused there.
+            // Not an IP packet: it is rejected on any route.
             _ => return self.ways[host].iter().copied().min().unwrap_or(NOWHERE),
         };
         block.map_or(NOWHERE, |block| self.ways[host][block])

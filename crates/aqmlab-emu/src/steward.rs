@@ -1,4 +1,4 @@
-//! What happens while packets pass: signals, the end of the command, requests, views.
+//! Background tasks of the event loop: signals, the end of the command, requests, statistics.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -17,7 +17,7 @@ use crate::sys::process::{Child, Pid, Signals};
 use crate::sys::time::{pin, set_exact_timers, set_real_time, wait};
 use crate::sys::{receive, send};
 
-/// Signals that the emulator passes on, and SIGURG, which says that something is asked of it.
+/// Signals that the emulator forwards, and SIGURG, which announces a request.
 pub(crate) const HANDLED: [i32; 7] = [
     libc::SIGINT,
     libc::SIGTERM,
@@ -27,40 +27,40 @@ pub(crate) const HANDLED: [i32; 7] = [
     libc::SIGUSR2,
     libc::SIGURG,
 ];
-/// How long a command may take to end when it was told to.
+/// Time allowed for a command to end after a signal to end.
 const PATIENCE: Span = Span::from_secs(2);
 
-/// The first process of the new namespaces (`spaces::first`), as the emulator has it, which
-/// ends it at the latest with itself.
+/// Emulator's connection to the init process of the new namespaces (`spaces::first`), which ends at
+/// the latest when this is dropped.
 pub(crate) struct First<'a> {
     child: Child,
-    /// Can be read when it has ended.
+    /// Readable when the process has ended.
     ended: OwnedFd,
     socket: OwnedFd,
     signals: &'a Signals,
 }
 
 impl<'a> First<'a> {
-    /// That of this number, at the other end of the socket. It is told of these signals.
+    /// Connects to process `pid` at the other end of the socket, which receives these signals.
     pub(crate) fn new(pid: Pid, socket: OwnedFd, signals: &'a Signals) -> Result<Self> {
         let child = Child::new(pid);
         let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
         Ok(First { child, ended, socket, signals })
     }
 
-    /// Where it says what it has made.
+    /// Returns the socket on which the process reports its setup.
     pub(crate) fn socket(&self) -> &OwnedFd {
         &self.socket
     }
 
-    /// Has it start what is to run, with what that has to know.
+    /// Starts the command, with this message.
     pub(crate) fn start(&self, message: &[u8]) -> Result<()> {
         let sent = send(self.socket.as_fd(), &[&[START], message].concat(), None);
         sent.map_err(|error| failed("the first process", &error))
     }
 
-    /// Ends it, if it does not end within this time: its exit status, and how many packets its
-    /// devices have dropped because they were not read in time.
+    /// Ends the process, forcibly after this time. Returns its exit status, and the number of
+    /// packets that its devices dropped because they were not read in time.
     pub(crate) fn end(self, patience: std::time::Duration) -> Result<(i32, u64)> {
         let _ = wait([self.ended.as_fd()], Some(patience));
         let ended = self.child.end().map_err(|error| failed("the first process", &error))?;
@@ -68,30 +68,30 @@ impl<'a> First<'a> {
     }
 }
 
-/// Looks after signals and the first process.
+/// Handles signals and the init process.
 pub(crate) struct Attendant<'a> {
     pub first: First<'a>,
-    /// When patience is at an end.
+    /// Time at which the processes are killed.
     deadline: Time,
-    /// When the links end.
+    /// Time at which the links end.
     pub until: Time,
-    /// What is done for packets in flight when the first process has ended.
+    /// Handling of packets in flight after the end of the init process.
     drain: Drain,
-    /// What has packets take the path, if that ends before the path does.
+    /// Diversion of packets into the path, if it ends before the path does.
     pub diversion: Option<Diversion>,
-    /// When observers are told of the time next.
+    /// Time of the next observer tick.
     tick: Time,
     view: View,
     control: Control,
 }
 
 impl<'a> Attendant<'a> {
-    /// Looks after this process and a path, in which others see these links to the command
-    /// and from it (among several hosts there are no such). `drain` is the longest time for
-    /// packets in flight after the end.
+    /// Creates the tasks of this process and a path. Observers see these links to and from the
+    /// command (none with several hosts). `drain` is the longest time for packets in flight after
+    /// the end.
     ///
     /// # Errors
-    /// If `params.name` is not allowed.
+    /// Returns an error if `params.name` is not allowed.
     pub(crate) fn new(
         first: First<'a>,
         path: &DataPath,
@@ -112,7 +112,7 @@ impl<'a> Attendant<'a> {
     }
 }
 
-/// The time after the end of the command in which packets in flight arrive.
+/// Interval after the end of the command in which packets in flight arrive.
 struct Drain {
     most: Span,
     course: Option<Draining>,
@@ -120,26 +120,26 @@ struct Drain {
 
 #[derive(Clone, Copy)]
 struct Draining {
-    /// When it ends in any case.
+    /// Latest end of the interval.
     end: Time,
-    /// When it ends if nothing is in flight until then: answers take a moment.
+    /// End of the interval if the path stays empty until then, which leaves time for answers.
     quiet: Time,
-    /// When to look next.
+    /// Time of the next check.
     look: Time,
 }
 
 impl Drain {
-    /// How long a path must be empty to be taken for drained.
+    /// Time for which the path must be empty.
     const QUIET: Span = Span::from_millis(5);
-    /// How often it is looked at.
+    /// Interval of checks.
     const LOOK: Span = Span::from_millis(1);
 
-    /// For so long at most; not at all for zero.
+    /// Creates an interval of at most `most`; zero: none.
     fn new(most: Span) -> Self {
         Drain { most, course: None }
     }
 
-    /// The command has ended. Whether to wait for packets.
+    /// Called after the end of the command. Returns whether to wait for packets.
     fn goes_on(&mut self, now: Time, is_empty: bool) -> bool {
         let begun = Draining { end: now + self.most, quiet: now + Self::QUIET, look: now };
         let course = self.course.get_or_insert(begun);
@@ -153,7 +153,7 @@ impl Drain {
 
 impl Steward for Attendant<'_> {
     fn watched(&self) -> [BorrowedFd<'_>; 2] {
-        // What has ended can be read for ever.
+        // The descriptor of an ended process remains readable.
         let First { signals, ended, .. } = &self.first;
         let ended = if self.drain.course.is_some() { signals.as_fd() } else { ended.as_fd() };
         [signals.as_fd(), ended]
@@ -179,7 +179,7 @@ impl Steward for Attendant<'_> {
                 return false;
             }
             let ends = [libc::SIGTERM, libc::SIGHUP].contains(&signal.number);
-            // What a terminal sends goes to the command without our help.
+            // The terminal sends its signals to the command itself.
             if signal.is_sent || ends {
                 let _ = send(self.first.socket.as_fd(), &[SIGNAL, signal.number as u8], None);
             }
@@ -205,7 +205,7 @@ impl Steward for Attendant<'_> {
     }
 }
 
-/// What the first process, which has ended, told of the drops of its devices.
+/// Returns the drop count reported by the init process before its end.
 fn told_drops(socket: &OwnedFd) -> u64 {
     let is_readable = wait([socket.as_fd()], Some(std::time::Duration::ZERO));
     let told = match is_readable {
@@ -218,7 +218,7 @@ fn told_drops(socket: &OwnedFd) -> u64 {
     }
 }
 
-/// Takes what priority there is; says what was refused.
+/// Requests the priority and processor. Returns a remark for each refusal.
 pub(crate) fn prioritise(params: &EmulatorParams) -> Vec<String> {
     set_exact_timers();
     let mut remarks = Vec::new();

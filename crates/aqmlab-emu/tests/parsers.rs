@@ -1,4 +1,4 @@
-//! Whatever a program sends into the device: a packet, or counted as unfit.
+//! Any bytes that a program writes to the device: a packet, or counted as unfit.
 
 #[path = "../../fuzz/inputs.rs"]
 mod inputs;

@@ -1,10 +1,10 @@
-//! The order of the rooms in lib.rs: arrows between them go one way.
+//! Layer order of lib.rs: dependencies point downwards only.
 
 #[path = "../../rooms.rs"]
 #[allow(dead_code)]
 mod rooms;
 
-/// From below; each may use those before it.
+/// From the lowest up; a layer may use those before it.
 const ORDER: [&str; 18] = [
     "errors",
     "addresses",

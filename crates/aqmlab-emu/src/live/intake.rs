@@ -1,40 +1,38 @@
-//! How long packets wait before they are read.
+//! Waiting times of packets before they are read.
 //!
 //! # Model
-//! A TUN device hands packets out without their times, so the emulator cannot
-//! know when a packet came. It knows the earliest moment at which it can have:
-//! after the device was last found empty. While the loop sleeps, the device
-//! is watched by the kernel, which makes the loop runnable when the first packet
-//! comes; how long it was runnable and did not run is in `schedstat`. A packet
-//! that ends the sleep came when that wait began, at the earliest. The time
-//! from the earliest moment to the reading is an upper bound, and is what is
-//! reported.
+//! A TUN device delivers packets without timestamps, so the emulator cannot know when a packet
+//! arrived. It knows the earliest possible time: after the device was last found empty. While the
+//! loop sleeps, the kernel watches the device and makes the loop runnable when the first packet
+//! arrives; `schedstat` contains the time for which the loop was runnable but did not run. A packet
+//! that ends a sleep arrived at the start of that wait, at the earliest. The time from the earliest
+//! possible arrival to the read is an upper bound. The emulator reports this bound.
 //!
-//! A packet that alone can have ended a sleep made the loop runnable when it came. It
-//! *arrives* at that moment, whenever it is read: a path that holds it for longer than it
-//! waited does not add the wait to its delay. All other packets arrive when they are read.
+//! If only one packet can have ended a sleep, it made the loop runnable when it arrived. It
+//! *arrives* at that time, whenever it is read: a path that holds it for longer than it waited does
+//! not add the wait to its delay. All other packets arrive when they are read.
 //!
 //! # Differences
-//! 1. A process that is stopped (SIGSTOP, a frozen control group) does not wait
-//!    to run: packets that come meanwhile wait longer than is said.
+//! 1. A stopped process (SIGSTOP, a frozen control group) does not wait to run: packets that arrive
+//!    while it is stopped wait longer than reported.
 
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::probe::TimeHistogram;
 
 use crate::sys::time::RunDelay;
 
-/// The time of the longest lateness is kept for each of these.
+/// Interval over which the largest lateness is recorded.
 pub const INTERVAL: Span = Span::from_secs(1);
 
-/// The longest lateness of each interval.
+/// Largest lateness in each interval.
 #[derive(Debug, Default)]
 pub struct Course {
-    /// By number of the interval; what no packet was in is zero.
+    /// By interval number; zero for intervals without packets.
     most: Vec<Span>,
 }
 
 impl Course {
-    /// A packet was late by this.
+    /// Records the lateness of a packet.
     #[inline]
     pub fn note(&mut self, now: Time, late: Span) {
         let number = (now.as_nanos() / INTERVAL.as_nanos()) as usize;
@@ -44,48 +42,47 @@ impl Course {
         self.most[number] = self.most[number].max(late);
     }
 
-    /// The ends of the intervals up to `end`, and the longest lateness in each.
+    /// Returns the end of each interval up to `end`, with its largest lateness.
     pub fn until(&self, end: Time) -> impl Iterator<Item = (Time, Span)> {
         let at = move |number: usize| (Time::ZERO + INTERVAL * (number as u64 + 1)).min(end);
         self.most.iter().enumerate().map(move |(number, most)| (at(number), *most))
     }
 }
 
-/// Times the reading.
+/// Measures how long packets wait to be read.
 pub struct Intake {
-    /// By port: packets that are in the device came after this.
+    /// By port: packets in the device arrived after this time.
     since: Vec<Time>,
-    /// The port whose next packet has ended a sleep: it came at `since`.
+    /// Port whose next packet has ended a sleep; that packet arrived at `since`.
     ended_by: Option<usize>,
     run_delay: Option<RunDelay>,
-    /// How long packets waited to be read, at most.
+    /// Upper bounds of the waiting times.
     pub lateness: TimeHistogram,
-    /// The longest of each second.
+    /// Largest waiting time of each second.
     pub course: Course,
 }
 
 impl Intake {
-    /// For so many ports. To be called by the thread that reads.
+    /// Creates the statistics for `ports` ports. Call it in the reading thread.
     pub fn new(ports: usize) -> Self {
         let (lateness, course) = (TimeHistogram::new(), Course::default());
         let (since, run_delay) = (vec![Time::ZERO; ports], RunDelay::open());
         Intake { since, ended_by: None, run_delay, lateness, course }
     }
 
-    /// Whether the kernel tells how long a sleeper waited to run.
+    /// Returns true if the kernel reports how long a sleeper waited to run.
     pub fn sees_sleep(&self) -> bool {
         self.run_delay.is_some()
     }
 
-    /// The loop was at work at `now` and goes to sleep: how long it has waited
-    /// to run so far.
+    /// Records that the loop goes to sleep at `now`. Returns the total time it has waited to run so
+    /// far.
     pub fn sleeps(&mut self) -> Span {
         self.run_delay.as_mut().map_or(Span::ZERO, RunDelay::read)
     }
 
-    /// It has slept, and is awake at `now`; `before` is what [`sleeps`](Self::sleeps)
-    /// said. `readable` are the ports that have something; nothing else has ended the sleep
-    /// before `until`.
+    /// Records that the loop is awake at `now`. `before` is the result of [`sleeps`](Self::sleeps).
+    /// `readable` are the ports with packets; nothing else has ended the sleep before `until`.
     pub fn woke(
         &mut self,
         now: Time,
@@ -106,20 +103,20 @@ impl Intake {
             *since = earliest.max(*since);
             if is_readable {
                 ports += 1;
-                // What the loop was woken for at `until` or later may be the time.
+                // A wake-up at `until` or later may be the timer.
                 self.ended_by = (ports == 1 && *since < until).then_some(port);
             }
         }
     }
 
-    /// The device of a port is empty at `now`.
+    /// Records that the device of a port is empty at `now`.
     #[inline]
     pub fn empty(&mut self, port: usize, now: Time) {
         self.since[port] = now;
     }
 
-    /// Something was read from a port: when it arrives, and how long it has waited before
-    /// that, at most.
+    /// Records a read from a port. Returns the packet's arrival time and an upper bound of its
+    /// earlier wait.
     #[inline]
     pub fn read(&mut self, port: usize, now: Time) -> (Time, Span) {
         let since = self.since[port];
@@ -152,7 +149,7 @@ mod tests {
         assert_eq!(intake.lateness.max(), Span::from_micros(350));
     }
 
-    /// Of two ports, without the kernel's word: a sleeper ran at once.
+    /// Two ports, without `schedstat`: the sleeper ran at once.
     fn woken(until: Time, readable: [bool; 2]) -> Intake {
         let mut intake = Intake::new(2);
         intake.run_delay = None;
@@ -166,9 +163,9 @@ mod tests {
         let mut intake = woken(Time::MAX, [true, false]);
         assert_eq!(intake.read(0, at(5003)), (at(5000), Span::ZERO));
         assert_eq!(intake.lateness.max(), micros(3));
-        // What follows may have come later.
+        // Later packets may have arrived after it.
         assert_eq!(intake.read(0, at(5004)), (at(5004), micros(4)));
-        // A port that had nothing at the time may have something a moment later.
+        // A port that was empty at the time may have a packet shortly after.
         assert_eq!(intake.read(1, at(5010)), (at(5010), micros(10)));
     }
 

@@ -1,91 +1,90 @@
-//! When the loop sleeps, and until when.
+//! Sleep and wake-up policy of the event loop.
 //!
 //! # Model
-//! A wake-up costs more processor time than a packet does, and comes late by
-//! what the kernel needs for it. So
+//! A wake-up costs more processor time than a packet, and is late by the time the kernel needs for
+//! it. Therefore:
 //!
-//! * departures wake the loop at most so many times in a while, and are written
-//!   together if they follow each other faster: the *gathering* bounds both the lateness
-//!   of a packet and the wake-ups a second. `balanced` measures what a wake-up costs on the
-//!   machine (14 to 23 us of processor time were seen in virtual ones) and gathers for as
-//!   long as keeps wake-ups below a share of the processor;
-//! * packets that come end a sleep at most so many times in a while, departures counted,
-//!   and are read together if they come faster, as network cards moderate their interrupts;
-//! * the timer is set earlier than the deadline by what wake-ups have been late
-//!   lately, and the clock is watched for the rest;
-//! * a process with real-time priority that leaves its processor to nobody has
-//!   it taken by the kernel for 50 ms in each second (`sched_rt_runtime_us`; on
-//!   newer kernels the deadline server of ordinary tasks): the loop *rests* for
-//!   that share itself, 0.1 ms at a time.
+//! * departures wake the loop a limited number of times per interval, and are written together if
+//!   they follow each other faster. This *gathering* bounds both the lateness of a packet and the
+//!   wake-up rate. `balanced` measures the cost of a wake-up on the machine (14 to 23 us of
+//!   processor time on the virtual machines measured) and gathers long enough to keep wake-ups
+//!   below a share of the processor;
+//! * arrivals end a sleep a limited number of times per interval, departures included, and are read
+//!   together if they are faster (interrupt moderation of network cards);
+//! * the timer is set earlier than the deadline by the recent lateness of wake-ups, and the loop
+//!   polls the clock for the rest;
+//! * the kernel throttles a real-time process that never yields its processor for 50 ms in each
+//!   second (`sched_rt_runtime_us`; the deadline server of ordinary tasks on newer kernels). The
+//!   loop *rests* for that share itself, 0.1 ms at a time.
 
 use aqmlab_core::{Span, Time, choices};
 
 choices! {
-    /// How the emulator waits for the time of a departure.
+    /// Waiting method for departures.
     pub enum Precision {
-        /// It sleeps for 1 ms at least, and writes together what was due meanwhile.
+        /// Sleeps for at least 1 ms, and writes all packets that became due together.
         LowCpu = "low-cpu",
-        /// It sleeps until just before a departure, 2,500 to 10,000 times a second at most.
+        /// Sleeps until just before a departure, at most 2,500 to 10,000 times a second.
         Balanced = "balanced",
-        /// It looks at the clock and at the devices all the time.
+        /// Polls the clock and the devices continuously.
         Exact = "exact",
     }
 }
 
-/// Departures wake the loop once in so many times what a wake-up costs, or more often if they
-/// have not for a while: wake-ups take a sixteenth of the processor at most ...
+/// Interval of wake-ups for departures, in costs of a wake-up, after the initial burst: wake-ups
+/// use at most a sixteenth of the processor ...
 const GATHERED_COSTS: u64 = 16;
-/// ... but not more often than full packets leave at 120 Mbit/s, nor more seldom than this.
+/// ... within this range: the minimum is the interval of full packets at 120 Mbit/s.
 const LEAST_GATHERED: Span = Span::from_micros(100);
 const MOST_GATHERED: Span = Span::from_micros(400);
-/// The same where processor time matters more than times do.
+/// Interval of wake-ups where processor time matters more than precision.
 const GATHERED_LOW: Span = Span::from_micros(1000);
-/// So often either may wake the loop at once.
+/// Burst of immediate wake-ups, for departures and for arrivals.
 const BURST: u64 = 4;
-/// Sleeps by their lengths: so many of them are told apart, each twice as long as
-/// the one before, from the first on.
+/// Number of sleep length classes; each is twice as long as the one before, starting with the
+/// first.
 const LENGTHS: usize = 6;
 const FIRST: u64 = 64_000;
-/// The clock is watched for so long at most, or for this part of a sleep if that is longer: a
-/// virtual machine whose processor has been idle for milliseconds wakes 100 us late and more.
+/// Longest polling of the clock, or this part of a sleep if that is longer: a virtual machine whose
+/// processor has been idle for milliseconds wakes 100 us late and more.
 const MOST_LEAD: Span = Span::from_micros(40);
 const LEAD_SHARE: u64 = 32;
-/// Wake-ups are no later than this, usually; what is later is an accident.
+/// Usual upper bound of the lateness of wake-ups; later ones are outliers.
 const MOST_LATE: Span = Span::from_micros(300);
-/// By this part of the sleep an estimate of the lateness of wake-ups changes each time, so that
-/// it takes the same time to learn whatever the sleeps; by so much at least and at most.
+/// Step of the lateness estimate, as a part of the sleep, so that the learning time does not depend
+/// on the length of sleeps; bounded below and above.
 const STEP_SHARE: u64 = 2048;
 const STEP: u64 = 500;
 const MOST_STEP: u64 = 10_000;
-/// A rest.
+/// Length of a rest.
 const REST: Span = Span::from_micros(100);
-/// The part of the time in which a real-time loop leaves the processor to others: 1/12, more
-/// than the kernel takes, as others do not get all of a rest.
+/// Share of the time that a real-time loop leaves to others: 1/12, more than the kernel takes,
+/// because others do not get all of a rest.
 const LEFT_SHARE: u64 = 12;
-/// Not more than so much of it is saved up, or owed before it is given whatever is due.
+/// Limit of the saved time, and of the owed time before a rest is forced.
 const MOST_SAVED: i64 = 5_000_000;
 const MOST_OWED: i64 = 20_000_000;
-/// While less is owed, the loop rests when nothing is due for so long, and is awake again so long
-/// before that.
+/// While less is owed, the loop rests only if nothing is due for this long, and is awake again this
+/// long before the next deadline.
 const CALM: Span = Span::from_micros(90);
 const AWAKE: Span = Span::from_micros(40);
 
-/// What the loop is to do.
+/// Next action of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Go on: something is due, or nearly.
+    /// Continue: a packet is due, or nearly.
     No,
-    /// Sleep until then or until a packet comes.
+    /// Sleep until the time or until a packet arrives.
     Until(Time),
-    /// Sleep until then: packets have ended sleeps often enough.
+    /// Sleep until the time, ignoring packets: arrivals have ended sleeps often enough.
     Deaf(Time),
 }
 
-/// Lets something happen a few times at once, and then once in an interval.
+/// Rate limiter with a burst: several events at once, then one per interval.
 #[derive(Clone, Copy, Debug)]
 struct Moderated {
     interval: Span,
-    /// When it would have happened as often, if it had at intervals.
+    /// Time up to which the allowance is used.
     used: Time,
 }
 
@@ -94,36 +93,37 @@ impl Moderated {
         Moderated { interval, used: Time::ZERO }
     }
 
-    /// It happened.
+    /// Records an event.
     fn happened(&mut self, now: Time) {
         let next = self.used.max(now) + self.interval;
         self.used = next.min(now + self.interval * (BURST + 1));
     }
 
-    /// From then on it may happen again.
+    /// Returns the earliest time of the next event.
     fn next(&self) -> Time {
         Time::ZERO + self.used.saturating_since(Time::ZERO + self.interval * BURST)
     }
 }
 
-/// Decides.
+/// Decides when the loop sleeps, and for how long.
 #[derive(Debug)]
 pub struct Pace {
     precision: Precision,
-    /// How late wake-ups are, in nanoseconds: the median, by the length of the sleep.
+    /// Median lateness of wake-ups in nanoseconds, by length of the sleep.
     late: [u64; LENGTHS],
-    /// Wake-ups to write.
+    /// Wake-ups for departures.
     departures: Moderated,
-    /// Wake-ups by packets.
+    /// Wake-ups for arrivals.
     arrivals: Moderated,
-    /// Time left to others and not yet due to them, in nanoseconds.
+    /// Time left to others ahead of schedule, in nanoseconds; negative: time owed.
     saved: i64,
     accounted: Time,
     is_real_time: bool,
 }
 
 impl Pace {
-    /// With a real-time priority, or without; `wake_up` measures what a wake-up costs.
+    /// Creates the policy for a real-time or ordinary process. `wake_up` measures the cost of a
+    /// wake-up.
     pub fn new(precision: Precision, is_real_time: bool, wake_up: impl Fn() -> Span) -> Self {
         let gathered = match precision {
             Precision::Exact => Span::ZERO,
@@ -132,19 +132,19 @@ impl Pace {
             }
             Precision::LowCpu => GATHERED_LOW,
         };
-        // Packets may wait a little longer to be read, as more may follow.
+        // Arrivals may wait a little longer to be read, as more may follow.
         let moderated = (gathered * 2).min(MOST_GATHERED).max(gathered);
         let (departures, arrivals) = (Moderated::new(gathered), Moderated::new(moderated));
         let (late, saved, accounted) = ([5_000; LENGTHS], 0, Time::ZERO);
         Pace { precision, late, departures, arrivals, saved, accounted, is_real_time }
     }
 
-    /// Departures wake the loop once in this time, if they follow each other faster.
+    /// Returns the interval of wake-ups for fast departures.
     pub fn gathered(&self) -> Span {
         self.departures.interval
     }
 
-    /// Something was written. It was awake for that: packets need not wake it again soon.
+    /// Records a write. The loop was awake for it, so arrivals need not wake it again soon.
     pub fn wrote(&mut self, now: Time) {
         self.departures.happened(now);
         self.arrivals.happened(now);
@@ -155,17 +155,17 @@ impl Pace {
         (times.checked_ilog2().map_or(0, |power| power as usize + 1)).min(LENGTHS - 1)
     }
 
-    /// A packet has ended a sleep.
+    /// Records that a packet has ended a sleep.
     pub fn interrupted(&mut self, now: Time) {
         self.arrivals.happened(now);
     }
 
-    /// What to do now, if something is due at `due`.
+    /// Returns the action at `now` for a deadline at `due`.
     pub fn wait(&self, now: Time, due: Time) -> Wait {
         if self.precision == Precision::Exact {
             return Wait::No;
         }
-        // From then on packets may end a sleep.
+        // From this time on, packets may end a sleep.
         let hears = self.arrivals.next();
         let target = match due {
             Time::MAX => due,
@@ -187,7 +187,7 @@ impl Pace {
         }
     }
 
-    /// It was asked to wake after `asked`, and came `late`.
+    /// Records a wake-up that was requested after `asked`, and was late by `late`.
     pub fn woke(&mut self, asked: Span, late: Span) {
         let known = &mut self.late[Self::length(asked)];
         let step = (asked.as_nanos() / STEP_SHARE).clamp(STEP, MOST_STEP);
@@ -197,13 +197,13 @@ impl Pace {
         };
     }
 
-    /// The processor was left to others for so long.
+    /// Records that the processor was left to others for `length`.
     pub fn left(&mut self, length: Span) {
         self.saved = (self.saved + length.as_nanos() as i64).min(MOST_SAVED);
     }
 
-    /// A rest, if it is time for one, and whether packets may end it; something is due at
-    /// `due`.
+    /// Returns the length of a rest, if one is needed, and whether packets may end it. The next
+    /// deadline is `due`.
     pub fn rest(&mut self, now: Time, due: Option<Time>) -> Option<(Span, bool)> {
         if !self.is_real_time {
             return None;
@@ -228,7 +228,7 @@ mod tests {
         Time::from_nanos(micros * 1000)
     }
 
-    /// On a machine where a wake-up costs 20 us.
+    /// A machine on which a wake-up costs 20 us.
     fn pace(precision: Precision) -> Pace {
         Pace { late: [0; LENGTHS], ..Pace::new(precision, false, || Span::from_micros(20)) }
     }
@@ -237,7 +237,7 @@ mod tests {
     fn departures_that_follow_closely_are_gathered() {
         for (precision, gathered) in [(Precision::Balanced, 320), (Precision::LowCpu, 1000)] {
             let mut pace = pace(precision);
-            // A few may follow each other at once.
+            // A burst may follow at once.
             pace.wrote(at(10_000));
             assert_eq!(pace.wait(at(10_010), at(10_030)), Wait::Until(at(10_030)));
             (0..BURST).for_each(|_| pace.wrote(at(10_000)));
@@ -300,7 +300,7 @@ mod tests {
         }
         let most = 100_000 / (MOST_GATHERED.as_nanos() / 1000) + BURST + 1;
         assert!((most - 20..=most).contains(&ended), "{ended} of {most}");
-        // What is due ends it all the same.
+        // A deadline ends the sleep anyway.
         pace.arrivals.used = now + MOST_GATHERED * (2 * BURST);
         let due = now + Span::from_micros(50);
         assert_eq!(pace.wait(now, due), Wait::Deaf(due));
@@ -317,9 +317,9 @@ mod tests {
         }
         let lead = Span::from_micros(500).as_nanos() - asked.as_nanos();
         assert!(lead.abs_diff(20_000) <= 2 * STEP, "{lead}");
-        // Sleeps of another length are another matter.
+        // Other sleep lengths have their own estimates.
         assert_eq!(pace.wait(at(5000), at(9000)), Wait::Until(at(9000)));
-        // An accident changes little.
+        // An outlier changes little.
         pace.woke(asked, Span::from_millis(50));
         let Wait::Until(until) = pace.wait(at(5000), at(5500)) else { panic!("it sleeps") };
         let change = asked.as_nanos().abs_diff(until.saturating_since(at(5000)).as_nanos());
@@ -337,7 +337,7 @@ mod tests {
             let Wait::Until(until) = pace.wait(at(5000), due) else { panic!("it sleeps") };
             due.saturating_since(until).as_nanos() / 1000
         };
-        // Late by this, after a sleep of this length: watched for so long.
+        // Lateness, length of the sleep, resulting time of polling.
         for (late, length, watched) in
             [(150, 20_000, 150), (150, 3_200, 100), (150, 400, 40), (5_000, 100_000, 300)]
         {
@@ -363,7 +363,7 @@ mod tests {
             }
             let share = left.as_secs_f64() / 3.0;
             assert!((0.06..0.10).contains(&share), "{share}");
-            // Where there are pauses between departures, none is held up.
+            // Where departures have pauses between them, none is delayed.
             assert_eq!(pressed > 0, gap == 10, "{pressed}");
         }
         let mut ordinary = pace(Precision::Exact);

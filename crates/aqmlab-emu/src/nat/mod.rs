@@ -1,27 +1,24 @@
-//! The outside for a command, without a change to the machine: `--nat`.
+//! Access to other networks without changes to the machine: `--nat`.
 //!
 //! # Model
-//! The far end of the path is in a gateway namespace of our own, to which every
-//! address belongs, so the gateway's kernel terminates connections and takes
-//! datagrams in as if it were their destination. Before the first packet to a
-//! port gets there, a socket for that port (a *door*) is made in the gateway by a
-//! process that is there, and handed to the *relay*, a thread of the emulator that
-//! opens its own connections from the machine's namespace. Packets to a port
-//! without a door are handed to the relay, which lets them in when there is one; those
-//! to other ports do not wait. Nothing of this needs a firewall, forwarding, or
-//! privileges outside.
+//! The far end of the path is in a gateway namespace that owns every address, so the gateway's
+//! kernel terminates connections and accepts datagrams as if it were their destination. Before the
+//! first packet to a port reaches it, a process inside the gateway opens a socket for that port (a
+//! *gateway socket*) and passes it to the *relay*. The relay is a thread of the emulator that opens
+//! connections of its own in the machine's namespace. Packets to a port without a gateway socket
+//! are passed to the relay, which injects them once the socket exists; packets to other ports do
+//! not wait. This needs no firewall, no forwarding, and no privileges outside.
 //!
-//! The far end's own address stands for the machine's loopback address, so
-//! servers there can be reached, name servers too.
+//! The far end's own address represents the machine's loopback address, so servers there can be
+//! reached, including name servers.
 //!
 //! # Differences from translation
-//! 1. A connection is two: congestion control on the path is between the
-//!    command and the gateway, and a connection is accepted before it is known
-//!    whether its destination takes it; if not, it is reset.
-//! 2. Only TCP and UDP pass; what else goes outside is counted as without a
-//!    route.
-//! 3. The first packets to a port may be overtaken by those that come while its door is
-//!    opened.
+//! 1. Each connection is split in two: congestion control on the path is between the command and
+//!    the gateway. The gateway accepts a connection before the destination does, and resets it if
+//!    the destination refuses.
+//! 2. Only TCP and UDP pass. Other packets to the outside are counted as without a route.
+//! 3. The first packets to a port may be overtaken by packets that arrive while its gateway socket
+//!    is being opened.
 
 mod relay;
 mod streams;
@@ -46,26 +43,26 @@ use crate::sys::epoll::{raise_descriptors, set_nonblocking};
 use crate::sys::socket::transparent;
 use crate::sys::{receive, send, socket_pair};
 
-/// Where packets to the far end's own address go.
+/// Destination of packets to the far end's own address.
 #[derive(Clone, Copy, Debug)]
 pub struct Inward {
-    /// The far end's addresses.
+    /// Addresses of the far end.
     pub far: [Ipv6Addr; 2],
-    /// The machine's own name server, if it is one for itself only.
+    /// Name server of the machine, if it listens on a loopback address only.
     pub name_server: Option<IpAddr>,
 }
 
-/// So many descriptors are asked for: two for each of half a million connections.
+/// Number of descriptors requested: two for each of half a million connections.
 const DESCRIPTORS: u64 = 1 << 20;
 
-/// What is known of a port: nothing, that a door is being made, that packets may pass.
+/// State of a port: unknown, gateway socket requested, packets may pass.
 const UNKNOWN: u8 = 0;
 const ASKED: u8 = 1;
 const OPEN: u8 = 2;
 
-/// What the gate and the relay both know.
+/// State shared by the gateway filter and the relay.
 struct Shared {
-    /// By protocol, TCP first, and port.
+    /// State of ports, by protocol (TCP first) and port.
     ports: Vec<AtomicU8>,
     refused_connections: AtomicU64,
     refused_packets: AtomicU64,
@@ -102,25 +99,25 @@ impl Shared {
     }
 }
 
-/// A packet that waits for a door.
+/// Packet waiting for a gateway socket.
 struct Held {
     key: (u8, u16),
     offload: Offload,
     bytes: Vec<u8>,
 }
 
-/// What becomes of a packet.
+/// Decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes to the gateway.
+    /// Send to the gateway.
     Passes,
-    /// The relay has it.
+    /// Passed to the relay.
     Held,
-    /// There is no way for it.
+    /// Dropped: no route.
     NoRoute,
 }
 
-/// Looks at what leaves for the gateway, and has doors opened there.
+/// Filters departures to the gateway, and requests gateway sockets.
 pub struct Gate {
     block: Block,
     shared: Arc<Shared>,
@@ -130,10 +127,11 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Starts the relay. `keeper` leads to the process in the gateway, whose device is `far`.
+    /// Starts the relay. `keeper` is the connection to the process in the gateway, whose device is
+    /// `far`.
     ///
     /// # Errors
-    /// If there can be no socket.
+    /// Returns an error if no socket can be created.
     pub fn open(
         keeper: OwnedFd,
         far: &Tun,
@@ -155,8 +153,8 @@ impl Gate {
         Ok(Gate { block, shared, held, wake, descriptors })
     }
 
-    /// Whether a packet may go to the gateway. One to a port that nobody takes packets at yet
-    /// is handed to the relay.
+    /// Decides about a packet to the gateway. Packets to a port without a gateway socket are passed
+    /// to the relay.
     pub fn admits(&mut self, departure: &Departure<'_>) -> Verdict {
         let is_tcp = [offload::TCP_V4, offload::TCP_V6].contains(&departure.offload.kind);
         if is_tcp && departure.packets > 1 {
@@ -198,12 +196,12 @@ impl Gate {
         if self.held.send(held).is_err() {
             return Verdict::NoRoute;
         }
-        // One that does not fit in is one of many that wait to be heard.
+        // If the pipe is full, the relay has wake-ups pending already.
         let _ = send(self.wake.as_fd(), &[1], None);
         Verdict::Held
     }
 
-    /// Whether it is for the far end itself.
+    /// Returns true if the packet is addressed to the far end itself.
     fn is_inside(&self, headers: &Headers, packet: &[u8]) -> bool {
         match headers.is_v6 {
             true => packet[24..40] == self.block.far().1.octets(),
@@ -211,7 +209,7 @@ impl Gate {
         }
     }
 
-    /// What was refused, one sentence each.
+    /// Returns the failures of the gateway, one sentence each.
     pub fn remarks(&self) -> Vec<String> {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let limit = format!("there were no descriptors left (limit {})", self.descriptors);
@@ -235,8 +233,8 @@ impl Gate {
     }
 }
 
-/// What the process in the gateway does: makes sockets and hands them out,
-/// until the emulator is gone.
+/// Runs the process inside the gateway: opens sockets and passes them to the relay until the
+/// emulator exits.
 pub fn keep_gate(emulator: &OwnedFd) {
     while let Ok((text, _)) = receive(emulator.as_fd()) {
         let [protocol, high, low] = text[..] else { return };

@@ -1,8 +1,8 @@
-//! The thread that carries bytes between the gateway and the outside.
+//! Thread that carries bytes between the gateway and the outside.
 //!
-//! One thread, which never blocks: it is told what it can read and write (epoll), and gives
-//! every connection its turn. Descriptors are counted; when there are no more, datagrams
-//! that have paused for the longest are forgotten, and what still finds no room is refused and
+//! The thread never blocks: epoll reports readable and writable descriptors, and connections take
+//! turns. Descriptors are counted. When none is left, the relay closes the datagram sockets idle
+//! for longest; if that does not free enough, it refuses and counts new connections and datagrams.
 //! counted.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -23,25 +23,23 @@ use crate::sys::time::monotonic;
 use crate::sys::{receive, send};
 
 const SECOND: u64 = 1_000_000_000;
-/// How long a connection outside may take to be made.
+/// Timeout for opening an outside connection.
 const PATIENCE: u64 = 20 * SECOND;
-/// How long datagrams of a pair of ends may pause before they are forgotten
-/// (RFC 4787, REQ-5), and how long a port may be without any.
+/// Idle timeout of datagram endpoint pairs (RFC 4787, REQ-5), and of gateway sockets without any.
 const LIFE: u64 = 120 * SECOND;
-/// How often that is looked for, and waiting connections are tried again that could not be
-/// taken.
+/// Interval of the checks for idle sockets, and of retries to accept waiting connections.
 const SWEEP: Duration = Duration::from_millis(500);
-/// The name server's port.
+/// Port of name servers.
 const DNS: u16 = 53;
-/// Descriptors that are left for everything else.
+/// Descriptors reserved for other purposes.
 const RESERVED: usize = 64;
-/// Packets that wait for one door.
+/// Limit of packets waiting for one gateway socket.
 const MOST_HELD: usize = 64;
-/// Datagrams of one socket, or connections of one listener, before the others have their turn.
+/// Datagrams of one socket, or connections of one listener, per turn.
 const TURNS: usize = 256;
 
 impl Inward {
-    /// Where what the command sent to `address` goes.
+    /// Returns the outside destination of packets that the command sent to `address`.
     fn outside(&self, address: Ipv6Addr, port: u16) -> SocketAddr {
         let is_far = self.far.contains(&address);
         let ip = match (is_far, self.name_server) {
@@ -54,7 +52,7 @@ impl Inward {
     }
 }
 
-/// What a descriptor is, as a number: the kind above 32 bits, which one below.
+/// Kind and index of a descriptor as a number: the kind in the upper 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Gate,
@@ -87,7 +85,7 @@ impl Source {
     }
 }
 
-/// Things that have numbers. A number is free again when the events are over that may name it.
+/// Numbered items. A number is reused only after the events that may refer to it.
 struct Numbered<T> {
     all: Vec<Option<T>>,
     free: Vec<u32>,
@@ -98,7 +96,7 @@ impl<T> Numbered<T> {
     fn new() -> Self {
         Numbered { all: Vec::new(), free: Vec::new(), freed: Vec::new() }
     }
-    /// The number of the next.
+    /// Returns the number of the next item.
     fn next(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.all.push(None);
@@ -118,7 +116,7 @@ impl<T> Numbered<T> {
     }
 }
 
-/// A socket in the gateway for one port, at all addresses.
+/// Gateway socket for one port, at all addresses.
 enum Socket {
     Listener(TcpListener),
     Datagrams(OwnedFd),
@@ -129,45 +127,46 @@ struct Door {
     last: u64,
 }
 
-/// Both ends of datagrams: who sent them, to which address and port.
+/// Both endpoints of datagrams: sender, and destination address and port.
 type Ends = (SocketAddrV6, Ipv6Addr, u16);
 
-/// A socket outside for one pair of ends.
+/// Outside socket for one endpoint pair.
 struct Outside {
     socket: UdpSocket,
     ends: Ends,
     last: u64,
 }
 
-/// Everything that is open.
+/// Thread that connects the gateway to the outside.
 pub struct Relay {
     inward: Inward,
     shared: Arc<Shared>,
-    /// The far end, for what had to wait for a door.
+    /// Far end, for packets that waited for a gateway socket.
     far: Tun,
     packets: Receiver<Held>,
     woken: OwnedFd,
     keeper: OwnedFd,
     epoll: Epoll,
-    /// Asked of the keeper, in this order, and still to be asked.
+    /// Sockets requested from the keeper, in order, and requests not yet sent.
     asked: VecDeque<(u8, u16)>,
     to_ask: VecDeque<(u8, u16)>,
-    /// Packets that wait for a door.
+    /// Packets waiting for a gateway socket.
     held: HashMap<(u8, u16), Vec<Held>>,
     doors: BTreeMap<(u8, u16), Door>,
     outside: Numbered<Outside>,
     by_ends: HashMap<Ends, u32>,
     pairs: Numbered<Pair>,
-    /// Which go on without the kernel telling so.
+    /// Sources with more work that epoll does not report again.
     again: VecDeque<Source>,
-    /// Descriptors in use, and how many there may be.
+    /// Number of descriptors in use, and its limit.
     open: usize,
     most: usize,
     room: Vec<u8>,
 }
 
 impl Relay {
-    /// `keeper` leads to the process in the gateway; `most` is how many descriptors there may be.
+    /// Creates the relay. `keeper` is the connection to the process in the gateway; `most` limits
+    /// the number of descriptors.
     pub fn new(
         inward: Inward,
         shared: Arc<Shared>,
@@ -203,7 +202,7 @@ impl Relay {
         })
     }
 
-    /// Runs until the gate is gone.
+    /// Runs until the gateway filter is dropped.
     pub fn run(mut self) {
         let mut found = Vec::new();
         let mut next_sweep = monotonic();
@@ -234,7 +233,7 @@ impl Relay {
         }
     }
 
-    /// Takes what the gate has held back; whether the gate is still there.
+    /// Receives the packets held by the gateway filter. Returns whether the filter still exists.
     fn take_packets(&mut self) -> bool {
         let is_open = loop {
             match receive(self.woken.as_fd()) {
@@ -266,7 +265,7 @@ impl Relay {
         let _ = self.far.write(held.offload, [&held.bytes, &[]]);
     }
 
-    /// Asks the keeper for doors, as long as it listens.
+    /// Requests gateway sockets from the keeper, while it accepts requests.
     fn ask(&mut self) {
         while let Some(key) = self.to_ask.pop_front() {
             if !self.has_room(1) {
@@ -297,7 +296,7 @@ impl Relay {
                 break;
             }
             let Some(key) = self.asked.pop_front() else { break };
-            // Without a socket there is a server of the user's own, or none.
+            // Without a socket, the port has a server of the user's own, or none.
             if let Some(socket) = socket {
                 let number = Source::Door(key.0, key.1).number();
                 if self.epoll.add(socket.as_fd(), number).is_err() {
@@ -318,7 +317,7 @@ impl Relay {
         self.ask();
     }
 
-    /// Takes in what has come to a port.
+    /// Serves new connections or datagrams at a gateway socket.
     fn serve_door(&mut self, protocol: u8, port: u16, now: u64) {
         for _ in 0..TURNS {
             let Some(door) = self.doors.get_mut(&(protocol, port)) else { return };
@@ -330,7 +329,7 @@ impl Relay {
                         true
                     }
                     Err(error) => {
-                        // Connections that cannot be taken now wait for the next sweep.
+                        // Connections that cannot be accepted now wait for the next sweep.
                         if error.kind() != io::ErrorKind::WouldBlock {
                             self.shared.note_failed_accept();
                         }
@@ -354,7 +353,8 @@ impl Relay {
         self.again.push_back(Source::Door(protocol, port));
     }
 
-    /// Whether there may be so many descriptors more; forgets datagrams for that.
+    /// Returns whether `count` more descriptors are available; closes idle datagram sockets if
+    /// needed.
     fn has_room(&mut self, count: usize) -> bool {
         if self.open + count > self.most {
             self.forget_oldest();
@@ -362,7 +362,7 @@ impl Relay {
         self.open + count <= self.most
     }
 
-    /// Forgets the tenth of the pairs of ends of datagrams that has paused for the longest.
+    /// Closes the tenth of the datagram sockets that has been idle for longest.
     fn forget_oldest(&mut self) {
         let all = self.outside.all.iter().enumerate();
         let mut ages: Vec<(u64, u32)> =
@@ -388,7 +388,7 @@ impl Relay {
             self.shared.refuse_connection();
             return;
         }
-        // Whom the command meant is what the gateway takes itself for.
+        // The socket's local address is the destination that the command used.
         let Ok(SocketAddr::V6(meant)) = inside.local_addr() else { return };
         let to = self.inward.outside(*meant.ip(), meant.port());
         let made = inside.set_nonblocking(true).and_then(|()| begin_connection(&to));
@@ -422,7 +422,7 @@ impl Relay {
         }
     }
 
-    /// Sends a datagram, which stands in the room, on its way outside.
+    /// Sends a datagram from the buffer to the outside.
     fn forward(&mut self, ends: Ends, size: usize, now: u64) {
         let which = match self.by_ends.get(&ends).copied() {
             Some(which) => which,
@@ -448,7 +448,7 @@ impl Relay {
         }
     }
 
-    /// Sends what has come from outside back to the command.
+    /// Returns datagrams from the outside to the command.
     fn bring_back(&mut self, which: u32, now: u64) {
         let Some(each) = self.outside.all.get_mut(which as usize).and_then(Option::as_mut) else {
             return;
@@ -459,7 +459,7 @@ impl Relay {
             let size = match each.socket.recv(&mut self.room) {
                 Ok(size) => size,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Somebody has refused an earlier one.
+                // The destination refused an earlier datagram.
                 Err(_) => continue,
             };
             if let Some(Door { socket: Socket::Datagrams(door), last }) =
@@ -472,7 +472,7 @@ impl Relay {
         self.again.push_back(Source::Outside(which));
     }
 
-    /// Looks after what has been left.
+    /// Closes idle and timed-out sockets, and retries.
     fn sweep(&mut self, now: u64) {
         for which in 0..self.outside.all.len() as u32 {
             if self.outside.get(which).is_some_and(|each| now.saturating_sub(each.last) > LIFE) {
@@ -492,7 +492,7 @@ impl Relay {
             if now.saturating_sub(door.last) > LIFE {
                 left.push(*key);
             } else if matches!(door.socket, Socket::Listener(_)) {
-                // Some may wait that could not be taken.
+                // Connections that could not be accepted may be waiting.
                 self.again.push_back(Source::Door(key.0, key.1));
             }
         }
@@ -504,7 +504,7 @@ impl Relay {
     }
 }
 
-/// A socket for datagrams to and from this address only.
+/// Opens a socket for datagrams to and from this address only.
 fn connected(to: SocketAddr) -> io::Result<UdpSocket> {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -1,4 +1,4 @@
-//! Connections: one in the gateway and one outside, and the bytes between them.
+//! Pairs of connections, one in the gateway and one outside, and the bytes between them.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -6,48 +6,48 @@ use std::os::fd::AsFd;
 
 use crate::sys::socket::reset_at_close;
 
-/// Bytes that are read at once.
+/// Size of a read.
 pub const ROOM: usize = 128 << 10;
-/// Blocks that one connection may carry before the others have their turn.
+/// Blocks that one connection may carry per turn.
 const TURNS: usize = 8;
 
-/// What is read from one end and written to the other.
+/// One direction: bytes read from one end and written to the other.
 #[derive(Default)]
 struct Way {
-    /// Read and not written yet.
+    /// Bytes read and not yet written.
     waiting: Vec<u8>,
-    /// So many bytes of that are written.
+    /// Number of `waiting` bytes that are written.
     written: usize,
-    /// Its end has been read.
+    /// True if the end of the stream was read.
     has_ended: bool,
-    /// Its end has been passed on.
+    /// True if the end of the stream was passed on.
     is_closed: bool,
 }
 
-/// What came of a turn.
+/// Result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// The kernel will tell when there is more to do.
+    /// No more work until the kernel reports the socket ready.
     Waits,
-    /// There may be more to do at once.
+    /// More work may be possible at once.
     MayGoOn,
-    /// It is over.
+    /// Both connections are closed.
     Over,
 }
 
-/// Two connections that are one.
+/// Two connections that form one.
 pub struct Pair {
-    /// In the gateway, and outside.
+    /// Connections in the gateway, and outside.
     ends: [TcpStream; 2],
     ways: [Way; 2],
-    /// The one outside is not made yet.
+    /// True while the outside connection is being opened.
     pub is_opening: bool,
-    /// When it began, by the monotonic clock.
+    /// Start time, on the monotonic clock.
     pub began: u64,
 }
 
 impl Pair {
-    /// Of an accepted connection and one that is being made. Both do not block.
+    /// Joins an accepted connection and one that is being opened, both non-blocking.
     pub fn new(inside: TcpStream, outside: TcpStream, now: u64) -> Self {
         for end in [&inside, &outside] {
             let _ = end.set_nodelay(true);
@@ -56,12 +56,12 @@ impl Pair {
         Pair { ends, ways, is_opening: true, began: now }
     }
 
-    /// Both connections.
+    /// Returns both connections.
     pub fn ends(&self) -> &[TcpStream; 2] {
         &self.ends
     }
 
-    /// Carries what there is, both ways. `room` is for bytes under way.
+    /// Carries available bytes in both directions. `room` is a buffer.
     pub fn carry(&mut self, room: &mut [u8]) -> Turn {
         if self.is_opening {
             match self.ends[1].take_error() {
@@ -82,7 +82,7 @@ impl Pair {
         if self.ways.iter().all(|way| way.is_closed) { Turn::Over } else { turn }
     }
 
-    /// Lets both end with a reset, as of one that was refused, when this is dropped.
+    /// Resets both connections when this is dropped, like a refused one.
     pub fn fail(&mut self) -> Turn {
         for end in &self.ends {
             reset_at_close(end.as_fd());
@@ -92,7 +92,7 @@ impl Pair {
 }
 
 impl Way {
-    /// Whether there may be more at once.
+    /// Carries bytes in this direction. Returns whether more may be possible at once.
     fn carry(
         &mut self,
         mut from: &TcpStream,
@@ -108,7 +108,7 @@ impl Way {
                     Err(error) => return Err(error),
                 }
             }
-            // Memory is for those that wait only.
+            // Only blocked connections hold memory.
             self.waiting = Vec::new();
             self.written = 0;
             if self.has_ended {
@@ -149,7 +149,7 @@ mod tests {
         (one, other)
     }
 
-    /// Both ends of the world, with a pair between them.
+    /// Returns the client, a pair, and the server.
     fn world() -> (TcpStream, Pair, TcpStream) {
         let ((near, inside), (far, outside)) = (connected(), connected());
         (near, Pair::new(inside, outside, 0), far)
@@ -203,7 +203,7 @@ mod tests {
         drop(listener);
         let (mut near, inside) = connected();
         let outside = crate::sys::socket::begin_connection(&nobody);
-        // Loopback refuses at once or a moment later.
+        // Loopback may refuse at once or shortly after.
         if let Ok(outside) = outside {
             let mut pair = Pair::new(inside, outside, 0);
             while pair.carry(&mut vec![0; ROOM]) != Turn::Over {}

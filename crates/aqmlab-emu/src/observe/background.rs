@@ -1,5 +1,4 @@
-//! A file that another thread writes: whoever carries packets never waits for
-//! a disk.
+//! File written by a background thread, so that the packet loop never waits for a disk.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,16 +10,16 @@ use std::thread::{self, JoinHandle};
 
 use super::output::create;
 
-/// So many bytes are handed over at once.
+/// Bytes passed to the thread at once.
 const BLOCK: usize = 64 << 10;
-/// More than this does not wait for the disk, if it may be left out.
+/// Limit of bytes waiting for the disk, for data that may be skipped.
 const MOST_WAITING: u64 = 256 << 20;
 
-/// The file, and what is not handed over yet.
+/// File with the data not yet passed to the thread.
 pub struct Background {
     buffer: Vec<u8>,
     blocks: Option<Sender<Vec<u8>>>,
-    /// Buffers that have been written come back.
+    /// Buffers returned after writing.
     spare: Receiver<Vec<u8>>,
     waiting: Arc<AtomicU64>,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -28,9 +27,9 @@ pub struct Background {
 }
 
 impl Background {
-    /// Makes the file, or empties it, and starts the thread. With a `ring` of
-    /// so many bytes what is older than that goes to a second file, `.old`,
-    /// and then away; each file begins with `head`.
+    /// Creates or truncates the file, and starts the thread. With a `ring` of this many bytes,
+    /// older data moves to a second file, `.old`, and is later deleted. Each file begins with
+    /// `head`.
     pub fn create(path: &Path, head: Vec<u8>, ring: Option<u64>) -> io::Result<Self> {
         let file = create(path)?;
         let (blocks, incoming) = channel();
@@ -53,13 +52,13 @@ impl Background {
         Ok(Background { buffer, blocks: Some(blocks), spare, waiting, thread: Some(thread), path })
     }
 
-    /// Where the next thing is to be appended.
+    /// Returns the buffer for the next record.
     #[inline]
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// A whole thing has been appended.
+    /// Ends a record.
     #[inline]
     pub fn settle(&mut self) {
         if self.buffer.len() >= BLOCK {
@@ -67,36 +66,36 @@ impl Background {
         }
     }
 
-    /// Hands everything over.
+    /// Passes all data to the thread.
     pub fn flush(&mut self) {
         let Some(blocks) = self.blocks.as_ref().filter(|_| !self.buffer.is_empty()) else { return };
         let next = self.spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(2 * BLOCK));
         let full = std::mem::replace(&mut self.buffer, next);
         self.waiting.fetch_add(full.len() as u64, Ordering::Relaxed);
-        // A thread that has ended keeps its error for `close`.
+        // If the thread has ended, `close` returns its error.
         let _ = blocks.send(full);
     }
 
-    /// Whether the disk is so far behind that something should be left out.
+    /// Returns true if the disk is so far behind that data should be skipped.
     #[inline]
     pub fn is_behind(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > MOST_WAITING
     }
 
-    /// Writes the rest. The error is a sentence with the file's name.
+    /// Writes the remaining data. The error is a sentence with the file's name.
     pub fn close(mut self) -> Result<(), String> {
         self.flush();
         self.blocks = None;
         let thread = self.thread.take().expect("closed once");
         match thread.join() {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(format!("{}: not all is in it: {error}", self.path.display())),
-            Err(_) => Err(format!("{}: not all is in it", self.path.display())),
+            Ok(Err(error)) => Err(format!("{}: incomplete: {error}", self.path.display())),
+            Err(_) => Err(format!("{}: incomplete", self.path.display())),
         }
     }
 }
 
-/// What the thread has.
+/// State of the writing thread.
 struct Writer {
     file: File,
     path: PathBuf,

@@ -1,14 +1,15 @@
-//! Changes of a running emulator, asked for from outside: `aqmlab set`.
+//! External changes to a running emulator: `aqmlab set`.
 //!
-//! # How it is asked
-//! By a file in memory, as in `view`: who may look into this process (the same
-//! user, and root) finds it in `/proc`, from any terminal and any namespace.
-//! It holds the number of the last request, the number of the last answer, the
-//! length of the text, each in eight bytes, and the text. Who asks
-//! locks the file, writes the text (for each change `set` or `replace`, the key and the value in
-//! TOML, each ended by a zero), then the next number, and sends the process SIGURG, which means
-//! nothing to a process that does not know it. The answer, a line of JSON, takes
-//! the place of the text; then comes its number.
+//! # Protocol
+//! Requests use a file in memory, like `view`. Anyone permitted to inspect this process (the same
+//! user, and root) finds it in `/proc`, from any terminal and any namespace. It contains the number
+//! of the last request, the number of the last answer, the length of the text (eight bytes each),
+//! and the text.
+//!
+//! A client locks the file and writes the text: for each change `set` or `replace`, the key, and
+//! the value in TOML, each terminated by a zero byte. It then writes the next request number and
+//! sends the process SIGURG, which a process that does not handle it ignores. The answer, a line of
+//! JSON, replaces the text; the answer's number is written last.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -20,20 +21,20 @@ use crate::changes::Asked;
 use crate::path::DataPath;
 use crate::sys::files::memory_file;
 
-/// What the file is called in `/proc`: `/memfd:aqmlab-set.NAME`.
+/// Name of the file in `/proc`: `/memfd:aqmlab-set.NAME`.
 const NAME: &str = "aqmlab-set";
-/// Where the answer's number stands, the length, and the text.
+/// Offsets of the answer's number, the length, and the text.
 const ANSWERED: u64 = 8;
 const LENGTH: u64 = 16;
 const TEXT: u64 = 24;
-/// What may change of a link.
+/// Keys of a link that may change.
 const CHANGING: [&str; 4] = ["rate", "delay", "loss", "queue"];
-/// No request is longer.
+/// Maximum length of a request.
 const MOST: u64 = 65_536;
-/// No name is longer.
+/// Maximum length of a name.
 const LONGEST_NAME: usize = 64;
 
-/// The file, and whose links they are.
+/// Request file, with the routes of the path.
 pub struct Control {
     file: Option<File>,
     routes: [Vec<u32>; 2],
@@ -41,11 +42,11 @@ pub struct Control {
 }
 
 impl Control {
-    /// Makes the file; without one nobody can ask, and that is all. `routes`
-    /// are as for a [`View`](super::view::View).
+    /// Creates the file. Without one, requests are not possible, and the emulator still runs. See
+    /// [`View`](super::view::View) for `routes`.
     ///
     /// # Errors
-    /// If the name is not allowed.
+    /// Returns an error if the name is not allowed.
     pub fn open(name: Option<&str>, routes: [Vec<u32>; 2]) -> Result<Self> {
         let name = name.unwrap_or_default();
         let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -57,7 +58,7 @@ impl Control {
         Ok(Control { file: memory_file(&format!("{NAME}.{name}")).ok(), routes, answered: 0 })
     }
 
-    /// Does what is asked, if something is.
+    /// Executes the pending request, if any.
     pub fn attend(&mut self, now: Time, path: &mut DataPath) {
         let Some(file) = &self.file else { return };
         let number = |place| {
@@ -93,7 +94,8 @@ impl Control {
         };
         let answer = to_json(&answer);
         let length = answer.len() as u64;
-        // Who asks waits for the number, which comes last; without room it waits in vain.
+        // The client waits for the number, which is written last. If the file is full, it times
+        // out.
         let _ = file
             .write_all_at(answer.as_bytes(), TEXT)
             .and_then(|()| file.write_all_at(&length.to_le_bytes(), LENGTH))
@@ -101,7 +103,7 @@ impl Control {
         self.answered = request;
     }
 
-    /// The changes of a request, whose keys have their links.
+    /// Parses the changes of a request, and completes their keys with links.
     fn asked(&self, text: &[u8], path: &DataPath) -> Result<Vec<Asked>> {
         let text = String::from_utf8_lossy(text);
         let words: Vec<&str> = text.split_terminator('\0').collect();
@@ -117,8 +119,8 @@ impl Control {
         words.chunks(3).map(asked).collect()
     }
 
-    /// `down.rate` as `links.NAME.rate`: by the name of the link, or by its direction if there is
-    /// one link in it.
+    /// Completes `down.rate` to `links.NAME.rate`: by the name of the link, or by its direction if
+    /// that has one link.
     fn full_key(&self, key: &str, names: &[&str]) -> Result<String> {
         let rest = key.strip_prefix("links.").unwrap_or(key);
         let (link, rest) = rest.split_once('.').unwrap_or((rest, ""));

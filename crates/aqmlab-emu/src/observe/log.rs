@@ -1,28 +1,27 @@
-//! What mm-link writes down: opportunities, arrivals, departures and drops.
+//! Link logs in the format of mm-link: opportunities, arrivals, departures and drops.
 //!
 //! # Sources
-//! mahimahi's `link_queue.cc` (what is written) and its `mm-throughput-graph`
-//! and `mm-delay-graph` (what is read). Lines that begin with `#` say what the
-//! log is of; then, with the time in milliseconds since the beginning, which
-//! the base timestamp is taken from:
+//! mahimahi's `link_queue.cc` (written format), `mm-throughput-graph` and `mm-delay-graph` (parsed
+//! format). Lines that begin with `#` describe the log. The other lines start with the time in
+//! milliseconds since the beginning, from which the base timestamp is subtracted:
 //!
 //! | line | |
 //! |---|---|
-//! | `T # BYTES` | an opportunity for so many bytes |
-//! | `T + BYTES` | a packet has come |
-//! | `T - BYTES MS` | a packet has left, after so long |
-//! | `T d PACKETS BYTES` | packets were dropped |
+//! | `T # BYTES` | opportunity for BYTES bytes |
+//! | `T + BYTES` | packet arrival |
+//! | `T - BYTES MS` | packet departure after a delay of MS |
+//! | `T d PACKETS BYTES` | dropped packets |
 //!
-//! Bytes count mahimahi's header of 4, which is the link's overhead here.
+//! Bytes include mahimahi's header of 4 bytes, which is the link's overhead here.
 //!
 //! # Differences
-//! 1. Every drop has its line, those at dequeue too, which mahimahi leaves
-//!    out; packets that are lost on the way of the link count as dropped.
-//! 2. If there are more than [`MOST_LINES`] opportunities in a millisecond
-//!    they share one line with the sum of their bytes.
-//! 3. mahimahi's links have traces and no delay. Of a link without a trace
-//!    there is one opportunity at each tick, with all that the link offered
-//!    since the one before; departures are at the far end of a link.
+//! 1. Every drop has its line, including drops at dequeue, which mahimahi omits. Packets lost in
+//!    transit on the link count as dropped.
+//! 2. More than [`MOST_LINES`] opportunities in a millisecond share one line with the sum of their
+//!    bytes.
+//! 3. mahimahi's links have traces and no delay. A link without a trace logs one opportunity at
+//!    each tick, with all bytes offered since the tick before. Departures are at the far end of a
+//!    link.
 
 use std::io;
 use std::sync::Arc;
@@ -37,28 +36,28 @@ use super::background::Background;
 use crate::packet::handle::Handle;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
-/// Of one millisecond: 12 Gbit/s.
+/// Lines per millisecond: 12 Gbit/s.
 const MOST_LINES: u64 = 1000;
 
-/// A log under way.
+/// Log being written.
 pub struct Log {
-    /// The link, by index.
+    /// Link, by index.
     pub link: u32,
     file: Background,
     offer: Offer,
     framing: Framing,
 }
 
-/// What the link offers.
+/// Source of a link's opportunities.
 pub enum Offer {
-    /// Opportunities of so many bytes.
+    /// Opportunities of a fixed size at the times of a trace.
     Trace { trace: Arc<Opportunities>, cursor: Cursor, opportunity: u64 },
-    /// Something else, which the link counts; the bytes so far.
+    /// Capacity counted by the link, with the bytes logged so far.
     Counted { capacity: Option<Capacity>, bytes: u64 },
 }
 
 impl Offer {
-    /// Opportunities of `opportunity` bytes at the times of a trace.
+    /// Creates opportunities of `opportunity` bytes at the times of a trace.
     pub fn trace(trace: Arc<Opportunities>, opportunity: u64) -> Self {
         Offer::Trace { trace, cursor: Cursor::start(), opportunity }
     }
@@ -71,10 +70,10 @@ impl Default for Offer {
 }
 
 impl Log {
-    /// Begins it: its time 0 is now.
+    /// Creates the log; its time 0 is now.
     pub fn create(file: &LogFile, offer: Offer, framing: Framing) -> io::Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis());
-        // A command line may have a newline in it; a line of the log it must not make.
+        // A command line may contain newlines; the log must not.
         let shown = |line: &String| line.replace('\n', "\\n").replace('\r', "\\r");
         let mut head: String =
             file.head.iter().map(|line| format!("# {}\n", shown(line))).collect();
@@ -129,7 +128,7 @@ impl Log {
         self.line(time, b'd', [Some(1), Some(self.size(handle))]);
     }
 
-    /// So that a log can be followed, and little is missing if all is killed.
+    /// Flushes, so that readers can follow the log and little is lost if the process is killed.
     pub fn tick(&mut self, now: Time, link: &QueuedLink<Handle>) {
         self.catch_up(now);
         if let Offer::Counted { capacity, bytes } = &mut self.offer {

@@ -1,11 +1,10 @@
-//! Watching packets: logs, captures, and numbers for whoever looks.
+//! Observers of packets: logs, captures, and live statistics.
 //!
-//! The data path shows every packet to a [`Tap`]; `Observers` is the one that
-//! hands them on. Nothing here waits for a disk: what is to be written goes to
-//! a thread of its own (`background`). `view` is not told of packets: it shows
-//! what the links count anyway.
+//! The data path passes every packet to a [`Tap`]; `Observers` distributes them. Nothing here waits
+//! for a disk: a background thread writes the files (`background`). `view` does not observe
+//! packets: it shows the counters of the links.
 
-// What computes must write no files and have no clock; this is what touches the world.
+// Simulations must not use files or clocks; this module is the output side of the emulator.
 #![allow(clippy::disallowed_methods)]
 
 mod background;
@@ -31,59 +30,59 @@ use crate::packet::buffers::Buffers;
 use crate::packet::handle::Handle;
 use crate::path::{Route, Tap};
 
-/// How often observers are told of the time.
+/// Interval of `tick` calls.
 pub const TICK: Span = Span::from_millis(100);
 
-/// A log in mahimahi's format.
+/// Log in mahimahi's format.
 #[derive(Clone, Debug)]
 pub struct LogFile {
-    /// The link, by index.
+    /// Link, by index.
     pub link: u32,
-    /// Where it goes.
+    /// Output file.
     pub file: PathBuf,
-    /// What it says first, before the times: lines without `#`.
+    /// Header lines before the times, without `#`.
     pub head: Vec<String>,
 }
 
-/// A capture of packets.
+/// Packet capture.
 #[derive(Clone, Debug)]
 pub struct CaptureFile {
-    /// Where it goes.
+    /// Output file.
     pub file: PathBuf,
-    /// Of how many bytes the last are kept; `None` for all.
+    /// Number of most recent bytes that are kept; `None`: all.
     pub ring: Option<u64>,
-    /// Bytes of each packet that are kept.
+    /// Maximum number of bytes kept of each packet.
     pub most: u32,
-    /// Where packets are captured.
+    /// Places of capture.
     pub places: Places,
 }
 
 choices! {
-    /// Where packets are captured.
+    /// Places where packets are captured.
     pub enum Places {
-        /// Each once, where the command sends or receives it.
+        /// Once per packet, where the command sends or receives it.
         Near = "near",
-        /// Each once, at the other end of its way.
+        /// Once per packet, at the other end of its path.
         Far = "far",
-        /// Before and after each link, and where it was dropped.
+        /// Before and after each link, and where packets are dropped.
         All = "all",
     }
 }
 
-/// What is recorded while packets pass.
+/// Recordings made while packets pass.
 #[derive(Clone, Debug, Default)]
 pub struct Recordings {
     /// Logs, of one link each.
     pub logs: Vec<LogFile>,
-    /// A capture of packets.
+    /// Packet capture.
     pub capture: Option<CaptureFile>,
 }
 
 impl Recordings {
-    /// Opens the files. `None` if there is nothing to record.
+    /// Opens the files. Returns `None` if nothing is recorded.
     ///
     /// # Errors
-    /// If a file cannot be written.
+    /// Returns an error if a file cannot be written.
     pub fn open(&self, scenario: &Scenario, routes: &[Route]) -> Result<Option<Box<dyn Tap>>> {
         let logs: Result<Vec<Log>> =
             self.logs.iter().map(|file| open_log(file, scenario)).collect();
@@ -115,7 +114,7 @@ fn not_written(file: &std::path::Path, error: &std::io::Error) -> Error {
     Error::new(format!("this file cannot be written: {error}")).in_file(&file.to_string_lossy())
 }
 
-/// All who watch.
+/// All observers of a run.
 struct Observers {
     logs: Vec<Log>,
     capture: Option<Capture>,

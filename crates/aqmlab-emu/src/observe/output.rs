@@ -1,18 +1,18 @@
-//! The files that captures, logs and records are written to.
+//! Output files of captures, logs and records.
 
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Makes a file, or empties it. It may be a pipe that somebody reads, such as Wireshark; to
-/// open one that nobody reads would last until somebody does.
+/// Creates or truncates a file. The file may be a pipe with a reader, such as Wireshark. Opening a
+/// pipe without a reader would block.
 ///
 /// # Errors
-/// Those of the system; for a pipe that nobody reads "No such device or address" (`ENXIO`).
+/// Returns the system's error; for a pipe without a reader "No such device or address" (`ENXIO`).
 pub fn create(path: &Path) -> io::Result<File> {
     if fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
-        // As long as this is open, there is somebody who reads: the open below does not wait.
+        // While this is open, the pipe has a reader: the open below does not block.
         let _asked = File::options().write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         return File::options().write(true).open(path);
     }

@@ -1,25 +1,23 @@
-//! Packets in a file for Wireshark: each once, or before and after each link.
+//! Packet captures for Wireshark: each packet once, or before and after each link.
 //!
-//! # Where
-//! An analysis of TCP takes all interfaces for one, and a packet that is there twice
-//! for one that was sent twice. So each is captured once unless more is asked for: where
-//! the command (the first host) sends or receives it, and what others send each other
-//! where it is sent; or at the other ends. What was dropped behind that place was seen
-//! there, and what was dropped before it was not, as on any host.
+//! # Places
+//! TCP analysers treat all interfaces as one, so a packet captured twice looks like a packet sent
+//! twice. By default each packet is therefore captured once: where the command (the first host)
+//! sends or receives it, and where it is sent if it is between other hosts; or at the other ends.
+//! Packets dropped after that place were captured; packets dropped before it were not, as on any
+//! host.
 //!
 //! # Source
-//! draft-ietf-opsawg-pcapng: a section header block, an interface description
-//! block for each place (`NAME in`, `NAME out` and, with all places, `NAME dropped`
-//! of links), with a comment that says what is there, and an enhanced packet block for
-//! each packet, with time in nanoseconds.
-//! Packets begin with the IP header (LINKTYPE_RAW). What was dropped is on
-//! `NAME dropped`, with the reason as its comment.
+//! draft-ietf-opsawg-pcapng: a section header block, an interface description block for each place
+//! (`NAME in`, `NAME out` and, with all places, `NAME dropped` of links) with a comment that
+//! describes it, and an enhanced packet block for each packet, with time in nanoseconds.
+//! Packets begin with the IP header (LINKTYPE_RAW). Dropped packets are on `NAME dropped`, with the
+//! reason as comment.
 //!
 //! # Differences
-//! 1. Transport checksums are as the kernel has left them: one that it leaves
-//!    to the device is not filled in, as in captures of any device.
-//! 2. `NAME out` has the time at which a packet should have left the link, not
-//!    the later one at which it was written.
+//! 1. Transport checksums are as the kernel left them. Checksums left to the device are not filled
+//!    in, as in captures of any device.
+//! 2. `NAME out` has the scheduled time of departure from the link, not the later time of writing.
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -35,21 +33,21 @@ use crate::packet::handle::Handle;
 use crate::packet::segments::{MOST_HEAD, frame_of};
 use crate::path::Route;
 
-/// Interfaces of a link, and what is there.
+/// Interfaces of a link, with their descriptions.
 const SIDES: [(&str, &str); 3] = [
-    ("in", "packets as they come to the link"),
-    ("out", "packets as they come out of the link"),
+    ("in", "packets entering the link"),
+    ("out", "packets leaving the link"),
     ("dropped", "packets that the link dropped or lost"),
 ];
 const IN: usize = 0;
 const OUT: usize = 1;
 const DROPPED: usize = 2;
 
-/// What is captured.
+/// Selection of captured interfaces.
 struct Chosen {
     /// By link and side: the number of the interface, if it is captured.
     interfaces: Vec<[Option<u32>; SIDES.len()]>,
-    /// By route: the link and the side of its packets; `None` for all.
+    /// By route: the link and the side of its packets; `None`: all.
     of_routes: Option<Vec<(u32, usize)>>,
 }
 
@@ -77,7 +75,7 @@ impl Chosen {
         Chosen { interfaces, of_routes }
     }
 
-    /// The interface of a packet of this route, if it is captured here.
+    /// Returns the interface of a packet of this route, if it is captured here.
     #[inline]
     fn interface(&self, link: u32, side: usize, route: u16) -> Option<u32> {
         let is_here = match &self.of_routes {
@@ -88,21 +86,21 @@ impl Chosen {
     }
 }
 
-/// A capture under way.
+/// Capture being written.
 pub struct Capture {
     file: Background,
     name: String,
     chosen: Chosen,
-    /// The time of the emulation's zero, in nanoseconds since 1970.
+    /// Time zero of the emulation, in nanoseconds since 1970.
     zero: u64,
     is_set: bool,
     most: usize,
-    /// Packets that the disk was too slow for.
+    /// Packets skipped because the disk was too slow.
     skipped: u64,
 }
 
 impl Capture {
-    /// Begins it, for links of these names and routes over them: its time 0 is now.
+    /// Creates the capture for links of these names and routes over them; its time 0 is now.
     pub fn create(file: &CaptureFile, links: &[&str], routes: &[Route]) -> io::Result<Self> {
         let name = file.file.display().to_string();
         let most = file.most as usize;
@@ -128,7 +126,7 @@ impl Capture {
         reason: Option<Reason>,
         buffers: &Buffers,
     ) {
-        let why = reason.map_or("lost on the way", Reason::name);
+        let why = reason.map_or("lost on the link", Reason::name);
         self.packet(time, link, DROPPED, handle, buffers, Some(why));
     }
 
@@ -168,7 +166,7 @@ impl Capture {
         self.file.settle();
     }
 
-    /// Some time has passed; at the first time the clocks are compared.
+    /// Processes a tick; the first one compares the clocks.
     pub fn tick(&mut self, now: Time) {
         if !std::mem::replace(&mut self.is_set, true) {
             self.zero = since_1970().saturating_sub(now.as_nanos());
@@ -176,10 +174,10 @@ impl Capture {
         self.file.flush();
     }
 
-    /// Closes it; what there is to say.
+    /// Closes the capture. Returns messages for the user.
     pub fn finish(self) -> Vec<String> {
         let missing = (self.skipped > 0).then(|| {
-            format!("{}: {} packets are not in it: the disk was too slow", self.name, self.skipped)
+            format!("{}: {} packets are missing: the disk was too slow", self.name, self.skipped)
         });
         self.file.close().err().into_iter().chain(missing).collect()
     }
@@ -189,7 +187,7 @@ fn since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }
 
-/// What a file begins with.
+/// Returns the header blocks of a file.
 fn head(links: &[&str], chosen: &Chosen, most: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     pcapng::section(&mut bytes, None);

@@ -1,12 +1,11 @@
-//! Numbers of a running emulator for whoever looks: `aqmlab top`.
+//! Live statistics of a running emulator: `aqmlab top`.
 //!
-//! # How it is seen
-//! The numbers stand in a file in memory, which has no name in any file system
-//! and is gone with the emulator. Who may look into this process (the same
-//! user, and root) finds it in `/proc`, from any terminal and any namespace;
-//! the terminal of the command is left alone. The first eight bytes are the
-//! viewer's: until when it looks, by the monotonic clock. Nothing is computed
-//! while nobody looks. The rest is one line of JSON.
+//! # Protocol
+//! The statistics are in a file in memory, which has no name in any file system and ends with the
+//! emulator. Anyone permitted to inspect this process (the same user, and root) finds it in
+//! `/proc`, from any terminal and any namespace; the terminal of the command is not used. The
+//! viewer writes the first eight bytes: the end of its subscription, on the monotonic clock.
+//! Statistics are computed only during a subscription. The rest is one line of JSON.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -20,14 +19,14 @@ use crate::packet::handle::Handle;
 use crate::sys::files::memory_file;
 use crate::sys::time::monotonic;
 
-/// What the file is called in `/proc`: `/memfd:aqmlab-view`.
+/// Name of the file in `/proc`: `/memfd:aqmlab-view`.
 const NAME: &str = "aqmlab-view";
-/// Where the line begins.
+/// Offset of the line.
 const TEXT: u64 = 8;
-/// How often it is looked whether somebody looks.
+/// Interval of checks for a viewer.
 pub const PERIOD: Span = Span::from_millis(500);
 
-/// The file, and what was in it last.
+/// Statistics file, with its last contents.
 pub struct View {
     file: Option<File>,
     routes: [Vec<u32>; 2],
@@ -37,21 +36,20 @@ pub struct View {
 }
 
 impl View {
-    /// Makes the file; without one nobody can look, and that is all. `routes`
-    /// are the links to the command, and those from it; among several hosts
-    /// there are no such.
+    /// Creates the file. Without one, live statistics are unavailable, and the emulator still runs.
+    /// `routes` are the links to the command, and those from it; both are empty with several hosts.
     pub fn open(routes: [Vec<u32>; 2]) -> Self {
         let file = memory_file(NAME).ok();
         let next = if file.is_some() { Time::ZERO } else { Time::MAX };
         View { file, routes, before: Vec::new(), next, is_watched: false }
     }
 
-    /// When to attend to it next.
+    /// Returns the time of the next update.
     pub fn deadline(&self) -> Time {
         self.next
     }
 
-    /// Writes the numbers if somebody looks and it is time.
+    /// Writes the statistics if a viewer is subscribed and an update is due.
     pub fn attend(&mut self, now: Time, network: &Network<Handle>) {
         if now < self.next {
             return;
@@ -67,10 +65,10 @@ impl View {
         }
         let sojourns: Vec<TimeHistogram> =
             network.links().map(|link| link.sojourn().clone()).collect();
-        // Who begins to look sees the times from then on.
+        // A new viewer sees delays from now on.
         if std::mem::replace(&mut self.is_watched, true) {
             let text = self.text(now, network, &sojourns);
-            // A viewer that reads it half written reads it again.
+            // A viewer that reads a partial line reads again.
             let _ = file.write_all_at(text.as_bytes(), TEXT);
             let _ = file.set_len(TEXT + text.len() as u64);
         }
@@ -121,7 +119,7 @@ fn is_plain(c: char) -> bool {
     !c.is_control() && c != '"' && c != '\\'
 }
 
-/// As JSON has it: there is no NaN.
+/// Formats a number as JSON, which has no NaN.
 fn number(value: f64) -> String {
     if value.is_nan() { "null".into() } else { format!("{value:.9}") }
 }

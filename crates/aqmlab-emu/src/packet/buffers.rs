@@ -1,9 +1,8 @@
-//! Where the bytes of packets are kept while they are on their way.
+//! Buffers for the bytes of packets in flight.
 //!
-//! The kernel gives one packet at a time, or a large one of up to 64 kB of
-//! which the network sees many. Its bytes stay in one place from the reading
-//! to the writing; queues and pipes handle [`Handle`]s
-//! of its segments, and the last of these gives the place back.
+//! The kernel delivers one packet at a time, or a large one of up to 64 kB that the network sees as
+//! many packets. Its bytes stay in one buffer from read to write. Queues and pipes carry
+//! [`Handle`]s of its segments; the last handle frees the buffer.
 
 use std::collections::VecDeque;
 
@@ -16,43 +15,43 @@ use crate::packet::offload::Offload;
 use crate::packet::segments::Run;
 use crate::packet::wire;
 
-/// Sizes of places: what is read goes into the smallest that holds it.
+/// Buffer sizes: a frame uses the smallest that fits.
 const CLASSES: [usize; 3] = [2 << 10, 10 << 10, LARGEST];
-/// IPv6 counts its header apart from the 65,535 bytes.
+/// IPv6 does not count its header in the 65,535 bytes.
 const LARGEST: usize = 66 << 10;
 
-/// What came out of a device at once.
+/// Frame read from a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// Its offload header.
+    /// Offload header.
     pub offload: Offload,
-    /// Its headers.
+    /// Parsed headers.
     pub headers: wire::Headers,
-    /// Bytes of all headers, if it is cut.
+    /// Bytes of all headers, if the frame is segmented.
     pub head: u32,
-    /// Bytes of payload in each segment but the last; 0 if it is not cut.
+    /// Bytes of payload in each segment but the last; 0 if it is not segmented.
     pub step: u32,
-    /// How many segments it is cut into; 1 if it is not.
+    /// Number of segments; 1 if it is not segmented.
     pub segments: u16,
-    /// How long it waited to be read, at most.
+    /// Upper bound of the time it waited to be read.
     pub waited: Span,
 }
 
 struct Place {
     bytes: Box<[u8]>,
     frame: Option<Frame>,
-    /// Handles of it that are on their way.
+    /// Number of its handles in flight.
     handles: u32,
 }
 
-/// All places.
+/// All buffers.
 #[derive(Default)]
 pub struct Buffers {
     places: Vec<Place>,
     free: [Vec<u32>; CLASSES.len()],
-    /// The place that is read into.
+    /// Buffer for the next read.
     reading: Option<u32>,
-    /// Handles that were dropped or lost, and wait to be shown, if they are to be.
+    /// Dropped or lost handles waiting for the observer, if any.
     dropped: Option<VecDeque<(Handle, LossCause)>>,
 }
 
@@ -69,7 +68,7 @@ impl Buffers {
         })
     }
 
-    /// A place to read into, the same until something is kept.
+    /// Returns the buffer for the next read; the same one until `keep` is called.
     pub fn scratch(&mut self) -> &mut [u8] {
         let place = self.reading();
         &mut self.places[place as usize].bytes
@@ -81,7 +80,7 @@ impl Buffers {
         place
     }
 
-    /// Keeps what was read into the scratch place, `frame.segments` handles of it.
+    /// Keeps the frame in the read buffer, with `frame.segments` handles. Returns its buffer.
     pub fn keep(&mut self, frame: Frame) -> u32 {
         let length = frame.headers.length as usize;
         let class = Self::class(length);
@@ -101,29 +100,29 @@ impl Buffers {
         place
     }
 
-    /// The bytes of a frame, and what is known of it.
+    /// Returns the bytes and description of a frame.
     pub fn get(&self, place: u32) -> (&[u8], &Frame) {
         let place = &self.places[place as usize];
         let frame = place.frame.as_ref().expect("it is kept while there are handles");
         (&place.bytes[..frame.headers.length as usize], frame)
     }
 
-    /// One handle more.
+    /// Counts one more handle.
     pub(super) fn copied(&mut self, handle: &Handle) {
         self.places[handle.place as usize].handles += 1;
     }
 
-    /// A packet is done with.
+    /// Releases the handle of a packet.
     pub fn free(&mut self, handle: Handle) {
         self.release(handle.place, 1);
     }
 
-    /// Packets that left together are done with.
+    /// Releases the handles of a run.
     pub fn free_run(&mut self, run: Run) {
         self.release(run.place, u32::from(run.count));
     }
 
-    /// So many handles fewer.
+    /// Releases `count` handles.
     fn release(&mut self, place: u32, count: u32) {
         let kept = &mut self.places[place as usize];
         kept.handles -= count;
@@ -134,17 +133,17 @@ impl Buffers {
         }
     }
 
-    /// Keeps what is dropped or lost until it is taken.
+    /// Keeps dropped and lost packets until they are taken.
     pub fn keep_dropped(&mut self) {
         self.dropped.get_or_insert_default();
     }
 
-    /// The first of what was dropped or lost. To be freed.
+    /// Returns the first dropped or lost packet. The caller must free it.
     pub fn take_dropped(&mut self) -> Option<(Handle, LossCause)> {
         self.dropped.as_mut()?.pop_front()
     }
 
-    /// A packet was dropped or lost.
+    /// Processes a dropped or lost packet.
     pub(super) fn ended(&mut self, handle: Handle, fate: LossCause) {
         match &mut self.dropped {
             None => self.free(handle),
@@ -160,7 +159,7 @@ impl Headers<Handle> for Buffers {
     }
 }
 
-/// Packets that are on their way.
+/// Counts of packets in flight.
 impl SidePool for Buffers {
     fn live_count(&self) -> u64 {
         self.places.iter().map(|place| u64::from(place.handles)).sum()

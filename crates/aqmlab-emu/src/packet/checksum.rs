@@ -1,6 +1,6 @@
-//! The Internet checksum (RFC 1071), and how it follows a change (RFC 1624).
+//! Internet checksum (RFC 1071) and its incremental update (RFC 1624).
 
-/// The sum of the 16-bit words of some bytes, not folded.
+/// Returns the sum of the 16-bit words, not folded.
 pub fn sum(bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(2);
     let mut total: u64 =
@@ -11,7 +11,7 @@ pub fn sum(bytes: &[u8]) -> u64 {
     total
 }
 
-/// A sum folded into 16 bits; its complement is the checksum.
+/// Folds a sum into 16 bits; the checksum is its complement.
 pub fn fold(mut total: u64) -> u16 {
     while total > 0xFFFF {
         total = (total & 0xFFFF) + (total >> 16);
@@ -19,8 +19,8 @@ pub fn fold(mut total: u64) -> u16 {
     total as u16
 }
 
-/// The checksum after a word of what it covers has changed: equation 3 of
-/// RFC 1624, HC' = ~(~HC + ~m + m').
+/// Returns the checksum after a covered word changed: equation 3 of RFC 1624, HC' = ~(~HC + ~m +
+/// m').
 pub fn update(checksum: u16, before: u16, after: u16) -> u16 {
     !fold(u64::from(!checksum) + u64::from(!before) + u64::from(after))
 }
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The example of RFC 1624, section 4.
+    /// Example of RFC 1624, section 4.
     #[test]
     fn the_rfcs_example_comes_out() {
         assert_eq!(update(0xDD2F, 0x5555, 0x3285), 0x0000);
@@ -43,7 +43,7 @@ mod tests {
             place in any::<prop::sample::Index>(),
             after in any::<u16>(),
         ) {
-            // Bytes that are all zero have no 0xFFFF that differs from 0x0000.
+            // All-zero bytes cannot distinguish the checksums 0xFFFF and 0x0000.
             bytes[0] |= 1;
             let at = place.index(bytes.len() / 2) * 2;
             let before = u16::from_be_bytes([bytes[at], bytes[at + 1]]);

@@ -1,42 +1,41 @@
-//! A packet as queues and pipes see it: a value of 40 bytes that says where
-//! the bytes are.
+//! Handle of a packet: the 40-byte value that queues and pipes carry.
 
 use aqmlab_core::{Ecn, Packet, Time, packet_fields};
 use aqmlab_sim::network::{LossCause, NetworkPacket, Position};
 
 use crate::packet::buffers::{Buffers, Frame};
 
-/// One packet on the wire: a whole frame, or a segment of one.
+/// Packet on the wire: a whole frame, or a segment of one.
 #[derive(Debug)]
 pub struct Handle {
     arrival: Time,
-    /// Where its frame is kept.
+    /// Buffer of the frame.
     pub place: u32,
     /// Bytes of the IP packet.
     pub size: u32,
     hash: u32,
     hosts: [u32; 2],
-    /// Which segment of the frame it is.
+    /// Index of the segment in the frame.
     pub segment: u16,
-    /// Its way through the links.
+    /// Route through the links.
     pub route: u16,
-    /// How far it has come.
+    /// Position on the route.
     pub position: Position,
     ecn: Ecn,
     class: u8,
     bits: u8,
 }
 
-/// It is a TCP segment that only acknowledges.
+/// Flag of a TCP segment that is a pure ACK.
 const PURE_ACK: u8 = 1;
-/// A queue on this path has marked it.
+/// Flag of a packet marked by a queue on this path.
 const MARKED: u8 = 2;
 
-// The hot path copies these: the size is a promise.
+// The hot path copies handles; the size must not grow.
 const _: () = assert!(size_of::<Handle>() == 40);
 
 impl Handle {
-    /// A segment of the frame that is kept at `place`.
+    /// Creates the handle of a segment of the frame in buffer `place`.
     pub fn new(place: u32, frame: &Frame, segment: u16, route: u16) -> Self {
         let headers = &frame.headers;
         let size = match frame.step {
@@ -61,12 +60,12 @@ impl Handle {
         }
     }
 
-    /// Whether a queue on this path has marked it; it may have had CE before.
+    /// Returns whether a queue on this path has marked the packet. It may have had CE before.
     pub fn is_marked(&self) -> bool {
         self.bits & MARKED != 0
     }
 
-    /// The byte of the IP header that holds DSCP and ECN, as it is now.
+    /// Returns the current DSCP and ECN byte of the IP header.
     pub fn traffic_class(&self) -> u8 {
         self.class << 2 | self.ecn as u8
     }
@@ -91,7 +90,7 @@ impl NetworkPacket for Handle {
     fn set_position(&mut self, position: Position) {
         self.position = position;
     }
-    /// The flow's hash: recordings number flows by it.
+    /// Returns the flow's hash; recordings number flows by it.
     #[inline]
     fn flow(&self) -> u32 {
         self.hash
@@ -100,7 +99,7 @@ impl NetworkPacket for Handle {
     fn is_ack(&self) -> bool {
         self.bits & PURE_ACK != 0
     }
-    /// Opening segments are not counted apart: no table here shows them.
+    /// Always false: no table of the emulator counts opening segments separately.
     #[inline]
     fn is_syn(&self) -> bool {
         false

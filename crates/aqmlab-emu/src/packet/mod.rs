@@ -1,4 +1,4 @@
-//! Packets as bytes and as what queues see of them: parsing, large packets, their segments.
+//! Packets as bytes, and as queues see them: parsing, large packets and their segments.
 
 pub mod buffers;
 pub(crate) mod checksum;

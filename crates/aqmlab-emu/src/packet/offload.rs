@@ -1,41 +1,41 @@
-//! The header in front of each packet of a TUN device with `IFF_VNET_HDR`:
-//! what is left to do to the packet (virtio specification 1.2, section 5.1.6).
+//! Offload header before each packet of a TUN device with `IFF_VNET_HDR`: checksum and segmentation
+//! left to do (virtio specification 1.2, section 5.1.6).
 
-/// Bytes of the header.
+/// Size of the header in bytes.
 pub const SIZE: usize = 10;
-/// The flag that says that the checksum holds the pseudo header only.
+/// Flag: the checksum covers the pseudo header only.
 pub const NEEDS_CHECKSUM: u8 = 1;
 
-/// Kinds of large packets.
+/// Kind: not a large packet.
 pub const NONE: u8 = 0;
-/// TCP over IPv4.
+/// Kind: TCP over IPv4.
 pub const TCP_V4: u8 = 1;
-/// TCP over IPv6.
+/// Kind: TCP over IPv6.
 pub const TCP_V6: u8 = 4;
-/// UDP datagrams of one size.
+/// Kind: UDP datagrams of one size.
 pub const UDP_L4: u8 = 5;
-/// Beside a kind: the first segment has CWR set, and only that.
+/// Modifier of a kind: only the first segment has CWR.
 pub const WITH_ECN: u8 = 0x80;
 
-/// The header.
+/// Offload header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
-    /// Bits such as [`NEEDS_CHECKSUM`].
+    /// Flags such as [`NEEDS_CHECKSUM`].
     pub flags: u8,
-    /// Which kind of large packet it is.
+    /// Kind of large packet.
     pub kind: u8,
     /// Bytes of headers.
     pub head: u16,
     /// Bytes of payload in each segment but the last.
     pub step: u16,
-    /// Where the checksum begins.
+    /// Offset of the first byte covered by the checksum.
     pub checksum_start: u16,
-    /// Where, from there, the checksum stands.
+    /// Offset of the checksum from there.
     pub checksum_offset: u16,
 }
 
 impl Offload {
-    /// Reads it; numbers are in the machine's own order.
+    /// Parses a header; numbers are in the machine's byte order.
     pub fn from_bytes(bytes: &[u8; SIZE]) -> Self {
         let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         Offload {
@@ -47,7 +47,7 @@ impl Offload {
             checksum_offset: word(8),
         }
     }
-    /// Writes it.
+    /// Encodes the header.
     pub fn to_bytes(self) -> [u8; SIZE] {
         let mut bytes = [0; SIZE];
         bytes[0] = self.flags;

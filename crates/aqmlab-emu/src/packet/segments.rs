@@ -1,18 +1,16 @@
-//! Large packets and their segments: one frame of up to 64 kB is cut into the
-//! packets that the network sees, and what leaves together is joined again.
+//! Segmentation of large packets: a frame of up to 64 kB is split into the packets that the network
+//! sees; segments that leave together are joined again.
 //!
 //! # Model
-//! The cut is virtual: a frame that the kernel left for the device to segment
-//! (TSO, USO) stays as it is, and each segment is a handle. Segments of one
-//! frame that follow each other, leave at the same moment and have the same
-//! traffic class are one run, and go out as one frame with headers of their
-//! own: length, IP identification, sequence number, flags and checksums are
-//! those that the kernel's own segmentation gives.
+//! Segmentation is virtual: a frame that the kernel left for the device to segment (TSO, USO)
+//! remains whole, and each segment is a handle. Consecutive segments of a frame that leave
+//! simultaneously with the same traffic class form a run. A run is sent as one frame with new
+//! headers: length, IP identification, sequence number, flags and checksums match those of the
+//! kernel's own segmentation.
 //!
 //! # Sources
-//! The virtio specification, 1.2, section 5.1.6.2 (what a device does to a
-//! packet with `gso_type`); RFC 3168, section 6.1.2 (CWR on the first segment
-//! only); RFC 1624 (checksums that follow a change).
+//! The virtio specification, 1.2, section 5.1.6.2 (how a device segments a packet with `gso_type`);
+//! RFC 3168, section 6.1.2 (CWR on the first segment only); RFC 1624 (incremental checksum update).
 
 use aqmlab_core::Span;
 
@@ -22,16 +20,16 @@ use crate::packet::handle::Handle;
 use crate::packet::offload::{self, Offload};
 use crate::packet::wire::{Headers, TCP, UDP, Unfit, be16, be32};
 
-/// More bytes of headers than any large packet has.
+/// Upper bound of the headers of a large packet in bytes.
 pub const MOST_HEAD: usize = 512;
 
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
-/// Says how a packet is cut.
+/// Plans the segmentation of a packet.
 ///
 /// # Errors
-/// If the offload header does not fit the packet.
+/// Returns an error if the offload header does not fit the packet.
 pub fn plan(packet: &[u8], headers: Headers, offload: Offload) -> Result<Frame, Unfit> {
     let whole = Frame { offload, headers, head: 0, step: 0, segments: 1, waited: Span::ZERO };
     let needs_checksum = offload.flags & offload::NEEDS_CHECKSUM != 0;
@@ -44,7 +42,7 @@ pub fn plan(packet: &[u8], headers: Headers, offload: Offload) -> Result<Frame, 
         return Ok(whole);
     }
     let transport = usize::from(headers.transport);
-    // The protocol, its shortest header, and where its checksum stands.
+    // Protocol, size of its shortest header, offset of its checksum.
     let (protocol, most, checksum) = match kind {
         offload::TCP_V4 | offload::TCP_V6 => (TCP, 20, 16),
         offload::UDP_L4 => (UDP, 8, 6),
@@ -78,11 +76,11 @@ pub fn plan(packet: &[u8], headers: Headers, offload: Offload) -> Result<Frame, 
         return Ok(Frame { offload, ..whole });
     }
     let segments = payload.div_ceil(step) as u16;
-    // A large packet is never a mere acknowledgement.
+    // A large packet is never a pure ACK.
     Ok(Frame { head: head as u32, step, segments, ..whole })
 }
 
-/// The frame of a packet as it would leave alone, as by [`Run::frame`].
+/// Returns the frame of a packet sent alone; see [`Run::frame`].
 pub fn frame_of<'a>(
     handle: &Handle,
     buffers: &'a Buffers,
@@ -94,17 +92,17 @@ pub fn frame_of<'a>(
 /// Segments of one frame that leave together.
 #[derive(Debug)]
 pub struct Run {
-    /// Where the frame is kept.
+    /// Buffer of the frame.
     pub place: u32,
-    /// The first segment.
+    /// Index of the first segment.
     pub first: u16,
-    /// How many.
+    /// Number of segments.
     pub count: u16,
     traffic_class: u8,
 }
 
 impl Run {
-    /// A run of one.
+    /// Creates a run of one segment.
     pub fn new(handle: Handle) -> Self {
         Self::of(&handle)
     }
@@ -118,7 +116,7 @@ impl Run {
         }
     }
 
-    /// Takes the next segment in, or gives it back if it is another packet.
+    /// Appends the next segment, or returns it if it does not belong to the run.
     pub fn join(&mut self, handle: Handle) -> Option<Handle> {
         let follows = handle.place == self.place
             && handle.segment == self.first + self.count
@@ -127,8 +125,7 @@ impl Run {
         (!follows).then_some(handle)
     }
 
-    /// The frame to be written: `[headers, rest]`. `room` holds headers that
-    /// had to be changed.
+    /// Returns the frame to write: `[headers, rest]`. `room` is a buffer for changed headers.
     pub fn frame<'a>(
         &self,
         buffers: &'a Buffers,
@@ -156,7 +153,7 @@ impl Run {
         (offload, [room, payload])
     }
 
-    /// Makes the headers of the frame those of this run.
+    /// Rewrites the headers of the frame for this run.
     fn change(&self, head: &mut [u8], frame: &Frame, payload: usize) -> Offload {
         let headers = &frame.headers;
         let transport = usize::from(headers.transport);
@@ -183,7 +180,7 @@ impl Run {
                 transport + 6
             }
         };
-        // It holds the pseudo header, in which the length stands.
+        // This checksum covers the pseudo header, which contains the length.
         let before = headers.length as u16 - headers.transport;
         let now = (length - transport) as u16;
         let sum = u64::from(be16(head, checksum)) + u64::from(!before) + u64::from(now);
@@ -209,7 +206,7 @@ fn set_traffic_class(head: &mut [u8], is_v6: bool, class: u8) {
     }
 }
 
-/// Sets a word of an IPv4 header, and its checksum after that.
+/// Sets a word of an IPv4 header, and updates its checksum.
 fn set_v4(head: &mut [u8], at: usize, word: u16) {
     let checksum = update(be16(head, 10), be16(head, at), word);
     set16(head, at, word);

@@ -1,4 +1,4 @@
-//! Cutting and joining, against a segmentation made packet by packet.
+//! Segmentation and joining, compared with segmentation packet by packet.
 
 use super::*;
 use crate::packet::checksum::sum;
@@ -7,14 +7,14 @@ use crate::packet::wire::tests::{tcp, v4, v6};
 use aqmlab_sim::network::SidePool;
 use proptest::prelude::*;
 
-/// The one's complement sum of the pseudo header, as the kernel leaves it.
+/// Returns the one's complement sum of the pseudo header, as the kernel stores it.
 fn pseudo(packet: &[u8], headers: &Headers) -> u16 {
     let addresses = if headers.is_v6 { &packet[8..40] } else { &packet[12..20] };
     let length = u64::from(headers.length) - u64::from(headers.transport);
     fold(sum(addresses) + u64::from(headers.protocol) + length)
 }
 
-/// A large packet as the kernel gives it.
+/// Builds a large packet like the kernel's.
 pub(crate) fn large(
     is_v6: bool,
     protocol: u8,
@@ -52,7 +52,7 @@ pub(crate) fn large(
     (packet, offload)
 }
 
-/// What a device does with a frame: the packets on the wire, checksums done.
+/// Segments a frame like a device: returns the packets on the wire with checksums.
 pub(crate) fn segmented(offload: Offload, packet: &[u8]) -> Vec<Vec<u8>> {
     let headers = parse(packet).unwrap();
     let transport = usize::from(headers.transport);
@@ -105,8 +105,8 @@ pub(crate) fn segmented(offload: Offload, packet: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Does the kernel's part for a frame: each checksum must hold the sum of its
-/// pseudo header, and the IPv4 header's must be right.
+/// Checks a frame: each checksum must contain the sum of its pseudo header, and the IPv4 header
+/// checksum must be correct.
 fn check(offload: Offload, packet: &[u8]) {
     let headers = parse(packet).unwrap();
     assert_eq!(headers.length as usize, packet.len());
@@ -129,8 +129,8 @@ fn kept(packet: &[u8], offload: Offload) -> (Buffers, u32, Frame) {
 }
 
 proptest! {
-    /// However the segments of a large packet leave, alone or in runs, with
-    /// marks or without, the wire carries the same packets.
+    /// The packets on the wire do not depend on how segments leave: alone or in runs, with marks or
+    /// without.
     #[test]
     fn runs_are_the_packets_that_the_device_would_have_made(
         is_v6 in any::<bool>(),
@@ -184,7 +184,7 @@ proptest! {
         prop_assert_eq!(buffers.live_count(), 0);
     }
 
-    /// Whatever the offload header says: a plan whose segments are the packet.
+    /// For any offload header: a rejection, or a plan whose segments add up to the packet.
     #[test]
     fn no_offload_header_is_too_strange(
         bytes in prop::collection::vec(any::<u8>(), 10),
@@ -196,7 +196,7 @@ proptest! {
         let (packet, good) = large(is_v6, TCP, 0x18, step, payload);
         let strange = Offload::from_bytes(bytes[..].try_into().unwrap());
         prop_assert_eq!(Offload::from_bytes(&strange.to_bytes()), strange);
-        // Some of its fields are right, so that it gets further.
+        // Some fields are valid, to reach later checks.
         let pick = |bit: u8, good: u16, strange: u16| if right >> bit & 1 == 1 { good } else { strange };
         let offload = Offload {
             flags: pick(0, good.flags.into(), strange.flags.into()) as u8,

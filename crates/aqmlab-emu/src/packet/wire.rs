@@ -1,39 +1,38 @@
-//! What a packet says of itself: the parser for what comes out of a TUN
-//! device, IPv4 or IPv6 with whatever is in it.
+//! Parser for packets from a TUN device: IPv4 or IPv6 with any transport protocol.
 //!
 //! # Sources
 //! RFC 791 (IPv4), RFC 8200 (IPv6 and its extension headers), RFC 9293 (TCP),
 //! RFC 768 (UDP), RFC 3168 (the ECN field), RFC 6437 (not used: flow labels).
 //!
 //! # Differences
-//! 1. Nothing is verified that a router does not verify; a TCP header that
-//!    makes no sense is carried like any other load.
-//! 2. Fragments, the first included, have no ports: all fragments of a packet
-//!    are then of one flow. Linux's flow dissector does the same.
-//! 3. The flow is that of the outermost header; tunnels are not looked into.
+//! 1. Only fields that a router verifies are verified. A packet with an invalid TCP header is
+//!    carried like any other payload.
+//! 2. Fragments, including the first, have no ports, so that all fragments of a packet belong to
+//!    one flow. Linux's flow dissector does the same.
+//! 3. The flow is that of the outermost header; tunnels are not inspected.
 
 use aqmlab_core::{Ecn, TcpHeader};
 
-/// Why a packet is not carried.
+/// Reason for rejecting a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Unfit {
-    /// It is shorter than its headers say.
+    /// The packet is shorter than its headers specify.
     Truncated,
-    /// It is neither IPv4 nor IPv6.
+    /// The packet is neither IPv4 nor IPv6.
     Version,
-    /// A length in it contradicts another.
+    /// Length fields contradict each other.
     Length,
-    /// It stays on its own link: link-local addresses and groups.
+    /// Link-local addresses and groups: the packet must stay on its own link.
     LinkLocal,
     /// The kernel's offload header contradicts the packet.
     Offload,
-    /// It goes to nobody on this path.
+    /// The destination is not on this path.
     NoRoute,
 }
 
 impl Unfit {
-    /// All, in the order of their numbers.
+    /// All reasons, in the order of their numbers.
     pub const ALL: [Unfit; 6] = [
         Unfit::Truncated,
         Unfit::Version,
@@ -42,7 +41,7 @@ impl Unfit {
         Unfit::Offload,
         Unfit::NoRoute,
     ];
-    /// The name in results.
+    /// Returns the name in results.
     pub fn name(self) -> &'static str {
         match self {
             Unfit::Truncated => "truncated",
@@ -55,34 +54,34 @@ impl Unfit {
     }
 }
 
-/// What is known of a packet.
+/// Parsed headers of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// Whether it is IPv6.
+    /// True if the packet is IPv6.
     pub is_v6: bool,
-    /// Its bytes as its header says; what comes after is not part of it.
+    /// Packet length from the header, without trailing bytes.
     pub length: u32,
-    /// Where the transport header begins.
+    /// Offset of the transport header.
     pub transport: u16,
-    /// The protocol of the transport header.
+    /// Protocol of the transport header.
     pub protocol: u8,
-    /// Whether it is a fragment.
+    /// True if the packet is a fragment.
     pub is_fragment: bool,
-    /// The ECN codepoint.
+    /// ECN codepoint.
     pub ecn: Ecn,
-    /// The DSCP.
+    /// DSCP.
     pub dscp: u8,
-    /// A hash of the 5-tuple, or of what there is of it.
+    /// Hash of the 5-tuple, or of its known fields.
     pub hash: u32,
     /// Hashes of the source and the destination address.
     pub hosts: [u32; 2],
-    /// Whether it is a TCP segment that only acknowledges.
+    /// True if the packet is a TCP segment that is a pure ACK.
     pub is_pure_ack: bool,
 }
 
 impl Headers {
-    /// Returns the TCP header of a packet with these headers. Segments behind extension headers
-    /// of IPv6 have none, as for Linux's `cake_get_tcphdr`.
+    /// Returns the TCP header of a packet with these headers; `None` behind IPv6 extension headers,
+    /// as in Linux's `cake_get_tcphdr`.
     pub fn tcp(&self, packet: &[u8]) -> Option<TcpHeader> {
         let is_behind = self.is_v6 && self.transport != 40;
         let is_tcp = self.protocol == TCP && !self.is_fragment && !is_behind;
@@ -90,19 +89,19 @@ impl Headers {
     }
 }
 
-/// TCP's and UDP's protocol numbers.
+/// Protocol number of TCP.
 pub const TCP: u8 = 6;
-/// UDP.
+/// Protocol number of UDP.
 pub const UDP: u8 = 17;
-/// Protocols that begin with a source and a destination port: TCP, UDP, DCCP,
-/// SCTP, UDP-Lite.
+/// Protocols whose header begins with source and destination port: TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
-/// More extension headers than any packet has a use for.
+/// Limit of the number of extension headers.
 const MOST_EXTENSIONS: usize = 16;
 
-/// Reads the headers of a packet.
+/// Parses the headers of a packet.
+///
 /// # Errors
-/// If it is not to be carried.
+/// Returns the reason if the packet is to be rejected.
 pub fn parse(packet: &[u8]) -> Result<Headers, Unfit> {
     match packet.first().map(|byte| byte >> 4) {
         Some(4) => parse_v4(packet),
@@ -178,8 +177,8 @@ fn parse_v6(packet: &[u8]) -> Result<Headers, Unfit> {
     Ok(headers)
 }
 
-/// The transport protocol, where its header begins, and whether there is a
-/// fragment header. What cannot be followed to its end is a protocol itself.
+/// Returns the transport protocol, the offset of its header, and whether the packet has a fragment
+/// header. An incomplete extension header is returned as the protocol.
 fn skip_extensions(packet: &[u8]) -> (u8, usize, bool) {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
@@ -205,7 +204,7 @@ fn skip_extensions(packet: &[u8]) -> (u8, usize, bool) {
     (next, at.min(packet.len()), is_fragment)
 }
 
-/// Fills in what depends on the transport header.
+/// Completes the fields that depend on the transport header.
 fn finish(headers: &mut Headers, packet: &[u8], addresses: u64) {
     let transport = &packet[usize::from(headers.transport)..];
     let has_ports = !headers.is_fragment && WITH_PORTS.contains(&headers.protocol);
@@ -220,25 +219,25 @@ fn finish(headers: &mut Headers, packet: &[u8], addresses: u64) {
     }
 }
 
-/// Whether a segment has no payload, and no flag besides ACK and those of ECN.
+/// Returns whether a segment has no payload, and no flags other than ACK and ECN.
 fn is_pure_ack(segment: &[u8]) -> bool {
     let plain = || Some(TcpHeader { payload: payload(segment)?, ..of_flags(segment) });
     plain().is_some_and(|header| header.is_pure_ack())
 }
 
-/// Bytes of payload of a segment; `None` if its header makes no sense.
+/// Returns the bytes of payload of a segment; `None` if its header is invalid.
 fn payload(segment: &[u8]) -> Option<u32> {
     let length = usize::from(segment.get(12)? >> 4) * 4;
     if length < 20 { None } else { segment.len().checked_sub(length).map(|bytes| bytes as u32) }
 }
 
-/// The fields of a TCP header before the options.
+/// Returns the fields of a TCP header before the options.
 fn of_flags(segment: &[u8]) -> TcpHeader {
     let (ack, flags) = (be32(segment, 8), be16(segment, 12) & 0xFFF);
     TcpHeader { ack, flags, ..TcpHeader::default() }
 }
 
-/// Reads a TCP header and its options, as `cake_tcph_may_drop` does.
+/// Parses a TCP header and its options, as `cake_tcph_may_drop` does.
 fn tcp_header(segment: &[u8]) -> Option<TcpHeader> {
     const END: u8 = 0;
     const NOTHING: u8 = 1;
@@ -253,7 +252,7 @@ fn tcp_header(segment: &[u8]) -> Option<TcpHeader> {
             options = rest;
             continue;
         }
-        // What has no sensible length ends them.
+        // An option with an invalid length ends the list.
         let Some(size) = rest.first().map(|size| usize::from(*size)) else { break };
         let Some(option) = options.get(2..size).filter(|_| *kind != END) else { break };
         match *kind {
@@ -272,11 +271,11 @@ fn tcp_header(segment: &[u8]) -> Option<TcpHeader> {
     Some(header)
 }
 
-/// Two bytes of a packet as a number.
+/// Reads a big-endian 16-bit number.
 pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
-/// Four bytes of a packet as a number.
+/// Reads a big-endian 32-bit number.
 pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
@@ -284,8 +283,8 @@ fn be64(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// A mixing of 64 bits in which each bit moves all others (the finaliser of
-/// SplitMix64, as in `aqmlab_core::random`).
+/// Mixes 64 bits so that each input bit affects all output bits (the finaliser of SplitMix64, as in
+/// `aqmlab_core::random`).
 fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

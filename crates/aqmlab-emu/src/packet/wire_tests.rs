@@ -1,9 +1,9 @@
-//! Packets made by hand, and packets that make no sense.
+//! Constructed packets, and invalid packets.
 
 use super::*;
 use proptest::prelude::*;
 
-/// An IPv4 packet with this protocol and load.
+/// Builds an IPv4 packet with this protocol and payload.
 pub(crate) fn v4(protocol: u8, load: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x45, 0x02, 0, 0, 0x12, 0x34, 0x40, 0, 64, protocol, 0, 0];
     packet.extend([10, 0, 0, 1, 10, 0, 0, 2]);
@@ -15,7 +15,7 @@ pub(crate) fn v4(protocol: u8, load: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// An IPv6 packet with this next header and load.
+/// Builds an IPv6 packet with this next header and payload.
 pub(crate) fn v6(next: u8, load: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x60, 0x20, 0, 0, 0, 0, next, 64];
     packet[4..6].copy_from_slice(&(load.len() as u16).to_be_bytes());
@@ -25,7 +25,7 @@ pub(crate) fn v6(next: u8, load: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// A TCP header with these flags and options, and a load.
+/// Builds a TCP header with these flags and options, and a payload.
 pub(crate) fn tcp(ports: [u16; 2], flags: u8, options: &[u8], load: &[u8]) -> Vec<u8> {
     let mut segment = [ports[0].to_be_bytes(), ports[1].to_be_bytes()].concat();
     segment.extend([0, 0, 0, 100, 0, 0, 0, 200]);
@@ -107,7 +107,7 @@ fn queues_can_read_tcp_headers() {
     assert_eq!(header(0x10, &[], b""), plain);
     let data = TcpHeader { flags: 0x0D8, payload: 4, ..plain };
     assert_eq!(header(0xD8, &[], b"data"), data);
-    // Timestamps and two blocks, as Linux writes them.
+    // Timestamps and two blocks, in Linux's format.
     let options = [
         [1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0].as_slice(),
         &[3, 1, 1, 5, 18, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 1, 0, 0, 0, 1, 4],
@@ -116,13 +116,13 @@ fn queues_can_read_tcp_headers() {
     full.sack.push([1, 2]);
     full.sack.push([256, 260]);
     assert_eq!(header(0x10, &options.concat(), b""), full);
-    // Signatures say nothing; options that nobody knows, and wrong lengths, may.
+    // Signatures are skipped; unknown options and wrong lengths are not.
     let signature = [&[19, 18][..], &[0; 18]].concat();
     assert!(!header(0x10, &signature, b"").has_other_options);
     for options in [[2, 4, 5, 180], [5, 4, 0, 0], [8, 4, 0, 0], [254, 4, 0, 0]] {
         assert!(header(0x10, &options, b"").has_other_options, "{options:?}");
     }
-    // What comes after the end, or has no length, is not read.
+    // Bytes after the end, or after an option without a length, are not parsed.
     for options in [[0, 2, 4, 5], [8, 0, 2, 4], [1, 1, 1, 8], [2, 40, 0, 0]] {
         assert_eq!(header(0x10, &options, b""), plain, "{options:?}");
     }
@@ -154,7 +154,7 @@ fn what_contradicts_itself_is_refused_with_its_reason() {
     assert_eq!(parse(&group), Err(Unfit::LinkLocal));
     let mut padded = good.clone();
     padded.extend([0; 6]);
-    assert_eq!(parse(&padded).unwrap().length, 28, "what follows is not of the packet");
+    assert_eq!(parse(&padded).unwrap().length, 28, "trailing bytes are not part of the packet");
     let mut local = v6(58, &[0; 8]);
     assert!(parse(&local).is_ok());
     local[8..10].copy_from_slice(&[0xFE, 0x80]);
@@ -174,7 +174,7 @@ fn the_traffic_class_is_read_in_both_versions() {
 }
 
 proptest! {
-    /// Whatever the bytes are: an answer, and one that stays within them.
+    /// Any bytes give a result, and the result stays within the bytes.
     #[test]
     fn no_input_is_too_strange(mut bytes in prop::collection::vec(any::<u8>(), 0..200), version in any::<Option<bool>>()) {
         if let (Some(first), Some(is_v6)) = (bytes.first_mut(), version) {

@@ -1,5 +1,5 @@
-//! The first process in the namespaces of a shell: makes the devices there, and what is there
-//! before the command. What it does then is in `spaces::first`.
+//! Init process in the namespaces of a shell: creates the devices and everything else before the
+//! command starts. Its later work is in `spaces::first`.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,52 +24,52 @@ use crate::sys::process::{
 use crate::sys::time::set_real_time;
 use crate::sys::{receive, send, socket_pair};
 
-/// Where the far end is.
+/// Location of the far end.
 #[derive(Clone, Copy)]
 pub enum FarEnd {
-    /// In the namespace that the shell was started in, and has this block.
+    /// The namespace that the shell was started in; the far end has this block.
     Here(Block),
-    /// In a namespace of its own.
+    /// A namespace of its own.
     Gateway(Block),
 }
 
-/// What the first process needs to know.
+/// Input of the init process.
 pub struct Inside<'a> {
     pub options: &'a Options,
-    /// The network namespace that the path is put in front of; a new one without it.
+    /// Network namespace that the path is put in front of; `None`: a new one.
     pub attached: Option<&'a File>,
     pub mtu: u32,
     pub priority: i32,
-    /// Whether the command keeps the capabilities that it has in a user namespace.
+    /// True if the command keeps the capabilities that it has in a user namespace.
     pub keeps: bool,
     pub far: FarEnd,
-    /// The user and the group outside, if there is a user namespace.
+    /// User and group outside, if there is a user namespace.
     pub mapped: Option<(u32, u32)>,
     pub socket: OwnedFd,
-    /// To the emulator's gate, if traffic goes outside.
+    /// Connection to the emulator's gateway filter, for traffic to the outside.
     pub gate: Option<OwnedFd>,
-    /// Whether names are asked for at the far end.
+    /// True if the far end resolves names.
     pub own_names: bool,
-    /// Whether the shell was started inside another.
+    /// True if the shell was started inside another shell.
     pub is_inside: bool,
     pub signals: &'a Signals,
 }
 
-/// What is there before the command.
+/// Resources created before the command starts.
 struct Prepared {
     block: Block,
-    /// While it is open the namespace stays.
+    /// Keeps the namespace alive while open.
     _far_namespace: File,
-    /// Starts the program of the far end when it is told to.
+    /// Starts the program of the far end on request.
     far: Option<OwnedFd>,
-    /// The process that opens ports in the gateway.
+    /// Process that opens ports in the gateway.
     keeper: Option<Pid>,
-    /// Makes devices for shells inside.
+    /// Creates devices for nested shells.
     broker: Option<Broker>,
 }
 
 impl Inside<'_> {
-    /// Never returns.
+    /// Runs the process; never returns.
     pub fn run(self) -> ! {
         match self.prepare() {
             Ok(prepared) => self.serve(&prepared),
@@ -81,7 +81,7 @@ impl Inside<'_> {
         }
     }
 
-    /// Makes namespaces and devices, and sends the devices to the emulator.
+    /// Creates namespaces and devices, and sends the devices to the emulator.
     fn prepare(&self) -> Result<Prepared> {
         if let Some((user, group)) = self.mapped {
             map_user(user, group)?;
@@ -130,13 +130,13 @@ impl Inside<'_> {
         Ok(Prepared { block, _far_namespace: far_namespace, far, keeper, broker })
     }
 
-    /// Whether programs here may not change the network.
+    /// Returns whether programs here are denied changes to the network.
     fn is_confined(&self) -> bool {
         self.mapped.is_some() && !self.keeps
     }
 
-    /// Makes a process that starts the program of the far end when it is told
-    /// to: later there may be no way back into the namespace that it is in.
+    /// Creates a process that starts the program of the far end on request. It exists from the
+    /// start because the namespace may be inaccessible later.
     fn hold_far(&self, block: &Block) -> Result<OwnedFd> {
         let [ours, theirs] = socket_pair().map_err(|error| failed("a socket", &error))?;
         if fork_into(0).map_err(|error| failed("a process", &error))?.is_some() {
@@ -153,8 +153,7 @@ impl Inside<'_> {
         }
     }
 
-    /// Makes the gateway the outside, and starts the process that opens ports
-    /// there.
+    /// Configures the gateway namespace, and starts the process that opens ports there.
     fn start_keeper(&self, gate: &OwnedFd, block: &Block) -> Result<Pid> {
         own_all_addresses()?;
         if self.own_names {
@@ -164,7 +163,7 @@ impl Inside<'_> {
         match fork_into(0).map_err(|error| failed("a process", &error))? {
             Some(pid) => Ok(pid),
             None => {
-                // The emulator waits for it.
+                // The emulator waits for this process.
                 let _ = set_real_time(self.priority);
                 keep_gate(gate);
                 exit(0)
@@ -177,7 +176,7 @@ impl Inside<'_> {
             .map_err(|error| failed("the emulator", &error))
     }
 
-    /// Starts the command when it is told to, and waits for it.
+    /// Starts the command on request, and waits for it.
     fn serve(&self, prepared: &Prepared) -> ! {
         let Prepared { block, far, keeper, broker, .. } = prepared;
         let environment = variables(self.options, block, self.is_inside);

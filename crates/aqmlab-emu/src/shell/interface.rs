@@ -1,7 +1,7 @@
 //! A path in front of an interface of this network namespace.
 //!
-//! The near and the far end are devices here, to which the packets of the interface are diverted
-//! (`spaces::diversion`); the command only says, by its end, when the path goes.
+//! The near and the far end are devices in this namespace, to which the packets of the interface
+//! are diverted (`spaces::diversion`). The path ends when the command ends.
 
 use std::os::fd::AsFd;
 
@@ -18,7 +18,7 @@ use crate::sys::process::{Signals, die_with_parent, exit, fork_into, own_mounts}
 use crate::sys::{files, receive, send, socket_pair};
 
 impl<'a> Shell<'a> {
-    /// Makes the devices and the process of the command; packets do not take the path yet.
+    /// Creates the devices and the process of the command; packets are not diverted yet.
     pub(super) fn at_interface(
         name: &str,
         options: &'a Options,
@@ -60,7 +60,7 @@ impl<'a> Shell<'a> {
             Some((&ERROR, text)) => {
                 return Err(Error::new(String::from_utf8_lossy(text).into_owned()));
             }
-            _ => return Err(Error::new("the process of the command ended before it began")),
+            _ => return Err(Error::new("the process of the command ended during its setup")),
         }
         let mtu = Bytes::new(u64::from(target.mtu));
         Ok(Shell { first, ports, gate: None, target: Some(target), mtu, depth: 0 })

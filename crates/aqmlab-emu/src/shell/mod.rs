@@ -1,17 +1,15 @@
 //! A command behind an emulated path: namespaces, devices, processes.
 //!
 //! # Model
-//! The process that calls [`run`] is the emulator. It makes one child, in
-//! process, mount and (for users who are not root) user namespaces of its own,
-//! which moves into a network namespace and starts the command there; see
-//! `inside`. The near end of the path is a TUN device in that namespace, with
-//! everything routed through it; the far end is one in the namespace that the
-//! emulator was started in or, where this user may not have a device there, in
-//! another new namespace, the gateway. Both devices are open in the emulator
-//! only and go away with it; nothing here has a name that stays.
+//! The process that calls [`run`] is the emulator. It creates one child with its own process, mount
+//! and (for users other than root) user namespaces. The child moves into a network namespace and
+//! starts the command there; see `inside`. The near end of the path is a TUN device in that
+//! namespace, with the default route through it. The far end is a TUN device in the emulator's
+//! namespace or, if the user may not create a device there, in another new namespace, the gateway.
+//! Both devices are open in the emulator only and end with it; no persistent object is created.
 //!
-//! The host's routes, forwarding and firewall are left alone: the one thing
-//! that appears in its namespace is the far end's device with its addresses.
+//! The host's routes, forwarding and firewall do not change. The only addition to its namespace is
+//! the far end's device with its addresses.
 
 mod inside;
 mod interface;
@@ -45,47 +43,46 @@ use crate::sys::process::{Signals, foreground, fork_into, set_foreground};
 use crate::sys::time::{processor, unset_real_time};
 use crate::sys::{files, receive, socket_pair};
 
-/// What is to be run, and where.
+/// Command to run, and its path.
 pub struct Options {
-    /// The command with its arguments.
+    /// Command with its arguments.
     pub command: Vec<OsString>,
-    /// Whether the command reaches what is outside.
+    /// True if the command can reach other networks.
     pub nat: bool,
-    /// What the path is put in front of, if it is there already.
+    /// Existing namespace or interface that the path is put in front of.
     pub attached: Option<Attached>,
-    /// A command for the far end, or nothing.
+    /// Command for the far end; may be empty.
     pub far: Vec<OsString>,
     /// Links from the far end to the command, by index.
     pub down: Vec<u32>,
-    /// Links from the command to the far end.
+    /// Links from the command to the far end, by index.
     pub up: Vec<u32>,
-    /// Variables for the commands.
+    /// Environment variables for the commands.
     pub environment: Vec<(OsString, OsString)>,
-    /// What is recorded while packets pass.
+    /// Recordings made while packets pass.
     pub recordings: Recordings,
-    /// When the links end, and with them the command, whose exit status is then 0;
-    /// `None` for never.
+    /// Time at which the links and the command end, with exit status 0; `None`: never.
     pub until: Option<Span>,
 }
 
-/// What a path can be put in front of.
+/// Object that a path can be put in front of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attached {
-    /// The network namespace of this process; the command runs there.
+    /// Network namespace of this process; the command runs there.
     Process(u32),
-    /// This interface of the network namespace of the emulator; the command runs there.
+    /// Interface in the emulator's network namespace; the command runs there.
     Interface(String),
 }
 
 impl Options {
-    /// When the links end.
+    /// Returns the time at which the links end.
     fn until(&self) -> Time {
         self.until.map_or(Time::MAX, |span| Time::ZERO + span)
     }
 }
 
-/// Adds what commands are told of the path to their environment. Inside
-/// another shell the far end stays that of the outermost path.
+/// Returns the environment of the commands, with variables that describe the path. Inside another
+/// shell, the far end remains that of the outermost path.
 fn variables(options: &Options, block: &Block, is_inside: bool) -> Vec<(OsString, OsString)> {
     let ours = |key: &OsString, prefix| key.as_encoded_bytes().starts_with(prefix);
     let has_far = is_inside && options.environment.iter().any(|(key, _)| key == FAR_VARIABLE);
@@ -106,18 +103,18 @@ fn variables(options: &Options, block: &Block, is_inside: bool) -> Vec<(OsString
     all
 }
 
-/// The variable with the far end's address.
+/// Variable with the far end's address.
 const FAR_VARIABLE: &str = "AQMLAB_FAR";
 
 /// Runs a command behind the links of `scenario`.
 ///
-/// The process must have one thread only: it makes a copy of itself.
+/// The process must have a single thread, because it forks.
 ///
 /// # Errors
-/// If there can be no such shell here; the error says what is missing.
+/// Returns an error if such a shell is not possible; the message names the cause.
 ///
 /// # Panics
-/// If a packet was lost without being counted: a bug.
+/// Panics if a packet was lost without being counted: a bug.
 pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> Result<Outcome> {
     crate::changes::check(scenario)?;
     only_one_thread()?;
@@ -132,7 +129,7 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
             Route { links: options.up.clone(), exit: 1 },
             Route { links: options.down.clone(), exit: 0 },
         ];
-        // Their threads begin before there is a priority to inherit.
+        // Background threads start before this process has a priority to inherit.
         let tap = options.recordings.open(scenario, &routes)?;
         let mut path = DataPath::replicated(scenario, routes, shell.mtu, shell.depth);
         if let Some(tap) = tap {
@@ -146,23 +143,23 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
     outcome
 }
 
-/// The processes and devices.
+/// Processes and devices of a running shell.
 struct Shell<'a> {
     first: First<'a>,
-    /// Near and far.
+    /// Near and far device.
     ports: [Tun; 2],
-    /// What leaves for the outside passes here.
+    /// Filter for departures to the outside.
     gate: Option<Gate>,
-    /// The interface whose packets are to take the path, if they are those of one.
+    /// Interface whose packets are diverted, if any.
     target: Option<Target>,
-    /// The largest packet.
+    /// Maximum packet size.
     mtu: Bytes,
-    /// In how many others this shell is: what is random in them differs.
+    /// Number of enclosing shells; random draws differ between levels.
     depth: u64,
 }
 
 impl<'a> Shell<'a> {
-    /// Makes all of it; the command does not run yet.
+    /// Creates processes and devices; the command does not run yet.
     fn open(options: &'a Options, params: &EmulatorParams, signals: &'a Signals) -> Result<Self> {
         let mtu = params.mtu.get() as u32;
         let far = match make_far() {
@@ -194,7 +191,7 @@ impl<'a> Shell<'a> {
         let user = if mapped.is_some() { libc::CLONE_NEWUSER } else { 0 };
         let namespaces = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user;
         let Some(pid) = fork_into(namespaces).map_err(|error| no_namespaces(&error))? else {
-            // The child: it must not keep what belongs to the emulator.
+            // The child must not keep the emulator's descriptors.
             let end = if far.is_some() { FarEnd::Here(block) } else { FarEnd::Gateway(block) };
             drop((far, socket, gate));
             let own_names = name_server.is_some();
@@ -223,7 +220,7 @@ impl<'a> Shell<'a> {
         Ok(Shell { first, ports, gate, target: None, mtu: params.mtu, depth })
     }
 
-    /// Starts the command and emulates until it has ended.
+    /// Starts the command, and emulates until it ends.
     fn run(
         self,
         path: DataPath,
@@ -237,7 +234,7 @@ impl<'a> Shell<'a> {
         let until = options.until();
         steward.until = until;
         let mut remarks = prioritise(params);
-        // In a namespace of its own nobody has rules.
+        // New namespaces have no firewall rules.
         let is_here = ports[1].name != devices::GATEWAY_PORT && target.is_none();
         steward.diversion = target.map(|it| it.divert(&ports[0], &ports[1])).transpose()?;
         let before = processor();
@@ -257,18 +254,18 @@ impl<'a> Shell<'a> {
     }
 }
 
-/// Says so if packets that await an answer have reached the far end, and nothing came back.
+/// Returns a warning if packets that expect an answer reached the far end, but nothing returned.
 fn unanswered(path: &DataPath) -> Option<String> {
     let ([_, awaiting], [back, _]) = (path.came[0], path.came[1]);
     (awaiting > 0 && back == 0 && path.left.packets > 0).then(|| {
-        "nothing came back from the far end: if a server listens there, a firewall may drop packets \
+        "no packet returned from the far end: if a server listens there, a firewall may drop packets \
          from 100.64.0.0/10 or on the device aqmlab0 (see `nft list ruleset`, `iptables -S` and \
          net.ipv4.conf.all.rp_filter); other addresses than $AQMLAB_FAR need --nat"
             .into()
     })
 }
 
-/// The devices, near and far, as the child sends them.
+/// Receives the near and far device from the child.
 fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
     let mut near = None;
     while near.is_none() || far.is_none() {
@@ -279,13 +276,13 @@ fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
             (Some(&ERROR), _) => {
                 return Err(Error::new(String::from_utf8_lossy(&text[1..]).into_owned()));
             }
-            _ => return Err(Error::new("the process of the shell ended before it began")),
+            _ => return Err(Error::new("the process of the shell ended during its setup")),
         }
     }
     Ok([near, far].map(|tun| tun.expect("both have come")))
 }
 
-/// The network namespace of a process, which is not that of this one.
+/// Returns the network namespace of a process; it must differ from this process' namespace.
 fn namespace_of(pid: u32) -> Result<File> {
     let named = |error: Error| error.at("--pid").given(pid);
     let here = files::network().map_err(|error| failed("the network namespace", &error))?;
@@ -294,15 +291,16 @@ fn namespace_of(pid: u32) -> Result<File> {
         Ok(false) => Ok(there),
         Ok(true) => {
             let problem = "this process is in the same network namespace as aqmlab";
-            let hint = "a path can be put in front of a namespace of its own, as containers have";
+            let hint =
+                "a path can be put in front of a separate network namespace, such as a container's";
             Err(named(Error::new(problem).hint(hint)))
         }
         Err(error) => Err(named(failed("its namespace", &error))),
     }
 }
 
-/// Whether the far end of a shell is here, where the shell is started: whether
-/// this user may have a device here, or is given one.
+/// Returns whether a shell's far end is in this namespace: whether the user may create a device
+/// here, or an enclosing shell creates it.
 pub fn has_far_end_here() -> bool {
     Tun::permitted() || broker::is_there()
 }

@@ -1,10 +1,9 @@
-//! Devices for shells inside a shell whose command has no capabilities.
+//! Broker of devices for shells nested in a shell whose command has no capabilities.
 //!
-//! The far end of a nested shell is a device in the namespace of the command that starts it,
-//! which that command may not make. The first process of the outer shell makes it for whom
-//! asks: by a socket with a name that is known in that network namespace only. All that
-//! can be had there is a device with a block of addresses that is free inside the
-//! shell's own, and it is gone with whom it was made for.
+//! The far end of a nested shell is a device in the namespace of the command that starts it, which
+//! that command may not create. The init process of the outer shell creates it on request, through
+//! a socket whose name exists in that network namespace only. The broker only provides devices with
+//! a free address block inside the shell's own block. A device ends with its requester.
 
 use std::fs::File;
 use std::io;
@@ -23,22 +22,22 @@ use crate::sys::socket::{accept, connect_local, listen_local};
 use crate::sys::time::wait;
 use crate::sys::{files, receive, send};
 
-/// The name of the socket, in the command's network namespace.
+/// Name of the socket, in the command's network namespace.
 const NAME: &str = "aqmlab-broker";
-/// An answer with a device, and one with words.
+/// Answers: a device, or an error message.
 const MADE: u8 = b'M';
 const REFUSED: u8 = b'R';
-/// Who connects says what it wants at once.
+/// Timeout for the request after a connection.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Makes devices in one network namespace.
+/// Creates devices in one network namespace.
 pub(crate) struct Broker {
     listener: OwnedFd,
     namespace: File,
 }
 
 impl Broker {
-    /// For the network namespace of this process.
+    /// Creates the broker for this process' network namespace.
     pub(crate) fn here() -> Result<Self> {
         let listener = listen_local(NAME).map_err(|error| failed("a socket", &error))?;
         let namespace =
@@ -46,14 +45,14 @@ impl Broker {
         Ok(Broker { listener, namespace })
     }
 
-    /// Somebody asks.
+    /// Serves one request.
     pub(crate) fn serve(&self) {
         let Ok(client) = accept(self.listener.as_fd()) else { return };
         let is_asked = wait([client.as_fd()], Some(PATIENCE)).is_ok_and(|[ready]| ready);
         let asked =
             if is_asked { receive(client.as_fd()).unwrap_or_default().0 } else { Vec::new() };
         let Ok(mtu) = <[u8; 4]>::try_from(asked) else { return };
-        // Who is gone by now does not get it.
+        // The requester may have exited.
         let _ = match self.make(u32::from_le_bytes(mtu)) {
             Ok((tun, block)) => {
                 let address = block.far().0.octets();
@@ -81,16 +80,15 @@ impl AsFd for Broker {
     }
 }
 
-/// Whether the shell around this process, if there is one, makes devices.
+/// Returns whether an enclosing shell creates devices.
 pub(crate) fn is_there() -> bool {
     is_inside().is_ok_and(|inside| inside) && connect_local(NAME).is_ok()
 }
 
-/// A far end that the shell around this process makes, with its addresses; `None` if there is no
-/// such shell.
+/// Requests a far end with addresses from the enclosing shell; `None` without one.
 ///
 /// # Errors
-/// With its words if it makes none.
+/// Returns the message of the enclosing shell if it creates no device.
 pub(crate) fn ask(mtu: u32) -> Result<Option<(Tun, Block)>> {
     if !is_inside()? {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! The devices at the two ends of a path, and their addresses.
+//! Devices at the two ends of a path, and their addresses.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -10,31 +10,29 @@ use crate::errors::failed;
 use crate::sys::device::{Interface, Tun, addresses_v4};
 use crate::sys::files;
 
-/// The name of the near end, in the namespace of the command. The far ends
-/// have a number behind it.
+/// Name of the near end, in the command's namespace. Names of far ends have a number appended.
 pub const NAME: &str = "aqmlab";
-/// The name of the far end in a gateway.
+/// Name of the far end in a gateway.
 const GATEWAY: &str = "aqmlab0";
-/// What it is called in the emulator, which is not in its namespace.
+/// Name of that device in the emulator's own records.
 pub const GATEWAY_PORT: &str = "far";
-/// Packets that wait in a device for this program to read them. (A large
-/// packet counts as one; beyond that the kernel drops.)
+/// Queue length of a device in packets. A large packet counts as one; the kernel drops packets
+/// beyond the limit.
 const QUEUE: u32 = 16_384;
 
-/// Why there is no device.
+/// Reason for the lack of a device.
 pub enum NoDevice {
-    /// This user may not have one in this namespace.
+    /// The user may not create a device in this namespace.
     NotPermitted,
-    /// Something else, for the user to read.
+    /// Any other error.
     Other(Error),
 }
 
-/// Makes the far end in the namespace of this process, with a block of
-/// addresses that nobody else has.
+/// Creates the far end in this process' namespace, with an unused block of addresses.
 pub fn make_far() -> std::result::Result<(Tun, Block), NoDevice> {
     let addresses =
         addresses_v4().map_err(|error| NoDevice::Other(failed("the list of addresses", &error)))?;
-    // Inside a shell: a block out of that shell's.
+    // Nested shells use a block inside the outer shell's block.
     let own = addresses.iter().find(|(name, ..)| name == NAME);
     let own = own.and_then(|(_, address, bits)| Block::of(*address, *bits));
     let around = own.unwrap_or(Block::ALL);
@@ -50,20 +48,19 @@ pub fn make_far() -> std::result::Result<(Tun, Block), NoDevice> {
         }
     }
     let problem = match around.numbers().is_empty() {
-        true => "shells are nested too deep: the addresses are used up",
+        true => "shells are nested too deep: no addresses are left",
         false => "no addresses are left for another shell here",
     };
     Err(NoDevice::Other(Error::new(problem)))
 }
 
-/// Whether this namespace is that of a command behind a path.
+/// Returns whether this namespace belongs to a command behind a path.
 pub fn is_inside() -> Result<bool> {
     let addresses = addresses_v4().map_err(|error| failed("the list of addresses", &error))?;
     Ok(addresses.iter().any(|(name, ..)| name == NAME))
 }
 
-/// A block for the gateway of a shell that is started in this namespace: none
-/// that is known here.
+/// Returns a block for the gateway of a shell started in this namespace: one not in use here.
 pub fn gateway_block() -> Result<Block> {
     let addresses = addresses_v4().map_err(|error| failed("the list of addresses", &error))?;
     let mut blocks = Block::ALL.numbers().filter_map(|number| Block::ALL.inner(number));
@@ -71,7 +68,7 @@ pub fn gateway_block() -> Result<Block> {
     blocks.find(is_free).ok_or_else(|| Error::new("no addresses are left for a shell here"))
 }
 
-/// Makes the far end in a gateway.
+/// Creates the far end in a gateway.
 pub fn make_gateway() -> Result<Tun> {
     Tun::create(GATEWAY).map_err(|error| match no_device(&error) {
         NoDevice::NotPermitted => {
@@ -81,14 +78,14 @@ pub fn make_gateway() -> Result<Tun> {
     })
 }
 
-/// Makes all addresses the gateway's own, so that it takes the place of the outside.
+/// Assigns all addresses to the gateway, so that it represents the outside.
 pub fn own_all_addresses() -> Result<()> {
     Interface::named("lo")
         .and_then(|loopback| loopback.own_all())
         .map_err(|error| failed("the addresses of the gateway", &error))
 }
 
-/// Makes the near end in the namespace of this process.
+/// Creates the near end in this process' namespace.
 pub fn make_near() -> Result<Tun> {
     Tun::create(NAME).map_err(|error| match no_device(&error) {
         NoDevice::NotPermitted => failed("the device of the command", &error),
@@ -96,7 +93,7 @@ pub fn make_near() -> Result<Tun> {
     })
 }
 
-/// Makes an end of a path in front of an interface here: the first name that is free.
+/// Creates an end of a path in front of an interface, with the first unused name.
 pub fn make_bare(end: &str) -> Result<Tun> {
     for number in 0..100 {
         match Tun::create(&format!("{NAME}-{end}{number}")) {
@@ -113,10 +110,10 @@ pub fn make_bare(end: &str) -> Result<Tun> {
     Err(Error::new("no name is left for another TUN device"))
 }
 
-/// Sets such an end up; it has no address.
+/// Activates such an end, without an address.
 ///
 /// # Errors
-/// If the kernel refuses.
+/// Returns an error if the kernel refuses.
 pub fn configure_bare(tun: &Tun, mtu: u32) -> Result<()> {
     configure(&tun.name, mtu, |_| Ok(()))
 }
@@ -126,7 +123,7 @@ fn no_device(error: &io::Error) -> NoDevice {
         Some(libc::EPERM) => NoDevice::NotPermitted,
         Some(libc::EACCES) => NoDevice::Other(
             Error::new("/dev/net/tun: this user may not open it")
-                .hint("`chmod 0666 /dev/net/tun` as root, as most systems have it"),
+                .hint("`chmod 0666 /dev/net/tun` as root, the default of most systems"),
         ),
         Some(libc::ENOENT | libc::ENXIO | libc::ENODEV) => NoDevice::Other(
             Error::new("/dev/net/tun: there is no such device")
@@ -136,24 +133,24 @@ fn no_device(error: &io::Error) -> NoDevice {
     }
 }
 
-/// Gives the far end its addresses.
+/// Assigns addresses to the far end.
 ///
 /// # Errors
-/// If the kernel refuses.
+/// Returns an error if the kernel refuses.
 pub fn configure_far(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
     configure(&tun.name, mtu, |interface| {
         interface.add_v4(block.far().0, block.v4_bits)?;
-        // A machine without IPv6 has none here either.
+        // Machines without IPv6 have no IPv6 here either.
         let _ = interface.add_v6(block.far().1, block.v6_bits);
         Ok(())
     })
 }
 
-/// Gives the near end its addresses and sends everything through it. Packets
-/// of shells inside this one are forwarded: the namespace is ours.
+/// Assigns addresses to the near end, and routes everything through it. Packets of nested shells
+/// are forwarded; the namespace belongs to the emulator.
 ///
 /// # Errors
-/// If the kernel refuses.
+/// Returns an error if the kernel refuses.
 pub fn configure_near(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
     configure(&tun.name, mtu, |interface| {
         interface.add_v4(block.near().0, block.v4_bits)?;
@@ -169,12 +166,11 @@ pub fn configure_near(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
     Ok(())
 }
 
-/// Gives the near end its addresses in a namespace that is somebody else's, and sends through
-/// it what goes by the default route there: by two routes that are longer than that one.
-/// All of it hangs on the device, and is gone with it.
+/// Assigns addresses to the near end in an existing namespace, and diverts traffic of the default
+/// route by two more specific routes. Addresses and routes are removed with the device.
 ///
 /// # Errors
-/// If the kernel refuses.
+/// Returns an error if the kernel refuses.
 pub fn configure_attached(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
     configure(&tun.name, mtu, |interface| {
         interface.add_v4(block.near().0, block.v4_bits)?;
@@ -190,7 +186,7 @@ pub fn configure_attached(tun: &Tun, block: &Block, mtu: u32) -> Result<()> {
     })
 }
 
-/// Sets the loopback device of a new namespace up.
+/// Activates the loopback device of a new namespace.
 pub fn start_loopback() -> Result<()> {
     Interface::named("lo")
         .and_then(|loopback| loopback.set_up())

@@ -1,18 +1,22 @@
-//! What an interface sends and receives takes the path, though nothing of its configuration
-//! changes.
+//! Diversion of an interface's packets through the path, without changes to its configuration.
 //!
 //! # Model
-//! Four programs in the kernel, and two TUN devices without addresses. The first
-//! two stand at the interface and hand what it would send to the *near* device, what it has
-//! received to the *far* one, where the emulator reads both. What the emulator
-//! writes to the near device the third makes a packet that the interface has received, what it
-//! writes to the far one the fourth sends through the interface, to the neighbour that the
-//! machine's routes say. Both mark it, so that the first two let it pass.
+//! Two TUN devices without addresses, and four programs in the kernel:
 //!
-//! What is not of IP, frames to groups, other machines' frames, tagged frames, and link-local
-//! addresses and neighbour discovery of IPv6 do not take the path.
+//! 1. the first diverts packets sent by the interface to the *near* device;
+//! 2. the second diverts packets received by the interface to the *far* device;
+//! 3. the third receives packets that the emulator writes to the near device, and passes them on as
+//!    received by the interface;
+//! 4. the fourth receives packets that the emulator writes to the far device, and sends them
+//!    through the interface to the neighbour given by the machine's routes.
 //!
-//! The programs are there as long as this process has their links open.
+//! The emulator reads both devices. Programs three and four mark packets, so that the first two let
+//! them pass.
+//!
+//! Not diverted: protocols other than IP, multicast and broadcast frames, frames for other
+//! machines, tagged frames, IPv6 link-local addresses and neighbour discovery.
+//!
+//! The programs are attached while this process holds their links open.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,39 +31,40 @@ use crate::sys::device::{Interface, Tun};
 use crate::sys::files::interfaces;
 use crate::sys::socket::listen_local;
 
-/// What packets are marked with that have passed.
+/// Mark of packets that have traversed the path.
 const MARK: i32 = i32::from_be_bytes(*b"aqml");
 /// `ARPHRD_ETHER`.
 const ETHERNET: u16 = 1;
 /// Bytes of an Ethernet header.
 const HEADER: i32 = 14;
-/// Where `struct __sk_buff` has what.
+/// Field offsets in `struct __sk_buff`.
 const KIND: i16 = 4;
 const MARKED: i16 = 8;
 const PROTOCOL: i16 = 16;
 const HAS_TAG: i16 = 20;
-/// A kind of packet: to another machine.
+/// Packet type: addressed to another machine.
 const OTHERS: i32 = 3;
-/// What programs answer: go on as without this one; away with it.
+/// Results of programs: continue without this program; drop.
 const NEXT: i32 = -1;
 const DROP: i32 = 2;
 
-/// An interface of this namespace that a path can be put in front of.
+/// Interface of this namespace that a path can be put in front of.
 pub(crate) struct Target {
     name: String,
     index: libc::c_int,
     address: [u8; 6],
-    /// Its largest packet.
+    /// MTU of the interface.
     pub mtu: u32,
-    /// While it is open nobody else attaches to this interface.
+    /// Held open to prevent a second path at this interface.
     _lock: OwnedFd,
 }
 
 impl Target {
-    /// The interface of this name.
+    /// Finds the interface of this name.
     ///
     /// # Errors
-    /// If there is none, it is not one for Ethernet, or it has a path already.
+    /// Returns an error if the interface does not exist, is not an Ethernet interface, or has a
+    /// path already.
     pub(crate) fn named(name: &str) -> Result<Self> {
         let at = |error: Error| error.at("--interface");
         let known = interfaces();
@@ -85,10 +90,10 @@ impl Target {
         Ok(Target { name: name.to_string(), index, address, mtu, _lock: lock })
     }
 
-    /// Has its packets take the way through the emulator, which reads and writes the devices.
+    /// Diverts the interface's packets through the emulator, which reads and writes the devices.
     ///
     /// # Errors
-    /// If the kernel cannot, or does not permit it.
+    /// Returns an error if the kernel cannot, or does not permit it.
     pub(crate) fn divert(self, near: &Tun, far: &Tun) -> Result<Diversion> {
         let name = self.name.clone();
         let index = |tun: &Tun| Interface::named(&tun.name).and_then(|it| it.index());
@@ -106,7 +111,7 @@ impl Target {
     }
 }
 
-/// The links of the four programs.
+/// Links of the four programs.
 pub(crate) struct Diversion {
     reads: Vec<OwnedFd>,
     _writes: [OwnedFd; 2],
@@ -114,7 +119,7 @@ pub(crate) struct Diversion {
 }
 
 impl Diversion {
-    /// From now on packets do not take the path; what is on it still arrives.
+    /// Stops diverting packets; packets in the path still arrive.
     pub(crate) fn stop(&mut self) {
         self.reads.clear();
     }
@@ -125,13 +130,15 @@ fn refused(error: &io::Error) -> Error {
         Some(libc::EPERM | libc::EACCES) => {
             "run it as root, with CAP_BPF and CAP_NET_ADMIN outside user namespaces"
         }
-        Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => "it needs Linux 6.6 or later",
+        Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => {
+            "this option needs Linux 6.6 or later"
+        }
         _ => return failed("a program for the interface", error).at("--interface"),
     };
     failed("a program for the interface", error).at("--interface").hint(hint)
 }
 
-/// The first and the second program: to the device what is to take the path.
+/// Builds the first and the second program, which divert packets to a device.
 fn take(device: libc::c_int) -> Code {
     let code = Code::default()
         .copy(6, 1)
@@ -141,13 +148,13 @@ fn take(device: libc::c_int) -> Code {
         .jump(If::Equal, 0, OTHERS, "pass")
         .load(0, 6, HAS_TAG)
         .jump(If::Other, 0, 0, "pass")
-        // The lowest bit of an address is that of groups.
+        // The lowest bit of an address marks groups.
         .byte(0)
         .jump(If::Common, 0, 1, "pass")
         .load(0, 6, PROTOCOL)
         .jump(If::Equal, 0, i32::from(0x0800u16.to_be()), "take")
         .jump(If::Other, 0, i32::from(0x86ddu16.to_be()), "pass")
-        // IPv6: fe80::/10 as source or destination, and ICMPv6 from 133 to 137.
+        // IPv6: fe80::/10 as source or destination, and ICMPv6 types 133 to 137.
         .half(HEADER + 8)
         .mask(0, 0xffc0)
         .jump(If::Equal, 0, 0xfe80, "pass")
@@ -174,7 +181,7 @@ fn take(device: libc::c_int) -> Code {
         .exit()
 }
 
-/// Marks a packet of a device, and gives it room for an Ethernet header.
+/// Marks a packet of a device, and reserves space for an Ethernet header.
 fn framed() -> Code {
     Code::default()
         .copy(6, 1)
@@ -188,11 +195,11 @@ fn framed() -> Code {
         .jump(If::Other, 0, 0, "drop")
 }
 
-/// The third program: as if the interface had received it.
+/// Builds the third program: passes packets on as received by the interface.
 fn to_host(interface: libc::c_int, address: [u8; 6]) -> Code {
     let [a, b, c, d, e, f] = address;
     framed()
-        // To this machine, from an address that nobody has.
+        // To this machine, from an unassigned address.
         .put(10, -16, i32::from_le_bytes([a, b, c, d]))
         .put(10, -12, i32::from_le_bytes([e, f, 2, 0]))
         .put(10, -8, 0)
@@ -214,7 +221,7 @@ fn to_host(interface: libc::c_int, address: [u8; 6]) -> Code {
         .exit()
 }
 
-/// The fourth: to the neighbour that the machine's routes say.
+/// Builds the fourth program: sends packets to the neighbour given by the machine's routes.
 fn to_network(interface: libc::c_int) -> Code {
     framed()
         .set(1, interface)

@@ -1,10 +1,9 @@
-//! What the first process in new namespaces does: starts programs, passes signals on, takes in
-//! whatever ends, and takes everything with it when it ends itself.
+//! Init process of new namespaces: starts programs, forwards signals, reaps children, and ends all
+//! other processes when it ends.
 //!
-//! It is number 1 of a process namespace, so the kernel kills all others in it
-//! when it ends, however that happens. It ends when the command does, and when
-//! the emulator does: the kernel kills it then, and besides it sees that their
-//! socket is closed.
+//! It is process 1 of a process namespace, so the kernel kills all others when it ends for any
+//! reason. It ends when the command ends and when the emulator ends: the kernel then kills it, and
+//! it also detects that their socket is closed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -18,29 +17,28 @@ use crate::sys::process::{
 use crate::sys::time::{Polled, readable, wait_for};
 use crate::sys::{receive, send};
 
-/// Exit statuses of a command that could not be started, as shells give them.
+/// Exit statuses of a command that could not be started, by the shell's conventions.
 const NOT_FOUND: i32 = 127;
 pub(crate) const NOT_STARTED: i32 = 126;
 
-/// Messages to the emulator begin with one of these.
+/// Message to the emulator: far device.
 pub const FAR: u8 = b'F';
-/// The near device.
+/// Message to the emulator: near device.
 pub const NEAR: u8 = b'N';
-/// So many packets were dropped by the near device.
+/// Message to the emulator: number of packets dropped by the near device.
 pub const DROPPED: u8 = b'D';
-/// Something went wrong, in words.
+/// Message to the emulator: an error and its text.
 pub const ERROR: u8 = b'E';
-/// Everything is prepared.
+/// Message to the emulator: setup is complete.
 pub const READY: u8 = b'R';
 /// Message from the emulator: start.
 pub const START: u8 = b'S';
-/// Message from the emulator: pass on this signal.
+/// Message from the emulator: forward this signal.
 pub const SIGNAL: u8 = b'K';
 
-/// Does what the first process of a process namespace does: starts the command
-/// by `start` when the emulator says so (with some bytes), passes signals on,
-/// and ends as the command does, or when the emulator or `keeper` is gone. What
-/// `dropped` counts by then is told to the emulator.
+/// Runs the init process. It starts the command with `start` when the emulator requests it (with
+/// some bytes), and forwards signals. It ends with the command, or when the emulator or `keeper`
+/// ends, and then reports the count of `dropped` to the emulator.
 pub(crate) fn serve(
     socket: &OwnedFd,
     keeper: Option<Pid>,
@@ -85,13 +83,13 @@ pub(crate) fn serve(
                 command.into_iter().for_each(|pid| kill(pid, i32::from(*number)));
             }
             Ok([_, ..]) => {}
-            // The emulator is gone.
+            // The emulator has ended.
             Ok([]) | Err(_) => exit(1),
         }
     }
 }
 
-/// Starts a program, in another network namespace if one is given.
+/// Starts a program, optionally in another network namespace.
 pub(crate) fn start(
     words: &[OsString],
     environment: &[(OsString, OsString)],
@@ -112,7 +110,7 @@ pub(crate) fn start(
     execute(&program, words, signals, is_confined)
 }
 
-/// Becomes the program; ends as a shell would where that cannot be.
+/// Replaces this process by the program; on failure exits with the shell's status.
 pub(crate) fn execute(
     program: &Program,
     words: &[OsString],
@@ -134,7 +132,7 @@ pub(crate) fn execute(
     exit(if is_absent { NOT_FOUND } else { NOT_STARTED })
 }
 
-/// Ends as the command did.
+/// Exits like the command.
 fn end(ended: Ended) -> ! {
     exit(ended.status())
 }

@@ -1,4 +1,4 @@
-//! Namespaces of our own, the devices in them, and their first process.
+//! New namespaces, the devices in them, and their init process.
 
 pub(crate) mod broker;
 pub(crate) mod devices;
@@ -14,23 +14,23 @@ use crate::errors::failed;
 use crate::sys::files;
 use crate::sys::process::{identity, may_make_namespaces, unshare};
 
-/// A copy of a process has one thread: what others hold would stay held.
+/// Checks that this process has one thread: a forked copy would inherit locks of other threads.
 pub(crate) fn only_one_thread() -> Result<()> {
     let threads = files::threads();
     if threads > 1 {
         let problem = format!("a shell cannot be started by a process with {threads} threads");
-        return Err(Error::new(problem).hint("start it by `aqmlab shell`"));
+        return Err(Error::new(problem).hint("start it with `aqmlab shell`"));
     }
     Ok(())
 }
 
-/// The user who needs a user namespace to be permitted the others: one who may
-/// have no device here, and root who may make no namespaces, as in a container.
+/// Returns the user and group to map, if a user namespace is needed: for users who may not create a
+/// device here, and for root without permission to create namespaces, as in a container.
 pub(crate) fn mapped_user(has_device: bool) -> Option<(u32, u32)> {
     (!has_device || !may_make_namespaces()).then(identity)
 }
 
-/// What the kernel forbids, and what to do about it.
+/// Returns the error for forbidden namespaces, with a hint.
 pub(crate) fn no_namespaces(error: &io::Error) -> Error {
     let problem = format!("the kernel refuses namespaces: {error}");
     let hint = match error.raw_os_error() {
@@ -46,20 +46,20 @@ pub(crate) fn no_namespaces(error: &io::Error) -> Error {
     Error::new(problem).hint(hint)
 }
 
-/// Lets this user, who has no capabilities, send pings in this network namespace.
+/// Permits pings in this network namespace to the user, who has no capabilities.
 pub(crate) fn allow_pings() {
     let (_, group) = identity();
-    // Where it is read-only pings need a capability, as before.
+    // Read-only in some systems: pings then need a capability.
     let _ = files::set("/proc/sys/net/ipv4/ping_group_range", &format!("{group} {group}"));
 }
 
-/// A network namespace of its own, with a loopback device.
+/// Moves into a new network namespace with a loopback device.
 pub(crate) fn new_network() -> Result<()> {
     unshare(libc::CLONE_NEWNET).map_err(|error| failed("a network namespace", &error))?;
     start_loopback()
 }
 
-/// Makes the user of this process the same user in the new namespace.
+/// Maps the user of this process to the same user in the new namespace.
 pub(crate) fn map_user(user: u32, group: u32) -> Result<()> {
     let write = |file: &str, text: String| {
         let path = format!("/proc/self/{file}");

@@ -1,32 +1,31 @@
-//! Small programs for the kernel that look at packets of an interface (bpf(2), class `tcx` of
-//! Linux 6.6).
+//! Small kernel programs that process packets of an interface (bpf(2), class `tcx` of Linux 6.6).
 //!
-//! A program works as long as its link is open, and links are descriptors: with the process they
-//! are gone, however it ends.
+//! A program is attached while its link is open. Links are descriptors, so the kernel detaches
+//! programs when the process ends for any reason.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::{check, owned};
 
-/// Linux's `bpf.h`: calls, the type of program, and where it stands.
+/// Linux's `bpf.h`: calls, program type, attach points.
 const PROG_LOAD: libc::c_long = 5;
 const LINK_CREATE: libc::c_long = 28;
 const SCHED_CLS: u32 = 3;
 const TCX_INGRESS: u32 = 46;
 const TCX_EGRESS: u32 = 47;
-/// Helpers that a program may call.
+/// Helper: `skb_store_bytes`.
 pub const SKB_STORE_BYTES: i32 = 9;
-/// `redirect(interface, flags)`.
+/// Helper: `redirect(interface, flags)`.
 pub const REDIRECT: i32 = 23;
-/// `skb_change_head(packet, bytes, flags)`.
+/// Helper: `skb_change_head(packet, bytes, flags)`.
 pub const SKB_CHANGE_HEAD: i32 = 43;
-/// `redirect_neigh(interface, parameters, their size, flags)`.
+/// Helper: `redirect_neigh(interface, parameters, their size, flags)`.
 pub const REDIRECT_NEIGH: i32 = 152;
-/// The flag of `redirect`: as if received there.
+/// Flag of `redirect`: as if received there.
 pub const INGRESS: i32 = 1;
 
-/// One instruction, as in the kernel's `struct bpf_insn`.
+/// Instruction: the kernel's `struct bpf_insn`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Instruction {
@@ -36,7 +35,7 @@ struct Instruction {
     number: i32,
 }
 
-/// When a jump is made: the register compares so with the number.
+/// Condition of a jump: compares the register with the number.
 #[derive(Clone, Copy)]
 pub enum If {
     /// Equal.
@@ -45,15 +44,15 @@ pub enum If {
     Equal32 = 0x16,
     /// Not equal.
     Other = 0x55,
-    /// Greater, both without sign.
+    /// Greater (unsigned).
     Greater = 0x25,
-    /// Less, both without sign.
+    /// Less (unsigned).
     Less = 0xa5,
-    /// They have a bit in common.
+    /// Common bits.
     Common = 0x45,
 }
 
-/// A program that is being written; registers are numbers from 0 to 10.
+/// Program builder; registers are numbers from 0 to 10.
 #[derive(Default)]
 pub struct Code {
     code: Vec<Instruction>,
@@ -66,11 +65,11 @@ impl Code {
         self.code.push(Instruction { code, registers: to | from << 4, offset, number });
         self
     }
-    /// A register has this number.
+    /// Sets a register to a number.
     pub fn set(self, to: u8, number: i32) -> Self {
         self.add(0xb7, to, 0, 0, number)
     }
-    /// A register has what another has.
+    /// Copies a register to another.
     pub fn copy(self, to: u8, from: u8) -> Self {
         self.add(0xbf, to, from, 0, 0)
     }
@@ -78,57 +77,57 @@ impl Code {
     pub fn plus(self, to: u8, number: i32) -> Self {
         self.add(0x07, to, 0, 0, number)
     }
-    /// Keeps those bits of a register.
+    /// Masks a register with these bits.
     pub fn mask(self, to: u8, bits: i32) -> Self {
         self.add(0x57, to, 0, 0, bits)
     }
-    /// Reads 32 bits at an address.
+    /// Loads 32 bits from an address.
     pub fn load(self, to: u8, at: u8, offset: i16) -> Self {
         self.add(0x61, to, at, offset, 0)
     }
-    /// Writes 32 bits of a register to an address.
+    /// Stores the lower 32 bits of a register.
     pub fn store(self, at: u8, offset: i16, from: u8) -> Self {
         self.add(0x63, at, from, offset, 0)
     }
-    /// Writes 16 bits of a register to an address.
+    /// Stores the lower 16 bits of a register.
     pub fn store_half(self, at: u8, offset: i16, from: u8) -> Self {
         self.add(0x6b, at, from, offset, 0)
     }
-    /// Writes 32 bits to an address.
+    /// Stores a 32-bit number.
     pub fn put(self, at: u8, offset: i16, number: i32) -> Self {
         self.add(0x62, at, 0, offset, number)
     }
-    /// Register 0 has a byte of the packet in register 6; a packet without it passes.
+    /// Loads a byte of the packet in register 6 into register 0; shorter packets pass.
     pub fn byte(self, place: i32) -> Self {
         self.add(0x30, 0, 0, 0, place)
     }
-    /// The same with two bytes.
+    /// Loads two bytes of the packet in register 6 into register 0; shorter packets pass.
     pub fn half(self, place: i32) -> Self {
         self.add(0x28, 0, 0, 0, place)
     }
-    /// Calls a helper with registers 1 to 5; register 0 has the answer.
+    /// Calls a helper with registers 1 to 5; the result is in register 0.
     pub fn call(self, helper: i32) -> Self {
         self.add(0x85, 0, 0, 0, helper)
     }
-    /// Ends with what register 0 has.
+    /// Returns register 0.
     pub fn exit(self) -> Self {
         self.add(0x95, 0, 0, 0, 0)
     }
-    /// Goes on at a label that comes later.
+    /// Jumps forward to a label.
     pub fn jump(mut self, when: If, register: u8, number: i32, label: &'static str) -> Self {
         self.jumps.push((self.code.len(), label));
         self.add(when as u8, register, 0, 0, number)
     }
-    /// A label.
+    /// Places a label.
     pub fn label(mut self, name: &'static str) -> Self {
         self.labels.push((name, self.code.len()));
         self
     }
 
-    /// Gives it to the kernel, which checks it.
+    /// Loads the program into the kernel, which verifies it.
     ///
     /// # Panics
-    /// If a label is missing: a bug.
+    /// Panics if a label is missing: a bug.
     pub fn load_program(mut self) -> io::Result<Program> {
         for (place, label) in &self.jumps {
             let target = self.labels.iter().find(|(name, _)| name == label);
@@ -144,20 +143,20 @@ impl Code {
     }
 }
 
-/// A program that the kernel has.
+/// Program loaded into the kernel.
 pub struct Program(OwnedFd);
 
-/// On which way through an interface a program stands.
+/// Direction through an interface.
 #[derive(Clone, Copy)]
 pub enum Side {
-    /// What comes in.
+    /// Ingress.
     In,
-    /// What goes out.
+    /// Egress.
     Out,
 }
 
 impl Program {
-    /// Puts it in front of an interface, until the link is closed.
+    /// Attaches the program to an interface until the link is closed.
     pub fn attach(&self, interface: libc::c_int, side: Side) -> io::Result<OwnedFd> {
         let side = if matches!(side, Side::In) { TCX_INGRESS } else { TCX_EGRESS };
         let mut words = [0u64; 16];
@@ -168,7 +167,7 @@ impl Program {
     }
 }
 
-/// The system call; `words` are its attributes on a machine with the low bytes first.
+/// Executes the system call; `words` are its attributes in little-endian layout.
 fn ask(call: libc::c_long, words: &[u64; 16]) -> io::Result<OwnedFd> {
     if cfg!(target_endian = "big") {
         return Err(io::ErrorKind::Unsupported.into());

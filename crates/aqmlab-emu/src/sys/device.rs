@@ -1,4 +1,4 @@
-//! TUN devices, and the configuration of network interfaces by `ioctl`.
+//! TUN devices, and configuration of network interfaces by `ioctl`.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use super::{check, owned};
 use crate::packet::offload::{self, Offload};
 
-/// Linux's `if_tun.h`: what a program that reads large packets has to say.
+/// Offloads of Linux's `if_tun.h` for a program that reads large packets.
 const TUN_F_CSUM: libc::c_uint = 0x01;
 const TUN_F_TSO4: libc::c_uint = 0x02;
 const TUN_F_TSO6: libc::c_uint = 0x04;
@@ -19,16 +19,16 @@ const TUN_F_TSO_ECN: libc::c_uint = 0x08;
 const TUN_F_USO4: libc::c_uint = 0x20;
 const TUN_F_USO6: libc::c_uint = 0x40;
 
-/// A TUN device, which is gone when this is dropped (and in no process open).
+/// TUN device; removed when this is dropped and no process has it open.
 pub struct Tun {
     file: File,
-    /// Its name.
+    /// Device name.
     pub name: String,
 }
 
 impl Tun {
-    /// Makes a device in the network namespace of this process. An existing
-    /// one of this name is `ResourceBusy`.
+    /// Creates a device in this process' network namespace. Returns `ResourceBusy` if the name
+    /// exists.
     pub fn create(name: &str) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
@@ -45,36 +45,36 @@ impl Tun {
             // SAFETY: the argument is a number.
             check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD as _, bits) })
         };
-        // Kernels before 6.2 do not cut UDP.
+        // Kernels before 6.2 do not segment UDP.
         offer(all).or_else(|_| offer(tcp))?;
         Ok(Tun { file, name: name.to_string() })
     }
 
-    /// Whether this process may have one in its network namespace.
+    /// Returns whether this process may create a device in its network namespace.
     pub fn permitted() -> bool {
-        // An empty name with a pattern takes any that is free; it is gone at once.
+        // A name pattern selects an unused name; the device is removed at once.
         !Tun::create("aqmlabtry%d").is_err_and(|error| error.raw_os_error() == Some(libc::EPERM))
     }
 
-    /// A device that another process has made.
+    /// Returns the device created by another process.
     pub fn from_fd(fd: OwnedFd, name: &str) -> Self {
         Tun { file: File::from(fd), name: name.to_string() }
     }
 
-    /// Another handle of the same device.
+    /// Duplicates the handle of the device.
     pub fn another(&self) -> io::Result<Self> {
         Ok(Tun { file: self.file.try_clone()?, name: self.name.clone() })
     }
 
-    /// Reads a packet into `bytes`: its offload header and its length. `None`
-    /// if there is none now.
+    /// Reads a packet into `bytes`. Returns its offload header and length; `None` if no packet is
+    /// waiting.
     pub fn read(&self, bytes: &mut [u8]) -> io::Result<Option<(Offload, usize)>> {
         let mut head = [0u8; offload::SIZE];
         let parts = [
             libc::iovec { iov_base: head.as_mut_ptr().cast(), iov_len: head.len() },
             libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() },
         ];
-        // SAFETY: both parts are valid for writing as long as they say.
+        // SAFETY: both parts are valid for writes of their lengths.
         let size = unsafe { libc::readv(self.file.as_raw_fd(), parts.as_ptr(), 2) };
         match check(size as _) {
             Ok(size) if size as usize >= head.len() => {
@@ -86,14 +86,14 @@ impl Tun {
         }
     }
 
-    /// Writes a packet that stands in two parts.
+    /// Writes a packet consisting of two parts.
     pub fn write(&self, offload: Offload, packet: [&[u8]; 2]) -> io::Result<()> {
         let head = offload.to_bytes();
         let part =
             |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
         let parts = [part(&head), part(packet[0]), part(packet[1])];
         let count = if packet[1].is_empty() { 2 } else { 3 };
-        // SAFETY: all parts are valid for reading as long as they say.
+        // SAFETY: all parts are valid for reads of their lengths.
         let size = unsafe { libc::writev(self.file.as_raw_fd(), parts.as_ptr(), count) };
         check(size as _).map(drop)
     }
@@ -105,9 +105,9 @@ impl AsFd for Tun {
     }
 }
 
-/// A request about the interface of this name.
+/// Returns a request for the interface of this name.
 fn request(name: &str) -> libc::ifreq {
-    // SAFETY: a request of zeros is a valid one about no interface.
+    // SAFETY: a zeroed request is valid, without an interface.
     let mut request: libc::ifreq = unsafe { zeroed() };
     let most = request.ifr_name.len() - 1;
     for (to, from) in request.ifr_name[..most].iter_mut().zip(name.bytes()) {
@@ -139,7 +139,7 @@ struct RouteRequest6 {
     index: libc::c_int,
 }
 
-/// Configures an interface of this process' network namespace.
+/// Configures an interface in this process' network namespace.
 pub struct Interface {
     name: String,
     v4: OwnedFd,
@@ -147,7 +147,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// The interface of this name.
+    /// Returns the interface of this name.
     pub fn named(name: &str) -> io::Result<Self> {
         let socket = |family| {
             // SAFETY: the arguments are numbers.
@@ -160,7 +160,7 @@ impl Interface {
 
     fn call<T>(socket: &OwnedFd, number: libc::Ioctl, request: &T) -> io::Result<()> {
         let number = number as _;
-        // SAFETY: each caller gives the type that its number stands for.
+        // SAFETY: each caller passes the type that belongs to the request number.
         check(unsafe { libc::ioctl(socket.as_raw_fd(), number, request as *const T) }).map(drop)
     }
 
@@ -170,8 +170,8 @@ impl Interface {
         Self::call(&self.v4, number, &request)
     }
 
-    /// Sets the MTU, and how many packets wait for the program to read them.
-    /// (By netlink: `ioctl` has the second for the machine's own root only.)
+    /// Sets the MTU, and the queue length in packets. (Uses netlink: `ioctl` restricts the second
+    /// to real root.)
     pub fn set_sizes(&self, mtu: u32, queue: u32) -> io::Result<()> {
         let index = self.index()?;
         let mut body = vec![0; 4]; // `ifinfomsg`: family, type
@@ -182,8 +182,8 @@ impl Interface {
         ask_netlink(libc::RTM_NEWLINK, 0, &body)
     }
 
-    /// Makes every address that no other route leads to one of this machine's
-    /// own, so that it takes packets to any of them in.
+    /// Makes every address without another route a local address, so that the machine accepts
+    /// packets to it.
     pub fn own_all(&self) -> io::Result<()> {
         let index = self.index()? as u32;
         let own = |family: libc::c_int| {
@@ -195,28 +195,28 @@ impl Interface {
             ask_netlink(libc::RTM_NEWROUTE, flags, &body)
         };
         own(libc::AF_INET)?;
-        // A machine without IPv6 has none here either.
+        // Machines without IPv6 have no IPv6 here either.
         let _ = own(libc::AF_INET6);
         Ok(())
     }
 
-    /// Sets it up, so that it carries packets.
+    /// Activates the interface.
     pub fn set_up(&self) -> io::Result<()> {
         let flags = (libc::IFF_UP | libc::IFF_RUNNING) as i16;
         self.set(libc::SIOCSIFFLAGS as _, |request| request.ifr_ifru.ifru_flags = flags)
     }
 
-    /// What kind of hardware it has (`ARPHRD_...`), and its address there.
+    /// Returns the hardware type (`ARPHRD_...`) and the hardware address.
     pub fn hardware(&self) -> io::Result<(u16, [u8; 6])> {
         let mut request = request(&self.name);
         self.ask(libc::SIOCGIFHWADDR as _, &mut request)?;
-        // SAFETY: the kernel has filled in an address of hardware.
+        // SAFETY: the kernel has filled in a hardware address.
         let address = unsafe { request.ifr_ifru.ifru_hwaddr };
         let bytes = std::array::from_fn(|place| address.sa_data[place] as u8);
         Ok((address.sa_family, bytes))
     }
 
-    /// Its largest packet.
+    /// Returns the MTU.
     pub fn mtu(&self) -> io::Result<u32> {
         let mut request = request(&self.name);
         self.ask(libc::SIOCGIFMTU as _, &mut request)?;
@@ -229,7 +229,7 @@ impl Interface {
         check(unsafe { libc::ioctl(self.v4.as_raw_fd(), number, request as *mut _) }).map(drop)
     }
 
-    /// Its index.
+    /// Returns the interface index.
     pub fn index(&self) -> io::Result<libc::c_int> {
         let name = CString::new(self.name.as_str())?;
         // SAFETY: the name ends with a zero.
@@ -237,26 +237,26 @@ impl Interface {
         if index == 0 { Err(io::Error::last_os_error()) } else { Ok(index as libc::c_int) }
     }
 
-    /// Gives it an IPv4 address; the kernel adds the route to its prefix.
+    /// Adds an IPv4 address; the kernel adds the route to its prefix.
     pub fn add_v4(&self, address: Ipv4Addr, bits: u32) -> io::Result<()> {
         let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - bits).unwrap_or(0));
         self.set(libc::SIOCSIFADDR as _, |it| it.ifr_ifru.ifru_addr = socket_address(address))?;
         self.set(libc::SIOCSIFNETMASK as _, |it| it.ifr_ifru.ifru_netmask = socket_address(mask))
     }
 
-    /// Gives it an IPv6 address, as [`add_v4`](Self::add_v4).
+    /// Adds an IPv6 address, like [`add_v4`](Self::add_v4).
     pub fn add_v6(&self, address: Ipv6Addr, bits: u32) -> io::Result<()> {
         let address = libc::in6_addr { s6_addr: address.octets() };
         let request = AddressRequest6 { address, prefix: bits, index: self.index()? };
         Self::call(self.v6()?, libc::SIOCSIFADDR as _, &request)
     }
 
-    /// Sends IPv4 to these addresses through it; all that goes nowhere else with 0 bits.
+    /// Routes IPv4 packets to this prefix through the interface; 0 bits: the default route.
     pub fn route_v4(&self, to: Ipv4Addr, bits: u32) -> io::Result<()> {
         let name = CString::new(self.name.as_str())?;
         let mask = Ipv4Addr::from(u32::MAX.checked_shl(32 - bits).unwrap_or(0));
         let any = socket_address(Ipv4Addr::UNSPECIFIED);
-        // SAFETY: a route of zeros is a valid one to fill in.
+        // SAFETY: a zeroed route is valid.
         let mut route: libc::rtentry = unsafe { zeroed() };
         (route.rt_dst, route.rt_gateway) = (socket_address(to), any);
         route.rt_genmask = socket_address(mask);
@@ -265,7 +265,7 @@ impl Interface {
         Self::call(&self.v4, libc::SIOCADDRT as _, &route)
     }
 
-    /// Sends IPv6 to these addresses through it, as [`route_v4`](Self::route_v4).
+    /// Routes IPv6 packets to this prefix through the interface, like [`route_v4`](Self::route_v4).
     pub fn route_v6(&self, to: Ipv6Addr, bits: u16) -> io::Result<()> {
         let any = libc::in6_addr { s6_addr: [0; 16] };
         let request = RouteRequest6 {
@@ -288,12 +288,12 @@ impl Interface {
     }
 }
 
-/// An attribute of a netlink message: a number.
+/// Encodes a numeric attribute of a netlink message.
 fn attribute(kind: libc::c_ushort, value: u32) -> Vec<u8> {
     [&8u16.to_ne_bytes()[..], &kind.to_ne_bytes(), &value.to_ne_bytes()].concat()
 }
 
-/// Asks the kernel to change something, and takes its answer.
+/// Sends a request for a change to the kernel, and reads the answer.
 fn ask_netlink(kind: libc::c_ushort, flags: libc::c_int, body: &[u8]) -> io::Result<()> {
     let mut message = Vec::with_capacity(16 + body.len());
     message.extend((16 + body.len() as u32).to_ne_bytes());
@@ -306,7 +306,7 @@ fn ask_netlink(kind: libc::c_ushort, flags: libc::c_int, body: &[u8]) -> io::Res
     let fd = unsafe { libc::socket(libc::AF_NETLINK, socket, libc::NETLINK_ROUTE) };
     let mut socket = File::from(check(fd).map(owned)?);
     socket.write_all(&message)?;
-    // The answer is a header of 16 bytes and the error, 0 for none.
+    // The answer is a 16-byte header and the error; 0: none.
     let mut answer = [0u8; 512];
     let size = socket.read(&mut answer)?;
     let error = answer[..size].get(16..20).and_then(|bytes| bytes.try_into().ok());
@@ -318,7 +318,7 @@ fn ask_netlink(kind: libc::c_ushort, flags: libc::c_int, body: &[u8]) -> io::Res
 }
 
 fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
-    // SAFETY: an address of zeros is valid, and both structs are of one size.
+    // SAFETY: a zeroed address is valid, and both structs have the same size.
     unsafe {
         let mut v4: libc::sockaddr_in = zeroed();
         v4.sin_family = libc::AF_INET as _;
@@ -327,12 +327,12 @@ fn socket_address(address: Ipv4Addr) -> libc::sockaddr {
     }
 }
 
-/// The IPv4 addresses in this process' network namespace, with the names of
-/// their interfaces and the lengths of their prefixes.
+/// Returns the IPv4 addresses in this process' network namespace, with interface names and prefix
+/// lengths.
 pub fn addresses_v4() -> io::Result<Vec<(String, Ipv4Addr, u32)>> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     let mut found = Vec::new();
-    // SAFETY: the list is read as the manual says, and freed once.
+    // SAFETY: the list is read as the manual specifies, and freed once.
     unsafe {
         check(libc::getifaddrs(&mut first))?;
         let read = |address: *const libc::sockaddr| {

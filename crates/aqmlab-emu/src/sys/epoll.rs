@@ -1,4 +1,4 @@
-//! Waiting for any number of descriptors, and how many a process may have.
+//! Polling of any number of descriptors, and the limit of descriptors of a process.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -7,22 +7,22 @@ use std::time::Duration;
 use super::time::wait;
 use super::{check, owned};
 
-/// Descriptors that are waited for, each with a number.
+/// Polled descriptors, each with a number.
 pub struct Epoll {
     fd: OwnedFd,
     events: Vec<libc::epoll_event>,
 }
 
 impl Epoll {
-    /// Of none.
+    /// Creates an empty set.
     pub fn new() -> io::Result<Self> {
         // SAFETY: the argument is a number.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }).map(owned)?;
         Ok(Epoll { fd, events: vec![libc::epoll_event { events: 0, u64: 0 }; 256] })
     }
 
-    /// Tells of this descriptor, by `number`, each time that it becomes readable or writable
-    /// or ends; not again while it stays so. Closing it ends that.
+    /// Adds a descriptor, reported as `number` whenever it becomes readable or writable or ends
+    /// (edge-triggered). Closing the descriptor removes it.
     pub fn add(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
         let events = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
         let mut event = libc::epoll_event { events, u64: number };
@@ -34,15 +34,15 @@ impl Epoll {
         check(done).map(drop)
     }
 
-    /// Waits; the numbers of those about which there is something to tell.
+    /// Waits, and appends the numbers of ready descriptors to `found`.
     pub fn wait(&mut self, timeout: Duration, found: &mut Vec<u64>) -> io::Result<()> {
         let (most, mut millis) = (self.events.len() as i32, timeout.as_millis() as i32);
         if !timeout.subsec_nanos().is_multiple_of(1_000_000) {
-            // epoll counts milliseconds only.
+            // epoll timeouts have a resolution of milliseconds.
             wait([self.fd.as_fd()], Some(timeout))?;
             millis = 0;
         }
-        // SAFETY: there is room for as many events as are asked for.
+        // SAFETY: the buffer has room for the requested number of events.
         let count = unsafe {
             libc::epoll_wait(self.fd.as_raw_fd(), self.events.as_mut_ptr(), most, millis)
         };
@@ -55,7 +55,7 @@ impl Epoll {
     }
 }
 
-/// Lets a descriptor's reads and writes fail rather than wait.
+/// Makes reads and writes of a descriptor fail instead of blocking.
 pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the arguments are numbers.
     let flags = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) })?;
@@ -63,10 +63,10 @@ pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(drop)
 }
 
-/// Lets this process have up to `wanted` descriptors, or as many as it may; how many.
+/// Raises the limit of descriptors to `wanted`, or as far as permitted. Returns the limit.
 pub fn raise_descriptors(wanted: u64) -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: there is room for the answer; the new limits outlive the calls.
+    // SAFETY: the result has room; the new limits outlive the calls.
     unsafe {
         libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
         if limit.rlim_cur < wanted {

@@ -1,5 +1,5 @@
-//! The few files of the kernel that have no system call.
-// What computes must read no files; this crate is what touches the world.
+//! Kernel interfaces that are files instead of system calls.
+// Simulations must not read files; this crate is the input and output side.
 #![allow(clippy::disallowed_methods)]
 
 use std::ffi::CString;
@@ -10,36 +10,36 @@ use std::net::IpAddr;
 use super::process::{mount, unmount};
 use super::{check, owned};
 
-/// Sets what stands in a file of `/proc`.
+/// Writes to a file of `/proc`.
 pub fn set(path: &str, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// The network namespace of this process: it stays as long as this is open.
+/// Opens the network namespace of this process, which remains while the file is open.
 pub fn network() -> io::Result<File> {
     File::open("/proc/self/ns/net")
 }
 
-/// The network namespace of another process.
+/// Opens the network namespace of another process.
 pub fn network_of(pid: u32) -> io::Result<File> {
     File::open(format!("/proc/{pid}/ns/net"))
 }
 
-/// Whether two files are the same namespace.
+/// Returns whether two files refer to the same namespace.
 pub fn is_same(one: &File, other: &File) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let (one, other) = (one.metadata()?, other.metadata()?);
     Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
 }
 
-/// The congestion controls that the kernel's TCP has.
+/// Returns the congestion controls of the kernel's TCP.
 pub fn congestion_controls() -> io::Result<Vec<String>> {
     let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")?;
     Ok(text.split_whitespace().map(str::to_string).collect())
 }
 
-/// A count of the TCP of this process' network namespace (`nstat`), 0 if the
-/// kernel does not have it.
+/// Returns a TCP counter of this process' network namespace (`nstat`), 0 if the kernel does not
+/// have it.
 pub fn tcp_count(name: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/net/netstat").unwrap_or_default();
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
@@ -48,7 +48,7 @@ pub fn tcp_count(name: &str) -> u64 {
     pairs.find(|(known, _)| *known == name).and_then(|(_, count)| count.parse().ok()).unwrap_or(0)
 }
 
-/// A file in memory, which is gone when nobody has it open; children have it too.
+/// Creates a file in memory; it ends when no process, including children, has it open.
 pub fn memory_file(name: &str) -> io::Result<File> {
     let name = CString::new(name)?;
     // SAFETY: the name ends with a zero byte and outlives the call.
@@ -56,24 +56,24 @@ pub fn memory_file(name: &str) -> io::Result<File> {
     Ok(File::from(owned(fd)))
 }
 
-/// How many threads this process has.
+/// Returns the number of threads of this process.
 pub fn threads() -> usize {
     fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
 }
 
-/// The name servers of the machine.
+/// Returns the name servers of the machine.
 pub fn name_servers() -> Vec<IpAddr> {
     let text = fs::read_to_string(RESOLV_CONF).unwrap_or_default();
     let words = text.lines().filter_map(|line| line.strip_prefix("nameserver"));
-    // An address may have a zone behind it.
+    // An address may be followed by a zone.
     words.filter_map(|word| word.split('%').next()?.trim().parse().ok()).collect()
 }
 
-/// Where name servers are named.
+/// Configuration file of name servers.
 pub const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// Shows another text in the place of a file, in this mount namespace only.
-/// `/tmp` must be there, and is covered for a moment.
+/// Replaces the contents of a file, in this mount namespace only. `/tmp` must exist, and is covered
+/// for a moment.
 pub fn cover(path: &str, text: &str) -> io::Result<()> {
     const PLACE: &str = "/tmp";
     mount("tmpfs", PLACE, Some("tmpfs"))?;
@@ -83,17 +83,16 @@ pub fn cover(path: &str, text: &str) -> io::Result<()> {
     covered
 }
 
-/// Packets that a device of this process' network namespace has dropped
-/// instead of handing them out; 0 if there is no such device.
+/// Returns the packets that a device of this process' network namespace dropped because its queue
+/// was full; 0 if the device does not exist.
 pub fn dropped(device: &str) -> u64 {
     let text = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
     let line = text.lines().find_map(|line| line.trim().strip_prefix(device)?.strip_prefix(':'));
-    // Eight numbers of what was received, and packets, bytes, errors, drops of
-    // what was sent.
+    // Columns: eight receive counters, then packets, bytes, errors and drops of transmission.
     line.and_then(|line| line.split_whitespace().nth(11)?.parse().ok()).unwrap_or(0)
 }
 
-/// The names of the interfaces in this process' network namespace.
+/// Returns the names of the interfaces in this process' network namespace.
 pub fn interfaces() -> Vec<String> {
     let text = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
     let lines = text.lines().skip(2).filter_map(|line| line.split_once(':'));

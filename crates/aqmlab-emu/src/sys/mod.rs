@@ -1,7 +1,6 @@
-//! The system calls, each behind a safe function: the only unsafe code.
+//! System calls, each behind a safe function: the only unsafe code.
 //!
-//! What they do is in the manual pages of section 2; what they are for is said
-//! by the callers.
+//! Manual section 2 documents the calls; the callers document their purpose.
 
 pub mod bpf;
 pub mod device;
@@ -15,19 +14,18 @@ pub mod time;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// The result of a call that gives -1 and `errno` on failure.
+/// Converts the result of a call that returns -1 and sets `errno` on failure.
 pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Takes over a descriptor that a call has just made.
+/// Takes ownership of a new descriptor.
 pub(crate) fn owned(fd: RawFd) -> OwnedFd {
-    // SAFETY: the caller has it from the kernel and gives it to nobody else.
+    // SAFETY: the caller received it from the kernel and passes it to no other owner.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
-/// A pair of connected sockets that keep the bounds of messages, and are
-/// closed in programs that are started.
+/// Creates a pair of connected sockets that preserve message boundaries, closed on exec.
 pub fn socket_pair() -> io::Result<[OwnedFd; 2]> {
     let mut fds = [0; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
@@ -36,12 +34,12 @@ pub fn socket_pair() -> io::Result<[OwnedFd; 2]> {
     Ok(fds.map(owned))
 }
 
-/// Sends a message, and a descriptor if there is one.
+/// Sends a message with an optional descriptor.
 pub fn send(socket: BorrowedFd<'_>, text: &[u8], fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut part = libc::iovec { iov_base: text.as_ptr() as *mut _, iov_len: text.len() };
     let mut control = [0u64; 4];
-    // SAFETY: a message header of zeros is a valid empty one; the pointers set
-    // below outlive the call; `control` is aligned and holds one descriptor.
+    // SAFETY: a zeroed message header is valid and empty; the pointers set below outlive the call;
+    // `control` is aligned and has room for one descriptor.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &mut part;
@@ -61,13 +59,13 @@ pub fn send(socket: BorrowedFd<'_>, text: &[u8], fd: Option<BorrowedFd<'_>>) -> 
     Ok(())
 }
 
-/// Receives a message, with its descriptor if it has one; an empty message
-/// means that the other end is closed.
+/// Receives a message with its descriptor, if any. An empty message means that the other end is
+/// closed.
 pub fn receive(socket: BorrowedFd<'_>) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
     let mut text = vec![0u8; 4096];
     let mut part = libc::iovec { iov_base: text.as_mut_ptr().cast(), iov_len: text.len() };
     let mut control = [0u64; 4];
-    // SAFETY: as in `send`; a descriptor that comes is taken over at once.
+    // SAFETY: as in `send`; a received descriptor gets an owner at once.
     unsafe {
         let mut message: libc::msghdr = std::mem::zeroed();
         message.msg_iov = &mut part;

@@ -7,17 +7,16 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::{check, owned};
 
-/// A process, by its number.
+/// Process ID.
 pub type Pid = libc::pid_t;
 
-/// Makes a child as `fork` does, in new namespaces (`CLONE_NEW...`): `None` in
-/// the child. Only for a process of one thread.
+/// Forks a child in new namespaces (`CLONE_NEW...`); returns `None` in the child. The process must
+/// have a single thread.
 pub fn fork_into(namespaces: libc::c_int) -> io::Result<Option<Pid>> {
     let flags = (namespaces | libc::SIGCHLD) as libc::c_ulong;
     let none = std::ptr::null_mut::<libc::c_void>();
-    // SAFETY: without a stack of its own and without shared memory the child
-    // goes on here in a copy of everything, as after a fork; no other thread
-    // exists that could hold a lock.
+    // SAFETY: without a new stack and without shared memory, the child continues here in a copy of
+    // the process, as after a fork; no other thread exists that could hold a lock.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) };
     check(pid as _).map(|pid| (pid != 0).then_some(pid))
 }
@@ -34,13 +33,13 @@ pub fn enter(network: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
 }
 
-/// This process' user and group, as it acts.
+/// Returns the effective user and group of this process.
 pub fn identity() -> (u32, u32) {
     // SAFETY: these calls cannot fail.
     unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
-/// Lets the kernel kill this process when its parent ends.
+/// Makes the kernel kill this process when its parent ends.
 pub fn die_with_parent() -> io::Result<()> {
     // SAFETY: the arguments are numbers.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) }).map(drop)
@@ -60,7 +59,7 @@ struct CapabilityData {
     inheritable: u32,
 }
 
-/// Those of this process.
+/// Returns the capabilities of this process.
 fn capabilities() -> io::Result<(CapabilityHead, [CapabilityData; 2])> {
     const VERSION_3: u32 = 0x2008_0522;
     let mut head = CapabilityHead { version: VERSION_3, pid: 0 };
@@ -70,15 +69,14 @@ fn capabilities() -> io::Result<(CapabilityHead, [CapabilityData; 2])> {
     Ok((head, data))
 }
 
-/// Whether this process may make other namespaces than user namespaces.
+/// Returns whether this process may create namespaces other than user namespaces.
 pub fn may_make_namespaces() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
     capabilities().is_ok_and(|(_, data)| data[0].effective >> CAP_SYS_ADMIN & 1 == 1)
 }
 
-/// Lets programs that are started keep the capabilities that this process has
-/// in its own user namespace: without them a user other than root would lose
-/// all at the first program.
+/// Makes started programs keep the capabilities that this process has in its user namespace.
+/// Without this, users other than root lose all of them at the first program.
 pub fn keep_capabilities() -> io::Result<()> {
     let (mut head, mut data) = capabilities()?;
     // SAFETY: both structures are those of this version and outlive the calls.
@@ -96,8 +94,8 @@ pub fn keep_capabilities() -> io::Result<()> {
     Ok(())
 }
 
-/// Takes away for good what a program that is started could change the network with, or the
-/// processes that may: also from a user who gets all capabilities with every program, root.
+/// Permanently removes the capabilities to change the network, or the processes that may, from
+/// started programs. This includes root, which gets all capabilities with every program.
 pub fn confine() -> io::Result<()> {
     const NET_ADMIN: libc::c_ulong = 12;
     const SYS_PTRACE: libc::c_ulong = 19;
@@ -109,17 +107,17 @@ pub fn confine() -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps mounts of this namespace from the others, and shows its own
-/// processes in `/proc` where that is permitted.
+/// Separates mounts of this namespace from others, and shows its own processes in `/proc` where
+/// permitted.
 pub fn own_mounts() -> io::Result<()> {
     let (root, proc_) = (c"/".as_ptr(), c"/proc".as_ptr());
     let none = std::ptr::null();
-    // SAFETY: all texts end with a zero.
+    // SAFETY: all strings are null-terminated.
     unsafe {
         let private = libc::MS_REC | libc::MS_PRIVATE;
         check(libc::mount(none, root, none, private, none.cast()))?;
         let safe = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-        // In a container this may be forbidden; the old one then stays.
+        // Forbidden in some containers; the old mount then remains.
         libc::mount(c"proc".as_ptr(), proc_, c"proc".as_ptr(), safe, none.cast());
     }
     Ok(())
@@ -132,35 +130,35 @@ pub fn mount(what: &str, place: &str, kind: Option<&str>) -> io::Result<()> {
     let kind = kind.map(text).transpose()?;
     let flags = if kind.is_some() { 0 } else { libc::MS_BIND };
     let kind = kind.as_ref().map_or(std::ptr::null(), |kind| kind.as_ptr());
-    // SAFETY: all texts end with a zero and outlive the call.
+    // SAFETY: all strings are null-terminated and outlive the call.
     let done = unsafe { libc::mount(what.as_ptr(), place.as_ptr(), kind, flags, std::ptr::null()) };
     check(done).map(drop)
 }
 
-/// Takes away what was mounted last at a place; what is in use of it stays.
+/// Unmounts the last mount at a place; objects in use remain.
 pub fn unmount(place: &str) -> io::Result<()> {
     let place = CString::new(place)?;
-    // SAFETY: the text ends with a zero and outlives the call.
+    // SAFETY: the string is null-terminated and outlives the call.
     check(unsafe { libc::umount2(place.as_ptr(), libc::MNT_DETACH) }).map(drop)
 }
 
-/// The signals of a set, blocked in this thread, as a descriptor.
+/// Set of signals, blocked in this thread, as a descriptor.
 pub struct Signals {
     fd: OwnedFd,
     before: libc::sigset_t,
 }
 
-/// A signal that has come.
+/// Received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// Its number.
+    /// Signal number.
     pub number: i32,
-    /// Whether a process sent it, and not the kernel for a terminal.
+    /// True if a process sent it; false if the kernel sent it for a terminal.
     pub is_sent: bool,
 }
 
 impl Signals {
-    /// Blocks these signals and waits for them.
+    /// Blocks these signals, and reports them by the descriptor.
     pub fn block(numbers: &[i32]) -> io::Result<Self> {
         // SAFETY: the sets are initialised before use and outlive the calls.
         unsafe {
@@ -176,9 +174,9 @@ impl Signals {
         }
     }
 
-    /// The signal that has come, if there is one.
+    /// Returns the next received signal, if any.
     pub fn next(&self) -> Option<Signal> {
-        // SAFETY: a record of zeros is valid, and has room for one.
+        // SAFETY: a zeroed record is valid, and has room for one signal.
         unsafe {
             let mut info: libc::signalfd_siginfo = std::mem::zeroed();
             let size = size_of_val(&info);
@@ -188,23 +186,23 @@ impl Signals {
         }
     }
 
-    /// The descriptor, to wait for.
+    /// Returns the descriptor for polling.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         use std::os::fd::AsFd;
         self.fd.as_fd()
     }
 
-    /// Lets signals through as before.
+    /// Restores the previous signal mask.
     pub fn restore(&self) {
-        // SAFETY: the set is the one that was in force.
+        // SAFETY: the set is the previous mask.
         unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
     }
 }
 
-/// Gives signals their default meaning: the interpreter ignores some, and a
-/// program that is started would go on ignoring them.
+/// Restores the default action of a signal: the interpreter ignores some signals, and started
+/// programs would inherit that.
 pub fn default_signal(number: i32) {
-    // SAFETY: the default action is no function of ours.
+    // SAFETY: the default action is not a function of this program.
     unsafe { libc::signal(number, libc::SIG_DFL) };
 }
 
@@ -214,30 +212,30 @@ impl Drop for Signals {
     }
 }
 
-/// A child, which does not outlive this.
+/// Child process, killed when this is dropped.
 pub struct Child {
     pid: Option<Pid>,
 }
 
 impl Child {
-    /// The child of this number.
+    /// Takes ownership of a child process.
     pub fn new(pid: Pid) -> Self {
         Child { pid: Some(pid) }
     }
 
-    /// Sends it a signal.
+    /// Sends a signal to the child.
     pub fn signal(&self, signal: i32) {
         self.pid.into_iter().for_each(|pid| kill(pid, signal));
     }
 
-    /// A descriptor that can be read when it has ended.
+    /// Returns a descriptor that is readable when the child has ended.
     pub fn watch(&self) -> io::Result<OwnedFd> {
         // SAFETY: the arguments are numbers.
         check(unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid.unwrap_or(0), 0) } as _)
             .map(owned)
     }
 
-    /// Ends it, unless it has ended, and says how it did.
+    /// Kills the child unless it has ended. Returns how it ended.
     pub fn end(mut self) -> io::Result<Ended> {
         self.signal(libc::SIGKILL);
         let pid = self.pid.take().expect("it ends once");
@@ -254,17 +252,17 @@ impl Drop for Child {
     }
 }
 
-/// How a process ended.
+/// Result of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// With this status.
+    /// Exit status.
     Status(i32),
-    /// By this signal.
+    /// Signal that killed the process.
     Signal(i32),
 }
 
 impl Ended {
-    /// The exit status that says so, as shells do.
+    /// Returns the exit status by the shell's conventions.
     pub fn status(self) -> i32 {
         match self {
             Ended::Status(status) => status,
@@ -273,10 +271,10 @@ impl Ended {
     }
 }
 
-/// Takes in a child that has ended; `None` if none has. `pid` -1 is any.
+/// Reaps an ended child; `None` if none has ended. `pid` -1: any child.
 pub fn reap(pid: Pid) -> io::Result<Option<(Pid, Ended)>> {
     let mut status = 0;
-    // SAFETY: there is room for the status.
+    // SAFETY: the status has room for the result.
     let pid = check(unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) })?;
     let ended = match libc::WIFSIGNALED(status) {
         true => Ended::Signal(libc::WTERMSIG(status)),
@@ -285,11 +283,11 @@ pub fn reap(pid: Pid) -> io::Result<Option<(Pid, Ended)>> {
     Ok((pid != 0).then_some((pid, ended)))
 }
 
-/// Waits until a child has ended.
+/// Waits for the end of a child.
 fn wait_for(pid: Pid) -> io::Result<Ended> {
     loop {
         let mut status = 0;
-        // SAFETY: there is room for the status.
+        // SAFETY: the status has room for the result.
         match check(unsafe { libc::waitpid(pid, &mut status, 0) }) {
             Ok(_) if libc::WIFSIGNALED(status) => {
                 return Ok(Ended::Signal(libc::WTERMSIG(status)));
@@ -301,20 +299,20 @@ fn wait_for(pid: Pid) -> io::Result<Ended> {
     }
 }
 
-/// Sends a signal; a process that is gone is no error.
+/// Sends a signal; a missing process is no error.
 pub fn kill(pid: Pid, signal: i32) {
     // SAFETY: the arguments are numbers.
     unsafe { libc::kill(pid, signal) };
 }
 
-/// A program with its arguments and its environment, ready to be started.
+/// Program with arguments and environment, ready to be started.
 pub struct Program {
     words: Vec<CString>,
     environment: Vec<CString>,
 }
 
 impl Program {
-    /// The program is looked for in the `PATH` of this process.
+    /// Creates a program, which is searched in the `PATH` of this process.
     pub fn new(words: &[OsString], environment: &[(OsString, OsString)]) -> io::Result<Self> {
         let text = |bytes: Vec<u8>| CString::new(bytes).map_err(io::Error::from);
         let words = words.iter().map(|word| text(word.as_bytes().to_vec()));
@@ -325,40 +323,40 @@ impl Program {
         Ok(Program { words: words.collect::<io::Result<_>>()?, environment })
     }
 
-    /// Becomes the program; comes back only if that failed.
+    /// Replaces this process by the program; returns only on failure.
     pub fn execute(&self) -> io::Error {
         let pointers = |texts: &[CString]| {
             let ends = texts.iter().map(|text| text.as_ptr());
             ends.chain([std::ptr::null()]).collect::<Vec<*const c_char>>()
         };
         let (words, environment) = (pointers(&self.words), pointers(&self.environment));
-        // SAFETY: both lists end with a null, and live until the call is over.
+        // SAFETY: both lists are null-terminated, and outlive the call.
         unsafe { libc::execvpe(words[0], words.as_ptr(), environment.as_ptr()) };
         io::Error::last_os_error()
     }
 }
 
-/// The process group that the terminal listens to, if there is a terminal.
+/// Returns the foreground process group of the terminal, if there is a terminal.
 pub fn foreground() -> Option<Pid> {
     // SAFETY: the argument is a number.
     let group = unsafe { libc::tcgetpgrp(libc::STDIN_FILENO) };
     (group > 0).then_some(group)
 }
 
-/// Lets the terminal listen to this process group again. A shell that had
-/// control of jobs is gone now, and its group with it.
+/// Makes this the terminal's foreground process group again, after a shell with job control and its
+/// group have ended.
 pub fn set_foreground(group: Pid) {
-    // SAFETY: the handler is none of ours, and is put back.
+    // SAFETY: the handler is not a function of this program, and is restored.
     unsafe {
-        // The kernel would stop a process in the background for asking.
+        // The kernel would stop a background process for the request.
         let before = libc::signal(libc::SIGTTOU, libc::SIG_IGN);
         libc::tcsetpgrp(libc::STDIN_FILENO, group);
         libc::signal(libc::SIGTTOU, before);
     }
 }
 
-/// Ends this process at once: no destructors, no handlers.
+/// Exits immediately, without destructors or handlers.
 pub fn exit(status: i32) -> ! {
-    // SAFETY: it ends here.
+    // SAFETY: the process ends here.
     unsafe { libc::_exit(status) }
 }

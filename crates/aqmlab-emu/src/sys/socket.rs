@@ -1,5 +1,5 @@
-//! Sockets that take in what was meant for others, and datagrams with the
-//! address that they were sent to.
+//! Sockets that accept traffic addressed to other machines, and datagrams with their original
+//! destination address.
 
 use std::io;
 use std::mem::{size_of_val, zeroed};
@@ -8,13 +8,12 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use super::{check, owned};
 
-/// A socket for all addresses, of both versions, at this port: a listener or
-/// one for datagrams. `AddrInUse` if there is such a server already.
+/// Opens a socket for all addresses of both IP versions at this port: a listener or a datagram
+/// socket. Returns `AddrInUse` if the port has a server.
 pub fn transparent(is_stream: bool, port: u16) -> io::Result<OwnedFd> {
     let kind = if is_stream { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };
     let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the arguments are numbers; the address is complete and outlives
-    // the call.
+    // SAFETY: the arguments are numbers; the address is complete and outlives the call.
     unsafe {
         let socket = check(libc::socket(libc::AF_INET6, kind, 0)).map(owned)?;
         set(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0)?;
@@ -33,12 +32,12 @@ pub fn transparent(is_stream: bool, port: u16) -> io::Result<OwnedFd> {
     }
 }
 
-/// The address of a socket with a name that is known in one network namespace only.
+/// Returns the address of a socket whose name exists in one network namespace only.
 fn local(name: &str) -> (libc::sockaddr_un, libc::socklen_t) {
-    // SAFETY: an address of zeros is valid.
+    // SAFETY: a zeroed address is valid.
     let mut address: libc::sockaddr_un = unsafe { zeroed() };
     address.sun_family = libc::AF_UNIX as _;
-    // A first byte of zero: the name stands in no file system.
+    // A first byte of zero: the name is not in a file system.
     let most = address.sun_path.len() - 1;
     for (to, from) in address.sun_path[1..].iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
@@ -53,7 +52,7 @@ fn local_socket() -> io::Result<OwnedFd> {
     check(unsafe { libc::socket(libc::AF_UNIX, kind, 0) }).map(owned)
 }
 
-/// Listens at a name that is known in this network namespace only.
+/// Listens at a name that exists in this network namespace only.
 pub fn listen_local(name: &str) -> io::Result<OwnedFd> {
     let (socket, (address, size)) = (local_socket()?, local(name));
     // SAFETY: the address is complete and outlives the call.
@@ -63,7 +62,7 @@ pub fn listen_local(name: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Connects to who listens at a name in this network namespace.
+/// Connects to the listener at a name in this network namespace.
 pub fn connect_local(name: &str) -> io::Result<OwnedFd> {
     let (socket, (address, size)) = (local_socket()?, local(name));
     // SAFETY: the address is complete and outlives the call.
@@ -71,10 +70,10 @@ pub fn connect_local(name: &str) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Takes a connection.
+/// Accepts a connection.
 pub fn accept(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let none = std::ptr::null_mut();
-    // SAFETY: nobody asks for the address.
+    // SAFETY: the call returns no address.
     let fd = unsafe {
         libc::accept4(socket.as_raw_fd(), none, std::ptr::null_mut(), libc::SOCK_CLOEXEC)
     };
@@ -91,7 +90,7 @@ pub(super) fn set(socket: &impl AsRawFd, level: i32, option: i32, value: i32) ->
 }
 
 fn raw(address: &SocketAddrV6) -> libc::sockaddr_in6 {
-    // SAFETY: an address of zeros is valid.
+    // SAFETY: a zeroed address is valid.
     let mut raw: libc::sockaddr_in6 = unsafe { zeroed() };
     raw.sin6_family = libc::AF_INET6 as _;
     raw.sin6_port = address.port().to_be();
@@ -99,22 +98,22 @@ fn raw(address: &SocketAddrV6) -> libc::sockaddr_in6 {
     raw
 }
 
-/// A datagram that was received.
+/// Received datagram.
 pub struct Datagram {
-    /// Its bytes, in the buffer.
+    /// Size in the buffer.
     pub size: usize,
-    /// Who sent it.
+    /// Sender.
     pub from: SocketAddrV6,
-    /// To which address.
+    /// Destination address.
     pub to: Ipv6Addr,
 }
 
-/// Receives a datagram with the address that it was sent to.
+/// Receives a datagram with its original destination address.
 pub fn receive_from(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<Datagram> {
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let mut control = [0u64; 16];
-    // SAFETY: a header of zeros is a valid empty one; all that it points to
-    // outlives the call; control messages are read as the macros say.
+    // SAFETY: a zeroed header is valid and empty; all pointers outlive the call; control messages
+    // are read by the macros.
     unsafe {
         let mut from: libc::sockaddr_in6 = zeroed();
         let mut message: libc::msghdr = zeroed();
@@ -141,7 +140,7 @@ pub fn receive_from(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<Data
     Err(io::ErrorKind::InvalidData.into())
 }
 
-/// Sends a datagram that seems to come from this address.
+/// Sends a datagram with this source address.
 pub fn send_from(
     socket: BorrowedFd<'_>,
     bytes: &[u8],
@@ -174,13 +173,13 @@ pub fn send_from(
     }
 }
 
-/// Begins a connection, and does not wait for it: it is made, or has failed
-/// (`take_error`), when it can be written to.
+/// Begins a connection without blocking. Once it is writable, it is open or has failed
+/// (`take_error`).
 pub fn begin_connection(to: &SocketAddr) -> io::Result<TcpStream> {
     begin_connection_as(to, |_| Ok(()))
 }
 
-/// The same of a socket that is prepared before.
+/// Begins a connection of a socket that the caller prepares.
 pub fn begin_connection_as(
     to: &SocketAddr,
     prepare: impl FnOnce(&OwnedFd) -> io::Result<()>,
@@ -216,7 +215,7 @@ pub fn begin_connection_as(
     Ok(TcpStream::from(done))
 }
 
-/// Lets the end of a connection be a reset, as of one that was refused.
+/// Makes the connection end with a reset, like a refused one.
 pub fn reset_at_close(socket: BorrowedFd<'_>) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     let size = size_of_val(&linger) as libc::socklen_t;

@@ -1,4 +1,4 @@
-//! What the kernel says of its TCP connections, and what can be asked of it.
+//! Statistics and options of the kernel's TCP connections.
 
 use std::ffi::CStr;
 use std::io;
@@ -7,29 +7,29 @@ use std::os::fd::AsRawFd;
 use super::check;
 use super::socket::set;
 
-/// Counts of a connection, out of `tcp_info` (Linux's `tcp.h`).
+/// Counters of a connection from `tcp_info` (Linux's `tcp.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Info {
-    /// Microseconds, smoothed.
+    /// Smoothed RTT in microseconds.
     pub rtt: u32,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmits: u32,
-    /// Bytes acknowledged.
+    /// Acknowledged bytes.
     pub bytes_acked: u64,
-    /// Segments with data sent, those sent again included.
+    /// Data segments sent, including retransmissions.
     pub data_segments: u32,
-    /// Retransmission timeouts; kernels before 6.7 do not tell.
+    /// Retransmission timeouts; not reported by kernels before 6.7.
     pub timeouts: u16,
 }
 
-/// Bytes of `tcp_info` that are asked for; kernels give as many as they have.
+/// Requested bytes of `tcp_info`; kernels return the fields they have.
 const INFO: usize = 248;
 
-/// Asks the kernel for the counts of a connection.
+/// Returns the counters of a connection.
 pub fn info(socket: &impl AsRawFd) -> io::Result<Info> {
     let mut bytes = [0u8; INFO];
     let mut size = INFO as libc::socklen_t;
-    // SAFETY: there is room for as many bytes as are asked for.
+    // SAFETY: the buffer has room for the requested bytes.
     check(unsafe {
         let to = bytes.as_mut_ptr().cast();
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &mut size)
@@ -45,9 +45,9 @@ pub fn info(socket: &impl AsRawFd) -> io::Result<Info> {
     })
 }
 
-/// Chooses the congestion control of a connection, or of those that a listener
-/// takes in. Before it is opened: one that is chosen later keeps what another has set up, such as
-/// BBR's pacing.
+/// Sets the congestion control of a connection, or of a listener's connections. Call it before
+/// opening the connection: a later change keeps the previous control's settings, such as BBR's
+/// pacing.
 pub fn set_control(socket: &impl AsRawFd, name: &CStr) -> io::Result<()> {
     let size = name.count_bytes() as libc::socklen_t;
     // SAFETY: the name outlives the call.
@@ -58,12 +58,12 @@ pub fn set_control(socket: &impl AsRawFd, name: &CStr) -> io::Result<()> {
     .map(drop)
 }
 
-/// Has the kernel take only so many bytes of a connection beyond those it has sent.
+/// Limits the unsent bytes that the kernel buffers for a connection.
 pub fn set_unsent(socket: &impl AsRawFd, bytes: u32) -> io::Result<()> {
     set(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes as i32)
 }
 
-/// Sets the class of service of what a socket sends.
+/// Sets the service class of a socket's packets.
 pub fn set_class(socket: &impl AsRawFd, dscp: u8) -> io::Result<()> {
     set(socket, libc::IPPROTO_IP, libc::IP_TOS, i32::from(dscp) << 2)
 }

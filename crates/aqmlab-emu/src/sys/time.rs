@@ -1,4 +1,4 @@
-//! The clock, waiting, priorities.
+//! Clock, waiting, priorities.
 
 use std::fs::File;
 use std::io;
@@ -10,31 +10,31 @@ use aqmlab_core::Span;
 
 use super::check;
 
-/// Nanoseconds of the monotonic clock.
+/// Returns the monotonic clock in nanoseconds.
 pub fn monotonic() -> u64 {
     nanoseconds(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of processor time that this process has used.
+/// Returns the processor time of this process in nanoseconds.
 pub fn processor() -> u64 {
     nanoseconds(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// What a clock says that always exists.
+/// Returns the time of a clock that always exists.
 fn nanoseconds(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: there is room for the answer.
+    // SAFETY: the result has room.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Processor time that a short sleep costs this thread: the median of some, 5 ms in all.
+/// Measures the processor time of a short sleep in this thread: the median of several, 5 ms in all.
 pub fn wake_up_cost() -> Span {
     const SLEEPS: usize = 17;
     let mut costs = [0; SLEEPS];
     for cost in &mut costs {
         let before = nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID);
-        // A signal that ends it makes it cheaper: the median is of others.
+        // A signal that ends a sleep makes it cheaper; the median excludes it.
         let _ = wait_for(&mut [], Some(Duration::from_micros(250)));
         *cost = nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID) - before;
     }
@@ -42,13 +42,13 @@ pub fn wake_up_cost() -> Span {
     Span::from_nanos(costs[SLEEPS / 2])
 }
 
-/// How long this thread has waited to run while it could have (`schedstat`, proc(5)).
+/// Time this thread has been runnable without running (`schedstat`, proc(5)).
 pub struct RunDelay {
     file: File,
 }
 
 impl RunDelay {
-    /// Of the thread that calls it; `None` where the kernel does not tell.
+    /// Opens the counter of the calling thread; `None` if the kernel does not report it.
     pub fn open() -> Option<Self> {
         #[allow(clippy::disallowed_methods)] // This crate is what touches the world.
         let file = File::open("/proc/thread-self/schedstat").ok()?;
@@ -56,12 +56,12 @@ impl RunDelay {
         delay.count().map(|_| delay)
     }
 
-    /// Since the thread began.
+    /// Returns the time since the start of the thread.
     pub fn read(&mut self) -> Span {
         Span::from_nanos(self.count().unwrap_or_default())
     }
 
-    /// The second of three numbers, all in one line: time run, time waited, in nanoseconds.
+    /// Reads the second of three numbers on a line: time run and time waited, in nanoseconds.
     fn count(&mut self) -> Option<u64> {
         let mut bytes = [0; 64];
         let size = self.file.read_at(&mut bytes, 0).ok()?;
@@ -74,7 +74,7 @@ impl RunDelay {
     }
 }
 
-/// Whether this thread has a real-time priority.
+/// Returns whether this thread has a real-time priority.
 pub fn is_real_time() -> bool {
     // SAFETY: the argument is a number.
     let policy = unsafe { libc::sched_getscheduler(0) };
@@ -82,8 +82,7 @@ pub fn is_real_time() -> bool {
         && [libc::SCHED_FIFO, libc::SCHED_RR].contains(&(policy & !libc::SCHED_RESET_ON_FORK))
 }
 
-/// Waits until one of the descriptors can be read, or the time is over; says
-/// which can be read.
+/// Waits until a descriptor is readable, or the timeout. Returns the readable descriptors.
 pub fn wait<const N: usize>(
     fds: [BorrowedFd<'_>; N],
     timeout: Option<Duration>,
@@ -94,7 +93,7 @@ pub fn wait<const N: usize>(
     Ok(polled.map(|each| each.revents != 0))
 }
 
-/// As [`wait`], for any number of descriptors.
+/// Waits like [`wait`], for any number of descriptors.
 pub fn wait_for(polled: &mut [libc::pollfd], timeout: Option<Duration>) -> io::Result<()> {
     let time = timeout.map(|span| libc::timespec {
         tv_sec: span.as_secs() as _,
@@ -114,21 +113,21 @@ pub fn wait_for(polled: &mut [libc::pollfd], timeout: Option<Duration>) -> io::R
     }
 }
 
-/// A descriptor that is waited for.
+/// Polled descriptor.
 pub type Polled = libc::pollfd;
 
-/// What can be asked of [`wait_for`].
+/// Returns the entry for [`wait_for`] that waits until the descriptor is readable.
 pub fn readable(fd: BorrowedFd<'_>) -> libc::pollfd {
     libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }
 }
 
-/// Lets timers of this thread fire as exactly as they can.
+/// Sets the most exact timers for this thread.
 pub fn set_exact_timers() {
     // SAFETY: the arguments are numbers.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
 }
 
-/// Asks for real-time priority for this thread, not for what it starts.
+/// Requests real-time priority for this thread, not for its children.
 pub fn set_real_time(priority: i32) -> io::Result<()> {
     let param = libc::sched_param { sched_priority: priority };
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
@@ -136,21 +135,21 @@ pub fn set_real_time(priority: i32) -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, policy, &param) }).map(drop)
 }
 
-/// Asks for real-time priority for this thread and those that it starts.
+/// Requests real-time priority for this thread and its children.
 pub fn set_real_time_for_all(priority: i32) -> io::Result<()> {
     let param = libc::sched_param { sched_priority: priority };
     // SAFETY: the parameter outlives the call.
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) }).map(drop)
 }
 
-/// Gives real-time priority back.
+/// Removes real-time priority.
 pub fn unset_real_time() {
     let param = libc::sched_param { sched_priority: 0 };
     // SAFETY: the parameter outlives the call.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &param) };
 }
 
-/// Keeps this thread on one processor.
+/// Pins this thread to a processor.
 pub fn pin(cpu: usize) -> io::Result<()> {
     // SAFETY: a set of zeros is empty; the set outlives the call.
     unsafe {

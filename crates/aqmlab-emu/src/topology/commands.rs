@@ -1,4 +1,4 @@
-//! A command for every host.
+//! One command in each host.
 
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
@@ -16,27 +16,27 @@ use crate::spaces::first::start;
 use crate::sys::files;
 use crate::sys::process::{Pid, Signals, foreground, set_foreground};
 
-/// Where hosts are named.
+/// File with the names of hosts.
 const HOSTS: &str = "/etc/hosts";
 
-/// What runs in each host.
+/// Commands to run in the hosts.
 pub struct Commands {
-    /// The names of the hosts.
+    /// Names of the hosts.
     pub names: Vec<String>,
     /// By host: a command with its arguments, or nothing.
     pub words: Vec<Vec<OsString>>,
-    /// The host with the end of whose command everything ends.
+    /// Host whose command determines the end of the run.
     pub main: usize,
-    /// Variables for all of them.
+    /// Environment variables for all commands.
     pub environment: Vec<(OsString, OsString)>,
-    /// What is recorded while packets pass.
+    /// Recordings made while packets pass.
     pub recordings: Recordings,
 }
 
-/// Runs the commands in hosts between which packets pass the links of `scenario`.
+/// Runs the commands in hosts connected by the links of `scenario`.
 ///
 /// # Errors
-/// As [`super::run`].
+/// See [`super::run`].
 pub fn run(
     scenario: &Scenario,
     topology: &Topology,
@@ -46,14 +46,14 @@ pub fn run(
     let terminal = foreground();
     let outcome =
         super::run(scenario, topology, commands, Course::OPEN, &commands.recordings, params);
-    // A shell that had control of jobs is gone now.
+    // A shell with job control has ended.
     if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
         set_foreground(group);
     }
     outcome
 }
 
-/// The variable that holds the address of a host.
+/// Returns the name of the variable with a host's address.
 fn variable(name: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
     format!("AQMLAB_HOST_{}", name.to_ascii_uppercase().chars().map(plain).collect::<String>())
@@ -78,7 +78,7 @@ impl Commands {
 }
 
 impl Job for Commands {
-    /// Hosts know each other by name.
+    /// Makes host names resolvable.
     fn prepare(&self, hosts: &Hosts) -> Result<()> {
         let mut text = format!("{} localhost\n::1 localhost\n", Ipv4Addr::LOCALHOST);
         for (name, block) in self.names.iter().zip(&hosts.blocks) {

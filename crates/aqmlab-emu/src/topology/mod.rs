@@ -1,12 +1,11 @@
-//! Several hosts behind links that they share, each in a network namespace of
-//! its own; nothing of it can be seen in the machine's.
+//! Several hosts that share links, each in its own network namespace, invisible in the machine's
+//! namespace.
 //!
 //! # Model
-//! Every host has one device and a block of addresses (as the near end of a
-//! shell has, so that shells can be started in it). What a host sends to
-//! another passes the links of the *way* between the two; what it sends to an
-//! address without a way is not carried, and counted. What runs in the hosts
-//! is the caller's: commands, or the workloads of a scenario (`traffic`).
+//! Every host has one device and a block of addresses, like the near end of a shell, so that shells
+//! can be started in it. Packets to another host traverse the links of the route between the two
+//! hosts. Packets to an address without a route are dropped and counted. The caller decides what
+//! runs in the hosts: commands, or the workloads of a scenario (`traffic`).
 
 mod commands;
 
@@ -40,18 +39,18 @@ use crate::sys::process::{
 use crate::sys::time::{processor, unset_real_time};
 use crate::sys::{files, receive, send, socket_pair};
 
-/// The hosts, as the process sees them that starts what runs there.
+/// Hosts, for the process that starts programs in them.
 pub struct Hosts {
-    /// Their network namespaces.
+    /// Network namespaces of the hosts.
     pub namespaces: Vec<File>,
-    /// Their addresses.
+    /// Addresses of the hosts.
     pub blocks: Vec<Block>,
-    /// Make devices for shells inside, where commands may not.
+    /// Brokers of devices for nested shells, if commands may not create devices.
     pub(crate) brokers: Vec<Broker>,
 }
 
 impl Hosts {
-    /// Packets that their devices have dropped because they were not read in time.
+    /// Returns the packets dropped by the hosts' devices because they were not read in time.
     fn dropped(&self) -> u64 {
         let of = |namespace: &File| match enter(namespace.as_fd()) {
             Ok(()) => files::dropped(NAME),
@@ -61,43 +60,43 @@ impl Hosts {
     }
 }
 
-/// What runs in the hosts.
+/// Program that runs in the hosts.
 pub trait Job {
-    /// Called once in the first process of the new namespaces, before the start.
+    /// Prepares the job; called once in the init process of the new namespaces, before the start.
     fn prepare(&self, _hosts: &Hosts) -> Result<()> {
         Ok(())
     }
-    /// Starts it; time zero is at `zero` of the monotonic clock. The process
-    /// with whose end everything ends, if it could be started.
+    /// Starts the job; time zero is at `zero` of the monotonic clock. Returns the process whose end
+    /// ends the run, if it could be started.
     fn start(&self, hosts: &Hosts, zero: u64, signals: &Signals) -> Option<Pid>;
 }
 
-/// When a run ends, and when its distributions begin.
+/// Times of a run: its end, and the start of its distributions.
 #[derive(Clone, Copy, Debug)]
 pub struct Course {
-    /// After this time the links stand still; the job may take a while to end.
+    /// Time at which the links stop; the job may end later.
     pub end: Time,
-    /// What is measured as a distribution begins here.
+    /// Time at which distributions begin.
     pub warmup: Time,
 }
 
 impl Course {
-    /// Until the job ends.
+    /// Run until the job ends.
     pub const OPEN: Course = Course { end: Time::MAX, warmup: Time::ZERO };
 }
 
-/// How long a job may take to end when its time is over.
+/// Time allowed for a job to end after the end of the links.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Runs a job in hosts between which packets pass the links of `scenario`.
+/// Runs a job in hosts connected by the links of `scenario`.
 ///
-/// The process must have one thread only: it makes a copy of itself.
+/// The process must have a single thread, because it forks.
 ///
 /// # Errors
-/// If there can be no such hosts here; the error says what is missing.
+/// Returns an error if such hosts are not possible; the message names the cause.
 ///
 /// # Panics
-/// If a packet was lost without being counted: a bug.
+/// Panics if a packet was lost without being counted: a bug.
 pub fn run(
     scenario: &Scenario,
     topology: &Topology,
@@ -117,26 +116,26 @@ pub fn run(
         .iter()
         .map(|way| Route { links: way.links.clone(), exit: way.to as u16 })
         .collect();
-    // Their threads begin before there is a priority to inherit.
+    // Background threads start before this process has a priority to inherit.
     let tap = recordings.open(scenario, &routes)?;
     let mut path = DataPath::new(scenario, routes, params.mtu);
     if let Some(tap) = tap {
         path.set_tap(tap);
     }
-    // Links with an end of their own stand still then.
+    // Links with a fixed end stop then.
     let drain = if course.end == Time::MAX { params.drain } else { Span::ZERO };
     let attendant = Attendant::new(first, &path, Default::default(), drain, params)?;
     let remarks = prioritise(params);
     let before = processor();
     let clock = Clock::start();
     attendant.first.start(&clock.zero().to_le_bytes())?;
-    // Without a warm-up nothing ends.
+    // Without a warm-up no event is needed.
     let warmup = if course.warmup > Time::ZERO { course.warmup } else { Time::MAX };
     let mut steward = Timed { attendant, course: Course { warmup, ..course } };
     let mut live = Live::new(path, ports, params.precision, clock);
     live.router = Some(Router::new(topology));
     let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
-    // What runs there may still have something to write down.
+    // The job may still write results.
     let (status, overrun) = steward.attendant.first.end(PATIENCE)?;
     live.writer.overrun = overrun;
     let busy = Span::from_nanos(processor() - before);
@@ -144,7 +143,7 @@ pub fn run(
     Ok(to_result(live, end.min(course.end), status, busy, &scenario.flows, params, remarks))
 }
 
-/// Looks after the child, the end and the warm-up.
+/// Handles the child process, the end and the warm-up.
 struct Timed<'a> {
     attendant: Attendant<'a>,
     course: Course,
@@ -166,17 +165,17 @@ impl Steward for Timed<'_> {
     }
 }
 
-/// The addresses of the hosts.
+/// Returns the address blocks of the hosts.
 fn blocks(hosts: usize) -> Result<Vec<Block>> {
     let most = Block::ALL.numbers().len();
     if hosts > most {
-        let problem = format!("{hosts} hosts: more than there are addresses for");
+        let problem = format!("{hosts} hosts: not enough addresses");
         return Err(Error::new(problem).hint(format!("at most {most}")));
     }
     Ok((0..hosts as u32).filter_map(|number| Block::ALL.inner(number)).collect())
 }
 
-/// Makes the process that makes the hosts.
+/// Creates the process that creates the hosts.
 fn open<'a>(
     blocks: &[Block],
     job: &dyn Job,
@@ -238,14 +237,14 @@ fn make_hosts(
         }
         let sent = send(socket.as_fd(), &[NEAR], Some(tun.as_fd()));
         sent.map_err(|error| failed("the emulator", &error))?;
-        // While it is open the namespace stays.
+        // Keeps the namespace alive while open.
         let namespace = files::network();
         namespaces.push(namespace.map_err(|error| failed("the network namespace", &error))?);
     }
     Ok(Hosts { namespaces, blocks: blocks.to_vec(), brokers })
 }
 
-/// The devices, as the child sends them, in the order of the hosts.
+/// Receives the devices from the child, in the order of the hosts.
 fn receive_ports(socket: &OwnedFd, hosts: usize) -> Result<Vec<Tun>> {
     let mut ports = Vec::new();
     loop {
@@ -256,7 +255,7 @@ fn receive_ports(socket: &OwnedFd, hosts: usize) -> Result<Vec<Tun>> {
             (Some(&ERROR), _) => {
                 return Err(Error::new(String::from_utf8_lossy(&text[1..]).into_owned()));
             }
-            _ => return Err(Error::new("the process of the hosts ended before it began")),
+            _ => return Err(Error::new("the process of the hosts ended during its setup")),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What has been seen of flows and groups, and its way from the process that
-//! plays to the emulator: a list of numbers.
+//! Statistics of flows and groups, and their encoding for the transfer from the traffic process to
+//! the emulator.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -16,8 +16,7 @@ use aqmlab_tcp::Stats;
 use super::played::Played;
 use crate::sys::tcp::{Info, info};
 
-/// What is asked of the kernel about the senders of a group: its name (as
-/// `nstat` has it), and ours.
+/// Kernel counters of a group's senders: the `nstat` name, and the name in results.
 pub const KERNEL: [(&str, &str); 6] = [
     ("TCPSackRecovery", "kernel_fast_recoveries"),
     ("TCPTimeouts", "kernel_timeouts"),
@@ -30,7 +29,7 @@ pub const KERNEL: [(&str, &str); 6] = [
 /// State machine of real senders.
 const STACK: &str = "kernel";
 
-/// A connection.
+/// Connection.
 pub struct Connection {
     group: u64,
     index: u64,
@@ -39,13 +38,13 @@ pub struct Connection {
     finish: Option<Time>,
     size: Option<u64>,
     info: Info,
-    /// What had been counted when the warm-up ended, if it was open by then.
+    /// Counters at the end of the warm-up, if it was open by then.
     before: Info,
-    /// Not on paper: the socket, while it is open.
+    /// Socket while it is open; not encoded.
     stream: Option<Arc<TcpStream>>,
 }
 
-/// A flow of datagrams.
+/// Flow of datagrams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Datagrams {
     group: u64,
@@ -56,39 +55,39 @@ pub struct Datagrams {
     sent_bytes: u64,
     received: u64,
     received_bytes: u64,
-    /// Sent, its bytes, received and its bytes when the warm-up ended.
+    /// At the end of the warm-up: packets sent, bytes sent, packets received, bytes received.
     before: [u64; 4],
     last_delay: Span,
     jitter: f64,
     delays: Vec<u64>,
-    /// Not on paper.
+    /// Not encoded.
     copies: Copies,
 }
 
-/// What became of a group.
+/// Results of a group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Group {
-    /// What its applications did.
+    /// Results of its applications.
     pub played: Played,
-    /// By [`KERNEL`].
+    /// Counters by [`KERNEL`].
     pub kernel: [u64; KERNEL.len()],
-    /// Flows.
+    /// Number of flows.
     members: u64,
 }
 
-/// All of it.
+/// Statistics of all flows and groups.
 #[derive(Default)]
 pub struct Books {
     pub groups: Vec<Group>,
     connections: Vec<Connection>,
     datagrams: Vec<Datagrams>,
-    /// When the warm-up ended.
+    /// Time of the end of the warm-up.
     warmup: Time,
-    /// By group.
+    /// Finished members, by group.
     pub members_done: Vec<u64>,
-    /// Groups whose applications have not said what became of them.
+    /// Number of groups whose applications have not reported results.
     pub awaited: usize,
-    /// What went wrong, for people.
+    /// Error messages for the user.
     pub failures: Vec<String>,
 }
 
@@ -101,14 +100,14 @@ impl Books {
         }
     }
 
-    /// The number of the next flow in its group.
+    /// Returns the index of the next flow in its group.
     fn next_index(&mut self, group: usize) -> u64 {
         let group = &mut self.groups[group];
         group.members += 1;
         group.members - 1
     }
 
-    /// A connection is open; its number.
+    /// Records an opened connection. Returns its number.
     pub fn open(
         &mut self,
         group: usize,
@@ -132,12 +131,12 @@ impl Books {
         self.connections.len() - 1
     }
 
-    /// How much a connection carries in all, as far as that is known.
+    /// Sets the total size of a connection, as far as it is known.
     pub fn set_size(&mut self, flow: usize, size: Option<u64>) {
         self.connections[flow].size = size;
     }
 
-    /// Everything of a connection is acknowledged.
+    /// Records that all data of a connection is acknowledged.
     pub fn finished(&mut self, flow: usize, now: Time) {
         let connection = &mut self.connections[flow];
         connection.finish = Some(now);
@@ -145,7 +144,7 @@ impl Books {
         connection.stream = None;
     }
 
-    /// A flow of datagrams begins; its number.
+    /// Records the start of a flow of datagrams. Returns its number.
     pub fn open_datagrams(&mut self, group: usize, direction: Direction, start: Time) -> usize {
         let index = self.next_index(group);
         self.datagrams.push(Datagrams {
@@ -166,7 +165,7 @@ impl Books {
         self.datagrams.len() - 1
     }
 
-    /// Counts a sent datagram of so many bytes on the wire; returns its number in the flow.
+    /// Counts a sent datagram of this many bytes on the wire. Returns its number in the flow.
     pub fn datagram_sent(&mut self, flow: usize, bytes: u32) -> u32 {
         let flow = &mut self.datagrams[flow];
         flow.sent += 1;
@@ -174,7 +173,7 @@ impl Books {
         (flow.sent - 1) as u32
     }
 
-    /// Counts a datagram that has arrived, unless it is a copy of one that had; whether it is not.
+    /// Counts an arrived datagram. Returns false for duplicates, which are not counted.
     pub fn datagram_arrived(&mut self, flow: usize, bytes: u32, now: Time, sent: Sent) -> bool {
         let delay = now.saturating_since(sent.at);
         let Some(flow) = self.datagrams.get_mut(flow) else { return false };
@@ -193,7 +192,7 @@ impl Books {
         true
     }
 
-    /// The warm-up is over: what is measured counts from now on.
+    /// Ends the warm-up: statistics count from now on.
     pub fn end_warmup(&mut self, now: Time) {
         self.warmup = now;
         for connection in &mut self.connections {
@@ -206,18 +205,18 @@ impl Books {
         }
     }
 
-    /// The run is over.
+    /// Ends the run.
     pub fn close(&mut self) {
         self.connections.iter_mut().for_each(Connection::look);
     }
 
-    /// The rows of the flows, connections first.
+    /// Returns the rows of the flows, connections first.
     pub fn flow_results(&self, end: Time) -> Vec<FlowResult> {
         let connections = self.connections.iter().map(|each| each.result(self.warmup, end));
         connections.chain(self.datagrams.iter().map(|each| each.result(self.warmup, end))).collect()
     }
 
-    /// The groups.
+    /// Returns the results of the groups.
     pub fn group_results(&self) -> Vec<GroupResult> {
         let flows = self.flow_results(Time::ZERO);
         let result = |(number, group): (usize, &Group)| {
@@ -263,7 +262,7 @@ impl Books {
         words.bytes
     }
 
-    /// The opposite of [`to_bytes`](Self::to_bytes).
+    /// Decodes the result of [`to_bytes`](Self::to_bytes).
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut words = Reader { bytes };
         let groups = (0..words.number()).map(|_| Group {
@@ -290,8 +289,8 @@ fn summed(values: &[u64]) -> TimeHistogram {
     sum
 }
 
-/// Bits a second of bytes that took from `start` to `end`, as far as that is after the warm-up;
-/// NaN if it is not.
+/// Returns the rate in bit/s of bytes transferred from `start` to `end`, after the warm-up; NaN if
+/// the transfer ended before.
 fn rate(bytes: u64, start: Time, warmup: Time, end: Time) -> f64 {
     if warmup > Time::ZERO && end <= warmup {
         return f64::NAN;
@@ -301,7 +300,7 @@ fn rate(bytes: u64, start: Time, warmup: Time, end: Time) -> f64 {
 }
 
 impl Connection {
-    /// Asks the kernel how it is doing.
+    /// Updates the counters from the kernel.
     fn look(&mut self) {
         if let Some(Ok(info)) = self.stream.as_deref().map(info) {
             self.info = info;
@@ -312,7 +311,7 @@ impl Connection {
         let (info, before) = (&self.info, &self.before);
         let since = |now: u64, before: u64| now.saturating_sub(before);
         let sent = since(info.data_segments.into(), before.data_segments.into());
-        // What the socket said before the last acknowledgement may be less than all.
+        // The socket's counters before the last acknowledgement may be incomplete.
         let had_finished = self.finish.is_some_and(|finish| finish <= warmup);
         let acked = match self.finish.and(self.size) {
             Some(_) if had_finished => 0,

@@ -1,25 +1,22 @@
-//! The workloads of a scenario with real sockets: the kernel's own TCP and UDP
-//! between hosts of our own, behind the scenario's links.
+//! Workloads of a scenario with real sockets: the kernel's TCP and UDP between hosts in new
+//! namespaces, over the scenario's links.
 //!
 //! # Model
-//! Every group of flows has two hosts, its senders' and its receivers', and the
-//! group's `path` and `return_path` between them. One process plays all applications, which are the
-//! simulator's own (`host`), with a thread for each group, so that both ends go by one clock.
-//! Starts, gaps and sizes are drawn from the streams of the simulator, and are the same numbers
-//! there and here.
+//! Every group of flows has two hosts, for its senders and its receivers, connected by the group's
+//! `path` and `return_path`. One process runs all applications, which are the simulator's own
+//! (`host`), with a thread for each group; both ends therefore use one clock. Starts, gaps and
+//! sizes are drawn from the simulator's random streams, and equal those of a simulation.
 //!
-//! The kernel's congestion control of the same name takes the place of the
-//! group's; window scaling, SACK, RACK and so on are the kernel's, with buffers
-//! that do not hold a flow back.
+//! The kernel's congestion control of the same name replaces that of the group. Window scaling,
+//! SACK, RACK etc. are the kernel's, with buffers large enough not to limit a flow.
 //!
 //! # Differences from the simulator's applications
-//! 1. All flows of a group have the same two hosts, whatever `source` and
-//!    `destination` say.
-//! 2. Counts of fast recoveries, probes and undone recoveries are known of a
-//!    group and not of its flows, where they are 0. Drops and losses of a flow, and
-//!    the packets of its connections that arrived, are not known: 0, and no `loss_share`.
-//! 3. Connections are closed, with the packets that belong to that.
-//! 4. Those of the applications' host, see there.
+//! 1. All flows of a group have the same two hosts, regardless of `source` and `destination`.
+//! 2. Counts of fast recoveries, probes and undone recoveries are available for groups only; for
+//!    flows they are 0. Drops and losses of a flow, and the packets of its connections that
+//!    arrived, are not known: they are 0, and `loss_share` is absent.
+//! 3. Connections are closed with the usual packets.
+//! 4. The application host has further differences; see `host`.
 
 mod books;
 mod host;
@@ -47,12 +44,12 @@ use crate::sys::files;
 use crate::sys::process::{Pid, Signals, exit, fork_into};
 use crate::topology::{self, Course, Hosts, Job};
 
-/// Plays the workloads of `scenario` behind its links, in real time, for its
-/// duration, and records what passes. The outcome has the tables of a simulation.
+/// Runs the workloads of `scenario` over its links in real time, for its duration, and records the
+/// traffic. The outcome has the tables of a simulation.
 ///
 /// # Errors
-/// If a workload or congestion control is not to be had here, or there can be
-/// no hosts.
+/// Returns an error if a workload or congestion control is not available, or hosts cannot be
+/// created.
 pub fn run(
     scenario: &Scenario,
     replication: u64,
@@ -83,13 +80,13 @@ pub fn run(
     Ok(outcome)
 }
 
-/// The kernel's congestion control of each group.
+/// Returns the kernel's congestion control of each group.
 ///
 /// # Errors
-/// If a workload, a congestion control or a record is not to be had here.
+/// Returns an error if a workload, a congestion control or a record is not available.
 pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
     if scenario.record.level == Level::Packets {
-        // Queues see flows of addresses and ports, which are not those of the scenario.
+        // Flow hashes depend on addresses and ports, which differ from those of the scenario.
         return Err(Error::new("packets of real senders are not recorded one by one")
             .at("record.level")
             .given("packets")
@@ -105,7 +102,7 @@ pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
     scenario.flows.iter().map(of).collect()
 }
 
-/// The flows and groups of the result, besides what the emulator says of itself.
+/// Enters flows and groups into the result, next to the emulator's own measurements.
 fn enter(result: &mut RunResult, books: &Books) {
     result.flows = books.flow_results(result.end);
     for (group, played) in result.groups.iter_mut().zip(books.group_results()) {
@@ -119,7 +116,7 @@ fn enter(result: &mut RunResult, books: &Books) {
     }
 }
 
-/// Two hosts for each group, and the ways between them.
+/// Returns two hosts for each group, and the routes between them.
 fn hosts_of(groups: &[FlowGroup]) -> Topology {
     let ways = groups.iter().enumerate().flat_map(|(number, group)| {
         let (from, to) = (2 * number, 2 * number + 1);
@@ -131,16 +128,16 @@ fn hosts_of(groups: &[FlowGroup]) -> Topology {
     Topology { hosts: 2 * groups.len(), ways: ways.collect() }
 }
 
-/// All delays here are those of links.
+/// Rejects access delays: delays are available on links only.
 fn without_access(group: &FlowGroup) -> Result<()> {
     if group.access_delay.ceiling() > 0.0 {
-        let error = Error::new("delays of single flows cannot be had with real packets");
+        let error = Error::new("delays of single flows are not available with real packets");
         return Err(error.at("access_delay").hint("a link of its own for each group"));
     }
     Ok(())
 }
 
-/// The kernel has TCP and UDP, and its routes stay.
+/// Rejects endpoints other than TCP and UDP, and route changes.
 fn without_endpoint(group: &FlowGroup) -> Result<()> {
     if !matches!(group.endpoint, EndpointConfig::Tcp(_)) {
         let given = group.endpoint.name();
@@ -153,7 +150,7 @@ fn without_endpoint(group: &FlowGroup) -> Result<()> {
     Ok(())
 }
 
-/// The kernel's congestion control in the place of a simulated one.
+/// Returns the kernel's congestion control that replaces the simulated one.
 fn control(transport: &TcpParams) -> Result<CString> {
     let name = transport.congestion_control.name();
     let known = files::congestion_controls();
@@ -167,7 +164,7 @@ fn control(transport: &TcpParams) -> Result<CString> {
     Ok(CString::new(name).expect("names have no zeros"))
 }
 
-/// The process that plays all applications.
+/// Process that runs all applications.
 struct Play<'a> {
     scenario: &'a Scenario,
     replication: u64,
@@ -184,7 +181,7 @@ impl Job for Play<'_> {
         }
         let Play { scenario, replication, controls, priority, report } = self;
         if *priority > 1 {
-            // Below the emulator; without it, answers wait for other programs.
+            // Lower than the emulator. Without it, answers wait for other programs.
             let _ = crate::sys::time::set_real_time_for_all(*priority as i32 - 1);
         }
         let stage = Stage::new(scenario, *replication, controls, hosts, zero);

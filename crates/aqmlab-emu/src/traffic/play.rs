@@ -1,4 +1,4 @@
-//! The stage: what all threads know, and the thread that looks at the time.
+//! Shared state of the traffic threads, and the thread that controls the run.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -23,26 +23,26 @@ use crate::sys::process::enter;
 use crate::sys::time::{monotonic, set_exact_timers};
 use crate::topology::Hosts;
 
-/// The port of every server.
+/// Port of every server.
 pub const PORT: u16 = 5001;
-/// How long groups may take at the end to say what became of them.
+/// Time allowed for groups to report results at the end.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Enough for what a thread does here.
+/// Stack size of a traffic thread.
 const STACK: usize = 256 << 10;
 
-/// Which of the two hosts of a group.
+/// One of the two hosts of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// Where `path` begins.
+    /// Start of `path`.
     Sender = 0,
-    /// Where it ends.
+    /// End of `path`.
     Receiver = 1,
 }
 
-/// What all threads know.
+/// State shared by all threads.
 pub struct Stage {
     zero: u64,
-    /// When the run ends.
+    /// End of the run.
     pub end: Time,
     warmup: Time,
     scenario: Scenario,
@@ -51,14 +51,14 @@ pub struct Stage {
     namespaces: Vec<File>,
     addresses: Vec<Ipv4Addr>,
     books: Mutex<Books>,
-    /// Told when a group's member is done.
+    /// Signalled when a member of a group finishes.
     done: Condvar,
-    /// Nothing more is wanted.
+    /// Set when the threads should end.
     is_closing: AtomicBool,
 }
 
 impl Stage {
-    /// The stage, with the hosts ready for it.
+    /// Creates the shared state, and configures the hosts.
     pub fn new(
         scenario: &Scenario,
         replication: u64,
@@ -83,53 +83,53 @@ impl Stage {
         }))
     }
 
-    /// The time now.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         Time::from_nanos(monotonic().saturating_sub(self.zero))
     }
-    /// When the warm-up ends.
+    /// Returns the time at which the warm-up ends.
     pub fn warmup(&self) -> Time {
         self.warmup
     }
-    /// Whether the run is at its end.
+    /// Returns whether the run is at its end.
     pub fn is_over(&self) -> bool {
         self.is_closing.load(Ordering::Relaxed) || self.now() >= self.end
     }
-    /// Something has changed in the books that the end of the run waits for.
+    /// Signals a change of the statistics that the end of the run depends on.
     pub fn tell(&self) {
         self.done.notify_all();
     }
-    /// A group of flows.
+    /// Returns a group of flows.
     pub fn group(&self, group: usize) -> &FlowGroup {
         &self.scenario.flows[group]
     }
-    /// The kernel's congestion control of a group.
+    /// Returns the kernel's congestion control of a group.
     pub fn control(&self, group: usize) -> &CString {
         &self.controls[group]
     }
-    /// What has been seen so far.
+    /// Returns the statistics so far.
     pub fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().expect("no thread panics with the books open")
     }
-    /// The address of a host of a group.
+    /// Returns the address of a host of a group.
     pub fn address(&self, group: usize, end: End) -> SocketAddrV4 {
         SocketAddrV4::new(self.addresses[2 * group + end as usize], PORT)
     }
-    /// Sockets that this thread makes from now on are in that host.
+    /// Moves this thread into that host: it opens its next sockets there.
     pub fn enter(&self, group: usize, end: End) -> io::Result<()> {
         enter(self.namespaces[2 * group + end as usize].as_fd())
     }
-    /// The stream that the simulator has for this.
+    /// Returns the simulator's random stream of this name.
     pub fn stream(&self, path: &str) -> Stream {
         Stream::for_component(self.scenario.seed, self.replication, path)
     }
-    /// A member of a group is done.
+    /// Records that a member of a group has finished.
     pub fn member_done(&self, group: usize) {
         self.books().members_done[group] += 1;
         self.done.notify_all();
     }
 
-    /// Starts a thread; when it fails, the run goes on and the books say so.
+    /// Starts a thread. If it fails, the run continues and the statistics record the failure.
     pub fn spawn(
         self: &Arc<Self>,
         act: impl FnOnce(&Arc<Stage>) -> io::Result<()> + Send + 'static,
@@ -148,7 +148,7 @@ impl Stage {
         }
     }
 
-    /// When the members of a group start: the draws of the simulator.
+    /// Returns the start times of a group's members: the draws of the simulator.
     fn starts(&self, group: &FlowGroup) -> Vec<Time> {
         let name = &group.name;
         let one = match group.start {
@@ -168,8 +168,8 @@ impl Stage {
     }
 }
 
-/// What the kernel is to know in each host: buffers that hold nothing back,
-/// nothing remembered from one connection to the next, and whether there is ECN.
+/// Configures the kernel in each host: buffers that limit no flow, no metrics cached between
+/// connections, and whether ECN is used.
 fn tune(stage: &Stage, group: usize) -> io::Result<()> {
     for end in [End::Sender, End::Receiver] {
         stage.enter(group, end)?;
@@ -181,14 +181,14 @@ fn tune(stage: &Stage, group: usize) -> io::Result<()> {
             ("tcp_wmem", "4096 262144 67108864"),
         ];
         for (name, value) in settings {
-            // Not all may be written in a container; the defaults do then.
+            // Some are read-only in a container; the defaults suffice then.
             let _ = files::set(&format!("/proc/sys/net/ipv4/{name}"), value);
         }
     }
     Ok(())
 }
 
-/// Plays everything until the end; what was seen, as bytes.
+/// Runs all traffic until the end. Returns the encoded statistics.
 pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
     for group in 0..scenario.flows.len() {
         tune(stage, group)
@@ -223,7 +223,7 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
                 }
             }
             let bytes = books.to_bytes();
-            // They stay shut: the other threads wait until the process ends.
+            // Keep the lock: the other threads wait until the process ends.
             std::mem::forget(books);
             return Ok(bytes);
         }

@@ -1,4 +1,4 @@
-//! What became of the applications of a group.
+//! Results of a group's applications.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +10,10 @@ use aqmlab_sim::workload::quantities::Quantity;
 
 use super::books::{Reader, Writer};
 
-/// The counts, times and scores of a group.
+/// Counts, times and scores of a group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Played {
-    /// Flows, requests or whatever the workload counts.
+    /// Flows, requests or other items counted by the workload.
     pub started: u64,
     pub completed: u64,
     pub bytes: u64,
@@ -21,7 +21,7 @@ pub struct Played {
     pub scores: Vec<(Quantity, f64)>,
 }
 
-/// The same text, for as long as the program runs: there are few.
+/// Returns a copy of the text that is never freed; few exist.
 fn lasting(text: String) -> &'static str {
     static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

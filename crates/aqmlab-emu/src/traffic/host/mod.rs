@@ -1,21 +1,21 @@
-//! The simulator's applications with real sockets: one thread for each group.
+//! Host of the simulator's applications with real sockets: one thread for each group.
 //!
 //! # Model
-//! A workload is a state machine that asks its [`Host`] for connections, datagrams and times,
-//! and is told what becomes of them. Here the host has sockets in the two network namespaces of
-//! the group and the monotonic clock. Both ends of a connection are in this
-//! process: what one writes is counted when the other reads it. A connection
-//! that carries data one way is opened by who sends; where data go both ways, by the client, which
-//! is where the receivers are. A member of a group without applications (`bulk`) is one connection
-//! that nobody is told of.
+//! A workload is a state machine that requests connections, datagrams and timers from its [`Host`],
+//! and receives notifications. This host has sockets in the two network namespaces of the group,
+//! and uses the monotonic clock. Both ends of a connection are in this process: bytes written at
+//! one end are counted when the other end reads them. The sender opens a connection that carries
+//! data in one direction; the client, which is on the receivers' host, opens a connection that
+//! carries data in both. A member of a group without applications (`bulk`) is one connection
+//! without notifications.
 //!
 //! # Differences from the simulator
-//! 1. What is written and not yet sent cannot all be taken back: the kernel has up to
+//! 1. Data written and not yet sent cannot be discarded completely: the kernel buffers up to
 //!    [`UNSENT`] bytes of it.
-//! 2. Where data go both ways, a flow is finished when its last byte is read, not when that is
-//!    acknowledged.
+//! 2. With data in both directions, a flow finishes when its last byte is read, not when that byte
+//!    is acknowledged.
 //! 3. A datagram has at least 44 bytes on the wire.
-//! 4. What has arrived is what was read, in order: the kernel does not report the bytes that wait
+//! 4. Received data are counted when read, in order: the kernel does not report bytes that wait
 //!    behind a gap.
 
 mod sockets;
@@ -37,23 +37,22 @@ use super::played::Played;
 use crate::sys::epoll::{Epoll, raise_descriptors};
 use crate::sys::tcp::{set_class, set_control};
 
-/// Bytes that the kernel takes, beyond those it has sent, of a connection whose writer may take
-/// back what it wrote.
+/// Limit of unsent bytes in the kernel, for connections whose writer may discard unsent data.
 pub const UNSENT: u32 = 16 << 10;
-/// Bytes that are written or read at once.
+/// Size of a write or read.
 const CHUNK: usize = 128 << 10;
-/// Chunks, datagrams or timers in a row, before others have their turn.
+/// Chunks, datagrams or timers per turn.
 const TURN: usize = 64;
-/// Bytes of the headers of IPv4 and UDP, and what a datagram begins with: its flow, its number in
-/// that, and when it was sent.
+/// Bytes of the IPv4 and UDP headers, and the header of a datagram: flow, number in the flow,
+/// sending time.
 const HEADERS: u32 = 28;
 const HEAD: usize = 16;
-/// A connection needs two.
+/// Limit of descriptors; a connection needs two.
 const DESCRIPTORS: u64 = 1 << 18;
-/// How often it is looked whether the run has ended.
+/// Interval of checks for the end of the run.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What an event of a descriptor is about: the kind, above the number.
+/// Kind of a descriptor event, stored above the number.
 const LISTENER: u64 = 0;
 const DATAGRAMS: u64 = 1;
 const CLIENT: u64 = 2;
@@ -67,28 +66,28 @@ struct Slot {
     app: Option<Box<dyn App>>,
     member: u64,
     name: String,
-    /// Flows and applications that it has made.
+    /// Number of flows and applications created.
     made: u64,
     wake_at: Option<Time>,
     has_ended: bool,
 }
 
-/// One way of a connection, or a flow of datagrams.
+/// One direction of a connection, or a flow of datagrams.
 struct Flow {
-    /// Whose it is; `None` in a group without applications.
+    /// Application that owns the flow; `None` in a group without applications.
     app: Option<u32>,
-    /// Whether it was not closed: of others nobody is told, nor are they recorded.
+    /// True until it is closed; closed flows are neither reported nor recorded.
     tells: bool,
     start: Time,
     size: Option<u64>,
-    /// More may be written.
+    /// True if the application may write more.
     is_open: bool,
     goal: u64,
     written: u64,
     received: u64,
     expects: u64,
     is_awaited: bool,
-    /// Which connection, and whether its client writes.
+    /// Carrier of the data.
     carrier: Carrier,
     direction: Direction,
     row: Option<usize>,
@@ -96,19 +95,19 @@ struct Flow {
 
 #[derive(Clone, Copy)]
 enum Carrier {
-    /// The connection, and whether its client writes.
+    /// Index of the connection, and whether its client writes.
     Stream(usize, bool),
     Socket(usize),
 }
 
 struct Connection {
-    /// Until both sides have ended.
+    /// Sockets, until both sides have ended.
     client: Option<Arc<TcpStream>>,
     server: Option<Arc<TcpStream>>,
     is_connected: bool,
-    /// Those that the client and the server write.
+    /// Flows written by the client and by the server.
     flows: [Option<u32>; 2],
-    /// What the client and the server read has ended.
+    /// True if the stream read by the client, or by the server, has ended.
     ended: [bool; 2],
     class: u8,
 }
@@ -117,29 +116,29 @@ struct Connection {
 pub struct Apps {
     stage: Arc<Stage>,
     group: usize,
-    /// The time for the applications: it stands still while one is told something.
+    /// Time as seen by applications; constant during a notification.
     now: Time,
     slots: Vec<Slot>,
     flows: Vec<Flow>,
     connections: Vec<Connection>,
-    /// Connections that were not accepted yet, by who opened them and the port.
+    /// Connections not accepted yet, by opener and port.
     unaccepted: HashMap<(bool, u16), usize>,
     listeners: Vec<TcpListener>,
-    /// Where datagrams arrive, by end; then those that send.
+    /// Receiving datagram sockets by end, then sending ones.
     receivers: Vec<UdpSocket>,
     senders: Vec<UdpSocket>,
     epoll: Epoll,
     timers: BTreeSet<(Time, u32)>,
     heard: VecDeque<u32>,
-    /// What could be read or written on when others had their turn.
+    /// Descriptors that may still be ready after their turn.
     again: Vec<u64>,
     activity: Activity,
     room: Vec<u8>,
-    /// Applications of each member that have not ended.
+    /// Number of running applications of each member.
     alive: Vec<u64>,
 }
 
-/// Plays the applications of a group, which begin at `starts`, in a thread of its own.
+/// Runs the applications of a group, starting at `starts`, in a new thread.
 pub fn play(stage: &Arc<Stage>, group: usize, starts: Vec<Time>) -> io::Result<()> {
     let mut apps = Apps::new(stage, group, starts.len())?;
     stage.books().awaited += 1;
@@ -194,7 +193,7 @@ impl Apps {
         })
     }
 
-    /// Until the end of the run.
+    /// Runs until the end of the run.
     fn run(&mut self, starts: Vec<Time>) -> io::Result<()> {
         let mut starts: VecDeque<(Time, u64)> = starts.into_iter().zip(0..).collect();
         starts.make_contiguous().sort_unstable();
@@ -238,7 +237,7 @@ impl Apps {
         Ok(())
     }
 
-    /// Tells of the times that have come.
+    /// Fires due timers.
     fn fire(&mut self) {
         for _ in 0..TURN {
             let Some((time, slot)) = self.timers.first().copied() else { return };
@@ -253,19 +252,19 @@ impl Apps {
         }
     }
 
-    /// Looks at the clock.
+    /// Reads the clock.
     fn look(&mut self) -> Time {
         self.now = self.stage.now();
         self.now
     }
 
-    /// The warm-up is over.
+    /// Ends the warm-up.
     fn restart(&mut self, now: Time) {
         self.activity = Activity::default();
         self.slots.iter_mut().filter_map(|slot| slot.app.as_mut()).for_each(|app| app.restart(now));
     }
 
-    /// What has become of it.
+    /// Returns the results of the applications.
     fn played(&self) -> Played {
         let mut scores = self.activity.scores.clone();
         let apps = self.slots.iter().filter_map(|slot| slot.app.as_deref());
@@ -288,7 +287,7 @@ impl Apps {
         move |key| stage.stream(&format!("flows.{name}.workload.{key}"))
     }
 
-    /// A member of the group begins.
+    /// Starts a member of the group.
     fn begin(&mut self, member: u64) {
         let config = self.stage.group(self.group);
         let name = format!("{}.{member}", config.name);
@@ -313,9 +312,9 @@ impl Apps {
         self.tell_late(slot, self.now, what);
     }
 
-    /// Tells an application of what was due at this time.
+    /// Notifies an application of an event that was due at `due`.
     fn tell_late(&mut self, slot: u32, due: Time, what: impl FnOnce(&mut dyn App, &mut Context)) {
-        // One that has ended is told nothing more.
+        // Ended applications receive no notifications.
         let Some(mut app) = self.slots[slot as usize].app.take() else { return };
         what(&mut *app, &mut Context::late(self, slot, due));
         let place = &mut self.slots[slot as usize];
@@ -338,7 +337,7 @@ impl Apps {
         format!("{}.{}", slot.name, slot.made - 1)
     }
 
-    /// What a flow waited for has arrived.
+    /// Notifies an application that the awaited bytes have arrived.
     fn hear(&mut self, number: u32) {
         let now = self.now;
         let flow = &mut self.flows[number as usize];
@@ -356,7 +355,7 @@ impl Apps {
         }
     }
 
-    /// How much a flow transfers in all, as far as that is known.
+    /// Sets the total size of a flow, as far as it is known.
     fn set_size(&mut self, flow: u32, size: Option<u64>) {
         let state = &mut self.flows[flow as usize];
         state.size = size;
@@ -440,7 +439,7 @@ impl Host for Apps {
         state.expects = state.goal;
         state.is_awaited = true;
         if state.received >= state.goal {
-            // An application is not told while it asks for something.
+            // Deferred: applications must not be re-entered.
             self.heard.push_back(flow);
         }
         self.pump(flow);
@@ -520,7 +519,7 @@ impl Host for Apps {
             books.map_or(0, |(row, mut books)| books.datagram_sent(row, length as u32 + HEADERS));
         bytes[..8].copy_from_slice(&(u64::from(number) << 32 | u64::from(flow)).to_le_bytes());
         bytes[8..16].copy_from_slice(&self.now.as_nanos().to_le_bytes());
-        // What the kernel has no room for is lost, as on the way.
+        // A datagram that does not fit in the kernel's buffer is lost.
         let _ = socket.send(bytes);
     }
     fn spawn(&mut self, app: u32, make: Make<'_>) {

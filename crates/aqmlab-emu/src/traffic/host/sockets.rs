@@ -1,4 +1,4 @@
-//! The sockets of the applications: what they write, read and accept.
+//! Sockets of the applications: connecting, accepting, reading and writing.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -17,11 +17,11 @@ use crate::sys::socket::begin_connection_as;
 use crate::sys::tcp::{set_class, set_control, set_unsent};
 use crate::traffic::play::End;
 
-/// What is written.
+/// Data to write.
 static ZEROS: [u8; CHUNK] = [0; CHUNK];
 
 impl Apps {
-    /// Begins a connection from an end of the group; its number.
+    /// Begins a connection from an end of the group. Returns its number.
     fn begin_connection(&mut self, opener: End, class: u8) -> io::Result<usize> {
         let to = if opener == End::Sender { End::Receiver } else { End::Sender };
         self.stage.enter(self.group, opener)?;
@@ -49,7 +49,7 @@ impl Apps {
         }
     }
 
-    /// A flow is now written by this socket: its row in the books.
+    /// Creates the statistics of a flow that this socket writes.
     fn open_row(&mut self, flow: u32, socket: &Arc<TcpStream>) {
         let state = &mut self.flows[flow as usize];
         let (direction, start, size) = (state.direction, state.start, state.size);
@@ -58,8 +58,8 @@ impl Apps {
         state.row = Some(row);
     }
 
-    /// Has the kernel take little of a client's flow beyond what it has sent: the rest can be
-    /// taken back. What is transferred as a whole is given to it in larger pieces.
+    /// Limits unsent data of a client's flow in the kernel, so that the rest can be discarded. A
+    /// transfer of known size is written in larger pieces.
     pub(super) fn keep_unsent(&self, flow: u32) {
         let Carrier::Stream(number, true) = self.flows[flow as usize].carrier else { return };
         let client = self.connections.get(number).and_then(|each| each.client.as_ref());
@@ -68,7 +68,7 @@ impl Apps {
         }
     }
 
-    /// Takes the connections in that were opened from the other end.
+    /// Accepts connections opened from the other end.
     pub(super) fn accept(&mut self, end: usize) -> io::Result<()> {
         loop {
             let (stream, from) = match self.listeners[end].accept() {
@@ -76,7 +76,7 @@ impl Apps {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
             };
-            // Who listens at the receiver's end is opened by the sender's.
+            // The receiver's listener accepts connections opened by the sender.
             let is_sender = end == End::Receiver as usize;
             let Some(number) = self.unaccepted.remove(&(is_sender, from.port())) else { continue };
             stream.set_nodelay(true)?;
@@ -93,7 +93,7 @@ impl Apps {
         }
     }
 
-    /// Something happened at the client's socket.
+    /// Handles an event of the client's socket.
     pub(super) fn client(&mut self, number: usize) {
         let connection = &mut self.connections[number];
         let Some(client) = connection.client.clone() else { return };
@@ -119,14 +119,14 @@ impl Apps {
         self.read(number, 0, &client);
     }
 
-    /// Something happened at the server's socket.
+    /// Handles an event of the server's socket.
     pub(super) fn server(&mut self, number: usize) {
         let Some(socket) = self.connections[number].server.clone() else { return };
         self.connections[number].flows[1].into_iter().for_each(|flow| self.pump(flow));
         self.read(number, 1, &socket);
     }
 
-    /// Writes what a flow has to write, as far as the kernel takes it.
+    /// Writes pending data of a flow, as far as the kernel accepts it.
     pub(super) fn pump(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
         let Carrier::Stream(carrier, by_client) = flow.carrier else { return };
@@ -149,19 +149,19 @@ impl Apps {
             }
         }
         if !flow.is_open {
-            // Again is no harm.
+            // A repeated call is harmless.
             let _ = socket.shutdown(Shutdown::Write);
         }
     }
 
-    /// One side, of the client (0) or the server (1), has read all that comes.
+    /// Ends the reading of one side: the client (0) or the server (1).
     fn end_side(&mut self, number: usize, side: usize, socket: &TcpStream) {
         let connection = &mut self.connections[number];
         connection.ended[side] = true;
         let finished = match (connection.flows[side], connection.flows[1 - side]) {
             (Some(_), Some(read)) => Some(read),
-            // Data go one way: the reader ends its side when it has all, which the writer reads
-            // when all is acknowledged.
+            // With data in one direction, the reader closes its side when it has all data; the
+            // writer sees this after everything is acknowledged.
             (written, _) => written,
         };
         if connection.flows[side].is_none() {
@@ -180,7 +180,7 @@ impl Apps {
         }
     }
 
-    /// Reads what has come to a side of a connection, which is the flow of the other.
+    /// Reads arrived data at one side of a connection: the other side's flow.
     fn read(&mut self, number: usize, side: usize, socket: &TcpStream) {
         let flow = self.connections[number].flows[1 - side];
         for _ in 0..TURN {
@@ -202,7 +202,7 @@ impl Apps {
         self.again.push(token(if side == 0 { CLIENT } else { SERVER }, number));
     }
 
-    /// Datagrams have come to an end.
+    /// Reads datagrams that arrived at an end.
     pub(super) fn receive(&mut self, end: usize) {
         for _ in 0..TURN {
             let Ok(size) = self.receivers[end].recv(&mut self.room) else { return };
@@ -219,7 +219,7 @@ impl Apps {
             let Some(row) = row else { continue };
             let (wire, stamp) = (size as u32 + HEADERS, Sent { at: sent, number: serial });
             if !self.stage.books().datagram_arrived(row, wire, now, stamp) {
-                continue; // A copy.
+                continue; // Duplicate.
             }
             self.activity.record_delay(direction, now.saturating_since(sent));
             if let Some(app) = app.filter(|_| tells) {
@@ -229,7 +229,7 @@ impl Apps {
         self.again.push(token(DATAGRAMS, end));
     }
 
-    /// Opens a connection whose client writes; the number of the flow.
+    /// Opens a connection whose client writes. Returns the flow number.
     pub(super) fn connection(
         &mut self,
         app: Option<u32>,
