@@ -72,7 +72,8 @@ def page() -> Iterator[Browser]:
 def opened(page: Browser) -> Browser:
     page.problems.clear()
     page.look(1200, 900)
-    page.open(PAGE.as_uri())
+    page.open("about:blank")
+    page.open(f"{PAGE.as_uri()}#free")
     page.wait_for("window.meter && meter.ready")
     return page
 
@@ -101,7 +102,7 @@ def test_the_check_gives_the_native_digests(page: Browser) -> None:
 def test_it_plays_without_an_error_or_a_request(opened: Browser) -> None:
     play(opened, 3)
     assert opened.run("lab.sides.every((side) => side.bins.length > 100)")
-    assert opened.run("document.getElementById('words-0').textContent").startswith("Even")
+    assert opened.run("document.getElementById('words-0').textContent").startswith("Standing queue")
     assert opened.problems == []
     assert opened.requests == [PAGE.as_uri()]
 
@@ -120,6 +121,94 @@ def test_a_tour_is_played_by_clicks(opened: Browser) -> None:
     assert waits[0] > 0.3, "the buffer of A is bloated"
     assert waits[1] < waits[0]
     assert opened.problems == []
+
+
+# A tour, a step, where to go from there while it plays, and the tour and step in which that ends.
+TRANSITIONS = [
+    (0, 0, "next", 0, 1),
+    (0, 1, "back", 0, 0),
+    (0, 2, "back", 0, 1),
+    (0, 4, "back", 0, 3),
+    (0, 0, 5, 5, 0),
+    (0, 4, 5, 5, 0),
+    (5, 2, 0, 0, 0),
+    (3, 1, 2, 2, 0),
+    (2, 1, "end", None, None),
+]
+
+
+@pytest.mark.parametrize("paused", [False, True])
+@pytest.mark.parametrize(("tour", "step", "way", "to", "place"), TRANSITIONS)
+def test_a_tour_goes_on_back_and_to_another_from_any_step(
+    opened: Browser,
+    tour: int,
+    step: int,
+    way: str | int,
+    to: int | None,
+    place: int | None,
+    paused: bool,
+) -> None:
+    tours = json.loads(opened.run("document.getElementById('tours').textContent"))
+    opened.choose("#tour", str(tour))
+    for _ in range(step):
+        opened.click("#guide-next")
+    opened.wait_for("lab.playing && lab.time > 0")
+    if paused:
+        opened.click("#play")
+    # The page is asked in the same turn, before another frame plays on.
+    target = f"document.getElementById('guide-{way}').click()"
+    if isinstance(way, int):
+        target = f"""{{ const tour = document.getElementById('tour'); tour.value = '{way}';
+            tour.dispatchEvent(new Event('change')); }}"""
+    time, text, playing = opened.run(
+        f"(() => {{ {target}; return [lab.time,"
+        " document.getElementById('guide-text').textContent, lab.playing]; })()"
+    )
+    assert opened.problems == []
+    assert opened.run("document.getElementById('message').textContent") == ""
+    assert opened.run("document.getElementById('guide').hidden") == (to is None)
+    if to is None or place is None:
+        return
+    steps = tours[to]["steps"]
+    assert time == pytest.approx(steps[place - 1]["until"] if place else 0)
+    assert text == steps[place]["text"]
+    assert playing
+    assert opened.run("document.getElementById('tour').value") == str(to)
+    opened.choose("#speed", "10")
+    opened.wait_for(f"!lab.playing && Math.abs(lab.time - {steps[place]['until']}) < 1e-6")
+
+
+def test_the_first_tour_plays_at_once_unless_motion_is_not_wanted(page: Browser) -> None:
+    for motion in ("no-preference", "reduce"):
+        page.problems.clear()
+        page.look(1200, 900, "light", motion)
+        page.open("about:blank")
+        page.open(PAGE.as_uri())
+        page.wait_for("window.meter && meter.ready")
+        assert page.run("document.getElementById('guide-place').textContent") == "1 of 5"
+        if motion == "reduce":
+            assert not page.run("lab.playing || lab.time > 0")
+            page.click("#play")
+        page.wait_for("lab.time > 0.5")
+        assert page.problems == []
+    page.look(1200, 900)
+
+
+def test_users_of_both_queues_are_compared(opened: Browser) -> None:
+    opened.choose("#tour", "0")
+    opened.click("#guide-next")
+    opened.click("#guide-next")
+    rows = opened.wait_for(
+        "[...document.querySelectorAll('#users tbody tr')].map((row) =>"
+        " [...row.children].map((cell) => cell.textContent))"
+    )
+    quality = {row[0]: [float(value.split()[0]) for value in row[1:]] for row in rows}
+    scores = quality["call-1: call quality (MOS, 1 to 4.5)"]
+    assert scores[0] < 3 < 4 < scores[1]
+    waits = opened.run(
+        "lab.sides.map((side) => Math.max(...side.bins.map((bin) => bin.delays[0] ?? 0)))"
+    )
+    assert waits[0] > 0.4 > 0.1 > waits[1] > 0.02
 
 
 def test_every_tour_can_be_walked_through(opened: Browser) -> None:

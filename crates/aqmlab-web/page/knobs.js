@@ -128,6 +128,12 @@ const ui = {
     item.append(stop);
     return item;
   },
+  users() {
+    const rows = usersSee();
+    byId("users").hidden = !rows.length;
+    byId("users").tBodies[0].replaceChildren(...rows.map(([name, values]) => element("tr", {},
+      element("th", { scope: "row", textContent: name }), ...[0, 1].map((number) => element("td", { textContent: values[number] ?? "\u2013" })))));
+  },
   show() {
     byId("play").textContent = lab.playing ? "Pause" : "Play";
     byId("play").setAttribute("aria-pressed", String(lab.playing));
@@ -142,9 +148,10 @@ const ui = {
     slider.setAttribute("aria-valuetext", `${lab.time.toFixed(2)} seconds`);
     byId("clock").textContent = lab.time < 1 && lab.speed < 0.1 ? `${(lab.time * 1000).toFixed(2)} ms` : `${lab.time.toFixed(2)} s`;
     [0, 1].forEach((number) => {
-      const text = describe(number).join(" ");
+      const sentences = describe(number);
       const box = byId(`words-${number}`);
-      if (box.textContent !== text) box.textContent = text;
+      if (box.textContent !== sentences.join(" ")) box.replaceChildren(...sentences.flatMap((text, place) => [place ? " " : "", element("span", { textContent: text })]));
     });
+    this.users();
   },
 };

@@ -5,7 +5,7 @@ const lab = { scene: null, first: null, log: [], time: 0, seen: 0, speed: 1, pla
 function newSide() {
   return { bins: [], queue: [], falling: [], leaving: [], last: null, open: emptyBin(), flows: [], recent: [] };
 }
-const emptyBin = () => ({ sojourn: 0, least: Infinity, left: 0, drops: 0, marks: 0, reason: {} });
+const emptyBin = () => ({ sojourn: 0, least: Infinity, left: 0, drops: 0, marks: 0, reason: {}, waits: [] });
 
 // Opens a scene at its start.
 function openScene(scene) {
@@ -91,6 +91,7 @@ function takeEvent(side, events, at) {
     const waited = time - arrival;
     bin.sojourn = Math.max(bin.sojourn, waited);
     bin.least = Math.min(bin.least, waited);
+    bin.waits[group] = Math.max(bin.waits[group] ?? 0, waited);
     bin.left += 1;
     packet.marked = (flags & 1) === 1;
     bin.marks += packet.marked ? 1 : 0;
@@ -116,9 +117,11 @@ function closeBin(side, sample) {
   const delivered = sample.delivered;
   const goodput = delivered.map((sum, group) => ((sum - (before?.delivered[group] ?? 0)) * 8) / BIN);
   const bin = side.open;
+  const propagation = lab.scene.toml ? 0 : seconds(halved(lab.scene.rtt));
+  const delays = bin.waits.map((waited) => waited + propagation);
   side.bins[index] = {
     t: sample.t, sojourn: bin.left ? bin.sojourn : null, least: bin.left ? bin.least : null, left: bin.left,
-    drops: bin.drops, marks: bin.marks, reason: bin.reason, delivered, goodput, windows, state: sample.link,
+    drops: bin.drops, marks: bin.marks, reason: bin.reason, delays, delivered, goodput, windows, state: sample.link,
   };
   side.open = emptyBin();
   side.flows = sample.flows;

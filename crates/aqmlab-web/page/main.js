@@ -57,12 +57,13 @@ async function start() {
   catalogue = engine.json("catalogue");
   byId("version").textContent = catalogue.version;
   readInk();
+  tours.fill();
+  listen();
   const given = await firstScene();
   if (given?.live) live.begin(given.live);
   else if (given?.log) replay(given);
-  else openScene(makeScene(given));
-  listen();
-  tours.fill();
+  else if (given || location.hash === "#free") openScene(makeScene(given));
+  else tours.welcome();
   byId("control").value = lab.scene.control;
   byId("ecn").value = lab.scene.ecn;
   meter.ready = performance.now();

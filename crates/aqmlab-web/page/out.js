@@ -17,7 +17,7 @@ function saveToml() {
     `# scenario ${each.scenario}`, `# result ${each.result}`, "", each.toml].join("\n"));
   byId("dialog").dataset.results = JSON.stringify(saved.map((each) => each.result));
   const text = "Two scenarios, one for each side: put each in a file. \"aqmlab lab --digest FILE\" prints the same result digest, and \"aqmlab run FILE\" the figures.";
-  offer("Save as TOML", text, parts.join("\n# ----------------------------------------\n"), "aqmlab-lab.toml", "text/plain");
+  offer("Scenario", text, parts.join("\n# ----------------------------------------\n"), "aqmlab-lab.toml", "text/plain");
 }
 
 async function pack(text) {
@@ -41,22 +41,21 @@ async function shareLink() {
 }
 
 function picture() {
-  const boxes = ["queue-0", "queue-1", "chart-0", "chart-1"].map(byId);
-  const width = boxes[0].clientWidth;
-  const heights = [boxes[0].clientHeight, boxes[2].clientHeight];
-  const canvas = element("canvas", { width: 2 * (2 * width + 30), height: 2 * (heights[0] + heights[1] + 70) });
+  const [one, other, charts] = ["queue-0", "queue-1", "charts"].map(byId);
+  const [width, height] = [one.clientWidth, one.clientHeight];
+  const canvas = element("canvas", { width: 2 * (2 * width + 30), height: 2 * (height + charts.clientHeight + 70) });
   const cx = canvas.getContext("2d");
   cx.scale(2, 2);
   cx.fillStyle = ink.panel; cx.fillRect(0, 0, canvas.width, canvas.height);
   cx.fillStyle = ink.ink; cx.font = "600 15px system-ui";
-  [0, 1].forEach((number) => {
+  [one, other].forEach((box, number) => {
     const x = 10 + number * (width + 10);
     cx.fillText(`${"AB"[number]}  ${byId(`name-${number}`).textContent}`, x, 20);
-    cx.drawImage(boxes[number], x, 30, width, heights[0]);
-    cx.drawImage(boxes[2 + number], x, 40 + heights[0], width, heights[1]);
+    cx.drawImage(box, x, 30, width, height);
   });
+  cx.drawImage(charts, 10, height + 40, 2 * width + 10, charts.clientHeight);
   cx.font = "12px system-ui";
-  cx.fillText(`aqmlab live lab, ${lab.time.toFixed(2)} s`, 10, heights[0] + heights[1] + 60);
+  cx.fillText(`aqmlab live lab, ${lab.time.toFixed(2)} s`, 10, height + charts.clientHeight + 60);
   return canvas;
 }
 
@@ -72,16 +71,13 @@ function savePng() {
 
 // The charts as vectors: drawn again by a context that writes SVG.
 function svgText() {
-  const width = 620;
-  const height = 430;
-  const parts = [0, 1].map((number) => {
-    const recorder = new SvgContext();
-    drawCharts(lab.sides[number], number, chartScales(), recorder, width, height);
-    const name = byId(`name-${number}`).textContent;
-    return `<g transform="translate(${number * (width + 10)} 24)"><text x="50" y="-8" font-weight="600" fill="${ink.ink}">${"AB"[number]} ${escaped(name)}</text>${recorder.text()}</g>`;
-  });
-  const view = `0 0 ${2 * width + 10} ${height + 30}`;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${view}" font-family="system-ui, sans-serif" font-size="12"><rect width="100%" height="100%" fill="${ink.panel}"/>${parts.join("")}</svg>\n`;
+  const panels = chartPanels();
+  const [width, height] = [900, chartHeight(panels)];
+  const recorder = new SvgContext();
+  drawCharts(panels, recorder, width, height);
+  const names = [0, 1].map((number) => `<tspan fill="${ink["ab"[number]]}">${"AB"[number]}</tspan> ${escaped(byId(`name-${number}`).textContent)}`);
+  const title = `<text x="${MARGIN.left}" y="20" font-weight="600" fill="${ink.ink}">${names.join("&#160;&#160;")}</text>`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height + 30}" font-family="system-ui, sans-serif" font-size="12"><rect width="100%" height="100%" fill="${ink.panel}"/>${title}<g transform="translate(0 30)">${recorder.text()}</g></svg>\n`;
 }
 const saveSvg = () => download("aqmlab-lab.svg", svgText(), "image/svg+xml");
 
@@ -119,14 +115,14 @@ class SvgContext {
 
 function csvText() {
   const quote = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  const rows = ["side,queue,time_s,sojourn_max_s,backlog_packets,drops,marks,group,goodput_bps,window_bytes"];
+  const rows = ["side,queue,time_s,sojourn_max_s,backlog_packets,drops,marks,group,delay_max_s,goodput_bps,window_bytes"];
   lab.sides.forEach((side, number) => {
     const name = byId(`name-${number}`).textContent;
     side.bins.forEach((bin) => {
       if (!bin) return;
       side.groups.forEach((group, index) => {
         const cells = ["AB"[number], quote(name), bin.t.toFixed(3), bin.sojourn ?? "", bin.state.backlog_packets, bin.drops, bin.marks,
-          quote(group), bin.goodput[index]?.toFixed(0) ?? "", bin.windows[index] ?? ""];
+          quote(group), bin.delays[index]?.toFixed(6) ?? "", bin.goodput[index]?.toFixed(0) ?? "", bin.windows[index] ?? ""];
         rows.push(cells.join(","));
       });
     });

@@ -3,7 +3,7 @@ const tours = {
   all: [], tour: null, place: 0, waiting: null,
   fill() {
     this.all = JSON.parse(byId("tours").textContent);
-    byId("tour").append(element("option", { value: "", textContent: "choose one" }),
+    byId("tour").append(element("option", { value: "", textContent: "none: try it yourself" }),
       ...this.all.map((tour, index) => element("option", { value: String(index), textContent: tour.title })));
     byId("tour").addEventListener("change", () => {
       const index = byId("tour").value;
@@ -13,9 +13,12 @@ const tours = {
     byId("guide-back").addEventListener("click", () => this.begin(this.tour, this.place - 1));
     byId("guide-end").addEventListener("click", () => this.end());
   },
+  // Opens a tour at a step: nothing of the tour or step before remains.
   begin(tour, place = 0) {
-    this.tour = tour;
-    pause();
+    Object.assign(this, { tour, place: 0, waiting: null });
+    byId("tour").value = String(this.all.indexOf(tour));
+    lab.playing = false;
+    setSpeed(1);
     ui.attempt(() => openScene(makeScene(tour.scene)));
     // What the steps before did is done without being played.
     for (let step = 0; step < place; step += 1) { this.apply(tour.steps[step]); this.skip(tour.steps[step]); }
@@ -34,7 +37,14 @@ const tours = {
     byId("guide-next").textContent = place + 1 === this.tour.steps.length ? "Done" : "Next";
     this.apply(step);
     this.waiting = step.until ?? null;
-    if (this.waiting !== null) play();
+    if (this.waiting !== null && this.mayPlay) play();
+  },
+  // Where motion is not wanted, a page does not begin to play by itself.
+  mayPlay: true,
+  welcome() {
+    this.mayPlay = !still.matches;
+    this.begin(this.all[0]);
+    this.mayPlay = true;
   },
   apply(step) {
     ui.attempt(() => {

@@ -13,7 +13,7 @@ function describe(number) {
   out.push(standing(number, waits, bins));
   out.push(signals(number, sum((bin) => bin.drops), sum((bin) => bin.marks), bins));
   const busy = bins.filter((bin) => bin.left > 0).length / bins.length;
-  if (busy > 0 && busy < 0.6) out.push(`The link was idle for much of the last second: its users could have more.`);
+  if (busy > 0 && busy < 0.6) out.push(`The link had spare capacity in the last second.`);
   out.push(control(number, now, bins));
   return out.filter(Boolean);
 }
@@ -28,11 +28,11 @@ function standing(number, waits, bins) {
   if (target !== null && least > target) {
     const since = bins.length - 1 - bins.findLastIndex((bin) => bin.least !== null && bin.least <= target);
     const span = since >= bins.length ? "more than a second" : ms(since * BIN);
-    return `The queue has stood above ${ms(target)} for ${span}: packets wait at least ${ms(least)}.`;
+    return `The queue has been above its target of ${ms(target)} for ${span}: each packet waits at least ${ms(least)}.`;
   }
-  if (rtt && least > rtt) return `Even the luckiest packet waits ${ms(least)}, ${(least / rtt).toFixed(1)} times the round-trip time: the queue does not drain.`;
+  if (rtt && least > rtt) return `Standing queue: each packet waits at least ${ms(least)}, ${(least / rtt).toFixed(1)} times the base round-trip time.`;
   if (least < 0.001 && most < 0.005) return `The queue is nearly empty: packets wait at most ${ms(most)}.`;
-  if (least < 0.002) return `The queue comes and goes, up to ${ms(most)}: it takes up bursts and drains again.`;
+  if (least < 0.002) return `The queue absorbs bursts of up to ${ms(most)} and drains again.`;
   return `Packets wait ${ms(least)} to ${ms(most)}.`;
 }
 
@@ -67,7 +67,10 @@ function control(number, now, bins) {
     return before ? `${title(name)} has stopped dropping: a packet came through in less than the target.` : null;
   }
   if (state.dropping_flows > 0) return `${state.dropping_flows} of ${state.active_flows ?? "the"} flow queues are being signalled; the others are left alone.`;
-  if (FLOW_QUEUES.test(name) && state.active_flows !== undefined) return state.active_flows === 1 ? "One flow has packets in its queue." : `${state.active_flows} flows have packets in queues of their own: a thin flow does not wait behind a thick one.`;
+  if (FLOW_QUEUES.test(name) && state.active_flows !== undefined) {
+    if (state.active_flows === 0) return null;
+    return state.active_flows === 1 ? "One flow has packets in its queue." : `${state.active_flows} flows have packets, each in a queue of its own: a sparse flow does not wait behind a bulk one.`;
+  }
   if ("l4s_probability" in state && state.l4s_probability > 0) return `The coupling marks L4S packets with ${percent(state.l4s_probability)} and drops classic ones with ${percent(state.classic_probability)}: the square.`;
   const chance = probability(state);
   if (chance > 0) {
@@ -76,6 +79,30 @@ function control(number, now, bins) {
     return `Each packet is dropped or marked with a probability of ${percent(chance)}, which ${way}.`;
   }
   return null;
+}
+
+// What applications have measured: a name for those who use them, and how it is written.
+const USERS = {
+  "mos mean": ["call quality (MOS, 1 to 4.5)", (value) => value.toFixed(2)],
+  "late mean": ["packets too late", (value) => percent(value)],
+  "page_load median": ["page load time, median", (value) => `${value.toFixed(2)}\u00a0s`],
+  "rtt median": ["round-trip time, median", (value) => ms(value)],
+  "rtt p95": ["round-trip time, 95th percentile", (value) => ms(value)],
+  "frame p95": ["frame delay, 95th percentile", (value) => ms(value)],
+  "stall mean": ["stalls", (value) => ms(value)],
+};
+function usersSee() {
+  if (lab.scene.live) return [];
+  const rows = new Map();
+  lab.sides.forEach((side, number) => {
+    for (const [group, name, , statistic, value] of engine.json("quality", number)) {
+      const known = USERS[`${name} ${statistic}`];
+      const key = `${side.groups[group]}: ${known?.[0]}`;
+      if (!known || value === null || rows.get(key)?.[number] !== undefined) continue;
+      rows.set(key, Object.assign(rows.get(key) ?? [], { [number]: known[1](value) }));
+    }
+  });
+  return [...rows];
 }
 const percent = (share) => `${(share * 100).toPrecision(2)}\u00a0%`;
 const title = (name) => ({ codel: "CoDel", cobalt: "COBALT", codel_dt: "CoDel", pie: "PIE" })[name] ?? name;

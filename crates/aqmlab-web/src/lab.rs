@@ -10,6 +10,7 @@
 //! | `step` | slot | the same, after the next packet at the watched link |
 //! | `events` | slot | what happened to packets, eight numbers each |
 //! | `waiting` | slot | the packets in the queue: flow, group, bytes, arrival |
+//! | `quality` | slot | what applications have measured: group, quantity, direction, statistic, value, JSON |
 //! | `set` | slot, key, value | the time of the change in ns, JSON |
 //! | `replace` | slot, key, value | the same; the queue begins anew with its packets |
 //! | `rewind` | slot, time in ns | nothing |
@@ -68,6 +69,7 @@ impl Lab {
             "step" => slot.step().map(String::into_bytes),
             "events" => Ok(slot.take_events()),
             "waiting" => Ok(slot.waiting()),
+            "quality" => Ok(slot.quality().into_bytes()),
             "set" | "replace" => {
                 let (value, outside) = (parse_value(second), Outside::default());
                 let at = match name {
@@ -240,6 +242,17 @@ impl Slot {
         ])
     }
 
+    fn quality(&self) -> String {
+        let mut rows = Vec::new();
+        self.run.quality(&mut |group, quantity, statistic, value| {
+            let direction = quantity.direction.map_or("", |direction| direction.name());
+            let texts = [quantity.name, direction, statistic].map(json::text);
+            let (group, value) = (group.to_string(), json::number(value));
+            rows.push(json::list([group].into_iter().chain(texts).chain([value])));
+        });
+        json::list(rows)
+    }
+
     /// Eight numbers for each event: time, arrival, flow, group, bytes, what (0 arrived,
     /// 1 left, 2 dropped), the reason's number, and 1 for a mark plus 2 for an acknowledgement.
     fn take_events(&mut self) -> Vec<u8> {
@@ -341,6 +354,18 @@ mod tests {
                 assert_eq!(lab.answer("waiting\n0").len() / 32, backlog, "{queue}");
             }
         }
+    }
+
+    #[test]
+    fn quality_is_what_the_applications_have_measured_so_far() {
+        let mut lab = Lab::default();
+        let call = "[flows.call]\nworkload = \"voip\"\npath = [\"down\"]\nreturn_path = [\"up\"]\n";
+        text(&mut lab, &format!("open\n0\n0\n{SCENE}{call}"));
+        assert!(!text(&mut lab, "quality\n0").contains("mos"));
+        text(&mut lab, "go\n0\n5000000000\n20000000");
+        let quality = text(&mut lab, "quality\n0");
+        assert!(quality.contains("[1,\"mos\",\"forward\",\"mean\","), "{quality}");
+        assert!(quality.contains("[0,\"startup\",\"\",\"p95\","), "{quality}");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::endpoints::flow::Flow;
 use crate::network::probe::PacketEvent;
 use crate::network::series::Subject;
 use crate::scenario::{ChangeParams, Changing, Effect, Outside, Scenario};
+use crate::workload::quantities::Quantity;
 
 /// The scenario as it is after the first of its changes.
 struct Current {
@@ -282,6 +283,21 @@ impl Run {
             false => 0,
         };
         (0..self.scenario().flows.len()).map(of).collect()
+    }
+
+    /// Shows what the applications of each group have measured since the warm-up: group, quantity, statistic
+    /// and value. Scores, such as `mos`, have a `mean`; times in seconds, such as `page_load`, have a
+    /// `median` and a `p95`.
+    pub fn quality(&self, see: &mut dyn FnMut(usize, Quantity, &'static str, f64)) {
+        for (group, activity) in self.simulation.activities.iter().enumerate() {
+            let scores = self.simulation.reports(group as u32);
+            scores.into_iter().for_each(|(quantity, mean)| see(group, quantity, "mean", mean));
+            for (quantity, times) in &activity.times {
+                let times = times.summary();
+                see(group, *quantity, "median", times.quantiles[0]);
+                see(group, *quantity, "p95", times.quantiles[3]);
+            }
+        }
     }
 
     fn is_active(&self, flow: &Flow) -> bool {
