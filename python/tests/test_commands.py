@@ -38,7 +38,7 @@ def test_run_shows_links_flows_and_where_the_results_went(scenario: Path, aqmlab
 
 def test_run_says_that_transfers_were_not_finished(scenario: Path, aqmlab: Aqmlab) -> None:
     done = aqmlab("run", scenario, "--set", "duration=1s")
-    assert "3 of 3 transfers were not finished" in done.stdout
+    assert "3 of 3 transfers had not finished" in done.stdout
 
 
 def test_run_as_json_gives_the_tables(scenario: Path, aqmlab: Aqmlab) -> None:

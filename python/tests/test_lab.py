@@ -533,4 +533,4 @@ def test_flows_that_change_are_simulated_only(aqmlab: Aqmlab, tmp_path: Path) ->
     (tmp_path / "scene.toml").write_text(SCENE + change)
     assert aqmlab("run", "scene.toml").returncode == 0
     refused = aqmlab("parity", "scene.toml")
-    assert_refused(refused, "changes.flows.download.active", "simulated only")
+    assert_refused(refused, "changes.flows.download.active", "simulation only")

@@ -174,7 +174,7 @@ def test_a_scenario_changes_while_packets_pass(aqmlab: Aqmlab, tmp_path: Path) -
     with (tmp_path / "s.toml").open("a") as file:
         file.write(of_flows)
     refused = aqmlab("shell", "--scenario", "s.toml", "--", "true")
-    assert_refused(refused, "changes.flows.bulk.active", "simulated only")
+    assert_refused(refused, "changes.flows.bulk.active", "simulation only")
 
 
 def test_names_that_are_none_are_refused(aqmlab: Aqmlab) -> None:

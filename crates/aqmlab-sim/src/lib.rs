@@ -1,22 +1,20 @@
-//! Virtual time: scenarios, the event loop, links, flows, probes.
+//! Simulation in virtual time: scenarios, event loop, links, flows, measurements.
 //!
-//! [`Scenario::parse`] reads and checks a scenario, [`run`](fn@run) runs one
-//! replication of it and gives a [`RunResult`]. Nothing here reads a clock,
-//! a file or the environment: the same scenario, seed and replication give
-//! the same bits anywhere.
+//! [`Scenario::parse`] reads and checks a scenario; [`run`](fn@run) runs one replication and
+//! returns a [`RunResult`]. The crate reads no clock, no file and no environment variable: the same
+//! scenario, seed and replication give identical bits on every machine.
 //!
-//! # Rooms
-//! The way of a packet, from below. Each room uses those before it, and none
-//! behind it (`tests/rooms.rs` checks that):
+//! # Layers
+//! From the lowest up, along the path of a packet. A layer uses only layers below it (checked by
+//! `tests/rooms.rs`):
 //!
-//! 1. [`rate`]: when a link can send.
-//! 2. [`impairment`]: what happens to packets on their way.
-//! 3. [`network`]: links, routes and the packets in them, whatever these are;
-//!    what is measured there.
-//! 4. [`closed`]: recorded connections once more, over such links.
-//! 5. [`endpoints`]: what sends packets and takes them: TCP, datagrams, others.
-//! 6. [`workload`]: the applications that have something to send.
-//! 7. [`scenario`]: what is to be simulated, read and checked.
+//! 1. [`rate`]: transmission opportunities of links.
+//! 2. [`impairment`]: loss, delay variation, reordering and duplication.
+//! 3. [`network`]: links, routes and packets of any type; their measurements.
+//! 4. [`closed`]: closed-loop replay of recorded connections over such links.
+//! 5. [`endpoints`]: senders and receivers of packets: TCP, datagrams, others.
+//! 6. [`workload`]: applications that generate data.
+//! 7. [`scenario`]: description of a simulation, read and checked.
 //! 8. [`capture`]: runs in the formats of other programs.
 //! 9. [`mod@run`]: a network with endpoints and applications, and its results.
 

@@ -121,6 +121,6 @@ fn a_run_says_that_it_was_too_short_for_its_transfers() {
         found.map(|found| found.note.text)
     };
     let text = note("20s").expect("80 s are needed");
-    assert!(text.contains("of 10 transfers were not finished"), "{text}");
+    assert!(text.contains("of 10 transfers had not finished"), "{text}");
     assert_eq!(note("500s"), None);
 }

@@ -1,4 +1,4 @@
-//! The applications of a run, and the run as their host.
+//! Applications of a run, with the run as their host.
 
 use std::sync::Arc;
 
@@ -14,16 +14,15 @@ use crate::scenario::{Dscp, Level};
 use crate::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted};
 use crate::workload::quantities::Quantity;
 
-/// An application's place.
+/// Slot of an application.
 pub(crate) struct AppSlot {
     app: Option<Box<dyn App>>,
     group: u32,
-    /// The member of the group that it is, or belongs to.
+    /// Member of the group that the application belongs to.
     member: u32,
-    /// What its streams are called.
+    /// Name of its random streams.
     name: String,
-    /// Flows and applications that it has made: their numbers are in the
-    /// names of their streams.
+    /// Number of flows and applications created, for the names of their streams.
     made: u64,
     wake_at: Deadline,
     has_ended: bool,
@@ -65,7 +64,7 @@ impl Host for Simulation {
                 recorder.paired(self.now, of(to_server), of(to_client));
             }
         } else {
-            // Only TCP's two directions have one handshake.
+            // Only TCP's two directions share a handshake.
             self.open_flow(to_client);
         }
         self.open_flow(to_server);
@@ -82,7 +81,7 @@ impl Host for Simulation {
         state.expects = sent;
         state.awaited = sent;
         if state.received() >= sent {
-            // An application is not told while it asks for something.
+            // Deferred: applications must not be re-entered.
             self.events.push(self.now, Event::Heard(flow));
         }
     }
@@ -128,7 +127,7 @@ impl Host for Simulation {
         state.is_open = false;
         state.app = GONE;
         if let Some((answer, _)) = state.opening.take() {
-            // Nobody waits for the answer: the other side never sends.
+            // The other side never sends.
             state.awaited = u64::MAX;
             self.flows[answer as usize].source_mut().abort();
         }
@@ -159,7 +158,7 @@ impl Host for Simulation {
     }
     fn send_datagram(&mut self, flow: u32, size: u32) {
         if !self.effort.spend() {
-            return; // A frame may be millions of packets: the run ends after this event.
+            return; // A frame may have millions of packets: the run ends after this event.
         }
         let flow = &mut self.flows[flow as usize];
         if let Ends::Datagrams(datagrams) = &mut flow.ends {
@@ -184,7 +183,7 @@ impl Host for Simulation {
 }
 
 impl Simulation {
-    /// Makes the application of a member of a group.
+    /// Creates the application of a group's member.
     pub fn make_app(&mut self, group: u32, member: u64, start: Time) {
         let scenario = Arc::clone(&self.scenario);
         let config = &scenario.flows[group as usize];
@@ -213,7 +212,7 @@ impl Simulation {
         }
     }
 
-    /// Group, member and name of what an application makes next.
+    /// Returns group, member and name for the next object an application creates.
     fn name_next(&mut self, slot: u32) -> (u32, u32, String) {
         let slot = &mut self.apps[slot as usize];
         slot.made += 1;
@@ -221,7 +220,7 @@ impl Simulation {
     }
 
     fn tell(&mut self, slot: u32, what: impl FnOnce(&mut dyn App, &mut Context)) {
-        // Nothing that an application asks for tells it something.
+        // Requests of an application cause no notifications.
         let mut app = self.apps[slot as usize].app.take().expect("it is not being told already");
         what(&mut *app, &mut Context::new(self, slot));
         let place = &mut self.apps[slot as usize];
@@ -236,8 +235,7 @@ impl Simulation {
         }
     }
 
-    /// An application ends in the middle of what it does. Its place is not used again: events
-    /// for it may be pending.
+    /// Stops an application. Its slot is not reused, because events for it may be pending.
     pub(super) fn stop_app(&mut self, slot: u32) {
         let place = &mut self.apps[slot as usize];
         let Some(app) = place.app.take() else { return };
@@ -251,13 +249,12 @@ impl Simulation {
     #[inline(never)]
     pub fn start_app(&mut self, slot: u32) {
         if self.apps[slot as usize].app.is_none() {
-            return; // It was stopped before it began.
+            return; // Stopped before its start.
         }
         self.tell(slot, |app, cx| app.start(cx));
     }
 
-    /// An application's timer event came; an earlier or later one may have
-    /// been asked for since.
+    /// Handles a timer event of an application, which may have requested another time since.
     #[inline(never)]
     pub fn app_timer(&mut self, slot: u32) {
         if self.apps[slot as usize].wake_at == Deadline::at(self.now) {
@@ -266,8 +263,8 @@ impl Simulation {
         }
     }
 
-    /// A flow for an application. Where no record names flows, it takes the
-    /// place of one that is gone.
+    /// Creates a flow for an application. Reuses the slot of an ended flow unless a recording names
+    /// flows.
     fn make_flow(&mut self, slot: u32, wanted: Wanted) -> u32 {
         let Wanted { direction, size, is_transient, class } = wanted;
         let (group, member, name) = self.name_next(slot);
@@ -305,15 +302,15 @@ impl Simulation {
         self.send(flow, End::Source);
     }
 
-    /// What a flow waited for has arrived.
+    /// Handles the arrival of the awaited bytes of a flow.
     #[inline(never)]
     pub fn heard(&mut self, index: u32) {
         let now = self.now;
         if let Some((other, opening)) = self.flows[index as usize].opening {
             let answer = &mut self.flows[other as usize];
             if opening == Opening::Listen {
-                // The SYN that this would send is the SYN-ACK of the first
-                // direction: it is not taken. But its timer runs.
+                // The SYN that this would send is the SYN-ACK of the first direction, so it is
+                // dropped; but its timer runs.
                 answer.source_mut().open(now);
                 self.arm(other, End::Source);
                 let flow = &mut self.flows[index as usize];
@@ -345,12 +342,12 @@ impl Simulation {
         }
     }
 
-    /// A connection of an application, or of a group without, is open.
+    /// Handles an opened connection, of an application or of a group without.
     #[inline(never)]
     pub fn connected(&mut self, index: u32) {
         let flow = &self.flows[index as usize];
         let app = flow.app;
-        // One that was closed meanwhile is not a flow of its own.
+        // A connection closed before it opened is not a flow of its own.
         if !flow.is_open && app != GONE {
             self.activities[flow.group as usize].record("startup", self.now - flow.start);
         }
@@ -359,7 +356,7 @@ impl Simulation {
         }
     }
 
-    /// All that a sender has is acknowledged.
+    /// Handles the acknowledgement of all data of a sender.
     #[inline(never)]
     pub fn drained(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
@@ -375,8 +372,8 @@ impl Simulation {
         }
     }
 
-    /// A datagram has come to the end of its route, and is told of if somebody
-    /// wants to know.
+    /// Handles a datagram at the end of its route, and notifies the application if it requested
+    /// that.
     #[inline(never)]
     pub fn datagram_arrived(&mut self, index: u32, content: Content) {
         let flow = &mut self.flows[index as usize];
@@ -388,13 +385,13 @@ impl Simulation {
         }
     }
 
-    /// What applications report begins now.
+    /// Starts the measurements of applications.
     pub(super) fn end_warmup_of_apps(&mut self) {
         let now = self.now;
         self.apps.iter_mut().filter_map(|slot| slot.app.as_mut()).for_each(|app| app.restart(now));
     }
 
-    /// Scores of the applications of a group, as means.
+    /// Returns the scores of a group's applications, as means.
     pub fn reports(&self, group: u32) -> Vec<(Quantity, f64)> {
         let mut scores = self.activities[group as usize].scores.clone();
         let of_group = self.apps.iter().filter(|slot| slot.group == group);

@@ -1,4 +1,4 @@
-//! What a change of the scenario does to a run.
+//! Changes of the scenario during a run.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::endpoints::flow::{Ends, GONE, NONE};
 use crate::scenario::{Change, Effect, FlowGroup, Surroundings};
 
 impl Simulation {
-    /// A change of the scenario comes.
+    /// Handles a change of the scenario.
     #[inline(never)]
     pub(super) fn change(&mut self) {
         let scenario = Arc::clone(&self.scenario);
         let next =
             scenario.changes.get(self.changed).filter(|next| Time::ZERO + next.at == self.now);
         let Some(change) = next else {
-            self.handled -= 1; // It was taken out of the scenario after it had been planned.
+            self.handled -= 1; // Removed from the scenario after scheduling.
             return;
         };
         self.changed += 1;
@@ -37,15 +37,15 @@ impl Simulation {
         }
     }
 
-    /// Has other changes follow the first `index` of the scenario: one that comes next, and those
-    /// that were planned already; and the groups of flows that they add.
+    /// Replaces the changes after the first `index` of the scenario, including scheduled ones, and
+    /// adds the groups of flows that the new changes add.
     pub(super) fn plan(
         &mut self,
         index: usize,
         changes: Vec<Change>,
         flows: Option<Vec<FlowGroup>>,
     ) {
-        debug_assert!(index >= self.changed, "what has happened stays");
+        debug_assert!(index >= self.changed, "changes in the past are final");
         self.events.push(Time::ZERO + changes[0].at, Event::Change);
         let scenario = Arc::make_mut(&mut self.scenario);
         scenario.changes.truncate(index);
@@ -55,7 +55,7 @@ impl Simulation {
         }
     }
 
-    /// The flows and applications of a group send nothing new.
+    /// Stops new data of the flows and applications of a group.
     fn stop_group(&mut self, group: u32) {
         for app in 0..self.apps.len() as u32 {
             if self.apps[app as usize].group() == group {
@@ -69,7 +69,7 @@ impl Simulation {
         }
     }
 
-    /// A flow sends nothing new; what it has sent is still sent again if it is lost.
+    /// Stops new data of a flow; lost data is still retransmitted.
     fn stop_flow(&mut self, index: u32) {
         let flow = &mut self.flows[index as usize];
         if flow.finish.is_some() {
@@ -98,7 +98,7 @@ impl Simulation {
         if runs_itself && was_finite {
             self.unfinished -= usize::from(self.is_awaited(group));
         }
-        // What it waits for may have become another moment.
+        // The time of completion may have changed.
         if self.flows[index as usize].start <= self.now {
             self.arm(index, End::Source);
         }

@@ -1,8 +1,7 @@
-//! A run says in plain words when its results do not mean what they seem to.
+//! Notes about results that may mislead, in plain text.
 //!
-//! Each question has a function of its own here, which looks at what a run
-//! left behind and answers with a [`Note`] or not. What only a discipline can
-//! know of itself (PIE without a rate sample) it says in its own `notes`.
+//! Each function examines one question after a run, and returns a [`Note`] if needed. Disciplines
+//! report conditions that only they know (PIE without a rate sample) in their own `notes`.
 
 use aqmlab_aqm::{LinkEnv, Note, Reason};
 use aqmlab_core::{Bytes, Framing, Span, Time};
@@ -18,43 +17,43 @@ use crate::scenario::{FlowGroup, Scenario};
 use crate::workload::WorkloadConfig;
 use crate::workload::app::Activity;
 
-/// A note, and what it is about.
+/// Note with its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is about.
+    /// Subject of the note.
     pub about: About,
     /// The note.
     pub note: Note,
 }
 
-/// What a note is about.
+/// Subject of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum About {
-    /// The run as a whole.
+    /// Whole run.
     Run,
-    /// A link, by index.
+    /// Link, by index.
     Link(u32),
-    /// A group of flows, by index.
+    /// Group of flows, by index.
     Group(u32),
 }
 
-/// A link that is busy for less of the time has no queue to speak of.
+/// Utilisation below which a link has no significant queue.
 const IDLE: f64 = 0.5;
-/// From fewer packets a 99th percentile is little more than the maximum.
+/// Number of packets below which a 99th percentile is close to the maximum.
 const FEW_PACKETS: u64 = 1000;
-/// Averages settle over so many of the slowest cycles.
+/// Number of slowest cycles over which averages settle.
 const CYCLES: u64 = 3;
-/// BLUE is worth a word if it gave one in so many of COBALT's signals.
+/// A note on BLUE requires that one in this many of COBALT's signals is BLUE's.
 const BLUE_SHARE: u64 = 4;
-/// A delay behind the queue that is worth a word.
+/// Delay after the queue that requires a note.
 const HIDDEN: Span = Span::from_millis(2);
-/// A mean time in the queues on the way back that LEDBAT should not take for its own.
+/// Mean queuing delay of the return path that LEDBAT must not count as its own.
 const WAY_BACK: Span = Span::from_millis(10);
-/// A hole that stays open for longer, in time and in round trips, may stay open for good.
+/// Duration of a reordering gap, in time and round trips, after which it may remain open for ever.
 const HOLE: Span = Span::from_secs(2);
 const HOLE_ROUND_TRIPS: u64 = 4;
 
-/// All that is to be said of a run.
+/// Returns all notes of a run.
 pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
     let run = Run { simulation, scenario: &simulation.scenario };
     if let Some(note) = run.no_traffic() {
@@ -94,7 +93,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
     findings
 }
 
-/// A link that something may be said of.
+/// Link under examination.
 struct Site<'a> {
     link: &'a QueuedLink<SimPacket>,
     config: &'a LinkConfig,
@@ -106,14 +105,14 @@ impl Site<'_> {
         self.config.queue.name()
     }
 
-    /// Signals that the discipline gave, as drops and as marks.
+    /// Returns the congestion signals of the discipline: drops and marks.
     fn signals(&self) -> u64 {
         let counts = self.link.queue.counts();
         let dropped = Reason::ALL.into_iter().filter(|reason| reason.is_signal());
         dropped.map(|reason| counts.dropped[reason as usize]).sum::<u64>() + counts.marked_total()
     }
 
-    /// Drops for want of room.
+    /// Returns the drops due to a full buffer.
     fn overflows(&self) -> u64 {
         let counts = self.link.queue.counts();
         counts.dropped_total() + counts.marked_total() - self.signals()
@@ -132,7 +131,7 @@ impl Site<'_> {
 
     fn at_the_bottleneck(&self) -> Vec<Note> {
         let no_load = self.no_load();
-        // The load, or the discipline itself, may say why it never acted.
+        // The load, or the discipline itself, may explain why it never acted.
         let is_explained = no_load.is_some() || !self.link.queue.notes().is_empty();
         let never_acted = if is_explained { None } else { self.never_acted() };
         [no_load, never_acted, self.few_packets()].into_iter().flatten().collect()
@@ -145,15 +144,15 @@ impl Site<'_> {
         is_idle.then(|| Note {
             id: "no-load",
             text: format!(
-                "the link was busy for {} of the time and nothing was dropped or marked: there \
-                 was no queue to manage. More or longer flows, or a slower link, build one.",
+                "the link was busy for {} of the time and dropped or marked no packet: there \
+                 was no queue to manage. Use more or longer flows, or a slower link.",
                 percent(busy)
             ),
         })
     }
 
-    /// CoDel below its target all the time, PIE without a rate sample, a
-    /// buffer too small to get there.
+    /// CoDel always below its target, PIE without a rate sample, a buffer too small to reach the
+    /// target.
     fn never_acted(&self) -> Option<Note> {
         let probe = &self.link.probe;
         if !self.config.queue.gives_signals() || self.signals() > 0 || probe.sojourn.count() == 0 {
@@ -162,13 +161,13 @@ impl Site<'_> {
         let name = self.discipline();
         let text = match self.overflows() {
             0 => format!(
-                "{name} never acted: it dropped and marked nothing. No packet waited longer than \
-                 {}; the results are those of a plain FIFO.",
+                "{name} never acted: it dropped and marked no packet. No packet waited longer than \
+                 {}; the results equal those of a plain FIFO.",
                 rounded(probe.sojourn.max())
             ),
             overflows => format!(
                 "{name} never acted: all {overflows} drops came from a full buffer, as with \
-                 drop-tail. A larger `limit` would let it act, or a lower target."
+                 drop-tail. Use a larger `limit` or a lower target."
             ),
         };
         Some(Note { id: "aqm-never-acted", text })
@@ -190,13 +189,14 @@ impl Site<'_> {
         })
     }
 
-    /// COBALT's BLUE: a few packets over the limit raise its probability, and it takes thousands of
-    /// empty queues to come down. Counted over the whole run, as they set it off at its beginning.
+    /// COBALT's BLUE: a few packets over the limit raise its probability, and thousands of empty
+    /// queues are needed to lower it. Counted over the whole run, because the trigger is at its
+    /// beginning.
     fn blue_set_off(&self) -> Option<Note> {
         let counts = self.link.queue.counts();
         let [blue, law] = [Reason::Blue, Reason::Cobalt].map(|reason| reason as usize);
         let by_law = counts.dropped[law] + counts.marked[law];
-        // Of disciplines with BLUE, COBALT's are those that have a control law as well.
+        // Among disciplines with BLUE, COBALT-based ones also have a control law.
         let has_law = self.config.queue.settings().iter().any(|(key, _)| *key == "interval");
         let by_blue = counts.dropped[blue];
         let is_noted = by_blue > 0 && BLUE_SHARE * by_blue >= by_blue + by_law;
@@ -216,11 +216,11 @@ impl Site<'_> {
         let settings = self.config.queue.settings();
         let is_off =
             settings.iter().any(|(key, text)| *key == "ecn" && text.to_string() == "false");
-        let why = if is_off { "its `ecn` is off" } else { "it drops them where it sees overload" };
+        let why = if is_off { "its `ecn` is off" } else { "it drops them at overload" };
         (dropped > 0).then(|| Note {
             id: "ecn-capable-dropped",
             text: format!(
-                "{} dropped {dropped} ECN-capable packets that it might have marked: {why}.",
+                "{} dropped {dropped} ECN-capable packets instead of marking them: {why}.",
                 self.discipline()
             ),
         })
@@ -233,16 +233,16 @@ impl Site<'_> {
         (mean > HIDDEN && mean.as_secs_f64() > seen).then(|| Note {
             id: "hidden-queue",
             text: format!(
-                "packets waited {} in the driver behind the queue and {} in it, on average: the \
-                 discipline does not see most of the delay. A lower `driver.limit` or \
-                 `driver.bql` gives it back.",
+                "packets waited {} in the driver and {} in the queue before it, on average: the \
+                 discipline does not control most of the delay. Use a lower `driver.limit`, or \
+                 `driver.bql`.",
                 rounded(mean),
                 rounded(Span::from_secs_f64(seen))
             ),
         })
     }
 
-    /// Random losses, outages: senders slow down for these as well.
+    /// Random losses and outages also slow senders down.
     fn loses_packets(&self) -> Option<Note> {
         let (lost, counts) = (self.link.way().lost, self.link.queue.counts());
         let by_queue = counts.dropped_total() + counts.marked_total();
@@ -250,7 +250,7 @@ impl Site<'_> {
             id: "losses-of-the-link",
             text: format!(
                 "the link itself lost {lost} packets (`loss`), {} of those that it sent; its queue \
-                 dropped or marked {by_queue}: most losses here are no signal of {}.",
+                 dropped or marked {by_queue}: most losses here are not signals of {}.",
                 percent(lost as f64 / counts.delivered.max(lost) as f64),
                 self.discipline()
             ),
@@ -262,14 +262,14 @@ impl Site<'_> {
         (packets > 0 && packets < FEW_PACKETS).then(|| Note {
             id: "few-packets",
             text: format!(
-                "only {packets} packets passed: high percentiles of their delay say little. \
-                 Longer runs or more replications help."
+                "only {packets} packets passed: high percentiles of their delay are unreliable. \
+                 Use longer runs or more replications."
             ),
         })
     }
 }
 
-/// The run as a whole.
+/// Run under examination.
 struct Run<'a> {
     simulation: &'a Simulation,
     scenario: &'a Scenario,
@@ -288,14 +288,16 @@ impl Run<'_> {
         let (end, first) = (self.simulation.now, self.simulation.first_starts.get(group));
         let when = match first {
             Some(first) if *first <= end => return None,
-            Some(first) => format!("the first was to start at {}", rounded(*first - Time::ZERO)),
-            None => "they were to be added later".into(),
+            Some(first) => {
+                format!("the first was scheduled to start at {}", rounded(*first - Time::ZERO))
+            }
+            None => "they were scheduled to be added later".into(),
         };
         Some(Note {
             id: "never-started",
             text: format!(
                 "no flow of this group started: {when}, and the run ended at {}. Its goodput of 0 \
-                 is no result.",
+                 is not a measurement.",
                 rounded(end - Time::ZERO)
             ),
         })
@@ -315,13 +317,13 @@ impl Run<'_> {
         (unfinished > 0).then(|| Note {
             id: "unfinished-transfers",
             text: format!(
-                "{unfinished} of {started} transfers were not finished when the run ended; a longer \
-                 `duration` lets them."
+                "{unfinished} of {started} transfers had not finished when the run ended. Use a longer \
+                 `duration`."
             ),
         })
     }
 
-    /// Flows of constant rate that enter the network at this link, and whose packets arrive exactly
+    /// Flows of constant rate that enter the network at this link, with packets that arrive exactly
     /// when transmissions end: Floyd and Jacobson, "On Traffic Phase Effects in Packet-Switched
     /// Gateways", 1992.
     fn phase_effects(&self, index: u32, site: &Site) -> Option<Note> {
@@ -353,7 +355,7 @@ impl Run<'_> {
         })
     }
 
-    /// The delay was at another link than the one that the questions are about.
+    /// Most queuing delay was at a link other than the bottleneck.
     fn bottleneck_elsewhere(&self, site: &Site) -> Option<Note> {
         let waited = |link: &QueuedLink<SimPacket>| link.probe.sojourn.mean();
         let here = waited(site.link);
@@ -372,14 +374,14 @@ impl Run<'_> {
         is_elsewhere.then(|| Note {
             id: "bottleneck-elsewhere",
             text: format!(
-                "the queue stood at {}, not at {}: the discipline there had little to do.",
+                "the queue was at {}, not at {}: the discipline there had little effect.",
                 of(longest),
                 of(site.link)
             ),
         })
     }
 
-    /// RFC 6817, section 2: delays are one way, which takes timestamps.
+    /// RFC 6817, section 2: LEDBAT uses one-way delays, which require timestamps.
     fn queue_on_the_way_back(&self, group: &FlowGroup) -> Option<Note> {
         let transport = &group.transport;
         if transport.timestamps || transport.congestion_control.name() != "ledbat" {
@@ -392,15 +394,15 @@ impl Run<'_> {
         (waited >= WAY_BACK).then(|| Note {
             id: "ledbat-counts-the-way-back",
             text: format!(
-                "without timestamps LEDBAT measures round-trip times, and what waits on the way \
-                 back ({} on average) seems to be its own queue: it yields to it. \
-                 transport.timestamps = true gives one-way delays.",
+                "without timestamps LEDBAT measures round-trip times and counts the queuing delay \
+                 of the return path ({} on average) as its own: it yields to that queue. Use \
+                 transport.timestamps = true for one-way delays.",
                 rounded(waited),
             ),
         })
     }
 
-    /// Windows that losses set go up and down, over time that the control knows.
+    /// Loss-based windows oscillate with a period that the control knows.
     fn short_for_the_control(&self, group: &FlowGroup) -> Option<Note> {
         let transport = &group.transport;
         if !group.is_endless_bulk() || !matches!(group.endpoint, EndpointConfig::Tcp(_)) {
@@ -417,7 +419,7 @@ impl Run<'_> {
         let packet = Bytes::new(transport.mss.get() + transport.header.get());
         let each = rate.transmission_time(packet).max(Span::from_nanos(1));
         let window = rtt.as_secs_f64() / each.as_secs_f64() / flows as f64;
-        // Up to a full pipe, with a queue of nothing.
+        // Window of a full pipe with an empty queue.
         let control = &transport.congestion_control;
         let cycle = control.cycle(window, rtt.as_secs_f64(), transport.delayed_ack)?;
         let needed = Span::from_secs_f64(cycle * CYCLES as f64);
@@ -425,9 +427,9 @@ impl Run<'_> {
         (lasted < needed).then(|| Note {
             id: "run-too-short",
             text: format!(
-                "the run gave these flows {}, but at {rate} and a round trip of {} the window of \
-                 {} takes {} from one loss to the next: averages depend on when the run ends. \
-                 Take at least {}.",
+                "these flows ran for {}, but at {rate} and a round trip of {} the window of \
+                 {} takes {} from one loss to the next: averages depend on the end of the run. \
+                 Use at least {}.",
                 rounded(lasted),
                 rounded(rtt),
                 control.name(),
@@ -449,8 +451,8 @@ impl Run<'_> {
         (lasted < span * CYCLES).then(|| Note {
             id: "run-too-short",
             text: format!(
-                "the run lasted {}, but {what} takes {} to follow a change: it was still on its \
-                 way. Take at least {}.",
+                "the run lasted {}, but {what} takes {} to follow a change: it was not in \
+                 equilibrium. Use at least {}.",
                 rounded(lasted),
                 rounded(span),
                 rounded(span * CYCLES)
@@ -459,22 +461,22 @@ impl Run<'_> {
     }
 }
 
-/// The receivers' window, and no queue, set the rate.
+/// The receive window, not a queue, limited the rate.
 fn held_by_receiver<'a>(flows: impl Iterator<Item = &'a Tcp> + Clone) -> Option<Note> {
     let held = flows.clone().filter(|flow| flow.is_held_by_receiver()).count();
     let window = flows.clone().next()?.receive_window();
     (held > 0).then(|| Note {
         id: "receive-window-limited",
         text: format!(
-            "{held} of {} flows ended with a congestion window as large as the {} that their receivers \
-             take: that, and no queue, set their rate. Raise `transport.receive_window`.",
+            "{held} of {} flows ended with a congestion window as large as the receive window of {}: \
+             this window, not a queue, limited their rate. Raise `transport.receive_window`.",
             flows.count(),
             Bytes::new(window)
         ),
     })
 }
 
-/// A loss is repaired after a round trip, or after a few of them and a timeout.
+/// A loss is repaired within a round trip, or a few round trips and a timeout.
 fn hole_left_open<'a>(flows: impl Iterator<Item = &'a Tcp> + Clone, stack: Stack) -> Option<Note> {
     let times = flows.clone().filter_map(|flow| flow.held_up(HOLE_ROUND_TRIPS));
     let times: Vec<Span> = times.filter(|time| *time > HOLE).collect();
@@ -491,7 +493,7 @@ fn hole_left_open<'a>(flows: impl Iterator<Item = &'a Tcp> + Clone, stack: Stack
         id: "hole-left-open",
         text: format!(
             "{} of {} flows ended with a lost segment that was never retransmitted although data \
-             kept arriving, for up to {}: their applications received nothing in that time.{why}",
+             kept arriving, for up to {}: their applications received no data in that time.{why}",
             times.len(),
             flows.count(),
             rounded(*longest)
@@ -499,7 +501,7 @@ fn hole_left_open<'a>(flows: impl Iterator<Item = &'a Tcp> + Clone, stack: Stack
     })
 }
 
-/// Three significant digits.
+/// Rounds to three significant digits.
 fn rounded(span: Span) -> Span {
     let nanos = span.as_nanos();
     let unit = 10u64.pow(nanos.checked_ilog10().unwrap_or(0).saturating_sub(2));

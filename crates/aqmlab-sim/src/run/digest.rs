@@ -1,4 +1,4 @@
-//! A number that names all that a run gives.
+//! Digest of the results of a run.
 
 use super::results::{FlowResult, RunResult};
 use crate::endpoints::Direction;
@@ -9,8 +9,8 @@ use crate::network::series::Subject;
 use crate::workload::quantities::Quantity;
 
 impl RunResult {
-    /// FNV-1a of whatever the tables of a run are made of. How many events it took is not in it:
-    /// that is the engine's own affair.
+    /// Returns the FNV-1a hash of the tables of a run. The number of events is excluded: it is
+    /// internal to the engine.
     pub fn digest(&self) -> u64 {
         let mut sum = Digest(0xcbf2_9ce4_8422_2325);
         sum.words(&[self.replication, self.end.as_nanos()]);
@@ -62,7 +62,7 @@ impl Digest {
         text.bytes().chain([0]).for_each(|byte| self.byte(byte));
     }
     fn number(&mut self, number: f64) {
-        // All that is not a number is the same.
+        // All NaN values are equal.
         self.words(&[if number.is_nan() { u64::MAX } else { number.to_bits() }]);
     }
     fn quantity(&mut self, quantity: &Quantity) {

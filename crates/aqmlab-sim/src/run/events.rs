@@ -1,32 +1,31 @@
-//! What happens outside the network: timers of endpoints and applications.
+//! Events outside the network: timers of endpoints and applications.
 
 use aqmlab_core::Time;
 
 use crate::network::events::{EventKey, EventQueue};
 
-/// What happens, by the index of whom it happens to. The order of the kinds is
-/// the order at one moment.
+/// Event, with the index of its target. The order of the kinds is the order of simultaneous events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Event {
-    /// The next change of the scenario. What it adds begins at the same moment.
+    /// Next change of the scenario. Groups that it adds may start at the same time.
     Change,
-    /// Routes change, by the number of the change over all groups.
+    /// Route change, by its number over all groups.
     Reroute(u32),
-    /// A flow begins.
+    /// Start of a flow.
     FlowStart(u32),
-    /// An application begins.
+    /// Start of an application.
     AppStart(u32),
-    /// An application's timer.
+    /// Timer of an application.
     App(u32),
-    /// A receiver's timer (delayed acknowledgements).
+    /// Timer of a receiver (delayed acknowledgements).
     ReceiverTimer(u32),
-    /// A sender's timer (retransmission).
+    /// Timer of a sender (retransmission).
     SenderTimer(u32),
-    /// Time to record a sample of everything.
+    /// Sample of all links and flows.
     Sample,
-    /// The end of the warm-up.
+    /// End of the warm-up.
     WarmupEnd,
-    /// All bytes of a flow that was stopped have arrived already.
+    /// Notification that a stopped flow has delivered all its bytes before.
     Heard(u32),
 }
 
@@ -48,14 +47,14 @@ impl Event {
     }
 }
 
-/// The pending events.
+/// Pending events.
 #[derive(Default)]
 pub(crate) struct Events {
     pending: EventQueue,
 }
 
 impl Events {
-    /// Something that will happen.
+    /// Schedules an event.
     #[inline]
     pub fn push(&mut self, time: Time, event: Event) {
         let (kind, index) = match event {
@@ -72,13 +71,13 @@ impl Events {
         };
         self.pending.push(time, kind, index);
     }
-    /// What happens next, which has to be something.
+    /// Removes and returns the next event, which must exist.
     #[inline]
     pub fn pop(&mut self) -> Event {
         let next = self.pending.pop();
         Event::new(next.kind(), next.index())
     }
-    /// What happens next, which stays pending.
+    /// Returns the next event without removing it.
     #[inline(always)]
     pub fn next(&self) -> EventKey {
         self.pending.next()

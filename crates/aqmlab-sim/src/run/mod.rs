@@ -1,5 +1,4 @@
-//! A run of a scenario: a network with endpoints and applications, and what is
-//! left of it.
+//! Runs of a scenario: a network with endpoints and applications, and its results.
 
 mod apps;
 mod changes;
@@ -24,30 +23,31 @@ use crate::scenario::Scenario;
 /// Runs one replication of a scenario.
 ///
 /// # Panics
-/// If a packet was lost without being counted, a bug; and where [`try_run`] gives an error.
+/// Panics if a packet was lost without being counted, a bug, and where [`try_run`] returns an
+/// error.
 pub fn run(scenario: &Scenario, replication: u64) -> RunResult {
     try_run(scenario, replication, &Watch::default()).unwrap_or_else(|stopped| panic!("{stopped}"))
 }
 
-/// Runs one replication of a scenario, as long as it makes progress.
+/// Runs one replication of a scenario, while it makes progress.
 ///
 /// # Errors
-/// If it does not: see [`Watch`].
+/// Returns an error if it makes no progress: see [`Watch`].
 ///
 /// # Panics
-/// If a packet was lost without being counted: a bug.
+/// Panics if a packet was lost without being counted: a bug.
 pub fn try_run(scenario: &Scenario, replication: u64, watch: &Watch) -> Result<RunResult, Stopped> {
     run_into(scenario, replication, watch, None)
 }
 
-/// The same; at recording level `packets` the records go to `sink`, if there is one, while
-/// the run goes on, and but for the last of each link are not in the result.
+/// Runs one replication, and passes the records of level `packets` to `sink`, if any, during the
+/// run. The result then contains only the last records of each link.
 ///
 /// # Errors
-/// As [`try_run`].
+/// See [`try_run`].
 ///
 /// # Panics
-/// As [`try_run`], and if the sink does.
+/// See [`try_run`]; also panics if the sink does.
 pub fn run_into(
     scenario: &Scenario,
     replication: u64,
@@ -63,10 +63,10 @@ pub fn run_into(
     Ok(RunResult::of(simulation))
 }
 
-/// The same, recorded: the result, and whether all of the record could be written.
+/// Runs and records one replication. Returns the result, and whether the recording is complete.
 ///
 /// # Errors
-/// As [`try_run`]; what was recorded up to there is written.
+/// See [`try_run`]; the recording up to the error is written.
 pub fn try_run_recorded(
     scenario: &Scenario,
     replication: u64,

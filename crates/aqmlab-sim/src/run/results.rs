@@ -1,4 +1,4 @@
-//! What is left of a run.
+//! Results of a run.
 
 use aqmlab_core::{ParamType, Span, Time};
 use aqmlab_tcp::Stats;
@@ -18,114 +18,112 @@ use crate::scenario::Level;
 use crate::workload::app::Activity;
 use crate::workload::quantities::{Quantity, worse_times_first};
 
-/// The results of one run.
+/// Results of one run.
 pub struct RunResult {
-    /// Which replication it was.
+    /// Replication number.
     pub replication: u64,
-    /// The virtual time at its end.
+    /// Virtual time at the end.
     pub end: Time,
-    /// What was left out at its beginning: what is measured counts from then on. Zero without a
-    /// warm-up, and in a run that ended within it.
+    /// Warm-up excluded from measurements. Zero without a warm-up, and in a run that ended within
+    /// it.
     pub warmup: Span,
     /// Events handled.
     pub events: u64,
-    /// By link, in the order of the scenario.
+    /// Results by link, in the order of the scenario.
     pub links: Vec<LinkResult>,
-    /// By flow, group after group; flows of datagrams after the others. Those
-    /// that applications open and close are left out at level `summary`.
+    /// Results by flow, group after group; flows of datagrams are last. At level `summary`, flows
+    /// that applications open and close are omitted.
     pub flows: Vec<FlowResult>,
-    /// By group of flows, in the order of the scenario.
+    /// Results by group of flows, in the order of the scenario.
     pub groups: Vec<GroupResult>,
-    /// What a reader has to know.
+    /// Notes for the reader.
     pub findings: Vec<Finding>,
-    /// At levels `series` and `packets`.
+    /// Samples, at levels `series` and `packets`.
     pub samples: Vec<Sample>,
-    /// The row in `flows` of each flow, as records that a sink has taken number them.
+    /// Row in `flows` of each flow number in records passed to a sink.
     pub flow_rows: Vec<u32>,
 }
 
-/// What became of a flow.
+/// Results of a flow.
 pub struct FlowResult {
-    /// Its group, by index.
+    /// Group, by index.
     pub group: u32,
-    /// Its number in the group.
+    /// Number in the group.
     pub index: u32,
-    /// When it began.
+    /// Start time.
     pub start: Time,
-    /// When its last byte was acknowledged.
+    /// Time at which the last byte was acknowledged.
     pub finish: Option<Time>,
-    /// Bytes it had to transfer; `None` without end.
+    /// Bytes to transfer; `None`: no limit.
     pub size: Option<u64>,
-    /// Bytes of data that arrived, each counted once, over the time it was active after the
-    /// warm-up, in bit/s; NaN if it
-    /// had finished by then. All that follows is of that time, too.
+    /// Data bytes that arrived (each counted once), in bit/s, over the time the flow was active
+    /// after the warm-up; NaN if it finished before. The following fields cover the same time.
     pub goodput: f64,
-    /// Bytes on the wire that its sender sent, over the same time; NaN where it is not known.
+    /// Rate in bit/s of bytes on the wire that the sender sent; NaN if not known.
     pub throughput: f64,
-    /// Data packets that its source sent, those sent again among them.
+    /// Data packets that the source sent, including retransmissions.
     pub sent: u64,
-    /// Bytes of data that arrived, each counted once.
+    /// Data bytes that arrived, each counted once.
     pub delivered: u64,
-    /// TCP's state machine that ran: a name of `transport.stack`, or `kernel` for real packets.
+    /// TCP stack that ran: a name of `transport.stack`, or `kernel` for real packets.
     pub stack: Option<&'static str>,
-    /// The sender's counts, of TCP.
+    /// Counters of a TCP sender.
     pub stats: Option<Stats>,
-    /// Direction of its data.
+    /// Direction of the data.
     pub direction: Direction,
-    /// Packets that reached its ends, by [`End`](crate::endpoints::End): acknowledgements, then
-    /// data packets and SYNs.
+    /// Packets that reached the flow's ends, by [`End`](crate::endpoints::End): acknowledgements,
+    /// then data packets and SYNs.
     pub arrived: [u64; 2],
-    /// Its packets that did not arrive, dropped by queues or lost on links; of all links.
+    /// Packets of the flow dropped by queues or lost on links, over all links.
     pub losses: FlowLosses,
-    /// One-way delays of the data packets, if they are measured: the mean in
-    /// seconds, and the largest.
+    /// One-way delays of the data packets, if measured: mean in seconds, and maximum.
     pub delays: Option<(f64, Span)>,
-    /// Of a flow of datagrams.
+    /// Summary of a flow of datagrams.
     pub datagrams: Option<DatagramSummary>,
 }
 
-/// What became of the applications of a group after the warm-up.
+/// Results of the applications of a group after the warm-up.
 pub struct GroupResult {
-    /// Flows or requests that were started.
+    /// Number of flows or requests started.
     pub started: u64,
-    /// Those that came to their end.
+    /// Number of flows or requests completed.
     pub completed: u64,
-    /// Bytes that these transferred.
+    /// Bytes transferred by completed ones.
     pub bytes: u64,
-    /// Traffic of its flows by [`Direction`]: forward always, reverse if any flow has that direction.
+    /// Traffic by [`Direction`]: always forward; reverse if any flow has that direction.
     pub traffic: [Option<Traffic>; 2],
-    /// State machine of its TCP senders, as in [`FlowResult`].
+    /// TCP stack of the senders, as in [`FlowResult`].
     pub stack: Option<&'static str>,
-    /// Times by quantity: `completion` and `startup` of flows, `delay` of packets, and what the
-    /// workload measures; of the directions of a quantity the worse first.
+    /// Times by quantity: `completion` and `startup` of flows, `delay` of packets, and the
+    /// workload's quantities. For a quantity with two directions, the worse is first.
     pub times: Vec<(Quantity, TimeSummary)>,
-    /// Scores of the workload, means over the group; of the directions of a quantity the worse
-    /// first.
+    /// Scores of the workload as means over the group. For a quantity with two directions, the
+    /// worse is first.
     pub values: Vec<(Quantity, f64)>,
 }
 
 impl GroupResult {
-    /// Times of a quantity, of the worse direction if it has two.
+    /// Returns the times of a quantity; of the worse direction if it has two.
     pub fn times_of(&self, name: &str) -> Option<&TimeSummary> {
         self.times.iter().find(|(quantity, _)| quantity.name == name).map(|(_, times)| times)
     }
 
-    /// A score, of the worse direction if it has two.
+    /// Returns a score; of the worse direction if it has two.
     pub fn value_of(&self, name: &str) -> Option<f64> {
         self.values.iter().find(|(quantity, _)| quantity.name == name).map(|(_, value)| *value)
     }
 }
 
-/// Traffic of the flows of a group whose data have the same direction, after the warm-up.
+/// Traffic of a group's flows with the same direction, after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes on the wire that the senders sent, if known.
     pub sent_bytes: Option<u64>,
-    /// Bytes of data that arrived, each counted once.
+    /// Data bytes that arrived, each counted once.
     pub delivered_bytes: u64,
     /// Packets that reached the flows' ends, as in [`FlowResult::arrived`].
     pub arrived: [u64; 2],
-    /// Packets that did not arrive, data and acknowledgements.
+    /// Lost packets: data and acknowledgements.
     pub losses: FlowLosses,
 }
 
@@ -162,14 +160,13 @@ impl RunResult {
         }
     }
 
-    /// Packets that reached the end of the link `bottleneck`.
+    /// Returns the packets that reached the end of the link `bottleneck`.
     pub fn delivered_packets(&self, bottleneck: usize) -> u64 {
         self.links[bottleneck].counts.delivered
     }
 }
 
-/// The rows of the flows that can be named: all where places are not used
-/// again.
+/// Returns the rows of the flows: all of them, unless slots are reused.
 fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
     let mut next = vec![0; simulation.scenario.flows.len()];
     let mut number = |group: u32| {
@@ -208,8 +205,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
         .collect()
 }
 
-/// All flows with their places, in the order of the rows: those of datagrams
-/// come after the others.
+/// Returns all flows with their slots, in row order: flows of datagrams are last.
 fn in_order(simulation: &Simulation) -> impl Iterator<Item = (usize, &Flow)> {
     let of = |kind: bool| {
         let flows = simulation.flows.iter().enumerate();
@@ -218,7 +214,7 @@ fn in_order(simulation: &Simulation) -> impl Iterator<Item = (usize, &Flow)> {
     of(false).chain(of(true))
 }
 
-/// The row of each flow where all have one.
+/// Returns the row of each flow, if all flows have one.
 fn rows(simulation: &Simulation) -> Vec<u32> {
     let mut rows = vec![0; simulation.flows.len()];
     for (row, (place, _)) in (0..).zip(in_order(simulation)) {
@@ -227,19 +223,19 @@ fn rows(simulation: &Simulation) -> Vec<u32> {
     rows
 }
 
-/// Name of the state machine of a group's TCP senders.
+/// Returns the name of the TCP stack of a group's senders.
 fn stack(simulation: &Simulation, group: u32) -> &'static str {
     Stack::choices()[simulation.scenario.flows[group as usize].transport.machine() as usize]
 }
 
-/// Losses of a flow at all links.
+/// Returns the losses of a flow at all links.
 fn losses(simulation: &Simulation, flow: u32) -> FlowLosses {
     let mut sum = FlowLosses::default();
     simulation.network.links().for_each(|link| sum.add(link.probe.losses.of(flow, simulation.now)));
     sum
 }
 
-/// The flows of a group whose data have this direction, with their places.
+/// Returns the flows of a group with this direction, with their slots.
 fn flows_of(
     simulation: &Simulation,
     group: u32,
@@ -249,15 +245,15 @@ fn flows_of(
     flows.filter(move |(flow, _)| flow.group == group && flow.direction == direction)
 }
 
-/// Traffic of all flows of a group in one direction, those that are gone included.
+/// Returns the traffic of all flows of a group in one direction, including ended ones.
 pub(super) fn volume(simulation: &Simulation, group: u32, direction: Direction) -> Volume {
     let mut sum = simulation.activities[group as usize].gone[direction as usize];
     flows_of(simulation, group, direction).for_each(|(flow, _)| sum.add(flow.volume()));
     sum
 }
 
-/// Traffic of a group in one direction after the warm-up; `None` if no flow has that direction,
-/// unless it is forward.
+/// Returns the traffic of a group in one direction after the warm-up; `None` if the direction is
+/// reverse and no flow has it.
 fn traffic(
     simulation: &Simulation,
     group: u32,
@@ -268,7 +264,7 @@ fn traffic(
     if direction == Direction::Backward && flows.peek().is_none() {
         return None;
     }
-    // Places are used again by flows of the same group and direction.
+    // Slots are reused by flows of the same group and direction.
     let mut lost = FlowLosses::default();
     flows.for_each(|(_, place)| lost.add(losses(simulation, place)));
     let volume = volume(simulation, group, direction).since(before);
@@ -280,20 +276,20 @@ fn traffic(
     })
 }
 
-/// What a group had counted when the warm-up ended.
+/// Counters of a group at the end of the warm-up.
 #[derive(Clone, Copy, Default)]
 pub(super) struct GroupBefore {
     started: u64,
     completed: u64,
     bytes: u64,
-    /// By [`Direction`].
+    /// Traffic by [`Direction`].
     volumes: [Volume; 2],
 }
 
-/// What the groups have counted so far.
+/// Returns the current counters of all groups.
 pub(super) fn counted(simulation: &Simulation) -> Vec<GroupBefore> {
     let now = simulation.now;
-    // Flows without an application count from the start on, also those that begin later.
+    // Flows without an application count from their start, even a late one.
     let later = |number: usize| {
         let of_group = simulation.flows.iter().filter(|flow| flow.group as usize == number);
         of_group.filter(|flow| flow.app == NONE && flow.start >= now).count() as u64
@@ -307,7 +303,7 @@ pub(super) fn counted(simulation: &Simulation) -> Vec<GroupBefore> {
     simulation.activities.iter().enumerate().map(of).collect()
 }
 
-/// Times that a group measured, and the one-way delays of its packets by direction.
+/// Returns the times measured by a group, and the one-way delays of its packets by direction.
 fn times(simulation: &Simulation, group: u32) -> Vec<(Quantity, TimeSummary)> {
     let measured = &simulation.activities[group as usize].times;
     let is_delay = |quantity: &Quantity| quantity.name == Quantity::delay(Direction::Forward).name;
@@ -336,7 +332,7 @@ fn groups(simulation: &Simulation) -> Vec<GroupResult> {
     let of = |(number, activity): (usize, &Activity)| {
         let mut own = simulation.flows.iter().filter(|flow| flow.group as usize == number);
         let has_tcp = own.any(|flow| flow.tcp().is_some());
-        // Groups that begin later have counted nothing by then.
+        // Groups that start later had no counts at that time.
         let before = simulation.before.get(number).copied().unwrap_or_default();
         GroupResult {
             started: activity.started - before.started,

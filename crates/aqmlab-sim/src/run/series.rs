@@ -1,4 +1,4 @@
-//! Recording level `series`: a sample of everything at regular times.
+//! Recording level `series`: samples at regular times.
 
 use aqmlab_core::Time;
 
@@ -6,18 +6,18 @@ use super::simulation::Simulation;
 use crate::endpoints::flow::Flow;
 use crate::network::series::{LinkSeries, Sample, Subject, rate};
 
-/// The samples so far.
+/// Samples so far.
 #[derive(Default)]
 pub(crate) struct Series {
     pub samples: Vec<Sample>,
     last: Time,
     links: LinkSeries,
-    /// By flow, what had been delivered at the sample before.
+    /// By flow, delivered bytes at the previous sample.
     delivered: Vec<u64>,
 }
 
 impl Series {
-    /// The links' sums of sojourn times have begun again.
+    /// Adapts to a reset of the links' sums of sojourn times.
     pub fn restart_sojourns(&mut self) {
         self.links.restart_sojourns();
     }
@@ -31,7 +31,7 @@ impl Series {
         if !simulation.scenario.record.flows {
             return;
         }
-        // Flows of datagrams come after the others.
+        // Flows of datagrams are last.
         for of_datagrams in [false, true] {
             for (index, flow) in simulation.flows.iter().enumerate() {
                 let is_gone = flow.is_transient && flow.finish.is_some();

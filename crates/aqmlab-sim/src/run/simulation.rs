@@ -1,4 +1,4 @@
-//! One run: links, flows and the events between them.
+//! Simulation of one run: network, endpoints and applications, and their events.
 
 use std::sync::Arc;
 
@@ -18,57 +18,55 @@ use crate::network::{Network, RouteId, Setup};
 use crate::scenario::{FlowGroup, Level, Reroute, Scenario, Start};
 use crate::workload::app::Activity;
 
-/// The kernel's `psched_mtu` of an Ethernet link: 1500 bytes and a header.
+/// MTU of an Ethernet link by the kernel's `psched_mtu`: 1500 bytes and a header.
 pub(crate) const MTU: Bytes = Bytes::new(1514);
 
-/// A run under way.
+/// Run in progress.
 pub(crate) struct Simulation {
     pub scenario: Arc<Scenario>,
     pub replication: u64,
     pub now: Time,
     pub network: Network<SimPacket>,
-    /// By group.
+    /// Routes by group.
     pub(super) routes: Vec<GroupRoutes>,
     pub flows: Vec<Flow>,
     pub series: Option<Series>,
     pub(super) handled: u64,
     pub effort: Effort,
     pub apps: Vec<AppSlot>,
-    /// Places of applications that are gone.
+    /// Slots of ended applications.
     pub free_apps: Vec<u32>,
-    /// By group.
+    /// Counters of applications, by group.
     pub activities: Vec<Activity>,
-    /// Places of flows that are gone, by group and direction.
+    /// Slots of ended flows, by group and direction.
     pub free_flows: Vec<[Vec<u32>; 2]>,
     pub events: Events,
-    /// Finite flows and applications that have not finished; of the group that ends the run,
-    /// if there is one.
+    /// Number of unfinished finite flows and applications, of the group that ends the run, if any.
     pub unfinished: usize,
-    /// Whether there are flows without end: the run then lasts its duration.
+    /// True if flows without end exist: the run then lasts its full duration.
     endless: bool,
-    /// How many of the changes of the scenario have come.
+    /// Number of scenario changes made so far.
     pub(super) changed: usize,
-    /// What is recorded besides the results.
+    /// Recorder, in addition to the results.
     pub recorder: Option<Box<Recorder>>,
-    /// What was left out at the beginning: nothing before the warm-up has ended.
+    /// Excluded interval; zero until the warm-up ends.
     pub(super) warmup: Span,
-    /// By group, what had been counted then.
+    /// Counters at the end of the warm-up, by group.
     pub(super) before: Vec<GroupBefore>,
-    /// By group, the time at which its first flow or application starts.
+    /// Time of the first start of a flow or application, by group.
     pub(super) first_starts: Vec<Time>,
 }
 
-/// The routes of a group: to the receivers, and back.
+/// Routes of a group: to the receivers, and back.
 pub(super) struct GroupRoutes {
     shared: [RouteId; 2],
-    /// Of each member, where these have delays of their own, and the link of that.
+    /// Routes of each member and its access link, if members have access delays.
     own: Vec<([RouteId; 2], u32)>,
 }
 
 impl GroupRoutes {
-    /// Adds the routes of a group. What each member has of delay beyond its
-    /// links, drawn with the stream `flows.NAME.access`, is a link of its own
-    /// behind the others.
+    /// Adds the routes of a group. The access delay of each member, drawn with the stream
+    /// `flows.NAME.access`, is a separate link after the others.
     pub fn add(group: &FlowGroup, stream: Stream, network: &mut Network<SimPacket>) -> Self {
         let paths = [&group.path, &group.return_path];
         let shared = paths.map(|path| network.add_route(path.iter().copied()));
@@ -84,7 +82,7 @@ impl GroupRoutes {
         GroupRoutes { shared, own }
     }
 
-    /// Has what is sent from now on take other links.
+    /// Changes the routes of packets sent from now on.
     fn change(&self, change: &Reroute, network: &mut Network<SimPacket>) {
         let mut direction = |direction: usize, path: &Option<Vec<u32>>| {
             let Some(path) = path else { return };
@@ -138,7 +136,7 @@ impl Simulation {
         simulation
     }
 
-    /// The routes of the next group of flows, and what is kept by group.
+    /// Adds the routes and the per-group state of the next group.
     pub(super) fn add_routes(&mut self, number: u32) {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[number as usize];
@@ -193,13 +191,13 @@ impl Simulation {
         self.endless |= !ends && self.is_awaited(number);
     }
 
-    /// Whether the run goes on until this group of flows is done.
+    /// Returns whether the run continues until this group of flows has finished.
     pub fn is_awaited(&self, group: u32) -> bool {
         self.scenario.until.is_none_or(|until| until == group)
     }
 
-    /// What flows of a group have in common. `name` is that of the stream of
-    /// what tells them apart.
+    /// Returns the common setup of a group's flows. `name` is that of the stream for their
+    /// differences.
     pub fn setup_flow<'a>(
         &self,
         scenario: &'a Scenario,
@@ -237,7 +235,7 @@ impl Simulation {
         }
     }
 
-    /// What is known of the run before it: the first timers, and what the scenario has planned.
+    /// Schedules the initial events: first timers, and the planned changes of the scenario.
     fn start(&mut self) {
         self.network.start();
         for ((_, change), number) in self.scenario.reroutes().zip(0..) {
@@ -254,22 +252,22 @@ impl Simulation {
         }
     }
 
-    /// The next event, and whether that is in the network.
+    /// Returns the next event, and whether it is in the network.
     #[inline(always)]
     fn next(&self) -> (EventKey, bool) {
         self.first(self.network.next())
     }
 
-    /// The first of what is next in the network, and outside.
+    /// Returns the first of the next events inside and outside the network.
     #[inline(always)]
     fn first(&self, inside: EventKey) -> (EventKey, bool) {
-        // At one moment what happens in the network is first.
+        // Network events precede simultaneous other events.
         let outside = self.events.next();
         if inside.time() <= outside.time() { (inside, true) } else { (outside, false) }
     }
 
-    /// What happens next, events or not: as [`next`](Self::next); and the link of the end of a
-    /// transmission that has no event.
+    /// Returns the next event, including ends of transmissions without an event; for those also the
+    /// link. See [`next`](Self::next).
     fn next_of_all(&self) -> (EventKey, bool, Option<u32>) {
         let event = self.network.next();
         let end = self.network.next_end().filter(|(end, _)| *end < event);
@@ -277,19 +275,19 @@ impl Simulation {
         (next, is_in_network, end.map(|(_, link)| link).filter(|_| is_in_network))
     }
 
-    /// When something happens next, before the end of the run.
+    /// Returns the time of the next event before the end of the run.
     pub fn next_time(&self) -> Option<Time> {
         let end = Time::ZERO + self.scenario.duration;
         let next = self.next_of_all().0.any().map(EventKey::time).filter(|time| *time <= end);
         next.filter(|_| !self.is_over())
     }
 
-    /// Whether all that the run waits for is done.
+    /// Returns whether everything that the run waits for has finished.
     pub fn is_over(&self) -> bool {
         self.unfinished == 0 && !self.endless && self.changed == self.scenario.changes.len()
     }
 
-    /// Goes on to the end of the run, or until just before `until`.
+    /// Runs until the end, or until just before `until`.
     pub fn run(&mut self, until: Option<Time>) -> Result<(), Stopped> {
         let ran = self.run_events(until);
         self.network.catch_up();
@@ -317,7 +315,7 @@ impl Simulation {
         }
     }
 
-    /// Lets the next event happen.
+    /// Handles the next event.
     #[inline(always)]
     fn step(&mut self, event: EventKey, is_in_network: bool) -> Result<(), Stopped> {
         let time = event.time();
@@ -342,7 +340,7 @@ impl Simulation {
         if self.effort.spend() { Ok(()) } else { Err(self.stopped(event, is_in_network)) }
     }
 
-    /// Lets the next event of the run happen. Whether there was one.
+    /// Handles the next event of the run. Returns whether an event was left.
     pub fn step_once(&mut self) -> Result<bool, Stopped> {
         if self.next_time().is_none() {
             return Ok(false);
@@ -359,17 +357,17 @@ impl Simulation {
         Ok(true)
     }
 
-    /// The run is over: closes the books.
+    /// Finalises the statistics.
     pub fn finish(&mut self) {
         if !self.is_over() {
             self.now = Time::ZERO + self.scenario.duration;
         }
         self.network.finish(self.now);
-        // Groups of flows that never began.
+        // Groups of flows that never started.
         self.activities.resize_with(self.scenario.flows.len(), Activity::default);
     }
 
-    /// Events handled, in the network and outside.
+    /// Returns the number of events handled, inside and outside the network.
     pub fn events_handled(&self) -> u64 {
         self.handled + self.network.handled()
     }
@@ -400,12 +398,12 @@ impl Simulation {
         }
     }
 
-    /// A packet has come to the end of its route.
+    /// Handles a packet at the end of its route.
     #[inline(always)]
     fn arrived(&mut self, packet: Arrived) {
         let (now, index) = (self.now, packet.flow);
         let flow = &mut self.flows[index as usize];
-        // Also of a flow that had this place before: it was of the same group and direction.
+        // Also for an ended flow of the same slot: group and direction are the same.
         flow.arrived[packet.to() as usize] += 1;
         let store = self.network.store_mut();
         if !flow.owns(&packet) {
@@ -445,7 +443,7 @@ impl Simulation {
         }
     }
 
-    /// Sends what one end of a flow has to send.
+    /// Sends the pending packets of one end of a flow.
     #[inline]
     pub fn send(&mut self, index: u32, of: End) {
         match (&self.recorder, of) {
@@ -455,8 +453,8 @@ impl Simulation {
         }
     }
 
-    // One function for each end, called from wherever something may be sent: into each the whole
-    // way of a packet is inlined, from the endpoint to its link.
+    // One function for each end, called wherever packets may be sent. The complete path from the
+    // endpoint to its link is inlined into each.
     #[inline(never)]
     fn send_data(&mut self, index: u32) {
         self.send_all::<false>(index, End::Source);
@@ -466,7 +464,7 @@ impl Simulation {
         self.send_all::<false>(index, End::Sink);
     }
 
-    /// The same, out of the way of runs that nobody records.
+    /// Sends and records; separate from runs without a recorder.
     #[cold]
     #[inline(never)]
     fn send_recorded(&mut self, index: u32, of: End) {
@@ -500,7 +498,7 @@ impl Simulation {
         self.arm(index, of);
     }
 
-    /// Sees to it that an event is pending no later than the deadline of an end.
+    /// Ensures that a timer event is scheduled at or before the endpoint's deadline.
     #[inline(always)]
     pub fn arm(&mut self, index: u32, of: End) {
         if let Some(deadline) = self.flows[index as usize].arm(of) {
@@ -512,7 +510,7 @@ impl Simulation {
         }
     }
 
-    /// The event of a timer came, maybe earlier than its deadline.
+    /// Handles a timer event, which may be earlier than the deadline.
     #[inline]
     fn timer(&mut self, index: u32, of: End) {
         let flow = &mut self.flows[index as usize];
@@ -540,7 +538,7 @@ impl Simulation {
         self.events.push(self.now + self.scenario.record.interval, Event::Sample);
     }
 
-    /// The warm-up is over: what is measured counts from now on.
+    /// Ends the warm-up: measurements start now.
     #[inline(never)]
     fn end_warmup(&mut self) {
         let now = self.now;

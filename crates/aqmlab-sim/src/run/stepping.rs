@@ -1,12 +1,12 @@
-//! A run in steps: go on to a moment, look, change something, go on.
+//! Step-by-step runs: advance to a time, observe, change a value, continue.
 //!
-//! A run in steps gives the same bits as [`run`](fn@super::run) on the same scenario. What
-//! [`Run::set`] changes becomes a [change](crate::scenario::Change) of the scenario, so the
-//! scenario of the run, saved and run from the start, gives the same again.
+//! A run in steps gives the same bits as [`run`](fn@super::run) on the same scenario. [`Run::set`]
+//! adds a [change](crate::scenario::Change) to the scenario, so the saved scenario of the run gives
+//! the same results from the start.
 //!
-//! A [`Snapshot`] is not a copy of the state (queues, senders and applications may be
-//! anybody's, in Python too) but the scenario with its changes, and how far the run was: to
-//! restore it, the run is repeated up to there. That takes as long as it took before.
+//! A [`Snapshot`] is not a copy of the state, because queues, senders and applications may be
+//! custom, including Python objects. It consists of the scenario with its changes, and the time.
+//! Restoring it repeats the run up to that time, which takes as long as it took before.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use crate::network::series::Subject;
 use crate::scenario::{ChangeParams, Changing, Effect, Outside, Scenario};
 use crate::workload::quantities::Quantity;
 
-/// The scenario as it is after the first of its changes.
+/// Scenario after the first of its changes.
 struct Current {
     after: Changing,
-    /// How many these are.
+    /// Number of changes applied.
     taken: usize,
 }
 
@@ -34,7 +34,7 @@ impl Current {
         Current { after: Changing::new(scenario), taken: 0 }
     }
 
-    /// Takes over the changes up to `index`.
+    /// Applies the changes up to `index`.
     fn take(&mut self, scenario: &Scenario, index: usize) {
         for change in &scenario.changes[self.taken..index] {
             self.after.take(&change.effect, scenario);
@@ -43,21 +43,21 @@ impl Current {
     }
 }
 
-/// A run under way.
+/// Run in progress.
 pub struct Run {
     simulation: Simulation,
     watch: Watch,
-    /// Where it is asked to be.
+    /// Requested time.
     time: Time,
-    /// All before this moment has happened, and nothing at it or later.
+    /// All events strictly before this time have been handled.
     open: Time,
-    /// The link whose packets are watched.
+    /// Link whose packets are observed.
     watched: Option<usize>,
-    /// The scenario as changes are made to it; `None` if it is not known yet.
+    /// Scenario with changes applied; `None` until needed.
     current: Option<Current>,
 }
 
-/// Where a run was.
+/// Saved point of a run.
 #[derive(Clone)]
 pub struct Snapshot {
     scenario: Arc<Scenario>,
@@ -67,72 +67,72 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The virtual time of it.
+    /// Returns the virtual time of the snapshot.
     pub fn time(&self) -> Time {
         self.time
     }
 }
 
-/// A flow that [`Run::flows`] shows.
+/// State of a flow, returned by [`Run::flows`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowView {
-    /// Its group, by index.
+    /// Group, by index.
     pub group: u32,
-    /// Bytes of data that have arrived, each counted once.
+    /// Data bytes that arrived, each counted once.
     pub delivered: u64,
-    /// Whether it has begun and not ended.
+    /// True if the flow has started and not ended.
     pub is_active: bool,
 }
 
 impl Run {
-    /// A replication of a scenario, at its start.
+    /// Creates a replication of a scenario, at its start.
     pub fn new(scenario: Scenario, replication: u64) -> Self {
         Self::watched(Arc::new(scenario), replication, Watch::default())
     }
 
-    /// The same, with a bound on the work.
+    /// Creates a replication with a work limit.
     pub fn watched(scenario: Arc<Scenario>, replication: u64, watch: Watch) -> Self {
         let simulation = Simulation::new(scenario, replication, &watch);
         Run { simulation, watch, time: Time::ZERO, open: Time::ZERO, watched: None, current: None }
     }
 
-    /// The scenario, with all that was changed.
+    /// Returns the scenario, with all changes.
     pub fn scenario(&self) -> &Arc<Scenario> {
         &self.simulation.scenario
     }
 
-    /// The virtual time that it has come to.
+    /// Returns the current virtual time.
     pub fn time(&self) -> Time {
         self.time
     }
 
-    /// When something happens next; `None` at the end.
+    /// Returns the time of the next event; `None` at the end.
     pub fn next_time(&self) -> Option<Time> {
         self.simulation.next_time()
     }
 
-    /// Events that were handled so far.
+    /// Returns the number of events handled.
     pub fn events(&self) -> u64 {
         self.simulation.events_handled()
     }
 
-    /// Lets happen all that is before `until`; what is at that moment is still to come.
+    /// Handles all events before `until`; events at `until` remain pending.
     ///
     /// # Errors
-    /// If the run makes no progress: see [`Watch`].
+    /// Returns an error if the run makes no progress: see [`Watch`].
     pub fn advance(&mut self, until: Time) -> std::result::Result<(), Stopped> {
         let end = Time::ZERO + self.scenario().duration;
         self.simulation.run(Some(until))?;
         self.time = self.time.max(until.min(end));
-        // Behind the end all of it has happened.
+        // After the end, no events are pending.
         self.open = self.open.max(until.min(end + Span::from_nanos(1)));
         Ok(())
     }
 
-    /// Lets the next event happen; gives its time, or `None` at the end.
+    /// Handles the next event. Returns its time, or `None` at the end.
     ///
     /// # Errors
-    /// As [`Run::advance`].
+    /// See [`Run::advance`].
     pub fn step(&mut self) -> std::result::Result<Option<Time>, Stopped> {
         if !self.simulation.step_once()? {
             return Ok(None);
@@ -142,21 +142,22 @@ impl Run {
         Ok(Some(self.simulation.now))
     }
 
-    /// Gives a key another value from now on: an event of the scenario. Which keys may
-    /// change, and what that means, is said at [changes](crate::scenario::Change). An equal value
-    /// does nothing and is no event. Gives the time of the change. Costs the same however many
-    /// changes there were.
+    /// Changes a key from now on, and adds the change to the scenario.
+    /// [`Change`](crate::scenario::Change) lists the keys and the meaning of changes. A change to
+    /// an equal value has no effect and is not added. Returns the time of the change. The cost does
+    /// not depend on the number of earlier changes.
     ///
     /// # Errors
-    /// If the key cannot change, or not to that value: then nothing has changed.
+    /// Returns an error if the key cannot change, or not to this value; the run is then unchanged.
     pub fn set(&mut self, key: &str, value: &Value, outside: Outside<'_>) -> Result<Span> {
         self.change(key, value, false, outside)
     }
 
-    /// Gives a queue other parameters, or the same ones, with a new state: the packets stay.
+    /// Changes the parameters of a queue, or restarts it with the same ones, with new state: the
+    /// packets stay.
     ///
     /// # Errors
-    /// As [`Run::set`], and if the key is not one of a queue.
+    /// See [`Run::set`]; also returns an error if the key is not one of a queue.
     pub fn replace(&mut self, key: &str, value: &Value, outside: Outside<'_>) -> Result<Span> {
         self.change(key, value, true, outside)
     }
@@ -179,7 +180,7 @@ impl Run {
             return Ok(at);
         }
         current.taken += 1;
-        // Those that are still to come follow from what is before them.
+        // Later changes depend on earlier ones.
         let later = &scenario.changes[index..];
         let mut flows = None;
         let mut changes = vec![change];
@@ -195,14 +196,14 @@ impl Run {
         Ok(at)
     }
 
-    /// Takes out the changes of the scenario that are still to come.
+    /// Removes the pending changes of the scenario.
     pub fn drop_later_changes(&mut self) {
         let cut = self.scenario().without_changes_after(self.open - Time::ZERO);
-        // An event for a change that is no longer there finds nothing to do.
+        // An event for a removed change has no effect.
         self.simulation.scenario = Arc::new(cut);
     }
 
-    /// Where the run is.
+    /// Returns a snapshot of the run.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             scenario: Arc::clone(self.scenario()),
@@ -212,11 +213,10 @@ impl Run {
         }
     }
 
-    /// Goes back (or on) to where the run was, with the scenario that it had then: the run is
-    /// repeated up to there.
+    /// Restores a snapshot, earlier or later, with its scenario, by repeating the run.
     ///
     /// # Errors
-    /// As [`Run::advance`].
+    /// See [`Run::advance`].
     pub fn restore(&mut self, to: &Snapshot) -> std::result::Result<(), Stopped> {
         let replication = self.simulation.replication;
         self.current = None;
@@ -228,19 +228,19 @@ impl Run {
         Ok(())
     }
 
-    /// Goes back to a moment, with all changes that the scenario has by now, later ones too.
+    /// Returns to an earlier time, with all current changes of the scenario, including later ones.
     ///
     /// # Errors
-    /// As [`Run::advance`].
+    /// See [`Run::advance`].
     pub fn rewind(&mut self, to: Time) -> std::result::Result<(), Stopped> {
         let (scenario, time) = (Arc::clone(self.scenario()), Time::ZERO);
         self.restore(&Snapshot { scenario, time, open: time, events: 0 })?;
         self.advance(to)
     }
 
-    /// Shows the state of links and flows by name, as recordings of the level `series` do:
-    /// what disciplines and controls [observe](aqmlab_aqm::QueueDiscipline::observe), and
-    /// what has been counted.
+    /// Reports the state of links and flows by name, like recordings of the level `series`: the
+    /// state that disciplines and controls [report](aqmlab_aqm::QueueDiscipline::observe), and
+    /// counters.
     pub fn observe(&self, see: &mut dyn FnMut(Subject, &'static str, f64)) {
         for (index, link) in self.simulation.network.links().enumerate() {
             let subject = Subject::Link(index as u32);
@@ -262,7 +262,7 @@ impl Run {
         }
     }
 
-    /// The flows so far, by index; places of those that are gone may be used again.
+    /// Returns the flows so far, by index; slots of ended flows may be reused.
     pub fn flows(&self) -> impl Iterator<Item = FlowView> {
         self.simulation.flows.iter().map(|flow| FlowView {
             group: flow.group,
@@ -271,8 +271,8 @@ impl Run {
         })
     }
 
-    /// Bytes of data that have arrived, each counted once, by group of flows: those of flows that are
-    /// gone too. Groups that have not begun have none.
+    /// Returns the data bytes that arrived (each counted once) by group of flows, including ended
+    /// flows. Groups that have not started are absent.
     pub fn delivered(&self) -> Vec<u64> {
         let begun = self.simulation.activities.len();
         let of = |group| match group < begun {
@@ -304,7 +304,7 @@ impl Run {
         flow.start <= self.simulation.now && flow.finish.is_none()
     }
 
-    /// Has what happens to each packet at a link noted from now on, at one link at a time.
+    /// Observes the packets at a link from now on; one link at a time.
     pub fn watch_packets(&mut self, link: Option<usize>) {
         for (index, each) in self.simulation.network.links_mut().enumerate() {
             each.watch_packets(link == Some(index));
@@ -312,16 +312,16 @@ impl Run {
         self.watched = link;
     }
 
-    /// What happened to packets at the watched link since this was last asked.
+    /// Returns the packet events at the observed link since the last call.
     pub fn take_events(&mut self) -> Vec<PacketEvent> {
         let watched = self.watched;
         watched.map(|link| self.simulation.network.link_mut(link).take_events()).unwrap_or_default()
     }
 
-    /// Goes on to the end and gives the results.
+    /// Runs to the end, and returns the results.
     ///
     /// # Errors
-    /// As [`Run::advance`].
+    /// See [`Run::advance`].
     pub fn finish(mut self) -> std::result::Result<RunResult, Stopped> {
         self.simulation.run(None)?;
         self.simulation.finish();

@@ -1,8 +1,8 @@
-//! What ends a run that would not come to its end: work without progress in virtual time.
+//! Work limit of a run, to end runs that make no progress in virtual time.
 //!
-//! Work is counted in events and in packets that endpoints send. A run that does more of it at
-//! one moment than [`Watch::at_once`] makes no progress; and a caller may bound the work in all.
-//! Both are counts: where a run stops is the same on every machine.
+//! Work is counted in events and in packets that endpoints send. A run with more work at one time
+//! than [`Watch::at_once`] makes no progress; the caller may also limit the total. Both are counts,
+//! so a run stops at the same event on every machine.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,26 +15,26 @@ use super::simulation::Simulation;
 use crate::network::events::{EventKey, EventTag, LinkEvent};
 use crate::scenario::Scenario;
 
-/// How much work a run may do.
+/// Limits of the work of a run.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    /// At one moment of virtual time.
+    /// Work at one virtual time.
     pub at_once: u64,
-    /// From its start to its end.
+    /// Work of the whole run.
     pub in_all: u64,
-    /// Where others can see how far it is.
+    /// Progress indicator for other threads.
     pub progress: Option<Arc<Progress>>,
 }
 
 impl Default for Watch {
-    /// What no scenario with an end comes near: a million flows that all begin at one moment
-    /// with ten segments each are half of it.
+    /// A limit far above any finite scenario: a million flows that start simultaneously with ten
+    /// segments each use half of it.
     fn default() -> Self {
         Watch { at_once: 20_000_000, in_all: u64::MAX, progress: None }
     }
 }
 
-/// How far a run is, for another thread: the moment, in nanoseconds, and the event.
+/// Progress of a run for another thread: the time in nanoseconds, and the event.
 #[derive(Debug, Default)]
 pub struct Progress {
     time: AtomicU64,
@@ -42,26 +42,26 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The moment that the run has come to.
+    /// Returns the current virtual time.
     pub fn time(&self) -> Time {
         Time::from_nanos(self.time.load(Ordering::Relaxed))
     }
-    /// What is going on there: as [`Stopped::event`], but of flows the kind alone.
+    /// Returns the current event like [`Stopped::event`]; for flows only its kind.
     pub fn event(&self, scenario: &Scenario) -> String {
         describe(scenario, EventTag(self.event.load(Ordering::Relaxed)), None)
     }
 }
 
-/// A run that was ended because it made no progress, or did more than it was allowed.
+/// Error of a run that made no progress, or exceeded its work limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// The virtual time that it had come to.
+    /// Virtual time reached.
     pub at: Time,
-    /// The event at which it was ended, and where: "a delivery, link `down`".
+    /// Last event, and its place: "a delivery, link `down`".
     pub event: String,
-    /// Events and packets: at that moment, or in all.
+    /// Number of events and packets: at this time, or in total.
     pub work: u64,
-    /// Whether all of them were at that moment.
+    /// True if `work` counts one virtual time.
     pub at_once: bool,
 }
 
@@ -78,11 +78,11 @@ impl fmt::Display for Stopped {
     }
 }
 
-/// The work of a run.
+/// Work of a run so far.
 pub(crate) struct Effort {
     watch: Watch,
     done: u64,
-    /// What was done before this moment.
+    /// Work before the current virtual time.
     before: u64,
 }
 
@@ -90,18 +90,18 @@ impl Effort {
     pub fn new(watch: &Watch) -> Self {
         Effort { watch: watch.clone(), done: 0, before: 0 }
     }
-    /// Virtual time goes on.
+    /// Advances the virtual time.
     #[inline]
     pub fn advance(&mut self) {
         self.before = self.done;
     }
-    /// Something is done. Says whether more may be.
+    /// Counts work. Returns whether more is allowed.
     #[inline]
     pub fn spend(&mut self) -> bool {
         self.done += 1;
         self.done - self.before <= self.watch.at_once && self.done <= self.watch.in_all
     }
-    /// Shows others where the run is.
+    /// Publishes the progress of the run.
     #[inline]
     pub fn show(&self, event: EventKey, is_in_network: bool) {
         if let Some(progress) = &self.watch.progress {
@@ -112,7 +112,7 @@ impl Effort {
 }
 
 impl Simulation {
-    /// Why the run was ended at this event.
+    /// Returns the error for a run that ends at this event.
     #[cold]
     pub fn stopped(&self, event: EventKey, is_in_network: bool) -> Stopped {
         let event = EventTag::new(event, is_in_network);
@@ -136,7 +136,7 @@ impl Simulation {
     }
 }
 
-/// What an event is, and of which link or group of flows.
+/// Describes an event, with its link or group of flows.
 fn describe(scenario: &Scenario, event: EventTag, group: Option<u32>) -> String {
     if event.is_in_network() {
         let what = match LinkEvent::new(event.kind(), event.index()) {

@@ -1,5 +1,5 @@
-//! The canonical form of a scenario: JSON with every default filled in.
-//! Equal scenarios have equal texts, so its digest names a scenario.
+//! Canonical form of a scenario: JSON with every default filled in. Equal scenarios have equal
+//! texts, so its digest identifies a scenario.
 
 use aqmlab_core::{Auto, Chosen, ParamType, Params, Stated, Table, Value};
 
@@ -10,12 +10,12 @@ use super::{
 use crate::endpoints::EndpointConfig;
 
 impl Scenario {
-    /// The scenario as canonical JSON. It reads back as the same scenario.
+    /// Returns the scenario as canonical JSON, which parses to the same scenario.
     pub fn to_json(&self) -> String {
         to_json(&Value::Table(self.to_table()))
     }
 
-    /// The scenario as values, every default filled in.
+    /// Returns the scenario as values, with every default filled in.
     pub fn to_table(&self) -> Table {
         let run = RunParams {
             duration: self.duration,
@@ -57,7 +57,7 @@ impl Scenario {
         params.to_value()
     }
 
-    /// Another link on the medium of which this is the first.
+    /// Returns another link on the medium whose first link this is.
     fn other_on_medium(&self, first: u32, link: &LinkConfig) -> String {
         let others = self.links.iter().filter(|other| other.medium == Some(first));
         let other = others.map(|other| &other.name).find(|name| **name != link.name);
@@ -102,12 +102,12 @@ fn owned((key, value): (&'static str, Value)) -> (String, Value) {
     (key.to_string(), value)
 }
 
-/// A value as a scenario states it.
+/// Returns a value as a scenario states it.
 fn stated<T: ParamType>(value: &Value) -> Stated<T> {
     Stated::read(value).expect("what was read reads back")
 }
 
-/// A value as JSON.
+/// Returns a value as JSON.
 pub fn to_json(value: &Value) -> String {
     let mut text = String::new();
     write_json(value, &mut text);

@@ -1,26 +1,25 @@
 //! Changes during a run: `[[changes]]` of a scenario.
 //!
-//! Each gives a key another value at some time. The effect of a change is known when the scenario
-//! has been read: a link has another rate, delay or queue, or a group of flows begins or stops.
+//! Each gives a key another value at some time. Reading the scenario determines the effect of a
+//! change: another rate, delay, loss or queue of a link, or the start or stop of a group of flows.
 //!
 //! # Meaning of a change
-//! An equal value does nothing. Otherwise:
+//! A change to an equal value has no effect. Otherwise:
 //!
-//! 1. `links.NAME.rate`: packets that are sent from then on take the new rate; the one on the
-//!    transmitter ends as it began. For links of constant rate.
-//! 2. `links.NAME.delay`: packets whose transmission begins from then on take the new delay,
-//!    but none overtakes another.
-//! 3. `links.NAME.loss`: packets whose transmission ends from then on are lost so; packets in
-//!    flight arrive. `none` ends the losses.
-//! 4. `links.NAME.queue`, or a key below it: parameters of the same discipline are written, and
-//!    packets and the state of the control stay, as with `tc qdisc change`
+//! 1. `links.NAME.rate`: applies to the next transmissions; the current transmission ends as
+//!    scheduled. Only for links of constant rate.
+//! 2. `links.NAME.delay`: applies to packets whose transmission begins later; none overtakes
+//!    another.
+//! 3. `links.NAME.loss`: applies to packets whose transmission ends later; packets in flight
+//!    arrive. `none` disables losses.
+//! 4. `links.NAME.queue`, or a key below it: parameters of the same discipline are changed, and
+//!    packets and control state stay, as with `tc qdisc change`
 //!    ([`Discipline::change`](aqmlab_aqm::Discipline::change)). Another discipline, or any with
-//!    `replace`, takes over the packets with their arrival times and begins with a new state.
-//!    Limits in bandwidth-delay products are those of the link at that time.
-//! 5. `flows.NAME` with a table: a new group of flows begins, at once or at its `start`.
-//! 6. `flows.NAME.active = false`: the group sends nothing new. What is under way is still
-//!    sent again where it is lost. A group that has stopped does not come back: another takes
-//!    its place.
+//!    `replace`, takes over the packets with their arrival times and starts with new state. Limits
+//!    in bandwidth-delay products use the link's values at that time.
+//! 5. `flows.NAME` with a table: adds a group of flows, which starts at once or at its `start`.
+//! 6. `flows.NAME.active = false`: the group stops sending new data. Lost data is still
+//!    retransmitted. A stopped group cannot restart; add another group instead.
 
 use std::sync::Arc;
 
@@ -34,57 +33,57 @@ use super::read::{read_flow, transport_of};
 use super::{ChangeParams, FlowGroup, LinkConfig, LinkKey, Outside, Scenario};
 use crate::network::{Network, NetworkPacket};
 
-/// Something that changes in the middle of a run.
+/// Change during a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// Time of the change.
     pub at: Span,
-    /// What.
+    /// Effect of the change.
     pub effect: Effect,
 }
 
-/// What a change does.
+/// Effect of a change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// A key of a link has another value.
+    /// Another value of a link key.
     Link(LinkKey, LinkChange),
-    /// The group of flows of this index begins.
+    /// Start of the group of flows with this index.
     Begin(u32),
-    /// The group of flows of this index stops.
+    /// Stop of the group of flows with this index.
     Stop(u32),
 }
 
-/// A link as it is after a change.
+/// State of a link after a change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkChange {
-    /// Its index.
+    /// Index of the link.
     pub link: u32,
-    /// Value from then on.
+    /// Configuration after the change.
     pub config: Arc<LinkConfig>,
-    /// Of a queue: the longest round-trip time without queues over the link, then.
+    /// Longest base round-trip time over the link after the change; used for queues.
     pub base_rtt: Span,
-    /// Whether a new queue was asked for.
+    /// True if a new queue was requested.
     pub replace: bool,
-    /// How the link gets there.
+    /// Transition of the link to the new configuration.
     pub transition: Transition,
 }
 
-/// What a change of a link needs to know of the network that it is made in.
+/// Properties of the network that a link change depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings {
-    /// The seed of the scenario.
+    /// Seed of the scenario.
     pub seed: u64,
-    /// The replication.
+    /// Replication number.
     pub replication: u64,
-    /// The largest packet on the link layer, for disciplines that ask.
+    /// Largest packet on the link layer, used by some disciplines.
     pub mtu: Bytes,
-    /// When the run is over.
+    /// End of the run.
     pub end: Time,
 }
 
 impl Effect {
-    /// Makes the change in a network, at `now`, which is no earlier than all that has happened
-    /// there and no later than what is next. Flows are not the network's.
+    /// Applies the change to a network at `now`, which must be between the last and the next event.
+    /// Changes of flows do not affect the network.
     pub fn apply<P: NetworkPacket>(
         &self,
         network: &mut Network<P>,
@@ -96,14 +95,14 @@ impl Effect {
         }
     }
 
-    /// Whether it gives a link the value that it has.
+    /// Returns whether the link already has the value.
     pub fn is_none(&self) -> bool {
         matches!(self, Effect::Link(_, to) if to.transition == Transition::None)
     }
 }
 
-/// Reads the changes of `table`, of which the rest is in `scenario`, in the order of their
-/// times; groups of flows that begin by one are added to the scenario.
+/// Reads the changes of `table`, in the order of their times. The other parts of the table are in
+/// `scenario`; groups of flows that changes add are appended to it.
 pub(super) fn read_changes(
     table: &Table,
     scenario: &mut Scenario,
@@ -121,26 +120,26 @@ pub(super) fn read_changes(
     Ok(())
 }
 
-/// A scenario as it has become by changes that are made one after another. Making one costs the
-/// same however many there were.
+/// Scenario with changes applied one after another. The cost of a change does not depend on the
+/// number of earlier ones.
 #[derive(Clone, Debug)]
 pub struct Changing {
-    /// Without its changes.
+    /// Current scenario, without its changes.
     scenario: Scenario,
-    /// Of flows that changes add.
+    /// Transport of flows that changes add.
     transport: TcpParams,
-    /// The groups that have stopped.
+    /// Stopped groups.
     stopped: Vec<u32>,
 }
 
 impl Changing {
-    /// A scenario before its changes.
+    /// Creates the state before all changes.
     pub fn new(scenario: &Scenario) -> Self {
         let scenario = scenario.without_changes();
         Changing { scenario, transport: TcpParams::default(), stopped: Vec::new() }
     }
 
-    /// The groups of flows, with those that have been added.
+    /// Returns the groups of flows, including added ones.
     pub fn flows(&self) -> &[FlowGroup] {
         &self.scenario.flows
     }
@@ -148,8 +147,8 @@ impl Changing {
     /// Makes a change.
     ///
     /// # Errors
-    /// If the key cannot change, or not to this value: then nothing has changed. The error has
-    /// the whole key.
+    /// Returns an error with the complete key if the key cannot change, or not to this value; the
+    /// state is then unchanged.
     pub fn change(&mut self, change: &ChangeParams, outside: Outside<'_>) -> Result<Change> {
         let place = self.full_key(&change.key)?;
         let parts: Vec<&str> = place.splitn(4, '.').collect();
@@ -178,7 +177,7 @@ impl Changing {
         Ok(Change { at: change.at, effect: effect? })
     }
 
-    /// Takes over a change that was made before, of a scenario that has become `of`.
+    /// Applies a change that was made earlier; `of` is the scenario after it.
     pub fn take(&mut self, effect: &Effect, of: &Scenario) {
         match effect {
             Effect::Link(key, to) => {
@@ -189,10 +188,10 @@ impl Changing {
         }
     }
 
-    /// Makes a change once more that `of` has later, because others have been made before it.
+    /// Makes a later change of `of` again, after other changes were made before it.
     ///
     /// # Errors
-    /// If it cannot be made any more.
+    /// Returns an error if it is no longer possible.
     pub fn again(&mut self, change: &Change, of: &Scenario) -> Result<Change> {
         let effect = match &change.effect {
             Effect::Link(key, to) => {
@@ -208,7 +207,7 @@ impl Changing {
         Ok(Change { at: change.at, effect })
     }
 
-    /// The value at the key of a link now, every default filled in.
+    /// Returns the current value of a link key, with every default filled in.
     pub fn value(&self, key: &str) -> Option<Value> {
         let key = self.full_key(key).ok()?;
         let mut parts = key.splitn(4, '.');
@@ -221,7 +220,7 @@ impl Changing {
         }
     }
 
-    /// Returns the whole key of a change.
+    /// Returns the complete key of a change.
     fn full_key(&self, key: &str) -> Result<String> {
         let names = self.scenario.links.iter().map(|link| link.name.as_str());
         match key.split('.').next() {
@@ -265,7 +264,7 @@ impl Changing {
             }
             ["flows", name, "active"] => {
                 if change.value.to_string() != "false" {
-                    let allowed = "false: a group that has stopped stays so";
+                    let allowed = "false: a stopped group cannot restart";
                     return Err(Error::not_allowed(&change.value, allowed));
                 }
                 self.stop(name)
@@ -279,7 +278,7 @@ impl Changing {
 
     fn begin(&mut self, group: FlowGroup) -> Result<Effect> {
         if self.scenario.flows.iter().any(|flows| flows.name == group.name) {
-            return Err(Error::new("there is a group of flows of this name already"));
+            return Err(Error::new("a group of flows with this name exists already"));
         }
         self.scenario.flows.push(group);
         Ok(Effect::Begin(self.scenario.flows.len() as u32 - 1))
@@ -290,14 +289,14 @@ impl Changing {
         let index = names().position(|known| known == name);
         let index = index.ok_or_else(|| Error::unknown("group of flows", name, names()))? as u32;
         if self.stopped.contains(&index) {
-            return Err(Error::new("these flows have stopped before"));
+            return Err(Error::new("these flows are stopped already"));
         }
         self.stopped.push(index);
         Ok(Effect::Stop(index))
     }
 }
 
-/// A group of flows that begins by a change.
+/// Reads a group of flows that a change adds.
 fn read_group(
     name: &str,
     change: &ChangeParams,
@@ -319,7 +318,7 @@ fn read_group(
 }
 
 impl Scenario {
-    /// A change as a scenario states it, every default filled in.
+    /// Returns a change as a scenario states it, with every default filled in.
     pub(super) fn change_table(&self, change: &Change) -> Value {
         let (value, replace) = match &change.effect {
             Effect::Link(key, to) => (key.value(&to.config), to.replace),
@@ -330,7 +329,7 @@ impl Scenario {
         ChangeParams { at: change.at, key, value, replace }.to_value()
     }
 
-    /// The key that a change gives another value.
+    /// Returns the key that a change refers to.
     pub fn changed_key(&self, effect: &Effect) -> String {
         let flows = |group: &u32| &self.flows[*group as usize].name;
         match effect {
@@ -342,7 +341,7 @@ impl Scenario {
         }
     }
 
-    /// The scenario as it is at the start, and stays.
+    /// Returns the scenario at the start, without changes.
     #[must_use]
     pub fn without_changes(&self) -> Scenario {
         let mut cut = self.clone();
@@ -351,8 +350,7 @@ impl Scenario {
         cut
     }
 
-    /// Has the changes of a run end here: those after `at` are taken out, and the groups of
-    /// flows that they add.
+    /// Removes the changes after `at`, and the groups of flows that they add.
     #[must_use]
     pub fn without_changes_after(&self, at: Span) -> Scenario {
         let mut cut = self.clone();

@@ -1,5 +1,5 @@
-//! Distributions whose values stand in a file: `{ list = { file = ... } }` and
-//! `{ cdf = { file = ... } }` become the same with the values in place.
+//! Distributions with values in a file: `{ list = { file = ... } }` and `{ cdf = { file = ... } }`
+//! are replaced by the values.
 
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Error, Params, Result, Table, Value, params};
@@ -9,23 +9,21 @@ use crate::rate::{ReadFile, Row};
 params! {
     /// Values of a distribution from a file of columns.
     pub struct ColumnParams {
-        /// The file; looked for beside the scenario, then in the working directory.
+        /// File name; relative to the scenario, then to the working directory.
         file: String, required "sizes.csv", source "this program";
-        /// Number of the column with the values, from 1; the shares of a `cdf` are in the
-        /// next column.
+        /// Column of the values, from 1; the shares of a `cdf` are in the next column.
         column: u64 = 1, in 1 => 1000, source "this program";
-        /// The unit of numbers without one, such as `b` or `s`; `none`: they have none.
+        /// Unit of numbers without one, such as `b` or `s`; `none`: no unit.
         unit: Option<String> = None, source "this program";
-        /// Whether the values are times whose differences form the list; the first counts
-        /// from 0.
+        /// True if the values are times whose differences form the list; the first counts from 0.
         differences: bool = false, source "this program";
     }
 }
 
-/// A list may be so long: it becomes a part of the scenario.
+/// Maximum length of a list, which becomes part of the scenario.
 const MOST: usize = 100_000;
 
-/// `value` with what stands in files in its place.
+/// Returns `value` with file references replaced by the file's values.
 pub(crate) fn with_columns(value: &Value, read_file: ReadFile<'_>) -> Result<Value> {
     let Value::Table(table) = value else { return Ok(value.clone()) };
     let inner = |(key, value): (&str, &Value)| {
@@ -67,7 +65,7 @@ fn with_unit(params: &ColumnParams, text: &str) -> Value {
     Value::Text(format!("{text}{unit}"))
 }
 
-/// Values with the share up to each, of which the last is 1, or 100 per cent.
+/// Returns the values with their cumulative shares; the last share is 1, or 100 per cent.
 fn cumulative(params: &ColumnParams, rows: &[Row<'_>]) -> Result<Vec<Value>> {
     let value = index(params);
     let share = |row: &Row<'_>| row.number(value + 1);
@@ -82,7 +80,7 @@ fn cumulative(params: &ColumnParams, rows: &[Row<'_>]) -> Result<Vec<Value>> {
     rows.iter().map(pair).collect()
 }
 
-/// The time from each line to the next, the first from 0.
+/// Returns the time from each line to the next; the first is from 0.
 fn distances(params: &ColumnParams, rows: &[Row<'_>]) -> Result<Vec<Value>> {
     let mut last = 0.0;
     let distance = |row: &Row<'_>| {
@@ -92,7 +90,7 @@ fn distances(params: &ColumnParams, rows: &[Row<'_>]) -> Result<Vec<Value>> {
             return Err(row.wrong(format!("a time not before that of the line before, {last}")));
         }
         last = time;
-        // Whole nanoseconds of seconds: no longer a text than it has to be.
+        // Whole nanoseconds, in the shortest text.
         let text = format!("{distance:.9}");
         let text = text.trim_end_matches('0').trim_end_matches('.');
         let value = with_unit(params, text);
@@ -134,7 +132,7 @@ mod tests {
         let given = "{ cdf = { file = 'f' } }";
         assert_eq!(read(given, "1kb 0.25\n1mb 1\n").unwrap(), expected);
         assert_eq!(read(given, "1kb\t25\n1mb\t100\n").unwrap(), expected);
-        // What is not of a file stays.
+        // Values without a file are unchanged.
         let plain = parse_value("{ gap = { uniform = ['1s', '2s'] }, size = '1kb' }");
         assert_eq!(with_columns(&plain, &|_| unreachable!()).unwrap(), plain);
     }
@@ -153,7 +151,7 @@ mod tests {
         ] {
             let found = read(given, content);
             if expected.is_empty() {
-                found.unwrap(); // Odd text is the distribution's to refuse.
+                found.unwrap(); // The distribution rejects invalid text.
                 continue;
             }
             let error = found.unwrap_err().to_string();

@@ -1,9 +1,9 @@
-//! Keys of flows and of changes whose values have forms of their own.
+//! Types of flow and change keys with special forms.
 
 use aqmlab_core::params::read_value;
 use aqmlab_core::{Error, ParamType, Result, Span, Value, params};
 
-/// Names of links, in the order in which packets pass them. A single one may stand alone.
+/// Names of links, in path order. A single name may be written without a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkNames(pub Vec<String>);
 
@@ -27,14 +27,14 @@ impl ParamType for LinkNames {
     }
 }
 
-/// When the flows of a group begin.
+/// Start times of the flows of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Start {
-    /// All at this time.
+    /// All flows at this time.
     At(Span),
-    /// All at a time uniform between these two, drawn once for the group.
+    /// All flows at a uniform random time between these two, drawn once for the group.
     Uniform(Span, Span),
-    /// Each at a time of its own, uniform between these two.
+    /// Each flow at a uniform random time between these two.
     Each(Span, Span),
 }
 
@@ -58,7 +58,7 @@ impl Start {
         }
     }
 
-    /// The latest time that it may be.
+    /// Returns the latest possible time.
     pub fn latest(self) -> Span {
         match self {
             Start::At(start) | Start::Uniform(_, start) | Start::Each(_, start) => start,
@@ -112,28 +112,28 @@ impl ParamType for Start {
 }
 
 params! {
-    /// Another route for a group of flows during the run: a table of the list `reroutes`.
+    /// Route change of a group of flows: a table of the list `reroutes`.
     pub struct RerouteParams {
         /// Time of the change.
         at: Span, required "10s", source "this program";
-        /// The links from the senders to the receivers from then on; `none`: as before.
+        /// New links from the senders to the receivers; `none`: unchanged.
         path: Option<LinkNames> = None, [left out], source "this program";
-        /// The links from the receivers to the senders from then on; `none`: as before.
+        /// New links from the receivers to the senders; `none`: unchanged.
         return_path: Option<LinkNames> = None, [left out], source "this program";
     }
 }
 
 params! {
-    /// A change during the run: a table of the list `changes`.
+    /// Change during the run: a table of the list `changes`.
     pub struct ChangeParams {
         /// Time of the change.
         at: Span, required "10s", source "this program";
-        /// Key that changes: `links.NAME.rate`, `.delay`, `.loss`, `.queue` or a key of the
-        /// queue; `flows.NAME`, a new group; `flows.NAME.active`.
+        /// Key to change: `links.NAME.rate`, `.delay`, `.loss`, `.queue` or a key of the queue;
+        /// `flows.NAME`, a new group; `flows.NAME.active`.
         key: String, required "links.bottleneck.rate", source "this program";
-        /// Value from then on.
+        /// New value.
         value: Value, required "5mbit", source "this program";
-        /// Whether a new queue takes the place of the old one, also one of the same discipline.
+        /// True to replace the queue by a new one, even of the same discipline.
         replace: bool = false, [left out], source "tc(8), qdisc replace";
     }
 }

@@ -1,5 +1,5 @@
-//! The keys of a link that may change during a run, each with all that this takes: what a change
-//! means is said at [`changes`](super::changes).
+//! Link keys that may change during a run. [`changes`](super::changes) defines the meaning of a
+//! change.
 
 use aqmlab_aqm::{LinkEnv, Transition};
 use aqmlab_core::{Error, ParamType, Result, Stream, Table, Time, Value, catalogue, choices};
@@ -12,26 +12,26 @@ use crate::network::{HEADER, Network, NetworkPacket};
 use crate::rate::RateProcess;
 
 choices! {
-    /// A key of a link that may change.
+    /// Link key that may change.
     pub enum LinkKey {
-        /// How fast it sends.
+        /// Transmission rate.
         Rate = "rate",
-        /// How long packets are on their way.
+        /// Propagation delay.
         Delay = "delay",
-        /// Which are lost on their way.
+        /// Packet loss.
         Loss = "loss",
-        /// Its queue.
+        /// Queue discipline.
         Queue = "queue",
     }
 }
 
 impl LinkKey {
-    /// Whether a key below it may change alone: `queue.target`.
+    /// Returns whether keys below it may change individually: `queue.target`.
     pub(super) fn has_keys(self) -> bool {
         matches!(self, LinkKey::Loss | LinkKey::Queue)
     }
 
-    /// Takes it from another link.
+    /// Copies the value from another link.
     pub(super) fn take(self, link: &mut LinkConfig, from: &LinkConfig) {
         match self {
             LinkKey::Rate => (link.rate, link.process) = (from.rate, from.process.clone()),
@@ -41,7 +41,7 @@ impl LinkKey {
         }
     }
 
-    /// The link with another value of this key, or of a key below it.
+    /// Returns the link with another value of this key, or of a key below it.
     pub(super) fn with_value(
         self,
         before: &LinkConfig,
@@ -74,7 +74,7 @@ impl LinkKey {
         read_link_alone(&Value::Table(alone), before, self, outside)
     }
 
-    /// How a link gets from one value to another during a run.
+    /// Returns the transition of a link from one value to another during a run.
     pub(super) fn transition(
         self,
         before: &LinkConfig,
@@ -95,7 +95,7 @@ impl LinkKey {
         Ok(if is_equal { Transition::None } else { Transition::Change })
     }
 
-    /// Refuses values that it cannot have, or come from, during a run.
+    /// Rejects values that a link cannot change to or from during a run.
     fn check(self, before: &LinkConfig, after: &LinkConfig) -> Result<()> {
         let is_constant = |link: &LinkConfig| matches!(link.process, RateProcess::Constant(_));
         let problem = match self {
@@ -110,7 +110,7 @@ impl LinkKey {
         Err(Error::new(problem))
     }
 
-    /// Its value, as a scenario states it.
+    /// Returns the value as a scenario states it.
     pub(super) fn value(self, link: &LinkConfig) -> Value {
         match self {
             LinkKey::Rate => link.process.to_value(),
@@ -135,7 +135,7 @@ impl LinkKey {
         let config = &to.config;
         match self {
             _ if to.transition == Transition::None => (),
-            // The change itself, by key.
+            // Apply the change, by key.
             LinkKey::Rate => {
                 network.change_link(now, to.link, |link, _| link.set_rate(now, config.rate));
             }

@@ -1,4 +1,4 @@
-//! What is to be simulated: links, flows, and what to record.
+//! Scenario: links, flows, and recordings of a simulation.
 
 mod canonical;
 mod changes;
@@ -38,62 +38,62 @@ pub use crate::endpoints::Dscp;
 pub use crate::network::{LinkConfig, Simultaneous};
 
 params! {
-    /// The keys at the top of a scenario.
+    /// Top-level keys of a scenario.
     pub struct RunParams {
-        /// Virtual time at which the run ends, unless every flow is finite and done before.
+        /// Virtual time at which the run ends, unless every flow is finite and finishes earlier.
         duration: Span = Span::from_secs(60),
             in Span::from_nanos(1) => Span::from_secs(10_000_000),
             source "this program";
         /// Seed of all random streams; the replication is a second seed.
         seed: u64 = 1, source "this program";
-        /// Group of flows whose end ends the run; `none`: the run ends when all flows are
-        /// done.
+        /// Group of flows whose end ends the run; `none`: the run ends when all flows have
+        /// finished.
         until: Option<String> = None, [left out], source "this program";
         /// Order of an arrival from another link and the end of a transmission at the same
-        /// nanosecond. Packets of a sender come after both: the key has no effect on the first
-        /// link of a path.
+        /// nanosecond. Packets of a sender follow both: the key has no effect on the first link of
+        /// a path.
         simultaneous: Simultaneous = Simultaneous::ArrivalsFirst, source "docs/engine.md";
-        /// The link that the questions are about; `none`: the slowest on the `path` of any flows.
+        /// Link that results and diagnosis refer to; `none`: the slowest on the `path` of any
+        /// flows.
         bottleneck: Option<String> = None, source "this program";
     }
 }
 
 params! {
-    /// One direction of a link: queue, transmitter, way to the far end.
+    /// One direction of a link: queue, transmitter, propagation.
     pub struct LinkParams {
-        /// Bits per second on the wire, exact over any time; or a table, see docs/links.md.
+        /// Rate in bit/s on the wire, exact over any interval; or a table, see docs/links.md.
         rate: Stated<Rate>, required "10mbit",
             in Stated::Plain(Rate::from_bps(1)) => Stated::Plain(MAX_RATE),
             source "this program";
-        /// Propagation delay, one way; or a table, see docs/links.md.
+        /// One-way propagation delay; or a table, see docs/links.md.
         delay: Stated<Span> = Stated::Plain(Span::from_millis(10)),
             in Stated::Plain(Span::ZERO) => Stated::Plain(Span::from_secs(3600)),
             source "this program";
-        /// A delay that is drawn for each packet; its keys are those of `jitter`.
+        /// Random additional delay of each packet; its keys are those of `jitter`.
         jitter: Option<JitterParams> = None, [left out], source "tc-netem(8), delay";
-        /// Probability that a packet is lost behind the queue; or a table, see
-        /// docs/links.md.
+        /// Probability that a packet is lost after the queue; or a table, see docs/links.md.
         loss: Option<Stated<Chance>> = None, [left out],
             in Some(Stated::Plain(Chance(0.0))) => Some(Stated::Plain(Chance(1.0))),
             source "tc-netem(8), loss";
-        /// The chance that a packet arrives twice; or a table, see docs/links.md.
+        /// Probability that a packet is duplicated; or a table, see docs/links.md.
         duplicate: Stated<Chance> = Stated::Plain(Chance(0.0)), [left out],
             in Stated::Plain(Chance(0.0)) => Stated::Plain(Chance(1.0)),
             source "tc-netem(8), duplicate";
-        /// Times between which nothing arrives; its keys are those of `slot`.
+        /// Arrivals grouped into slots; its keys are those of `slot`.
         slot: Option<SlotParams> = None, [left out], source "tc-netem(8), slot";
-        /// Whether a packet may overtake another whose delay is longer.
+        /// True if a packet may overtake another with a longer delay.
         reordering: bool = false, [left out], source "this program";
-        /// A link on the same medium, on which only one sends at a time. What it shares with
-        /// others, they all share.
+        /// Another link on the same shared medium, which carries one transmission at a time. All
+        /// links that share with either of the two are on one medium.
         shares: Option<String> = None, [left out], source "this program";
-        /// The queue discipline: a name, or a table with `discipline` and parameters.
+        /// Queue discipline: a name, or a table with `discipline` and parameters.
         queue: Chosen<QueueConfig> = Chosen::named("droptail"), source "this program";
-        /// A shaper behind the queue, one class of HTB; its keys are those of `shaper`.
+        /// Shaper after the queue, one class of HTB; its keys are those of `shaper`.
         shaper: Option<ShaperParams> = None, [left out], source "tc-htb(8)";
-        /// A driver with a FIFO of its own behind that; its keys are those of `driver`.
+        /// Driver with its own FIFO after the shaper; its keys are those of `driver`.
         driver: Option<DriverParams> = None, [left out], source "this program";
-        /// Backlogs whose excursions are measured, such as `["15000b"]`.
+        /// Backlogs whose crossings are measured, such as `["15000b"]`.
         thresholds: Sizes = Sizes::default(), source "this program";
     } with {
         /// Size of packets on the wire.
@@ -102,30 +102,30 @@ params! {
 }
 
 params! {
-    /// A group of flows that are alike.
+    /// Group of identical flows.
     pub struct FlowParams {
         /// Number of flows or applications.
         count: u64 = 1, in 1 => 1_000_000, source "this program";
-        /// The links from the senders to the receivers: their names in order, or a single one.
+        /// Links from the senders to the receivers: their names in order, or a single one.
         path: LinkNames, required "down", source "this program";
-        /// The links from the receivers back to the senders.
+        /// Links from the receivers to the senders.
         return_path: LinkNames, required "up", source "this program";
         /// Workload of the flows: a name, or a table with `kind` and parameters.
         workload: Chosen<WorkloadConfig> = Chosen::named("bulk"), source "this program";
-        /// Bytes that each bulk flow transfers; `none` without end.
+        /// Bytes that each bulk flow transfers; `none`: no limit.
         size: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 50)),
             source "this program";
-        /// The host that sends; `none`: each flow has a host of its own.
+        /// Sending host; `none`: each flow has its own host.
         source: Option<String> = None, source "this program; used by queues that isolate hosts";
-        /// The host that receives.
+        /// Receiving host; `none`: each flow has its own host.
         destination: Option<String> = None,
             source "this program; used by queues that isolate hosts";
-        /// The class of service of all packets of the flow, in both directions.
+        /// Service class (DSCP) of all packets of the flow, in both directions.
         class: Dscp = Dscp(0), source "RFC 2474; used by queues with classes";
-        /// Whether the one-way delay of each data packet is measured, from its sender to its
-        /// receiver; that of datagrams always is.
+        /// True if the one-way delay of each data packet is measured, from its sender to its
+        /// receiver; always measured for datagrams.
         delays: bool = false, [left out], source "RFC 7679; RFC 7928, section 2.6";
-        /// Delay of each flow or application beyond its links; twice this value is added to
+        /// Delay of each flow or application in addition to its links; twice this value is added to
         /// its round-trip time. Drawn for each; a list is used in turn.
         access_delay: Distribution<Span> = Distribution::constant(Span::ZERO), [left out],
             source "RFC 7928, section 6: round-trip times of their own";
@@ -136,47 +136,46 @@ params! {
         /// Transport endpoint: a name, or a table with `kind` and parameters.
         endpoint: Chosen<EndpointConfig> = Chosen::named("tcp"), [left out],
             source "this program";
-        /// Routes that change during the run; the keys of each are those of `reroute`.
+        /// Route changes during the run; the keys of each are those of `reroute`.
         reroutes: Vec<RerouteParams> = vec![], [left out], source "this program";
-        /// TCP settings of these flows, which override the scenario's `transport`; the keys
-        /// are those of `tcp`.
+        /// TCP settings of these flows, which override the scenario's `transport`; the keys are
+        /// those of `tcp`.
         transport: Option<Table> = None, source "this program";
     }
 }
 
 params! {
-    /// What is recorded besides the summary.
+    /// Recordings in addition to the summary.
     pub struct RecordParams {
-        /// Level of detail: a summary in constant memory, samples at regular times, or
-        /// every packet.
+        /// Level of detail: a summary in constant memory, samples at regular times, or every
+        /// packet.
         level: Level = Level::Summary, source "this program";
         /// Time between two samples.
         interval: Span = Span::from_millis(100),
             in Span::from_micros(1) => Span::from_secs(3600),
             source "this program";
-        /// Counts, times and rates are measured from here; samples and packets are recorded from
-        /// the start.
+        /// End of the warm-up: counts, times and rates are measured from here; samples and packets
+        /// are recorded from the start.
         warmup: Span = Span::ZERO, [left out], in Span::ZERO => Span::from_secs(10_000_000),
             source "RFC 7928, section 8.2: time 0 is when slow start is over";
-        /// Whether flows are sampled as well as links; many short flows produce many
-        /// samples.
+        /// True if flows are sampled as well as links; many short flows produce many samples.
         flows: bool = true, source "this program";
     }
 }
 
 choices! {
-    /// How much is recorded.
+    /// Level of detail of a recording.
     pub enum Level {
-        /// Streaming statistics only; memory stays the same over time.
+        /// Streaming statistics only, in constant memory.
         Summary = "summary",
-        /// And samples of queues and flows.
+        /// Also samples of queues and flows.
         Series = "series",
-        /// And every packet at every link.
+        /// Also every packet at every link.
         Packets = "packets",
     }
 }
 
-/// Sizes in a list; told as one, too.
+/// List of sizes, written as a list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sizes(pub Vec<Bytes>);
 
@@ -196,38 +195,38 @@ impl ParamType for Sizes {
     }
 }
 
-/// What a scenario may name that is not in it. The default is nothing.
+/// Sources of names that a scenario may refer to. The default provides none.
 #[derive(Clone, Copy)]
 pub struct Outside<'a> {
-    /// Queue disciplines that are not in the catalogue.
+    /// Custom queue disciplines.
     pub disciplines: &'a dyn Lookup<dyn CustomConfig>,
-    /// Congestion controls that are not in the catalogue.
+    /// Custom congestion controls.
     pub controls: &'a dyn Lookup<dyn CustomControl>,
-    /// Endpoints that are not in here.
+    /// Custom endpoints.
     pub endpoints: &'a dyn Lookup<dyn CustomEndpoint>,
-    /// Gives a file.
+    /// Reader of files.
     pub read_file: ReadFile<'a>,
-    /// Settings of the option `--set`, on top of all others: errors about them name it.
+    /// Settings of the option `--set`, which override all others: errors name the option.
     pub settings: &'a [(String, Value)],
 }
 
 impl<'a> Outside<'a> {
-    /// Disciplines that are not in the catalogue, and nothing else.
+    /// Provides custom disciplines only.
     pub fn disciplines(disciplines: &'a dyn Lookup<dyn CustomConfig>) -> Self {
         Outside { disciplines, ..Outside::default() }
     }
 
-    /// Congestion controls that are not in the catalogue, and nothing else.
+    /// Provides custom congestion controls only.
     pub fn controls(controls: &'a dyn Lookup<dyn CustomControl>) -> Self {
         Outside { controls, ..Outside::default() }
     }
 
-    /// Endpoints that are not in here, and nothing else.
+    /// Provides custom endpoints only.
     pub fn endpoints(endpoints: &'a dyn Lookup<dyn CustomEndpoint>) -> Self {
         Outside { endpoints, ..Outside::default() }
     }
 
-    /// Files, and nothing else.
+    /// Provides files only.
     pub fn files(read_file: ReadFile<'a>) -> Self {
         Outside { read_file, ..Outside::default() }
     }
@@ -249,84 +248,84 @@ fn no_files(name: &str) -> Result<Arc<InputFile>> {
     Err(Error::new("files are not read here").given(name))
 }
 
-/// A checked scenario with every default filled in.
+/// Checked scenario with every default filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// When the run ends.
+    /// End of the run.
     pub duration: Span,
-    /// The seed.
+    /// Seed of the random streams.
     pub seed: u64,
-    /// The group, by index, with whose end the run ends.
+    /// Index of the group whose end ends the run.
     pub until: Option<u32>,
-    /// The order of what happens at one moment.
+    /// Order of simultaneous events.
     pub simultaneous: Simultaneous,
-    /// The link that the questions are about, by index.
+    /// Index of the link that results and diagnosis refer to.
     pub bottleneck: usize,
-    /// The links.
+    /// Links.
     pub links: Vec<LinkConfig>,
-    /// The groups of flows.
+    /// Groups of flows.
     pub flows: Vec<FlowGroup>,
-    /// What is recorded.
+    /// Recordings.
     pub record: RecordParams,
-    /// What changes during the run, in the order of the times.
+    /// Changes during the run, in the order of their times.
     pub changes: Vec<Change>,
 }
 
-/// A group of flows of a scenario.
+/// Group of flows of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowGroup {
-    /// Its name.
+    /// Name of the group.
     pub name: String,
-    /// How many flows.
+    /// Number of flows.
     pub count: u64,
     /// Links from senders to receivers, by index.
     pub path: Vec<u32>,
-    /// Links from receivers to senders.
+    /// Links from receivers to senders, by index.
     pub return_path: Vec<u32>,
-    /// What drives them.
+    /// Workload of the flows.
     pub workload: WorkloadConfig,
     /// Bytes that each bulk flow transfers.
     pub size: Option<Bytes>,
-    /// The host that sends.
+    /// Sending host.
     pub source: Option<String>,
-    /// The host that receives.
+    /// Receiving host.
     pub destination: Option<String>,
-    /// Their class of service.
+    /// Service class.
     pub class: Dscp,
-    /// Whether the one-way delay of their data packets is measured.
+    /// True if the one-way delay of data packets is measured.
     pub delays: bool,
-    /// The delay that each has beyond its links, one way.
+    /// One-way delay of each flow in addition to its links.
     pub access_delay: Distribution<Span>,
-    /// When they begin.
+    /// Start times.
     pub start: Start,
-    /// What they run over.
+    /// Transport endpoint.
     pub endpoint: EndpointConfig,
-    /// TCP, and what others take from it: the sizes of packets.
+    /// TCP settings; other endpoints use the packet sizes.
     pub transport: TcpParams,
-    /// When their routes change, and to what; in the order of the times.
+    /// Route changes, in the order of their times.
     pub reroutes: Vec<Reroute>,
-    /// Whether a change adds them: they stand behind those that are there from the start.
+    /// True if a change adds the group. Such groups follow the initial ones.
     pub is_added: bool,
 }
 
-/// A change of the routes of a group.
+/// Route change of a group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reroute {
     /// Time of the change.
     pub at: Span,
-    /// The links from senders to receivers from then on; `None`: as before.
+    /// New links from senders to receivers; `None`: unchanged.
     pub path: Option<Vec<u32>>,
-    /// Those from receivers to senders.
+    /// New links from receivers to senders; `None`: unchanged.
     pub return_path: Option<Vec<u32>>,
 }
 
 impl FlowGroup {
-    /// Whether its flows always have something to send.
+    /// Returns whether the flows always have data to send.
     pub fn is_endless_bulk(&self) -> bool {
         self.size.is_none() && !self.workload.has_app()
     }
 
-    /// Whether its flows or applications come to an end.
+    /// Returns whether the flows or applications finish.
     pub fn ends(&self) -> bool {
         match self.workload.has_app() {
             false => self.size.is_some(),
@@ -334,8 +333,7 @@ impl FlowGroup {
         }
     }
 
-    /// All links that its packets may cross on their way to the receivers, or back,
-    /// at whatever time: the lists of both directions.
+    /// Returns all links that packets may traverse in each direction, at any time.
     fn courses(&self) -> impl Iterator<Item = [&[u32]; 2]> {
         let mut both = [&self.path[..], &self.return_path[..]];
         let changes = self.reroutes.iter().map(move |change| {
@@ -349,8 +347,8 @@ impl FlowGroup {
 }
 
 impl Scenario {
-    /// The longest round-trip time without queues of the flows, of those that are there from
-    /// the start, that cross the link with this index, in either direction.
+    /// Returns the longest base round-trip time of the initial flows that traverse the link with
+    /// this index, in either direction.
     pub fn base_rtt_over(&self, link: usize) -> Span {
         let link = link as u32;
         let of_group = |flow: &FlowGroup| {
@@ -363,7 +361,7 @@ impl Scenario {
         first.filter_map(of_group).max().unwrap_or(Span::ZERO)
     }
 
-    /// What the network of a replication is made of: for devices of 1500 bytes, and
+    /// Returns the setup of a replication's network, for devices with an MTU of 1500 bytes and
     /// without an end.
     pub fn network(&self, replication: u64) -> Setup<'_> {
         Setup {
@@ -379,13 +377,13 @@ impl Scenario {
         }
     }
 
-    /// All changes of routes, with the groups of flows whose they are.
+    /// Returns all route changes, with the index of their group.
     pub(crate) fn reroutes(&self) -> impl Iterator<Item = (usize, &Reroute)> {
         let groups = self.flows.iter().enumerate();
         groups.flat_map(|(group, flows)| flows.reroutes.iter().map(move |change| (group, change)))
     }
 
-    /// The sum of the propagation delays of some links.
+    /// Returns the sum of the propagation delays of some links.
     fn propagation(&self, links: &[u32]) -> Span {
         links.iter().fold(Span::ZERO, |sum, link| sum + self.links[*link as usize].delay)
     }

@@ -1,28 +1,28 @@
-//! Settings on top of a scenario: `--set`, axes of studies, changes.
+//! Overrides of scenario keys: `--set`, axes of studies, changes.
 //!
-//! A key is that of the scenario, or a short form:
-//! 1. `queue` and `queue.KEY` mean the queue of the bottleneck;
-//! 2. `NAME.KEY` means `links.NAME.KEY`, if a link has this name.
+//! A key is a scenario key, or a short form:
+//! 1. `queue` and `queue.KEY` refer to the queue of the bottleneck;
+//! 2. `NAME.KEY` refers to `links.NAME.KEY`, if a link has this name.
 
 use aqmlab_core::{Error, ParamType, Params, Result, Table, Value};
 
 use super::{LinkParams, RunParams};
 use crate::network::egress::ShaperParams;
 
-/// What a scenario holds besides its declared parameters: tables of such.
+/// Tables at the top of a scenario, next to its parameters.
 pub(super) const TOP_KEYS: &[&str] = &["links", "flows", "transport", "record", "changes"];
 
-/// One setting.
+/// Single setting.
 #[derive(Clone, Copy)]
 pub(super) struct Override<'a> {
     /// Key and value, as written.
     pub setting: &'a (String, Value),
-    /// The option that it was given by, for errors; without one they name the file.
+    /// Option that contains the setting; errors name it, or the file without one.
     pub option: Option<&'static str>,
 }
 
 impl Override<'_> {
-    /// Returns true if the setting is about the queue of the bottleneck.
+    /// Returns true if the setting refers to the queue of the bottleneck.
     pub fn is_of_bottleneck(&self) -> bool {
         let (key, _) = self.setting;
         key == "queue" || key.starts_with("queue.")
@@ -33,7 +33,7 @@ impl Override<'_> {
         set(table, key, &self.setting.1).map_err(|error| self.blamed(error, key))
     }
 
-    /// Names the option in an error that is about this setting, with the key as it was written.
+    /// Adds the option and the key as written to an error about this setting.
     pub fn blamed(&self, error: Error, key: &str) -> Error {
         let rest =
             error.key.strip_prefix(key).filter(|rest| !rest.starts_with(char::is_alphanumeric));
@@ -47,17 +47,17 @@ impl Override<'_> {
     }
 }
 
-/// Returns the whole key of a setting of `table`.
+/// Returns the complete key of a setting of `table`.
 pub(super) fn whole_key(table: &Table, key: &str) -> Result<String> {
     let links = table.get("links").and_then(|links| links.as_table().ok());
     let key = with_link(key, links.into_iter().flat_map(Table::keys))?;
     of_known(table, &key).map(|()| key)
 }
 
-/// Returns a key with `links.` if it begins with one of these links.
+/// Completes a key with `links.` if it begins with one of these links.
 ///
 /// # Errors
-/// If it begins with neither a link nor a key of a scenario.
+/// Returns an error if it begins with neither a link nor a key of a scenario.
 pub(super) fn with_link<'a>(
     key: &str,
     links: impl Iterator<Item = &'a str> + Clone,
@@ -79,8 +79,7 @@ fn known_keys<'a>() -> impl Iterator<Item = &'a str> + Clone {
     specs.collect::<Vec<_>>().into_iter().chain(TOP_KEYS.iter().copied()).chain(["queue"])
 }
 
-/// Refuses a setting of a link or of flows that the scenario does not have, which would make new
-/// ones of that name.
+/// Rejects settings of unknown links or flows, which would create new ones.
 fn of_known(table: &Table, path: &str) -> Result<()> {
     let mut parts = path.splitn(3, '.');
     let kind = parts.next().unwrap_or(path);
@@ -99,9 +98,8 @@ fn of_known(table: &Table, path: &str) -> Result<()> {
     }
 }
 
-/// Sets the value at a dotted path. Where a table may be a mere name or number,
-/// as in `queue = "codel"`, it becomes a table first, so that a key can be set in it; the queue of
-/// a link that states none is the default.
+/// Sets the value at a dotted path. A name or number such as `queue = "codel"` becomes a table if
+/// needed, so that a key can be set in it; a link without `queue` has the default queue.
 pub(super) fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
     if let Some((outer, _)) = path.rsplit_once('.') {
         let last = outer.rsplit('.').next().unwrap_or(outer);
@@ -131,7 +129,7 @@ pub(super) fn set(table: &mut Table, path: &str, value: &Value) -> Result<()> {
     table.set_key(path, value.clone())
 }
 
-/// What stands at a dotted path.
+/// Returns the value at a dotted path.
 pub(super) fn at_key<'a>(table: &'a Table, path: &str) -> Option<&'a Value> {
     match path.split_once('.') {
         None => table.get(path),

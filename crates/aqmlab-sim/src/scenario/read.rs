@@ -1,4 +1,4 @@
-//! Values to a checked scenario.
+//! Parsing and checking of scenarios.
 
 use aqmlab_core::params::missing_key;
 use aqmlab_core::{Bytes, Error, Nothing, ParamType, Params, Result, Span, Table, Value};
@@ -18,27 +18,26 @@ use crate::impairment::{ChanceParams, DelayProcess, Loss, PropagationConfig};
 use crate::network::MAX_PACKET;
 use crate::rate::RateProcess;
 
-/// A link appears at most this often in a path, and a path has at most this
-/// many links: hops are counted in a byte, and there may be an access behind.
+/// Limit of the number of links in a path: hops are counted in a byte, and an access link may
+/// follow.
 const MAX_HOPS: usize = 254;
 
-/// As for the delay of a link.
+/// Limit of the access delay, equal to that of a link's delay.
 const MAX_ACCESS: Span = Span::from_secs(3600);
 
 impl Scenario {
-    /// Reads a scenario from TOML text, with `overrides` (dotted keys) on top.
+    /// Parses a scenario from TOML text, with `overrides` (dotted keys) applied.
     ///
     /// # Errors
-    /// For whatever is not right; the error names `file` and the key.
+    /// Returns an error for any invalid key or value; the error names `file` and the key.
     pub fn parse(text: &str, file: &str, overrides: &[(String, Value)]) -> Result<Scenario> {
         Self::parse_with(text, file, overrides, Outside::default())
     }
 
-    /// As [`Scenario::parse`], for a scenario that names files, or disciplines
-    /// that are not in the catalogue.
+    /// Parses a scenario that names files or custom components.
     ///
     /// # Errors
-    /// As [`Scenario::parse`], and those of `outside`.
+    /// See [`Scenario::parse`]; also returns errors of `outside`.
     pub fn parse_with(
         text: &str,
         file: &str,
@@ -49,18 +48,18 @@ impl Scenario {
         Self::from_table_with(table, file, overrides, outside)
     }
 
-    /// Reads a scenario from values, with `overrides` on top.
+    /// Reads a scenario from values, with `overrides` applied.
     ///
     /// # Errors
-    /// As [`Scenario::parse`].
+    /// See [`Scenario::parse`].
     pub fn from_table(table: Table, file: &str, overrides: &[(String, Value)]) -> Result<Scenario> {
         Self::from_table_with(table, file, overrides, Outside::default())
     }
 
-    /// As [`Scenario::from_table`], with what it names `outside`.
+    /// Reads a scenario from values that name files or custom components.
     ///
     /// # Errors
-    /// As [`Scenario::parse_with`].
+    /// See [`Scenario::parse_with`].
     pub fn from_table_with(
         mut table: Table,
         file: &str,
@@ -71,8 +70,8 @@ impl Scenario {
     }
 }
 
-/// The bottleneck: as stated, or the slowest link on the `path` of any flows. (That of the way
-/// back may be slower, but carries acknowledgements alone.)
+/// Returns the index of the bottleneck: as given, or the slowest link on the `path` of any flows.
+/// (A return path may be slower, but carries only acknowledgements.)
 fn read_bottleneck(table: &Table, run: &RunParams, links: &[LinkConfig]) -> Result<usize> {
     if let Some(name) = &run.bottleneck {
         let index = link_index(links, name);
@@ -92,7 +91,7 @@ fn read_bottleneck(table: &Table, run: &RunParams, links: &[LinkConfig]) -> Resu
     Ok(slowest.expect("there is a link").0)
 }
 
-/// Whether a path, a list of links or a single one, names this link.
+/// Returns whether a path, a list of links or a single one, contains this link.
 fn names(path: &Value, link: &str) -> bool {
     match path {
         Value::List(names) => names.iter().any(|name| name.as_text() == Ok(link)),
@@ -100,7 +99,7 @@ fn names(path: &Value, link: &str) -> bool {
     }
 }
 
-/// `T`'s parameters from a table that also holds the keys `beside`.
+/// Reads the parameters of `T` from a table that also contains the keys `beside`.
 fn read_params<T: Params>(table: &Table, beside: &[&str]) -> Result<T> {
     let specs = T::specs();
     let known: Vec<&str> =
@@ -113,8 +112,8 @@ fn read_params<T: Params>(table: &Table, beside: &[&str]) -> Result<T> {
     Ok(params)
 }
 
-/// Reads `table` with the overrides, which are set in it. Those of the bottleneck's queue are set
-/// when it is known which link that is.
+/// Reads `table` with the overrides applied. Overrides of the bottleneck's queue are applied once
+/// the bottleneck is known.
 fn read(
     table: &mut Table,
     overrides: &[(String, Value)],
@@ -169,7 +168,7 @@ fn read_with_queue(
     Ok(scenario)
 }
 
-/// Refuses a warm-up that leaves nothing to be measured.
+/// Rejects a warm-up that leaves no time for measurements.
 fn check_warmup(record: &RecordParams, duration: Span) -> Result<()> {
     if record.warmup < duration || record.warmup == Span::ZERO {
         return Ok(());
@@ -178,7 +177,7 @@ fn check_warmup(record: &RecordParams, duration: Span) -> Result<()> {
     Err(Error::not_allowed(record.warmup, allowed).at("warmup").at("record"))
 }
 
-/// Sets keys of a link's queue, and reads that again.
+/// Sets keys of a link's queue, and reads the queue again.
 fn set_queue(
     table: &mut Table,
     overrides: &[Override<'_>],
@@ -198,7 +197,7 @@ fn set_queue(
     Ok(())
 }
 
-/// The group called `name`, by index, whose flows must come to an end.
+/// Returns the index of the group `name`, whose flows must be finite.
 fn ending_group(flows: &[FlowGroup], name: &str) -> Result<u32> {
     let names = || flows.iter().map(|flow| flow.name.as_str());
     let index = names().position(|known| known == name);
@@ -238,8 +237,8 @@ fn read_links(table: &Table, duration: Span, outside: Outside<'_>) -> Result<Vec
     Ok(links)
 }
 
-/// A link as it was `before` but for one of its keys. `link` has all keys; the others are not
-/// read again.
+/// Reads a link in which one key of `before` has changed. `link` contains all keys; the others are
+/// not read again.
 pub(super) fn read_link_alone(
     link: &Value,
     before: &LinkConfig,
@@ -252,14 +251,14 @@ pub(super) fn read_link_alone(
         alone.insert(key.to_text(), value.clone());
     }
     let params = LinkParams::parse(&Value::Table(alone)).map_err(crate::rate::hinted)?;
-    // A course that changes is not read here: its mean does not matter.
+    // A rate that varies over time is not read here: its mean is irrelevant.
     let read = read_link(&before.name, &params, Span::MAX, outside)?;
     let mut after = before.clone();
     key.take(&mut after, &read);
     Ok(after)
 }
 
-/// Puts two links on one medium, with all that share it with either.
+/// Puts two links on one medium, with all links that share it with either.
 fn read_shares(name: &str, partner: &str, links: &mut [LinkConfig]) -> Result<()> {
     let (own, other) = (link_index(links, name)?, link_index(links, partner)?);
     if own == other {
@@ -309,7 +308,7 @@ fn read_link(
     })
 }
 
-/// Reads the keys of a link that say what its way does.
+/// Reads the propagation keys of a link.
 fn read_way(params: &LinkParams, delay: DelayProcess) -> Result<PropagationConfig> {
     let loss = params.loss.as_ref().map(|loss| Loss::read(&loss.to_value()));
     let duplicate = ChanceParams::read(&params.duplicate.to_value());
@@ -330,7 +329,7 @@ fn read_way(params: &LinkParams, delay: DelayProcess) -> Result<PropagationConfi
     })
 }
 
-/// A group of parameters that may be absent.
+/// Reads an optional group of parameters.
 fn read_group<T: Params>(table: &Table, key: &str) -> Result<Option<T>> {
     let read = |value: &Value| value.as_table().and_then(|group| read_params(group, &[]));
     table.get(key).map(|value| read(value).map_err(|error| error.at(key))).transpose()
@@ -348,7 +347,7 @@ fn read_flows(table: &Table, links: &[LinkConfig], outside: Outside<'_>) -> Resu
         .collect()
 }
 
-/// What the flows of a scenario take for their transport if they do not say.
+/// Returns the default transport of a scenario's flows.
 pub(super) fn transport_of(table: &Table, outside: Outside<'_>) -> Result<TcpParams> {
     let mut defaults = TcpParams::default();
     if let Some(value) = table.get("transport") {
@@ -426,7 +425,7 @@ pub(super) fn read_flow(
     })
 }
 
-/// The changes of the routes of a group, in the order of their times.
+/// Reads the route changes of a group, in the order of their times.
 fn read_reroutes(changes: &[RerouteParams], links: &[LinkConfig]) -> Result<Vec<Reroute>> {
     let read = |change: &RerouteParams| {
         let path = |key, names: &Option<LinkNames>| {

@@ -1,4 +1,4 @@
-//! TOML text to values, and back.
+//! Conversion between TOML text and values.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use aqmlab_core::{Error, Result, Table, Value};
 
 use super::Scenario;
 
-/// Reads a TOML document.
+/// Parses a TOML document.
 ///
 /// # Errors
-/// If it is not TOML: the error says where.
+/// Returns an error with the position if it is not TOML.
 pub fn parse_document(text: &str) -> Result<Table> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
@@ -22,7 +22,7 @@ pub fn parse_document(text: &str) -> Result<Table> {
         .collect()
 }
 
-/// Reads what stands after `--set key=`: a TOML value, or else plain text.
+/// Parses the text after `--set key=`: a TOML value, or else plain text.
 pub fn parse_value(text: &str) -> Value {
     format!("value = {text}")
         .parse::<toml::Table>()
@@ -54,7 +54,8 @@ fn convert(value: toml::Value) -> Result<Value> {
 }
 
 impl Scenario {
-    /// The scenario as TOML, every default filled in. It reads back as the same scenario.
+    /// Returns the scenario as TOML with every default filled in, which parses to the same
+    /// scenario.
     pub fn to_toml(&self) -> String {
         let mut out = String::new();
         let table = self.to_table();
@@ -84,7 +85,7 @@ impl Scenario {
     }
 }
 
-/// Whether a value stands under a header of its own.
+/// Returns whether a value has its own section header.
 fn is_section(value: &Value) -> bool {
     match value {
         Value::Table(_) => true,
@@ -106,7 +107,7 @@ fn line(out: &mut String, key: &str, value: &Value) {
     out.push('\n');
 }
 
-/// A value on one line.
+/// Writes a value on one line.
 fn write_value(out: &mut String, value: &Value) {
     match value {
         Value::Text(text) => write_text(out, text),
@@ -147,7 +148,7 @@ fn write_text(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// A key, in quotes if it has to be.
+/// Writes a key, quoted if necessary.
 fn quoted_key(key: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !key.is_empty() && key.chars().all(is_bare) {
