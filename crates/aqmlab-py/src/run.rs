@@ -168,9 +168,11 @@ impl PyRun {
         let (files, folders) = (Files::default(), self.folders.clone());
         let read_file = |name: &str| read_named(py, &files, &folders, name);
         let classes = PyLookup { folders: &folders };
+        let endpoints = aqmlab_quic::endpoints().map_err(|error| to_py_error(py, error))?;
         let outside = Outside {
             disciplines: &classes,
             controls: &classes,
+            endpoints: &endpoints,
             read_file: &read_file,
             ..Outside::default()
         };

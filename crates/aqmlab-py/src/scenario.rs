@@ -90,9 +90,11 @@ impl PyScenario {
         let files = files.as_deref().unwrap_or(&own);
         let read_file = |name: &str| read_named(py, files, &folders, name);
         let classes = PyLookup { folders: &folders };
+        let endpoints = aqmlab_quic::endpoints().map_err(|error| to_py_error(py, error))?;
         let outside = Outside {
             disciplines: &classes,
             controls: &classes,
+            endpoints: &endpoints,
             read_file: &read_file,
             settings: &settings,
             ..Outside::default()

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use aqmlab_core::{Ecn, Span, Time, params};
 use aqmlab_sim::endpoints::{
-    Endpoint, EndpointParams, EndpointSetup, Incoming, Message, Outgoing, Sink, Source,
+    BoxedEnds, Endpoint, EndpointParams, EndpointSetup, Incoming, Message, Outgoing, Sink, Source,
 };
 
 params! {
@@ -18,12 +18,10 @@ params! {
 
 impl EndpointParams for WindowParams {
     const NAME: &'static str = "window";
-    type Source = Sender;
-    type Sink = Receiver;
-    fn build(&self, setup: &EndpointSetup) -> (Sender, Receiver) {
+    fn build(&self, setup: &EndpointSetup) -> BoxedEnds {
         let (params, setup, goal) = (self.clone(), *setup, setup.size.unwrap_or(u64::MAX));
         let sender = Sender { params, setup, goal, window: 4.0, ..Sender::default() };
-        (sender, Receiver { header: setup.header, ..Receiver::default() })
+        (Box::new(sender), Box::new(Receiver { header: setup.header, ..Receiver::default() }))
     }
 }
 

@@ -933,6 +933,28 @@ class Tfrc(Endpoint):
     discounting: bool | None = None
     damping: bool | None = None
 
+class Quic(Endpoint):
+    """QUIC, a published library."""
+
+    stack: Literal["noq", "quinn"] | None = None
+    controller: Literal["new_reno", "cubic", "bbr", "bbr3"] | None = None
+    initial_window: SizeLike | None = None
+    initial_rtt: DurationLike | None = None
+    initial_mtu: SizeLike | None = None
+    max_mtu: SizeLike | None = None
+    header: SizeLike | None = None
+    ecn: bool | None = None
+    ack_eliciting_threshold: int | Literal["none"] | None = None
+    max_ack_delay: DurationLike | Literal["none"] | None = None
+    packet_threshold: int | None = None
+    time_threshold: float | None = None
+    persistent_congestion_threshold: int | None = None
+    segments: int | None = None
+    stream_window: SizeLike | None = None
+    receive_window: SizeLike | Literal["none"] | None = None
+    send_window: SizeLike | None = None
+    idle_timeout: DurationLike | None = None
+
 class Transport(Part):
     """The endpoints of a flow."""
 

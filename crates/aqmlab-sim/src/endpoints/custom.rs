@@ -15,8 +15,10 @@ use super::{Endpoint, EndpointConfig, Sink, Source};
 /// What the ends of a flow are made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointSetup {
-    /// Bytes to transfer; `None` without end. More may be supplied later.
+    /// Bytes to transfer; `None` without end.
     pub size: Option<u64>,
+    /// More bytes may be supplied later.
+    pub is_open: bool,
     /// The most bytes of data in a packet: `transport.mss`.
     pub mss: u32,
     /// Bytes of all headers of a packet: `transport.header`.
@@ -29,12 +31,8 @@ pub struct EndpointSetup {
 pub trait EndpointParams: Params + Clone + fmt::Debug + Send + Sync + 'static {
     /// The name in scenario files.
     const NAME: &'static str;
-    /// The end that has the data.
-    type Source: MessageSource + 'static;
-    /// The end that takes them.
-    type Sink: MessageSink + 'static;
-    /// Makes both.
-    fn build(&self, setup: &EndpointSetup) -> (Self::Source, Self::Sink);
+    /// Makes both ends of a flow.
+    fn build(&self, setup: &EndpointSetup) -> BoxedEnds;
     /// Checks what no single parameter shows.
     ///
     /// # Errors
@@ -116,7 +114,6 @@ impl<P: EndpointParams> CustomEndpoint for Foreign<P> {
         Box::new(Foreign(self.0.clone()))
     }
     fn build(&self, setup: &EndpointSetup) -> BoxedEnds {
-        let (source, sink) = self.0.build(setup);
-        (Box::new(source), Box::new(sink))
+        self.0.build(setup)
     }
 }

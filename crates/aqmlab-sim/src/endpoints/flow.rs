@@ -56,8 +56,8 @@ pub(crate) struct Other {
     pub sink: Box<dyn MessageSink>,
     /// Packets that the source sent.
     sent: u64,
-    /// Something has come back.
-    is_answered: bool,
+    /// The connection is open.
+    is_connected: bool,
 }
 
 /// One flow.
@@ -205,7 +205,13 @@ impl FlowSetup<'_> {
     fn ends(&self) -> Ends {
         let transport = self.transport;
         let (mss, header) = (transport.mss.get(), transport.header.get() as u32);
-        let setup = EndpointSetup { size: self.size, mss: mss as u32, header, seed: self.seed };
+        let setup = EndpointSetup {
+            size: self.size,
+            is_open: self.is_open,
+            mss: mss as u32,
+            header,
+            seed: self.seed,
+        };
         match self.endpoint {
             EndpointConfig::Tcp(_) => {
                 let sink = TcpSink::new(transport);
@@ -365,9 +371,21 @@ impl Flow {
         }
     }
 
-    /// TCP's counts.
+    /// Counts of the transport.
     pub fn stats(&self) -> Option<Stats> {
-        self.tcp().map(|tcp| tcp.source.sender.stats())
+        match &self.ends {
+            Ends::Tcp(tcp) => tcp.source.stats(),
+            Ends::Other(other) => other.source.stats(),
+            Ends::Datagrams(_) => None,
+        }
+    }
+
+    /// Why the connection failed, if it did.
+    pub fn failure(&self) -> Option<&str> {
+        match &self.ends {
+            Ends::Other(other) => other.source.failure(),
+            Ends::Tcp(_) | Ends::Datagrams(_) => None,
+        }
     }
 
     /// The mean in seconds and the largest of its one-way delays, if they are measured.
@@ -489,7 +507,7 @@ impl Flow {
 impl Ends {
     /// Ends whose packets carry messages.
     fn other((source, sink): BoxedEnds) -> Self {
-        Ends::Other(Other { source, sink, sent: 0, is_answered: false })
+        Ends::Other(Other { source, sink, sent: 0, is_connected: false })
     }
 
     #[inline(never)]
@@ -529,7 +547,8 @@ impl Ends {
                 match to {
                     End::Source => {
                         other.source.on_packet(now, incoming);
-                        return !std::mem::replace(&mut other.is_answered, true);
+                        let is_connected = other.source.is_connected();
+                        return is_connected && !std::mem::replace(&mut other.is_connected, true);
                     }
                     End::Sink => other.sink.on_packet(now, incoming),
                 }

@@ -14,10 +14,11 @@ pub(crate) mod flow;
 pub(crate) mod packet;
 
 pub use self::custom::{
-    CustomEndpoint, EndpointParams, EndpointSetup, Endpoints, MessageSink, MessageSource,
+    BoxedEnds, CustomEndpoint, EndpointParams, EndpointSetup, Endpoints, MessageSink, MessageSource,
 };
 pub use self::dscp::Dscp;
 use aqmlab_core::{Ecn, Lookup, Params, Result, Time, Value, catalogue};
+use aqmlab_tcp::Stats;
 
 /// What the parameters of an endpoint that is in here have to offer.
 pub(crate) trait BuiltIn: Params {
@@ -117,6 +118,20 @@ pub trait Source {
     /// Nobody is there: it is never answered. By default it sends nothing new.
     fn abort(&mut self) {
         self.cut();
+    }
+    /// No more bytes are supplied. A transport that signals the end of the data does so.
+    fn finish(&mut self) {}
+    /// Whether the connection is open; asked when a packet arrives.
+    fn is_connected(&self) -> bool {
+        true
+    }
+    /// Counts of the transport, if it has any.
+    fn stats(&self) -> Option<Stats> {
+        None
+    }
+    /// Why the connection failed, if it did.
+    fn failure(&self) -> Option<&str> {
+        None
     }
 }
 

@@ -1,7 +1,7 @@
 //! TCP as endpoints: the sender, and the receiver that acknowledges.
 
 use aqmlab_core::{Ecn, Time, params};
-use aqmlab_tcp::{Ack, DataSegment, Receiver, Sender};
+use aqmlab_tcp::{Ack, DataSegment, Receiver, Sender, Stats};
 
 use super::{BuiltIn, Endpoint, Incoming, Outgoing, Sink, Source};
 
@@ -95,6 +95,9 @@ impl Source for TcpSource {
     }
     fn abort(&mut self) {
         self.sender.abort();
+    }
+    fn stats(&self) -> Option<Stats> {
+        Some(self.sender.stats())
     }
 }
 

@@ -126,6 +126,7 @@ impl Host for Simulation {
         }
         state.is_open = false;
         state.app = GONE;
+        state.source_mut().finish();
         if let Some((answer, _)) = state.opening.take() {
             // The other side never sends.
             state.awaited = u64::MAX;

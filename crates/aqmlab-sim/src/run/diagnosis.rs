@@ -83,6 +83,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
         }
         let flows = simulation.flows.iter().filter(|flow| flow.group == index as u32);
         let notes = [
+            run.failed(flows.clone()),
             held_by_receiver(flows.clone().filter_map(Flow::tcp)),
             hole_left_open(flows.filter_map(Flow::tcp), group.transport.machine()),
             run.short_for_the_control(group),
@@ -276,6 +277,21 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Connections that failed: the first reason, and how to repeat the run.
+    fn failed<'a>(&self, flows: impl Iterator<Item = &'a Flow> + Clone) -> Option<Note> {
+        let reason = flows.clone().find_map(Flow::failure)?;
+        let failed = flows.clone().filter(|flow| flow.failure().is_some()).count();
+        let (seed, replication) = (self.scenario.seed, self.simulation.replication);
+        Some(Note {
+            id: "connection-failed",
+            text: format!(
+                "{failed} of {} connections failed. The first: {reason} (seed {seed}, replication \
+                 {replication}).",
+                flows.count()
+            ),
+        })
+    }
+
     fn no_traffic(&self) -> Option<Note> {
         let arrived: u64 = self.simulation.network.links().map(|l| l.queue.counts().arrived).sum();
         (arrived == 0).then(|| Note {

@@ -7,7 +7,7 @@ use super::losses::{Arrival, Losses};
 use super::{Data, Feedback, TfrcParams, TfrcSink, TfrcSource};
 use crate::endpoints::{Endpoint, EndpointSetup, Incoming, Sink, Source};
 
-const SETUP: EndpointSetup = EndpointSetup { size: None, mss: 1000, header: 40, seed: 0 };
+const SETUP: EndpointSetup = EndpointSetup { size: None, is_open: false, mss: 1000, header: 40, seed: 0 };
 
 fn at(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)

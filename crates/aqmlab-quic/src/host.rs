@@ -1,0 +1,244 @@
+//! One end of a connection as an endpoint of the simulator.
+
+use std::collections::VecDeque;
+
+use aqmlab_core::{Ecn, Time};
+use aqmlab_sim::endpoints::{
+    BoxedEnds, Endpoint, EndpointSetup, Incoming, Message, Outgoing, Sink, Source,
+};
+use aqmlab_tcp::Stats;
+use bytes::{Bytes, BytesMut};
+
+use crate::clock::{instant, time};
+use crate::params::QuicParams;
+use crate::stack::{Counts, Datagrams, Event, Stack};
+
+/// The data of all streams.
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+
+/// One end. Each end sends its data on one unidirectional stream.
+pub struct Host<S> {
+    stack: S,
+    header: u32,
+    uses_ecn: bool,
+    outbox: VecDeque<(Message, Ecn)>,
+    buffer: Vec<u8>,
+    deadline: Option<Time>,
+    counts: Counts,
+    is_client: bool,
+    is_connected: bool,
+    failure: Option<String>,
+    /// Stream of this end's data.
+    stream: Option<u64>,
+    /// Bytes to send; `u64::MAX` without end.
+    goal: u64,
+    written: u64,
+    /// No more data follow after `goal`.
+    is_complete: bool,
+    /// The stream has its end.
+    is_closed: bool,
+    /// The peer has all data and the end of the stream.
+    is_acknowledged: bool,
+    /// The connection was closed at this end.
+    is_closing: bool,
+    /// Stream of the peer's data.
+    incoming: Option<u64>,
+    received: u64,
+}
+
+impl<S: Stack + 'static> Host<S> {
+    /// Makes both ends of a flow: the client has its data.
+    pub fn pair(params: &QuicParams, setup: &EndpointSetup) -> BoxedEnds {
+        let [client, server] = [true, false].map(|is_client| Self::new(params, setup, is_client));
+        (Box::new(client), Box::new(server))
+    }
+}
+
+impl<S: Stack> Host<S> {
+    fn new(params: &QuicParams, setup: &EndpointSetup, is_client: bool) -> Self {
+        let is_complete = is_client && setup.size.is_some() && !setup.is_open;
+        Host {
+            stack: S::new(params, setup.seed, is_client),
+            header: params.header.get() as u32,
+            uses_ecn: params.ecn,
+            outbox: VecDeque::new(),
+            buffer: Vec::new(),
+            deadline: None,
+            counts: Counts::default(),
+            is_client,
+            is_connected: false,
+            failure: None,
+            stream: None,
+            goal: if is_client { setup.size.unwrap_or(u64::MAX) } else { 0 },
+            written: 0,
+            is_complete,
+            is_closed: false,
+            is_acknowledged: false,
+            is_closing: false,
+            incoming: None,
+            received: 0,
+        }
+    }
+
+    /// Cuts a batch into its datagrams.
+    fn post(&mut self, batch: Datagrams) {
+        let ecn = if self.uses_ecn { batch.ecn } else { Ecn::NotEct };
+        if batch.segment >= batch.size {
+            let mut whole = std::mem::take(&mut self.buffer);
+            whole.truncate(batch.size);
+            self.outbox.push_back((whole.into_boxed_slice(), ecn));
+            return;
+        }
+        for datagram in self.buffer[..batch.size].chunks(batch.segment) {
+            self.outbox.push_back((datagram.into(), ecn));
+        }
+    }
+
+    /// Handles the events of the connection, and writes what it takes.
+    fn settle(&mut self, now: Time) {
+        while let Some(event) = self.stack.event() {
+            match event {
+                Event::Connected => self.is_connected = true,
+                Event::Lost(reason) => self.fail(now, &reason),
+                Event::Readable => self.read(now),
+                Event::Finished => self.is_acknowledged = true,
+                Event::Writable | Event::Other => {}
+            }
+        }
+        self.write();
+        if self.is_acknowledged && self.is_client && !self.is_closing {
+            self.is_closing = true;
+            self.stack.close(instant(now));
+        }
+        self.deadline = self.stack.timeout().map(time);
+    }
+
+    /// Keeps the first reason.
+    fn fail(&mut self, now: Time, reason: &str) {
+        let reason = || format!("`{reason}` at {:.6} s", now.as_secs_f64());
+        self.failure.get_or_insert_with(reason);
+    }
+
+    fn read(&mut self, now: Time) {
+        self.incoming = self.incoming.or_else(|| self.stack.accept());
+        let Some(stream) = self.incoming else { return };
+        match self.stack.read(stream) {
+            Ok(bytes) => self.received += bytes,
+            Err(reason) => self.fail(now, &reason),
+        }
+    }
+
+    fn write(&mut self) {
+        if !self.is_connected || self.is_closed || self.failure.is_some() {
+            return;
+        }
+        if self.stream.is_none() && (self.goal > 0 || self.is_complete) {
+            self.stream = self.stack.open();
+        }
+        let Some(stream) = self.stream else { return };
+        while self.written < self.goal {
+            let length = (self.goal - self.written).min(ZEROS.len() as u64) as usize;
+            let taken = self.stack.write(stream, Bytes::from_static(&ZEROS[..length]));
+            if taken == 0 {
+                return;
+            }
+            self.written += taken as u64;
+        }
+        if self.is_complete {
+            self.is_closed = self.stack.finish(stream);
+        }
+    }
+}
+
+impl<S: Stack> Endpoint for Host<S> {
+    fn poll(&mut self, now: Time) -> Option<Outgoing> {
+        if self.outbox.is_empty() {
+            self.buffer.clear();
+            if let Some(batch) = self.stack.transmit(instant(now), &mut self.buffer) {
+                self.post(batch);
+            }
+            self.deadline = self.stack.timeout().map(time);
+        }
+        let (payload, ecn) = self.outbox.pop_front()?;
+        let size = self.header + payload.len() as u32;
+        Some(Outgoing { payload, size, ecn })
+    }
+
+    fn on_packet(&mut self, now: Time, packet: Incoming) {
+        self.buffer.clear();
+        let data = BytesMut::from(Bytes::from(packet.payload));
+        let answer = self.stack.handle(instant(now), packet.ecn, data, &mut self.buffer);
+        if let Some(batch) = answer {
+            self.post(batch);
+        }
+        self.settle(now);
+        if self.stream.is_some() {
+            self.counts = self.stack.counts();
+        }
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.deadline
+    }
+
+    fn on_deadline(&mut self, now: Time) {
+        self.stack.on_timeout(instant(now));
+        self.settle(now);
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        self.stack.observe(see);
+    }
+}
+
+impl<S: Stack> Source for Host<S> {
+    fn open(&mut self, now: Time) {
+        if let Err(reason) = self.stack.connect(instant(now)) {
+            self.fail(now, &reason);
+        }
+        self.settle(now);
+    }
+    fn supply(&mut self, bytes: u64) {
+        self.goal = self.goal.saturating_add(bytes);
+        self.write();
+    }
+    fn finish(&mut self) {
+        self.is_complete = true;
+        self.write();
+    }
+    fn cut(&mut self) -> u64 {
+        self.goal = self.written;
+        self.written
+    }
+    fn sent(&self) -> u64 {
+        self.written
+    }
+    fn is_finished(&self) -> bool {
+        self.is_acknowledged
+    }
+    fn is_connected(&self) -> bool {
+        self.is_connected
+    }
+    fn stats(&self) -> Option<Stats> {
+        let Counts { sent, lost, congestion_events, spurious } = self.counts;
+        Some(Stats {
+            segments_sent: sent,
+            retransmissions: lost,
+            undone: spurious,
+            fast_retransmits: congestion_events,
+            ..Stats::default()
+        })
+    }
+    fn failure(&self) -> Option<&str> {
+        self.failure.as_deref().filter(|_| !self.is_acknowledged)
+    }
+}
+
+impl<S: Stack> Sink for Host<S> {
+    fn received(&self) -> u64 {
+        self.received
+    }
+    fn arrived(&self) -> u64 {
+        self.received
+    }
+}

@@ -1,0 +1,102 @@
+//! The stack of `noq-proto` 1.4.
+
+use std::num::NonZeroUsize;
+
+use aqmlab_core::params::Auto;
+use noq_proto::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
+use noq_proto::crypto::HandshakeTokenKey;
+use noq_proto::{FourTuple, PathId, SendStream, ServerConfig as Server};
+
+use crate::params::Controller;
+
+null_crypto!(noq_proto, path: (PathId), cid: ConnectionId, this: &Self);
+stack!(Noq, noq_proto);
+
+impl HandshakeTokenKey for Null {
+    fn seal(&self, _: u128, data: &mut Vec<u8>) -> Result<(), CryptoError> {
+        data.extend([0; crate::tls::TAG]);
+        Ok(())
+    }
+    fn open<'a>(&self, _: u128, data: &'a mut [u8]) -> Result<&'a [u8], CryptoError> {
+        let end = data.len().checked_sub(crate::tls::TAG).ok_or(CryptoError)?;
+        Ok(&data[..end])
+    }
+}
+
+fn cid_factory<F>(make: F) -> Arc<dyn Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync>
+where
+    F: Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync + 'static,
+{
+    Arc::new(make)
+}
+
+fn endpoint(config: Arc<EndpointConfig>, server: Option<Arc<Server>>) -> Endpoint {
+    Endpoint::new(config, server, true)
+}
+
+fn configure(params: &QuicParams, transport: &mut TransportConfig) {
+    macro_rules! controller {
+        ($Config:ident) => {{
+            let mut config = $Config::default();
+            if let Auto::Set(window) = params.initial_window {
+                config.initial_window(window.get());
+            }
+            Arc::new(config)
+        }};
+    }
+    let factory: Arc<dyn ControllerFactory + Send + Sync> = match params.controller {
+        Controller::NewReno => controller!(NewRenoConfig),
+        Controller::Cubic => controller!(CubicConfig),
+        Controller::Bbr | Controller::Bbr3 => controller!(Bbr3Config),
+    };
+    transport.congestion_controller_factory(factory);
+}
+
+fn handle(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    peer: SocketAddr,
+    ecn: Option<EcnCodepoint>,
+    data: BytesMut,
+    buffer: &mut Vec<u8>,
+) -> Option<DatagramEvent> {
+    endpoint.handle(now, FourTuple::from_remote(peer), ecn, data, buffer)
+}
+
+fn transmit(
+    connection: &mut Connection,
+    now: Instant,
+    segments: usize,
+    buffer: &mut Vec<u8>,
+) -> Option<Transmit> {
+    connection.poll_transmit(now, NonZeroUsize::new(segments)?, buffer)
+}
+
+fn write(stream: &mut SendStream<'_>, data: Bytes) -> usize {
+    stream.write_chunks(&mut &mut [data][..]).unwrap_or(0)
+}
+
+fn counts(connection: &mut Connection) -> Counts {
+    let path = connection.path_stats(PathId::ZERO).unwrap_or_default();
+    Counts {
+        sent: path.sent_packets,
+        lost: path.lost_packets,
+        congestion_events: path.congestion_events,
+        spurious: path.spurious_congestion_events,
+    }
+}
+
+fn observe(connection: &Connection, see: &mut dyn FnMut(&'static str, f64)) {
+    if let Some(rtt) = connection.rtt(PathId::ZERO) {
+        see("smoothed_rtt_s", rtt.as_secs_f64());
+    }
+    let Some(controller) = connection.congestion_state(PathId::ZERO) else { return };
+    let metrics = controller.metrics();
+    see("cwnd_bytes", controller.window() as f64);
+    if let Some(rate) = metrics.pacing_rate {
+        see("pacing_rate_bps", 8.0 * rate as f64);
+    }
+    if let Some(bandwidth) = metrics.bandwidth_estimate {
+        see("bandwidth_bps", bandwidth as f64);
+    }
+}

@@ -1,0 +1,100 @@
+//! The stack of `quinn-proto` 0.11.
+
+use aqmlab_core::params::Auto;
+use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn_proto::crypto::{AeadKey, HandshakeTokenKey};
+use quinn_proto::{SendStream, ServerConfig as Server};
+
+use crate::params::Controller;
+
+null_crypto!(quinn_proto, path: (), cid: &ConnectionId, this: Arc<Self>);
+stack!(Quinn, quinn_proto);
+
+impl HandshakeTokenKey for Null {
+    fn aead_from_hkdf(&self, _: &[u8]) -> Box<dyn AeadKey> {
+        Box::new(Null)
+    }
+}
+
+impl AeadKey for Null {
+    fn seal(&self, data: &mut Vec<u8>, _: &[u8]) -> Result<(), CryptoError> {
+        data.extend([0; crate::tls::TAG]);
+        Ok(())
+    }
+    fn open<'a>(&self, data: &'a mut [u8], _: &[u8]) -> Result<&'a mut [u8], CryptoError> {
+        let end = data.len().checked_sub(crate::tls::TAG).ok_or(CryptoError)?;
+        Ok(&mut data[..end])
+    }
+}
+
+fn cid_factory<F>(make: F) -> F
+where
+    F: Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync + 'static,
+{
+    make
+}
+
+fn endpoint(config: Arc<EndpointConfig>, server: Option<Arc<Server>>) -> Endpoint {
+    Endpoint::new(config, server, true, None)
+}
+
+fn configure(params: &QuicParams, transport: &mut TransportConfig) {
+    macro_rules! controller {
+        ($Config:ident) => {{
+            let mut config = $Config::default();
+            if let Auto::Set(window) = params.initial_window {
+                config.initial_window(window.get());
+            }
+            Arc::new(config)
+        }};
+    }
+    let factory: Arc<dyn ControllerFactory + Send + Sync> = match params.controller {
+        Controller::NewReno => controller!(NewRenoConfig),
+        Controller::Cubic => controller!(CubicConfig),
+        Controller::Bbr | Controller::Bbr3 => controller!(BbrConfig),
+    };
+    transport.congestion_controller_factory(factory);
+}
+
+fn handle(
+    endpoint: &mut Endpoint,
+    now: Instant,
+    peer: SocketAddr,
+    ecn: Option<EcnCodepoint>,
+    data: BytesMut,
+    buffer: &mut Vec<u8>,
+) -> Option<DatagramEvent> {
+    endpoint.handle(now, peer, None, ecn, data, buffer)
+}
+
+fn transmit(
+    connection: &mut Connection,
+    now: Instant,
+    segments: usize,
+    buffer: &mut Vec<u8>,
+) -> Option<Transmit> {
+    connection.poll_transmit(now, segments, buffer)
+}
+
+fn write(stream: &mut SendStream<'_>, data: Bytes) -> usize {
+    stream.write_chunks(&mut [data]).map_or(0, |written| written.bytes)
+}
+
+fn counts(connection: &mut Connection) -> Counts {
+    let path = connection.stats().path;
+    Counts {
+        sent: path.sent_packets,
+        lost: path.lost_packets,
+        congestion_events: path.congestion_events,
+        spurious: 0,
+    }
+}
+
+fn observe(connection: &Connection, see: &mut dyn FnMut(&'static str, f64)) {
+    see("smoothed_rtt_s", connection.rtt().as_secs_f64());
+    let controller = connection.congestion_state();
+    see("cwnd_bytes", controller.window() as f64);
+    if let Some(rate) = controller.metrics().pacing_rate {
+        see("pacing_rate_bps", rate as f64);
+    }
+}

@@ -1,0 +1,136 @@
+//! QUIC flows in scenarios.
+
+use aqmlab_core::Value;
+use aqmlab_sim::scenario::parse_value;
+use aqmlab_sim::{Outside, RunResult, Scenario, run};
+
+/// A flow of TCP and one of QUIC over one queue.
+const BESIDE: &str = r#"
+    duration = "20s"
+    links.down = { rate = "20mbit", delay = "20ms", queue = "fq_codel" }
+    links.up = { rate = "20mbit", delay = "20ms" }
+    flows.tcp = { path = "down", return_path = "up" }
+    flows.quic = { path = "down", return_path = "up", endpoint = "quic" }
+    transport = { congestion_control = "cubic" }
+"#;
+
+fn read(text: &str, set: &[(&str, &str)]) -> aqmlab_core::Result<Scenario> {
+    let set: Vec<(String, Value)> =
+        set.iter().map(|(key, value)| (key.to_string(), parse_value(value))).collect();
+    let endpoints = aqmlab_quic::endpoints()?;
+    Scenario::parse_with(text, "x.toml", &set, Outside::endpoints(&endpoints))
+}
+
+fn run_with(text: &str, set: &[(&str, &str)]) -> RunResult {
+    run(&read(text, set).unwrap(), 0)
+}
+
+const STACKS: [&str; 2] = ["noq", "quinn"];
+
+#[test]
+fn each_stack_fills_its_share_beside_tcp() {
+    for stack in STACKS {
+        let result = run_with(BESIDE, &[("flows.quic.endpoint.stack", &format!("\"{stack}\""))]);
+        let [tcp, quic] = &result.flows[..] else { panic!("two flows") };
+        let utilisation = result.links[0].utilisation;
+        println!(
+            "{stack}: utilisation {utilisation:.4}, tcp {:.3}, quic {:.3} Mbit/s, {:?}, marks {}",
+            tcp.goodput / 1e6,
+            quic.goodput / 1e6,
+            quic.stats,
+            result.links[0].counts.marked_total()
+        );
+        assert!(utilisation > 0.95, "{stack}: {utilisation}");
+        assert!((0.85..1.1).contains(&(quic.goodput / tcp.goodput)), "{stack}: {}", quic.goodput);
+    }
+}
+
+/// Loss, jitter and reordering on the way out, loss on the way back.
+const HARD: [(&str, &str); 6] = [
+    ("links.down.loss", "0.02"),
+    ("links.up.loss", "0.02"),
+    ("links.down.duplicate", "0.02"),
+    ("links.down.jitter", "{ spread = \"3ms\" }"),
+    ("links.down.reordering", "true"),
+    ("until", "\"quic\""),
+];
+
+#[test]
+fn every_byte_arrives_through_loss_and_reordering() {
+    for stack in STACKS {
+        for controller in ["new_reno", "cubic"] {
+            let endpoint = format!(
+                "{{ kind = \"quic\", stack = \"{stack}\", controller = \"{controller}\" }}"
+            );
+            let mut set = HARD.to_vec();
+            set.extend([("flows.quic.endpoint", &*endpoint), ("flows.quic.size", "\"500000b\"")]);
+            let result = run_with(BESIDE, &set);
+            let quic = &result.flows[1];
+            assert_eq!(quic.delivered, 500_000, "{endpoint}");
+            assert!(quic.finish.is_some(), "{endpoint}");
+            assert!(quic.stats.unwrap().retransmissions > 0, "{endpoint}");
+            let notes: Vec<_> = result.findings.iter().map(|found| found.note.id).collect();
+            assert!(!notes.contains(&"connection-failed"), "{endpoint}: {:?}", result.findings);
+            assert_eq!(result.digest(), run_with(BESIDE, &set).digest(), "{endpoint}");
+        }
+    }
+}
+
+/// The default queue of CoDel marks ECN-capable packets: none is dropped, and the sender reacts.
+#[test]
+fn marks_reach_the_sender() {
+    for stack in STACKS {
+        let dropped = |ecn: &str| {
+            let set = [
+                ("flows.quic.endpoint.stack", &*format!("\"{stack}\"")),
+                ("flows.quic.endpoint.ecn", ecn),
+                ("flows.tcp.size", "\"1kb\""),
+            ];
+            let result = run_with(BESIDE, &set);
+            let reductions = result.flows[1].stats.unwrap().fast_retransmits;
+            let counts = &result.links[0].counts;
+            assert!(reductions > 2, "{stack}: {reductions}");
+            assert!(result.links[0].utilisation > 0.9, "{stack}: {}", result.links[0].utilisation);
+            (counts.dropped_total() > 0, counts.marked_total() > 0)
+        };
+        assert_eq!(dropped("true"), (false, true), "{stack}");
+        assert_eq!(dropped("false"), (true, false), "{stack}");
+    }
+}
+
+#[test]
+fn wrong_scenarios_are_refused() {
+    for (endpoint, expected) in [
+        ("{ kind = \"quic\", stack = \"quin\" }", "one of noq, quinn"),
+        ("{ kind = \"quic\", controller = \"reno\" }", "one of new_reno, cubic, bbr, bbr3"),
+        (
+            "{ kind = \"quic\", stack = \"quinn\", controller = \"bbr3\" }",
+            "one of new_reno, cubic, bbr with stack `quinn`",
+        ),
+        ("{ kind = \"quic\", max_mtu = \"1300b\", initial_mtu = \"1400b\" }", "initial_mtu"),
+        ("{ kind = \"quic\", window = 1 }", "unknown key"),
+        ("\"quick\"", "known: tcp, tfrc, quic"),
+    ] {
+        let error = read(BESIDE, &[("flows.quic.endpoint", endpoint)]).unwrap_err().to_string();
+        assert!(error.contains(expected), "{endpoint}: {error}");
+        assert!(error.contains("flows.quic.endpoint"), "{error}");
+    }
+}
+
+/// A connection that nothing answers fails with its reason, time and seed.
+#[test]
+fn a_failure_is_a_note() {
+    for stack in STACKS {
+        let set = [
+            ("flows.quic.endpoint.stack", &*format!("\"{stack}\"")),
+            ("flows.quic.endpoint.idle_timeout", "\"2s\""),
+            ("links.up.loss", "1.0"),
+            ("seed", "77"),
+        ];
+        let result = run_with(BESIDE, &set);
+        let note = result.findings.iter().find(|found| found.note.id == "connection-failed");
+        let text = &note.unwrap_or_else(|| panic!("{stack}: {:?}", result.findings)).note.text;
+        assert!(text.contains("1 of 1 connections failed. The first: `timed out` at "), "{text}");
+        assert!(text.contains("seed 77, replication 0"), "{text}");
+    }
+}
