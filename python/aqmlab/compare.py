@@ -16,11 +16,27 @@ AXIS = "result"
 
 
 def compare(folders: Mapping[str, str | Path]) -> StudyResult:
-    """The results in `folders` (label to folder) side by side: runs, studies and emulations.
+    """Combines results of runs, studies and emulations into one study with the axis `result`.
 
-    They have the same axes and the same number of replications; replication r of one is set
-    against replication r of the others. Raises `InputError` where they do not go together and
-    `FolderError` for a folder without finished results.
+    Replication r of each result is paired with replication r of the others.
+
+    Parameters
+    ----------
+    folders : mapping of str to path
+        Results folders by label, at least two. They must have the same axes and number of
+        replications.
+
+    Returns
+    -------
+    StudyResult
+        Tables of all results.
+
+    Raises
+    ------
+    InputError
+        If the axes or the numbers of replications differ.
+    FolderError
+        If a folder has no finished results.
     """
     results = {label: StudyResult.open(folder) for label, folder in folders.items()}
     if len(results) < 2:

@@ -1,7 +1,6 @@
 """Congestion controls written in Python: a class with `on_ack`, `on_congestion` and `window`.
 
-`docs/your-own-congestion-control.md` says what such a class is told and what it has to
-do; any class with these members will do. `aqmlab.custom` finds it.
+docs/your-own-congestion-control.md describes such classes. `aqmlab.custom` loads them.
 """
 
 # Methods that a control need not have are empty here.
@@ -33,59 +32,67 @@ __all__ = [
 
 
 class CongestionControl(ABC):
-    """A base for congestion controls; any class with these members will do.
+    """Base class for congestion controls in Python. Any class with these members also works.
 
-    The parameters of the constructor behind `setup` are the parameters of the
-    control. Their defaults say of which kind they are: of `"5ms"` it gets whole
-    nanoseconds, of `"10mbit"` bits per second, of `"1500b"` and `"10p"` bytes; a
-    number, a bool or other text is what it is.
+    Parameters of the constructor after `setup` are the parameters of the control. Their defaults
+    define their types: a time (`"5ms"`) is passed in whole nanoseconds, a rate (`"10mbit"`) in
+    bit/s, a size (`"1500b"`, `"10p"`) in bytes; numbers, bools and other texts are passed
+    unchanged. The sender reads `window`, `ssthresh` and `pacing_rate` after every call.
 
-    After every call the sender takes `window`, `ssthresh` and `pacing_rate` as they
-    stand then.
+    Parameters
+    ----------
+    setup : Setup
+        Segment size, initial window and initial threshold of the connection.
     """
 
     window: int
-    """The congestion window in bytes. The sender never goes below one segment."""
+    """Congestion window in bytes; the sender uses at least one segment."""
     ssthresh: int
-    """The slow start threshold in bytes."""
+    """Slow-start threshold in bytes."""
 
-    # Without values here, so that only a class that sets them is asked for them:
+    # Without values here, so that the sender reads them only from a class that sets them:
     # pacing_rate: int | None, needs_rate_samples: bool, recovers_by_itself: bool.
 
     def __init__(self, setup: Setup) -> None:
-        """Called once for each connection, and again if its SYN was lost."""
+        """Creates the control; called for each connection, and again if its SYN was lost."""
         self.window = setup.initial_window
         self.ssthresh = setup.initial_ssthresh
 
     @abstractmethod
     def on_ack(self, ack: AckSample) -> None:
-        """Data were delivered, or CE marks reported."""
+        """Handles delivered data and reported CE marks."""
 
     @abstractmethod
     def on_congestion(self, event: CongestionEvent) -> None:
-        """Congestion was found."""
+        """Handles congestion: a loss, an ECN echo or a timeout."""
 
     def on_undo(self) -> None:
-        """The last loss or timeout was none: the window becomes what it was."""
+        """Restores the window before the last loss or timeout, which was spurious."""
 
     def on_connected(self, now: int, rtt: int | None) -> None:
-        """The connection is open; `rtt` is that of the SYN if it was sent once."""
+        """Handles the end of the handshake.
+
+        `rtt` is the round-trip time of the SYN in nanoseconds, or None if it was retransmitted.
+        """
 
     def on_idle(self, restart_window: int) -> None:
-        """The window was not used: it becomes this at most (RFC 5681, section 4.1)."""
+        """Limits the window to `restart_window` after idle time (RFC 5681, section 4.1)."""
 
     def set_ssthresh(self, ssthresh: int) -> None:
-        """The slow start threshold becomes this; only with `window_validation`."""
+        """Sets the slow-start threshold; called only with `window_validation`."""
 
     def on_sent(self, sent: SentSample) -> None:
-        """A data segment is sent."""
+        """Handles the transmission of a data segment."""
 
     def on_lost(self, lost: LostSegment) -> None:
-        """A segment is taken for lost; only with `needs_rate_samples`."""
+        """Handles a segment declared lost; called only with `needs_rate_samples`."""
 
     def on_recovery_exit(self, in_flight: int) -> None:
-        """A recovery without SACK ends with this much in flight (RFC 6582, section 3.2)."""
+        """Handles the end of a recovery without SACK (RFC 6582, section 3.2).
+
+        `in_flight` is in bytes.
+        """
 
     def observe(self) -> Mapping[str, float]:
-        """What recordings of level `series` show besides the window, by name."""
+        """Returns state variables by name, for recordings of level `series`."""
         return {}

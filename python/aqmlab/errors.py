@@ -55,7 +55,7 @@ SHOWN_NAMES = 100
 SHOWN_CHARACTERS = 300
 """How many characters of the input a message shows."""
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-"""Line ends and the like: a message is one line."""
+"""Control characters, which messages escape."""
 
 NO_ROOM = {
     errno.ENOSPC: "no space left on the disk",
@@ -65,7 +65,7 @@ NO_ROOM = {
 
 
 class AqmlabError(Exception):
-    """The base class of all exceptions of aqmlab."""
+    """Base class of all exceptions of aqmlab."""
 
     __slots__ = ()
 
@@ -77,18 +77,21 @@ CustomError.__bases__ = (AqmlabError, RuntimeError)
 
 
 class ClusterError(AqmlabError):
-    """A cluster that computes runs failed or has another aqmlab; `str(error)` says which."""
+    """A cluster failed, or its workers have another version of aqmlab."""
 
 
 class EmulationError(AqmlabError):
-    """A run with real packets failed; `str(error)` says why."""
+    """A run with real packets failed."""
 
 
 class StuckError(AqmlabError, RuntimeError):
     """Runs were abandoned because they made no progress in virtual time.
 
-    `failed` has a table for each: `run` (its number), `problem` (at what time, in which event
-    and of which link) and, in a study, `point` (the labels by axis) and `replication`.
+    Attributes
+    ----------
+    failed : list of dict
+        One entry for each abandoned run: `run` (number), `problem` (time, event and link) and, in a
+        study, `point` (labels by axis) and `replication`.
     """
 
     def __init__(self, problems: Mapping[int, str]) -> None:
@@ -115,7 +118,7 @@ class StuckError(AqmlabError, RuntimeError):
 
 
 class FolderError(AqmlabError):
-    """This command may not write to the folder; it was left unchanged."""
+    """A results folder cannot be used; it was left unchanged."""
 
 
 class DamageWarning(UserWarning):
@@ -123,7 +126,7 @@ class DamageWarning(UserWarning):
 
 
 class StorageError(AqmlabError, OSError):
-    """Results could not be written. `str(error)` says what is kept and what to do."""
+    """Results could not be written; the message states which are kept and the next step."""
 
     def __init__(self, cause: OSError, folder: Path, kept: str, *, resumes: bool = True) -> None:
         reason = NO_ROOM.get(cause.errno or 0) or cause.strerror or str(cause)
@@ -155,14 +158,14 @@ def input_error(
 
 
 def _short(text: str) -> str:
-    """On one line, and of a long text the beginning, as the engine's messages have it."""
+    """Shortens a text to one line, as the engine's messages do."""
     if len(text) > SHOWN_CHARACTERS:
         return f"{_short(text[:SHOWN_CHARACTERS])}... ({len(text)} characters)"
     return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def place_of(error: BaseException) -> str:
-    """`file.py:12` of the user's code in which an error came up."""
+    """Place in the user's code that raised an error: `file.py:12`."""
     package = str(Path(__file__).parent)
     frames = traceback.extract_tb(error.__traceback__)
     own = [each for each in frames if not each.filename.startswith(package)] or frames
@@ -170,7 +173,7 @@ def place_of(error: BaseException) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that was probably meant by `name`, if any is near."""
+    """Returns the name in `known` most similar to `name`, or None."""
     by_lower = {each.lower(): each for each in known}
     found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return by_lower[found[0]] if found else None
@@ -179,7 +182,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 def unknown(
     what: str, name: str, known: Iterable[str], *, file: str | None = None, key: str = ""
 ) -> InputError:
-    """An `InputError` about a name that is none of `known`, with the nearest as the hint."""
+    """Makes an `InputError` for an unknown name, with the most similar known one as hint."""
     names = list(known)
     guess = nearest(name, names)
     more = ["..."] if len(names) > SHOWN_NAMES else []

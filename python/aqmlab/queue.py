@@ -1,7 +1,6 @@
 """Queue disciplines written in Python: a class with `enqueue` and `dequeue`.
 
-`docs/your-own-queue.md` says what such a class is given and what it has to do; any class
-with these methods will do. `aqmlab.custom` finds it.
+docs/your-own-queue.md describes such classes. `aqmlab.custom` loads them.
 """
 
 from __future__ import annotations
@@ -16,47 +15,54 @@ __all__ = ["Context", "Limit", "Link", "Packet", "Queue"]
 
 
 class Queue(ABC):
-    """A base for queue disciplines; any class with these methods will do.
+    """Base class for queue disciplines in Python. Any class with these methods also works.
 
-    The parameters of the constructor behind `link` are the parameters of the
-    discipline. Their defaults say of which kind they are: of `"5ms"` it gets whole
-    nanoseconds, of `"10mbit"` bits per second, of `"1500b"` bytes, of `"100p"` a
-    `Limit`; a number, a bool or other text is what it is.
+    Parameters of the constructor after `link` are the parameters of the discipline. Their defaults
+    define their types: a time (`"5ms"`) is passed in whole nanoseconds, a rate (`"10mbit"`) in
+    bit/s, a size (`"1500b"`) in bytes, a limit (`"100p"`) as `Limit`; numbers, bools and other
+    texts are passed unchanged.
+
+    Parameters
+    ----------
+    link : Link
+        The link behind the queue.
     """
 
     def __init__(self, link: Link) -> None:
-        """Called once for each run, with the link behind the queue."""
+        """Creates the queue; called once for each run."""
         self.link = link
 
     @abstractmethod
     def enqueue(self, packet: Packet, cx: Context) -> None:
-        """Keeps the packet that has just arrived, or hands it to `cx.drop`."""
+        """Stores an arriving packet, or drops it with `cx.drop`."""
 
     @abstractmethod
     def dequeue(self, cx: Context) -> Packet | None:
-        """The next packet to send; None only if there is none."""
+        """Returns the next packet to send; None only if the queue is empty."""
 
     def next_wakeup(self) -> int | None:
-        """When `on_wakeup` is to be called next, in nanoseconds. Asked after every call."""
+        """Returns the time of the next `on_wakeup` in nanoseconds, or None.
+
+        Queried after every call of another method.
+        """
         return None
 
     def on_wakeup(self, cx: Context) -> None:
-        """The time given by `next_wakeup` has come."""
+        """Handles the timer that `next_wakeup` set."""
         raise NotImplementedError
 
     def change(self, *args: Any, **parameters: Any) -> None:
-        """Takes other values of its parameters, in `change(cx, name=value, ...)`.
+        """Changes parameters of the running queue: `change(cx, name=value, ...)`.
 
-        All parameters of the constructor are passed by name; the method may leave out those
-        that it takes no other value of (then give it `**rest`). Packets and state stay. A
-        class without this method cannot be changed, only replaced.
+        All parameters of the constructor are passed by name; `**rest` ignores those that cannot
+        change. Packets and state stay. A class without this method can only be replaced.
         """
         raise NotImplementedError
 
     def observe(self) -> Mapping[str, float]:
-        """What recordings of level `series` show, by name."""
+        """Returns state variables by name, for recordings of level `series`."""
         return {}
 
     def notes(self) -> Mapping[str, str]:
-        """At the end of a run: sentences that a reader has to know, by a short name."""
+        """Returns notes for the reader of the results, by a short name, at the end of a run."""
         return {}

@@ -1,12 +1,10 @@
-"""Results as tables: of a single run, and of a study.
+"""Results of runs and studies as tables.
 
-Every table is a polars `DataFrame`; `frame.to_pandas()` makes a pandas one of it
-(which needs pandas and pyarrow beside aqmlab). Columns are named after what they
-are, with their unit: `_s` seconds, `_bytes`, `_packets`, `_bps` bits per second.
-docs/results.md lists them all.
+Each table is a polars `DataFrame`. Columns end in their unit: `_s` (seconds), `_bytes`, `_packets`,
+`_bps` (bit/s). docs/results.md lists all columns.
 
-A result makes its own pages and metrics: the methods that do load the layers above this one, and
-nothing else here does (`ignore_imports` of import-linter's contract lists them).
+Methods that make pages and metrics load higher layers; `ignore_imports` of import-linter's contract
+lists them.
 """
 
 from __future__ import annotations
@@ -39,38 +37,38 @@ if TYPE_CHECKING:
 VALUE = "_value"
 """Suffix of the column with the values of a numeric axis."""
 IDLE, BUSY = 0.2, 0.5
-"""Links that are used less, and more, are idle and busy."""
+"""Utilisation below which a link is idle, and above which it is busy."""
 
 
 class Batch(Protocol):
-    """Finished runs: `_core.Results`, or what came from another process."""
+    """Finished runs: `_core.Results`, or results received from another process."""
 
     @property
     def runs(self) -> list[int]:
-        """Their numbers."""
+        """Numbers of the runs."""
         ...
 
     @property
     def large_rows(self) -> int:
-        """How many rows the large tables (series and packets) have together."""
+        """Number of rows of the large tables (series and packets)."""
         ...
 
     @property
     def small_rows(self) -> int:
-        """How many rows the other tables have, roughly."""
+        """Approximate number of rows of the other tables."""
         ...
 
     def table(self, name: str) -> Any:
-        """The table called `name`, for `pl.DataFrame`."""
+        """Returns the table `name`, for `pl.DataFrame`."""
         ...
 
     def part(self, name: str, start: int, rows: int) -> Any:
-        """Rows of a large table from row `start` on, `rows` at most."""
+        """Returns at most `rows` rows of a large table, from row `start`."""
         ...
 
 
 def gather(batches: Iterable[Batch], names: Iterable[str] | None = None) -> dict[str, pl.DataFrame]:
-    """The tables of finished runs put together, rows sorted by run; all, or those of `names`.
+    """Joins the tables of finished runs, sorted by run; all tables, or those in `names`.
 
     Within a run the rows keep the engine's order, so the result does not depend
     on the order in which the runs finished.
@@ -84,7 +82,7 @@ def gather(batches: Iterable[Batch], names: Iterable[str] | None = None) -> dict
 
 
 def in_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:
-    """A large table of finished runs, in frames of `rows` rows, the last of what is left."""
+    """Yields a large table of finished runs in frames of at most `rows` rows."""
     for part in _engine_parts(batch, name, rows):
         yield by_run([part])
 
@@ -99,9 +97,9 @@ def _engine_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:
 
 
 def by_run(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The rows of all `parts`, sorted by run, in one piece of memory.
+    """Joins parts, sorted by run, in contiguous memory.
 
-    Texts become plain: the codes of categorical ones depend on what was read before.
+    Categorical texts become plain, because their codes depend on the tables read before.
     """
     return (
         pl.concat([plain_texts(part) for part in parts]).sort("run", maintain_order=True).rechunk()
@@ -109,8 +107,9 @@ def by_run(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def in_memory(batches: Sequence[Batch]) -> dict[str, pl.DataFrame]:
-    """The tables of finished runs for `MemoryTables`: as `gather` puts them together, but large
-    ones are made in parts and never copied while runs are in order, and their texts stay codes.
+    """Joins the tables of finished runs for `MemoryTables`.
+
+    Large tables are made in parts, not copied if the runs are in order, and keep categorical texts.
     """
     large = Results.large_tables()
     frames = gather(batches, [name for name in Results.table_names() if name not in large])
@@ -123,37 +122,46 @@ def in_memory(batches: Sequence[Batch]) -> dict[str, pl.DataFrame]:
 
 
 def _missing(method: str, packages: str) -> InputError:
-    """What a method says without the packages that it needs."""
+    """Error of a method whose packages are not installed."""
     needed = " and ".join(packages.split())
     return input_error(f"this needs {needed}", key=method, hint=f"pip install {packages}")
 
 
 class _TableAttributes:
-    """The tables as attributes; `table(name)` is what differs."""
+    """Tables as attributes; subclasses define `table(name)`."""
 
     _tables: Tables
 
     def table(self, name: str) -> pl.DataFrame:
-        """The table called `name`."""
+        """Returns the table `name`."""
         raise NotImplementedError
 
     @property
     def table_names(self) -> list[str]:
-        """The tables there are."""
+        """Names of the tables."""
         return self._tables.names()
 
     def parts(self, name: str, *columns: str) -> Iterator[pl.DataFrame]:
-        """Columns of the table called `name` in frames of some rows, in order: of a large table
-        in a folder only one such frame is in memory.
+        """Yields a table in frames of some rows, in order, so that it need not fit into memory.
 
-        Raises `InputError` if there is no table of that name.
+        Parameters
+        ----------
+        name : str
+            Name of the table.
+        *columns : str
+            Columns to read.
+
+        Raises
+        ------
+        InputError
+            If the name is unknown.
         """
         if name not in self.table_names:
             raise unknown("table", name, self.table_names)
         return self._tables.parts(name, list(columns))
 
     def to_pandas(self, name: str) -> pandas.DataFrame:
-        """The table called `name` for pandas.
+        """Returns the table `name` as a pandas data frame.
 
         Raises `InputError` if pandas or pyarrow is not installed.
         """
@@ -164,7 +172,7 @@ class _TableAttributes:
             raise _missing("to_pandas", "pandas pyarrow") from error
 
     def to_arrow(self, name: str) -> pyarrow.Table:
-        """The table called `name` for Arrow.
+        """Returns the table `name` as an Arrow table.
 
         Raises `InputError` if pyarrow is not installed.
         """
@@ -176,83 +184,82 @@ class _TableAttributes:
 
     @property
     def runs(self) -> pl.DataFrame:
-        """One row a run: replication, seed, end_s, events, delivered_packets."""
+        """One row for each run: replication, seed, end_s, events, delivered_packets."""
         return self.table("runs")
 
     @property
     def links(self) -> pl.DataFrame:
-        """One row a run and link: counts by reason, sojourn times, backlog, utilisation."""
+        """One row for each run and link: counts by reason, sojourn times, backlog, utilisation."""
         return self.table("links")
 
     @property
     def flows(self) -> pl.DataFrame:
-        """One row a run and flow: times, size, goodput, retransmissions."""
+        """One row for each run and flow: times, size, goodput, retransmissions."""
         return self.table("flows")
 
     @property
     def groups(self) -> pl.DataFrame:
-        """One row a run and group of flows: what was started and completed."""
+        """One row for each run and group of flows: flows or requests started and completed."""
         return self.table("groups")
 
     @property
     def traffic(self) -> pl.DataFrame:
-        """One row a run, group of flows and direction: bytes sent and delivered, packets that
-        arrived, were dropped by queues and were lost on links."""
+        """One row for each run, group and direction: bytes sent and delivered, packets arrived,
+        dropped by queues and lost on links."""
         return self.table("traffic")
 
     @property
     def times(self) -> pl.DataFrame:
-        """One row a run, group, quantity and direction: completion, start-up and response times,
-        delays; of two directions the worse first."""
+        """One row for each run, group, quantity and direction: completion, start-up and response
+        times, delays. The worse direction comes first."""
         return self.table("times")
 
     @property
     def scores(self) -> pl.DataFrame:
-        """One row a run, group, quantity and direction: other numbers of workloads, such as the
-        MOS; of two directions the worse first."""
+        """One row for each run, group, quantity and direction: other numbers of workloads, such as
+        the MOS. The worse direction comes first."""
         return self.table("scores")
 
     @property
     def excursions(self) -> pl.DataFrame:
-        """One row a run, link and threshold: how often and how long the backlog was above."""
+        """One row for each run, link and threshold: number and duration of backlogs above it."""
         return self.table("excursions")
 
     @property
     def sojourn(self) -> pl.DataFrame:
-        """The histogram of sojourn times: upper edge in seconds and count (0.1 % wide)."""
+        """Histogram of sojourn times: upper edge in seconds and count (buckets 0.1 % wide)."""
         return self.table("sojourn")
 
     @property
     def delays(self) -> pl.DataFrame:
-        """The histogram of one-way delays of a group, by direction: upper edge in seconds and
-        count."""
+        """Histogram of one-way delays by group and direction: upper edge in seconds and count."""
         return self.table("delays")
 
     @property
     def metrics(self) -> pl.DataFrame:
-        """One row a run, subject (link or group), direction and metric that is computed from the
-        others: goodput, Jain's index, delay variation, power, ... (`aqmlab list metrics`); of two
-        directions the worse first."""
+        """One row for each run, subject (link or group), direction and derived metric: goodput,
+        Jain's index, delay variation, power, ... (`aqmlab list metrics`). The worse direction comes
+        first."""
         return self.table("metrics")
 
     @property
     def notes(self) -> pl.DataFrame:
-        """What a reader has to know: run, subject, id, text."""
+        """Notes for the reader of the results: run, subject, id, text."""
         return self.table("notes")
 
     @property
     def series(self) -> pl.DataFrame:
-        """Sampled values: time_s, subject, quantity, value (levels series and packets)."""
+        """Samples: time_s, subject, quantity, value (levels series and packets)."""
         return self.table("series")
 
     @property
     def packets(self) -> pl.DataFrame:
-        """One row a packet and link (level packets)."""
+        """One row for each packet and link (level packets)."""
         return self.table("packets")
 
 
 class RunResult(_TableAttributes):
-    """The result of one run of a scenario."""
+    """Result of one run of a scenario: tables as attributes, without the column `run`."""
 
     def __repr__(self) -> str:
         return f"<RunResult of {self.bottleneck!r}: {_sizes(self)}>"
@@ -260,33 +267,33 @@ class RunResult(_TableAttributes):
     def __init__(self, tables: Tables, scenario: Mapping[str, Any]) -> None:
         self._tables = tables
         self.scenario = dict(scenario)
-        """The scenario with every default filled in."""
+        """The scenario with every default."""
 
     @property
     def bottleneck(self) -> str:
-        """The name of the link that the questions are about."""
+        """Name of the link that the results are about."""
         return str(self.scenario["bottleneck"])
 
     @cached_property
     def shown(self) -> str:
-        """The link that pages are about: the bottleneck, or the busy one where that was idle."""
+        """Link that pages show: the bottleneck, or the busiest link if that was idle."""
         return _in_place_of(self.bottleneck, _use(self.raw("links")))
 
     def table(self, name: str) -> pl.DataFrame:
-        """The table called `name`, without the column `run`.
+        """Returns the table `name` without the column `run`.
 
-        Raises `InputError` if there is none of that name.
+        Raises `InputError` if the name is unknown.
         """
         return self.raw(name).drop("run")
 
     def raw(self, name: str) -> pl.DataFrame:
-        """The table called `name` as the engine gave it: `run` and its own columns."""
+        """Returns the table `name` as stored, with the column `run`."""
         return _load(self._tables, name, [self.scenario], 1)
 
     def report(self, title: str = "A run") -> Document:
-        """The run as a document: `to_html()`, `to_markdown()`, `print(console)`, `tables`, ...
+        """Returns the report as a document (`to_html()`, `to_markdown()`, `tables`, `figures`).
 
-        What happened over time is in it if it was recorded (`record="series"`).
+        It has time series if they were recorded (`record="series"`).
         """
         from aqmlab.report.run_page import document
 
@@ -300,10 +307,23 @@ class RunResult(_TableAttributes):
         command: str = "",
         figures: bool = True,
     ) -> Path:
-        """Writes `report.html` into `folder`, and with `figures` its pictures (SVG, PNG, PDF)
-        into `figures/` there; the path of the report.
+        """Writes the report and returns its path.
 
-        `command` is what made the results. Raises `StorageError` if a file cannot be written.
+        Parameters
+        ----------
+        folder : path
+            Folder for `report.html`.
+        title : str
+            Title of the page.
+        command : str, optional
+            Command line that the page shows as its origin.
+        figures : bool, default True
+            Also writes the figures as SVG, PNG and PDF into `figures/`.
+
+        Raises
+        ------
+        StorageError
+            If a file cannot be written.
         """
         from aqmlab.report.run_page import write
 
@@ -313,7 +333,7 @@ class RunResult(_TableAttributes):
         return self.report()._repr_html_()
 
     def to_json(self) -> dict[str, Any]:
-        """The tables as lists of objects, without `sojourn`, `delays`, `series` and `packets`."""
+        """Returns the tables as lists of dicts, except `sojourn`, `delays`, `series`, `packets`."""
         apart = ("sojourn", "delays", "series", "packets", METRICS)
         names = [*(name for name in self.table_names if name not in apart), METRICS]
         return {name: self.table(name).to_dicts() for name in names}
@@ -321,7 +341,7 @@ class RunResult(_TableAttributes):
 
 @dataclass(frozen=True)
 class StudyInfo:
-    """What a results folder says of the study in it."""
+    """Description of the study in a results folder."""
 
     name: str
     title: str
@@ -332,11 +352,11 @@ class StudyInfo:
     digest: str
     version: str
     precision: Precision | None = None
-    """What the number of replications was chosen for, if it was."""
+    """Precision for which the number of replications was chosen, if any."""
 
     @property
     def points(self) -> int:
-        """The number of points: the product of the lengths of the axes."""
+        """Number of points: the product of the lengths of the axes."""
         count = 1
         for _, labels in self.axes:
             count *= len(labels)
@@ -344,11 +364,10 @@ class StudyInfo:
 
 
 class StudyResult(_TableAttributes):
-    """The results of a study.
+    """Results of a study: tables as attributes.
 
-    In every table each row has the columns `run`, `point`, `replication` and the label on each
-    axis (as an ordered `Enum`) before its own; of a numeric axis `rate` also the column
-    `rate_value` (see `numeric_axes`).
+    Each table begins with `run`, `point`, `replication` and the label on each axis (an ordered
+    `Enum`). A numeric axis `rate` also has the column `rate_value` (`numeric_axes`).
     """
 
     def __init__(
@@ -361,11 +380,13 @@ class StudyResult(_TableAttributes):
         computed: int = 0,
     ) -> None:
         self.info = info
+        """Name, title, axes, replications, seed, digest and version."""
         self.folder = folder
+        """Results folder; None in memory."""
         self.computed = computed
-        """How many runs were computed just now; the others had been before."""
+        """Number of runs computed by this call; the others were in the folder."""
         self.scenarios = list(scenarios)
-        """The scenario of every point, with every default filled in."""
+        """The scenario of each point with every default."""
         self._tables = tables
         self._joined: dict[str, pl.DataFrame] = {}
 
@@ -375,11 +396,24 @@ class StudyResult(_TableAttributes):
         return f"<StudyResult {self.info.name!r}: {what}: {_sizes(self)}>"
 
     def to_xarray(self, *names: str) -> xarray.Dataset:
-        """Metrics of the registry (`sojourn_p95`, `goodput`; without names those of the table
-        `metrics`) as a dataset with a dimension for each axis, `replication` and `subject` (the
-        link or group).
+        """Returns metrics as arrays with labelled dimensions.
 
-        Needs xarray. Raises `InputError` for an unknown metric.
+        Parameters
+        ----------
+        *names : str
+            Metrics (`aqmlab list metrics`), such as `sojourn_p95` and `goodput`. Default: those of
+            the table `metrics`.
+
+        Returns
+        -------
+        xarray.Dataset
+            A variable for each metric, with a dimension for each axis (numeric axes have numbers as
+            coordinates), `replication`, and `link` or `group`.
+
+        Raises
+        ------
+        InputError
+            If a metric is unknown or xarray is not installed.
         """
         from aqmlab.metrics.grid import to_xarray
 
@@ -387,35 +421,35 @@ class StudyResult(_TableAttributes):
 
     @staticmethod
     def open(folder: str | Path) -> StudyResult:
-        """Opens the results of a finished study, whatever computed them.
+        """Opens a folder with the results of a finished study, and verifies its checksums.
 
-        Raises `FolderError` if `folder` holds none, or unfinished ones.
+        Raises `FolderError` if the folder has no finished results, or damaged ones.
         """
         from aqmlab.study.folder import open_results
 
         return open_results(Path(folder))
 
     def raw(self, name: str) -> pl.DataFrame:
-        """The table called `name` as the engine gave it: `run` and its own columns."""
+        """Returns the table `name` as stored: `run` and its own columns."""
         return _load(self._tables, name, self.scenarios, self.info.replications)
 
     def table(self, name: str) -> pl.DataFrame:
-        """The table called `name`, joined with the points.
+        """Returns the table `name`, joined with the points.
 
-        Raises `InputError` if there is none of that name.
+        Raises `InputError` if the name is unknown.
         """
         if name not in self._joined:
             self._joined[name] = self._join(self.raw(name))
         return self._joined[name]
 
     def single(self) -> RunResult:
-        """The result as that of a single run, for a study that has only one."""
+        """Returns the `RunResult` of a study with one run; raises `ValueError` for others."""
         if self.info.points * self.info.replications != 1:
             raise ValueError("this study has more than one run")
         return RunResult(self._tables, self.scenarios[0])
 
     def report(self) -> Document:
-        """The study as a document: `to_html()`, `to_markdown()`, `print(console)`, `tables`, ..."""
+        """Returns the report as a document (`to_html()`, `to_markdown()`, `tables`, `figures`)."""
         from aqmlab.report.study_page import document
 
         return document(self)
@@ -423,14 +457,27 @@ class StudyResult(_TableAttributes):
     def write_report(
         self, folder: str | Path | None = None, *, command: str = "", figures: bool = True
     ) -> Path:
-        """Writes `report.html` into `folder`, or beside the tables, and with `figures` its
-        pictures (SVG, PNG, PDF) into `figures/` there; the path of the report.
+        """Writes the report and returns its path.
 
-        `command` is what made the results. Raises `StorageError` if a file cannot be written.
+        Parameters
+        ----------
+        folder : path, optional
+            Folder for `report.html`. Default: the results folder.
+        command : str, optional
+            Command line that the page shows as its origin.
+        figures : bool, default True
+            Also writes the figures as SVG, PNG and PDF into `figures/`.
+
+        Raises
+        ------
+        StorageError
+            If a file cannot be written.
+        ValueError
+            If the results are in memory and `folder` is missing.
         """
         place = folder or self.folder
         if place is None:
-            raise ValueError("these results are in no folder: say where the report goes")
+            raise ValueError("these results are in memory: pass the folder for the report")
         from aqmlab.report.study_page import write
 
         return write(self, Path(place), command, figures=figures)
@@ -440,17 +487,18 @@ class StudyResult(_TableAttributes):
 
     @property
     def pooled_notes(self) -> pl.DataFrame:
-        """The notes that still hold where replications are taken together: one run may
-        have too few packets for its percentiles, many have not."""
+        """Notes that still hold for pooled replications, which have enough packets."""
         if self.info.replications == 1:
             return self.notes
         return self.notes.filter(pl.col("id") != "few-packets")
 
     @cached_property
     def bottlenecks(self) -> list[str]:
-        """The link of each point that the numbers are about: the scenario's bottleneck. One that
-        was idle at all points gives way to a busy one, and links of several names to the busiest
-        that all points have: points are compared by the same link."""
+        """Link of each point that results are about, by default the scenario's bottleneck.
+
+        If that was idle at all points, it is the busiest link. If the points have different
+        bottlenecks, it is the busiest link that all points have, so that they are comparable.
+        """
         names = [str(scenario["bottleneck"]) for scenario in self.scenarios]
         common = set(self.scenarios[0]["links"])
         for scenario in self.scenarios:
@@ -463,7 +511,7 @@ class StudyResult(_TableAttributes):
 
     @property
     def bottleneck(self) -> pl.DataFrame:
-        """The rows of `links` that are about the bottleneck of their point."""
+        """Rows of `links` of the bottleneck of each point."""
         names = self.bottlenecks
         which = pl.DataFrame({"point": range(len(names)), "link": names})
         keys = ["point", "link"]
@@ -471,15 +519,15 @@ class StudyResult(_TableAttributes):
 
     @property
     def tradeoff(self) -> pl.DataFrame:
-        """One row a run: mean time in the queue of the bottleneck and goodput of those who pass
-        it, for a plot of RFC 7928, section 2.7 (`aqmlab.report.tradeoff.figure` draws it)."""
+        """One row for each run: mean sojourn time at the bottleneck, and goodput of the flows over
+        it (RFC 7928, section 2.7)."""
         from aqmlab.report.tradeoff import runs
 
         return runs(self)
 
     @cached_property
     def points(self) -> pl.DataFrame:
-        """One row a point: its index and its label on each axis."""
+        """One row for each point: its index and its label on each axis."""
         point = pl.DataFrame({"point": pl.arange(0, self.info.points, dtype=pl.UInt32, eager=True)})
         return point.with_columns(self._labels())
 
@@ -516,7 +564,7 @@ class StudyResult(_TableAttributes):
 
 
 Use = Mapping[str, tuple[float, float]]
-"""Of each link how busy it was, and how long packets waited there, on average."""
+"""Mean utilisation and mean sojourn time of each link."""
 
 
 def _use(links: pl.DataFrame) -> Use:
@@ -535,15 +583,14 @@ def _in_place_of(link: str, use: Use) -> str:
 
 
 def _sizes(result: RunResult | StudyResult) -> str:
-    """The tables and how many rows each has."""
+    """Tables with their numbers of rows, as text."""
     rows = {name: sum(part.height for part in result.parts(name, "run"))
             for name in result.table_names}  # fmt: skip
     return ", ".join(f"{name} {count:,}" for name, count in rows.items())
 
 
 METRICS = "metrics"
-"""The table that is computed from the others: when it is asked for, or when a folder is
-finished (older ones do not have it)."""
+"""Table computed from the others, on access or when a folder is completed."""
 
 
 def _load(

@@ -77,14 +77,42 @@ def characterize(
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Characterization:
-    """Runs RFC 7928's scenarios with `discipline`, with drop-tail and with those in `against`.
+    """Characterises a queue discipline by the scenarios of RFC 7928, beside drop-tail and others.
 
-    A discipline is a name of `aqmlab list`, `FILE:CLASS`, or a class (see `aqmlab.Queue`).
-    `set` are parameters of `discipline`, `only` the numbers of sections; `scale` shortens
-    every case (0.5: half as long). Results are kept in the folder `out`, from which an
-    interrupted characterisation goes on; `progress` is called with (finished runs, all runs).
+    Parameters
+    ----------
+    discipline : str or class
+        Name (`aqmlab list`), `"FILE:CLASS"`, or a class (`aqmlab.Queue`).
+    against : sequence of str or class, optional
+        Disciplines to compare with, besides drop-tail.
+    set : mapping, optional
+        Parameters of the discipline.
+    only : sequence of str, optional
+        Section numbers of the RFC to run, such as `"8.2"`.
+    environment : Environment, optional
+        Rate, round-trip time, buffer and senders.
+    replications : int, default 10
+        Replications of each case. Verdicts need at least five.
+    seed : int, default 7928
+        Seed of all random streams.
+    scale : float, default 1
+        Factor for the duration of every case.
+    out : path, optional
+        Results folder, from which an interrupted characterisation resumes.
+    threads, executor, progress
+        As in `Study.run`.
 
-    Raises `InputError` for what is wrong in these, and whatever `Study.run` raises.
+    Returns
+    -------
+    Characterization
+        Verdicts, measures, report and tables.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid.
+    FolderError, StorageError, StuckError, ClusterError
+        As in `Study.run`.
     """
     plan = Plan.of(discipline, against, set or {}, only, environment or Environment(), scale)
     study = plan.study(replications, seed)

@@ -1,10 +1,10 @@
 """Commands behind emulated links: real packets through the simulator's queues.
 
-* `links`: what the command line says of links, as a scenario.
-* `mahimahi`: what mahimahi's command lines say, as links.
-* `keep`: the results, in a folder like that of any run.
+* `links`: links from options of the command line, as a scenario.
+* `mahimahi`: links from mahimahi's command lines.
+* `keep`: results folders of emulations.
 
-The work is done by the engine, in real time, without the interpreter.
+The engine does the work in real time, without the interpreter.
 """
 
 from __future__ import annotations
@@ -36,13 +36,40 @@ def emulate(
     attached: int | None = None,
     interface: str | None = None,
 ) -> _core.Emulation:
-    """Runs `command` (`$SHELL` if it is empty) behind `path`, in real time.
+    """Runs a command behind an emulated path, in real time (docs/emulator.md).
 
-    `far` is a command line for the other end of the path; with `nat` the command reaches
-    what is outside, through a gateway. `settings` are those of the
-    section `emulator` of the reference; `logs`, `capture`, `until`, `attached` and `interface`
-    are as in `_core.emulate`. Raises `InputError` if they are not right or
-    the system has no place for an emulated path.
+    Parameters
+    ----------
+    path : EmulatedPath
+        Links in both directions, as `aqmlab.emulator.links.from_options` makes them.
+    command : sequence of str
+        Program and arguments; empty for `$SHELL`.
+    far : str, optional
+        Command line of a server at the other end of the path.
+    nat : bool, default False
+        Lets the command reach other networks through a gateway.
+    settings : mapping, optional
+        Keys of the section `emulator` of the reference, such as `precision`.
+    logs : sequence of Log, optional
+        Links to log in mahimahi's format.
+    capture : Capture, optional
+        Packets to capture in pcapng.
+    until : float, optional
+        Time in seconds after which the command is ended.
+    attached : int, optional
+        Process ID: the path is put in front of its network namespace, and the command runs there.
+    interface : str, optional
+        Ethernet interface of this network namespace: the path is put in front of it.
+
+    Returns
+    -------
+    Emulation
+        Exit status, tables and timing.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid or the system cannot create the path.
     """
     words = list(command) or [os.environ.get("SHELL") or DEFAULT_SHELL]
     return _core.emulate(

@@ -68,15 +68,39 @@ def evaluate(
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Runs every criterion that can be simulated with `control`, with Reno and with CUBIC.
+    """Evaluates a congestion control by the criteria of RFC 9743, beside Reno and CUBIC.
 
-    `control` is a name of `aqmlab list`, a table with `algorithm` and parameters, `FILE:CLASS`,
-    or a class (see `aqmlab.CongestionControl`); `name` is how tables call it. `transport` are
-    keys of its transport, such as `ecn`; `only` names criteria or groups of them. Results are kept
-    in the folder `out`, from which an interrupted evaluation goes on; `progress` is called
-    with (finished runs, all runs).
+    Parameters
+    ----------
+    control : str, mapping or class
+        Name (`aqmlab list`), table with `algorithm` and parameters, `"FILE:CLASS"`, or a class
+        (`aqmlab.CongestionControl`).
+    name : str, optional
+        Name of the control in tables.
+    transport : mapping, optional
+        Keys of its transport, such as `ecn`.
+    only : sequence of str, optional
+        Criteria, or groups of criteria, to run.
+    replications : int, default 20
+        Replications of each case.
+    seed : int, default 9743
+        Seed of all random streams.
+    out : path, optional
+        Results folder, from which an interrupted evaluation resumes.
+    threads, executor, progress
+        As in `Study.run`.
 
-    Raises `InputError` for what is wrong in these, and whatever `Study.run` raises.
+    Returns
+    -------
+    Evaluation
+        Criteria with their rows, report and tables.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid.
+    FolderError, StorageError, StuckError, ClusterError
+        As in `Study.run`.
     """
     subject = Control(name or _name(control), control, dict(transport or {}))
     plan = Plan(subject, criteria(only))

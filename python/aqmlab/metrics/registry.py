@@ -124,13 +124,42 @@ def metric(
     least: float = float("-inf"),
     most: float = float("inf"),
 ) -> Callable[[Compute], Compute]:
-    """Makes a metric of a function from `Runs` to a frame with `run`, `subject` and `value`.
+    """Registers a function as a metric (decorator).
 
-    Its docstring says what it means. From then on the metric is in `result.metrics`, in the
-    tables and pages of runs and studies, in `aqmlab list metrics` and `aqmlab explain`. Intervals
-    stay between `least` and `most`, in `unit`.
+    The function takes `Runs` and returns a frame with `run`, `subject` and `value`; its docstring
+    is the meaning of the metric. The metric then appears in `result.metrics`, tables, pages,
+    `aqmlab list metrics` and `aqmlab explain`.
 
-    Raises `InputError` for the name of a metric that aqmlab has.
+    Parameters
+    ----------
+    name : str
+        Name of the metric.
+    of : "link", "group" or "application"
+        Kind of subject.
+    unit : str, default "1"
+        Unit of the values: `s`, `bit/s`, `share`, `1`, ...
+    better : "less", "more" or ""
+        Direction in which the metric improves, if any.
+    needs : sequence of str, optional
+        Tables that the function reads.
+    title : str, optional
+        Title on pages.
+    source : str, optional
+        Paper or RFC that defines the metric.
+    interval : "mean", "median" or "max"
+        Statistic over the replications that gets an interval.
+    least, most : float, optional
+        Bounds of the values, in `unit`; intervals do not exceed them.
+
+    Returns
+    -------
+    callable
+        The decorator, which returns the function itself.
+
+    Raises
+    ------
+    InputError
+        If aqmlab has a metric of this name.
     """
 
     def decorate(function: Compute) -> Compute:

@@ -12,7 +12,17 @@ if TYPE_CHECKING:
 
 
 class Runs:
-    """The tables of one run or of many, as the engine gave them: `run` and their own columns."""
+    """Tables of one or more runs, from which metrics are computed.
+
+    Parameters
+    ----------
+    table : callable
+        Returns the table of a name (`links`, `groups`, `times`, ...) with the column `run`.
+    scenarios : sequence of mapping
+        The scenario of each point with every default.
+    replications : int, default 1
+        Runs of each point.
+    """
 
     def __init__(
         self,

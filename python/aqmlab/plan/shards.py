@@ -14,15 +14,30 @@ from typing import Any
 from aqmlab.errors import InputError, input_error
 
 STRETCHES = 64
-"""Of these each shard has about so many: neighbouring points take about as long as each other, so
-that shards which are spread over all of them do, too."""
+"""Approximate number of stretches of runs in each shard.
+
+Neighbouring points take about equally long, so shards that are spread over all points do, too.
+"""
 FORM = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)")
 MOST = 100_000
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Part `number` of `of`, counted from 1."""
+    """One part of a study that is divided among machines.
+
+    Parameters
+    ----------
+    number : int
+        Number of the part, from 1.
+    of : int
+        Number of parts, at most 100,000.
+
+    Raises
+    ------
+    InputError
+        If the numbers are out of range.
+    """
 
     number: int = 1
     of: int = 1
@@ -37,7 +52,7 @@ class Shard:
 
     @staticmethod
     def parse(text: str) -> Shard:
-        """Reads `3/16`. Raises `InputError`."""
+        """Parses `"3/16"`; raises `InputError` for anything else."""
         found = FORM.fullmatch(text.strip())
         if not found:
             problem = "expected a part and the number of parts, such as 3/16"
@@ -49,17 +64,17 @@ class Shard:
 
     @property
     def whole(self) -> bool:
-        """Whether it is all there is."""
+        """True if there is only one part."""
         return self.of == 1
 
     def runs(self, total: int) -> Iterator[int]:
-        """The numbers of its runs, ascending, of a study with `total` runs."""
+        """Yields the numbers of its runs in a study of `total` runs, in ascending order."""
         size = max(1, -(-total // (self.of * STRETCHES)))
         for start in range((self.number - 1) * size, total, size * self.of):
             yield from range(start, min(start + size, total))
 
     def to_json(self) -> dict[str, int]:
-        """{"number", "of"}."""
+        """Returns `{"number", "of"}`."""
         return {"number": self.number, "of": self.of}
 
 

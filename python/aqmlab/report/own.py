@@ -1,11 +1,11 @@
-"""Charts of one's own, and the files that bring metrics and charts.
+"""Custom charts, and files that define custom metrics and charts::
 
     import aqmlab
     from aqmlab.document import Figure
 
     @aqmlab.chart
     def drops(result):                        # a StudyResult
-        return Figure("drops", "Drops", "What it shows.", "How to read it.", {...})
+        return Figure("drops", "Drops", "Drops over time.", "Lower is better.", {...})
 
 A file with such functions is named on the command line (`--with FILE.py`), a module of an
 installed package by the entry point `aqmlab.charts`; a module that is imported needs nothing.
@@ -33,8 +33,19 @@ _CHARTS: dict[str, Chart] = {}
 
 
 def chart(function: C) -> C:
-    """Puts a chart into the page of every study: `function` takes the `StudyResult` and gives a
-    `Figure`, or None where it has nothing to show. Another of its name takes its place."""
+    """Adds a chart to the report of every study (decorator).
+
+    Parameters
+    ----------
+    function : callable
+        Takes a `StudyResult` and returns a `Figure`, or None for no figure. A later function of the
+        same name replaces it.
+
+    Returns
+    -------
+    callable
+        The function itself.
+    """
     _CHARTS[function.__name__] = function
     return function
 
@@ -46,9 +57,9 @@ def _from_packages() -> None:
 
 
 def charts(result: StudyResult) -> Iterator[Figure]:
-    """The figures of one's own.
+    """Yields the custom figures of a result.
 
-    Raises `CustomError` if a function fails or gives something else.
+    Raises `CustomError` if a function fails or returns another type.
     """
     _from_packages()
     for name, function in _CHARTS.items():
@@ -66,9 +77,9 @@ def charts(result: StudyResult) -> Iterator[Figure]:
 
 
 def load(file: str | Path) -> None:
-    """Runs a Python file that makes metrics or charts.
+    """Runs a Python file that defines metrics or charts.
 
-    Raises `InputError` if it is missing or makes none, `CustomError` if it fails.
+    Raises `InputError` if the file is missing or defines none, `CustomError` if it fails.
     """
     path = Path(file)
     if not path.is_file():

@@ -43,21 +43,43 @@ def reproduce(
     progress: Callable[[int, int], None] | None = None,
     told: Callable[[str], None] | None = None,
 ) -> Reproduction:
-    """Runs the study `name` (one of `names()`, or the path of a folder) and compares it with its
-    paper.
+    """Reproduces a published study and compares it with its paper.
 
-    `only` names a subset of the study (of jarvinen2014: `"paper"`, the paper's own
-    queues with the short path, or `"short"`), or labels of axes to keep
-    (`["queue=CoDel", "rest=11 ms"]`). `trace` is a file of delivery opportunities for the
-    link that takes one (of cs244_2015: the cellular link). The results are kept in the folder
-    `out`, from which an interrupted study goes on; `progress` is called with
-    (finished runs, all runs).
+    Parameters
+    ----------
+    name : str
+        Name (`aqmlab list studies`) or folder of the study.
+    only : str or sequence of str, optional
+        Part of the study (of jarvinen2014, `"paper"` or `"short"`), or labels to keep
+        (`["queue=CoDel", "rest=11 ms"]`).
+    replications : int, optional
+        Replications of each point. Default: those of the study.
+    seed : int, optional
+        Seed of all random streams. Default: that of the study.
+    trace : path, optional
+        File of delivery opportunities, for studies with a recorded link (cs244_2015).
+    out : path, optional
+        Results folder, from which an interrupted study resumes. Needed for `emulate`.
+    threads, executor, progress
+        As in `Study.run`.
+    emulate : bool, default False
+        Also runs each point once with real packets, and simulates it at the same length.
+    step : str, optional
+        Length of the steps with real packets, such as `"10s"`.
+    told : callable, optional
+        Called with a text before each stage.
 
-    With `emulate` the study is run with real packets too, once at every point, and simulated
-    at the same length (the parts `emulated` and `short`); `step` says how long its steps then
-    are. It needs `out`; `told` is called with what is done next.
+    Returns
+    -------
+    Reproduction
+        Tables of published and measured numbers, claims with verdicts, report.
 
-    Raises `InputError` for an unknown study or subset, and whatever `Study.run` raises.
+    Raises
+    ------
+    InputError
+        If the study or part is unknown, or an argument is invalid.
+    FolderError, StorageError, StuckError, ClusterError
+        As in `Study.run`.
     """
     only = (only,) if isinstance(only, str) else only
     published = Published.load(name)

@@ -41,11 +41,11 @@ class Scenario(Part):
     transport : Transport, optional
         Transport of the groups that have none of their own.
     record : Record, optional
-        What is recorded beside the summary.
+        Recording level and interval.
     changes : sequence of Change, optional
         Changes during the run.
     folders : sequence of str, optional
-        Folders in which the files that the scenario names are looked for.
+        Folders in which files named by the scenario are looked up.
     """
 
     links: Mapping[str, Link | Mapping[str, Any]]
@@ -65,7 +65,7 @@ class Scenario(Part):
 
     @staticmethod
     def read(path: str | Path) -> Scenario:
-        """The scenario in a file; files that it names are looked for in the same folder.
+        """Reads a scenario file; relative names of files in it are looked up in its folder.
 
         Raises `InputError` if the file cannot be read or is not a scenario.
         """
@@ -75,14 +75,14 @@ class Scenario(Part):
 
     @staticmethod
     def from_toml(text: str, *, folders: Sequence[str] = ()) -> Scenario:
-        """The scenario in a TOML text. Raises `InputError` if it is not one."""
+        """Parses TOML text. Raises `InputError` if it is not a scenario."""
         return Scenario.from_table(parse_toml(text, "<scenario>"), folders=folders)
 
     @staticmethod
     def from_table(
         table: Mapping[str, Any], *, folders: Sequence[str] = (), file: str = "<scenario>"
     ) -> Scenario:
-        """The scenario in a mapping such as a scenario file has.
+        """Makes a scenario of a mapping with the keys of a scenario file.
 
         Raises `InputError` for unknown keys.
         """
@@ -99,7 +99,7 @@ class Scenario(Part):
         return Scenario(**read, folders=list(folders))
 
     def to_toml(self) -> str:
-        """The scenario as the text of a file."""
+        """Returns the scenario as TOML text."""
         return toml(self.table())
 
     def write(self, path: str | Path) -> None:
@@ -107,9 +107,9 @@ class Scenario(Part):
         Path(path).write_text(self.to_toml(), encoding="utf-8")
 
     def check(self) -> _core.Scenario:
-        """The scenario as the engine runs it.
+        """Checks the scenario and returns the engine's form of it.
 
-        Raises `InputError` for whatever is wrong in it.
+        Raises `InputError` if the scenario is invalid.
         """
         return _core.Scenario(self.table(), folders=list(self.folders))
 

@@ -58,11 +58,25 @@ class Part:
 
 
 def merge(folders: Sequence[str | Path], out: str | Path) -> StudyResult:
-    """Puts the parts of a study together in the folder `out`. The parts are left as they are.
+    """Merges the parts of a study (`aqmlab study --shard`) into one results folder.
 
-    Raises `FolderError` if a part belongs to another study or was made by another build of
-    aqmlab (and names what differs), if runs are missing or in two parts, or if a file is
-    damaged; `out` is only made if all is well.
+    Parameters
+    ----------
+    folders : sequence of path
+        Folders of the parts, which stay unchanged.
+    out : path
+        New folder for the whole study. It is created only if all parts are valid.
+
+    Returns
+    -------
+    StudyResult
+        Results with the same bytes as those of a study run on one machine.
+
+    Raises
+    ------
+    FolderError
+        If a part belongs to another study or build (the message names the difference), if runs are
+        missing or in two parts, or if a file is damaged.
     """
     parts = [_read(Path(each)) for each in folders]
     if not parts:

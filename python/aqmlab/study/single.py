@@ -33,19 +33,46 @@ def run(
 ) -> RunResult:
     """Runs a scenario once and returns its tables.
 
-    `source` is the path of a scenario file, the same as a mapping, a `Scenario`, or an object of
-    `aqmlab.scenario`. `set` maps dotted keys to values (`{"queue.target": "2ms"}`;
-    `queue` means the bottleneck's; its discipline may be a class, see `aqmlab.Queue`, and so
-    may a congestion control, see `aqmlab.CongestionControl`);
-    `seed` takes the place of the scenario's; `record` is a level (`"summary"`, `"series"`,
-    `"packets"`) or a table with `level` and `interval`; `replication` chooses another
-    draw of the same seed. `pcap` is a file for Wireshark with every packet as it is sent, or with
-    all that come to the links `pcap_links`; `qlog` one with each change of the senders' windows and
-    round-trip times.
+    Parameters
+    ----------
+    source : path, mapping or Scenario
+        Scenario file, its content as a mapping, or a typed scenario.
+    set : mapping, optional
+        Settings by dotted key, `{"queue.target": "2ms"}`. `queue` is that of the bottleneck. A
+        discipline or congestion control may be a class (`Queue`, `CongestionControl`).
+    seed : int, optional
+        Seed of all random streams. Default: that of the scenario.
+    record : str or mapping, optional
+        Recording level (`"summary"`, `"series"` or `"packets"`), or `level` and `interval`.
+    replication : int, default 0
+        Replication number: another draw of the same seed.
+    pcap : path, optional
+        Capture file for Wireshark (pcapng) with each packet once, as its sender sends it.
+    pcap_links : sequence of str, optional
+        Links; the capture then has the packets that reach them.
+    qlog : path, optional
+        Log of each TCP sender's packets, windows and round-trip times (JSON text sequences).
 
-    Raises `InputError` for whatever is wrong in them, `CustomError` if a queue or a
-    congestion control written in Python does something wrong in the run, and `StorageError` if a
-    file cannot be written.
+    Returns
+    -------
+    RunResult
+        Tables of the run. Times are in seconds, rates in bit/s, sizes in bytes.
+
+    Raises
+    ------
+    InputError
+        If an argument or the scenario is invalid.
+    CustomError
+        If a queue or congestion control written in Python fails.
+    StuckError
+        If the run makes no progress in virtual time.
+    StorageError
+        If a file cannot be written.
+
+    Examples
+    --------
+    >>> result = aqmlab.run("scenario.toml", set={"queue": "codel"}, seed=7)
+    >>> result.links.select("link", "sojourn_p95_s")
     """
     overrides = dict(set or {})
     if seed is not None:
@@ -65,9 +92,9 @@ def run(
 def run_scenario(
     scenario: Scenario, replication: int = 0, record: Record | None = None
 ) -> RunResult:
-    """Runs `scenario` once, recorded to files if asked for.
+    """Runs `scenario` once, recorded to files if `record` is given.
 
-    Raises `StorageError` if one of these cannot be written.
+    Raises `StorageError` if one of these files cannot be written.
     """
     # Processes that the emulator copies load this module, and must have one thread.
     from aqmlab.results import RunResult, in_memory, resolved
@@ -83,7 +110,7 @@ def run_scenario(
         if not file.parent.is_dir():
             kept = f"there is no folder {file.parent}"
         elif error.errno == errno.ENXIO:
-            kept = "nobody reads this pipe"
+            kept = "this pipe has no reader"
         raise StorageError(error, file, kept, resumes=False) from error
     return RunResult(MemoryTables(in_memory(batches)), resolved(scenario.resolved))
 
@@ -94,7 +121,7 @@ def recording(
     pcap_links: Sequence[str],
     qlog: str | Path | None,
 ) -> Record | None:
-    """What is recorded of a run while it goes on, checked; None if nothing is."""
+    """Files to record during a run, checked; None without any."""
     names = list(scenario.table["links"])
     if pcap_links and pcap is None:
         raise input_error("needs --pcap FILE", key="--pcap-link", given=pcap_links[0])

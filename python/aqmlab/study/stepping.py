@@ -1,7 +1,7 @@
-"""A run in steps: go on to a moment, look, change something, go on, go back.
+"""Runs in steps: advance, observe, change, rewind.
 
-What is changed becomes an event of the scenario (`[[changes]]`), so the scenario that a run
-leaves gives the same results when it is run from its start.
+Each change becomes an event of the scenario (`[[changes]]`), so running the final scenario from
+its start gives the same results.
 """
 
 from __future__ import annotations
@@ -23,13 +23,32 @@ __all__ = ["Run"]
 
 
 class Run:
-    """A run of a scenario that has begun and not ended.
+    """A run in progress, which can be advanced, observed, changed and rewound.
 
-    `source` is what `aqmlab.run` takes; `set` maps dotted keys to values from the start on, `seed`
-    takes the place of the scenario's, `replication` chooses another draw of the same seed. A run
-    belongs to the thread that made it.
+    It can be used only in the thread that created it.
 
-    Raises `InputError` for whatever is wrong in them.
+    Parameters
+    ----------
+    source : path, mapping or Scenario
+        As in `aqmlab.run`.
+    set : mapping, optional
+        Settings by dotted key, in force from the start.
+    seed : int, optional
+        Seed of all random streams. Default: that of the scenario.
+    replication : int, default 0
+        Replication number: another draw of the same seed.
+
+    Raises
+    ------
+    InputError
+        If an argument or the scenario is invalid.
+
+    Examples
+    --------
+    >>> run = aqmlab.Run("scenario.toml")
+    >>> run.advance("5s")
+    >>> run.set("links.down.rate", "5mbit")
+    >>> result = run.finish()
     """
 
     def __init__(
@@ -53,72 +72,105 @@ class Run:
 
     @property
     def time(self) -> float:
-        """The virtual time that the run has come to, in seconds."""
+        """Current virtual time in seconds."""
         return self._run.time
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more happens."""
+        """True if no event is left."""
         return self._digest is not None or self._run.next_time is None
 
     @property
     def scenario(self) -> _core.Scenario:
-        """The scenario with all that was changed. `.to_toml()` is a file of it."""
+        """The scenario with all changes so far; `to_toml()` returns it as text."""
         return self._run.scenario
 
     def advance(self, until: float | str) -> None:
-        """Lets happen all that is before `until`: seconds, or a time such as `"1.5s"`. What is at
-        that very moment is still to come. A time that has passed changes nothing."""
+        """Handles all events before a time; events at exactly that time remain pending.
+
+        Parameters
+        ----------
+        until : float or str
+            Virtual time in seconds, or a text such as `"1.5s"`. A past time has no effect.
+        """
         self._run.advance(_seconds(until))
 
     def step(self) -> float | None:
-        """Lets the next event happen; returns its time in seconds, or `None` at the end."""
+        """Handles the next event and returns its time in seconds, or None at the end."""
         return self._run.step()
 
     def set(self, key: str, value: Any) -> float:
-        """Gives a key another value from now on; returns the time of the change in seconds.
+        """Changes a key of the scenario from now on.
 
-        `links.NAME.rate`, `.delay`, `.queue` and the keys below that change a link (`queue` means
-        the bottleneck's); `flows.NAME` with a table adds a group of flows, and
-        `flows.NAME.active` with `False` stops one. A parameter of a queue is written while the
-        queue goes on: packets and the state of its control stay (`tc qdisc change`). A value that
-        is the present one does nothing. Costs the same however many changes there were. Raises
-        `InputError`, and changes nothing, if the key cannot change or has no such value.
+        A changed parameter of a queue keeps its packets and state, as `tc qdisc change` does. An
+        equal value has no effect.
+
+        Parameters
+        ----------
+        key : str
+            `links.NAME.rate`, `.delay`, `.loss`, `.queue` or `.queue.PARAMETER` (`queue` is that of
+            the bottleneck), `flows.NAME` to add a group, `flows.NAME.active` to start or stop one.
+        value
+            Text, number, bool, table, or object of `aqmlab.scenario`.
+
+        Returns
+        -------
+        float
+            Virtual time of the change in seconds.
+
+        Raises
+        ------
+        InputError
+            If the key cannot change during a run, or the value is invalid; nothing is changed.
         """
         return self._run.set(key, value)
 
     def replace(self, key: str, value: Any) -> float:
-        """As `set`, of a queue or a key of it: a new queue, with a new state, takes over the
-        packets of the old one, also if its parameters are equal."""
+        """Starts a new queue, with a new state, that takes over the packets of the old one.
+
+        Arguments, result and errors are those of `set`, for a queue or one of its parameters. An
+        equal value also starts a new queue.
+        """
         return self._run.replace(key, value)
 
     def snapshot(self) -> _core.Snapshot:
-        """Where the run is: its scenario and how far it has come."""
+        """Returns a snapshot of the run, for `restore`."""
         return self._run.snapshot()
 
     def restore(self, snapshot: _core.Snapshot) -> None:
-        """Goes back to a snapshot, with the scenario of that time. The run is repeated up to there,
-        which takes as long as it did."""
+        """Returns to a snapshot, with the scenario of that time, by repeating the run up to it."""
         self._run.restore(snapshot)
 
     def rewind(self, to: float | str, *, forget: bool = False) -> None:
-        """Goes back to a moment. Later changes happen again, unless they are to be forgotten."""
+        """Returns to an earlier time.
+
+        Parameters
+        ----------
+        to : float or str
+            Virtual time in seconds, or a text such as `"1.5s"`.
+        forget : bool, default False
+            Discards later changes; otherwise they apply again.
+        """
         self._run.rewind(_seconds(to))
         if forget:
             self._run.drop_later_changes()
 
     def observe(self) -> dict[str, Any]:
-        """The state now: `links`, by name, and `flows`, a list of those that are active.
+        """Returns the current state.
 
-        Of a link there are `backlog_packets`, `backlog_bytes`, the counts `dropped`, `marked`,
-        `delivered_packets` and `delivered_bytes`, and what its discipline shows
-        (`drop_probability`, `dropping`, ...); of a flow its `group`, `delivered_bytes`, and what
-        its sender shows (`cwnd_bytes`, `smoothed_rtt_s`, ...). Times are seconds.
+        Returns
+        -------
+        dict
+            `links` by name, each with `backlog_packets`, `backlog_bytes`, the counts `dropped`,
+            `marked`, `delivered_packets` and `delivered_bytes`, and the state of its discipline
+            (`drop_probability`, ...). `flows` is a list of the active flows, each with `group`,
+            `delivered_bytes` and the state of its sender (`cwnd_bytes`, `smoothed_rtt_s`, ...).
+            Times are in seconds.
         """
         return self._run.observe()
 
     def finish(self) -> RunResult:
-        """Goes on to the end and returns the tables. The run is over then."""
+        """Runs to the end and returns the tables (`RunResult`)."""
         from aqmlab.results import RunResult, in_memory, resolved
         from aqmlab.tables import MemoryTables
 
@@ -128,8 +180,10 @@ class Run:
 
     @property
     def digest(self) -> str:
-        """A number, in hexadecimal digits, that names all that the tables are made of: the same
-        wherever the same scenario has run. Of a run that is finished."""
+        """Digest of the results in hexadecimal digits, equal on every machine.
+
+        Raises `InputError` before `finish`.
+        """
         if self._digest is None:
             raise input_error("the run is not finished", hint="call finish() first")
         return self._digest

@@ -41,7 +41,7 @@ KEYS = (
     "name", "title", "description", "replications", "precision", "seed", "scenario", "axes",
 )  # fmt: skip
 SHORT_KEYS = ("queue", "duration", "until", "simultaneous", "bottleneck")
-"""Keys of scenarios without a dot; an axis may be called so, too."""
+"""Keys of scenarios without a dot, which may also name an axis."""
 AXIS_KEYS = ("name", "key", "values")
 VALUE_KEYS = ("label", "set")
 AXIS_NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -61,18 +61,33 @@ UNITS = ("_s", "_bytes", "_packets", "_bps")
 class Study:
     """A scenario with axes, replications and paired seeds.
 
-    `source` is the path of a study file, or the same as a mapping (then a
-    scenario given by file name is looked for in the working directory, and values of axes may
-    be objects of `aqmlab.scenario`, quantities and numbers); or a `Scenario`, a study of one
-    point.
-    `set` maps dotted keys to values for every point, after the axes had their
-    say; `seed` and `replications` take the place of the study's own. `only` keeps
-    some values of an axis by their labels: `{"queue": ["CoDel", "DropTail"]}`. With a
-    `precision` (`"5%"`, `"goodput=5%"`, or a table) replications are added until it is reached.
+    Parameters
+    ----------
+    source : path, mapping or Scenario
+        Study file, its content as a mapping, or a scenario (a study of one point). In a mapping,
+        values of axes may be objects of `aqmlab.scenario`, quantities and numbers, and a scenario
+        given by file name is looked up in the working directory.
+    set : mapping, optional
+        Settings by dotted key for every point, applied after the axes.
+    seed : int, optional
+        Seed of all random streams. Default: that of the study or scenario.
+    replications : int, optional
+        Replications of each point. Default: that of the study, or 1.
+    only : mapping of str to sequence of str, optional
+        Labels to keep, by axis: `{"queue": ["CoDel", "DropTail"]}`.
+    precision : str, mapping or Precision, optional
+        Adds replications until an interval is as narrow: `"5%"`, `"goodput=5%"`.
 
-    Raises `InputError` for whatever is wrong in the study or in the scenario of any of its
-    points. Of a study of more than 2,048 points it tries each value of each axis; the other
-    points are built, and checked, when they are due.
+    Raises
+    ------
+    InputError
+        If the study, or the scenario of a point, is invalid. In studies of more than 2,048 points,
+        each value of each axis is tried; the points themselves are checked when they are due.
+
+    Examples
+    --------
+    >>> study = aqmlab.Study("study.toml", replications=20)
+    >>> result = study.run("results/mine")
     """
 
     def __init__(
@@ -103,7 +118,7 @@ class Study:
             own if replications is None else _whole(replications, "replications", None, low=1)
         )
         self.precision = self._precision(table, precision)
-        """What the replications are to reach, beginning with `replications`."""
+        """Precision to reach, starting with `replications`; None for a fixed number."""
         self._base, self._base_file = _base(table["scenario"], folder, self.file)
         self._folders = [str(folder)]
         if isinstance(table["scenario"], str):
@@ -143,9 +158,10 @@ class Study:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all that the results depend on, apart from the version of aqmlab:
-        the scenarios with every default filled in (the seed is part of them), the axes,
-        and the number of replications."""
+        """SHA-256 of the scenarios (with defaults and seed), axes and number of replications.
+
+        Results depend on these and on the version of aqmlab only.
+        """
         state = hashlib.sha256(b'{"scenarios": [')
         for place, text in enumerate(self.points.resolved):
             state.update(f"{', ' if place else ''}{json.dumps(text)}".encode())
@@ -162,16 +178,35 @@ class Study:
         progress: Progress | None = None,
         executor: Executor | None = None,
     ) -> StudyResult:
-        """Runs what is not yet there, on `threads` cores (default: all), or on an `executor`: any
-        of `concurrent.futures`, in other processes or on other machines (docs/cluster.md).
+        """Runs the missing runs of the study.
 
-        With `out`, results go to that folder as they come; a study that was
-        interrupted goes on where it stopped, and a finished one is only opened.
-        `progress` is called with (finished runs, all runs).
+        Parameters
+        ----------
+        out : path, optional
+            Results folder. An interrupted study resumes there; a finished one is only opened.
+            Without it, results stay in memory.
+        threads : int, optional
+            Number of cores. Default: all.
+        progress : callable, optional
+            Called with (finished runs, all runs), about ten times a second.
+        executor : concurrent.futures.Executor, optional
+            Runs the study in other processes or on other machines (docs/cluster.md).
 
-        Raises `FolderError` if `out` holds something else (nothing is changed),
-        `StorageError` if results cannot be written (what was written is kept), `ClusterError` if
-        the executor ends or its workers have another aqmlab.
+        Returns
+        -------
+        StudyResult
+            Tables of all runs.
+
+        Raises
+        ------
+        FolderError
+            If `out` has other contents; nothing is changed.
+        StorageError
+            If results cannot be written; earlier results are kept.
+        StuckError
+            If runs made no progress in virtual time; the others are kept.
+        ClusterError
+            If the executor ends, or its workers have another version of aqmlab.
         """
         from aqmlab.study.execute import Means, execute
 
@@ -186,8 +221,28 @@ class Study:
         progress: Progress | None = None,
         executor: Executor | None = None,
     ) -> int:
-        """Runs a part of the study, `Shard(3, 16)`, into the folder `out`: how many runs were
-        computed. `aqmlab.merge` puts the parts together. Raises what `run` does.
+        """Runs one part of the study into a folder; `aqmlab.merge` joins the parts.
+
+        Parameters
+        ----------
+        shard : Shard
+            Part to run: `Shard(3, 16)` is the third of sixteen.
+        out : path
+            Folder for this part.
+        threads, progress, executor
+            As in `run`.
+
+        Returns
+        -------
+        int
+            Number of runs computed now.
+
+        Raises
+        ------
+        InputError
+            If the study has a `precision`, which depends on the results of all parts.
+        FolderError, StorageError, StuckError, ClusterError
+            As in `run`.
         """
         from aqmlab.study.execute import Means, execute_shard
 
@@ -198,7 +253,7 @@ class Study:
 
     def _check(self, table: Mapping[str, Any]) -> None:
         if "scenario" not in table and {"links", "flows"} & table.keys():
-            hint = f"run it by `aqmlab run {self.file}`; docs/studies.md says what a study has"
+            hint = f"run it by `aqmlab run {self.file}`; docs/studies.md describes studies"
             raise input_error("this is a scenario, not a study", file=self.file, hint=hint)
         check_keys(table, KEYS, self.file)
         if "scenario" not in table:
@@ -267,7 +322,34 @@ def study(
     progress: Progress | None = None,
     executor: Executor | None = None,
 ) -> StudyResult:
-    """Runs a study: `Study(source, ...).run(out, ...)`, whose arguments these are."""
+    """Runs a study: `Study(source, ...).run(out, ...)`.
+
+    Parameters
+    ----------
+    source : path, mapping or Scenario
+        Study file, its content as a mapping, or a scenario (a study of one point).
+    out : path, optional
+        Results folder, from which an interrupted study resumes. Without it, results stay in memory.
+    set, seed, replications, only, precision
+        As in `Study`.
+    threads, progress, executor
+        As in `Study.run`.
+
+    Returns
+    -------
+    StudyResult
+        Tables of all runs.
+
+    Raises
+    ------
+    InputError, FolderError, StorageError, StuckError, ClusterError
+        As in `Study` and `Study.run`.
+
+    Examples
+    --------
+    >>> result = aqmlab.study("study.toml", "results/mine", threads=2)
+    >>> result.write_report()
+    """
     plan = Study(
         source, set=set, seed=seed, replications=replications, only=only, precision=precision
     )
@@ -275,7 +357,7 @@ def study(
 
 
 def _base(given: Any, folder: Path, file: str) -> tuple[str | Mapping[str, Any], str]:
-    """The scenario's text or mapping, and the name under which errors speak of it."""
+    """Text or mapping of the scenario, and its name in errors."""
     if isinstance(given, Scenario):
         given = given.table()
     if isinstance(given, Mapping):
