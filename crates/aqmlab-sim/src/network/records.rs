@@ -1,24 +1,24 @@
-//! Recording level `packets`: what became of every packet, kept until the end of the run or
-//! given away while it goes on.
+//! Recording level `packets`: the fate of every packet, kept until the end of the run or passed to
+//! a sink during it.
 
 use std::sync::Arc;
 
 use super::probe::PacketRecord;
 
-/// Records of a link that wait to be given away: what a run keeps of each link in memory.
+/// Number of records of a link kept in memory before a sink receives them.
 const WAITING: usize = 1024;
 
-/// Takes records while a run goes on.
+/// Receives records during a run.
 pub trait RecordSink: Send + Sync {
-    /// Takes the next records of a link, by its index. Their flows are numbered by place:
-    /// [`RunResult::flow_rows`](crate::RunResult::flow_rows) says at the end which row that is.
+    /// Receives the next records of a link, by its index. Records contain flow numbers; at the end,
+    /// [`RunResult::flow_rows`](crate::RunResult::flow_rows) maps them to rows.
     ///
     /// # Panics
-    /// If they cannot be taken, to end the run.
+    /// Panics if the records cannot be stored, which ends the run.
     fn take(&self, link: u32, records: &[PacketRecord]);
 }
 
-/// The records of one link.
+/// Records of one link.
 #[derive(Default)]
 pub(crate) struct Records {
     kept: Vec<PacketRecord>,
@@ -26,7 +26,7 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// Has a sink take them from now on, those of the link with this index.
+    /// Passes future records of the link with this index to a sink.
     pub fn give_to(&mut self, link: u32, sink: Arc<dyn RecordSink>) {
         self.sink = Some((link, sink));
     }
@@ -42,7 +42,7 @@ impl Records {
         }
     }
 
-    /// Those that no sink has taken.
+    /// Returns the records that no sink has received.
     pub fn kept(&mut self) -> &mut Vec<PacketRecord> {
         &mut self.kept
     }

@@ -6,31 +6,31 @@ use super::Network;
 use super::packet::NetworkPacket;
 use super::wire::Meter;
 
-/// What a sample is of.
+/// Subject of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A link, by index.
     Link(u32),
     /// A flow, by index over all flows.
     Flow(u32),
-    /// What carries the packets, in real time.
+    /// Emulator that carries the packets in real time.
     Emulator,
 }
 
-/// One number of one sample.
+/// Single value of a sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// Time of the change.
+    /// Time of the sample.
     pub time: Time,
-    /// Of what.
+    /// Subject of the sample.
     pub subject: Subject,
-    /// Which quantity.
+    /// Name of the quantity.
     pub quantity: &'static str,
-    /// Its value.
+    /// Value of the quantity.
     pub value: f64,
 }
 
-/// What had happened at a link at the sample before.
+/// Counters of a link at the previous sample.
 #[derive(Clone, Copy, Default)]
 struct LinkCounts {
     arrived_bytes: u64,
@@ -38,26 +38,26 @@ struct LinkCounts {
     sojourns: (u64, f64),
 }
 
-/// What samples of links need of the ones before.
+/// State needed from earlier samples of links.
 #[derive(Default)]
 pub struct LinkSeries {
     last: Time,
     links: Vec<LinkCounts>,
-    /// Of links whose rate changes: what counts their capacity, and the count.
+    /// For links whose rate changes: the capacity meter and its count.
     capacity: Vec<Option<(Meter, f64)>>,
-    /// How often their rates had changed then.
+    /// Number of rate changes of each link at the previous sample.
     rate_changes: Vec<u32>,
 }
 
 impl LinkSeries {
-    /// The links' sums of sojourn times have begun again.
+    /// Adapts to a reset of the links' sums of sojourn times.
     pub fn restart_sojourns(&mut self) {
         for link in &mut self.links {
             link.sojourns = (0, 0.0);
         }
     }
 
-    /// Takes a sample of every link.
+    /// Samples every link.
     pub fn sample<P: NetworkPacket>(
         &mut self,
         time: Time,
@@ -99,7 +99,7 @@ impl LinkSeries {
             if let Some((meter, before)) = &mut self.capacity[index] {
                 if self.rate_changes[index] != link.rate_changes {
                     self.rate_changes[index] = link.rate_changes;
-                    *meter = link.meter().expect("what had one has one");
+                    *meter = link.meter().expect("a meter is permanent");
                 }
                 let bits = meter.bits(time + Span::from_nanos(1));
                 see("capacity_bps", if elapsed > 0.0 { (bits - *before) / elapsed } else { 0.0 });
@@ -114,7 +114,7 @@ impl LinkSeries {
     }
 }
 
-/// Bits per second between two byte counts; 0 over no time.
+/// Returns the rate in bit/s between two byte counts; 0 over no time.
 pub(crate) fn rate(now: u64, before: u64, elapsed: f64) -> f64 {
     if elapsed > 0.0 { (now - before) as f64 * 8.0 / elapsed } else { 0.0 }
 }

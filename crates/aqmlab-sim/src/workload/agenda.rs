@@ -1,5 +1,5 @@
-//! What an application has to do later, where one timer is not enough; and
-//! when bytes arrive, where there are several messages on one flow.
+//! Pending actions of an application that needs several timers, and pending messages of a flow that
+//! carries several.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,7 +7,7 @@ use aqmlab_core::Time;
 
 use crate::workload::app::Context;
 
-/// Things to do at their times; of one time, those asked for first.
+/// Pending actions by time; simultaneous ones in the order of their requests.
 pub(crate) struct Agenda<T> {
     entries: BTreeMap<(Time, u64), T>,
     made: u64,
@@ -20,13 +20,13 @@ impl<T> Default for Agenda<T> {
 }
 
 impl<T> Agenda<T> {
-    /// Has `what` done at `time`. The application's timer is the agenda's.
+    /// Schedules `what` at `time`. The agenda owns the application's timer.
     pub fn add(&mut self, time: Time, what: T, cx: &mut Context) {
         self.made += 1;
         self.entries.insert((time, self.made), what);
         self.arm(cx);
     }
-    /// What is due; ask until there is nothing. The last answer arms the timer.
+    /// Returns the next due action; call until `None`, which arms the timer.
     pub fn due(&mut self, cx: &mut Context) -> Option<T> {
         match self.entries.first_entry() {
             Some(first) if first.key().0 <= cx.now() => Some(first.remove()),
@@ -43,8 +43,7 @@ impl<T> Agenda<T> {
     }
 }
 
-/// What becomes of the bytes of a flow when they arrive: messages, by the
-/// number of the last byte of each.
+/// Pending messages of a flow, by the number of their last byte.
 pub(crate) struct Messages<T>(VecDeque<(u64, T)>);
 
 impl<T> Default for Messages<T> {
@@ -54,17 +53,17 @@ impl<T> Default for Messages<T> {
 }
 
 impl<T> Messages<T> {
-    /// Writes `bytes` to `flow`, all of whose messages are here.
+    /// Writes `bytes` to `flow`; this must contain all messages of the flow.
     pub fn write(&mut self, flow: u32, bytes: u64, message: T, cx: &mut Context) {
         let end = cx.write(flow, bytes);
         self.mark(flow, end, message, cx);
     }
-    /// Marks the byte up to which `flow` has to have arrived.
+    /// Sets the byte up to which `flow` must arrive for this message.
     pub fn mark(&mut self, flow: u32, end: u64, message: T, cx: &mut Context) {
         self.0.push_back((end, message));
         self.expect(flow, cx);
     }
-    /// A message that has arrived; ask until there is none.
+    /// Returns the next arrived message; call until `None`.
     pub fn arrived(&mut self, flow: u32, cx: &mut Context) -> Option<T> {
         let (end, _) = self.0.front()?;
         if *end <= cx.received(flow) {

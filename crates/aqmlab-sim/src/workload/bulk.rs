@@ -1,5 +1,5 @@
-//! Bulk transfers, as by FTP: each flow of the group sends `size` bytes, or
-//! without end, from `start` on. What there is to say stands in the group.
+//! Bulk transfers, as by FTP: each flow of the group transfers `size` bytes, or has no end,
+//! starting at `start`. All parameters are keys of the group.
 
 use aqmlab_core::{Stream, params};
 
@@ -14,7 +14,7 @@ params! {
 
 impl Workload for BulkParams {
     const NAME: &'static str = "bulk";
-    const SUMMARY: &'static str = "Greedy flows, of the group's `size` or without end";
+    const SUMMARY: &'static str = "Greedy flows, of the group's `size` or endless";
     const HAS_APP: bool = false;
     fn app(&self, _streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         None

@@ -1,12 +1,11 @@
-//! A constant bit rate in datagrams that nobody answers: load that does not
-//! respond to congestion.
+//! Constant bit rate of datagrams without answers: load that does not respond to congestion.
 //!
 //! # Sources
 //! RFC 7928, sections 5.3 and 9.1; ns-2's Application/Traffic/CBR.
 //!
 //! # Differences
-//! 1. The gaps are exact: what a packet's time leaves of a nanosecond is
-//!    carried on to the next. With `vary` they are exact in the mean.
+//! 1. The gaps are exact: fractions of a nanosecond are carried over to the next packet. With
+//!    `vary`, their mean is exact.
 
 use aqmlab_core::{Bytes, Rate, Span, Stream, params};
 
@@ -33,7 +32,8 @@ params! {
 
 impl Workload for CbrParams {
     const NAME: &'static str = "cbr";
-    const SUMMARY: &'static str = "Datagrams at a constant bit rate that respond to nothing";
+    const SUMMARY: &'static str =
+        "Datagrams at a constant bit rate that do not respond to congestion";
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         let pace = RateClock::new(self.rate);
         let packet = self.packet.get() as u32;

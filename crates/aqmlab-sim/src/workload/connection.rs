@@ -1,24 +1,23 @@
-//! A connection of HTTP's clients to a server, with both its ends: TLS's
-//! round trips, requests and answers, and load without end.
+//! HTTP connection with both ends: TLS round trips, requests and responses, and load.
 
 use crate::workload::agenda::Messages;
 use crate::workload::app::{Context, Direction};
 
-/// Bytes of a client's first flight in TLS: RFC 7685 pads it to 512, and a
-/// record has five of its own (RFC 8446, section 5.1).
+/// Bytes of a client's first flight in TLS: RFC 7685 pads it to 512, and the record header has five
+/// (RFC 8446, section 5.1).
 const HELLO: u64 = 517;
-/// Bytes of a flight of the later round trips: keys and Finished.
+/// Bytes of a flight in later round trips: keys and Finished.
 const FLIGHT: u64 = 100;
 
-/// What has arrived over a connection.
+/// Event on a connection.
 pub(in crate::workload) enum Arrival {
-    /// It may be used.
+    /// The connection is open.
     Opened,
-    /// The request for this object, at the server.
+    /// A request for this object has arrived at the server.
     Request(u32),
-    /// The first byte of an object.
+    /// The first byte of an object has arrived.
     FirstByte(u32),
-    /// The last byte of an object.
+    /// The last byte of an object has arrived.
     Object(u32),
 }
 
@@ -35,16 +34,15 @@ enum ToClient {
 
 pub(in crate::workload) struct Connection {
     pub host: u32,
-    /// The flow of its requests: its name.
+    /// Flow of the requests, which identifies the connection.
     pub to_server: u32,
     to_client: u32,
-    /// Requests that have no answer yet.
+    /// Number of requests without a response.
     pub busy: usize,
-    /// Round trips of TLS that are still to come.
+    /// Number of remaining round trips of TLS.
     tls: u64,
     certificates: u64,
-    /// It carries data without end this way; what else is written comes in
-    /// between.
+    /// Direction of the load, if any; other data is inserted into it.
     load: Option<Direction>,
     up: Messages<ToServer>,
     down: Messages<ToClient>,
@@ -73,8 +71,8 @@ impl Connection {
         flow == self.to_server || flow == self.to_client
     }
 
-    /// Whether requests may be written. Without TLS they may from the start:
-    /// TCP keeps them until it is connected.
+    /// Returns whether requests may be written. Without TLS, they may from the start: TCP buffers
+    /// them until the connection is open.
     pub fn is_open(&self) -> bool {
         self.tls == 0
     }
@@ -97,7 +95,7 @@ impl Connection {
         self.down.mark(self.to_client, end, ToClient::Object(object), cx);
     }
 
-    /// What has arrived of a flow; ask until there is nothing.
+    /// Returns the next event of a flow; call until `None`.
     pub fn arrived(&mut self, flow: u32, cx: &mut Context) -> Option<Arrival> {
         if flow == self.to_server {
             return Some(match self.up.arrived(flow, cx)? {
@@ -126,7 +124,7 @@ impl Connection {
         })
     }
 
-    /// Sends without end from now on, to the client (`Forward`) or the server.
+    /// Sends load from now on, to the client (`Forward`) or the server.
     pub fn fill(&mut self, direction: Direction, cx: &mut Context) {
         self.load = Some(direction);
         cx.fill(self.flow(direction));
@@ -136,7 +134,7 @@ impl Connection {
         self.load.is_some()
     }
 
-    /// Bytes that have arrived of what goes this way, each counted once.
+    /// Returns the bytes that have arrived in this direction, each counted once.
     pub fn carried(&self, direction: Direction, cx: &Context) -> u64 {
         cx.arrived(self.flow(direction))
     }

@@ -1,23 +1,21 @@
-//! Games: small packets both ways, all the time.
+//! Game traffic: small packets in both directions.
 //!
-//! The client tells of its player each 40 ms; the server of the game's state
-//! about each 60 ms. What comes late is as bad as lost: reported for each
-//! direction (forward from the server to the client) are the shares `lost` and
-//! `late`, those that took longer than `threshold`; delays and jitter are those
-//! of the flows.
+//! The client sends its player's state about every 40 ms, the server the game's state about every
+//! 60 ms. Late packets are as useless as lost ones: reported for each direction (forward: from the
+//! server to the client) are the shares `lost` and `late`, the latter of packets that took longer
+//! than `threshold`; delays and jitter are those of the flows.
 //!
 //! # Sources
-//! Färber, Network game traffic modelling (NetGames 2002): Counter-Strike, with
-//! extreme value laws; the same numbers are in NGMN's Radio access performance
-//! evaluation methodology (2008), annex A, where the client's gaps are constant,
-//! and in simulators after it (the Vienna LTE simulator, with a delay of 60 ms
-//! as the bound; ns-3, which has 5.7 for the scale of the server's gaps). The scale of the client's
-//! sizes, 5.7 bytes, is used as it is.
+//! Färber, Network game traffic modelling (NetGames 2002): Counter-Strike, with extreme value
+//! distributions. The same numbers are in NGMN's Radio access performance evaluation methodology
+//! (2008), annex A, where the client's gaps are constant, and in simulators based on it (the Vienna
+//! LTE simulator, with a delay bound of 60 ms; ns-3, with a scale of 5.7 for the server's gaps).
+//! The scale of the client's sizes, 5.7 bytes, is used unchanged.
 //!
 //! # Differences
-//! 1. Sizes and gaps are independent; one client counts, not the bursts that a
-//!    server sends to all of them at once.
-//! 2. What overtakes makes others lost, and so does a delay of more than 3 s.
+//! 1. Sizes and gaps are independent. The model is one client, not the bursts of a server to all
+//!    clients at once.
+//! 2. Overtaken packets count as lost, as do packets delayed by more than 3 s.
 
 use aqmlab_core::{Bytes, Distribution, Result, Sampler, Span, Stream, Time, params};
 
@@ -27,18 +25,18 @@ use super::{Workload, written};
 use crate::workload::app::{App, Context, Direction};
 
 params! {
-    /// The packets of a game.
+    /// Packets of a game.
     pub struct GameParams {
-        /// Bytes that the client sends, above UDP.
+        /// Bytes of a client packet above UDP.
         up: Distribution<Bytes> = written("extreme(location=45b, scale=5.7b)"),
             source "NGMN 2008, annex A";
-        /// Time between two packets of the client.
+        /// Time between two client packets.
         up_gap: Distribution<Span> = Distribution::constant(Span::from_millis(40)),
             source "NGMN 2008, annex A; Färber 2002: 40 ms on average";
-        /// Bytes that the server sends, above UDP.
+        /// Bytes of a server packet above UDP.
         down: Distribution<Bytes> = written("extreme(location=120b, scale=36b)"),
             source "Färber 2002; NGMN 2008, annex A";
-        /// Time between two packets of the server.
+        /// Time between two server packets.
         down_gap: Distribution<Span> = written("extreme(location=55ms, scale=6ms)"),
             source "Färber 2002; NGMN 2008, annex A";
         /// Delay above which a packet is late.
@@ -47,7 +45,7 @@ params! {
     }
 }
 
-/// IP and UDP.
+/// Bytes of the IP and UDP headers.
 const HEADERS: u64 = 20 + 8;
 
 impl Workload for GameParams {
@@ -63,10 +61,10 @@ impl Workload for GameParams {
     }
 }
 
-/// One side of a game, with what the other gets of it.
+/// One side of a game, with the packets it receives from the other.
 struct Side {
     direction: Direction,
-    /// Of the other side, which this one starts.
+    /// Parameters of the other side, which this one starts.
     other: Option<GameParams>,
     size: Sampler<Bytes>,
     gap: Sampler<Span>,
@@ -105,8 +103,7 @@ impl App for Side {
         if let Some(params) = self.other.take() {
             cx.spawn(|streams| Box::new(Side::new(&params, Direction::Backward, streams)));
         }
-        // NGMN: the first packet comes within 40 ms, so that players do not
-        // keep in step.
+        // NGMN: the first packet is sent within 40 ms, so that players are not synchronised.
         let phase = self.phase.uniform_span(Span::ZERO, Span::from_millis(40));
         cx.wake_after(phase);
     }

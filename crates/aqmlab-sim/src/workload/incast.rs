@@ -1,11 +1,10 @@
-//! Incast: one asks many at once, and all answer at once.
+//! Incast: one client sends requests to many servers, which answer simultaneously.
 //!
-//! A client has a connection to each of `senders`. It asks all of them at the
-//! same moment, waits until the last byte of the last answer has arrived, and
-//! after `think` asks again. Requests go along the group's `return_path`,
-//! answers along its `path`. Recorded are the times of each `query` (all
-//! answers) and of each `response`; `started` and `completed` count queries.
-//! Connections stay, so the first query has their handshakes in it.
+//! A client has a connection to each of `senders`. It sends a request to all of them
+//! simultaneously, waits for the last byte of the last answer, and repeats after `think`. Requests
+//! use the group's `return_path`, answers its `path`. Recorded are the times of each `query` (all
+//! answers) and of each `response`; `started` and `completed` count queries. Connections stay open,
+//! so the first query includes their handshakes.
 //!
 //! # Sources
 //! Phanishayee et al., Measurement and analysis of TCP throughput collapse in
@@ -24,14 +23,14 @@ use crate::workload::agenda::Agenda;
 use crate::workload::app::{App, Context};
 
 params! {
-    /// One asks many at once.
+    /// Incast: many senders answer one request.
     pub struct IncastParams {
-        /// Those who answer.
+        /// Number of answering senders.
         senders: u64 = 32, in 1 => 100_000, source "this program";
         /// Bytes of a request.
         request: Distribution<Bytes> = Distribution::constant(Bytes::new(100)),
             source "this program";
-        /// Bytes that each sender answers.
+        /// Bytes of each sender's answer.
         response: Distribution<Bytes> = Distribution::constant(Bytes::new(32 * 1024)),
             source "Vasudevan et al. 2009: 1 MB from all together";
         /// Time from a request's arrival to the start of its answer.
@@ -74,7 +73,7 @@ impl Workload for IncastParams {
 
 enum IncastTask {
     Ask,
-    /// The sender of this number has its answer.
+    /// The sender of this number has its answer ready.
     Answer(usize),
 }
 
@@ -85,12 +84,12 @@ struct Client {
     server_delay: Sampler<Span>,
     think: Sampler<Span>,
     left: u64,
-    /// To each sender, and back: flows that follow one another.
+    /// Flows to and from each sender, with consecutive numbers.
     connections: Vec<[u32; 2]>,
     first_flow: u32,
     agenda: Agenda<IncastTask>,
     asked: Time,
-    /// Answers that are still to come.
+    /// Number of missing answers.
     missing: usize,
     bytes: u64,
 }

@@ -1,17 +1,17 @@
-//! Datagrams of a flow that have not arrived: under way, or lost.
+//! Datagrams of a flow that have not arrived: in flight or lost.
 
 use std::collections::VecDeque;
 
 use aqmlab_core::{Span, Time};
 
-/// A datagram that has not arrived after this time is lost.
+/// Time after which a datagram that has not arrived counts as lost.
 const GIVEN_UP: Span = Span::from_secs(3);
 
-/// The datagrams of a flow that keep their order, by the times at which they were sent.
+/// Datagrams in flight, in order of their sending times.
 #[derive(Default)]
 pub(super) struct Ledger {
     under_way: VecDeque<Time>,
-    /// Given up: others that were sent later have arrived, or it took too long.
+    /// Number of lost datagrams: overtaken, or overdue.
     lost: u64,
 }
 
@@ -22,8 +22,8 @@ impl Ledger {
         self.lost += overdue as u64;
         self.under_way.push_back(now);
     }
-    /// Whether what was sent then arrives in its turn; what was overtaken is
-    /// given up already, and what comes twice counts once.
+    /// Records an arrival. Returns whether it is in order; overtaken datagrams count as lost, and
+    /// duplicates count once.
     pub fn arrived(&mut self, sent: Time) -> bool {
         while let Some(first) = self.under_way.front()
             && *first < sent
@@ -37,17 +37,17 @@ impl Ledger {
         }
         is_due
     }
-    /// Datagrams lost by `now`.
+    /// Returns the number of datagrams lost by `now`.
     pub fn lost(&self, now: Time) -> u64 {
         self.lost + self.overdue(now) as u64
     }
-    /// Counts losses from now on.
+    /// Restarts the count of losses.
     pub fn restart(&mut self, now: Time) {
         let overdue = self.overdue(now);
         self.under_way.drain(..overdue);
         self.lost = 0;
     }
-    /// Datagrams under way for too long.
+    /// Returns the number of overdue datagrams.
     fn overdue(&self, now: Time) -> usize {
         self.under_way.iter().take_while(|sent| **sent + GIVEN_UP < now).count()
     }

@@ -1,8 +1,8 @@
-//! Workloads: the applications that drive the transports.
+//! Workloads: applications that drive the transports.
 //!
-//! One file a workload, and here one line for each. A workload's parameters
-//! make an [`App`] for each member of a group; a group's own keys (`path`,
-//! `start`, `count`, `transport`) are the same for all.
+//! Each workload is one file, and one line here. The parameters of a workload create an [`App`] for
+//! each member of a group; the group's own keys (`path`, `start`, `count`, `transport`) are common
+//! to all members.
 
 use aqmlab_core::params::read_value;
 use aqmlab_core::{
@@ -21,34 +21,34 @@ pub mod quantities;
 
 pub use presets::PRESETS;
 
-/// What a workload's parameters have to offer.
+/// Parameters of a workload, with its name and constructor.
 pub(crate) trait Workload: Params {
-    /// The name in scenario files.
+    /// Name in scenario files.
     const NAME: &'static str;
-    /// One line that says what it is.
+    /// One-line description.
     const SUMMARY: &'static str;
-    /// Checks what no single parameter shows.
+    /// Checks combinations of parameters.
     fn check(&self) -> Result<()> {
         Ok(())
     }
-    /// Whether it comes to an end by itself.
+    /// Returns whether the workload ends by itself.
     fn is_finite(&self) -> bool {
         false
     }
-    /// Whether there is an application. Without one the group's flows run by
-    /// themselves, and each transfers the group's `size` or goes on to the end.
+    /// True if the workload has an application. Without one, each flow of the group transfers the
+    /// group's `size`, or runs to the end.
     const HAS_APP: bool = true;
-    /// The application, if there is one. Its random streams are asked for by name.
+    /// Creates the application, if the workload has one. It requests random streams by name.
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>>;
 }
 
 catalogue! {
-    /// A workload with its parameters.
+    /// Workload with its parameters.
     pub enum WorkloadConfig of Workload, or Never;
     what "workload", key "kind", example "transfers";
     presets PRESETS, elsewhere (|_| None);
     each each;
-    // One line a workload.
+    // One line for each workload.
     Bulk(bulk::BulkParams),
     Cbr(cbr::CbrParams),
     ParetoOnOff(pareto_onoff::ParetoOnOffParams),
@@ -67,37 +67,37 @@ catalogue! {
     Rpm(rpm::RpmParams),
 }
 
-/// All workloads.
+/// Returns the entries of all workloads.
 pub fn entries() -> Vec<Entry> {
     WorkloadConfig::entries()
 }
 
 impl WorkloadConfig {
-    /// Reads what stands under `workload` in a group of flows: a name, or a
-    /// table with `kind` and parameters. The name may be a preset's.
+    /// Reads the value of `workload` in a group of flows: a name, or a table with `kind` and
+    /// parameters. The name may be that of a preset.
     ///
     /// # Errors
-    /// For unknown names and keys, and values that are not allowed.
+    /// Returns an error for unknown names and keys, and for invalid values.
     pub fn read(value: &Value) -> Result<WorkloadConfig> {
         catalogue::read(value, &Nothing)
     }
     pub(crate) fn is_finite(&self) -> bool {
         each!(self, params => params.is_finite(), never => match *never {})
     }
-    /// Whether it has an application; without one flows run by themselves.
+    /// Returns whether the workload has an application.
     pub fn has_app(&self) -> bool {
         fn of<W: Workload>(_: &W) -> bool {
             W::HAS_APP
         }
         each!(self, params => of(params), never => match *never {})
     }
-    /// The application of a member of a group, which asks for its random streams by name.
+    /// Creates the application of a group's member, which requests random streams by name.
     pub fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         each!(self, params => params.app(streams), never => match *never {})
     }
 }
 
-/// Refuses what sizes are multiplied with unless its mean, which should be 1, is near enough.
+/// Rejects a distribution of size factors whose mean is too far from 1.
 fn check_variation(variation: &Distribution<f64>) -> Result<()> {
     let mean = variation.mean();
     if mean > 0.0 && mean <= 100.0 {
@@ -107,7 +107,7 @@ fn check_variation(variation: &Distribution<f64>) -> Result<()> {
     Err(Error::not_allowed(format!("{variation:?}"), allowed).at("variation"))
 }
 
-/// A default that is written as in a scenario.
+/// Parses a default written as in a scenario.
 fn written<T: ParamType>(text: &str) -> T {
     read_value(&text.into()).expect("a default is valid")
 }

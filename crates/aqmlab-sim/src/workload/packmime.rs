@@ -1,31 +1,28 @@
 //! Web traffic of many clients and servers: PackMime-HTTP.
 //!
-//! Connections come as a fractional sum-difference process (Weibull gaps with
-//! long memory, nearer to Poisson the higher the rate). 9 % of them persist
-//! and carry several pages of several objects; the others carry one request.
-//! Runs of validations of caches (responses below 275 bytes) alternate with
-//! runs of downloads (a body and a Pareto tail of shape 1.23).
+//! Connections arrive as a fractional sum-difference process (Weibull gaps with long memory, closer
+//! to Poisson at higher rates). 9 % of them are persistent and carry several pages of several
+//! objects; the others carry one request. Runs of cache validations (responses below 275 bytes)
+//! alternate with runs of downloads (a body and a Pareto tail of shape 1.23).
 //!
 //! Recorded are the times of `requests`: `response`, `startup`, `completion`.
 //!
 //! # Sources
-//! Cao, Cleveland, Gao, Jeffay, Smith and Weigle, Stochastic models for
-//! generating synthetic HTTP source traffic (INFOCOM 2004), with the numbers
-//! of the authors' own generator in ns-2.35, compared one by one with a public
-//! copy (packmime/packmime_ranvar.cc, packmime/packmime_HTTP.cc, and logitinv in
-//! tools/rng.h, which is to base 2): the paper itself was not at hand. The means
-//! that the code states by `avg()` (423 and 2272 bytes) are not those of its own
-//! curves: they are near the medians of requests and of downloads.
+//! Cao, Cleveland, Gao, Jeffay, Smith and Weigle, Stochastic models for generating synthetic HTTP
+//! source traffic (INFOCOM 2004), with the numbers of the authors' own generator in ns-2.35,
+//! compared one by one with a public copy (packmime/packmime_ranvar.cc, packmime/packmime_HTTP.cc,
+//! and logitinv in tools/rng.h, which uses base 2); the paper itself was not available. The means
+//! returned by `avg()` in that code (423 and 2272 bytes) are not those of its own curves: they are
+//! near the medians of requests and of downloads.
 //!
 //! # Differences
-//! 1. The inverse distributions of sizes have 26 or so points where ns-2's have
-//!    100; between them they differ by less than 2 %.
-//! 2. The long memory is that of a moving average over 1000 terms; ns-2 has an
-//!    autoregression over 1000 (gaps) and 5000 (requests).
-//! 3. Location and scale of the gaps between requests are drawn for each
-//!    connection, as those of its response sizes; ns-2 draws those of the gaps
-//!    once a run.
-//! 4. Delays and loss on the way are the links', not DelayBox's.
+//! 1. The inverse distributions of sizes have about 26 points instead of ns-2's 100; between the
+//!    points they differ by less than 2 %.
+//! 2. Long memory is a moving average over 1000 terms; ns-2 uses an autoregression over 1000 (gaps)
+//!    and 5000 (requests).
+//! 3. Location and scale of the gaps between requests are drawn for each connection, like those of
+//!    response sizes; ns-2 draws those of the gaps once per run.
+//! 4. Delay and loss are those of the links, not DelayBox's.
 
 use aqmlab_core::distribution::{gamma, quantile};
 use aqmlab_core::{Span, Stream, params};
@@ -39,11 +36,11 @@ mod tables;
 use tables::{REQUEST_BODY, REQUEST_TAIL, RESPONSE_CACHED, RESPONSE_LOADED};
 
 params! {
-    /// Web traffic after PackMime-HTTP.
+    /// Web traffic modelled by PackMime-HTTP.
     pub struct PackMimeParams {
-        /// New connections a second.
+        /// New connections per second.
         rate: f64 = 5.0, in 0.01 => 100_000.0, source "Cao et al. 2004, rate";
-        /// The share of connections that persist (HTTP/1.1); 0 for HTTP/1.0.
+        /// Share of persistent connections (HTTP/1.1); 0: HTTP/1.0.
         persistent: f64 = 0.09, in 0.0 => 1.0, source "ns-2.35, P_PERSISTENT";
     }
 }
@@ -62,7 +59,7 @@ impl Workload for PackMimeParams {
     }
 }
 
-/// Logistic growth, to base 2, with the logarithm of the rate.
+/// Logistic growth, base 2, with the logarithm of the rate.
 fn logistic(intercept: f64, slope: f64, rate: f64) -> f64 {
     1.0 / (1.0 + libm::exp2(-(intercept + slope * libm::log2(rate))))
 }
@@ -72,8 +69,8 @@ fn above(z: f64) -> f64 {
     0.5 * libm::erfc(z / std::f64::consts::SQRT_2)
 }
 
-/// A Gaussian sequence of mean 0 and variance 1: white noise and, of the sum
-/// of neighbours of fractional noise, the rest.
+/// Gaussian sequence of mean 0 and variance 1: white noise plus the sum of neighbours of fractional
+/// noise.
 struct FractionalSum {
     weights: Vec<f64>,
     noise: Vec<f64>,
@@ -103,7 +100,7 @@ impl FractionalSum {
 
     fn draw(&mut self) -> f64 {
         self.noise[self.next] = self.stream.normal();
-        // The newest has the first weight.
+        // The newest term has the first weight.
         let (new, old) = self.noise.split_at(self.next + 1);
         let newest_first = new.iter().rev().chain(old.iter().rev());
         let sum: f64 = newest_first.zip(&self.weights).map(|(noise, weight)| noise * weight).sum();
@@ -134,7 +131,7 @@ impl Gaps {
     }
 }
 
-/// Sizes of requests: half lie below 422 bytes.
+/// Sizes of requests; the median is 422 bytes.
 struct Requests(FractionalSum);
 
 impl Requests {
@@ -151,9 +148,9 @@ impl Requests {
     }
 }
 
-/// Sizes of the first responses of connections, over all of them.
+/// Sizes of the first responses of all connections.
 struct Responses {
-    /// Of runs of validations and of downloads.
+    /// Shapes of runs of validations and of downloads.
     shapes: [f64; 2],
     is_download: bool,
     left: u64,
@@ -184,7 +181,7 @@ impl Responses {
     }
 }
 
-/// A line through points whose first numbers rise; beyond them it goes on.
+/// Interpolates linearly between points with rising first numbers, and extrapolates beyond them.
 fn interpolate(points: &[(f64, f64)], x: f64) -> f64 {
     let right = points.partition_point(|(at, _)| *at <= x).clamp(1, points.len() - 1);
     let [(x0, y0), (x1, y1)] = [points[right - 1], points[right]];
@@ -195,8 +192,8 @@ fn weibull(stream: &mut Stream, shape: f64, scale: f64) -> f64 {
     scale * libm::pow(stream.exponential(1.0), 1.0 / shape)
 }
 
-/// Binary logarithms of a connection's quantity: the connection has a location
-/// and a scale, drawn once.
+/// Binary logarithms of a quantity of a connection, with a location and a scale drawn once per
+/// connection.
 struct Effects {
     location: f64,
     deviation: f64,
@@ -213,7 +210,7 @@ impl Effects {
     }
 }
 
-/// The clients: a connection after each gap.
+/// Clients: they open a connection after each gap.
 struct PackMime {
     gaps: Gaps,
     requests: Requests,
@@ -238,11 +235,11 @@ impl App for PackMime {
     }
 }
 
-/// The requests over one connection.
+/// Requests over one connection.
 struct Connection {
     request: u64,
     first_response: u64,
-    /// Objects of each page that are still to come; the last page first.
+    /// Objects of each remaining page; the last page first.
     pages: Vec<u64>,
     is_first: bool,
     begins_page: bool,
@@ -252,7 +249,7 @@ struct Connection {
     stream: Stream,
 }
 
-/// Responses below are validations of caches.
+/// Responses below this size are cache validations.
 const CACHE_CUTOFF: u64 = 275;
 
 impl Connection {
@@ -275,7 +272,7 @@ impl Connection {
     }
 }
 
-/// How many objects each page of a persistent connection has.
+/// Draws the number of objects of each page of a persistent connection.
 fn pages(stream: &mut Stream) -> Vec<u64> {
     let number = match stream.uniform() < 0.82 {
         true => 1,
@@ -308,7 +305,7 @@ impl Script for Connection {
             false => (self.sizes.draw(&mut self.stream) as u64).max(1),
         };
         (self.is_first, self.begins_page) = (false, ends_page);
-        // The inverse of a Weibull variable, at most 0.1 s.
+        // Inverse of a Weibull variable, at most 0.1 s.
         let delay = 1.0 / weibull(&mut self.stream, 0.63, 305.0).max(10.0);
         let server_delay = Span::from_secs_f64(delay);
         Some((Span::from_secs_f64(gap), Exchange { request: self.request, response, server_delay }))

@@ -1,5 +1,5 @@
-//! ns-2's Pareto on/off source: bursts at a constant rate, with lengths and
-//! pauses from Pareto laws. Many of them together are self-similar.
+//! ns-2's Pareto on/off source: bursts at a constant rate, with Pareto-distributed lengths and
+//! pauses. The sum of many sources is self-similar.
 //!
 //! # Sources
 //! ns-2.35, tools/pareto.cc (Application/Traffic/Pareto) and its manual,
@@ -7,10 +7,9 @@
 //! through high-variability (IEEE/ACM ToN 1997).
 //!
 //! # Differences
-//! 1. Over TCP what is sent is `packet` bytes of payload each time, cut into
-//!    segments; the rate counts those. ns-2's one-way TCP agents send one
-//!    segment of a size of their own for each `packetSize_` bytes or part of
-//!    them.
+//! 1. Over TCP each write is `packet` bytes of payload, split into segments; the rate counts
+//!    payload. ns-2's one-way TCP agents send one segment of their own size for each `packetSize_`
+//!    bytes or part of them.
 
 use aqmlab_core::{Bytes, Distribution, Rate, Sampler, Span, Stream, choices, params};
 
@@ -20,29 +19,29 @@ use crate::workload::app::{App, Context, Direction};
 choices! {
     /// Transport of the packets.
     pub enum Carrier {
-        /// Datagrams, whatever becomes of them.
+        /// Datagrams, sent regardless of losses.
         Udp = "udp",
-        /// One connection that stays open.
+        /// One persistent connection.
         Tcp = "tcp",
     }
 }
 
 params! {
-    /// A Pareto on/off source.
+    /// Pareto on/off source.
     pub struct ParetoOnOffParams {
         /// Transport of the packets.
         over: Carrier = Carrier::Udp, source "this program";
-        /// The rate in a burst.
+        /// Rate in a burst.
         rate: Rate = Rate::from_bps(64_000),
             in Rate::from_bps(1) => Rate::from_bps(1_000_000_000_000),
             source "ns-2.35, rate_";
-        /// The mean length of a burst.
+        /// Mean length of a burst.
         burst: Span = Span::from_millis(500), in Span::from_nanos(1) => Span::from_secs(100_000),
             source "ns-2.35, burst_time_";
-        /// The mean pause between two.
+        /// Mean pause between bursts.
         idle: Span = Span::from_millis(500), in Span::from_nanos(1) => Span::from_secs(100_000),
             source "ns-2.35, idle_time_";
-        /// The shape of both laws; below 2 their variance is infinite.
+        /// Shape of both distributions; below 2 their variance is infinite.
         shape: f64 = 1.5, in 1.001 => 100.0, source "ns-2.35, shape_";
         /// Bytes of a packet: on the wire over UDP, of payload over TCP.
         packet: Bytes = Bytes::new(210), in Bytes::new(1) => Bytes::new(65_535),
@@ -62,7 +61,7 @@ struct ParetoOnOff {
     over: Carrier,
     packet: u32,
     interval: Span,
-    /// Packets in a burst.
+    /// Number of packets in a burst.
     burst: Sampler<f64>,
     idle: Sampler<Span>,
     left: u64,
@@ -85,7 +84,7 @@ impl ParetoOnOff {
         }
     }
 
-    /// Time to the next packet: ns-2 has a pause before the first burst too.
+    /// Returns the time to the next packet; like ns-2, with a pause before the first burst.
     fn gap(&mut self) -> Span {
         let mut gap = self.interval;
         if self.left == 0 {
@@ -125,8 +124,7 @@ mod tests {
     const STEP: f64 = 0.01;
     const N: usize = 50_000;
 
-    /// The lengths of bursts and pauses, in seconds: means of 0.5 s, packets
-    /// each 10 ms.
+    /// Returns the lengths of bursts and pauses in seconds: means of 0.5 s, a packet every 10 ms.
     fn bursts_and_pauses(shape: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
         let mut params = ParetoOnOffParams { shape, ..Default::default() };
         params.set("rate", &"160kbit".into()).unwrap();
@@ -142,19 +140,19 @@ mod tests {
             }
             *bursts.last_mut().unwrap() += STEP;
         }
-        // The last burst is not over.
+        // The last burst is incomplete.
         (bursts[..N].to_vec(), pauses[..N].to_vec())
     }
 
-    /// Pareto's law with a mean of 0.5 s.
+    /// Returns the tail probability of a Pareto distribution with a mean of 0.5 s.
     fn share_above(x: f64, shape: f64) -> f64 {
         let least = 0.5 * (shape - 1.0) / shape;
         libm::pow(least / x.max(least), shape)
     }
 
-    /// Kolmogorov and Smirnov's distance times the root of the size: above 1.63
-    /// it is 1 % likely. Of bursts, which are whole packets, at the middle
-    /// between two: there it can only be smaller.
+    /// Kolmogorov-Smirnov distance times the square root of the sample size: values above 1.63 have
+    /// a probability of 1 %. For bursts, which are whole packets, it is evaluated at the middle
+    /// between two, where it can only be smaller.
     #[test]
     fn bursts_and_pauses_follow_paretos_law() {
         let distance = |mut sample: Vec<f64>, half: f64, shape: f64| {
@@ -172,26 +170,30 @@ mod tests {
                 let found = distance(sample.clone(), half, shape);
                 assert!(found < 1.63, "shape {shape}: {found}");
                 let other = distance(sample, half, shape + 0.05);
-                assert!(other > 1.63, "shape {shape}: not told from {}: {other}", shape + 0.05);
+                assert!(
+                    other > 1.63,
+                    "shape {shape}: not distinguished from {}: {other}",
+                    shape + 0.05
+                );
             }
         }
     }
 
-    /// The autocorrelation of what is on and off, from renewal theory: with
-    /// densities f of bursts and g of pauses, bursts begin after a moment that
-    /// lies in one with the density h = e * g + h * f * g, e being that of what
-    /// is left of the burst, (1 - F)/mean (Cox, Renewal Theory, 1962, chapter 7).
+    /// Returns the autocorrelation of the on/off process from renewal theory. With densities f of
+    /// bursts and g of pauses, bursts begin after a time inside a burst with the density h = e * g
+    /// + h * f * g, where e is the density of the residual burst, (1 - F)/mean (Cox, Renewal
+    /// Theory, 1962, chapter 7).
     fn closed_form(shape: f64, step: f64, steps: usize) -> Vec<f64> {
         let tail: Vec<f64> = (0..=steps).map(|k| share_above(k as f64 * step, shape)).collect();
-        // Chances of ending in each step.
+        // Probability of ending in each step.
         let f: Vec<f64> = tail.windows(2).map(|pair| pair[0] - pair[1]).collect();
         let e: Vec<f64> =
             tail.windows(2).map(|pair| (pair[0] + pair[1]) / 2.0 * step / 0.5).collect();
-        // Ends lie in the middle of their steps: two of them make one step.
+        // Ends are in the middle of their steps: two of them make one step.
         let convolve = |a: &[f64], b: &[f64]| -> Vec<f64> {
             let at = |k: usize| (0..=k).map(|i| a[i] * b[k - i]).sum::<f64>();
             let whole: Vec<f64> = (0..steps).map(at).collect();
-            // The sum of two lies in this step or the next, with equal chances.
+            // The sum of two is in this step or the next, with equal probability.
             (0..steps).map(|k| (whole[k] + if k > 0 { whole[k - 1] } else { 0.0 }) / 2.0).collect()
         };
         let cycle = convolve(&f, &f);
@@ -211,7 +213,7 @@ mod tests {
             is_on.push(still + begun);
             still -= e[k];
         }
-        // On for half of the time: the correlation is 2 P - 1.
+        // On half of the time: the correlation is 2 P - 1.
         is_on.into_iter().map(|chance| 2.0 * chance - 1.0).collect()
     }
 
@@ -242,7 +244,7 @@ mod tests {
             let measured = correlation(lag);
             assert!((measured - expected[lag]).abs() < 0.02, "{lag}: {measured} {}", expected[lag]);
         }
-        // It is a process with something to remember: off when just on.
+        // The process has memory: off after recently on.
         assert!(expected[50] < -0.1 && expected[5] > 0.7, "{expected:?}");
     }
 }

@@ -1,29 +1,29 @@
-//! A player's buffer: it fills with what arrives, and drains while it plays.
+//! Playback buffer: fills with arriving media, and drains during playback.
 
 use aqmlab_core::{Span, Time};
 
-/// Where a player stands.
+/// State of playback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// It has not begun.
+    /// Playback has not started.
     Joining,
     Playing,
-    /// The buffer ran out at this time.
+    /// The buffer has been empty since this time.
     Stalled(Time),
 }
 
-/// A player. Time passes for it when it is told of something.
+/// Player. Its state advances with each call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Player {
     state: State,
-    /// Buffered video at which playback starts.
+    /// Buffered media at which playback starts.
     start_with: Span,
-    /// It goes on after a stall with so much.
+    /// Buffered media at which playback resumes after a stall.
     resume_with: Span,
-    /// What is in the buffer, as of `seen`.
+    /// Buffer level at time `seen`.
     level: Span,
     seen: Time,
-    /// Nothing more will come.
+    /// True if all media has arrived.
     is_complete: bool,
     pub began: Option<Time>,
     pub played: Span,
@@ -31,13 +31,13 @@ pub(super) struct Player {
     pub stalled: Span,
 }
 
-/// Thirty frames of a thirtieth of a second, in whole nanoseconds, are less
-/// than a second.
+/// Tolerance: thirty frames of a thirtieth of a second, in whole nanoseconds, are less than a
+/// second.
 const ROUNDING: Span = Span::from_micros(1);
 
-/// What the arrival of something ended.
+/// Interval ended by an arrival.
 pub(super) enum Resumed {
-    /// The wait for the beginning.
+    /// Initial delay before playback.
     Join,
     /// A stall of this length.
     Stall(Span),
@@ -59,7 +59,7 @@ impl Player {
         }
     }
 
-    /// `media` has arrived, with it all if it `is_last`.
+    /// Records the arrival of `media`; `is_last` marks the end.
     pub fn arrived(&mut self, now: Time, media: Span, is_last: bool) -> Option<Resumed> {
         self.pass(now);
         self.level += media;
@@ -80,13 +80,13 @@ impl Player {
         }
     }
 
-    /// What is in the buffer.
+    /// Returns the buffer level.
     pub fn level(&mut self, now: Time) -> Span {
         self.pass(now);
         self.level
     }
 
-    /// The player as it stands at `now`, with a stall that goes on counted.
+    /// Returns the player at `now`, including the current stall.
     pub fn at(&self, now: Time) -> Player {
         let mut player = *self;
         player.pass(now);
@@ -96,7 +96,7 @@ impl Player {
         player
     }
 
-    /// What is counted counts from now on: a stall that goes on is one.
+    /// Restarts the counters; a current stall counts as one.
     pub fn restart(&mut self, now: Time) {
         self.pass(now);
         (self.played, self.stalled, self.stalls) = (Span::ZERO, Span::ZERO, 0);
@@ -105,7 +105,7 @@ impl Player {
         }
     }
 
-    /// The share of the time since it began in which it stood still.
+    /// Returns the stalled share of the time since the start.
     pub fn stalled_share(&self) -> f64 {
         let (stalled, played) = (self.stalled.as_secs_f64(), self.played.as_secs_f64());
         if stalled > 0.0 { stalled / (stalled + played) } else { 0.0 }
@@ -143,13 +143,13 @@ mod tests {
         let mut player = Player::new(secs(4.0), secs(2.0));
         assert!(player.arrived(at(1.0), secs(2.0), false).is_none());
         assert!(matches!(player.arrived(at(3.0), secs(2.0), false), Some(Resumed::Join)));
-        // It plays from 3 to 7 s; what comes at 8 s is not enough.
+        // It plays from 3 to 7 s; the media that arrives at 8 s is not enough.
         assert_eq!(player.level(at(5.0)), secs(2.0));
         assert!(player.arrived(at(8.0), secs(1.0), false).is_none());
         assert_eq!(player.at(at(8.5)).stalled, secs(1.5));
         let resumed = player.arrived(at(9.0), secs(1.0), false);
         assert!(matches!(resumed, Some(Resumed::Stall(length)) if length == secs(2.0)));
-        // The last comes in time; then it ends, and does not stall.
+        // The last media arrives in time; playback then ends, without a stall.
         assert!(player.arrived(at(11.0), secs(3.0), true).is_none());
         let end = player.at(at(100.0));
         assert_eq!((end.stalls, end.stalled, end.played), (1, secs(2.0), secs(9.0)));

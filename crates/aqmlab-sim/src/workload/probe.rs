@@ -1,5 +1,5 @@
-//! Small packets that are sent back at once: the round-trip time that others
-//! see while there is load (`rtt`). As `ping` does, and as flent's UDP probes.
+//! Round-trip probes: small packets echoed at once, which measure the round-trip time under load
+//! (`rtt`), like `ping` and flent's UDP probes.
 //!
 //! # Sources
 //! RFC 2681 (round-trip delay).
@@ -13,7 +13,7 @@ use super::transfers::check_gap;
 use crate::workload::app::{App, Context, Direction};
 
 params! {
-    /// Packets that are sent back.
+    /// Round-trip probes.
     pub struct ProbeParams {
         /// Time between two packets.
         gap: Distribution<Span> = Distribution::constant(Span::from_millis(200)),
@@ -26,7 +26,7 @@ params! {
 
 impl Workload for ProbeParams {
     const NAME: &'static str = "probe";
-    const SUMMARY: &'static str = "Packets that are sent back at once: latency under load";
+    const SUMMARY: &'static str = "Small packets that are echoed at once: latency under load";
     fn check(&self) -> Result<()> {
         check_gap(&self.gap).map_err(|error| error.at("gap"))
     }
@@ -65,19 +65,19 @@ impl App for Probe {
     }
 }
 
-/// Packets there, and what answers them.
+/// Probe packets and their echoes in flight.
 #[derive(Default)]
 pub(super) struct Echo {
     packet: u32,
     there: u32,
     back: u32,
-    /// When the packets were sent that have no answer yet.
+    /// Sending times of packets without an echo.
     asked: VecDeque<Time>,
-    /// When each echo was sent, and what it answers.
+    /// Sending time of each echo, with that of the packet it answers.
     echoes: VecDeque<(Time, Time)>,
 }
 
-/// So many packets or echoes may be on their way; older ones are lost.
+/// Limit of packets and of echoes in flight; older ones count as lost.
 const UNDER_WAY: usize = 4096;
 
 impl Echo {
@@ -95,8 +95,8 @@ impl Echo {
         bounded(&mut self.asked, cx.now());
         cx.send_datagram(self.there, self.packet);
     }
-    /// Answers what has come; of an answer, when the packet was sent that it is for, and the time
-    /// that it took. Copies that links make are neither answered nor answers.
+    /// Echoes an arrived packet. For an echo, returns the sending time of its packet and the
+    /// round-trip time. Duplicates are ignored.
     pub fn on_datagram(&mut self, flow: u32, sent: Time, cx: &mut Context) -> Option<(Time, Span)> {
         if flow == self.there {
             bounded(&mut self.echoes, (cx.now(), sent));
@@ -115,7 +115,7 @@ impl Echo {
     }
 }
 
-/// Adds to what is under way, and forgets what is too old.
+/// Appends to the packets in flight, and drops the oldest beyond the limit.
 fn bounded<T>(under_way: &mut VecDeque<T>, new: T) {
     under_way.push_back(new);
     if under_way.len() > UNDER_WAY {

@@ -10,28 +10,28 @@ use crate::endpoints::Direction;
 use crate::network::probe::TimeSummary;
 use crate::workload::app::App;
 
-/// A quantity that is measured for a group of flows.
+/// Quantity measured for a group of flows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quantity {
     /// Name in tables.
     pub name: &'static str,
-    /// Direction in which it was measured; `None` if it is about both or about the application.
+    /// Direction in which it was measured; `None`: both, or the application.
     pub direction: Option<Direction>,
 }
 
 impl Quantity {
-    /// A quantity without a direction.
+    /// Creates a quantity without a direction.
     pub fn of(name: &'static str) -> Self {
         Quantity { name, direction: None }
     }
 
-    /// One-way delay of packets.
+    /// Creates the one-way delay of packets.
     pub fn delay(direction: Direction) -> Self {
         Quantity { name: "delay", direction: Some(direction) }
     }
 }
 
-/// Scores of which more is better; of all others less is.
+/// Scores of which higher is better; for all others lower is better.
 const MORE_IS_BETTER: [&str; 2] = ["mos", "r_factor"];
 
 /// Scores of applications by quantity: sum and count.
@@ -60,7 +60,7 @@ impl Scores {
         self.0.clear();
     }
 
-    /// Means over the applications; of a quantity the worse direction first.
+    /// Returns means over the applications; for a quantity with two directions, the worse is first.
     pub fn means(&self) -> Vec<(Quantity, f64)> {
         let means = self.0.iter().map(|(quantity, sum, count)| (*quantity, sum / count));
         let mut means: Vec<_> = means.collect();
@@ -71,8 +71,7 @@ impl Scores {
     }
 }
 
-/// Puts the larger mean first of the directions of a quantity, and one without any value before
-/// all: nothing arrived there.
+/// Orders the directions of a quantity by descending mean; a direction without arrivals is first.
 pub fn worse_times_first(times: &mut [(Quantity, TimeSummary)]) {
     worse_first(times, |_, times| if times.count == 0 { f64::INFINITY } else { times.mean });
 }

@@ -1,22 +1,18 @@
-//! Requests and responses over connections that persist.
+//! Requests and responses over persistent connections.
 //!
-//! A client opens a connection, sends a request, and gets a response; after a
-//! time to think comes the next request. Data go both ways: responses along
-//! the group's `path`, requests along its `return_path`. Recorded are the time
-//! from each request to the last byte of its response (`response`), from the
-//! SYN to the moment the server first sends data (`startup`), and the life of
-//! the connection (`completion`).
+//! A client opens a connection, sends a request, and receives a response; after a think time it
+//! sends the next request. Responses use the group's `path`, requests its `return_path`. Recorded
+//! are the time from each request to the last byte of its response (`response`), from the SYN until
+//! the server first sends data (`startup`), and the lifetime of the connection (`completion`).
 //!
-//! With `gap` connections come one after another whatever becomes of those
-//! before: `gap = "200ms"`, `response = "800000b"`, `requests = 1` are the web
-//! requests of the study of 2015.
+//! With `gap`, new connections open regardless of earlier ones: `gap = "200ms"`, `response =
+//! "800000b"`, `requests = 1` are the web requests of the study of 2015.
 //!
 //! # Sources
 //! RFC 7928, sections 2.1 and 2.2; RFC 9112, section 9.3 (persistence).
 //!
 //! # Differences
-//! 1. The two directions share the handshake, but acknowledgements do not ride
-//!    on data.
+//! 1. The two directions share the handshake, but data packets carry no acknowledgements.
 //! 2. Requests are not pipelined.
 
 use aqmlab_core::{Bytes, Distribution, Result, Sampler, Span, Stream, Time, params};
@@ -40,9 +36,9 @@ params! {
         /// Time from the end of a request to the start of its response.
         server_delay: Distribution<Span> = Distribution::constant(Span::ZERO),
             source "this program";
-        /// Requests over one connection; `none` without end.
+        /// Requests over one connection; `none`: no limit.
         requests: Option<Distribution<u64>> = None, source "this program";
-        /// Time between two new connections; `none` for a single one from the start.
+        /// Time between two new connections; `none`: a single connection from the start.
         gap: Option<Distribution<Span>> = None, source "this program";
         /// Number of connections, with `gap`; `none`: no end.
         number: Option<u64> = None, in Some(1) => Some(100_000_000), source "this program";
@@ -72,7 +68,7 @@ impl Workload for RequestsParams {
     }
 }
 
-/// Connections that come one after another.
+/// Arrival process of connections.
 struct Arrivals {
     gap: Sampler<Span>,
     left: u64,
@@ -86,8 +82,7 @@ impl App for Arrivals {
     }
     fn on_timer(&mut self, cx: &mut Context) {
         self.left -= 1;
-        // Each has streams of its own: what it draws does not depend on what
-        // becomes of the others.
+        // Separate streams: the draws of a connection do not depend on the progress of others.
         let params = &self.params;
         cx.spawn(|streams| Box::new(Session::new(params, streams, true)));
         match self.left {
@@ -97,7 +92,7 @@ impl App for Arrivals {
     }
 }
 
-/// One exchange: what is asked for, and when.
+/// Single exchange: sizes and times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exchange {
     pub request: u64,
@@ -107,11 +102,11 @@ pub(super) struct Exchange {
 
 /// Where the exchanges of a connection come from.
 pub(super) trait Script: Send {
-    /// The next exchange, and the time before it; `None` after the last.
+    /// Returns the next exchange, and the time before it; `None` after the last.
     fn next(&mut self) -> Option<(Span, Exchange)>;
 }
 
-/// What a group's distributions say.
+/// Exchanges drawn from a group's distributions.
 struct Drawn {
     request: Sampler<Bytes>,
     response: Sampler<Bytes>,
@@ -134,7 +129,7 @@ impl Script for Drawn {
     }
 }
 
-/// A connection with its client and its server.
+/// Connection with its client and its server.
 pub(super) struct Session {
     script: Box<dyn Script>,
     is_transient: bool,
@@ -170,7 +165,7 @@ impl Session {
         Self::of(Box::new(script), is_transient)
     }
 
-    /// A session that follows a script.
+    /// Creates a session that follows a script.
     pub fn of(script: Box<dyn Script>, is_transient: bool) -> Self {
         Session {
             script,
@@ -185,7 +180,7 @@ impl Session {
         }
     }
 
-    /// Waits for the next exchange, or is done.
+    /// Waits for the next exchange, or ends the session.
     fn go_on(&mut self, cx: &mut Context) {
         let Some((think, exchange)) = self.script.next() else {
             let life = cx.now() - self.opened;

@@ -1,21 +1,19 @@
-//! Realtime response under load: flent's test. Bulk flows each way, and the
-//! round-trip times of small packets while they run.
+//! Realtime response under load: flent's test. Bulk flows in both directions, and round-trip times
+//! of small packets during them.
 //!
-//! Probes run from the start; after `lead` come the flows, for `length`; after
-//! another `lead` the test is over. Recorded are the round-trip times before
-//! there are flows (`rtt_idle`) and while there are (`rtt`), over all probes;
-//! reported the goodputs `download` (along the group's `path`) and `upload` of
-//! all flows together, in bit/s. `started`, `completed` and bytes are those of
-//! the flows.
+//! Probes run from the start. The flows start after `lead` and run for `length`; the test ends
+//! after another `lead`. Recorded are the round-trip times without flows (`rtt_idle`) and with them
+//! (`rtt`), over all probes. Reported are the goodputs `download` (along the group's `path`) and
+//! `upload` of all flows together, in bit/s. `started`, `completed` and bytes refer to the flows.
 //!
 //! # Sources
-//! flent, tests rrul and rrul_be: four flows each way in the classes CS0, CS1,
-//! CS5 and EF; UDP round trips in EF, CS1 and CS0, and ICMP's.
+//! flent, tests rrul and rrul_be: four flows in each direction in the classes CS0, CS1, CS5 and EF;
+//! UDP round trips in EF, CS1 and CS0, and ICMP's.
 //!
 //! # Differences
-//! 1. UDP probes come each `gap`, as ICMP's do; netperf sends one when the
-//!    answer to the one before has come, and ends with the first that is lost.
-//! 2. The class of a flow is that of both directions of it.
+//! 1. UDP probes are sent every `gap`, like ICMP's; netperf sends one when it receives the previous
+//!    answer, and stops at the first loss.
+//! 2. The class of a flow applies to both directions.
 
 use aqmlab_core::{Bytes, Error, Result, Span, Stream, Time, params};
 
@@ -30,9 +28,9 @@ params! {
     pub struct RrulParams {
         /// Bulk flows in each direction.
         flows: u64 = 4, in 1 => 10_000, source "flent, rrul";
-        /// Their classes of service, in turn.
+        /// Service classes of the flows, in turn.
         classes: Vec<Dscp> = vec![Dscp(0), Dscp(8), Dscp(40), Dscp(46)], source "flent, rrul";
-        /// A probe for each of these classes: ICMP's is the last.
+        /// Service classes of the probes, one probe for each; ICMP's is the last.
         probes: Vec<Dscp> = vec![Dscp(46), Dscp(8), Dscp(0), Dscp(0)], source "flent, rrul";
         /// Time between two packets of a probe.
         gap: Span = Span::from_millis(200), in Span::from_micros(1) => Span::from_secs(3600),
@@ -40,7 +38,7 @@ params! {
         /// Size of a probe on the wire.
         packet: Bytes = Bytes::new(84), in Bytes::new(1) => Bytes::new(65_535),
             source "iputils' ping: 56 bytes of data, ICMP and IP";
-        /// Time with probes alone, before the flows and after them.
+        /// Time with probes only, before the flows and after them.
         lead: Span = Span::from_secs(5), in Span::ZERO => Span::from_secs(10_000_000),
             source "flent, delay";
         /// Duration of the flows.
@@ -51,7 +49,8 @@ params! {
 
 impl Workload for RrulParams {
     const NAME: &'static str = "rrul";
-    const SUMMARY: &'static str = "Flent's response under load: bulk flows both ways, and probes";
+    const SUMMARY: &'static str =
+        "Flent's response under load: bulk flows in both directions, and probes";
     fn check(&self) -> Result<()> {
         for (key, classes) in [("classes", &self.classes), ("probes", &self.probes)] {
             if classes.is_empty() {
@@ -89,9 +88,9 @@ struct Test {
     echoes: Vec<Echo>,
     flows: Vec<(Direction, u32)>,
     agenda: Agenda<RrulTask>,
-    /// When the flows began.
+    /// Start time of the flows.
     load: Option<Time>,
-    /// When the bytes were last counted, and how many there were down and up.
+    /// Time of the last count, and the bytes down and up at that time.
     seen: Time,
     bytes: [u64; 2],
 }
@@ -110,7 +109,7 @@ impl Test {
         cx.activity().started += self.flows.len() as u64;
     }
 
-    /// Counts what has arrived.
+    /// Counts the arrived bytes.
     fn count(&mut self, cx: &Context) {
         let of = |way: Direction| self.flows.iter().filter(move |(each, _)| *each == way);
         self.bytes = [Direction::Forward, Direction::Backward]

@@ -1,13 +1,13 @@
-//! Greedy flows that stop: each sends as fast as it may for a time, over a
-//! connection of its own, and then nothing for another.
+//! On/off greedy flows: each sends as fast as possible for a time over a new connection, then
+//! pauses.
 //!
-//! A number of them makes congestion that comes and goes at set times: the
-//! phases of RFC 7928, section 8.2.5.
+//! Several of them cause congestion that starts and ends at set times: the phases of RFC 7928,
+//! section 8.2.5.
 //!
 //! # Differences
-//! 1. RFC 7928 says how many flows there are in each phase, not how the others
-//!    stop. Here a session ends as by a `close`: what was sent is still
-//!    delivered, nothing new is. The next session is a new connection.
+//! 1. RFC 7928 specifies the number of flows in each phase, not how others stop. Here a session
+//!    ends like a `close`: data already sent is still delivered. The next session is a new
+//!    connection.
 
 use aqmlab_core::{Distribution, Result, Sampler, Span, Stream, params};
 
@@ -15,12 +15,12 @@ use super::{Workload, transfers::check_gap};
 use crate::workload::app::{App, Context};
 
 params! {
-    /// Greedy flows that stop.
+    /// On/off greedy flows.
     pub struct SessionsParams {
-        /// For how long a flow sends.
+        /// Duration of a flow.
         on: Distribution<Span> = Distribution::constant(Span::from_secs(20)),
             source "RFC 7928, section 8.2.5: phases of 20 s";
-        /// Time from then to the next flow.
+        /// Time from the end of a flow to the next.
         off: Distribution<Span> = Distribution::constant(Span::from_secs(20)),
             source "RFC 7928, section 8.2.5: phases of 20 s";
         /// Number of consecutive flows; `none`: no end.
@@ -30,7 +30,7 @@ params! {
 
 impl Workload for SessionsParams {
     const NAME: &'static str = "sessions";
-    const SUMMARY: &'static str = "Greedy flows that send for a time and pause for a time";
+    const SUMMARY: &'static str = "Greedy flows that alternately send and pause";
     fn check(&self) -> Result<()> {
         check_gap(&self.on).map_err(|error| error.at("on"))
     }
@@ -52,7 +52,7 @@ struct Sessions {
     on: Sampler<Span>,
     off: Sampler<Span>,
     left: u64,
-    /// The flow that is sending.
+    /// Current flow.
     flow: Option<u32>,
     /// Flows whose last bytes have not arrived.
     active: u64,

@@ -1,9 +1,7 @@
-//! Flows that come and go: each transfers a size drawn from a distribution,
-//! over a connection of its own.
+//! Finite flows: each transfers a size drawn from a distribution, over a new connection.
 //!
-//! The completion time of a flow is that from its SYN to the arrival of its
-//! last byte; its start-up time, that from the SYN to the moment at
-//! which data may be sent (RFC 7928, sections 2.1 and 2.2).
+//! The completion time of a flow is the time from its SYN to the arrival of its last byte; its
+//! start-up time, from the SYN until data may be sent (RFC 7928, sections 2.1 and 2.2).
 //!
 //! # Sources
 //! RFC 7928, sections 2.1, 2.2 and 5.1.2.
@@ -18,9 +16,9 @@ use super::Workload;
 use crate::workload::app::{App, Context};
 
 choices! {
-    /// What the gaps lie between.
+    /// Reference of the gaps between flows.
     pub enum Timing {
-        /// From one start to the next, whatever becomes of the flows.
+        /// From start to start, regardless of the flows' progress.
         Open = "open",
         /// From the end of one flow to the start of the next.
         Closed = "closed",
@@ -28,7 +26,7 @@ choices! {
 }
 
 params! {
-    /// Flows that come and go.
+    /// Finite flows.
     pub struct TransfersParams {
         /// Bytes that each flow transfers.
         size: Distribution<Bytes> = Distribution::constant(Bytes::new(100_000)),

@@ -1,23 +1,22 @@
-//! Video as it is made, in frames at a constant or variable bit rate: a call, a
-//! camera, live television.
+//! Live video: frames at a constant or variable bit rate, as in a call, a camera or live
+//! television.
 //!
-//! Each frame is sent at once, as a burst. Over UDP a frame is worth something
-//! if all its packets arrive before its turn: a fixed delay after it was sent,
-//! that of the first frame and `buffer`; `missed` is the share of those that do
-//! not. Over TCP nothing is missed, but the player stands still when its buffer
-//! is empty, until there is `buffer` in it again: `stalls`, their number, and
-//! `stalled`, their share of the time.
+//! Each frame is sent at once, as a burst. Over UDP a frame is useful only if all its packets
+//! arrive before its playback time: a fixed delay after its sending time, equal to the delay of the
+//! first frame plus `buffer`; `missed` is the share of the other frames. Over TCP no frame is
+//! missed, but playback stalls when the buffer is empty, until it contains `buffer` again: `stalls`
+//! is the number of stalls, `stalled` their share of the time.
 //!
-//! Recorded is the time of each `frame` (from when it was sent to its last
-//! byte); over TCP `join` (from the start to the first picture) and `stall`.
-//! `started` and `completed` count frames.
+//! Recorded is the time of each `frame` (from its sending time to its last byte); over TCP also
+//! `join` (from the start to the first picture) and `stall`. `started` and `completed` count
+//! frames.
 //!
 //! # Sources
 //! RFC 7928, sections 7.2 (bursty video frames) and 9.1; RFC 3550 (RTP).
 //!
 //! # Differences
-//! 1. The encoder does not adapt to what the network does: for that see `dash`.
-//! 2. As long as no frame has arrived, one that takes longer than 3 s is missed.
+//! 1. The encoder does not adapt to the network: for adaptive video see `dash`.
+//! 2. Until the first frame arrives, frames that take longer than 3 s are missed.
 
 use std::collections::VecDeque;
 
@@ -30,17 +29,17 @@ use crate::workload::agenda::Messages;
 use crate::workload::app::{App, Context, Direction};
 
 params! {
-    /// Video frames as they are made.
+    /// Live video frames.
     pub struct VideoParams {
         /// Transport of the frames.
         over: Carrier = Carrier::Udp, source "this program";
-        /// The mean rate of the video, without headers.
+        /// Mean rate of the video, without headers.
         rate: Rate = Rate::from_bps(2_500_000),
             in Rate::from_bps(1000) => Rate::from_bps(1_000_000_000_000),
             source "this program";
-        /// Frames a second.
+        /// Frames per second.
         fps: f64 = 30.0, in 0.1 => 1000.0, source "this program";
-        /// An intra frame each so many; 1: all are alike.
+        /// Interval of intra frames, in frames; 1: all frames are alike.
         gop: u64 = 30, in 1 => 100_000, source "this program";
         /// Size of an intra frame relative to other frames.
         intra: f64 = 5.0, in 1.0 => 1000.0, source "this program";
@@ -48,20 +47,20 @@ params! {
         variation: Distribution<f64> = Distribution::constant(1.0), source "this program";
         /// Bytes of video in a packet, over UDP.
         packet: Bytes = Bytes::new(1200), in Bytes::new(1) => Bytes::new(65_000),
-            source "RFC 9000, section 14.1: what passes everywhere";
-        /// Extra delay that a frame may have over the first frame; over TCP, buffered video
-        /// at the start and after a stall.
+            source "RFC 9000, section 14.1: a size that passes everywhere";
+        /// Delay allowed for a frame in addition to that of the first frame; over TCP, buffered
+        /// video at the start and after a stall.
         buffer: Span = Span::from_millis(200), in Span::ZERO => Span::from_secs(3600),
             source "this program";
     }
 }
 
-/// IP, UDP and RTP.
+/// Bytes of the IP, UDP and RTP headers.
 const HEADERS: u32 = 20 + 8 + 12;
 
 impl Workload for VideoParams {
     const NAME: &'static str = "video";
-    const SUMMARY: &'static str = "Video frames as they are made, at a constant or variable rate";
+    const SUMMARY: &'static str = "Live video frames, at a constant or variable rate";
     fn check(&self) -> Result<()> {
         check_variation(&self.variation)
     }
@@ -89,10 +88,10 @@ impl Workload for VideoParams {
     }
 }
 
-/// What makes the frames.
+/// Source of the frames.
 struct Camera {
     interval: Span,
-    /// Bytes of an intra frame and of another.
+    /// Bytes of an intra frame, and of other frames.
     sizes: [f64; 2],
     gop: u64,
     variation: Sampler<f64>,
@@ -113,7 +112,7 @@ impl Camera {
         }
     }
 
-    /// Bytes of the next frame.
+    /// Returns the bytes of the next frame.
     fn frame(&mut self) -> u64 {
         let mean = self.sizes[usize::from(!self.made.is_multiple_of(self.gop))];
         self.made += 1;
@@ -121,7 +120,7 @@ impl Camera {
     }
 }
 
-/// A frame has arrived in full.
+/// Records a complete frame.
 fn completed(bytes: u64, time: Span, cx: &mut Context) {
     let activity = cx.activity();
     activity.completed += 1;
@@ -129,7 +128,7 @@ fn completed(bytes: u64, time: Span, cx: &mut Context) {
     activity.record("frame", time);
 }
 
-/// A frame on its way.
+/// Frame in flight.
 struct Frame {
     sent: Time,
     bytes: u64,
@@ -141,25 +140,25 @@ struct Datagrams {
     packet: u32,
     buffer: Span,
     flow: u32,
-    /// Frames that have not arrived in full, and whose turn has not come.
+    /// Incomplete frames whose playback time is not reached.
     waiting: VecDeque<Frame>,
-    /// The delay with which frames are shown.
+    /// Delay from sending to playback.
     plays_after: Option<Span>,
     missed: u64,
     shown: u64,
 }
 
-/// As long as no frame has arrived, one that takes longer is missed.
+/// Time after which a frame is missed, until the first frame arrives.
 const GIVEN_UP: Span = Span::from_secs(3);
 
 impl Datagrams {
-    /// Frames whose turn has come.
+    /// Returns the number of frames whose playback time is reached.
     fn overdue(&self, now: Time) -> usize {
         let delay = self.plays_after.unwrap_or(GIVEN_UP);
         self.waiting.iter().take_while(|frame| frame.sent + delay < now).count()
     }
 
-    /// Frames whose turn has come are not waited for any longer.
+    /// Drops incomplete frames whose playback time is reached.
     fn give_up(&mut self, now: Time) {
         let overdue = self.overdue(now);
         self.waiting.drain(..overdue);
@@ -216,7 +215,7 @@ impl App for Datagrams {
 struct Connection {
     camera: Camera,
     flow: u32,
-    /// When each frame was made, and its bytes.
+    /// Sending time and bytes of each frame.
     frames: Messages<(Time, u64)>,
     player: Player,
     began: Time,

@@ -1,23 +1,21 @@
-//! Adaptive video over HTTP (DASH, HLS): a player fetches segments one by one,
-//! each in the rate of a ladder that it thinks it can have.
+//! Adaptive video over HTTP (DASH, HLS): a player fetches segments one by one, each at a rate that
+//! it selects from a ladder.
 //!
-//! Segments are asked for over one connection that persists, the first at the
-//! start; while the buffer holds `buffer` less one segment, or more, the player
-//! waits. It begins to play with `start_with` in the buffer, and after a stall
-//! goes on with `resume_with`.
+//! Segments are requested over one persistent connection, the first at the start. The player waits
+//! while the buffer has no room for a segment within `buffer`. Playback starts with `start_with` in
+//! the buffer, and resumes after a stall with `resume_with`.
 //!
-//! Recorded are the times of each `segment` (from the request to its last
-//! byte), `join` (from the SYN to the first picture) and each `stall`; reported
-//! for each player, as means over the group: `stalls` (number), `stalled`
-//! (share of the time since it began to play), `bitrate` (mean of what was
-//! fetched, bit/s) and `switches` (number of segments in another rate than the
-//! one before). `started` and `completed` count segments.
+//! Recorded are the times of each `segment` (from the request to its last byte), `join` (from the
+//! SYN to the first picture) and each `stall`. Reported for each player, as means over the group,
+//! are `stalls` (number), `stalled` (share of the time since playback started), `bitrate` (mean of
+//! the fetched segments, bit/s) and `switches` (number of segments at another rate than the one
+//! before). `started` and `completed` count segments.
 //!
 //! # Sources
 //! ISO/IEC 23009-1 (segments, ladder); for the choice of rates see `rates.rs`.
 //!
 //! # Differences
-//! 1. Segments are never abandoned, and nobody seeks.
+//! 1. Segments are never abandoned, and the user never seeks.
 //! 2. The manifest is not fetched; audio is part of the video.
 
 use aqmlab_core::{
@@ -34,11 +32,11 @@ mod rates;
 choices! {
     /// Algorithm that chooses the rate of a segment.
     pub enum Adaptation {
-        /// As the last segments came: FESTIVE's estimate.
+        /// FESTIVE's estimate: the throughput of the last segments.
         Throughput = "throughput",
-        /// By the buffer: BOLA.
+        /// BOLA: based on the buffer.
         Bola = "bola",
-        /// By the buffer: BBA-0.
+        /// BBA-0: based on the buffer.
         Bba = "bba",
     }
 }
@@ -48,11 +46,11 @@ params! {
     pub struct DashParams {
         /// Algorithm that chooses the rate of a segment.
         adaptation: Adaptation = Adaptation::Throughput, source "this program";
-        /// The rates that there are, rising.
+        /// Available rates, in rising order.
         ladder: Vec<Rate> =
             written("[145kbit, 365kbit, 730kbit, 1100kbit, 2mbit, 3mbit, 4500kbit, 6mbit, 7800kbit]"),
             source "Apple, HLS authoring specification, H.264";
-        /// The length of a segment.
+        /// Duration of a segment.
         segment: Span = Span::from_secs(4), in Span::from_millis(10) => Span::from_secs(600),
             source "this program";
         /// Random factor of the size of a segment; its mean should be 1.
@@ -63,26 +61,26 @@ params! {
         /// Buffered video at which playback starts.
         start_with: Span = Span::from_secs(4), in Span::ZERO => Span::from_secs(36_000),
             source "this program: a segment";
-        /// After a stall it goes on with so much.
+        /// Buffered video at which playback resumes after a stall.
         resume_with: Span = Span::from_secs(4), in Span::ZERO => Span::from_secs(36_000),
             source "this program: a segment";
-        /// Segments whose throughput counts, with `throughput`: their harmonic mean.
+        /// Number of segments in the throughput estimate of `throughput`: their harmonic mean.
         window: u64 = 20, in 1 => 10_000, source "Jiang, Sekar and Zhang 2012, section 4.2";
-        /// The share of that throughput that is used.
+        /// Share of the estimated throughput that is used.
         safety: f64 = 0.85, in 0.01 => 10.0, source "Jiang, Sekar and Zhang 2012, section 4.3";
-        /// The weight of a full buffer against a high rate, with `bola`: gamma p.
+        /// Weight of a full buffer relative to a high rate, with `bola`: gamma p.
         gamma: f64 = 5.0, in 0.01 => 1000.0,
             source "Spiteri, Urgaonkar and Sitaraman 2016, evaluation";
-        /// The share of the buffer, less a segment, below which `bba` takes the lowest rate.
+        /// Share of the buffer, less a segment, below which `bba` selects the lowest rate.
         reservoir: f64 = 0.375, in 0.0 => 1.0,
             source "Huang et al. 2014, section 4: 90 of 240 s";
-        /// The share of the buffer, less a segment, from which `bba` takes the highest rate.
+        /// Share of the buffer, less a segment, from which `bba` selects the highest rate.
         cushion_end: f64 = 0.9, in 0.0 => 1.0,
             source "Huang et al. 2014, section 4: 216 of 240 s";
         /// Bytes of a request.
         request: Bytes = Bytes::new(300), in Bytes::new(1) => Bytes::new(1_000_000),
             source "this program";
-        /// The length of the video; `none` without end.
+        /// Duration of the video; `none`: no end.
         length: Option<Span> = None, in Some(Span::from_nanos(1)) => Some(Span::from_secs(10_000_000)),
             source "this program";
     }
@@ -94,7 +92,7 @@ impl Workload for DashParams {
     fn check(&self) -> Result<()> {
         let rises = self.ladder.windows(2).all(|pair| pair[0] < pair[1]);
         if self.ladder.is_empty() || !rises || self.ladder[0].as_bps() == 0 {
-            let allowed = "rates that rise, at least one";
+            let allowed = "at least one rate, in rising order";
             return Err(Error::not_allowed(format!("{:?}", self.ladder), allowed).at("ladder"));
         }
         if self.buffer < self.segment + self.segment {
@@ -139,7 +137,7 @@ impl Workload for DashParams {
     }
 }
 
-/// A player with its server.
+/// Player with its server.
 struct Viewer {
     chooser: Chooser,
     ladder: Vec<Rate>,
@@ -148,24 +146,23 @@ struct Viewer {
     request: u64,
     variation: Sampler<f64>,
     player: Player,
-    /// Segments that are not fetched yet.
+    /// Number of segments to fetch.
     left: u64,
-    /// To the server, and to the client.
+    /// Flows to the server, and to the client.
     flows: [u32; 2],
     opened: Time,
     asked: Time,
-    /// The rate of the segment that is fetched, by its place in the ladder, and
-    /// its bytes.
+    /// Rate of the current segment, by its index in the ladder, and its bytes.
     rung: Option<usize>,
     size: u64,
-    /// The sum of the rates of the segments that were fetched.
+    /// Sum of the rates of fetched segments.
     bits: f64,
     fetched: u64,
     switches: u64,
 }
 
 impl Viewer {
-    /// Asks for the next segment, or waits for room for it.
+    /// Requests the next segment, or waits for room in the buffer.
     fn go_on(&mut self, cx: &mut Context) {
         let now = cx.now();
         let level = self.player.level(now);
@@ -200,7 +197,7 @@ impl Viewer {
             None => {}
         }
         match self.left {
-            // It plays what it has.
+            // Playback of the buffered media continues.
             0 => cx.wake_at(now + self.player.level(now)),
             _ => self.go_on(cx),
         }

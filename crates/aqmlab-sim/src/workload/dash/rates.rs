@@ -1,4 +1,4 @@
-//! Which rate a player takes for its next segment.
+//! Rate selection for the next segment.
 //!
 //! # Sources
 //! Throughput: Jiang, Sekar and Zhang, Improving fairness, efficiency, and
@@ -9,14 +9,12 @@
 //! McKeown, Trunnell and Watson, A buffer-based approach to rate adaptation
 //! (SIGCOMM 2014), algorithm 1 (BBA-0).
 //!
-//! # Differences
-//! 1. FESTIVE's gradual switching, its random scheduling and its delayed
-//!    updates are not modelled: only its estimate.
-//! 2. BOLA chooses when there is room for a segment: it does not wait longer
-//!    where all its objectives are negative, which its V prevents.
-//! 3. BBA's reservoir and cushion are shares of the level up to which segments
-//!    are asked for: the buffer less one segment. In the paper they are 90 and
-//!    126 s of a buffer of 240.
+//! 1. FESTIVE's gradual switching, random scheduling and delayed updates are not modelled, only its
+//!    estimate.
+//! 2. BOLA selects a rate when the buffer has room for a segment: it does not wait longer when all
+//!    its objectives are negative, which its V prevents.
+//! 3. BBA's reservoir and cushion are shares of the level up to which segments are requested: the
+//!    buffer less one segment. In the paper they are 90 and 126 s of a buffer of 240 s.
 
 use std::collections::VecDeque;
 
@@ -24,18 +22,18 @@ use aqmlab_core::Span;
 
 use super::{Adaptation, DashParams};
 
-/// What became of a segment.
+/// Result of a segment.
 pub(super) struct Seen {
     pub bytes: u64,
     pub time: Span,
 }
 
-/// Chooses the rates of a player.
+/// Rate selection of a player.
 pub(super) struct Chooser {
     adaptation: Adaptation,
     /// Rates in bit/s.
     ladder: Vec<f64>,
-    /// The last segments' seconds for a bit.
+    /// Seconds per bit of the last segments.
     slowness: VecDeque<f64>,
     window: usize,
     safety: f64,
@@ -62,7 +60,7 @@ impl Chooser {
         }
     }
 
-    /// A segment has come.
+    /// Records a fetched segment.
     pub fn seen(&mut self, seen: Seen) {
         if self.adaptation == Adaptation::Throughput {
             let bits = 8.0 * seen.bytes as f64;
@@ -73,8 +71,8 @@ impl Chooser {
         }
     }
 
-    /// The place in the ladder of the next segment, with `level` in the buffer
-    /// and `last` the place of the one before.
+    /// Returns the ladder index of the next segment. `level` is the buffer level, `last` the index
+    /// of the segment before.
     pub fn choose(&self, level: Span, last: Option<usize>) -> usize {
         let level = level.as_secs_f64();
         match self.adaptation {
@@ -84,7 +82,7 @@ impl Chooser {
         }
     }
 
-    /// The highest that the throughput carries; the lowest at first.
+    /// Returns the highest rate within the throughput; initially the lowest rate.
     fn by_throughput(&self) -> usize {
         let sum: f64 = self.slowness.iter().sum();
         let estimate = match self.slowness.len() {
@@ -94,9 +92,9 @@ impl Chooser {
         self.ladder.iter().rposition(|rate| *rate <= estimate).unwrap_or(0)
     }
 
-    /// BOLA-BASIC: the rate with the largest (V (v + gamma p) - Q) / S, Q in
-    /// segments, v the logarithm of the rate over the lowest. V is the largest
-    /// with which the buffer does not overflow (theorem 1).
+    /// BOLA-BASIC: the rate with the largest (V (v + gamma p) - Q) / S, where Q is the buffer in
+    /// segments and v the logarithm of the rate over the lowest. V is the largest value at which
+    /// the buffer does not overflow (theorem 1).
     fn by_bola(&self, level: f64) -> usize {
         let utility = |rate: &f64| libm::log(rate / self.ladder[0]);
         let highest = self.ladder.last().map_or(0.0, utility);
@@ -104,14 +102,14 @@ impl Chooser {
         let objective =
             |rate: &f64| (v * (utility(rate) + self.gamma) - level / self.segment) / rate;
         let best = self.ladder.iter().enumerate().max_by(|a, b| {
-            // Of equals the higher rate.
+            // The higher rate wins a tie.
             objective(a.1).total_cmp(&objective(b.1))
         });
         best.map_or(0, |(rung, _)| rung)
     }
 
-    /// BBA-0: a line from the lowest rate at the reservoir to the highest at
-    /// the cushion's end; the rate changes when the line passes the next one.
+    /// BBA-0: a line from the lowest rate at the reservoir to the highest at the cushion's end; the
+    /// rate changes when the line crosses the next rate.
     fn by_bba(&self, level: f64, last: usize) -> usize {
         let full = self.buffer - self.segment;
         let (low, high) = (self.reservoir * full, self.cushion_end * full);
@@ -160,8 +158,8 @@ mod tests {
         assert_eq!(chooser.choose(Span::ZERO, None), 3, "0.9 * 7");
     }
 
-    /// With V = 6.5 / (ln 6 + 5), the rates take turns where their objectives
-    /// are equal: between 1 and 2 Mbit/s at Q = V (5 - ln 2) = 4.1 segments.
+    /// With V = 6.5 / (ln 6 + 5), the rate changes where objectives are equal: between 1 and 2
+    /// Mbit/s at Q = V (5 - ln 2) = 4.1 segments.
     #[test]
     fn bola_rises_with_the_buffer() {
         let chooser = chooser(Adaptation::Bola);
@@ -172,7 +170,7 @@ mod tests {
         {
             assert_eq!(chooser.choose(Span::from_secs_f64(level), None), rung, "{level}");
         }
-        // No objective is negative where there is room for a segment.
+        // No objective is negative while the buffer has room for a segment.
         assert!(v * (libm::log(6.0) + 5.0) >= 26.0 / 4.0 - 1e-9);
     }
 

@@ -1,19 +1,16 @@
-//! Pages of the web, loaded as by a browser: objects from several hosts, over
-//! a few connections to each, some of them known only when others have come.
+//! Web pages loaded by a browser: objects from several hosts, over a few connections to each. Some
+//! objects are discovered only when others have arrived.
 //!
-//! A page is a document and objects. The document is asked for first; an object
-//! is asked for when the one that names it has arrived: `depth` levels of them.
-//! Objects lie on `hosts` in turn (domain sharding). A host is asked for by
-//! name, once (a DNS query and its answer, as datagrams); a connection is
-//! opened for what has to wait, up to `connections` a host; it has TCP's
-//! handshake and `tls` round trips before its first request, and up to
-//! `streams` requests at a time. Requests go along the group's `return_path`,
-//! objects along its `path`.
+//! A page is a document and objects. The document is requested first. An object is requested when
+//! the object that refers to it has arrived, with `depth` levels. Objects are on `hosts` in turn
+//! (domain sharding). A host's name is resolved once (a DNS query and its answer, as datagrams).
+//! Connections are opened for waiting requests, up to `connections` per host. A connection starts
+//! with TCP's handshake and `tls` round trips, and carries up to `streams` simultaneous requests.
+//! Requests use the group's `return_path`, objects its `path`.
 //!
-//! Recorded are the times `page_load` (from the start of the page to the last
-//! byte of its last object), `first_byte` (to the first byte of the document)
-//! and `object` (from the moment an object is known to its last byte).
-//! `started`, `completed` and their bytes count pages.
+//! Recorded are the times `page_load` (from the start of the page to the last byte of its last
+//! object), `first_byte` (to the first byte of the document) and `object` (from the discovery of an
+//! object to its last byte). `started`, `completed` and their bytes count pages.
 //!
 //! # Sources
 //! RFC 7928, sections 2.1 and 7.2; RFC 9112, section 9 (connections that
@@ -22,11 +19,10 @@
 //! two); RFC 1035.
 //!
 //! # Differences
-//! 1. With several `streams` the server sends objects one after another as it
-//!    has them, not in turns; there are no priorities, and each host has
-//!    connections of its own.
-//! 2. Nothing is cached; scripts take no time to run but that of the server.
-//! 3. Which object names another is drawn: any of the level above.
+//! 1. With several `streams`, the server sends objects one after another when they are ready, not
+//!    interleaved. Priorities are not modelled, and each host has its own connections.
+//! 2. Objects are not cached; scripts take no time other than the server's.
+//! 3. The reference to an object is random: any object of the level above.
 
 use std::collections::VecDeque;
 
@@ -47,19 +43,19 @@ use names::Names;
 choices! {
     /// Lifetime of connections and cached names.
     pub enum Keep {
-        /// Connections for one object, names for one page: HTTP/1.0.
+        /// One object per connection, names for one page: HTTP/1.0.
         None = "none",
-        /// For one page: each begins with nothing.
+        /// One page: each page starts with new connections and names.
         Page = "page",
-        /// From page to page.
+        /// All pages.
         All = "all",
     }
 }
 
 params! {
-    /// Pages of the web.
+    /// Web pages.
     pub struct PageParams {
-        /// Objects of a page, with its document.
+        /// Number of objects of a page, including its document.
         objects: Distribution<u64> = Distribution::constant(50), source "RFC 7928, section 7.2";
         /// Bytes of an object.
         size: Distribution<Bytes> = written("pareto(shape=1.2, scale=1kb, cap=1mb)"),
@@ -70,18 +66,19 @@ params! {
         /// Bytes of a request.
         request: Distribution<Bytes> = Distribution::constant(Bytes::new(400)),
             source "this program";
-        /// Levels of objects below the document: each is known from one on the level above.
+        /// Levels of objects below the document: each object is discovered from one on the level
+        /// above.
         depth: u64 = 2, in 1 => 100, source "this program";
-        /// Hosts that the objects lie on, in turn.
+        /// Number of hosts, which have the objects in turn.
         hosts: u64 = 1, in 1 => 1000, source "this program";
         /// Connections to a host.
         connections: u64 = 6, in 1 => 1000,
             source "what browsers do; RFC 7928, section 7.2";
-        /// Requests at a time over a connection; 100, with one connection, is HTTP/2.
+        /// Simultaneous requests over a connection; 100, with one connection, is HTTP/2.
         streams: u64 = 1, in 1 => 1_000_000, source "RFC 9112, section 9.3.1; RFC 9113, section 6.5.2";
         /// Lifetime of connections and cached names.
         keep: Keep = Keep::Page, source "this program";
-        /// Whether a DNS lookup precedes the first connection to a host.
+        /// True if a DNS lookup precedes the first connection to a host.
         dns: bool = true, source "RFC 1035; RFC 7928, section 2.2";
         /// Round trips of TLS before the first request of a connection.
         tls: u64 = 1, in 0 => 3, source "RFC 8446, section 2; RFC 5246, section 7.3";
@@ -101,7 +98,7 @@ params! {
 
 impl Workload for PageParams {
     const NAME: &'static str = "page";
-    const SUMMARY: &'static str = "Pages of the web as a browser loads them: page load time";
+    const SUMMARY: &'static str = "Web pages loaded by a browser: page load time";
     fn check(&self) -> Result<()> {
         check_size(&self.size).map_err(|error| error.at("size"))?;
         check_size(&self.document).map_err(|error| error.at("document"))?;
@@ -124,33 +121,33 @@ impl Workload for PageParams {
     }
 }
 
-/// The most objects that a page may have.
+/// Maximum number of objects of a page.
 const MAX_OBJECTS: u64 = 100_000;
 
-/// An object of a page.
+/// Object of a page.
 struct Object {
     size: u64,
     request: u64,
     server_delay: Span,
     host: u32,
-    /// The objects that are known from it.
+    /// Objects that it refers to.
     names: Vec<u32>,
     asked: Time,
 }
 
-/// What has to be done later.
+/// Pending action.
 enum PageTask {
     NextPage,
-    /// The answer to the query of this host's name, of that time, is overdue.
+    /// The answer to the query for this host's name, sent at this time, is overdue.
     AskAgain(u32, Time),
-    /// The server has an object.
+    /// The server has an object ready.
     Answer {
         connection: u32,
         object: u32,
     },
 }
 
-/// A browser, its resolver and all servers.
+/// Browser with its resolver and all servers.
 struct Browser {
     settings: Settings,
     objects: Sampler<u64>,
@@ -163,11 +160,11 @@ struct Browser {
     agenda: Agenda<PageTask>,
     names: Names,
     connections: Vec<Connection>,
-    /// Objects that wait for a connection, by host; the first first.
+    /// Objects waiting for a connection, by host, in order.
     waiting: Vec<VecDeque<u32>>,
     page: Vec<Object>,
     began: Time,
-    /// Objects of the page that have not arrived.
+    /// Number of missing objects of the page.
     missing: usize,
     pages_left: u64,
 }
@@ -219,8 +216,8 @@ impl Browser {
         self.want(0, cx);
     }
 
-    /// The objects of a page: spread evenly over the levels below the document,
-    /// each known from one of the level above.
+    /// Draws the objects of a page: evenly distributed over the levels below the document, each
+    /// referenced by an object of the level above.
     fn draw_page(&mut self) {
         let number = self.objects.draw().clamp(1, MAX_OBJECTS);
         let hosts = self.waiting.len() as u64;
@@ -238,7 +235,7 @@ impl Browser {
                 asked: Time::ZERO,
             })
             .collect();
-        // The objects of the level above, which no object names before.
+        // Objects of the level above, which have no references yet.
         let (mut first, mut end) = (0, 1);
         for object in 1..number {
             if level(object) > level(object - 1) && object > 1 {
@@ -249,7 +246,7 @@ impl Browser {
         }
     }
 
-    /// An object is known: it is asked for as soon as may be.
+    /// Requests a discovered object as soon as possible.
     fn want(&mut self, object: u32, cx: &mut Context) {
         let wanted = &mut self.page[object as usize];
         wanted.asked = cx.now();
@@ -260,7 +257,7 @@ impl Browser {
         }
     }
 
-    /// Gives what waits for a host to its connections, and opens more of them.
+    /// Assigns waiting objects to a host's connections, and opens new connections.
     fn serve(&mut self, host: u32, cx: &mut Context) {
         let Settings { connections: most, streams, .. } = self.settings;
         loop {
@@ -272,7 +269,7 @@ impl Browser {
                 connection.ask(object, self.page[object as usize].request, cx);
                 continue;
             }
-            // Those that are being opened take their share of what waits.
+            // Connections being opened serve a share of the waiting objects.
             let of_host = || self.connections.iter().filter(|each| each.host == host);
             let coming = of_host().filter(|each| !each.is_open()).count() * streams;
             if coming >= self.waiting[host as usize].len() || of_host().count() >= most {
@@ -289,7 +286,7 @@ impl Browser {
         connection.expect("one with a request stays").answer(object, size, cx);
     }
 
-    /// An object has arrived.
+    /// Handles an arrived object.
     fn finish(&mut self, object: u32, cx: &mut Context) {
         let now = cx.now();
         let done = &mut self.page[object as usize];
@@ -364,7 +361,7 @@ impl App for Browser {
         }
     }
     fn on_received(&mut self, flow: u32, cx: &mut Context) {
-        // A connection may go with what has arrived, and its place with it.
+        // A connection, and its slot, may end with the arrival.
         while let Some(place) = self.connections.iter().position(|each| each.has(flow))
             && let Some(arrival) = self.connections[place].arrived(flow, cx)
         {

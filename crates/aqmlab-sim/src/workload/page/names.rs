@@ -1,4 +1,4 @@
-//! The names of hosts: one query each, over datagrams.
+//! DNS lookups: one query per host, over datagrams.
 
 use aqmlab_core::{Span, Time};
 
@@ -6,11 +6,11 @@ use super::PageTask;
 use crate::workload::agenda::Agenda;
 use crate::workload::app::{Context, Direction};
 
-/// A query and an answer on the wire: IP and UDP, 12 bytes of header (RFC
-/// 1035, section 4.1), and a question of some 30; the answer has two addresses.
+/// Size of a query and of an answer on the wire: IP and UDP, 12 bytes of header (RFC 1035, section
+/// 4.1), and a question of about 30 bytes; the answer has two addresses.
 const QUERY: u32 = 20 + 8 + 12 + 30;
 const ANSWER: u32 = QUERY + 2 * 16;
-/// A query is sent again after so long: resolv.conf(5).
+/// Timeout of a query before it is sent again: resolv.conf(5).
 const TIMEOUT: Span = Span::from_secs(5);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,13 +20,13 @@ enum State {
     Known,
 }
 
-/// A datagram on its way: when it was sent, and the host it is about.
+/// Datagram in flight: its sending time and its host.
 struct Sent(Time, u32);
 
 pub(super) struct Names {
     states: Vec<State>,
     is_used: bool,
-    /// To the resolver and back, once they are needed.
+    /// Flows to the resolver and from it, once they are needed.
     flows: Option<[u32; 2]>,
     queries: Vec<Sent>,
     answers: Vec<Sent>,
@@ -38,7 +38,7 @@ impl Names {
         Names { states: vec![State::Unknown; hosts], is_used, flows: None, queries, answers }
     }
 
-    /// Whether a host may be connected to; if not, it is being asked for.
+    /// Returns whether a host's address is known; if not, a query is sent.
     pub fn is_known(&mut self, host: u32, agenda: &mut Agenda<PageTask>, cx: &mut Context) -> bool {
         if !self.is_used {
             return true;
@@ -49,7 +49,7 @@ impl Names {
         self.states[host as usize] == State::Known
     }
 
-    /// Asks again, if nothing has come since.
+    /// Repeats a query that has not been answered.
     pub fn overdue(
         &mut self,
         host: u32,
@@ -65,7 +65,7 @@ impl Names {
     fn ask(&mut self, host: u32, agenda: &mut Agenda<PageTask>, cx: &mut Context) {
         let now = cx.now();
         self.states[host as usize] = State::Asked(now);
-        // What came to nothing is forgotten.
+        // Lost datagrams are removed.
         for sent in [&mut self.queries, &mut self.answers] {
             sent.retain(|Sent(time, of)| *of != host || now.saturating_since(*time) < TIMEOUT);
         }
@@ -77,8 +77,7 @@ impl Names {
         agenda.add(now + TIMEOUT, PageTask::AskAgain(host, now), cx);
     }
 
-    /// A query has come to the resolver, or an answer back: the host that is
-    /// known now.
+    /// Handles a query at the resolver, or an answer. Returns the host whose address is now known.
     pub fn on_datagram(&mut self, flow: u32, sent: Time, cx: &mut Context) -> Option<u32> {
         let [there, back] = self.flows.expect("what arrives was sent");
         let of = if flow == there { &mut self.queries } else { &mut self.answers };
@@ -93,14 +92,14 @@ impl Names {
         Some(host)
     }
 
-    /// Forgets all: the next page asks again.
+    /// Clears the cache: the next page repeats the queries.
     pub fn forget(&mut self) {
         self.states.fill(State::Unknown);
         self.queries.clear();
         self.answers.clear();
     }
 
-    /// The browser is gone: it is told nothing more.
+    /// Closes the flows of an ended browser.
     pub fn close(&self, cx: &mut Context) {
         self.flows.into_iter().flatten().for_each(|flow| cx.close(flow));
     }

@@ -1,35 +1,33 @@
-//! Responsiveness under working conditions: round trips a minute, RPM, as
-//! networkQuality measures it.
+//! Responsiveness under working conditions: round trips per minute, RPM, as measured by
+//! networkQuality.
 //!
-//! Connections that send without end are added one by one each interval, the
-//! way(s) that `load` says, until the goodput of each direction no longer grows; meanwhile
-//! probes ask for one byte: foreign ones over connections of their own (their
-//! TCP handshake `tcp_f`, a round trip of TLS `tls_f`, request and answer
-//! `http_f`) and self probes over a loaded connection (`http_l`). When the
-//! responsiveness of the last intervals no longer changes the test is over; or
-//! at its `limit`. All four times are recorded, over the whole test; reported
-//! are `rpm`, its two halves `rpm_foreign` and `rpm_loaded`, the goodputs
-//! `download` and `upload` of the last intervals in bit/s (bytes that arrived, each counted once,
-//! whether in order or not: an application that reads has nothing while a lost segment is
-//! missing, and then more than the line carries), the `seconds` that it took, and the `confidence`: 0 is low, 1
-//! medium, 2 high.
+//! In each interval, load-generating connections are added in the direction given by `load`, until
+//! the goodput of each direction stops growing. During the test, probes request one byte. Foreign
+//! probes use new connections; their times are the TCP handshake `tcp_f`, a TLS round trip `tls_f`,
+//! and request and answer `http_f`. Self probes use a loaded connection (`http_l`). The test ends
+//! when the responsiveness of the last intervals is stable, or at its `limit`.
+//!
+//! All four times are recorded over the whole test. Reported are `rpm`, its two halves
+//! `rpm_foreign` and `rpm_loaded`, the goodputs `download` and `upload` of the last intervals in
+//! bit/s, the duration `seconds`, and the `confidence`: 0 is low, 1 medium, 2 high. Goodput counts
+//! arrived bytes once, in order or not: an application that reads in order receives no data during
+//! a gap, and then more than the link rate.
 //!
 //! # Sources
-//! draft-ietf-ippm-responsiveness, sections "Test Parameters", "Measuring
-//! Responsiveness" and "Final Algorithm", as of commit a9c9536 of its repository (version 09).
-//! "The algorithm is the same for upload and download": the goodput of each direction is judged
-//! by itself, the one responsiveness of a concurrent test after both.
+//! draft-ietf-ippm-responsiveness, sections "Test Parameters", "Measuring Responsiveness" and
+//! "Final Algorithm", as of commit a9c9536 of its repository (version 09). "The algorithm is the
+//! same for upload and download": the goodput of each direction is evaluated separately, and the
+//! responsiveness of a concurrent test after both.
 //!
 //! # Differences
-//! 1. The draft has a pair of probes each 1/MPS s, and also `probes` in all a
-//!    second, which is half as many; with the second its figure of 300 kB a
-//!    second is right, and it is what is done here.
-//! 2. Probes begin after the first interval: their number is a share of the
-//!    goodput of the interval before, down and up together.
-//! 3. What is put into a loaded connection is sent next: senders hold nothing
-//!    back that is not sent (the draft asks for TCP_NOTSENT_LOWAT).
-//! 4. HTTP/2's framing is in the sizes of requests and answers; uploads and
-//!    downloads have connections of their own.
+//! 1. The draft has a pair of probes every 1/MPS s, but also a total of `probes` per second, which
+//!    is half as many. The second agrees with its figure of 300 kB per second, and is used here.
+//! 2. Probes start after the first interval: their number is a share of the goodput of the interval
+//!    before, down and up together.
+//! 3. Data inserted into a loaded connection is sent next: senders buffer no unsent data (the draft
+//!    requires TCP_NOTSENT_LOWAT).
+//! 4. HTTP/2's framing is included in the sizes of requests and answers; uploads and downloads use
+//!    separate connections.
 //! 5. The standard deviation is that of the population.
 //! 6. `interval` is 1 s, as in the draft up to version 08. Version 09 has 5 s, "pending further
 //!    investigation, for now": four of these are the 20 s that it allocates to both stages of a
@@ -52,17 +50,17 @@ mod stability;
 choices! {
     /// Direction of the load.
     pub enum Load {
-        /// Both ways at once, as networkQuality does.
+        /// Both directions simultaneously, as in networkQuality.
         Both = "both",
         /// Along the group's path.
         Down = "down",
-        /// Along its return path.
+        /// Along the group's return path.
         Up = "up",
     }
 }
 
 params! {
-    /// A test of the responsiveness.
+    /// Responsiveness test.
     pub struct RpmParams {
         /// Direction of the load.
         load: Load = Load::Both, source "draft-ietf-ippm-responsiveness, networkQuality";
@@ -71,7 +69,7 @@ params! {
         /// Length of an interval, ID.
         interval: Span = Span::from_secs(1), in Span::from_millis(1) => Span::from_secs(3600),
             source "draft-ietf-ippm-responsiveness, ID";
-        /// The share of the times that counts, the rest being the longest: TMP.
+        /// Share of the times that counts, excluding the longest: TMP.
         trim: f64 = 0.95, in 0.01 => 1.0, source "draft-ietf-ippm-responsiveness, TMP";
         /// Largest deviation of a stable value, as a share of the average, SDT.
         tolerance: f64 = 0.05, in 0.0001 => 1.0, source "draft-ietf-ippm-responsiveness, SDT";
@@ -81,11 +79,11 @@ params! {
         increment: u64 = 1, in 0 => 1000, source "draft-ietf-ippm-responsiveness, INC";
         /// Maximum of loaded connections in each direction, MNP.
         most: u64 = 16, in 1 => 10_000, source "draft-ietf-ippm-responsiveness, MNP";
-        /// Probes a second at most, MPS; half of them foreign.
+        /// Maximum number of probes per second, MPS; half of them are foreign.
         probes: f64 = 100.0, in 0.01 => 100_000.0, source "draft-ietf-ippm-responsiveness, MPS";
-        /// The share of the capacity that probes may take, PTC.
+        /// Share of the capacity that probes may use, PTC.
         share: f64 = 0.05, in 0.0001 => 1.0, source "draft-ietf-ippm-responsiveness, PTC";
-        /// Round trips of TLS; 0 for none at all.
+        /// Round trips of TLS; 0: no TLS.
         tls: u64 = 1, in 0 => 3, source "RFC 8446, section 2";
         /// Bytes of the server's first flight, with its certificates.
         certificates: Bytes = Bytes::new(4000), in Bytes::new(1) => Bytes::new(1_000_000),
@@ -96,7 +94,7 @@ params! {
         /// Bytes of the answer to a probe: its header, and one byte.
         response: Bytes = Bytes::new(100), in Bytes::new(1) => Bytes::new(100_000),
             source "this program";
-        /// The test ends then at the latest.
+        /// Latest end of the test.
         limit: Span = Span::from_secs(20), in Span::from_millis(1) => Span::from_secs(10_000_000),
             source "draft-ietf-ippm-responsiveness: 10 s for each of two stages";
     }
@@ -104,7 +102,7 @@ params! {
 
 impl Workload for RpmParams {
     const NAME: &'static str = "rpm";
-    const SUMMARY: &'static str = "Responsiveness under load, in round trips a minute (RPM)";
+    const SUMMARY: &'static str = "Responsiveness under load, in round trips per minute (RPM)";
     fn is_finite(&self) -> bool {
         true
     }
@@ -113,30 +111,30 @@ impl Workload for RpmParams {
     }
 }
 
-/// Bytes that a foreign and a self probe take, by the draft's estimate.
+/// Bytes of a foreign and a self probe, by the draft's estimate.
 const PAIR: f64 = 5000.0 + 1000.0;
 
 enum RpmTask {
     Interval,
-    /// A foreign probe, and a self probe after half the time to the next.
+    /// Start of a foreign probe; its self probe starts after half the interval.
     Probe,
     SelfProbe,
     Limit,
 }
 
-/// A connection with load.
+/// Load-generating connection.
 struct Loaded {
     connection: Connection,
     direction: Direction,
 }
 
-/// A foreign probe: what it does now, and since when.
+/// Foreign probe: its current step, and the start of that step.
 struct Foreign {
     connection: Connection,
     since: Time,
 }
 
-/// The request that starts a download; those of probes have other numbers.
+/// Number of the request that starts a download; requests of probes have other numbers.
 const DOWNLOAD: u32 = u32::MAX;
 
 struct Tester {
@@ -146,19 +144,18 @@ struct Tester {
     choice: Stream,
     loaded: Vec<Loaded>,
     foreign: Vec<Foreign>,
-    /// Self probes that are under way: their numbers, and when they began.
+    /// Self probes in flight: their numbers and start times.
     own: VecDeque<(u32, Time)>,
     probes: u32,
-    /// Time between two pairs of probes, once there is a goodput.
+    /// Time between two pairs of probes, once a goodput is known.
     gap: Option<Span>,
     samples: Samples,
     began: Time,
     ended: Option<Time>,
-    /// Bytes that arrived in the last intervals, down and up, and those up to
-    /// the last.
+    /// Bytes that arrived in the last intervals, down and up, and the totals before.
     moved: VecDeque<[u64; 2]>,
     counted: [u64; 2],
-    /// Of the goodput of each loaded direction, until it has been stable once.
+    /// Goodput of each loaded direction, until it has been stable once.
     goodputs: Vec<(Direction, Stability)>,
     responsiveness: Stability,
 }
@@ -191,7 +188,7 @@ impl Tester {
         }
     }
 
-    /// Adds connections with load, as many as may be.
+    /// Adds load-generating connections, up to the maximum.
     fn add_load(&mut self, number: u64, cx: &mut Context) {
         let RpmParams { tls, certificates, most, .. } = self.params;
         for direction in self.directions {
@@ -208,7 +205,7 @@ impl Tester {
         }
     }
 
-    /// The end of an interval.
+    /// Ends an interval.
     fn end_interval(&mut self, cx: &mut Context) {
         let RpmParams { distance, interval, share, probes, increment, .. } = self.params;
         let mut sums = [0; 2];
@@ -237,7 +234,7 @@ impl Tester {
         self.agenda.add(cx.now() + interval, RpmTask::Interval, cx);
     }
 
-    /// Whether all is stable: the goodput of each direction, and then the responsiveness.
+    /// Returns whether all is stable: the goodput of each direction, and then the responsiveness.
     fn judge(&mut self, now: Time) -> bool {
         if !self.goodputs.is_empty() {
             let rates = self.rates();
@@ -253,7 +250,7 @@ impl Tester {
         self.responsiveness.is_stable()
     }
 
-    /// The moving averages of the goodputs down and up, in bit/s.
+    /// Returns the moving averages of the goodputs down and up, in bit/s.
     fn rates(&self) -> [f64; 2] {
         let time = self.params.distance as f64 * self.params.interval.as_secs_f64();
         [0, 1].map(|way: usize| {
@@ -261,7 +258,7 @@ impl Tester {
         })
     }
 
-    /// Responsiveness, foreign and loaded, over the last intervals.
+    /// Returns the responsiveness, foreign and loaded, over the last intervals.
     fn rpm(&self, now: Time) -> Option<[f64; 3]> {
         let RpmParams { distance, interval, trim, tls, .. } = self.params;
         let window = Span::from_nanos(interval.as_nanos() * distance);
@@ -289,7 +286,7 @@ impl Tester {
         self.agenda.add(cx.now() + gap, RpmTask::Probe, cx);
     }
 
-    /// Over any of the connections that have load.
+    /// Sends a probe over any load-generating connection.
     fn probe_load(&mut self, cx: &mut Context) {
         let open = self.loaded.iter_mut().filter(|each| each.connection.is_filled());
         let mut open: Vec<&mut Loaded> = open.collect();
@@ -344,7 +341,7 @@ impl Tester {
 }
 
 impl Loaded {
-    /// Asks for data without end, or sends them.
+    /// Starts the load: requests it, or sends it.
     fn begin(&mut self, request: u64, cx: &mut Context) {
         match self.direction {
             Direction::Forward => self.connection.ask(DOWNLOAD, request, cx),
@@ -354,7 +351,7 @@ impl Loaded {
 }
 
 impl Foreign {
-    /// The time since the last step, which is over.
+    /// Ends a step, and returns its duration.
     fn begin_next(&mut self, now: Time) -> Span {
         now - std::mem::replace(&mut self.since, now)
     }
@@ -426,7 +423,7 @@ impl App for Tester {
 mod tests {
     use super::*;
 
-    /// Of two directions that change into each other the sum is stable, and neither is.
+    /// If two directions exchange capacity, their sum is stable, but neither direction is.
     #[test]
     fn the_goodput_of_each_direction_has_to_be_stable() {
         let mut tester = Tester::new(&RpmParams::default(), Stream::for_component(1, 0, "probe"));
@@ -442,7 +439,7 @@ mod tests {
         for down in (0..10).map(|interval| 250_000 * interval) {
             assert_eq!(end_interval(down), Direction::ALL, "{down}");
         }
-        // The upload moves on while the download stays, and then stays as well.
+        // The upload changes while the download is stable, and then is stable as well.
         let left: Vec<_> = (0..12).map(|_| end_interval(2_500_000).len()).collect();
         assert_eq!((left[0], left[11]), (2, 0), "{left:?}");
     }

@@ -1,4 +1,4 @@
-//! The times of probes, and the responsiveness that they make.
+//! Times of probes, and the resulting responsiveness.
 
 use std::collections::VecDeque;
 
@@ -6,18 +6,18 @@ use aqmlab_core::{Span, Time};
 
 use crate::workload::app::Context;
 
-/// What probes measure: the first three are of foreign ones.
+/// Quantities measured by probes; the first three belong to foreign ones.
 const KINDS: [&str; 4] = ["tcp_f", "tls_f", "http_f", "http_l"];
 
-/// Times of probes, with when each was over.
+/// Times of probes, with their end times.
 #[derive(Default)]
 pub(super) struct Samples([VecDeque<(Time, Span)>; 4]);
 
-/// Of each kind so many are kept: more than any test has in its last intervals.
+/// Number of samples kept of each kind: more than any test has in its last intervals.
 const KEPT: usize = 1 << 20;
 
 impl Samples {
-    /// A probe took this long, and is recorded.
+    /// Records the time of a completed probe.
     pub fn add(&mut self, kind: &'static str, time: Span, cx: &mut Context) {
         cx.activity().record(kind, time);
         let place = KINDS.iter().position(|known| *known == kind).expect("a kind of time");
@@ -28,8 +28,8 @@ impl Samples {
         }
     }
 
-    /// Responsiveness, foreign and loaded, of the probes that were over after
-    /// `since`; `None` until there are all kinds.
+    /// Returns the responsiveness, foreign and loaded, of the probes completed after `since`;
+    /// `None` until all kinds are present.
     pub fn rpm(&self, since: Time, trim: f64, tls: bool) -> Option<[f64; 3]> {
         let means = [0, 1, 2, 3].map(|kind: usize| {
             let times = self.0[kind].iter().rev().take_while(|(over, _)| *over > since);
@@ -45,7 +45,7 @@ impl Samples {
     }
 }
 
-/// The mean of the shortest: a share `trim` of all, at least one.
+/// Returns the mean of the shortest times: a share `trim` of all, at least one.
 fn trimmed_mean(mut times: Vec<f64>, trim: f64) -> Option<f64> {
     if times.is_empty() {
         return None;
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(trimmed_mean(Vec::new(), 0.95), None);
     }
 
-    /// 60000 over milliseconds; without TLS its time is not one of nothing.
+    /// 60000 divided by milliseconds; without TLS its time is not zero but absent.
     #[test]
     fn responsiveness_is_round_trips_a_minute() {
         let mut samples = Samples::default();

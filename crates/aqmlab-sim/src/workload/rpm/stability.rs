@@ -1,8 +1,8 @@
-//! Whether a moving average stays where it is.
+//! Stability test of a moving average.
 
 use std::collections::VecDeque;
 
-/// The last values of an average.
+/// Last values of an average.
 pub(super) struct Stability {
     last: VecDeque<f64>,
     distance: usize,
@@ -21,12 +21,12 @@ impl Stability {
             self.last.pop_front();
         }
     }
-    /// Values so far.
+    /// Returns the number of values so far.
     pub fn count(&self) -> u64 {
         self.count
     }
-    /// Whether the standard deviation of the last values is less than the
-    /// tolerated share of the very last.
+    /// Returns whether the standard deviation of the last values is below the tolerated share of
+    /// the latest value.
     pub fn is_stable(&self) -> bool {
         let (Some(current), true) = (self.last.back(), self.last.len() == self.distance) else {
             return false;

@@ -1,16 +1,17 @@
-//! The E-model: the rating R of a call, and the mean opinion score.
+//! E-model: the rating R of a call, and the mean opinion score.
 //!
 //! # Sources
 //! ITU-T G.107: sections 7.1 (rating), 7.2 (Ro), 7.3 (Is), 7.4 (Id), 7.5 (Ie,eff), table 2
-//! (defaults), annex B (MOS). The Recommendation itself was not at hand; the tests hold the formulas
-//! against its default rating (93.2 without delay) and against ratings with delay that were
+//! (defaults), annex B (MOS). The Recommendation itself was not available; the tests compare the
+//! formulas with its default rating (93.2 without delay) and with independently computed ratings
+//! with delay.
 //! computed independently.
 //!
 //! # Differences
-//! 1. All inputs but delay, codec and loss have their defaults. Among them are an echo path (TELR
-//!    65 dB, WEPL 110 dB) as long as the path itself (T = Ta, Tr = 2 Ta): of a call without any
-//!    delay R is 93.2, of one with 100 ms it is 90.7. Canceled echo would leave 93.2.
-//! 2. Loss counts as random (BurstR = 1).
+//! 1. All inputs other than delay, codec and loss have their defaults. These include an echo path
+//!    (TELR 65 dB, WEPL 110 dB) as long as the path itself (T = Ta, Tr = 2 Ta): R is 93.2 without
+//!    delay, and 90.7 with 100 ms. With cancelled echo, R would remain 93.2.
+//! 2. Loss is assumed to be random (BurstR = 1).
 
 use aqmlab_core::Span;
 use libm::{exp, log2, log10, pow, sqrt};
@@ -38,7 +39,7 @@ const WEPL: f64 = 110.0;
 /// Quantisation distortion units.
 const QDU: f64 = 1.0;
 
-/// The rating of a call with this delay from mouth to ear and this share of lost packets.
+/// Returns the rating of a call with this mouth-to-ear delay and this share of lost packets.
 pub(super) fn rating(delay: Span, loss: f64, equipment: Equipment) -> f64 {
     let delay = 1e3 * delay.as_secs_f64();
     let noise = noise();
@@ -49,7 +50,7 @@ pub(super) fn rating(delay: Span, loss: f64, equipment: Equipment) -> f64 {
         - effective(equipment, loss)
 }
 
-/// No, the sum of all noise (section 7.2).
+/// Returns No, the sum of all noise (section 7.2).
 fn noise() -> f64 {
     let olr = SLR + RLR;
     let at_sender = PS - SLR - DS - 100.0 + 0.004 * pow(PS - olr - DS - 14.0, 2.0);
@@ -59,12 +60,13 @@ fn noise() -> f64 {
     10.0 * log10(all.iter().map(|noise| pow(10.0, noise / 10.0)).sum())
 }
 
-/// Ro.
+/// Returns Ro.
 fn signal_to_noise(noise: f64) -> f64 {
     15.0 - 1.5 * (SLR + noise)
 }
 
-/// Is: loudness, sidetone and quantisation (section 7.3). `delay` is in milliseconds, as below.
+/// Returns Is: loudness, sidetone and quantisation (section 7.3). `delay` is in milliseconds, also
+/// below.
 fn simultaneous(delay: f64, noise: f64, ratio: f64) -> f64 {
     let root = |x: f64, power: f64| pow(1.0 + pow(x, power), 1.0 / power);
     let x = (SLR + RLR + 0.2 * (64.0 + noise - RLR)) / 8.0;
@@ -82,7 +84,7 @@ fn simultaneous(delay: f64, noise: f64, ratio: f64) -> f64 {
     loudness + sidetone + quantisation
 }
 
-/// Id: talker echo, listener echo and delay itself (section 7.4).
+/// Returns Id: talker echo, listener echo and delay itself (section 7.4).
 fn delayed(delay: f64, noise: f64, ratio: f64) -> f64 {
     let path = 40.0 * log10((1.0 + delay / 10.0) / (1.0 + delay / 150.0));
     let terv = TELR - path + 6.0 * exp(-0.3 * delay * delay);
@@ -93,7 +95,7 @@ fn delayed(delay: f64, noise: f64, ratio: f64) -> f64 {
     talker + listener + too_long(delay)
 }
 
-/// Idd: nothing up to 100 ms.
+/// Returns Idd, which is 0 up to 100 ms.
 fn too_long(delay: f64) -> f64 {
     if delay <= 100.0 {
         return 0.0;
@@ -103,13 +105,13 @@ fn too_long(delay: f64) -> f64 {
     25.0 * (root(x) - 3.0 * root(x / 3.0) + 2.0)
 }
 
-/// Ie,eff (section 7.5).
+/// Returns Ie,eff (section 7.5).
 fn effective(equipment: Equipment, loss: f64) -> f64 {
     let (Equipment { impairment, robustness }, percent) = (equipment, 100.0 * loss);
     impairment + (95.0 - impairment) * percent / (percent + robustness)
 }
 
-/// The mean opinion score, from 1 (bad) to 4.5.
+/// Returns the mean opinion score, from 1 (bad) to 4.5.
 pub(super) fn mos(rating: f64) -> f64 {
     let r = rating.clamp(0.0, 100.0);
     (1.0 + 0.035 * r + 7e-6 * r * (r - 60.0) * (100.0 - r)).max(1.0)
@@ -122,8 +124,8 @@ mod tests {
     const G711: Equipment = Equipment { impairment: 0.0, robustness: 25.1 };
     const G729: Equipment = Equipment { impairment: 11.0, robustness: 19.0 };
 
-    /// What G.113, appendix I tabulated in 1999 for random loss, before there
-    /// was a formula. G.711's was rounded to fives.
+    /// Table of G.113, appendix I of 1999 for random loss, older than the formula. G.711's values
+    /// were rounded to multiples of five.
     #[test]
     fn losses_cost_what_was_tabulated() {
         for (percent, tabulated) in [
@@ -154,7 +156,7 @@ mod tests {
             let cost = effective(G711, percent / 100.0);
             assert!((cost - tabulated).abs() < 3.0, "G.711 at {percent} %: {cost}");
         }
-        // At a loss of Bpl per cent half of what is left is gone.
+        // At a loss of Bpl per cent, half of the remaining rating is lost.
         assert!((effective(G729, 0.19) - (11.0 + 42.0)).abs() < 1e-9);
     }
 

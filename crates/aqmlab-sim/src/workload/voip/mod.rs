@@ -1,22 +1,20 @@
-//! Telephone calls: a packet of speech each 20 ms, in talk spurts, and how the
-//! call sounds by the E-model.
+//! Telephone calls: a packet of speech every 20 ms in talk spurts, and the call quality by the
+//! E-model.
 //!
-//! What arrives is played after a delay that adapts at talk spurts (module `playout`). Packets that come
-//! later than that are as good as lost. Reported for each direction, as means over the group:
-//! `mos`, `r_factor` (of the mean delay after which packets were to be played), `lost` and `late`
-//! (shares of the packets whose turn has come).
+//! Packets are played after a delay that adapts at talk spurts (module `playout`). Later packets
+//! are as useless as lost ones. Reported for each direction, as means over the group: `mos`,
+//! `r_factor` (at the mean playout delay), `lost` and `late` (shares of the packets that were due).
 //!
 //! # Sources
-//! ITU-T G.107 (module `emodel`), G.113 appendix I (what the codecs cost: G.711 with concealment, G.729A
-//! with voice activity detection), G.711 and G.729, P.59 (mean talk spurt and
-//! pause), RFC 3551 (20 ms in a packet). The Recommendations themselves were
-//! not at hand. The codecs' constants are the same in several
-//! independent programs, and the tests hold them against the table of 1999 that
-//! they were fitted to; for P.59's two means there was no such second source.
+//! ITU-T G.107 (module `emodel`), G.113 appendix I (codec impairments: G.711 with concealment,
+//! G.729A with voice activity detection), G.711 and G.729, P.59 (mean talk spurt and pause), RFC
+//! 3551 (20 ms per packet). The Recommendations themselves were not available. Several independent
+//! programs contain the same codec constants, and the tests compare them with the table of 1999
+//! that they were fitted to. P.59's two means have no such second source.
 //!
 //! # Differences
 //! 1. The two directions talk independently.
-//! 2. A packet that has not arrived after 3 s is lost. Where none is played, R is 0.
+//! 2. A packet that has not arrived after 3 s is lost. If no packet is played, R is 0.
 
 mod emodel;
 mod playout;
@@ -34,7 +32,7 @@ use super::ledger::Ledger;
 use crate::workload::app::{App, Context, Direction};
 
 choices! {
-    /// What encodes the speech.
+    /// Speech codec.
     pub enum Codec {
         /// 64 kbit/s, with concealment of losses.
         G711 = "g711",
@@ -43,11 +41,11 @@ choices! {
     }
 }
 
-/// What a codec does, for G.107.
+/// Properties of a codec for G.107.
 struct Coding {
-    /// Bytes in 20 ms.
+    /// Bytes for 20 ms of speech.
     payload: u32,
-    /// Speech that it looks at before it encodes.
+    /// Look-ahead of the encoder.
     lookahead: Span,
     equipment: Equipment,
 }
@@ -62,28 +60,28 @@ impl Codec {
     }
 }
 
-/// Speech in a packet.
+/// Duration of the speech in a packet.
 const FRAME: Span = Span::from_millis(20);
-/// The longest reserve of a player.
+/// Longest playout reserve.
 const LONGEST: Span = Span::from_secs(10);
-/// IP, UDP and RTP.
+/// Bytes of the IP, UDP and RTP headers.
 const HEADERS: u32 = 20 + 8 + 12;
 
 params! {
     /// Telephone calls.
     pub struct VoipParams {
-        /// The codec.
+        /// Speech codec.
         codec: Codec = Codec::G711, source "ITU-T G.711, G.729";
         /// Length of a talk spurt.
         talk: Distribution<Span> = Distribution::exponential(Span::from_millis(1004)),
             source "ITU-T P.59";
-        /// Pause between two; `0s` for speech without end.
+        /// Pause between two talk spurts; `0s`: continuous speech.
         silence: Distribution<Span> = Distribution::exponential(Span::from_millis(1587)),
             source "ITU-T P.59";
-        /// Whether both sides talk, or only one along `path`.
+        /// True if both sides talk; otherwise only one, along `path`.
         two_way: bool = true, source "this program";
-        /// Reserve of the player above the delay of the first packet of the call; `auto`: it
-        /// adapts at talk spurts.
+        /// Playout reserve in addition to the delay of the first packet of the call; `auto`: adapts
+        /// at talk spurts.
         playout: Auto<Span> = Auto::Auto, source "Ramjee and others 1994, algorithm 4";
     }
 }
@@ -106,24 +104,24 @@ impl Workload for VoipParams {
     }
 }
 
-/// One side of a call, with what the other hears of it.
+/// One side of a call, with the speech it hears from the other.
 struct Talker {
     direction: Direction,
-    /// Of the other side, which this one starts.
+    /// Parameters of the other side, which this one starts.
     other: Option<VoipParams>,
     coding: Coding,
     talk: Sampler<Span>,
     silence: Sampler<Span>,
     flow: u32,
-    /// Packets of the spurt that are still to come.
+    /// Number of packets left in the spurt.
     left: u64,
-    /// The next packet begins a spurt.
+    /// True if the next packet begins a spurt.
     begins: bool,
     ledger: Ledger,
-    /// Begins of the spurts of which nothing has arrived, the one that is played before them.
+    /// Start times of the current spurt, and of spurts without arrivals.
     spurts: VecDeque<Time>,
     playout: Playout,
-    /// Sum of the delays, in seconds, after which packets that have arrived were to be played.
+    /// Sum of the playout delays of arrived packets, in seconds.
     delays: f64,
     played: u64,
     late: u64,
@@ -157,7 +155,7 @@ impl Talker {
         }
     }
 
-    /// Time to the next packet: one frame, and a pause where a spurt ended.
+    /// Returns the time to the next packet: one frame, plus a pause after the end of a spurt.
     fn gap(&mut self) -> Span {
         let mut gap = FRAME;
         if self.left == 0 {
@@ -207,11 +205,11 @@ impl App for Talker {
         let arrived = self.played + self.late;
         let due = (arrived + lost) as f64;
         if due == 0.0 {
-            return; // Nothing was due after the warm-up.
+            return; // No packet was due after the warm-up.
         }
         let missed = (self.late + lost) as f64 / due;
         let rating = match self.played {
-            0 => 0.0, // Nothing was heard.
+            0 => 0.0, // No packet was played.
             _ => {
                 let played_after = Span::from_secs_f64(self.delays / arrived as f64);
                 let delay = played_after + FRAME + self.coding.lookahead;

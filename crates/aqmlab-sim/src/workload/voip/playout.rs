@@ -1,19 +1,18 @@
-//! When a voice player plays a packet: a delay that is the same for a talk spurt, and adapts from
-//! one to the next.
+//! Playout delay of a voice player: constant within a talk spurt, adaptive between spurts.
 //!
 //! # Sources
 //! Ramjee, Kurose, Towsley and Schulzrinne, Adaptive playout mechanisms for packetized audio
 //! applications in wide-area networks (INFOCOM 1994), algorithm 4: moving averages of the delay and
-//! its variation with a weight of 1/8, which follow a spike while it lasts; a spurt is played after
-//! the average and four variations. The paper itself was not at hand; algorithm and constants are
-//! those of an independent implementation.
+//! its variation with a weight of 1/8, which follow a spike while it lasts. A spurt is played after
+//! the average plus four variations. The paper itself was not available; algorithm and constants
+//! are those of an independent implementation.
 //!
 //! # Differences
-//! 1. A player has at least the speech of one packet (20 ms) in reserve. The paper's averages alone
-//!    leave nothing where delays are constant, and every packet that waits behind another is late.
-//! 2. Before the first spurt nothing is known: it has 60 ms in reserve.
-//! 3. The packet that begins a spurt is known as such (the marker of RFC 3551, section 4.1); if it
-//!    is lost, the next one of the spurt sets the delay.
+//! 1. A player has a reserve of at least the speech of one packet (20 ms). The paper's averages
+//!    alone leave no reserve at constant delay, so that every queued packet would be late.
+//! 2. The first spurt, without earlier measurements, has a reserve of 60 ms.
+//! 3. The packet that begins a spurt is marked (RFC 3551, section 4.1); if it is lost, the next one
+//!    of the spurt sets the delay.
 
 use aqmlab_core::{Span, Time};
 
@@ -21,22 +20,22 @@ use aqmlab_core::{Span, Time};
 const WEIGHT: f64 = 0.125;
 /// Variations above the average delay.
 const VARIATIONS: f64 = 4.0;
-/// A spike begins with a step above so much and two variations: 800 samples of 8 kHz.
+/// A spike begins with a step above this value plus two variations: 800 samples at 8 kHz.
 const SPIKE: f64 = 0.1;
-/// It ends when its slope is no more than that: 63 samples.
+/// A spike ends when its slope is at most this: 63 samples.
 const FLAT: f64 = 63.0 / 8000.0;
-/// Least reserve.
+/// Minimum reserve.
 const LEAST: Span = Span::from_millis(20);
 /// Reserve of the first spurt.
 const FIRST: Span = Span::from_millis(60);
 
-/// A player's estimates, in seconds.
+/// Estimates of a player, in seconds.
 struct Estimates {
     delay: f64,
     variation: f64,
-    /// Delays of the packet before and the one before that.
+    /// Delays of the last two packets.
     previous: [f64; 2],
-    /// Slope of the spike under way.
+    /// Slope of the current spike.
     slope: Option<f64>,
 }
 
@@ -67,20 +66,20 @@ impl Estimates {
         self.variation += WEIGHT * ((delay - self.delay).abs() - self.variation);
     }
 
-    /// Delay after which a spurt that begins now is played.
+    /// Returns the playout delay of a spurt that begins now.
     fn plays_after(&self) -> Span {
         let reserve = (VARIATIONS * self.variation).max(LEAST.as_secs_f64());
         Span::from_secs_f64((self.delay + reserve).max(0.0))
     }
 }
 
-/// The playout of a flow of speech.
+/// Playout of a flow of speech.
 pub(super) struct Playout {
-    /// Reserve above the delay of the first packet, where it is fixed.
+    /// Fixed reserve in addition to the delay of the first packet, if configured.
     fixed: Option<Span>,
     estimates: Option<Estimates>,
     plays_after: Span,
-    /// Begin of the spurt that is being played.
+    /// Start of the spurt being played.
     spurt: Time,
 }
 
@@ -89,8 +88,8 @@ impl Playout {
         Playout { fixed, estimates: None, plays_after: Span::ZERO, spurt: Time::ZERO }
     }
 
-    /// A packet of the spurt that began at `spurt` has arrived after `delay`; returns the delay
-    /// after which it is played.
+    /// Records the arrival of a packet of the spurt that began at `spurt`, after `delay`. Returns
+    /// its playout delay.
     pub fn arrived(&mut self, delay: Span, spurt: Time) -> Span {
         let is_first = self.estimates.is_none();
         let seconds = delay.as_secs_f64();
@@ -118,7 +117,7 @@ mod tests {
     fn at(seconds: u64) -> Time {
         Time::ZERO + Span::from_secs(seconds)
     }
-    /// The playout delay in milliseconds of the last of these packets, one spurt each.
+    /// Returns the playout delay in milliseconds of the last of these packets, with one spurt each.
     fn after(delays: &[u64]) -> f64 {
         let mut playout = Playout::new(None);
         let spurts = delays.iter().zip(1..);
@@ -135,13 +134,13 @@ mod tests {
         }
         let next = playout.arrived(ms(45), at(2));
         assert!((next.as_secs_f64() - 0.065).abs() < 1e-6, "20 ms in reserve: {next:?}");
-        // A fixed one stays for ever.
+        // A fixed reserve does not adapt.
         let mut fixed = Playout::new(Some(ms(30)));
         assert_eq!(fixed.arrived(ms(40), at(1)), ms(70));
         assert_eq!(fixed.arrived(ms(900), at(2)), ms(70));
     }
 
-    /// By hand: averages of 1/8, and a first variation of 15 ms.
+    /// Computed manually: averages of 1/8, and a first variation of 15 ms.
     #[test]
     fn the_averages_are_those_of_the_algorithm() {
         // 40 + 10/8 = 41.25; 15 + (8.75 - 15)/8 = 14.21875, times four.
@@ -153,12 +152,12 @@ mod tests {
         let settled = [50; 60];
         let with = |more: &[u64]| after(&[&settled[..], more].concat());
         assert!((with(&[]) - 70.0).abs() < 0.1, "{}", with(&[]));
-        // Up by 500 ms at once, the estimate goes along; an average would be at 112 ms.
+        // Up by 500 ms at once: the estimate follows; an average would be at 112 ms.
         assert!((with(&[550]) - 570.0).abs() < 1.0, "{}", with(&[550]));
-        // Down the slope it follows as well, to the end of the spike.
+        // The estimate also follows the slope down, to the end of the spike.
         let down: Vec<u64> = (0..25).map(|step| 550 - 20 * step).collect();
         assert!(with(&down) < 200.0, "{}", with(&down));
-        // What lasts is learned: with a queue of one second it plays a second later.
+        // Lasting delays are learned: with a queue of one second, playout is a second later.
         let lasting: Vec<u64> = [1050; 60].to_vec();
         assert!((with(&lasting) - 1070.0).abs() < 5.0, "{}", with(&lasting));
     }
