@@ -186,6 +186,8 @@ def measured(settings: dict[str, Any]) -> tuple[dict[str, str], aqmlab.RunResult
         "download": f"{flow / 1e6:.2f} Mbit/s",
         "mean": seconds(down["sojourn_mean_s"].item()),
         "max": seconds(down["sojourn_max_s"].item()),
+        "busy": f"{100 * down['utilisation'].item():.0f} %",
+        "queued": str(down["backlog_max_packets"].item()),
     }
     return texts, result
 
@@ -203,10 +205,25 @@ def test_the_bufferbloat_lab_and_the_tutorial_say_what_is_measured() -> None:
         row = " | ".join(texts[key] for key in ("rtt", "p95", "pages", "load", "download"))
         assert f"| {name} | {row} |" in lab
     assert f"maximum sojourn time of {deep['max']}" in lab
+    assert f"up\nto {deep['queued']} packets are queued" in tutorial
     assert f"waits {deep['mean']} on average" in tutorial
     assert f"round-trip time is {deep['rtt']}" in tutorial
     assert f"delays less: {small['rtt']}" in tutorial
     assert f"median is {fq_codel['rtt']} now" in tutorial
+
+
+def test_the_load_times_of_the_bufferbloat_lab_are_those_of_five_seeds() -> None:
+    ranges = []
+    for settings in ({}, {"queue.limit": "20p"}, {"queue": "fq_codel"}):
+        loads = [
+            aqmlab.run(BLOAT, set=settings, seed=seed)
+            .times.filter(group="page", quantity="page_load")["mean_s"]
+            .item()
+            for seed in range(1, 6)
+        ]
+        ranges.append(f"{min(loads):.1f} to {max(loads):.1f} s")
+    text = " ".join((DOCS / "bufferbloat-lab.md").read_text().split())
+    assert f"mean load time is {ranges[0]}, {ranges[1]} and {ranges[2]}." in text
 
 
 def test_the_upload_of_the_bufferbloat_lab_waits_at_the_other_link() -> None:
@@ -218,6 +235,7 @@ def test_the_upload_of_the_bufferbloat_lab_waits_at_the_other_link() -> None:
     assert "bottleneck-elsewhere" in result.notes["id"].to_list()
     assert f"round-trip time is {bad['rtt']}" in lab
     assert f"the\ndownload gets {bad['download']}" in lab
+    assert f"busy for only {bad['busy']} of the time" in lab
     good, _ = measured(settings | {"links.up.queue": "fq_codel"})
     assert f"the median is {good['rtt']} and the download gets {good['download']}" in lab
 
@@ -228,9 +246,16 @@ def test_the_python_of_the_bufferbloat_lab_draws(
     (tmp_path / "examples").symlink_to(DOCS.parent / "examples")
     monkeypatch.chdir(tmp_path)
     (block,) = blocks("bufferbloat-lab.md", "python")
-    exec(block, {})
+    names: dict[str, Any] = {}
+    exec(block, names)
     drawn = (tmp_path / "window.svg").read_text()
     assert all(name in drawn for name in ("window", "queue", "drops so far"))
+    times, window = names["curves"]["window"]
+    _, drops = names["curves"]["drops so far"]
+    first = int((drops > 0).argmax())
+    assert drops[:first].max() == 0
+    overflow = window[(times > times[first]) & (times < times[first] + 3)]
+    assert 0.68 < overflow.min() / overflow.max() < 0.75, "CUBIC keeps 0.7 of its window"
 
 
 def test_the_documentation_map_names_files_whose_first_line_answers_the_question() -> None:

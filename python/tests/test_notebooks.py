@@ -1,4 +1,4 @@
-"""The notebooks: every cell runs, in order, and its checks hold."""
+"""The notebooks: every cell runs in the folder of the notebook, in order, and its checks hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_there_are_notebooks() -> None:
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_every_cell_of_a_notebook_runs(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
+    monkeypatch.chdir(file.parent)
     names: dict[str, Any] = {}
     notebook = json.loads(file.read_text())
     assert notebook["nbformat"] == 4
