@@ -112,7 +112,7 @@ def test_a_scenario_takes_settings_after_it_was_read(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"", "there is no delivery opportunity in it"),
+        (b"", "the file contains no delivery opportunity"),
         (b"1\n2\nabc\n", "down.trace:3: links.down.rate.trace: `abc`: expected a whole number"),
         (
             b"1\r\n5\r\n3\r\n",

@@ -1,10 +1,10 @@
-//! A recorded connection once more: sender and receiver with Linux's rules, and between them
-//! the simulator's own links.
+//! Closed-loop replay of a recorded connection: sender and receiver with Linux's rules over the
+//! simulator's links.
 //!
-//! The recorded path is built of links. Data go over an *edge*, which loses the segments that
-//! were lost by number, to a *bottleneck* with rate, limit, marks and delay; those that were
-//! late over one delay more; those of a blackout end in a link that loses everything.
-//! Acknowledgements have an edge too, and a delay.
+//! Links model the recorded path. Data packets traverse an *edge*, which loses the recorded
+//! segments by number, and a *bottleneck* with rate, limit, marks and delay. Late segments traverse
+//! an additional delay; those of a blackout enter a link that loses everything. Acknowledgements
+//! have an edge too, and a delay.
 
 use aqmlab_aqm::QueueConfig;
 use aqmlab_aqm::disciplines::droptail::DropTailParams;
@@ -21,17 +21,17 @@ use crate::network::{
 use crate::rate::schedule::Steps;
 use crate::rate::{MAX_RATE, RateProcess, RateStepsParams};
 
-/// What never ends is given up.
+/// Time at which an endless replay is aborted.
 const AT_MOST: Time = Time::from_nanos(120_000_000_000);
 
-/// Plays the whole connection of `case`.
+/// Replays the connection of `case`.
 ///
-/// On a recorded path a packet is sent at the rate of the moment at which it joined the queue:
-/// a new rate holds from when those have left that joined before it. Here that time is found
-/// by playing the connection up to it.
+/// The recorded path sends a packet at the rate in force when it joined the queue: a new rate
+/// applies once all packets that joined before have left. The replay finds that time by running the
+/// connection up to it.
 ///
 /// # Errors
-/// If its control is not one of ours, or its path cannot be built.
+/// Returns an error if the congestion control is not built in, or its path cannot be created.
 pub fn play(case: &Case) -> Result<Outcome> {
     let mut path = case.path.clone();
     for (from, rate) in std::mem::take(&mut path.rates) {
@@ -43,11 +43,11 @@ pub fn play(case: &Case) -> Result<Outcome> {
     Ok(Connection::new(case, &path)?.run())
 }
 
-/// Looks for the moment at which all have left the bottleneck that joined it up to `since`.
+/// Search for the time at which all packets that joined the bottleneck up to `since` have left it.
 struct Drain {
     since: Time,
     at: Time,
-    /// From the bottleneck on.
+    /// Delay after the bottleneck.
     delay: Span,
     is_over: bool,
 }
@@ -63,7 +63,7 @@ impl Observer<Packed> for Option<Drain> {
     }
 }
 
-/// A packet between the two ends.
+/// Packet between the two ends.
 #[derive(Debug)]
 struct Packed {
     content: Content,
@@ -80,7 +80,7 @@ struct Packed {
 enum Content {
     Data(DataSegment),
     Ack(Ack),
-    /// The third segment of the handshake, which the receiver has no use for.
+    /// Third segment of the handshake, ignored by the receiver.
     Nothing,
 }
 
@@ -130,21 +130,21 @@ impl NetworkPacket for Packed {
     }
 }
 
-/// The ways of packets.
+/// Routes of packets.
 struct Routes {
-    /// Of data.
+    /// Route of data.
     data: RouteId,
-    /// Of what is not counted among the segments: SYN, empty segments.
+    /// Route of SYNs and empty segments, which are not counted.
     empty: RouteId,
-    /// Of data sent in a blackout.
+    /// Route of data sent in a blackout.
     dark: RouteId,
-    /// Of data that are late, with their numbers, in order.
+    /// Routes of late data, with segment numbers, in order.
     late: Vec<(u64, RouteId)>,
     ack: RouteId,
     syn_ack: RouteId,
 }
 
-/// A link without a queue worth speaking of, which loses something.
+/// Returns a link with a negligible queue and a loss process.
 fn edge(name: &str, loss: Option<Loss>) -> LinkConfig {
     LinkConfig {
         name: name.to_string(),
@@ -168,14 +168,14 @@ fn edge(name: &str, loss: Option<Loss>) -> LinkConfig {
     }
 }
 
-/// Loses packets by number.
+/// Returns a link that loses packets by number.
 fn listed(name: &str, packets: &[u64]) -> LinkConfig {
     let loss = ListedLossParams { packets: packets.to_vec() };
     edge(name, (!packets.is_empty()).then_some(Loss::Listed(loss)))
 }
 
-/// The recorded queue. A path's limits count the packet in transmission, a discipline's do not;
-/// a path marks from so many on, a step above so many.
+/// Returns the recorded queue. A path's limits include the packet in transmission, a discipline's
+/// do not; a path marks from a backlog on, a step above it.
 fn queue(path: &Path) -> Result<QueueConfig> {
     let limit = match path.limit {
         0 => "unlimited".to_string(),
@@ -211,7 +211,7 @@ fn bottleneck(path: &Path) -> Result<LinkConfig> {
     Ok(link)
 }
 
-/// The links of a path, and the routes over them.
+/// Creates the links of a path, and the routes over them.
 fn build(path: &Path) -> Result<(Network<Packed>, Routes)> {
     let everything = Loss::Random(ChanceParams { chance: 1.0, ..ChanceParams::default() });
     let links = [
@@ -249,23 +249,23 @@ fn build(path: &Path) -> Result<(Network<Packed>, Routes)> {
     Ok((network, routes))
 }
 
-/// The links, by index.
+/// Links, by index.
 const EDGE: u32 = 0;
 const BOTTLENECK: u32 = 1;
 const DARK: u32 = 2;
 const ACKS: u32 = 3;
 
-/// A connection under way.
+/// Connection in progress.
 struct Connection<'a> {
     path: &'a Path,
     ends: Ends,
-    /// What the application hands over, and when.
+    /// Writes of the application, with their times.
     writes: Vec<(Time, u64)>,
     network: Network<Packed>,
     routes: Routes,
-    /// What is looked for, if anything.
+    /// Search in progress, if any.
     drain: Option<Drain>,
-    /// Data segments sent, those sent again among them.
+    /// Data segments sent, including retransmissions.
     segments: u64,
     now: Time,
 }
@@ -351,7 +351,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// What both ends send now.
+    /// Sends from both ends.
     fn poll(&mut self) {
         while let Some(segment) = self.ends.sender.poll(self.now) {
             let (route, ecn) = self.way(&segment);
@@ -363,7 +363,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Where a segment goes, and with which ECN codepoint it arrives at the queue.
+    /// Returns the route of a segment, and its ECN codepoint on arrival at the queue.
     fn way(&mut self, segment: &DataSegment) -> (RouteId, Ecn) {
         if segment.len == 0 {
             return (self.routes.empty, segment.ecn);

@@ -1,4 +1,4 @@
-//! Which connection a packet belongs to, and what its headers say of that.
+//! Connections of captured packets, and the header fields that depend on them.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +12,30 @@ use crate::endpoints::flow::{Ends, Flow};
 use crate::endpoints::packet::{Content, SimPacket, Store, timestamp};
 use crate::scenario::FlowGroup;
 
-/// Ports of groups of flows: no protocol of Wireshark's has one of them.
+/// Ports of groups of flows; Wireshark assigns no protocol to them.
 const GROUPS: std::ops::Range<u32> = 50_000..54_000;
-/// Ports of those that open connections; likewise.
+/// Ports of the sides that open connections; likewise.
 const OPENERS: std::ops::Range<u32> = 60_002..65_536;
 /// The largest window scale (RFC 7323, section 2.3).
 const MOST_SCALE: u8 = 14;
 
-/// A flow that packets may belong to.
+/// Flow that packets may belong to.
 #[derive(Clone, Copy)]
 struct Known {
-    /// Those of its packets, by direction.
+    /// Hashes of its packets, by direction.
     hashes: [u32; 2],
-    /// By index.
+    /// Index of the connection.
     connection: u32,
-    /// The side of it from which data go.
+    /// Side that sends the data.
     from: usize,
 }
 
-/// A connection, or a flow of datagrams. The first side opens it.
+/// Connection, or flow of datagrams. The first side opens it.
 struct Connection {
     sides: [Side; 2],
-    /// The group of flows, by index.
+    /// Group of flows, by index.
     group: u32,
-    /// Places of flows that know it.
+    /// Number of flow slots that refer to it.
     users: u32,
     scale: u8,
 }
@@ -44,25 +44,24 @@ struct Connection {
 #[derive(Clone, Copy, Default)]
 struct Side {
     address: Address,
-    /// The number of its SYN.
+    /// Initial sequence number.
     initial: u32,
-    /// Bytes of data that it has sent.
+    /// Bytes of data sent.
     sent: u64,
-    /// What it said last of the other side's data.
+    /// Last acknowledgement of the other side's data.
     said: Ack,
-    /// When its SYN was sent.
+    /// Time of the SYN.
     opened: Time,
 }
 
-/// All that packets may belong to.
+/// All connections of captured packets.
 pub(super) struct Connections {
     transports: Vec<TcpParams>,
-    /// By flow, the one that has its place, and the one before: packets of that may be under way.
+    /// By slot: the current flow and the one before, whose packets may be in flight.
     places: Vec<[Option<Known>; 2]>,
     all: Vec<Connection>,
     free: Vec<u32>,
-    /// By the hosts' numbers, their places in the order in which they came, and the ports that
-    /// they have used.
+    /// By host number: index in order of appearance, and number of used ports.
     hosts: BTreeMap<u32, (u32, u32)>,
 }
 
@@ -77,19 +76,19 @@ impl Connections {
         }
     }
 
-    /// Which port a group of flows has.
+    /// Returns the port of a group of flows.
     pub fn port(group: u32) -> u16 {
         (GROUPS.start + group % GROUPS.len() as u32) as u16
     }
 
-    /// Two flows are the directions of one connection, which the first opens.
+    /// Joins two flows as the directions of one connection, opened by the first.
     pub fn pair(&mut self, first: (u32, &Flow), second: (u32, &Flow)) {
         let connection = self.connect(first.1);
         self.place(first, connection, 0);
         self.place(second, connection, 1);
     }
 
-    /// A flow sends a packet.
+    /// Records that a flow sends a packet.
     pub fn sent(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
         if self.find(packet).is_none() {
             let connection = self.connect(flow);
@@ -122,7 +121,7 @@ impl Connections {
         self.places.get(packet.flow as usize)?.iter().flatten().find(owns).copied()
     }
 
-    /// A flow takes a place.
+    /// Assigns a slot to a flow.
     fn place(&mut self, (place, flow): (u32, &Flow), connection: u32, from: usize) {
         let place = place as usize;
         if self.places.len() <= place {
@@ -141,7 +140,7 @@ impl Connections {
         }
     }
 
-    /// A new connection, opened by a flow's source.
+    /// Creates a connection opened by a flow's source.
     fn connect(&mut self, flow: &Flow) -> u32 {
         let transport = &self.transports[flow.group as usize];
         let (window, scale) = match &flow.ends {
@@ -172,7 +171,7 @@ impl Connections {
         }
     }
 
-    /// The address of a host, and how many ports it has used before.
+    /// Returns the address of a host, and the number of ports it has used before.
     fn host(&mut self, number: u32) -> ([u8; 4], u32) {
         let next = self.hosts.len() as u32 + 1;
         let (place, ports) = self.hosts.entry(number).or_insert((next, 0));
@@ -181,7 +180,7 @@ impl Connections {
         ([10, a, b, c], *ports - 1)
     }
 
-    /// Appends the headers of a packet; gives its length.
+    /// Appends the headers of a packet. Returns its length.
     pub fn write(&self, packet: &SimPacket, store: &Store, bytes: &mut Vec<u8>) -> u32 {
         let Some(known) = self.find(packet) else { return packet.size() };
         let connection = &self.all[known.connection as usize];
@@ -207,7 +206,7 @@ impl Connections {
     }
 }
 
-/// What windows are divided by so that the largest fits into 16 bits.
+/// Returns the window scale at which the largest window fits into 16 bits.
 fn scale(transport: &TcpParams, usual: u64) -> u8 {
     let largest = match transport.receive_window {
         Auto::Auto => transport.receive_buffer_max.get(),
@@ -217,7 +216,7 @@ fn scale(transport: &TcpParams, usual: u64) -> u8 {
 }
 
 impl Connection {
-    /// Appends a segment with data, or a SYN.
+    /// Appends a data segment or a SYN.
     fn segment(
         &self,
         bytes: &mut Vec<u8>,
@@ -227,13 +226,13 @@ impl Connection {
         transport: &TcpParams,
     ) -> u32 {
         let [side, other] = [sender, 1 - sender].map(|side| &self.sides[side]);
-        // The SYN of the second direction is the answer to that of the first.
+        // The SYN of the second direction is the SYN-ACK of the first.
         let is_answer = sender == 1;
         let times = [timestamp(segment.sent_at), self.echo(segment.echo, other)];
         let flags = match (segment.syn, is_answer) {
             (true, false) => SYN | opening_flags(transport),
             (true, true) => SYN | ACK | answer_flags(transport),
-            // RFC 9768, section 3.2.2.1: the first one tells how the SYN-ACK came.
+            // RFC 9768, section 3.2.2.1: the first one reports the ECN field of the SYN-ACK.
             (false, false) if segment.seq == 0 && !segment.retransmission => {
                 ACK | self.echo_flags(side, transport, true)
             }
@@ -268,7 +267,7 @@ impl Connection {
         transport: &TcpParams,
     ) -> u32 {
         let [side, other] = [sender, 1 - sender].map(|side| &self.sides[side]);
-        // That of the second direction's SYN ends the handshake of the first.
+        // The acknowledgement of the second direction's SYN ends the handshake of the first.
         let is_syn = ack.syn && sender == 1;
         let said = Side { said: *ack, ..*side };
         let flags = match is_syn {
@@ -300,12 +299,12 @@ impl Connection {
         )
     }
 
-    /// TSecr: what came last, or else with the other's SYN.
+    /// Returns TSecr: the latest timestamp, or else that of the other side's SYN.
     fn echo(&self, time: Time, other: &Side) -> u32 {
         timestamp(if time == Time::ZERO { other.opened } else { time })
     }
 
-    /// The options of a SYN. Its MSS counts no options (RFC 6691, section 2).
+    /// Returns the options of a SYN. Its MSS excludes options (RFC 6691, section 2).
     fn syn(&self, transport: &TcpParams) -> Syn {
         let options = if transport.timestamps { 12 } else { 0 };
         let mss = u16::try_from(transport.mss.get() + options).unwrap_or(u16::MAX);
@@ -317,28 +316,28 @@ impl Connection {
         u16::try_from(window >> scale).unwrap_or(u16::MAX)
     }
 
-    /// What a side says of congestion marks with each segment.
+    /// Returns the congestion feedback flags of a side's segments.
     fn echo_flags(&self, side: &Side, transport: &TcpParams, is_third: bool) -> u16 {
         match transport.ecn {
             EcnMode::Off => 0,
             EcnMode::Classic | EcnMode::Dctcp if side.said.ece => ECE,
             EcnMode::Classic | EcnMode::Dctcp => 0,
-            // RFC 9768, section 3.2.2.1: a SYN-ACK that was not ECN-capable.
+            // RFC 9768, section 3.2.2.1: the SYN-ACK was not ECN-capable.
             EcnMode::Accurate if is_third => CWR,
-            // Section 3.2.1: the counter begins at 5; section 3.2.2: of it three bits.
+            // Section 3.2.1: the counter starts at 5; section 3.2.2: its lower three bits are sent.
             EcnMode::Accurate => TcpHeader::accurate_ecn(5 + side.said.ce.packets),
         }
     }
 }
 
 impl Side {
-    /// The number of a byte of its data.
+    /// Returns the sequence number of a data byte.
     fn number(&self, byte: u64) -> u32 {
         self.initial.wrapping_add(1).wrapping_add(byte as u32)
     }
 }
 
-/// What a SYN asks for: RFC 3168, section 6.1.1; RFC 9768, section 3.1.1.
+/// Returns the flags of a SYN: RFC 3168, section 6.1.1; RFC 9768, section 3.1.1.
 fn opening_flags(transport: &TcpParams) -> u16 {
     match transport.ecn {
         EcnMode::Off => 0,
@@ -347,7 +346,7 @@ fn opening_flags(transport: &TcpParams) -> u16 {
     }
 }
 
-/// What a SYN-ACK grants; with accurate ECN that the SYN was not ECN-capable.
+/// Returns the flags of a SYN-ACK; with accurate ECN they report a SYN that was not ECN-capable.
 fn answer_flags(transport: &TcpParams) -> u16 {
     match transport.ecn {
         EcnMode::Off => 0,

@@ -1,15 +1,15 @@
-//! The headers of packets as bytes.
+//! Packet headers as bytes.
 //!
 //! # Sources
-//! RFC 791 (IPv4), RFC 6864 (its identification is 0: no packet is fragmented), RFC 9293 (TCP),
-//! RFC 7323 (window scale, timestamps), RFC 2018 (SACK), RFC 768 (UDP), RFC 3692 (protocol 253, for
-//! endpoints of other crates), RFC 1071 (checksums). Options stand as Linux has them.
+//! RFC 791 (IPv4), RFC 6864 (identification 0: packets are not fragmented), RFC 9293 (TCP), RFC
+//! 7323 (window scale, timestamps), RFC 2018 (SACK), RFC 768 (UDP), RFC 3692 (protocol 253, for
+//! endpoints of other crates), RFC 1071 (checksums). Options are ordered as in Linux.
 //!
-//! Payload is zeros, counts in lengths and checksums, and is not written.
+//! Payload is zeros; lengths and checksums include it, but it is not written.
 
 use aqmlab_core::TcpHeader;
 
-/// Flags of a TCP header, from the byte with the offset on.
+/// Flags of a TCP header, from the byte of the data offset.
 pub(super) const ECE: u16 = TcpHeader::ECE;
 pub(super) const CWR: u16 = TcpHeader::CWR;
 pub(super) const AE: u16 = TcpHeader::AE;
@@ -18,20 +18,20 @@ pub(super) const ACK: u16 = TcpHeader::ACK;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
-/// For experimentation and testing.
+/// Protocol number for experimentation and testing.
 const EXPERIMENT: u8 = 253;
 const IPV4: usize = 20;
-/// The most that options of TCP take.
+/// Maximum size of TCP options.
 const MOST_OPTIONS: usize = 40;
 
-/// An end of a connection.
+/// Endpoint of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Address {
     pub host: [u8; 4],
     pub port: u16,
 }
 
-/// What the IP header says.
+/// Fields of the IP header.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ip {
     pub from: Address,
@@ -40,7 +40,7 @@ pub(super) struct Ip {
     pub class: u8,
 }
 
-/// What a TCP header says.
+/// Fields of a TCP header.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tcp<'a> {
     pub seq: u32,
@@ -50,7 +50,7 @@ pub(super) struct Tcp<'a> {
     /// TSval and TSecr.
     pub times: Option<[u32; 2]>,
     pub sack: &'a [[u32; 2]],
-    /// What a SYN says besides.
+    /// Options of a SYN.
     pub syn: Option<Syn>,
     /// Bytes of payload.
     pub payload: u32,
@@ -60,12 +60,12 @@ pub(super) struct Tcp<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Syn {
     pub mss: u16,
-    /// Selective acknowledgements are permitted.
+    /// True if SACK is permitted.
     pub sack: bool,
     pub scale: u8,
 }
 
-/// Appends the headers of a segment; gives its length with payload.
+/// Appends the headers of a segment. Returns its length with payload.
 pub(super) fn tcp(bytes: &mut Vec<u8>, ip: &Ip, tcp: &Tcp) -> u32 {
     let start = ipv4(bytes, ip, TCP);
     bytes.extend_from_slice(&ip.from.port.to_be_bytes());
@@ -82,7 +82,7 @@ pub(super) fn tcp(bytes: &mut Vec<u8>, ip: &Ip, tcp: &Tcp) -> u32 {
     finish(bytes, start, ip, TCP, tcp.payload, Some(IPV4 + 16))
 }
 
-/// The options of a segment, each beginning at a multiple of four bytes.
+/// Appends the options of a segment, each aligned to four bytes.
 fn options(bytes: &mut Vec<u8>, tcp: &Tcp) {
     let start = bytes.len();
     let times = tcp.times.map(|[value, echo]| {
@@ -92,7 +92,7 @@ fn options(bytes: &mut Vec<u8>, tcp: &Tcp) {
     if let Some(syn) = tcp.syn {
         bytes.extend_from_slice(&[2, 4]);
         bytes.extend_from_slice(&syn.mss.to_be_bytes());
-        // SACK permitted, or nothing in its place.
+        // SACK permitted, or padding.
         match (syn.sack, &times) {
             (true, _) => bytes.extend_from_slice(&[4, 2]),
             (false, Some(_)) => bytes.extend_from_slice(&[1, 1]),
@@ -118,7 +118,7 @@ fn options(bytes: &mut Vec<u8>, tcp: &Tcp) {
     }
 }
 
-/// Appends the headers of a datagram of UDP; gives its length with payload.
+/// Appends the headers of a UDP datagram. Returns its length with payload.
 pub(super) fn udp(bytes: &mut Vec<u8>, ip: &Ip, payload: u32) -> u32 {
     let start = ipv4(bytes, ip, UDP);
     bytes.extend_from_slice(&ip.from.port.to_be_bytes());
@@ -128,13 +128,13 @@ pub(super) fn udp(bytes: &mut Vec<u8>, ip: &Ip, payload: u32) -> u32 {
     finish(bytes, start, ip, UDP, payload, Some(IPV4 + 6))
 }
 
-/// Appends the header of a packet of another transport; gives its length with payload.
+/// Appends the header of a packet of another transport. Returns its length with payload.
 pub(super) fn other(bytes: &mut Vec<u8>, ip: &Ip, payload: u32) -> u32 {
     let start = ipv4(bytes, ip, EXPERIMENT);
     finish(bytes, start, ip, EXPERIMENT, payload, None)
 }
 
-/// Appends a header of IPv4 without length and checksum; gives where it begins.
+/// Appends an IPv4 header without length and checksum. Returns its offset.
 fn ipv4(bytes: &mut Vec<u8>, ip: &Ip, protocol: u8) -> usize {
     let start = bytes.len();
     // Version and length, class, length; identification, "don't fragment"; time to live.
@@ -144,7 +144,7 @@ fn ipv4(bytes: &mut Vec<u8>, ip: &Ip, protocol: u8) -> usize {
     start
 }
 
-/// Fills in lengths and checksums; that of the transport stands at `checksum`.
+/// Fills in lengths and checksums; the transport checksum is at offset `checksum`.
 fn finish(
     bytes: &mut [u8],
     start: usize,
@@ -155,8 +155,8 @@ fn finish(
 ) -> u32 {
     let packet = &mut bytes[start..];
     let length = packet.len() as u32 + payload;
-    // What is longer than IPv4 can say has no length, as in captures of segments that a device
-    // is to cut.
+    // Packets longer than IPv4 allows have no length, as in captures of segments left to the
+    // device.
     let stated = u16::try_from(length).unwrap_or(0);
     packet[2..4].copy_from_slice(&stated.to_be_bytes());
     let sum = fold(sum(&packet[..IPV4]));
@@ -165,7 +165,7 @@ fn finish(
         let above = length - IPV4 as u32;
         let pseudo = sum_of_addresses(ip) + u64::from(protocol) + u64::from(above);
         let sum = !fold(pseudo + self::sum(&packet[IPV4..]));
-        // RFC 768: a sum of 0 would mean that there is none.
+        // RFC 768: a sum of 0 would mean no checksum.
         let sum = if protocol == UDP && sum == 0 { 0xffff } else { sum };
         packet[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     }
@@ -176,7 +176,7 @@ fn sum_of_addresses(ip: &Ip) -> u64 {
     sum(&ip.from.host) + sum(&ip.to.host)
 }
 
-/// The sum of the 16-bit words of an even number of bytes.
+/// Returns the sum of the 16-bit words of an even number of bytes.
 fn sum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(2);
     words.map(|word| u64::from(u16::from_be_bytes([word[0], word[1]]))).sum()
@@ -198,7 +198,7 @@ mod tests {
         Ip { from, to: Address { host: [10, 0, 0, 2], port: 49153 }, class }
     }
 
-    /// The checksum over what is to be covered is right (RFC 1071, section 1).
+    /// Checks that the checksum of the covered bytes is correct (RFC 1071, section 1).
     fn check(packet: &[u8], length: u32) {
         assert_eq!(fold(sum(&packet[..20])), 0xffff, "IPv4");
         let above = u64::from(length) - 20;
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn data_count_their_payload_and_keep_the_ecn_codepoint() {
-        let mut bytes = vec![1, 2, 3]; // what stood before stays
+        let mut bytes = vec![1, 2, 3]; // earlier bytes are unchanged
         let segment = Tcp { seq: 1, ack: 2, flags: ACK | CWR, payload: 1460, ..Tcp::default() };
         assert_eq!(tcp(&mut bytes, &ip(46 << 2 | 2), &segment), 1500);
         let packet = &bytes[3..];
@@ -238,7 +238,7 @@ mod tests {
         check(packet, 1500);
     }
 
-    /// RFC 2018, section 3: forty bytes hold four blocks, or three beside timestamps.
+    /// RFC 2018, section 3: forty bytes hold four blocks, or three with timestamps.
     #[test]
     fn blocks_beyond_the_room_are_left_out() {
         let sack = [[1, 2], [3, 4], [5, 6], [7, 8]];
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(udp(&mut bytes, &ip(0), 172), 200);
         assert_eq!(bytes[24..26], 180u16.to_be_bytes());
         check(&bytes, 200);
-        // The payload is chosen for the sum to come out as 0.
+        // The payload is chosen for a sum of 0.
         let rest = fold(sum(&bytes[12..24]) + 17);
         let payload = (0..60_000)
             .find(|payload: &u32| fold(u64::from(rest) + 2 * u64::from(payload + 8)) == 0xffff);
@@ -282,7 +282,7 @@ mod tests {
         let mut bytes = Vec::new();
         assert_eq!(other(&mut bytes, &ip(0), 80_000), 80_020);
         assert_eq!((bytes.len(), bytes[9]), (20, 253));
-        assert_eq!(bytes[2..4], [0, 0], "longer than IPv4 can say");
+        assert_eq!(bytes[2..4], [0, 0], "longer than IPv4 allows");
         assert_eq!(fold(sum(&bytes)), 0xffff);
     }
 }

@@ -1,28 +1,29 @@
-//! Runs in the formats of other programs, written while they go on: every packet in a
-//! file for Wireshark (`pcapng`), what senders do in one for tools of QUIC (`qlog`).
+//! Captures of runs in the formats of other programs: every packet in a file for Wireshark
+//! (`pcapng`), sender events in a file for QUIC tools (`qlog`).
 //!
-//! # What packets there are
-//! Each packet once, when its sender sends it, at the interface of the first link of its route; or
-//! with chosen links all packets that come to these. The first is what a capture at the hosts
-//! would hold: Wireshark's analysis then finds no retransmission that is none.
+//! # Captured packets
+//! Each packet is captured once, when its sender sends it, at the interface of the first link of
+//! its route; or, with selected links, whenever it arrives at one of them. The default corresponds
+//! to captures at the hosts: Wireshark's analysis then finds no false retransmissions.
 //!
-//! Virtual time 0 is the beginning of 1970, and all else follows from the scenario: a file has the
-//! same bytes each time. Hosts are in 10.0.0.0/8, in the order in which they appear. The side
-//! that accepts a connection has a port for its group of flows, from 50000.
+//! Virtual time 0 is the beginning of 1970, and the scenario determines everything else: a file has
+//! the same bytes each time. Hosts are in 10.0.0.0/8, in order of appearance. The side that accepts
+//! a connection uses a port for its group of flows, from 50000.
 //!
 //! # Differences
-//! From what hosts would send, beside those of the transports:
-//! 1. Payload is zeros and not in the file; its length is, and checksums count it.
-//! 2. SYNs have their options (MSS, SACK permitted, timestamps, window scale) and say what ECN
-//!    is used, though the simulator does not negotiate. The simulator's SYNs and acknowledgements
-//!    have the size `transport.header`: a packet whose options need more is longer in the file by
-//!    these, one that needs less has its simulated length.
-//! 3. A fourth SACK block that has no room beside timestamps is left out.
-//! 4. Accurate ECN has its counter of packets in the header (ACE), and not the option for bytes.
-//! 5. A connection with data both ways has one handshake and one pair of ports; its data carry the
-//!    acknowledgement that went before them. At a chosen link they carry the last one that
-//!    was sent before they came there.
-//! 6. There is no FIN; a packet of more than 65,535 bytes states no length.
+//! In addition to those of the transports, packets differ from those of real hosts:
+//! 1. The payload is zeros and not stored; lengths and checksums include it.
+//! 2. SYNs have their options (MSS, SACK permitted, timestamps, window scale) and announce the ECN
+//!    variant, although the simulator does not negotiate. The simulator's SYNs and acknowledgements
+//!    have the size `transport.header`. A packet with longer options is longer in the file; one
+//!    with shorter options has its simulated length.
+//! 3. A fourth SACK block is omitted if timestamps leave no room.
+//! 4. Accurate ECN has its packet counter in the header (ACE), but not the option with byte
+//!    counters.
+//! 5. A connection with data in both directions has one handshake and one pair of ports; its data
+//!    packets carry the previous acknowledgement. At a selected link they carry the last
+//!    acknowledgement sent before they arrived there.
+//! 6. FIN is not modelled; a packet of more than 65,535 bytes has no length field.
 
 mod connections;
 mod headers;
@@ -44,29 +45,29 @@ use crate::endpoints::packet::{SimPacket, Store};
 use crate::network::Observer;
 use crate::scenario::Scenario;
 
-/// What is recorded of a run besides its results.
+/// Recorder of a run's packets and sender events.
 #[derive(Default)]
 pub struct Recorder {
     packets: Option<Packets>,
     qlog: Option<Qlog>,
 }
 
-/// Packets, in the format pcapng.
+/// Packet capture in the pcapng format.
 struct Packets {
     output: Output,
     connections: Connections,
-    /// By link, the interface of those that are recorded.
+    /// By link: its interface, if captured.
     interfaces: Vec<Option<u32>>,
-    /// All packets at these links, and not only those that are new.
+    /// True to capture all packets at these links; otherwise only newly sent ones.
     all: bool,
-    /// The next packet that comes to a link has just been sent.
+    /// True if the next packet at a link was just sent.
     is_new: bool,
     headers: Vec<u8>,
 }
 
 impl Recorder {
-    /// Records packets of a scenario into `to`, which is called `file`: as they are sent, or those
-    /// that come to `links` (indices), if there are any.
+    /// Captures packets of a scenario in `to`, which is named `file`: when they are sent, or when
+    /// they arrive at `links` (indices), if any.
     #[must_use]
     pub fn with_packets(
         mut self,
@@ -82,8 +83,8 @@ impl Recorder {
             let chosen = links.is_empty() || links.contains(&index);
             chosen.then(|| {
                 let what = match links.is_empty() {
-                    true => format!("what senders put into the link {name}"),
-                    false => format!("what comes to the link {name}"),
+                    true => format!("packets sent into the link {name}"),
+                    false => format!("packets arriving at the link {name}"),
                 };
                 let interface = Interface {
                     name,
@@ -108,7 +109,7 @@ impl Recorder {
         self
     }
 
-    /// Records what senders of TCP do into `to`, which is called `file`.
+    /// Logs events of TCP senders in `to`, which is named `file`.
     #[must_use]
     pub fn with_qlog(
         mut self,
@@ -120,7 +121,7 @@ impl Recorder {
         self
     }
 
-    /// A flow has made a packet, which comes to its first link next.
+    /// Captures a packet created by a flow, which arrives at its first link next.
     #[inline(never)]
     pub(crate) fn sent(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
         if let Some(packets) = &mut self.packets {
@@ -132,7 +133,7 @@ impl Recorder {
         }
     }
 
-    /// A packet comes to the source of its flow.
+    /// Logs a packet that arrives at the source of its flow.
     #[cold]
     #[inline(never)]
     pub(crate) fn received(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
@@ -141,7 +142,7 @@ impl Recorder {
         }
     }
 
-    /// The source of a flow, by index, knows what has happened, and has sent nothing yet.
+    /// Called when the source of a flow, by index, has processed an event, before it sends.
     #[inline(never)]
     pub(crate) fn judged(&mut self, now: Time, index: u32, flow: &mut Flow) {
         if let Some(qlog) = &mut self.qlog {
@@ -149,7 +150,7 @@ impl Recorder {
         }
     }
 
-    /// The source of a flow, by index, has sent what it could.
+    /// Called when the source of a flow, by index, has sent.
     #[inline(never)]
     pub(crate) fn settled(&mut self, now: Time, index: u32, flow: &Flow) {
         if let Some(qlog) = &mut self.qlog {
@@ -157,7 +158,7 @@ impl Recorder {
         }
     }
 
-    /// Two flows, by index, are the directions of a connection that the first opens.
+    /// Joins two flows, by index, as the directions of a connection that the first opens.
     pub(crate) fn paired(&mut self, now: Time, first: (u32, &Flow), second: (u32, &Flow)) {
         if let Some(packets) = &mut self.packets {
             packets.connections.pair(first, second);
@@ -168,10 +169,10 @@ impl Recorder {
         }
     }
 
-    /// Writes what is not written yet.
+    /// Writes the remaining data.
     ///
     /// # Errors
-    /// If not all could be written.
+    /// Returns an error if not all data could be written.
     pub fn finish(self) -> Result<(), Unwritten> {
         let packets = self.packets.map_or(Ok(()), |packets| packets.output.finish());
         self.qlog.map_or(Ok(()), Qlog::finish).and(packets)
@@ -201,7 +202,7 @@ impl Recorder {
     }
 }
 
-/// What a reader of the file wants to know.
+/// Returns the comment of a capture file.
 fn told(scenario: &Scenario) -> String {
     let groups = scenario.flows.iter().zip(0..);
     let ports: Vec<String> = groups

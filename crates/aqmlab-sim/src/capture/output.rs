@@ -1,25 +1,25 @@
-//! Where records go: whole ones at a time, so that what is cut short can still be read.
+//! Output of records: written whole, so that a truncated file remains readable.
 
 use std::io::{self, Write};
 
-/// So many bytes are written at once.
+/// Size of a write.
 const BLOCK: usize = 64 << 10;
 
-/// Not all of a record could be written.
+/// Error of an incomplete recording.
 #[derive(Debug)]
 pub struct Unwritten {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// Why.
+    /// Cause.
     pub error: io::Error,
 }
 
-/// A file, and what is not written yet.
+/// Output file, with its unwritten data.
 pub(super) struct Output {
     file: String,
     to: Box<dyn Write + Send>,
     waiting: Vec<u8>,
-    /// The first error: nothing is written after it.
+    /// First error; no data is written after it.
     error: Option<io::Error>,
 }
 
@@ -28,7 +28,7 @@ impl Output {
         Output { file, to, waiting: Vec::with_capacity(2 * BLOCK), error: None }
     }
 
-    /// Adds one record: what `fill` appends.
+    /// Adds one record, appended by `fill`.
     pub fn add(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
         if self.error.is_some() {
             return;
@@ -46,7 +46,7 @@ impl Output {
         self.waiting.clear();
     }
 
-    /// Writes the rest.
+    /// Writes the remaining data.
     pub fn finish(mut self) -> Result<(), Unwritten> {
         self.write();
         let written = self.error.map_or_else(|| self.to.flush(), Err);
@@ -60,7 +60,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A file in memory; it is full after `room` bytes.
+    /// File in memory; full after `room` bytes.
     #[derive(Clone)]
     pub struct Memory {
         pub bytes: Arc<Mutex<Vec<u8>>>,

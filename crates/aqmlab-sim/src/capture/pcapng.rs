@@ -1,4 +1,4 @@
-//! Files of packets for Wireshark and its relatives: the emulator's, too.
+//! Packet captures in the pcapng format, also used by the emulator.
 //!
 //! # Source
 //! draft-ietf-opsawg-pcapng: a section header block, an interface description block for each
@@ -10,26 +10,26 @@ use aqmlab_core::Time;
 /// Block types, section 4.
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
-/// The block of a packet.
+/// Block type of a packet.
 pub const ENHANCED_PACKET: u32 = 6;
-/// The option of a comment, of all blocks (section 3.5).
+/// Option of a comment, valid in all blocks (section 3.5).
 pub const COMMENT: u16 = 1;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const SHB_USERAPPL: u16 = 4;
-/// Packets that begin with an IPv4 header.
+/// Link type: packets begin with an IPv4 header.
 pub const LINKTYPE_IPV4: u16 = 228;
-/// Packets that begin with a header of IPv4 or IPv6.
+/// Link type: packets begin with an IPv4 or IPv6 header.
 pub const LINKTYPE_RAW: u16 = 101;
-/// The longest headers of a packet: 20 bytes of IPv4, 60 of TCP.
+/// Maximum size of headers: 20 bytes of IPv4, 60 of TCP.
 pub(super) const MOST_KEPT: u32 = 80;
 
-/// Appends what a file begins with; a comment, if there is one.
+/// Appends the section header of a file, with an optional comment.
 pub fn section(bytes: &mut Vec<u8>, comment: Option<&str>) {
     block(bytes, SECTION_HEADER, |body| {
         body.extend_from_slice(&0x1A2B_3C4Du32.to_le_bytes());
         body.extend_from_slice(&[1, 0, 0, 0]); // version 1.0
-        body.extend_from_slice(&u64::MAX.to_le_bytes()); // of a length not known
+        body.extend_from_slice(&u64::MAX.to_le_bytes()); // unknown length
         if let Some(comment) = comment {
             option(body, COMMENT, comment.as_bytes());
         }
@@ -38,16 +38,16 @@ pub fn section(bytes: &mut Vec<u8>, comment: Option<&str>) {
     });
 }
 
-/// An interface; they are numbered in their order, from 0.
+/// Interface; numbered in order, from 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Interface<'a> {
-    /// Its name.
+    /// Name of the interface.
     pub name: &'a str,
-    /// What is captured there.
+    /// Description of the place of capture.
     pub comment: &'a str,
-    /// What its packets begin with.
+    /// Link type of its packets.
     pub link_type: u16,
-    /// The most bytes that are kept of a packet.
+    /// Maximum number of bytes kept of a packet.
     pub most: u32,
 }
 
@@ -64,7 +64,7 @@ pub fn interface(bytes: &mut Vec<u8>, interface: &Interface) {
     });
 }
 
-/// Appends a packet of this length, of which `kept` is in the file.
+/// Appends a packet of this length; the file contains only `kept`.
 pub(super) fn packet(bytes: &mut Vec<u8>, interface: u32, time: Time, kept: &[u8], length: u32) {
     let at = time.as_nanos();
     block(bytes, ENHANCED_PACKET, |body| {
@@ -76,7 +76,7 @@ pub(super) fn packet(bytes: &mut Vec<u8>, interface: u32, time: Time, kept: &[u8
     });
 }
 
-/// Appends a block: its type and length, what `fill` writes, its length.
+/// Appends a block: type, length, contents written by `fill`, length.
 pub fn block(bytes: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = bytes.len();
     bytes.extend_from_slice(&kind.to_le_bytes());
@@ -87,7 +87,7 @@ pub fn block(bytes: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
     bytes.extend_from_slice(&length);
 }
 
-/// Appends an option; what does not fit into one is left out.
+/// Appends an option; omitted if too long.
 pub fn option(bytes: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = &value[..value.len().min(usize::from(u16::MAX))];
     bytes.extend_from_slice(&code.to_le_bytes());
@@ -96,7 +96,7 @@ pub fn option(bytes: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(bytes, value.len());
 }
 
-/// Fills up to 32 bits what is of this length.
+/// Pads to 32 bits after a field of this length.
 pub fn pad(bytes: &mut Vec<u8>, length: usize) {
     bytes.extend_from_slice(&[0; 3][..length.wrapping_neg() % 4]);
 }

@@ -1,27 +1,27 @@
-//! What senders of TCP do, in the format of QUIC's logs.
+//! Sender events of TCP, in the format of QUIC's logs.
 //!
 //! # Sources
 //! draft-ietf-quic-qlog-main-schema-14 (the file: `urn:ietf:params:qlog:file:sequential`) as JSON
 //! text sequences (RFC 7464), and the event schema `urn:ietf:params:qlog:events:quic` of
-//! draft-ietf-quic-qlog-quic-events-13. Metrics are given at each change and are not sampled.
+//! draft-ietf-quic-qlog-quic-events-13. Metrics are logged at each change, not sampled.
 //!
 //! # Differences
-//! There is no schema for TCP. Of that for QUIC
+//! TCP has no schema. In the schema of QUIC
 //! 1. a segment is a packet with one frame of stream 0, whose offset is the sequence number from 0;
-//!    a SYN is of the type `initial` and has no frame, all else is `1RTT`;
-//! 2. packets are numbered in the order in which they are sent, which TCP does not do; one that is
-//!    sent again has `"retransmission": true`, which is not of the schema;
-//! 3. an acknowledgement is a packet that is received, numbered in the order of arrival, with one `ack`
-//!    frame. Its `acked_ranges` are the packets that it is the first to acknowledge, by number or
-//!    by SACK: of a segment that was sent more than once the last, though TCP does not know which
-//!    of them has arrived. It has none if nothing is new. `ece` (not of the schema) is the echo of
-//!    classic ECN, `ce` the counter of accurate ECN;
-//! 4. `packet_lost` names the last transmission of a segment that is taken for lost, and
-//!    as its `trigger` `time_threshold` with RACK, `pto_expired` after a retransmission timeout and
-//!    else `reordering_threshold`. A SYN is never said to be lost;
+//!    a SYN has the type `initial` and no frame, all others `1RTT`;
+//! 2. packets are numbered in sending order, unlike in TCP; a retransmission has `"retransmission":
+//!    true`, which is not in the schema;
+//! 3. an acknowledgement is a received packet, numbered in order of arrival, with one `ack` frame.
+//!    Its `acked_ranges` are the packets that it acknowledges first, by number or by SACK: for a
+//!    segment sent more than once the last transmission, although TCP does not know which one
+//!    arrived. The list is empty if nothing is newly acknowledged. `ece` (not in the schema) is the
+//!    echo of classic ECN, `ce` the counter of accurate ECN;
+//! 4. `packet_lost` names the last transmission of a segment considered lost. Its `trigger` is
+//!    `time_threshold` with RACK, `pto_expired` after a retransmission timeout, and otherwise
+//!    `reordering_threshold`. A SYN is never reported lost;
 //! 5. states are `slow_start`, `congestion_avoidance`, `recovery`, `loss` (after a timeout) and
-//!    `ecn_reduction`; of a control without a threshold all but the last three are `open`;
-//! 6. `group_id` is the flow, as the tables of results have it: group and index.
+//!    `ecn_reduction`; for a control without a threshold, `open` replaces the first two;
+//! 6. `group_id` is the flow as in the tables of results: group and index.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -37,21 +37,21 @@ use crate::endpoints::flow::Flow;
 use crate::endpoints::packet::{SimPacket, Store};
 use crate::scenario::{FlowGroup, Scenario, to_json};
 
-/// Begins each text of a sequence (RFC 7464, section 2.2).
+/// Start of each text of a sequence (RFC 7464, section 2.2).
 const SEPARATOR: char = '\u{1e}';
-/// Controls whose window is not of slow start and avoidance.
+/// Controls without slow start and congestion avoidance.
 const WITHOUT_THRESHOLD: [&str; 3] = ["bbr", "bbr3", "cbr"];
 
-/// A log under way.
+/// Log being written.
 pub(super) struct Qlog {
     output: Output,
     groups: Vec<Group>,
-    /// By flow.
+    /// State of each flow.
     flows: Vec<Option<Told>>,
     text: String,
 }
 
-/// What is known of a group of flows.
+/// Properties of a group of flows.
 struct Group {
     name: String,
     header: u32,
@@ -59,40 +59,40 @@ struct Group {
     first_window: u64,
     granularity: u64,
     control: String,
-    /// Losses are found by time.
+    /// True if losses are detected by time.
     by_time: bool,
     accurate_ecn: bool,
-    /// Flows so far.
+    /// Number of flows so far.
     count: u32,
 }
 
-/// What was told last of a flow.
+/// Logged state of a flow.
 struct Told {
-    /// Its packets'.
+    /// Hash of its packets.
     hash: u32,
     id: String,
     /// Packets sent, and acknowledgements received.
     packets: u64,
     acks: u64,
-    /// The SYN that was sent last, if it is not acknowledged.
+    /// Last SYN, if it is not acknowledged.
     syn: Option<u64>,
-    /// By its first byte, the last transmission of each segment that is not acknowledged.
+    /// Last transmission of each unacknowledged segment, by its first byte.
     flying: BTreeMap<u64, Flying>,
     timeouts: u64,
     state: Option<&'static str>,
     metrics: Metrics,
 }
 
-/// A segment under way.
+/// Segment in flight.
 struct Flying {
     packet: u64,
     len: u32,
     is_lost: bool,
 }
 
-/// Metrics by their names in the schema; times in nanoseconds.
+/// Metrics by their names in the schema; times are in nanoseconds.
 type Metrics = [Option<u64>; NAMES.len()];
-/// The first are times.
+/// Number of times among the metrics, which are first.
 const TIMES: usize = 3;
 const NAMES: [&str; 7] = [
     "min_rtt",
@@ -131,7 +131,7 @@ impl Qlog {
         log
     }
 
-    /// A flow sends a packet.
+    /// Logs a packet that a flow sends.
     pub fn sent(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
         if packet.to() == End::Source || flow.tcp().is_none() {
             return;
@@ -172,7 +172,7 @@ impl Qlog {
         self.end();
     }
 
-    /// An acknowledgement comes to a sender.
+    /// Logs an acknowledgement that arrives at a sender.
     pub fn received(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
         let Some(tcp) = flow.tcp() else { return };
         self.know(now, packet.flow, flow);
@@ -203,7 +203,7 @@ impl Qlog {
         self.end();
     }
 
-    /// A sender knows what has happened, and has sent nothing yet: what it takes for lost.
+    /// Logs the losses that a sender has detected, before it sends.
     pub fn judged(&mut self, now: Time, place: u32, flow: &mut Flow) {
         let group = &self.groups[flow.group as usize];
         let by_time = group.by_time;
@@ -232,7 +232,7 @@ impl Qlog {
         }
     }
 
-    /// Something has happened to a sender, and it has sent what it could.
+    /// Logs the state of a sender after an event, once it has sent.
     pub fn settled(&mut self, now: Time, place: u32, flow: &Flow) {
         let Some(tcp) = flow.tcp() else { return };
         self.know(now, place, flow);
@@ -273,12 +273,12 @@ impl Qlog {
         }
     }
 
-    /// Writes the rest.
+    /// Writes the remaining data.
     pub fn finish(self) -> Result<(), Unwritten> {
         self.output.finish()
     }
 
-    /// Tells of a flow when it is seen for the first time in its place.
+    /// Logs the start of a flow at its first event.
     pub fn know(&mut self, now: Time, place: u32, flow: &Flow) {
         let at = place as usize;
         if self.flows.len() <= at {
@@ -313,7 +313,7 @@ impl Qlog {
         });
     }
 
-    /// The common fields of an event, up to its data.
+    /// Writes the common fields of an event, up to its data.
     fn begin(&mut self, now: Time, flow: Option<&str>, name: &str) {
         self.text.push_str("{\"time\":");
         millis(now.as_nanos(), &mut self.text);
@@ -336,7 +336,7 @@ impl Qlog {
 }
 
 impl Told {
-    /// The numbers of the packets that are acknowledged for the first time, ascending.
+    /// Returns the numbers of newly acknowledged packets, ascending.
     fn acknowledge(&mut self, ack: &Ack) -> Vec<u64> {
         let mut acked: Vec<u64> = self.syn.take_if(|_| ack.syn).into_iter().collect();
         let below = [(0, ack.ack)];
@@ -351,7 +351,8 @@ impl Told {
         acked
     }
 
-    /// A segment is lost: number, first byte and length of each packet of it that was not said to be.
+    /// Records a lost segment. Returns number, first byte and length of each of its packets not
+    /// reported before.
     fn lose(&mut self, seq: u64, len: u32) -> Vec<(u64, u64, u32)> {
         let within = self.flying.range_mut(seq..seq + u64::from(len));
         let new = within.filter(|(_, flying)| !flying.is_lost);
@@ -363,7 +364,7 @@ impl Told {
     }
 }
 
-/// Ascending numbers as ranges: `[0,4],[7]`.
+/// Formats ascending numbers as ranges: `[0,4],[7]`.
 fn ranges(numbers: &[u64]) -> String {
     let mut found: Vec<(u64, u64)> = Vec::new();
     for &number in numbers {
@@ -399,7 +400,7 @@ impl Group {
 }
 
 fn metrics(sender: &Sender) -> Metrics {
-    // A threshold that nothing has set is as high as possible.
+    // An unset threshold has the highest possible value.
     let ssthresh = Some(sender.ssthresh()).filter(|bytes| *bytes < u64::MAX / 8);
     [
         sender.min_rtt().map(Span::as_nanos),

@@ -1,4 +1,4 @@
-//! The propagation delay of a link, constant or not.
+//! Propagation delay of a link, constant or variable.
 
 use aqmlab_core::params::{check_range, read_value};
 use aqmlab_core::{Error, ParamType, Params, Result, Span, Time, Value, params};
@@ -8,24 +8,24 @@ use crate::rate::schedule::{Schedule, Steps};
 use crate::rate::{ReadFile, Scale, read_columns};
 
 params! {
-    /// A delay that changes at set times.
+    /// Delay that changes at set times.
     pub struct DelayStepsParams {
         /// Start times and delays: `[["0s", "20ms"], ["50s", "80ms"]]`.
         steps: Steps<Span>, required "0s 20ms, 50s 80ms", source "this program";
-        /// Whether the steps repeat; the last step then lasts as long as the one before it.
+        /// True if the steps repeat; the last step then has the duration of the one before.
         repeat: bool = false, source "this program";
     }
 }
 
 params! {
-    /// A file of two columns, time in seconds and delay.
+    /// File of two columns, time in seconds and delay.
     pub struct DelayCsvParams {
-        /// The file; looked for beside the scenario, then in the working directory.
+        /// File name; relative to the scenario, then to the working directory.
         csv: String, required "delays.csv", source "this program";
         /// Unit of the second column.
         unit: Span = Span::from_millis(1), in Span::from_nanos(1) => Span::from_secs(1),
             source "this program";
-        /// Whether the lines repeat; the last line then lasts as long as the one before it.
+        /// True if the lines repeat; the last line then has the duration of the one before.
         repeat: bool = true, source "this program";
         /// Digest of the file's content, filled in. If given, the file must match it.
         content: Option<String> = None, source "this program";
@@ -34,19 +34,19 @@ params! {
 
 const MAX_DELAY: Span = Span::from_secs(3600);
 
-/// The propagation delay of a link.
+/// Propagation delay of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DelayProcess {
-    /// Always the same.
+    /// Constant delay.
     Constant(Span),
-    /// In steps.
+    /// Steps.
     Steps(DelayStepsParams, Schedule),
-    /// In steps, from a file.
+    /// Steps from a file.
     Csv(DelayCsvParams, Schedule),
 }
 
 impl DelayProcess {
-    /// Reads what stands at `delay`.
+    /// Reads the value of `delay`.
     pub(crate) fn read(value: &Value, read_file: ReadFile<'_>) -> Result<Self> {
         let Value::Table(table) = value else {
             let delay = read_value::<Span>(value)?;
@@ -73,7 +73,7 @@ impl DelayProcess {
         Err(Error::not_allowed(value, allowed))
     }
 
-    /// The form that reads back as the same.
+    /// Returns a value that reads back as the same delay.
     pub(crate) fn to_value(&self) -> Value {
         match self {
             DelayProcess::Constant(delay) => delay.to_text().into(),
@@ -82,7 +82,7 @@ impl DelayProcess {
         }
     }
 
-    /// The mean over a run of this length.
+    /// Returns the mean over a run of this length.
     pub fn mean(&self, duration: Span) -> Span {
         match self {
             DelayProcess::Constant(delay) => *delay,
@@ -92,7 +92,7 @@ impl DelayProcess {
         }
     }
 
-    /// The delay of what leaves at `time`.
+    /// Returns the delay of a packet that leaves at `time`.
     pub(crate) fn at(&self, time: Time) -> Span {
         match self {
             DelayProcess::Constant(delay) => *delay,

@@ -1,38 +1,38 @@
-//! A part of the delay that is drawn for each packet.
+//! Random part of the delay, drawn for each packet.
 
 use aqmlab_core::{Span, Stream, choices, params};
 
 use super::{Draws, MAX_CORRELATION};
 
 choices! {
-    /// How jitter is distributed.
+    /// Distribution of jitter.
     pub enum Distribution {
-        /// Between one spread less and one more.
+        /// Uniform, within one spread around the delay.
         Uniform = "uniform",
-        /// With the spread as the standard deviation.
+        /// Normal, with the spread as standard deviation.
         Normal = "normal",
-        /// A long tail to the right: netem's table, of mean 0.
+        /// Pareto, with a long tail: netem's table, of mean 0.
         Pareto = "pareto",
-        /// A quarter of the normal one and three quarters of that.
+        /// A quarter of the normal and three quarters of the Pareto distribution.
         ParetoNormal = "paretonormal",
     }
 }
 
 params! {
-    /// A part of the delay that is drawn for each packet.
+    /// Random part of the delay, drawn for each packet.
     pub struct JitterParams {
-        /// netem's JITTER: the half width, the deviation, or the unit of the Pareto table.
+        /// netem's JITTER: the half width, the standard deviation, or the unit of the Pareto table.
         spread: Span = Span::from_millis(1), in Span::ZERO => Span::from_secs(3600),
             source "tc-netem(8), delay";
         /// Distribution around the link's delay; negative delays become zero.
         distribution: Distribution = Distribution::Normal, source "tc-netem(8), distribution";
-        /// The chance that a packet has the jitter of the one before it.
+        /// Probability that a packet has the jitter of the one before it.
         correlation: f64 = 0.0, [left out], in 0.0 => MAX_CORRELATION, source "tc-netem(8), delay";
     }
 }
 
 impl Distribution {
-    /// A draw in units of the spread.
+    /// Returns a draw in units of the spread.
     fn draw(self, stream: &mut Stream) -> f64 {
         const MOST: f64 = 4.0;
         let pareto = |beyond: f64| ((1.0 / libm::cbrt(beyond) - 1.5) * 4.0 / 3.0).min(MOST);
@@ -49,7 +49,7 @@ impl Distribution {
     }
 }
 
-/// Jitter under way.
+/// State of jitter.
 pub(crate) struct JitterState {
     params: JitterParams,
     draws: Draws,
@@ -60,7 +60,7 @@ impl JitterState {
         JitterState { params, draws: Draws::default() }
     }
 
-    /// The delay of the next packet, about the mean `delay`.
+    /// Returns the delay of the next packet, around the mean `delay`.
     pub fn next(&mut self, delay: Span, stream: &mut Stream) -> Span {
         let JitterParams { spread, distribution, correlation } = &self.params;
         let unit = self.draws.next(*correlation, stream, |stream| distribution.draw(stream));
@@ -75,7 +75,7 @@ mod tests {
 
     const COUNT: usize = 400_000;
 
-    /// Jitter in units of the spread.
+    /// Returns draws in units of the spread.
     fn jitter_draws(distribution: Distribution, correlation: f64) -> Vec<f64> {
         let mut stream = Stream::for_component(3, 0, "jitter");
         let params = JitterParams { spread: Span::from_millis(2), distribution, correlation };
@@ -84,7 +84,7 @@ mod tests {
         (0..COUNT).map(|_| (state.next(delay, &mut stream).as_secs_f64() - 0.02) / 0.002).collect()
     }
 
-    /// Mean, deviation and a tail, in units of the spread.
+    /// Returns mean, deviation and a tail probability, in units of the spread.
     fn jitter(distribution: Distribution, beyond: f64) -> [f64; 3] {
         let draws = jitter_draws(distribution, 0.0);
         let count = COUNT as f64;
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn jitter_is_distributed_as_it_says() {
-        // netem's Pareto in closed form: P(X > x) = (3x/4 + 3/2)^-3, cut off
-        // at 4 where 1.1 % are: mean -2/3 4.5^-2, second moment 0.676.
+        // netem's Pareto in closed form: P(X > x) = (3x/4 + 3/2)^-3, truncated at 4 (1.1 % of the
+        // draws): mean -2/3 4.5^-2, second moment 0.676.
         let survival = |x: f64| 1.0 / ((0.75 * x + 1.5) * (0.75 * x + 1.5) * (0.75 * x + 1.5));
         for (distribution, beyond, expected, tolerance) in [
             (Distribution::Uniform, 0.5, [0.0, 1.0 / 3.0f64.sqrt(), 0.25], 0.01),
@@ -109,16 +109,16 @@ mod tests {
             }
         }
         assert!((jitter(Distribution::Pareto, 3.99)[2] - survival(3.99)).abs() < 0.001);
-        // Of a quarter and three quarters at the same quantile: the median is that of both,
-        // 0 and 4/3 (2^(1/3) - 1.5), and so is what lies beyond one deviation.
+        // A quarter and three quarters at the same quantile: the median combines both medians, 0
+        // and 4/3 (2^(1/3) - 1.5), and so does the tail beyond one deviation.
         let median = 0.75 * 4.0 / 3.0 * (libm::cbrt(2.0) - 1.5);
         assert!((jitter(Distribution::ParetoNormal, median)[2] - 0.5).abs() < 0.003);
         let one = 0.25 + 0.75 * 4.0 / 3.0 * (1.0 / libm::cbrt(0.158_655) - 1.5);
         assert!((jitter(Distribution::ParetoNormal, one)[2] - 0.158_655).abs() < 0.003);
     }
 
-    /// The law of `correlation`: the distribution stays, and the
-    /// autocorrelation falls by that factor with every packet.
+    /// Property of `correlation`: the distribution is unchanged, and the autocorrelation falls by
+    /// that factor with every packet.
     #[test]
     fn correlation_keeps_the_distribution_and_is_what_it_says() {
         let beyond = |draws: &[f64], x: f64| {

@@ -1,28 +1,28 @@
-//! Which packets are lost on the way, or come twice.
+//! Packet loss and duplication.
 
 use aqmlab_core::{Error, ParamType, Params, Result, Span, Stream, Time, Value, params};
 
 use super::{Draws, MAX_CORRELATION, entries};
 
 params! {
-    /// What happens to each packet with the same chance.
+    /// Random events with the same probability for each packet.
     pub struct ChanceParams {
-        /// The chance that it happens to a packet.
+        /// Probability for each packet.
         chance: f64 = 0.0, in 0.0 => 1.0, source "tc-netem(8), loss random and duplicate";
-        /// The chance that a packet fares as the one before it.
+        /// Probability that a packet has the outcome of the one before it.
         correlation: f64 = 0.0, in 0.0 => MAX_CORRELATION,
             source "tc-netem(8), loss random and duplicate";
     }
 }
 
-/// A chance as a number, or as text in per cent.
+/// Probability as a number, or as text in per cent.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Chance(pub f64);
 
 impl ParamType for Chance {
     const KIND: &'static str = "chance";
     fn allowed() -> String {
-        "a chance from 0 to 1 or in %, such as 0.01 or 1%, or a table with `chance`".into()
+        "a probability from 0 to 1 or in %, such as 0.01 or 1%, or a table with `chance`".into()
     }
     fn read(value: &Value) -> Option<Self> {
         let percent = match value {
@@ -41,7 +41,7 @@ impl ParamType for Chance {
 }
 
 impl ChanceParams {
-    /// Reads a bare chance, or a table.
+    /// Reads a probability, or a table.
     pub(crate) fn read(value: &Value) -> Result<Self> {
         if let Value::Table(table) = value {
             return ChanceParams::from_table(table);
@@ -50,7 +50,7 @@ impl ChanceParams {
         Ok(ChanceParams { chance, ..ChanceParams::default() })
     }
 
-    /// The form that reads back as the same.
+    /// Returns a value that reads back as the same.
     pub(crate) fn to_value(&self) -> Value {
         match self.correlation > 0.0 {
             true => entries(self),
@@ -62,13 +62,13 @@ impl ChanceParams {
 params! {
     /// Losses in bursts: the Gilbert-Elliott model.
     pub struct GilbertElliottParams {
-        /// The chance to go from the good state to the bad one, at each packet.
+        /// Probability of a transition from the good to the bad state, at each packet.
         p: f64 = 0.0, in 0.0 => 1.0, source "tc-netem(8), gemodel p";
-        /// The chance to go back; `none` for 1 - p.
+        /// Probability of a transition back; `none`: 1 - p.
         r: Option<f64> = None, in Some(0.0) => Some(1.0), source "tc-netem(8), gemodel r";
-        /// The chance of a loss in the bad state: netem's 1-h.
+        /// Probability of a loss in the bad state: netem's 1-h.
         bad: f64 = 1.0, in 0.0 => 1.0, source "tc-netem(8), gemodel 1-h";
-        /// The chance of a loss in the good state: netem's 1-k.
+        /// Probability of a loss in the good state: netem's 1-k.
         good: f64 = 0.0, in 0.0 => 1.0, source "tc-netem(8), gemodel 1-k";
     }
 }
@@ -82,35 +82,35 @@ params! {
 }
 
 params! {
-    /// Times in which everything is lost.
+    /// Intervals in which all packets are lost.
     pub struct OutageParams {
-        /// The mean time between two of them; exponentially distributed.
+        /// Mean time between two outages; exponentially distributed.
         on: Span = Span::from_secs(5), in Span::ZERO => LONGEST,
             source "mm-onoff, MEAN-ON-TIME";
-        /// The mean time that one lasts; exponentially distributed.
+        /// Mean duration of an outage; exponentially distributed.
         off: Span = Span::from_secs(1), in Span::ZERO => LONGEST,
             source "mm-onoff, MEAN-OFF-TIME";
     }
 }
 
-/// The longest and, but for 0, the shortest mean time of an outage.
+/// Longest and, except for 0, shortest mean time of an outage.
 const LONGEST: Span = Span::from_secs(10_000_000);
 const SHORTEST: Span = Span::from_millis(1);
-/// Which packets are lost on the way.
+/// Loss process of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Loss {
-    /// Each with the same chance.
+    /// Random losses.
     Random(ChanceParams),
-    /// In bursts.
+    /// Losses in bursts.
     GilbertElliott(GilbertElliottParams),
-    /// Those of a list, in rising order.
+    /// Losses listed in rising order.
     Listed(ListedLossParams),
-    /// Those that are sent while the link is off.
+    /// Losses during outages.
     Outages(OutageParams),
 }
 
 impl Loss {
-    /// Reads what stands at `loss`.
+    /// Reads the value of `loss`.
     pub(crate) fn read(value: &Value) -> Result<Self> {
         let table = match value {
             Value::Table(table) if table.get("chance").is_none() => table,
@@ -139,7 +139,7 @@ impl Loss {
         }
     }
 
-    /// The form that reads back as the same.
+    /// Returns a value that reads back as the same.
     pub(crate) fn to_value(&self) -> Value {
         match self {
             Loss::Random(params) => params.to_value(),
@@ -164,47 +164,47 @@ impl OutageParams {
     }
 }
 
-/// What happens to some packets, under way.
+/// State of random events.
 pub(crate) struct ChanceState {
     params: ChanceParams,
     draws: Draws,
 }
 
 impl ChanceState {
-    /// `None` if it never happens.
+    /// Creates the state; `None` if events never happen.
     pub fn new(params: &ChanceParams) -> Option<Self> {
         let state = ChanceState { params: params.clone(), draws: Draws::default() };
         (params.chance > 0.0).then_some(state)
     }
 
-    /// Whether it happens to the next packet.
+    /// Returns whether the event happens to the next packet.
     pub fn next(&mut self, stream: &mut Stream) -> bool {
         let draw = self.draws.next(self.params.correlation, stream, Stream::uniform);
         draw < self.params.chance
     }
 }
 
-/// A loss model under way.
+/// State of a loss process.
 pub(crate) struct LossState {
     model: Loss,
     draws: Draws,
-    /// In the bad state of the Gilbert-Elliott model, or off.
+    /// True in the bad state of the Gilbert-Elliott model, or during an outage.
     is_bad: bool,
-    /// When the outage, or the time without one, is over.
+    /// End of the outage, or of the time without one.
     until: Time,
-    /// When the run is over: what the link does after that nobody sees.
+    /// End of the run, after which the state is irrelevant.
     end: Time,
-    /// Draws for outages, which packets do not disturb.
+    /// Draws for outages, which are independent of packets.
     outages: Stream,
-    /// Packets seen, and how many of the list are behind.
+    /// Number of packets, and position in the list.
     seen: u64,
     listed: usize,
 }
 
 impl LossState {
-    /// `outages` draws for these; all else draws when packets come.
+    /// Creates the state; `outages` draws for outages, all other draws happen when packets arrive.
     pub fn new(model: Loss, end: Time, outages: Stream) -> Self {
-        // It is switched on when the first packet looks.
+        // The first packet switches the link on.
         let is_bad = matches!(model, Loss::Outages(_));
         LossState {
             model,
@@ -218,7 +218,7 @@ impl LossState {
         }
     }
 
-    /// Whether the next packet is lost, which is sent at `sent`.
+    /// Returns whether the next packet, which is sent at `sent`, is lost.
     pub fn next(&mut self, sent: Time, stream: &mut Stream) -> bool {
         self.seen += 1;
         match &self.model {
@@ -226,8 +226,8 @@ impl LossState {
                 self.draws.next(params.correlation, stream, Stream::uniform) < params.chance
             }
             Loss::GilbertElliott(params) => {
-                // As in sch_netem.c: the state moves on, and the loss is that
-                // of the state before.
+                // As in sch_netem.c: the state changes first, and the loss is that of the previous
+                // state.
                 let (leave, loss) = match self.is_bad {
                     false => (params.p, params.good),
                     true => (params.r.unwrap_or(1.0 - params.p), params.bad),
@@ -288,9 +288,9 @@ mod tests {
         assert!((rate(&after) - 0.03).abs() < 0.006, "{}", rate(&after));
     }
 
-    /// Rate and mean burst in closed form: with the bad state's share
-    /// b = p / (p + r), the rate is b bad + (1 - b) good; a burst of the
-    /// simple model (bad = 1, good = 0) is geometric with mean 1 / r.
+    /// Rate and mean burst in closed form. With the bad state's share b = p / (p + r), the rate is
+    /// b bad + (1 - b) good. A burst of the simple model (bad = 1, good = 0) is geometric with mean
+    /// 1 / r.
     #[test]
     fn gilbert_elliott_has_its_rate_and_its_bursts() {
         let simple = losses(read("{ p = 0.01, r = 0.25 }").unwrap());
@@ -307,7 +307,7 @@ mod tests {
         let full = losses(read("{ p = 0.02, r = 0.1, bad = 0.6, good = 0.01 }").unwrap());
         let expected = (0.02 * 0.6 + 0.1 * 0.01) / 0.12;
         assert!((rate(&full) - expected).abs() < 0.004, "{}", rate(&full));
-        // Without r it is 1 - p: no memory at all.
+        // Without r it is 1 - p: losses are independent.
         let plain = losses(read("{ p = 0.05 }").unwrap());
         assert!((rate(&plain) - 0.05).abs() < 0.002, "{}", rate(&plain));
     }
@@ -319,17 +319,17 @@ mod tests {
         assert_eq!(numbers, [3, 7, 400_000]);
     }
 
-    /// A packet a millisecond: the share of the time off, and its mean length.
+    /// One packet per millisecond: share and mean duration of outages.
     #[test]
     fn outages_last_as_long_as_they_should() {
         let lost = losses(read("{ on = \"200ms\", off = \"50ms\" }").unwrap());
-        assert!(!lost[0], "it begins on");
+        assert!(!lost[0], "the link starts without an outage");
         assert!((rate(&lost) - 0.2).abs() < 0.015, "{}", rate(&lost));
         let lengths: Vec<usize> =
             lost.split(|lost| !lost).map(<[bool]>::len).filter(|length| *length > 0).collect();
         let mean = lengths.iter().sum::<usize>() as f64 / lengths.len() as f64;
-        // Those of less than a millisecond are seen by chance: given that one is
-        // seen, its packets are 1 / (1 - exp(-1/50)) = 50.5.
+        // Outages below a millisecond are observed by chance: given an observed one, its packets
+        // are 1 / (1 - exp(-1/50)) = 50.5.
         assert!((mean - 50.5).abs() < 4.0, "{mean}");
         let longer = lengths.iter().filter(|length| **length > 50).count() as f64;
         assert!((longer / lengths.len() as f64 - libm::exp(-1.0)).abs() < 0.04);
@@ -339,7 +339,7 @@ mod tests {
         assert!(losses(all).iter().all(|lost| *lost));
     }
 
-    /// Who sends more finds the link off at the same times.
+    /// A higher packet rate does not change the times of outages.
     #[test]
     fn packets_do_not_disturb_outages() {
         let model = read("{ on = \"200ms\", off = \"50ms\" }").unwrap();
@@ -357,11 +357,11 @@ mod tests {
     #[test]
     fn losses_that_are_none_are_refused() {
         for (text, expected) in [
-            ("1.5", "a chance from 0 to 1"),
+            ("1.5", "a probability from 0 to 1"),
             ("{ chance = 1.5 }", "chance: "),
             ("{ chance = 0.1, correlation = 1 }", "correlation: "),
             ("{ chance = 0.1, p = 0.1 }", "unknown key"),
-            ("nan", "a chance from 0 to 1"),
+            ("nan", "a probability from 0 to 1"),
             ("{ p = 2.0 }", "p: "),
             ("{ p = 0.1, r = 1.5 }", "r: "),
             ("{ packets = [0] }", "numbers from 1"),
@@ -376,8 +376,8 @@ mod tests {
         }
     }
 
-    /// The law of `correlation`: the rate stays, and the autocorrelation falls
-    /// by that factor with every packet.
+    /// Property of `correlation`: the rate is unchanged, and the autocorrelation falls by that
+    /// factor with every packet.
     #[test]
     fn correlation_keeps_the_rate_and_is_what_it_says() {
         for correlation in [0.25, 0.8] {

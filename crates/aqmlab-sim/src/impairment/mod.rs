@@ -1,5 +1,5 @@
-//! What the way from a transmitter to the far end does to packets, as it is
-//! stated in a scenario, and the draws behind it.
+//! Impairments of packets between the transmitter and the far end, as stated in a scenario, with
+//! their random draws.
 //!
 //! # Sources
 //! - tc-netem(8) and Linux's `sch_netem.c`: `loss random`, `loss gemodel p r
@@ -7,30 +7,26 @@
 //!   `pareto.c` and `paretonormal.c`: the Pareto table is that of shape 3,
 //!   shifted to mean 0 and scaled by 4/3, cut off at 4; the other is a quarter
 //!   of the normal one and three quarters of it, at the same quantile.
-//! - mahimahi's mm-onoff (its loss_queue.cc): a link that goes off and on.
+//! - mahimahi's mm-onoff (its loss_queue.cc): a link with outages.
 //! - Gilbert (1960) and Elliott (1963), "Estimates of Error Rates for Codes
 //!   on Burst-Noise Channels".
 //!
 //! # Differences
-//! 1. Packets that netem would reorder by their jitter keep their order
-//!    unless `reordering` is set: a packet arrives no earlier than the one
-//!    before it. netem needs a FIFO behind it for that.
-//! 2. `correlation` keeps mean and distribution: with that chance a packet has
-//!    the draw of the one before it, else a new one, so the autocorrelation at
-//!    a distance of k packets is correlation^k. netem adds the part of the last
-//!    number to the rest of a new one, which draws all towards the middle:
-//!    its `loss 1% 25%` loses two packets in a million (by its formula), and
-//!    its jitter, which takes that number modulo the spread or the length of a
-//!    table, has hardly any correlation at all.
-//! 3. Distributions are computed, not looked up in tables of 16 bits. The
-//!    normal distribution is cut off at 4 deviations, as netem's table is.
-//! 4. A lost packet is not duplicated; in netem a loss and a duplication at
-//!    once make one packet.
-//! 5. Slots begin at the time of the packet that has to wait for one, as in
-//!    netem; their lengths are uniform, and netem's tables of them are not
-//!    modelled. Packets keep their order.
-//! 6. mahimahi cuts the times of a link that goes off and on down to whole
-//!    milliseconds; here they are not cut.
+//! 1. Packets that netem would reorder due to jitter keep their order unless `reordering` is set: a
+//!    packet arrives no earlier than the one before it. netem needs a FIFO as child for that.
+//! 2. `correlation` preserves mean and distribution: with that probability a packet has the draw of
+//!    the one before it, otherwise a new one, so the autocorrelation at a distance of k packets is
+//!    correlation^k. netem computes a weighted sum of the last number and a new one, which draws
+//!    all values towards the middle: its `loss 1% 25%` loses two packets in a million (by its
+//!    formula), and its jitter, which takes that number modulo the spread or the length of a table,
+//!    has almost no correlation.
+//! 3. Distributions are computed, not looked up in tables of 16 bits. The normal distribution is
+//!    truncated at 4 deviations, as in netem's table.
+//! 4. A lost packet is not duplicated; in netem a simultaneous loss and duplication result in one
+//!    packet.
+//! 5. Slots begin at the time of the packet that has to wait for one, as in netem; their lengths
+//!    are uniform, and netem's tables are not modelled. Packets keep their order.
+//! 6. mahimahi truncates the times of outages to whole milliseconds; the simulator does not.
 
 mod delay;
 mod jitter;
@@ -49,20 +45,20 @@ pub(crate) use self::loss::{ChanceState, LossState};
 pub use self::slot::SlotParams;
 pub(crate) use self::slot::SlotState;
 
-/// The way of a link as it is stated.
+/// Propagation of a link as stated in a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PropagationConfig {
-    /// Its delay.
+    /// Delay.
     pub delay: DelayProcess,
-    /// What is drawn on top.
+    /// Random delay in addition.
     pub jitter: Option<JitterParams>,
-    /// What is lost.
+    /// Loss process.
     pub loss: Option<Loss>,
-    /// Which packets arrive twice.
+    /// Duplication.
     pub duplicate: ChanceParams,
-    /// Whether packets may overtake each other.
+    /// True if packets may overtake each other.
     pub reordering: bool,
-    /// When they may arrive at all.
+    /// Slots of arrivals.
     pub slot: Option<SlotParams>,
 }
 
@@ -71,13 +67,13 @@ fn entries(params: &impl Params) -> Value {
     Value::Table(entries.map(|(key, text)| (key.to_string(), text)).collect())
 }
 
-/// At 1 all packets would fare as the first.
+/// Limit of the correlation: at 1 all packets would have the outcome of the first.
 const MAX_CORRELATION: f64 = 0.9999;
 
-/// Draws of which each is the one before it with some chance, and else new.
+/// Correlated draws: each is the previous one with some probability, otherwise a new one.
 ///
-/// Whatever is made of them has the distribution of independent draws, and at
-/// a distance of k draws the autocorrelation correlation^k.
+/// The draws have the distribution of independent ones, and an autocorrelation of correlation^k at a
+/// distance of k draws.
 #[derive(Default)]
 struct Draws {
     last: Option<f64>,
@@ -100,7 +96,7 @@ impl Draws {
     }
 }
 
-/// The autocorrelation of values at this distance.
+/// Returns the autocorrelation of values at this distance.
 #[cfg(test)]
 fn autocorrelation(values: &[f64], distance: usize) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len() as f64;

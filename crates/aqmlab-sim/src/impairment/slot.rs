@@ -1,20 +1,20 @@
-//! Packets that arrive in bursts, as over media that are given in slots.
+//! Arrivals in bursts, as over media with slotted access.
 
 use aqmlab_core::{Bytes, Error, Result, Span, Stream, Time, params};
 
 params! {
-    /// Slots in which packets arrive; what comes between two waits for the next.
+    /// Slots in which packets arrive; packets between slots wait for the next.
     pub struct SlotParams {
-        /// The shortest time until a slot.
+        /// Minimum time until a slot.
         min: Span = Span::from_millis(1), in Span::ZERO => Span::from_secs(3600),
             source "tc-netem(8), slot MIN_DELAY";
-        /// The longest; `none` for that of `min`.
+        /// Maximum time until a slot; `none`: equal to `min`.
         max: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(3600)),
             source "tc-netem(8), slot MAX_DELAY";
-        /// Packets that fit into a slot; `none`: no limit.
+        /// Packets per slot; `none`: no limit.
         packets: Option<u64> = None, in Some(1) => Some(1_000_000_000),
             source "tc-netem(8), slot packets";
-        /// After how many bytes a slot is over; `none`: after any number.
+        /// Bytes after which a slot ends; `none`: no limit.
         bytes: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1 << 40)),
             source "tc-netem(8), slot bytes";
     }
@@ -41,12 +41,12 @@ impl SlotParams {
     }
 }
 
-/// Slots under way.
+/// State of slots.
 pub(crate) struct SlotState {
     params: SlotParams,
-    /// When the slot is.
+    /// Time of the slot.
     next: Time,
-    /// What it still has room for.
+    /// Remaining capacity of the slot.
     packets: u64,
     bytes: u64,
 }
@@ -58,8 +58,7 @@ impl SlotState {
         state
     }
 
-    /// When a packet arrives that would arrive at `time`: those before it were
-    /// not later.
+    /// Returns the arrival time of a packet that would arrive at `time`. Times must not decrease.
     pub fn arrival(&mut self, time: Time, size: u32, stream: &mut Stream) -> Time {
         if self.next < time {
             self.begin(time, stream);
@@ -73,7 +72,7 @@ impl SlotState {
         arrival
     }
 
-    /// The next slot, after `time`.
+    /// Starts the next slot after `time`.
     fn begin(&mut self, time: Time, stream: &mut Stream) {
         self.next = time + stream.uniform_span(self.params.min, self.params.longest());
         self.refill();
@@ -102,7 +101,7 @@ mod tests {
         Time::ZERO + Span::from_micros(micros)
     }
 
-    /// Worked out by hand: slots of 10 ms begin when a packet comes after the last.
+    /// Computed manually: slots of 10 ms begin when a packet arrives after the last.
     #[test]
     fn packets_wait_for_their_slot() {
         let mut stream = Stream::from_state(1);
@@ -110,7 +109,7 @@ mod tests {
         let mut arrivals = |times: &[u64]| -> Vec<Time> {
             times.iter().map(|time| slots.arrival(at(time * 1000), 100, &mut stream)).collect()
         };
-        // At 1 ms nothing is due: a slot at 11 ms, for two; the third has the next.
+        // At 1 ms no slot is open: one at 11 ms takes two packets, the third waits for the next.
         let waited = arrivals(&[1, 5, 6, 21, 22]);
         assert_eq!(waited, [11, 11, 21, 21, 31].map(|ms| at(ms * 1000)));
         assert_eq!(arrivals(&[100]), [at(110_000)]);
@@ -121,11 +120,11 @@ mod tests {
         let mut stream = Stream::from_state(1);
         let mut slots = state("{ min = '10ms', bytes = '250b' }");
         let arrivals = [0, 0, 0, 0].map(|_| slots.arrival(at(1), 100, &mut stream));
-        // 300 bytes: what begins in it is in it, as in netem.
+        // 300 bytes: a packet that starts within the limit belongs to the slot, as in netem.
         assert_eq!(arrivals, [10_001, 10_001, 10_001, 20_001].map(at));
     }
 
-    /// Sparse packets wait (min + max) / 2; dense ones leave at `packets` a slot.
+    /// Sparse packets wait (min + max) / 2; dense ones leave at `packets` per slot.
     #[test]
     fn slots_have_their_laws() {
         let mut stream = Stream::from_state(3);

@@ -1,4 +1,4 @@
-//! Rates that hold for a while, and a transmitter that follows them exactly.
+//! Piecewise constant rates, and a transmitter that follows them exactly.
 
 use aqmlab_core::time::NANOS_PER_SEC;
 use aqmlab_core::{Span, Stream, Time};
@@ -6,14 +6,14 @@ use aqmlab_core::{Span, Stream, Time};
 use super::random::{Markov, MarkovParams, OrnsteinUhlenbeck, OrnsteinUhlenbeckParams};
 use super::schedule::Schedule;
 
-/// A course of rates at work.
+/// Sequence of rates over time.
 #[derive(Clone)]
 pub(crate) enum Course {
     Schedule(Schedule),
     Random(Box<Random>),
 }
 
-/// Courses that are drawn as they are needed.
+/// Rates that are drawn on demand.
 #[derive(Clone)]
 pub(crate) enum Random {
     Markov(Markov),
@@ -29,7 +29,8 @@ impl Course {
         Course::Random(Box::new(Random::OrnsteinUhlenbeck(process)))
     }
 
-    /// The same up to a moment, and one rate from then on; `None` for a random one.
+    /// Returns the same sequence up to a time, and a constant rate afterwards; `None` for a random
+    /// one.
     pub fn with_rate_from(&self, time: Time, rate: u64) -> Option<Course> {
         match self {
             Course::Schedule(schedule) => Some(Course::Schedule(schedule.with_step(time, rate))),
@@ -37,7 +38,7 @@ impl Course {
         }
     }
 
-    /// The rate at `time`, and until when it holds; `None` for ever. Times must not go back.
+    /// Returns the rate at `time`, and its end; `None`: for ever. Times must not decrease.
     fn at(&mut self, time: Time) -> (u64, Option<Time>) {
         let random = match self {
             Course::Schedule(schedule) => return schedule.at(time),
@@ -59,7 +60,7 @@ impl Course {
     }
 }
 
-/// Bits times a second's nanoseconds that a course offers, summed up.
+/// Integral of the offered rate, in bits times nanoseconds per second.
 #[derive(Clone)]
 pub(crate) struct CourseMeter {
     course: Course,
@@ -71,11 +72,11 @@ impl CourseMeter {
     pub fn new(course: Course) -> Self {
         CourseMeter { course, now: Time::ZERO, sum: 0 }
     }
-    /// What it counts.
+    /// Returns the sequence of rates.
     pub fn course(&self) -> &Course {
         &self.course
     }
-    /// What is offered up to `time`. Times must not go back.
+    /// Returns the integral up to `time`. Times must not decrease.
     pub fn until(&mut self, time: Time) -> u128 {
         if let Course::Schedule(schedule) = &self.course {
             return schedule.integral(time);
@@ -90,21 +91,20 @@ impl CourseMeter {
     }
 }
 
-/// A transmitter whose rate follows a course.
+/// Transmitter whose rate follows a sequence of rates.
 ///
-/// A packet needs its bits times a second's nanoseconds; each nanosecond does
-/// as many of them as the rate is then. A packet that is on the transmitter
-/// when the rate changes goes on with the new one. Its end is rounded down to
-/// a nanosecond, and what is owed then is done by the packets after it: over
-/// a busy period nothing is rounded away.
+/// A packet needs its bits times the nanoseconds of a second as work; each nanosecond performs the
+/// current rate as work. A packet in transmission during a change continues at the new rate. The
+/// end of a packet is rounded down to a nanosecond, and the remaining work is added to the next
+/// packets: over a busy period no time is lost to rounding.
 pub(crate) struct CourseTransmitter {
     course: Course,
-    /// The end of what has been sent.
+    /// End of the last transmission.
     now: Time,
     owed: u64,
-    /// When the run is over: what does not end before that never does.
+    /// End of the run: transmissions that do not end before it never end.
     end: Time,
-    /// Bits of packets that were begun, and of the last of them.
+    /// Bits of all packets begun, and of the last one.
     pub bits: u64,
     last_bits: u64,
 }
@@ -114,19 +114,19 @@ impl CourseTransmitter {
         CourseTransmitter { course, now: Time::ZERO, owed: 0, end, bits: 0, last_bits: 0 }
     }
 
-    /// The link was idle: a new busy period begins.
+    /// Starts a new busy period of an idle link.
     pub fn restart(&mut self, now: Time) {
         self.now = now;
         self.owed = 0;
     }
 
-    /// Goes on with another course.
+    /// Changes to another sequence of rates.
     pub fn follow(&mut self, course: Course) {
         self.course = course;
     }
 
-    /// When the next `bytes` have been sent, from the end of those before; `None` if that is
-    /// never. Nothing may be sent after that.
+    /// Returns the end of the transmission of the next `bytes`, which starts at the end of the
+    /// previous one; `None` if it never ends. No transmission may follow then.
     pub fn transmit(&mut self, bytes: u32) -> Option<Time> {
         self.last_bits = u64::from(bytes) * 8;
         self.bits += self.last_bits;
@@ -146,7 +146,7 @@ impl CourseTransmitter {
                     self.owed = left % rate;
                     return Some(self.now);
                 }
-                // Less than `left`, or the division would have been small.
+                // Less than `left`, otherwise the division would have been small.
                 Some(_) => left -= rate * room,
                 None => {}
             }
@@ -155,7 +155,7 @@ impl CourseTransmitter {
         None
     }
 
-    /// The bits of the packets that were all sent, if the last of them was or was not.
+    /// Returns the bits sent, with or without the last packet.
     pub fn sent_bits(&self, is_last_sent: bool) -> u64 {
         if is_last_sent { self.bits } else { self.bits - self.last_bits }
     }
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn a_packet_goes_on_at_the_new_rate() {
-        // 1500 bytes: 6 ms at 2 Mbit/s. Half is sent when the rate falls to a
-        // tenth; nothing moves for 10 ms; the rest, 6000 bits at 0.2 Mbit/s.
+        // 1500 bytes: 6 ms at 2 Mbit/s. Half is sent when the rate falls to a tenth; no bits are
+        // sent for 10 ms; the rest is 6000 bits at 0.2 Mbit/s.
         let steps = schedule(&[(0, 2_000_000), (3, 0), (13, 200_000)], false);
         let mut transmitter = CourseTransmitter::new(Course::Schedule(steps), END);
         let at = |millis: u64| Some(Time::from_nanos(millis * 1_000_000));
@@ -205,8 +205,8 @@ mod tests {
     }
 
     proptest! {
-        /// Over any steps, the n-th packet ends at the first nanosecond before
-        /// which all of its bits, but for less than a nanosecond's worth, fit.
+        /// For any steps, the n-th packet ends at the first nanosecond before which all of its bits
+        /// fit, except for less than a nanosecond's worth.
         #[test]
         fn the_rate_is_exact_over_steps(
             lengths in prop::collection::vec(1u64..3_000_000, 2..10),

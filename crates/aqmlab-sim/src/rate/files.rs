@@ -1,16 +1,14 @@
-//! Files that describe links: mahimahi's delivery opportunities, and two
-//! columns of time and value. They come in as bytes; reading them from a disk
-//! is the caller's part.
+//! Parsers of files that describe links: mahimahi's delivery opportunities, and two columns of time
+//! and value. The caller reads the files from disk.
 //!
 //! # Sources
-//! - mahimahi's `link_queue.cc` (Netravali et al. 2015): one whole number a
-//!   line, the millisecond of an opportunity; it refuses times that go back
-//!   and a trace whose last time is 0, and repeats it with the last time as
-//!   the period.
+//! - mahimahi's `link_queue.cc` (Netravali et al. 2015): one whole number per line, the millisecond
+//!   of an opportunity. It rejects decreasing times and a trace whose last time is 0, and repeats
+//!   the trace with the last time as period.
 //!
 //! # Differences
-//! 1. Blank lines, lines that begin with `#`, Windows' line ends and a byte
-//!    order mark are passed over; mahimahi refuses them.
+//! 1. Blank lines, lines that begin with `#`, Windows line ends and a byte order mark are ignored;
+//!    mahimahi rejects them.
 
 use aqmlab_core::{Error, Result, Span, Time};
 
@@ -19,7 +17,7 @@ use super::schedule::Schedule;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// What names a file's content: FNV-1a with 128 bits, as text.
+/// Returns the digest of a file's content as text: FNV-1a with 128 bits.
 pub(super) fn digest(content: &[u8]) -> String {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
@@ -27,7 +25,7 @@ pub(super) fn digest(content: &[u8]) -> String {
     format!("{:032x}", content.iter().fold(BASIS, fold))
 }
 
-/// The lines that say something, with their numbers.
+/// Returns the lines with content, with their numbers.
 fn lines(content: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
     content
@@ -38,7 +36,7 @@ fn lines(content: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
         .map(|(index, line)| (index + 1, line))
 }
 
-/// An error about a line of a file.
+/// Returns an error about a line of a file.
 fn wrong(file: &str, number: usize, line: &[u8], allowed: impl std::fmt::Display) -> Error {
     const SHOWN: usize = 40;
     let mut given = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).into_owned();
@@ -48,20 +46,20 @@ fn wrong(file: &str, number: usize, line: &[u8], allowed: impl std::fmt::Display
     Error::not_allowed(given, allowed).in_file(&format!("{file}:{number}"))
 }
 
-/// When a link may send, from a file in mahimahi's format.
+/// Delivery opportunities of a link, from a file in mahimahi's format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opportunities {
-    /// The milliseconds with opportunities.
+    /// Milliseconds with opportunities.
     times: Vec<u32>,
-    /// How many there are up to and with each of them.
+    /// Number of opportunities up to and including each of them.
     totals: Vec<u64>,
 }
 
 impl Opportunities {
-    /// Reads a file's content.
+    /// Parses a file's content.
     ///
     /// # Errors
-    /// At the first line that is not right; the error names it.
+    /// Returns an error that names the first invalid line.
     pub fn parse(content: &[u8], file: &str) -> Result<Self> {
         let (mut times, mut totals) = (Vec::new(), Vec::new());
         let mut total = 0;
@@ -84,7 +82,7 @@ impl Opportunities {
             }
         }
         match times.last() {
-            None => Err(Error::new("there is no delivery opportunity in it").in_file(file)),
+            None => Err(Error::new("the file contains no delivery opportunity").in_file(file)),
             Some(0) => {
                 let problem = "expected a last time above 0: it is the period of the trace";
                 Err(Error::new(problem).given(0).in_file(file))
@@ -93,23 +91,23 @@ impl Opportunities {
         }
     }
 
-    /// After how many milliseconds it begins again.
+    /// Returns the period in milliseconds.
     pub fn period(&self) -> u64 {
         u64::from(*self.times.last().expect("not empty"))
     }
-    /// Opportunities in a period.
+    /// Returns the number of opportunities per period.
     pub fn total(&self) -> u64 {
         *self.totals.last().expect("not empty")
     }
-    /// How many there are before `time`.
+    /// Returns the number of opportunities before `time`.
     pub fn before(&self, time: Time) -> u64 {
         let Some((cycle, phase)) = self.place(time) else { return 0 };
         let index = self.times.partition_point(|ms| u64::from(*ms) < phase);
         cycle * self.total() + index.checked_sub(1).map_or(0, |index| self.totals[index])
     }
 
-    /// In which repetition `time` is, and the millisecond in it, from 1 to
-    /// the period; `None` at the very start.
+    /// Returns the repetition that contains `time`, and the millisecond in it, from 1 to the
+    /// period; `None` at time zero.
     fn place(&self, time: Time) -> Option<(u64, u64)> {
         let before = time.as_nanos().div_ceil(NANOS_PER_MILLI).checked_sub(1)?;
         Some((before / self.period(), before % self.period() + 1))
@@ -126,7 +124,7 @@ fn whole_number(text: &[u8]) -> Option<u32> {
     })
 }
 
-/// A place in [`Opportunities`] that repeat for ever.
+/// Position in [`Opportunities`], which repeat for ever.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     cycle: u64,
@@ -134,18 +132,18 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Before the first of them.
+    /// Creates the position before the first opportunity.
     pub fn start() -> Self {
         Cursor { cycle: 0, index: 0 }
     }
-    /// The time of the next opportunities, and how many there are.
+    /// Returns the time of the next opportunities, and their number.
     pub fn peek(&self, trace: &Opportunities) -> (Time, u64) {
         let before = self.index.checked_sub(1).map_or(0, |index| trace.totals[index]);
         let ms = self.cycle * trace.period() + u64::from(trace.times[self.index]);
         let time = Time::from_nanos(ms.saturating_mul(NANOS_PER_MILLI));
         (time, trace.totals[self.index] - before)
     }
-    /// Passes over those that are next.
+    /// Skips the next opportunities.
     pub fn advance(&mut self, trace: &Opportunities) {
         self.index += 1;
         if self.index == trace.times.len() {
@@ -153,7 +151,7 @@ impl Cursor {
             self.cycle += 1;
         }
     }
-    /// Passes over what is before `time`.
+    /// Skips the opportunities before `time`.
     pub fn seek(&mut self, trace: &Opportunities, time: Time) {
         if self.peek(trace).0 < time {
             let (cycle, phase) = trace.place(time).expect("later than another");
@@ -163,12 +161,11 @@ impl Cursor {
     }
 }
 
-/// Reads two columns, seconds and a number: between them spaces,
-/// tabs, a comma or a semicolon. The first line may hold names. The times
-/// count from the first of them.
+/// Parses two columns, seconds and a number, separated by spaces, tabs, a comma or a semicolon. The
+/// first line may contain names. Times are relative to the first.
 ///
 /// # Errors
-/// At the first line that is not right; the error names it.
+/// Returns an error that names the first invalid line.
 pub(super) fn parse_columns(content: &[u8], file: &str, scale: &Scale) -> Result<Schedule> {
     const LONGEST: f64 = 1e7;
     let mut steps: Vec<(Span, u64)> = Vec::new();
@@ -199,18 +196,18 @@ pub(super) fn parse_columns(content: &[u8], file: &str, scale: &Scale) -> Result
         steps.push((start, scaled as u64));
     }
     if steps.is_empty() {
-        return Err(Error::new("there is no line of time and value in it").in_file(file));
+        return Err(Error::new("the file contains no line of time and value").in_file(file));
     }
     Ok(Schedule::new(steps, scale.repeats))
 }
 
-/// What stands in a line, between commas, semicolons, spaces or tabs.
+/// Returns the fields of a line, separated by commas, semicolons, spaces or tabs.
 fn fields(line: &str) -> impl Iterator<Item = &str> {
     let is_between = |c: char| c == ',' || c == ';' || c.is_ascii_whitespace();
     line.split(is_between).filter(|field| !field.is_empty())
 }
 
-/// A line of a file of columns.
+/// Line of a file of columns.
 pub(crate) struct Row<'a> {
     file: &'a str,
     number: usize,
@@ -218,25 +215,25 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// What stands in a column, from 0.
+    /// Returns a field by its column, from 0.
     pub fn field(&self, index: usize) -> Result<&'a str> {
         let missing = || self.wrong(format!("at least {} columns", index + 1));
         fields(self.line).nth(index).ok_or_else(missing)
     }
 
-    /// The number in a column, from 0.
+    /// Returns the number in a column, from 0.
     pub fn number(&self, index: usize) -> Result<f64> {
         let number = self.field(index)?.parse().ok().filter(|number: &f64| number.is_finite());
         number.ok_or_else(|| self.wrong(format!("a number in column {}", index + 1)))
     }
 
-    /// An error about this line.
+    /// Returns an error about this line.
     pub fn wrong(&self, allowed: String) -> Error {
         wrong(self.file, self.number, self.line.as_bytes(), allowed)
     }
 }
 
-/// The lines of a file of columns; the first may hold names.
+/// Returns the lines of a file of columns; the first may contain names.
 pub(super) fn rows<'a>(content: &'a [u8], file: &'a str) -> impl Iterator<Item = Result<Row<'a>>> {
     lines(content)
         .enumerate()

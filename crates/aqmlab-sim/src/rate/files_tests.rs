@@ -25,8 +25,8 @@ fn the_digest_is_fnv_1a() {
 #[test]
 fn bad_traces_are_refused_with_line_and_reason() {
     let cases: &[(&[u8], &str)] = &[
-        (b"", "a.trace: there is no delivery opportunity in it"),
-        (b"\r\n\n# nothing\n", "a.trace: there is no delivery opportunity in it"),
+        (b"", "a.trace: the file contains no delivery opportunity"),
+        (b"\r\n\n# nothing\n", "a.trace: the file contains no delivery opportunity"),
         (b"1\n2\nabc\n", "a.trace:3: `abc`: expected a whole number of ms from 0 to 4294967295"),
         (b"1\n2 3\n", "a.trace:2: `2 3`: expected a whole number"),
         (b"1\n\n-2\n", "a.trace:3: `-2`: expected a whole number"),
@@ -63,8 +63,8 @@ fn line_ends_blanks_and_comments_do_not_matter() {
 #[test]
 fn bad_columns_are_refused_with_line_and_reason() {
     let cases: &[(&[u8], &str)] = &[
-        (b"", "a.csv: there is no line of time and value in it"),
-        (b"time,rate\n", "a.csv: there is no line of time and value in it"),
+        (b"", "a.csv: the file contains no line of time and value"),
+        (b"time,rate\n", "a.csv: the file contains no line of time and value"),
         (b"0 1\nx 2\n", "a.csv:2: `x 2`: expected two columns"),
         (b"0 1\n1\n", "a.csv:2: `1`: expected two columns"),
         (b"0 1\n1 2 3\n", "a.csv:2: `1 2 3`: expected two columns"),
@@ -97,7 +97,7 @@ fn columns_may_be_parted_in_any_way_and_begin_at_any_time() {
         assert_eq!(columns(content).unwrap(), plain);
     }
     assert_eq!(plain.at(Time::from_nanos(2_999_999_999)).0, 2_000_000);
-    // The last line lasts as long as the one before it: 2 s.
+    // The last line has the duration of the one before: 2 s.
     assert_eq!(plain.at(Time::from_nanos(5_000_000_000)).0, 1_500_000);
     assert_eq!(plain.mean(Span::from_secs(5)), 1_100_000);
 }
@@ -113,7 +113,7 @@ fn a_million_opportunities_in_one_millisecond_are_one_grant() {
 }
 
 proptest! {
-    /// Walking through, seeking and counting agree.
+    /// Iterating, seeking and counting agree.
     #[test]
     fn cursor_and_count_agree(
         mut times in prop::collection::vec(0u32..40, 1..30),
@@ -150,8 +150,7 @@ proptest! {
     }
 }
 
-/// Every parser of what stands in files and at `rate`, and what works with
-/// its result.
+/// Runs every parser of file contents and of `rate`, and uses its result.
 fn try_all(content: &[u8]) {
     let somewhen = Time::from_nanos(content.len() as u64 * 977_777_777);
     if let Ok(trace) = opportunities(content) {
@@ -195,7 +194,7 @@ fn try_all(content: &[u8]) {
     }
 }
 
-/// Run by hand: `cargo test --release -p aqmlab-sim ten_million -- --ignored`.
+/// Run manually: `cargo test --release -p aqmlab-sim ten_million -- --ignored`.
 #[test]
 #[ignore = "takes minutes"]
 fn ten_million_inputs_make_no_parser_panic() {

@@ -1,4 +1,4 @@
-//! Grants at work: when a link may send, and how many bytes.
+//! Transmission grants: times at which a link may send, with the number of bytes.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use aqmlab_core::{Stream, Time};
 use super::files::{Cursor, Opportunities};
 use super::radio::{Lte, LteParams, Wifi, WifiParams};
 
-/// A sequence of grants under way.
+/// Sequence of grants, with the current position.
 #[derive(Clone)]
 pub(crate) enum Grants {
     Trace { trace: Arc<Opportunities>, bytes: u64, cursor: Cursor },
@@ -26,7 +26,7 @@ impl Grants {
         Grants::Wifi(Box::new(Wifi::new(params, stream, end)))
     }
 
-    /// The next grant; `None` if there is none before the run is over.
+    /// Returns the next grant; `None` if none is left before the end of the run.
     pub fn peek(&self) -> Option<(Time, u64)> {
         match self {
             Grants::Trace { trace, bytes, cursor } => {
@@ -38,7 +38,7 @@ impl Grants {
         }
     }
 
-    /// Passes over one.
+    /// Skips one grant.
     pub fn advance(&mut self) {
         match self {
             Grants::Trace { trace, cursor, .. } => cursor.advance(trace),
@@ -47,7 +47,7 @@ impl Grants {
         }
     }
 
-    /// Passes over all before `time`: nothing was there to be sent.
+    /// Skips all grants before `time`, which were unused.
     pub fn seek(&mut self, time: Time) {
         if let Grants::Trace { trace, cursor, .. } = self {
             cursor.seek(trace, time);
@@ -59,7 +59,7 @@ impl Grants {
     }
 }
 
-/// The bytes that grants offer, summed up.
+/// Total of the granted bytes.
 #[derive(Clone)]
 pub(crate) struct GrantsMeter {
     grants: Grants,
@@ -70,7 +70,7 @@ impl GrantsMeter {
     pub fn new(grants: Grants) -> Self {
         GrantsMeter { grants, sum: 0 }
     }
-    /// What is offered before `time`. Times must not go back.
+    /// Returns the bytes granted before `time`. Times must not decrease.
     pub fn before(&mut self, time: Time) -> u64 {
         if let Grants::Trace { trace, bytes, .. } = &self.grants {
             return trace.before(time).saturating_mul(*bytes);

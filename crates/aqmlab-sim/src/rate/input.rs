@@ -1,5 +1,5 @@
-//! Files that scenarios name. What is made of one is kept with it: the points of a study that are
-//! given the same file read it once.
+//! Input files of scenarios. Parsed contents are cached with the file, so the points of a study
+//! that use the same file parse it once.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -9,18 +9,18 @@ use super::Scale;
 use super::files::{Opportunities, Row, digest, parse_columns, rows};
 use super::schedule::Schedule;
 
-/// A file as it was read, and what has been made of it so far.
+/// File content, with its parsed forms.
 #[derive(Debug)]
 pub struct InputFile {
     content: Vec<u8>,
     digest: OnceLock<String>,
     opportunities: OnceLock<Arc<Opportunities>>,
-    /// By what the second column means: links may take the same file in other units.
+    /// Parsed columns by scale: links may use the same file with different units.
     columns: Mutex<Vec<(Scale, Schedule)>>,
 }
 
 impl InputFile {
-    /// A file with this content.
+    /// Creates a file with this content.
     pub fn new(content: Vec<u8>) -> Self {
         InputFile {
             content,
@@ -30,12 +30,12 @@ impl InputFile {
         }
     }
 
-    /// The content.
+    /// Returns the content.
     pub fn content(&self) -> &[u8] {
         &self.content
     }
 
-    /// Sets or checks what names the content; `name` is for the error.
+    /// Sets or verifies the digest of the content; `name` is for the error.
     pub(super) fn identify(&self, named: &mut Option<String>, name: &str) -> Result<()> {
         let digest = self.digest.get_or_init(|| digest(&self.content));
         match named {
@@ -50,7 +50,7 @@ impl InputFile {
         }
     }
 
-    /// It holds delivery opportunities.
+    /// Parses delivery opportunities.
     pub(super) fn opportunities(&self, name: &str) -> Result<Arc<Opportunities>> {
         if let Some(known) = self.opportunities.get() {
             return Ok(Arc::clone(known));
@@ -59,12 +59,12 @@ impl InputFile {
         Ok(Arc::clone(self.opportunities.get_or_init(|| read)))
     }
 
-    /// It holds columns of whatever kind; `name` is for errors.
+    /// Parses columns of any kind; `name` is for errors.
     pub(crate) fn rows<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Result<Row<'a>>> {
         rows(&self.content, name)
     }
 
-    /// It holds two columns.
+    /// Parses two columns.
     pub(super) fn columns(&self, name: &str, scale: &Scale) -> Result<Schedule> {
         let mut known = self.columns.lock().expect("no holder of this lock panics");
         if let Some((_, schedule)) = known.iter().find(|(each, _)| each == scale) {

@@ -1,10 +1,8 @@
-//! The rate of a link as it is stated in a scenario: constant, in steps, from
-//! a file, or drawn at random.
+//! Rate of a link as stated in a scenario: constant, in steps, from a file, or random.
 //!
-//! There are two kinds at work. A *course* of rates that hold for a while
-//! (`steps`, `csv`, `markov`, `ornstein-uhlenbeck`) drives a transmitter; a
-//! sequence of *grants*, a time and the bytes that may leave then (`trace`,
-//! `lte`, `wifi`), drives the link itself.
+//! Rates have two forms at run time. A sequence of rates (`steps`, `csv`, `markov`,
+//! `ornstein-uhlenbeck`) drives a transmitter. A sequence of *grants*, each a time and a number of
+//! bytes (`trace`, `lte`, `wifi`), drives the link itself.
 
 pub(crate) mod course;
 mod files;
@@ -29,28 +27,28 @@ use self::radio::{LteParams, Wifi, WifiParams};
 use self::random::{MarkovParams, OrnsteinUhlenbeckParams};
 use self::schedule::{Schedule, Steps};
 
-/// The largest rate there is: keeps the transmitter's arithmetic in 64 bits.
+/// Maximum rate: keeps the transmitter's arithmetic in 64 bits.
 pub const MAX_RATE: Rate = Rate::from_bps(1_000_000_000_000_000);
 
-/// Gives a file that a scenario names.
+/// Reader of files named by a scenario.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> Result<Arc<InputFile>>;
 
 params! {
-    /// A rate that changes at set times.
+    /// Rate that changes at set times.
     pub struct RateStepsParams {
         /// Start times and rates: `[["0s", "100mbit"], ["50s", "10mbit"]]`.
         steps: Steps<Rate>, required "0s 100mbit, 50s 10mbit", source "this program";
-        /// Whether the steps repeat; the last step then lasts as long as the one before it.
+        /// True if the steps repeat; the last step then has the duration of the one before.
         repeat: bool = false, source "this program";
     }
 }
 
 params! {
-    /// A file of delivery opportunities in mahimahi's format, which repeats.
+    /// File of delivery opportunities in mahimahi's format, which repeats.
     pub struct TraceParams {
-        /// The file; looked for beside the scenario, then in the working directory.
+        /// File name; relative to the scenario, then to the working directory.
         trace: String, required "cell.down", source "mahimahi, link_queue.cc";
-        /// Bytes that may leave at one opportunity.
+        /// Bytes that may leave at each opportunity.
         opportunity: Bytes = Bytes::new(1504), in Bytes::new(1) => Bytes::new(1 << 30),
             source "mahimahi, link_queue.cc: 1500 bytes and 4 of its header";
         /// Digest of the file's content, filled in. If given, the file must match it.
@@ -59,45 +57,45 @@ params! {
 }
 
 params! {
-    /// A file of two columns, time in seconds and rate.
+    /// File of two columns, time in seconds and rate.
     pub struct CsvParams {
-        /// The file; looked for beside the scenario, then in the working directory.
+        /// File name; relative to the scenario, then to the working directory.
         csv: String, required "rates.csv", source "this program";
         /// Unit of the second column.
         unit: Rate = Rate::from_bps(1_000_000), in Rate::from_bps(1) => Rate::from_bps(1_000_000_000),
             source "this program";
-        /// Whether the lines repeat; the last line then lasts as long as the one before it.
+        /// True if the lines repeat; the last line then has the duration of the one before.
         repeat: bool = true, source "this program";
         /// Digest of the file's content, filled in. If given, the file must match it.
         content: Option<String> = None, source "this program";
     }
 }
 
-/// The rate of a link.
+/// Rate of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateProcess {
-    /// Always the same.
+    /// Constant rate.
     Constant(Rate),
-    /// In steps.
+    /// Steps.
     Steps(RateStepsParams, Schedule),
-    /// In steps, from a file.
+    /// Steps from a file.
     Csv(CsvParams, Schedule),
-    /// A file of opportunities.
+    /// File of opportunities.
     Trace(TraceParams, Arc<Opportunities>),
-    /// A Markov chain.
+    /// Markov chain.
     Markov(MarkovParams),
-    /// The Ornstein-Uhlenbeck process.
+    /// Ornstein-Uhlenbeck process.
     OrnsteinUhlenbeck(OrnsteinUhlenbeckParams),
-    /// A synthetic LTE link.
+    /// Synthetic LTE link.
     Lte(LteParams),
-    /// A synthetic Wi-Fi link.
+    /// Synthetic Wi-Fi link.
     Wifi(WifiParams),
 }
 
-/// The names of the processes, beside which their parameters stand.
+/// Names of the processes, whose parameters are in the same table.
 const PROCESSES: [&str; 4] = ["markov", "ornstein-uhlenbeck", "lte", "wifi"];
 
-/// A mistake at `rate`, with a hint if the name of a process stands there alone.
+/// Adds a hint to an error of `rate` if the value is the name of a process.
 pub(crate) fn hinted(error: Error) -> Error {
     match error.given.as_deref() {
         Some(name) if error.key == "rate" && PROCESSES.contains(&name) => {
@@ -108,7 +106,7 @@ pub(crate) fn hinted(error: Error) -> Error {
     }
 }
 
-/// A process at work.
+/// Process at run time.
 pub(crate) enum Source {
     Constant(Rate),
     Course(Course),
@@ -116,7 +114,7 @@ pub(crate) enum Source {
 }
 
 impl RateProcess {
-    /// Reads what stands at `rate`.
+    /// Reads the value of `rate`.
     pub(crate) fn read(value: &Value, read_file: ReadFile<'_>) -> Result<Self> {
         let Value::Table(table) = value else {
             let rate = aqmlab_core::params::read_value::<Rate>(value)?;
@@ -176,7 +174,7 @@ impl RateProcess {
         }
     }
 
-    /// The form that reads back as the same process.
+    /// Returns a value that reads back as the same process.
     pub(crate) fn to_value(&self) -> Value {
         let (name, entries) = match self {
             RateProcess::Constant(rate) => return rate.to_text().into(),
@@ -195,13 +193,13 @@ impl RateProcess {
         Value::Table(name.into_iter().chain(entries).collect())
     }
 
-    /// Whether it says when packets may leave, and not at which rate.
+    /// Returns true if the process gives grants instead of rates.
     pub fn gives_grants(&self) -> bool {
         matches!(self, RateProcess::Trace(..) | RateProcess::Lte(_) | RateProcess::Wifi(_))
     }
 
-    /// The mean rate of a run of this length: what a discipline is told, and
-    /// what a limit in bandwidth-delay products counts with.
+    /// Returns the mean rate of a run of this length, which disciplines and limits in
+    /// bandwidth-delay products use.
     pub fn mean(&self, duration: Span) -> Rate {
         let bps = match self {
             RateProcess::Constant(rate) => rate.as_bps(),
@@ -220,8 +218,7 @@ impl RateProcess {
         Rate::from_bps(bps.clamp(1, MAX_RATE.as_bps()))
     }
 
-    /// The process at work in a run that is over at `end`; `stream` draws for those that are
-    /// random.
+    /// Returns the process for a run that ends at `end`; `stream` is for random ones.
     pub(crate) fn source(&self, stream: Stream, end: Time) -> Source {
         match self {
             RateProcess::Constant(rate) => Source::Constant(*rate),
@@ -251,18 +248,18 @@ fn check_rates(schedule: Schedule) -> Result<Schedule> {
     }
 }
 
-/// What the second column of a file means.
+/// Meaning of the second column of a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
-    /// What 1 in it is.
+    /// Value of 1 in the column.
     pub unit: f64,
-    /// The most that it may be, in the unit's unit.
+    /// Maximum value, in the base unit.
     pub most: u64,
-    /// Whether the file begins again.
+    /// True if the file repeats.
     pub repeats: bool,
 }
 
-/// Reads a file of two columns, and sets or checks what names its content.
+/// Reads a file of two columns, and sets or verifies the digest of its content.
 pub(crate) fn read_columns(
     name: &str,
     content: &mut Option<String>,
@@ -274,7 +271,7 @@ pub(crate) fn read_columns(
         .map_err(|error| error.at("csv"))
 }
 
-/// Reads a file, and sets or checks what names its content.
+/// Reads a file, and sets or verifies the digest of its content.
 fn read_content(
     name: &str,
     named: &mut Option<String>,

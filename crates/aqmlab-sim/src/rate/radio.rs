@@ -1,42 +1,39 @@
-//! Synthetic mobile and wireless links: when they may send, and how much.
+//! Synthetic cellular and wireless links: times and sizes of transmissions.
 //!
 //! # Model
-//! Both draw grants, a time and a number of bytes that may leave then, as a
-//! recorded trace of delivery opportunities has them.
+//! Both draw grants, each a time and a number of bytes, like a recorded trace of delivery
+//! opportunities.
 //!
-//! **LTE.** Every millisecond (a transmission time interval) the scheduler
-//! grants the link a block with the chance `share`. The block's size follows
-//! the channel: the exponential of two Ornstein-Uhlenbeck processes, a slow
-//! one (shadowing, the load of the cell) and a fast one (fading as the
-//! scheduler sees it), sampled every 10 ms. Outages (handover, cell edge)
-//! come as a Poisson process and last an exponential time. The size is scaled
-//! so that the long-run mean is `mean`.
+//! **LTE.** Every millisecond (a transmission time interval) the scheduler grants the link a block
+//! with probability `share`. The block size follows the channel: the exponential of two
+//! Ornstein-Uhlenbeck processes, sampled every 10 ms. The slow one models shadowing and the load of
+//! the cell; the fast one models fading as seen by the scheduler. Outages (handover, cell edge) are
+//! a Poisson process with exponential durations. The size is scaled so that the long-run mean is
+//! `mean`.
 //!
-//! **Wi-Fi.** The station contends for the channel: DIFS, a back-off of
-//! uniformly many slots, and as many transmissions of others as a geometric
-//! draw says. Then it sends one aggregate: as many bytes as its present rate
-//! carries in `txop`, at most `aggregate`; preamble, SIFS and block
-//! acknowledgement cost time. With the chance `collision` all of it is lost
-//! and the contention window doubles. The rate moves over the steps of
-//! 802.11ac's coding schemes with an Ornstein-Uhlenbeck process.
+//! **Wi-Fi.** The station contends for the channel: DIFS, a back-off of a uniform number of slots,
+//! and a geometric number of transmissions of other stations. It then sends one aggregate: the
+//! bytes that its current rate carries in `txop`, at most `aggregate`. Preamble, SIFS and block
+//! acknowledgement add time. With probability `collision` the whole aggregate is lost and the
+//! contention window doubles. The rate follows an Ornstein-Uhlenbeck process over the coding
+//! schemes of 802.11ac.
 //!
 //! # Sources
 //! - 3GPP TS 36.213, section 7.1: a transport block per subframe of 1 ms.
-//! - Winstein, Sivaraman, Balakrishnan, "Stochastic Forecasts Achieve High
-//!   Throughput and Low Delay over Cellular Networks" (NSDI 2013): rates
-//!   of cellular links wander by large factors within seconds, with outages.
+//! - Winstein, Sivaraman, Balakrishnan, "Stochastic Forecasts Achieve High Throughput and Low Delay
+//!   over Cellular Networks" (NSDI 2013): rates of cellular links vary by large factors within
+//!   seconds, with outages.
 //! - IEEE 802.11-2016: 19.4.4 and 21.3 (slot 9 us, SIFS 16 us, DIFS 34 us,
 //!   VHT preamble about 40 us), 10.22 (EDCA), 21.5 (VHT-MCS 0 to 9).
-//! - The defaults of LTE were fitted by eye to mean, variation and
-//!   autocorrelation of mahimahi's LTE traces; docs/links.md has the figures.
+//! - The defaults of LTE were fitted manually to mean, variation and autocorrelation of mahimahi's
+//!   LTE traces; docs/links.md has the figures.
 //!
 //! # Differences
-//! 1. An aggregate is drawn before it is known what waits: a short queue
-//!    leaves a part of it unused, where a real station would hold the channel
-//!    for less time.
-//! 2. LTE's blocks have any size; no HARQ retransmissions, and no cell with
-//!    other users but for `share` and the slow process.
-//! 3. Frames of an aggregate are not lost one by one.
+//! 1. An aggregate is drawn independently of the backlog: with a short queue a part of it is
+//!    unused, whereas a real station would occupy the channel for less time.
+//! 2. LTE's blocks have any size. HARQ retransmissions are not modelled, nor other users of the
+//!    cell beyond `share` and the slow process.
+//! 3. Frames of an aggregate are not lost individually.
 
 use aqmlab_core::{Rate, Span, Stream, Time, params};
 
@@ -44,12 +41,12 @@ use super::MAX_RATE;
 use super::random::Swing;
 
 params! {
-    /// A synthetic LTE link.
+    /// Synthetic LTE link.
     pub struct LteParams {
-        /// The mean rate over a long time.
+        /// Long-run mean rate.
         mean: Rate = Rate::from_bps(6_000_000), in Rate::from_bps(1000) => MAX_RATE,
             source "mahimahi's LTE traces: 1.9 to 16.7 Mbit/s";
-        /// The share of the milliseconds in which the link may send.
+        /// Share of the milliseconds in which the link may send.
         share: f64 = 0.3, in 0.001 => 1.0, source "mahimahi's LTE traces: 0.12 to 0.44";
         /// Standard deviation of the logarithm of the slow part.
         slow_deviation: f64 = 0.55, in 0.0 => 3.0, source "fitted, docs/links.md";
@@ -66,19 +63,19 @@ params! {
         outage_interval: Span = Span::from_secs(8),
             in Span::from_millis(1) => Span::from_secs(10_000_000),
             source "fitted, docs/links.md";
-        /// Mean length of an outage; zero for none.
+        /// Mean duration of an outage; 0s: no outages.
         outage: Span = Span::from_millis(250), in Span::ZERO => Span::from_secs(1000),
             source "fitted, docs/links.md";
     }
 }
 
 params! {
-    /// A synthetic Wi-Fi link with aggregation.
+    /// Synthetic Wi-Fi link with aggregation.
     pub struct WifiParams {
-        /// The rate of the best coding scheme (256-QAM 5/6).
+        /// Rate of the best coding scheme (256-QAM 5/6).
         phy: Rate = Rate::from_bps(433_300_000), in Rate::from_bps(100_000) => MAX_RATE,
             source "IEEE 802.11-2016, 21.5: VHT, 80 MHz, one stream, short guard interval";
-        /// The mean coding scheme, 0 to 9.
+        /// Mean coding scheme, 0 to 9.
         scheme: f64 = 5.0, in 0.0 => 9.0, source "this program";
         /// Standard deviation of the coding scheme.
         scheme_deviation: f64 = 1.5, in 0.0 => 9.0, source "this program";
@@ -86,25 +83,25 @@ params! {
         scheme_time: Span = Span::from_secs(1),
             in Span::from_millis(1) => Span::from_secs(100_000),
             source "this program";
-        /// The most time that an aggregate takes.
+        /// Maximum duration of an aggregate.
         txop: Span = Span::from_millis(4), in Span::from_micros(50) => Span::from_millis(20),
             source "Linux, mac80211: aggregates of at most 4 ms";
-        /// The most bytes of an aggregate.
+        /// Maximum bytes of an aggregate.
         aggregate: u64 = 65_535, in 64 => 1_048_575,
             source "IEEE 802.11-2016, 9.7: an A-MPDU of HT stations";
-        /// The mean number of others' transmissions between two of this link.
+        /// Mean number of other stations' transmissions between two of this link.
         others: f64 = 1.0, in 0.0 => 1000.0, source "this program";
-        /// The longest that another's transmission takes; uniform from none to this.
+        /// Maximum duration of another station's transmission; uniform from 0.
         others_txop: Span = Span::from_millis(4), in Span::ZERO => Span::from_millis(20),
             source "this program";
-        /// The chance that an aggregate collides.
+        /// Probability that an aggregate collides.
         collision: f64 = 0.05, in 0.0 => 0.9, source "this program";
     }
 }
 
 const MILLI: Span = Span::from_millis(1);
 
-/// LTE under way.
+/// State of an LTE link.
 #[derive(Clone)]
 pub(crate) struct Lte {
     share: f64,
@@ -114,15 +111,15 @@ pub(crate) struct Lte {
     stream: Stream,
     slow: Swing,
     fast: Swing,
-    /// Bytes of a block where both processes are at their mean.
+    /// Bytes of a block with both processes at their mean.
     block: f64,
     present: f64,
-    /// What the sizes left over when they were rounded down.
+    /// Fractions of bytes left over from rounding.
     left: f64,
     now: Time,
     outage_at: Time,
     outage_until: Time,
-    /// When the run is over: what would be granted after that never is.
+    /// End of the run, after which no grant is drawn.
     end: Time,
     pub next: Option<(Time, u64)>,
 }
@@ -136,7 +133,7 @@ impl Lte {
         let fast = Swing::new(step, params.fast_time, &mut stream);
         let deviations = [params.slow_deviation, params.fast_deviation];
         let variance = deviations.map(|deviation| deviation * deviation).iter().sum::<f64>();
-        // Interval and outage alternate: the link is up for this share.
+        // Interval and outage alternate: the link is available for this share.
         let interval = params.outage_interval.as_secs_f64();
         let outage = params.outage.as_secs_f64();
         let up = interval / (interval + outage);
@@ -172,7 +169,7 @@ impl Lte {
         self.fast.advance(&mut self.stream);
     }
 
-    /// To the next grant.
+    /// Advances to the next grant.
     pub fn advance(&mut self) {
         self.next = None;
         while self.now < self.end {
@@ -203,7 +200,7 @@ impl Lte {
 /// Data bits per subcarrier and symbol of VHT-MCS 0 to 9.
 const SCHEMES: [f64; 10] = [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 4.5, 5.0, 6.0, 20.0 / 3.0];
 
-/// Wi-Fi under way.
+/// State of a Wi-Fi link.
 #[derive(Clone)]
 pub(crate) struct Wifi {
     params: WifiParams,
@@ -212,7 +209,7 @@ pub(crate) struct Wifi {
     sampled: Time,
     doublings: u32,
     now: Time,
-    /// When the run is over: what would be granted after that never is.
+    /// End of the run, after which no grant is drawn.
     end: Time,
     pub next: Option<(Time, u64)>,
 }
@@ -220,7 +217,7 @@ pub(crate) struct Wifi {
 impl Wifi {
     const SLOT: Span = Span::from_micros(9);
     const DIFS: Span = Span::from_micros(34);
-    /// Preamble before, SIFS and block acknowledgement after the data.
+    /// Preamble before the data, SIFS and block acknowledgement after it.
     const FIXED: Span = Span::from_micros(40 + 16 + 32);
     const LEAST_WINDOW: u64 = 15;
     const MOST_DOUBLINGS: u32 = 6;
@@ -242,20 +239,20 @@ impl Wifi {
         wifi
     }
 
-    /// Bits per second with this value of the process.
+    /// Returns the rate in bit/s for this value of the process.
     fn rate(params: &WifiParams, swing: f64) -> f64 {
         let scheme = (params.scheme + params.scheme_deviation * swing).round();
         let bits = SCHEMES[(scheme.max(0.0) as usize).min(SCHEMES.len() - 1)];
         params.phy.as_bps() as f64 * bits / SCHEMES[SCHEMES.len() - 1]
     }
 
-    /// What an aggregate carries at this rate.
+    /// Returns the bytes of an aggregate at this rate.
     fn bytes(params: &WifiParams, rate: f64) -> u64 {
         let in_time = rate * params.txop.as_secs_f64() / 8.0;
         (in_time as u64).clamp(1, params.aggregate)
     }
 
-    /// How many transmissions of others come first: geometric.
+    /// Draws the number of preceding transmissions of other stations: geometric.
     fn others(&mut self) -> u64 {
         let stay = self.params.others / (1.0 + self.params.others);
         match stay > 0.0 {
@@ -264,7 +261,7 @@ impl Wifi {
         }
     }
 
-    /// To the end of the next aggregate that arrives.
+    /// Advances to the end of the next successful aggregate.
     pub fn advance(&mut self) {
         self.next = None;
         while self.now < self.end {
@@ -291,9 +288,9 @@ impl Wifi {
         }
     }
 
-    /// The rate in the long run: bytes of an aggregate over the time between
-    /// two, averaged over the coding schemes with the normal distribution in
-    /// steps, the doubling of the window left out.
+    /// Returns the long-run rate: the bytes of an aggregate divided by the time between two,
+    /// averaged over the coding schemes with the discretised normal distribution, without the
+    /// doubling of the window.
     pub fn mean(params: &WifiParams) -> f64 {
         let slots = Self::SLOT.as_secs_f64() * Self::LEAST_WINDOW as f64 / 2.0;
         let idle = Self::DIFS.as_secs_f64() + slots;
@@ -304,7 +301,7 @@ impl Wifi {
             let rate = Self::rate(params, swing);
             let sent = Self::bytes(params, rate) as f64 * 8.0;
             let cycle = idle + params.others * each + Self::FIXED.as_secs_f64() + sent / rate;
-            // Where cycles are long there are fewer of them in a time.
+            // Long cycles are less frequent.
             let share = libm::exp(-swing * swing / 2.0) / cycle;
             bits += share * sent * (1.0 - params.collision);
             time += share * cycle;
@@ -319,7 +316,7 @@ mod tests {
 
     const SECONDS: usize = 10_000;
 
-    /// Bits in each of the bins of 100 ms.
+    /// Returns the bits in each bin of 100 ms.
     fn bins(mut next: impl FnMut() -> (Time, u64)) -> Vec<f64> {
         let mut bins = vec![0.0; SECONDS * 10];
         loop {
@@ -335,7 +332,7 @@ mod tests {
         bins.iter().sum::<f64>() / bins.len() as f64
     }
 
-    /// Coefficient of variation, and the autocorrelation at a lag in bins.
+    /// Returns the coefficient of variation, and the autocorrelation at a lag in bins.
     fn variation(bins: &[f64], lag: usize) -> (f64, f64) {
         let mean = mean(bins);
         let covariance = |lag: usize| {
@@ -361,9 +358,9 @@ mod tests {
         });
         let rate = mean(&bins) * 10.0;
         assert!((rate / 6e6 - 1.0).abs() < 0.05, "{rate}");
-        // What mahimahi's four traces named "short" have: a variation of 0.59
-        // to 0.71, a correlation of 0.84 to 0.93 over 100 ms, 0.48 to 0.79
-        // over a second, -0.05 to 0.62 over ten; 1.3 to 12.4 gaps a minute.
+        // mahimahi's four traces named "short" have a variation of 0.59 to 0.71, a correlation of
+        // 0.84 to 0.93 over 100 ms, 0.48 to 0.79 over a second, -0.05 to 0.62 over ten; 1.3 to 12.4
+        // gaps per minute.
         for (lag, low, high) in [(1, 0.80, 0.93), (10, 0.48, 0.79), (100, -0.05, 0.3)] {
             let (variation, correlation) = variation(&bins, lag);
             assert!((0.59..0.75).contains(&variation), "{variation}");
@@ -375,7 +372,7 @@ mod tests {
         assert!((busy - 0.29).abs() < 0.02, "{busy}");
     }
 
-    /// An eighth of a byte a millisecond: it looks no further than the end of the run.
+    /// An eighth of a byte per millisecond: no grant is drawn beyond the end of the run.
     #[test]
     fn a_link_that_is_granted_nothing_in_the_run_never_is() {
         let params = LteParams {

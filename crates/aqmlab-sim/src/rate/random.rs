@@ -1,58 +1,55 @@
-//! Rates that change at random: a Markov chain, and the Ornstein-Uhlenbeck
-//! process.
+//! Random rates: a Markov chain, and the Ornstein-Uhlenbeck process.
 //!
 //! # Model
-//! The chain stays in a state for an exponential time and then moves to
-//! another. The Ornstein-Uhlenbeck process is sampled at regular times with
-//! its exact transition, X' = m + (X - m) a + s sqrt(1 - a^2) N with
-//! a = exp(-step / correlation time), and cut off at zero.
+//! The chain remains in a state for an exponential time, then moves to another. The
+//! Ornstein-Uhlenbeck process is sampled at regular times with its exact transition, X' = m + (X -
+//! m) a + s sqrt(1 - a^2) N with a = exp(-step / correlation time), and truncated at zero.
 //!
 //! # Sources
 //! - Uhlenbeck and Ornstein, "On the Theory of the Brownian Motion" (1930);
 //!   the exact transition: Gillespie, Physical Review E 54 (1996).
 //!
-//! # Differences
-//! 1. Where the deviation is more than about half of the mean, cutting off at
-//!    zero raises the mean: the capacity offered is what was drawn.
+//! 1. If the deviation exceeds about half of the mean, the truncation at zero raises the mean: the
+//!    offered capacity is that of the draws.
 
 use aqmlab_core::{Deadline, Error, Rate, Result, Span, Stream, Time, params};
 
 use super::MAX_RATE;
 
 params! {
-    /// A rate that jumps between states at random.
+    /// Rate that changes randomly between states.
     pub struct MarkovParams {
-        /// The rate in each state.
+        /// Rate in each state.
         rates: Vec<Rate> = vec![Rate::from_bps(10_000_000), Rate::from_bps(1_000_000)],
             source "this program";
-        /// The mean time in each state; it is exponentially distributed.
+        /// Mean time in each state; exponentially distributed.
         dwell: Vec<Span> = vec![Span::from_secs(5), Span::from_secs(1)], source "this program";
-        /// The chances of each state to be the next, a row for each state; `[]`: all others alike.
+        /// Transition probabilities, one row for each state; `[]`: all other states equally likely.
         transitions: Vec<f64> = vec![], source "this program";
     }
 }
 
 params! {
-    /// A rate that swings about its mean: the Ornstein-Uhlenbeck process.
+    /// Rate that varies around its mean: the Ornstein-Uhlenbeck process.
     pub struct OrnsteinUhlenbeckParams {
-        /// The mean, before the process is cut off at zero.
+        /// Mean, before truncation at zero.
         mean: Rate = Rate::from_bps(10_000_000), in Rate::from_bps(1) => MAX_RATE,
             source "this program";
-        /// The standard deviation.
+        /// Standard deviation.
         deviation: Rate = Rate::from_bps(3_000_000), in Rate::from_bps(0) => MAX_RATE,
             source "this program";
-        /// The time after which the autocorrelation has fallen to 1/e.
+        /// Time after which the autocorrelation has fallen to 1/e.
         correlation_time: Span = Span::from_secs(1),
             in Span::from_micros(1) => Span::from_secs(100_000),
             source "this program";
-        /// For how long a rate stays as it is.
+        /// Time for which a rate is constant.
         step: Span = Span::from_millis(10), in Span::from_micros(1) => Span::from_secs(1000),
             source "this program";
     }
 }
 
 impl MarkovParams {
-    /// Refuses a chain that is none.
+    /// Rejects an invalid chain.
     pub(super) fn check(&self) -> Result<()> {
         let count = self.rates.len();
         if count < 2 || self.rates.iter().any(|rate| *rate > MAX_RATE) {
@@ -74,13 +71,13 @@ impl MarkovParams {
         };
         let rows = &self.transitions;
         if !rows.is_empty() && (rows.len() != count * count || !rows.chunks(count).all(is_row)) {
-            let allowed = format!("{count} rows of {count} chances, the sum of each row 1");
+            let allowed = format!("{count} rows of {count} probabilities, the sum of each row 1");
             return Err(Error::not_allowed(format!("{rows:?}"), allowed).at("transitions"));
         }
         Ok(())
     }
 
-    /// The chance that `to` follows `from`.
+    /// Returns the probability of a transition from `from` to `to`.
     fn chance(&self, from: usize, to: usize) -> f64 {
         let count = self.rates.len();
         match self.transitions.get(from * count + to) {
@@ -99,12 +96,12 @@ impl MarkovParams {
                 return to;
             }
         }
-        // Rounding may leave a sliver for a state with no chance at all.
+        // Rounding may leave a remainder for a state with probability zero.
         (0..=last).rev().find(|to| self.chance(from, *to) > 0.0).unwrap_or(last)
     }
 
-    /// The long-run mean rate: the shares of visits, by power iteration of
-    /// the lazy chain (which has no period), times the times in each state.
+    /// Returns the long-run mean rate: the shares of visits, by power iteration of
+    /// the lazy chain (which is aperiodic), times the times in each state.
     pub(super) fn mean(&self) -> f64 {
         const ROUNDS: usize = 10_000;
         let count = self.rates.len();
@@ -114,8 +111,8 @@ impl MarkovParams {
             let into =
                 |to| (0..count).map(|from| visits[from] * self.chance(from, to)).sum::<f64>();
             let next: Vec<f64> = (0..count).map(|to| 0.5 * visits[to] + 0.5 * into(to)).collect();
-            // From here on it stays, or goes to and fro in the last bit: what the last round
-            // would give is known.
+            // From here on the result is stable, or alternates in the last bit, so the result of
+            // the last iteration is known.
             let stays = next == visits;
             if stays || next == before {
                 let is_odd = !(ROUNDS - round).is_multiple_of(2);
@@ -130,7 +127,7 @@ impl MarkovParams {
     }
 }
 
-/// A Markov chain under way.
+/// State of a Markov chain.
 #[derive(Clone)]
 pub(crate) struct Markov {
     params: MarkovParams,
@@ -151,7 +148,7 @@ impl Markov {
         let time = Span::from_secs_f64(self.stream.exponential(mean));
         self.until += time.max(Span::from_nanos(1));
     }
-    /// The rate, and until when it holds.
+    /// Returns the rate, and its end.
     pub fn now(&self) -> (u64, Deadline) {
         (self.params.rates[self.state].as_bps(), Deadline::at(self.until))
     }
@@ -161,7 +158,7 @@ impl Markov {
     }
 }
 
-/// An Ornstein-Uhlenbeck process under way.
+/// State of an Ornstein-Uhlenbeck process.
 #[derive(Clone)]
 pub(crate) struct OrnsteinUhlenbeck {
     stream: Stream,
@@ -184,9 +181,9 @@ impl OrnsteinUhlenbeck {
             until: Time::ZERO + params.step,
         }
     }
-    /// The rate, and until when it holds.
+    /// Returns the rate, and its end.
     pub fn now(&self) -> (u64, Deadline) {
-        // `as` makes zero of what is below it.
+        // `as` converts negative values to zero.
         let rate = (self.mean + self.deviation * self.swing.value).round() as u64;
         (rate.min(MAX_RATE.as_bps()), Deadline::at(self.until))
     }
@@ -196,8 +193,7 @@ impl OrnsteinUhlenbeck {
     }
 }
 
-/// The Ornstein-Uhlenbeck process with mean 0 and variance 1, at regular
-/// times.
+/// Ornstein-Uhlenbeck process with mean 0 and variance 1, at regular times.
 #[derive(Clone)]
 pub(crate) struct Swing {
     pub value: f64,
@@ -231,7 +227,7 @@ mod tests {
         let params = MarkovParams {
             rates: vec![mbit(0), mbit(3), mbit(12)],
             dwell: vec![Span::from_millis(200), Span::from_secs(1), Span::from_millis(500)],
-            // In a circle with a way back: a chain whose visits differ.
+            // A cycle with a backward transition: a chain with unequal visits.
             transitions: vec![0.0, 1.0, 0.0, 0.5, 0.0, 0.5, 1.0, 0.0, 0.0],
         };
         params.check().unwrap();
@@ -250,7 +246,7 @@ mod tests {
         assert!((mean / params.mean() - 1.0).abs() < 0.03, "{mean}");
     }
 
-    /// Eight hundred states are no more work than their square, a few dozen times.
+    /// The cost of eight hundred states is their square, times a few dozen.
     #[test]
     fn the_mean_of_many_states_is_found_when_it_no_longer_moves() {
         let count = 800;
@@ -286,7 +282,7 @@ mod tests {
         let deviation = covariance(0).sqrt();
         assert!((mean / 10e6 - 1.0).abs() < 0.02, "{mean}");
         assert!((deviation / 3e6 - 1.0).abs() < 0.02, "{deviation}");
-        // A second is a hundred steps.
+        // One hundred steps per second.
         let correlation = covariance(100) / covariance(0);
         assert!((correlation - libm::exp(-1.0)).abs() < 0.03, "{correlation}");
     }

@@ -1,10 +1,10 @@
-//! Courses in steps: rates or delays that stay as they are until the next step.
+//! Schedules: rates or delays that are constant until the next step.
 
 use std::sync::Arc;
 
 use aqmlab_core::{Error, ParamType, Result, Span, Time, Value};
 
-/// Times and values as they stand in a scenario.
+/// Times and values as written in a scenario.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Steps<T>(pub Vec<(Span, T)>);
 
@@ -42,17 +42,17 @@ impl<T: ParamType> ParamType for Steps<T> {
 }
 
 impl<T: ParamType> Steps<T> {
-    /// The course, with `number` to make numbers of its values.
+    /// Returns the schedule; `number` converts its values to numbers.
     ///
     /// # Errors
-    /// If the first step is not at the start or the times do not increase.
+    /// Returns an error if the first step is not at 0 or the times do not increase.
     pub fn schedule(&self, repeats: bool, number: impl Fn(&T) -> u64) -> Result<Schedule> {
         let given = |i: usize| {
             let (time, value) = &self.0[i];
             format!("step {}: {time} {}", i + 1, value.to_text())
         };
         match self.0.first() {
-            None => return Err(Error::new("a course needs a step")),
+            None => return Err(Error::new("at least one step is required")),
             Some((Span::ZERO, _)) => {}
             Some(_) => return Err(Error::not_allowed(given(0), "a first step at 0s")),
         }
@@ -68,22 +68,21 @@ impl<T: ParamType> Steps<T> {
 struct Stretch {
     start: u64,
     value: u64,
-    /// The integral of the value from the start up to this step.
+    /// Integral of the value from the start up to this step.
     before: u128,
 }
 
-/// A course: a value from each step to the next. If it repeats, the last step
-/// lasts as long as the one before it; a single step lasts for ever.
+/// Schedule: a value from each step to the next. If it repeats, the last step has the duration of
+/// the one before; a single step lasts for ever.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     steps: Arc<[Stretch]>,
-    /// Nanoseconds after which it begins again, and the integral over them.
+    /// Period in nanoseconds, and the integral over it.
     period: Option<(u64, u128)>,
 }
 
 impl Schedule {
-    /// A course of these steps, of which the first is at zero and the times
-    /// increase.
+    /// Creates a schedule of these steps, with the first at zero and increasing times.
     pub fn new(steps: Vec<(Span, u64)>, repeats: bool) -> Self {
         let mut last = Stretch { start: 0, value: 0, before: 0 };
         let steps: Arc<[Stretch]> = steps
@@ -103,7 +102,8 @@ impl Schedule {
         Schedule { steps, period }
     }
 
-    /// The same up to a moment, and this value from then on, for ever. A course that does not repeat.
+    /// Returns the schedule up to a time, with this value from then on. The schedule must not
+    /// repeat.
     pub fn with_step(&self, time: Time, value: u64) -> Schedule {
         let start = time.as_nanos();
         let kept = self.steps.iter().take_while(|step| step.start < start);
@@ -111,7 +111,7 @@ impl Schedule {
         Schedule::new(kept.chain([(Span::from_nanos(start), value)]).collect(), false)
     }
 
-    /// The value at `time`, and until when it holds; `None` for ever.
+    /// Returns the value at `time`, and its end; `None`: for ever.
     pub fn at(&self, time: Time) -> (u64, Option<Time>) {
         let nanos = time.as_nanos();
         let (base, phase) = match self.period {
@@ -124,13 +124,12 @@ impl Schedule {
             (None, Some((period, _))) => Some(period),
             (None, None) => None,
         };
-        // What ends after the last moment there is never ends.
+        // A step that ends after the maximum time never ends.
         let end = end.and_then(|end| base.checked_add(end));
         (self.steps[next - 1].value, end.map(Time::from_nanos))
     }
 
-    /// The integral of the value from the start to `time`, in value times
-    /// nanoseconds.
+    /// Returns the integral of the value from the start to `time`, in value times nanoseconds.
     pub fn integral(&self, time: Time) -> u128 {
         let nanos = time.as_nanos();
         let (whole, phase) = match self.period {
@@ -141,14 +140,14 @@ impl Schedule {
         whole + step.before + area(step.value, phase - step.start)
     }
 
-    /// The mean over a run of this length.
+    /// Returns the mean over a run of this length.
     pub fn mean(&self, duration: Span) -> u64 {
         let nanos = duration.as_nanos().max(1);
         (self.integral(Time::from_nanos(nanos)) / u128::from(nanos)) as u64
     }
 
-    /// How many whole periods hold less than `area`, and what they hold and
-    /// how long they take: nothing is to be gained by looking at each.
+    /// Returns the integral and the duration of all whole periods that together hold less than
+    /// `area`, so that they need no iteration.
     pub fn whole_periods(&self, area: u128) -> (u128, Span) {
         match self.period {
             Some((period, each)) if each > 0 && area > each => {
@@ -160,7 +159,7 @@ impl Schedule {
         }
     }
 
-    /// The largest value.
+    /// Returns the largest value.
     pub fn max(&self) -> u64 {
         self.steps.iter().map(|step| step.value).max().unwrap_or(0)
     }
@@ -191,7 +190,7 @@ mod tests {
         let again = Schedule::new(steps(), true);
         assert_eq!(again.at(at(69)), (0, Some(at(70))));
         assert_eq!(again.at(at(70)), (5, Some(at(80))));
-        // 15 ns into a period that time is too short for.
+        // 15 ns into a period that would end after the maximum time.
         assert_eq!(again.at(Time::MAX), (7, None));
         assert_eq!(again.integral(at(140 + 12)), 2 * 260 + 50 + 14);
         assert_eq!(again.mean(Span::from_nanos(70)), 260 / 70);
@@ -221,7 +220,7 @@ mod tests {
     }
 
     proptest! {
-        /// The integral is the sum of the pieces that `at` tells of.
+        /// The integral equals the sum of the pieces returned by `at`.
         #[test]
         fn the_integral_is_the_sum_of_the_pieces(
             lengths in prop::collection::vec(1u64..50, 1..8),
