@@ -23,7 +23,7 @@ FLOWS: dict[str, dict[str, Any]] = {
 }
 MACHINES = {
     "cubic": "linux-6.12",
-    "prague": "rfc",
+    "prague": "linux-6.12",
     "own": "rfc",
     "web": "linux-6.12",
     "call": None,
@@ -46,7 +46,7 @@ def test_each_flow_and_group_names_the_state_machine_that_ran(tmp_path: Path) ->
     assert groups == MACHINES
     flows = result.flows.select("group", "tcp_stack").unique().to_dicts()
     assert {row["group"]: row["tcp_stack"] for row in flows} == MACHINES
-    assert "prague, stack rfc" in result.write_report(tmp_path, figures=False).read_text()
+    assert "cubic, stack rfc" in result.write_report(tmp_path, figures=False).read_text()
 
 
 @pytest.mark.parametrize("stack", ["rfc", "linux-5.4", "linux-6.1", "linux-6.12"])
@@ -60,15 +60,16 @@ def test_settings_that_a_kernel_lacks_are_refused(aqmlab: Aqmlab, tmp_path: Path
     file = tmp_path / "s.toml"
     text = 'duration = "1s"\n[links.down]\nrate = "5mbit"\n[links.up]\nrate = "5mbit"\n'
     text += '[transport]\nprofile = "linux-6.1"\n[flows.a]\npath = ["down"]\n'
-    file.write_text(text + 'return_path = ["up"]\ntransport = { congestion_control = "bbr3" }\n')
-    words = ("flows.a.transport.congestion_control", "`bbr3`", "reno, cubic", 'stack = "auto"')
-    assert_refused(aqmlab("run", file), str(file), *words)
-    own = ("--set", "flows.a.transport.congestion_control=cubic")
-    refused = aqmlab("run", file, *own, "--set", "transport.prr=false")
-    assert_refused(refused, "transport.prr", "`false`", "expected true", '"linux-6.1"')
-    done = aqmlab(
-        "run", file, *own, "--set", "transport.prr=false", "--set", "transport.stack=auto"
-    )
+    file.write_text(text + 'return_path = ["up"]\n')
+    no_prr = ("--set", "transport.prr=false")
+    refused = aqmlab("run", file, *no_prr)
+    words = ("transport.prr", "`false`", "expected true", '"linux-6.1"', 'stack = "auto"')
+    assert_refused(refused, *words)
+    auto = (*no_prr, "--set", "transport.stack=auto")
+    done = aqmlab("run", file, *auto)
     assert "TCP: cubic, stack rfc (a)" in done.stdout
-    rows = json.loads(aqmlab("run", file, *own, "--json").stdout)
+    refused = aqmlab("run", file, *auto, "--set", "transport.retransmission_timer=linux")
+    words = ("transport.retransmission_timer", "prr = false", "auto, rfc6298 or ns-2", "linux-6.12")
+    assert_refused(refused, *words)
+    rows = json.loads(aqmlab("run", file, "--json").stdout)
     assert [row["tcp_stack"] for row in (*rows["flows"], *rows["groups"])] == ["linux-6.1"] * 2

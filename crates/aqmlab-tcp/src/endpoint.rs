@@ -51,6 +51,13 @@ impl Sender {
     pub fn try_clone(&self) -> Option<Self> {
         each!(self, sender => sender.is_cloneable()).then(|| Sender(self.0.clone()))
     }
+    #[cfg(test)]
+    pub(crate) fn rfc(&mut self) -> Option<&mut sender::Sender> {
+        match &mut self.0 {
+            Stack::Rfc(sender) => Some(sender),
+            Stack::Linux(_) => None,
+        }
+    }
     /// A kernel's sender, for a replay.
     pub(crate) fn linux(&mut self) -> Option<&mut LinuxSender> {
         match &mut self.0 {

@@ -51,13 +51,14 @@ impl Stack {
 choices! {
     /// Algorithm of the retransmission timer and of its timeouts.
     pub enum RetransmissionTimer {
+        /// The kernel's with Linux's sender, RFC 6298's with the RFCs'.
+        Auto = "auto",
         /// The variation of one measurement a round-trip time; restarted when new data are
         /// acknowledged (RFC 6298).
         Rfc6298 = "rfc6298",
         /// In whole ticks of `clock_granularity`, with fractions of an eighth and a quarter (ns-2).
         Ns2 = "ns-2",
-        /// The greatest variation within a round-trip time, at least `min_rto`; SACK measures and
-        /// restarts, too; a timeout in a recovery does not lower ssthresh again (Linux).
+        /// The kernel's; only with Linux's sender.
         Linux = "linux",
     }
 }
@@ -102,8 +103,8 @@ params! {
     pub struct TcpParams {
         /// Implementation that is modelled: defaults of the other keys.
         profile: Profile = Profile::Linux6, source "docs/transports/tcp.md";
-        /// State machine of the sender. A kernel's is refused with a control or setting that the
-        /// kernel lacks; with `auto` such a flow has the RFCs' (docs/transports/linux.md).
+        /// State machine of the sender. A kernel's is refused with a setting that the kernel
+        /// lacks; `auto` uses the RFCs' for it (docs/transports/linux.md).
         stack: Stack = Stack::Auto, source "docs/transports/linux.md";
         /// The largest payload of a segment.
         mss: Bytes = Bytes::new(1448), in Bytes::new(1) => Bytes::new(1_000_000),
@@ -133,7 +134,7 @@ params! {
         clock_granularity: Span = Span::from_millis(1), in Span::from_nanos(1) => Span::from_secs(1),
             source "RFC 6298, section 2; 10ms in ns-2's studies";
         /// Algorithm of the retransmission timer and of its timeouts.
-        retransmission_timer: RetransmissionTimer = RetransmissionTimer::Linux,
+        retransmission_timer: RetransmissionTimer = RetransmissionTimer::Auto,
             source "RFC 6298; Linux: net/ipv4/tcp_input.c, tcp_rtt_estimator, tcp_enter_loss";
         /// Loss detection and recovery.
         recovery: Recovery = Recovery::Rack, source "RFC 8985, as in Linux; RFC 6675; RFC 6582; Fall and Floyd 1996; Wei and Cao 2006";

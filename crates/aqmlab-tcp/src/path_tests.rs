@@ -7,9 +7,8 @@ use aqmlab_core::{Auto, Bytes, Ecn, Limit, Span, Time};
 use proptest::prelude::*;
 
 use crate::congestion;
-use crate::params::{EcnMode, WindowValidation};
-use crate::sender::Sender;
-use crate::{Ack, DataSegment, Profile, Receiver, Recovery, TcpParams};
+use crate::params::{EcnMode, Stack, WindowValidation};
+use crate::{Ack, DataSegment, Profile, Receiver, Recovery, Sender, TcpParams};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +89,33 @@ fn any_params() -> impl Strategy<Value = TcpParams> {
     )
 }
 
+/// For Linux's sender, with the kernel's controls and with the others on its interface.
+fn linux_params() -> impl Strategy<Value = TcpParams> {
+    let recoveries = prop::sample::select(vec![Recovery::Rack, Recovery::Sack, Recovery::NewReno]);
+    let stacks = prop::sample::select(vec![Stack::Linux54, Stack::Linux61, Stack::Linux612]);
+    (any_params(), recoveries, stacks).prop_map(|(params, recovery, stack)| {
+        let name = params.congestion_control.name();
+        TcpParams {
+            stack,
+            recovery,
+            prr: recovery.has_pipe(),
+            congestion_control: Profile::Linux6.control(name).expect("registered"),
+            mss: params.mss,
+            initial_window: params.initial_window,
+            receive_window: params.receive_window,
+            ecn: params.ecn,
+            tail_loss_probe: params.tail_loss_probe,
+            frto: params.frto,
+            dsack: params.dsack,
+            timestamps: params.timestamps,
+            pacing: params.pacing,
+            delayed_ack: params.delayed_ack,
+            segmentation_offload: params.limited_transmit,
+            ..TcpParams::default()
+        }
+    })
+}
+
 /// A path of 20 ms each way; packets meet their fates in the order in which
 /// they are sent, and arrive once the list is at its end.
 struct Path {
@@ -134,8 +160,8 @@ fn check_sack(ack: &Ack, arrived: &BTreeSet<u64>) {
 fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
     let mut path = Path { fates: fates.into_iter(), flying: BTreeMap::new(), sent: 0 };
     let mut sender = Sender::new(params, Some(bytes), 0);
-    if bytes.is_multiple_of(2) {
-        sender.keep_records();
+    if let Some(rfc) = sender.rfc().filter(|_| bytes.is_multiple_of(2)) {
+        rfc.keep_records();
     }
     let mut receiver = Receiver::new(params);
     let mut arrived = BTreeSet::new();
@@ -149,10 +175,13 @@ fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
                 "{segment:?}"
             );
             highest = highest.max(segment.end());
-            assert!(highest <= bytes && segment.end() <= sender.window_end());
+            assert!(highest <= bytes);
+            assert!(sender.rfc().is_none_or(|rfc| segment.end() <= rfc.window_end()));
             path.send(now, Packet::Data(segment));
         }
-        sender.check();
+        if let Some(rfc) = sender.rfc() {
+            rfc.check();
+        }
         assert!(sender.cwnd() >= 1000);
         while let Some(ack) = receiver.poll(now) {
             check_sack(&ack, &arrived);
@@ -160,7 +189,7 @@ fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
         }
         if sender.is_finished() {
             assert_eq!(receiver.received(), bytes);
-            assert_eq!(sender.next_timeout(), None);
+            assert!(sender.rfc().is_none_or(|rfc| rfc.next_timeout().is_none()));
             assert_eq!(sender.bytes_in_flight(), 0);
             return sender;
         }
@@ -198,6 +227,15 @@ proptest! {
     #[test]
     fn every_byte_arrives_once_in_order_whatever_the_path_does(
         params in any_params(),
+        bytes in 1u64..60_000,
+        fates in prop::collection::vec(fate(), 0..250),
+    ) {
+        transfer(&params, bytes, fates);
+    }
+
+    #[test]
+    fn every_byte_arrives_with_linuxs_sender_and_any_control(
+        params in linux_params(),
         bytes in 1u64..60_000,
         fates in prop::collection::vec(fate(), 0..250),
     ) {

@@ -246,10 +246,10 @@ mod tests {
     }
 
     #[test]
-    fn cubic_is_linuxs_after_another_control_and_the_rfcs_with_their_profile() {
+    fn cubic_is_the_stacks_after_another_control_and_the_rfcs_with_their_profile() {
         for (profile, variant) in [
-            ("linux-6", WindowFunction::Linux),
-            ("linux-l4s", WindowFunction::Linux),
+            ("linux-6", WindowFunction::Auto),
+            ("linux-l4s", WindowFunction::Auto),
             ("rfc", WindowFunction::Rfc9438),
             ("windows", WindowFunction::Rfc9438),
         ] {

@@ -5,12 +5,7 @@
 //! section 4.2): with one for each acknowledgement of a large window the variation is
 //! forgotten within it. So the timeout is made of one segment at a time: the next is sent
 //! after the last was acknowledged. The smoothed round-trip time that controls, pacing and
-//! probes go by has every measurement, as in Linux.
-//!
-//! Linux (`tcp_rtt_estimator`) takes every measurement for the timeout as well, and of the
-//! variation the greatest value within a round-trip time; over the rounds that greatest value
-//! comes down by a quarter. A round-trip time that falls adds little to the variation. What is
-//! added to the smoothed round-trip time is at least `min_rto`.
+//! probes use averages every measurement.
 
 use aqmlab_core::{Span, Time};
 
@@ -40,9 +35,6 @@ pub(crate) struct RttEstimator {
 enum Timed {
     /// SRTT and RTTVAR.
     Standard { srtt: Span, variation: Span },
-    /// The deviation now, the greatest in this round, and what the timeout has of them; each is
-    /// four times a mean deviation.
-    Linux { srtt: Span, deviation: Span, greatest: Span, variation: Span },
     /// Eight times the round-trip time and four times the variation, in ticks.
     Ticks { srtt: u64, variation: u64 },
 }
@@ -89,18 +81,6 @@ impl RttEstimator {
                 let variation = (variation * 3 + distance(srtt, rtt)) / 4;
                 Timed::Standard { srtt: (srtt * 7 + rtt) / 8, variation }
             }
-            Some(Timed::Linux { srtt, deviation, greatest, variation }) => {
-                let deviation = linux_deviation(deviation, srtt, rtt);
-                let (greatest, variation) = (greatest.max(deviation), variation.max(deviation));
-                let srtt = (srtt * 7 + rtt) / 8;
-                match new_round {
-                    false => Timed::Linux { srtt, deviation, greatest, variation },
-                    true => {
-                        let variation = variation - (variation - greatest) / 4;
-                        Timed::Linux { srtt, deviation, greatest: self.min, variation }
-                    }
-                }
-            }
             Some(Timed::Ticks { srtt, variation }) if new_round => {
                 let error = self.ticks(now, rtt) as i64 - (srtt >> 3) as i64;
                 let more = error.abs() - (variation >> 2) as i64;
@@ -130,11 +110,7 @@ impl RttEstimator {
                 let ticks = self.ticks(now, rtt);
                 Timed::Ticks { srtt: ticks << 3, variation: ticks << 1 }
             }
-            RetransmissionTimer::Rfc6298 => Timed::Standard { srtt: rtt, variation: rtt / 2 },
-            RetransmissionTimer::Linux => {
-                let variation = (rtt * 2).max(self.min);
-                Timed::Linux { srtt: rtt, deviation: rtt * 2, greatest: variation, variation }
-            }
+            _ => Timed::Standard { srtt: rtt, variation: rtt / 2 },
         }
     }
 
@@ -148,7 +124,6 @@ impl RttEstimator {
         if let Some(timed) = self.timed {
             let rto = match timed {
                 Timed::Standard { srtt, variation } => srtt + self.granularity.max(variation * 4),
-                Timed::Linux { srtt, variation, .. } => srtt + variation,
                 Timed::Ticks { srtt, variation } => {
                     self.granularity * (((variation << 3) + srtt) >> 3)
                 }
@@ -184,7 +159,6 @@ impl RttEstimator {
     pub fn variation(&self) -> Option<Span> {
         self.timed.map(|timed| match timed {
             Timed::Standard { variation, .. } => variation,
-            Timed::Linux { deviation, .. } => deviation / 4,
             Timed::Ticks { variation, .. } => self.granularity * variation / 4,
         })
     }
@@ -192,17 +166,6 @@ impl RttEstimator {
 
 fn distance(one: Span, other: Span) -> Span {
     Span::from_nanos(one.as_nanos().abs_diff(other.as_nanos()))
-}
-
-/// Four times the mean deviation, with a new measurement. One below the average raises it by
-/// an eighth of what another does: a queue that empties is no reason for a longer timeout.
-fn linux_deviation(deviation: Span, srtt: Span, rtt: Span) -> Span {
-    let (error, quarter) = (distance(srtt, rtt), deviation / 4);
-    match error > quarter {
-        true if rtt < srtt => deviation + (error - quarter) / 8,
-        true => deviation + (error - quarter),
-        false => deviation - (quarter - error),
-    }
 }
 
 #[cfg(test)]
@@ -275,52 +238,6 @@ mod tests {
             assert!(rtt.rto() > longest + longest / 10, "{:?} {longest:?}", rtt.rto());
             (now, last) = (now + longest, longest);
         }
-    }
-
-    fn linux() -> RttEstimator {
-        let params = TcpParams {
-            retransmission_timer: RetransmissionTimer::Linux,
-            min_rto: Span::from_millis(200),
-            ..TcpParams::rfc()
-        };
-        RttEstimator::new(&params)
-    }
-
-    /// The handshake adds twice its time. What is above the greatest deviation of a round comes
-    /// down by a quarter with each round, however many measurements it has: those of the
-    /// second had 900 ms, three quarters of three quarters of 1.6 s, the third's the least.
-    #[test]
-    fn linux_forgets_a_variation_by_a_quarter_a_round() {
-        let mut rtt = linux();
-        let time = Span::from_millis(800);
-        rtt.first_sample(at(800), time);
-        let mut added = 1_600_000_000;
-        for (round, greatest) in [(2, 1600), (3, 900), (4, 200), (5, 200)] {
-            for number in 0..1000 {
-                rtt.sample(at(800 * round) + Span::from_micros(number), time);
-            }
-            added -= (added - greatest * 1_000_000) / 4;
-            assert_eq!(rtt.rto().as_nanos(), 800_000_000 + added, "round {round}");
-        }
-    }
-
-    /// 400 ms longer than expected are added at once, 400 ms shorter hardly count.
-    #[test]
-    fn linux_adds_what_comes_late_and_not_what_comes_early() {
-        let steady = || {
-            let mut rtt = linux();
-            rtt.first_sample(at(800), Span::from_millis(800));
-            for round in 2..60 {
-                rtt.sample(at(800 * round), Span::from_millis(800));
-            }
-            assert!((1000..1001).contains(&(rtt.rto().as_nanos() / 1_000_000)), "{:?}", rtt.rto());
-            rtt
-        };
-        let (mut late, mut early) = (steady(), steady());
-        late.sample(at(60_000), Span::from_millis(1200));
-        assert_eq!(late.rto().as_nanos() / 1_000_000, 850 + 400);
-        early.sample(at(60_000), Span::from_millis(400));
-        assert_eq!(early.rto().as_nanos() / 1_000_000, 750 + 200);
     }
 
     #[test]

@@ -31,8 +31,8 @@ class Control:
     transport: Mapping[str, Any] = field(default_factory=dict)
 
     def sender(self, **keys: Any) -> Table:
-        """The transport of its flows: Linux's with this control, or with the RFCs' sender where
-        Linux's lacks it. What the control itself asks for wins."""
+        """The transport of its flows: Linux's with this control. What the control itself asks for
+        wins."""
         return {
             "profile": "linux-6",
             "stack": "auto",

@@ -620,7 +620,7 @@ class Cubic(Control):
     fast_convergence: bool | None = None
     reno_friendly: bool | None = None
     slow_start: Literal["standard", "hystart", "hystart-ns3", "hystart++"] | None = None
-    variant: Literal["rfc9438", "linux", "ns3"] | None = None
+    variant: Literal["auto", "rfc9438", "linux", "ns3"] | None = None
 
 class Vegas(Control):
     """Keeps a few segments in the queue, by round-trip times (Brakmo and Peterson 1995)."""
@@ -981,7 +981,7 @@ class Transport(Part):
     min_rto: DurationLike | None = None
     max_rto: DurationLike | None = None
     clock_granularity: DurationLike | None = None
-    retransmission_timer: Literal["rfc6298", "ns-2", "linux"] | None = None
+    retransmission_timer: Literal["auto", "rfc6298", "ns-2", "linux"] | None = None
     recovery: Literal["sack", "rack", "sack1", "tcp-linux", "newreno", "reno"] | None = None
     tail_loss_probe: bool | None = None
     max_ack_delay: DurationLike | None = None

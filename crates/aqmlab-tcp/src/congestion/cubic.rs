@@ -7,7 +7,7 @@
 //! RFC 9438, section 4; RFC 8511, section 3.1, for ECN; slow start:
 //! `slow_start`.
 //!
-//! With `variant = "linux"` it is Linux's `linux` instead.
+//! With `variant = "ns3"` it is ns-3's (`ns3`) instead. The kernel's is part of Linux's sender.
 //!
 //! # Differences
 //! 1. The steps towards the target (section 4.4: for each acknowledgement) are
@@ -26,12 +26,12 @@
 
 use aqmlab_core::{Error, Rate, Result, Span, Time, choices, params};
 
-mod linux;
+mod ns3;
 
 #[cfg(test)]
 mod tests;
 
-use linux::LinuxCubic;
+use ns3::Ns3Cubic;
 
 use super::slow_start::{SlowStart, SlowStartKind};
 use super::{
@@ -40,14 +40,22 @@ use super::{
 };
 
 choices! {
-    /// Whose window function.
+    /// Window function of CUBIC.
     pub enum WindowFunction {
+        /// Linux's with Linux's sender, RFC 9438's with the RFCs'.
+        Auto = "auto",
         /// The standard's, with fractions of segments (RFC 9438).
         Rfc9438 = "rfc9438",
-        /// Linux's, in whole segments, which knows nothing of what was before a timeout.
+        /// The kernel's, in whole segments; only with Linux's sender.
         Linux = "linux",
         /// ns-3's: Linux's, but what was acknowledged towards the next segment is kept over a loss.
         Ns3 = "ns3",
+    }
+}
+
+impl WindowFunction {
+    fn is_linuxs(self) -> bool {
+        matches!(self, WindowFunction::Linux | WindowFunction::Ns3)
     }
 }
 
@@ -68,8 +76,17 @@ params! {
         slow_start: SlowStartKind = SlowStartKind::Hystart,
             source "Linux: net/ipv4/tcp_cubic.c; RFC 9438, section 4.10: hystart++";
         /// Arithmetic of the window.
-        variant: WindowFunction = WindowFunction::Linux,
+        variant: WindowFunction = WindowFunction::Auto,
             source "Linux: net/ipv4/tcp_cubic.c; RFC 9438; ns-3: tcp-cubic.cc";
+    }
+}
+
+impl CubicParams {
+    /// Whether these are parameters of the kernel's CUBIC.
+    pub(crate) fn is_the_kernels(&self) -> bool {
+        matches!(self.variant, WindowFunction::Auto | WindowFunction::Linux)
+            && matches!(self.slow_start, SlowStartKind::Hystart | SlowStartKind::Standard)
+            && self.beta_ecn.is_none()
     }
 }
 
@@ -79,7 +96,7 @@ impl ControlParams for CubicParams {
         "a cubic function of the time since the last loss: Linux's with HyStart, or RFC 9438";
 
     fn check(&self) -> Result<()> {
-        if let (Some(beta), true) = (self.beta_ecn, self.variant != WindowFunction::Rfc9438) {
+        if let (Some(beta), true) = (self.beta_ecn, self.variant.is_linuxs()) {
             let allowed = "none, or variant = rfc9438: the others keep as much as at a loss";
             return Err(Error::not_allowed(beta, allowed).at("beta_ecn"));
         }
@@ -100,7 +117,7 @@ impl ControlParams for CubicParams {
 #[derive(Clone, Debug)]
 pub(crate) enum Cubic {
     Rfc9438(Rfc9438),
-    Linux(LinuxCubic),
+    Ns3(Ns3Cubic),
 }
 
 /// Calls a method of the one there is.
@@ -108,7 +125,7 @@ macro_rules! each {
     ($self:ident, $state:ident => $call:expr) => {
         match $self {
             Cubic::Rfc9438($state) => $call,
-            Cubic::Linux($state) => $call,
+            Cubic::Ns3($state) => $call,
         }
     };
 }
@@ -116,10 +133,8 @@ macro_rules! each {
 impl Cubic {
     pub fn new(params: &CubicParams, setup: &Setup) -> Self {
         match params.variant {
-            WindowFunction::Rfc9438 => Cubic::Rfc9438(Rfc9438::new(params, setup)),
-            WindowFunction::Linux | WindowFunction::Ns3 => {
-                Cubic::Linux(LinuxCubic::new(params, setup))
-            }
+            WindowFunction::Ns3 => Cubic::Ns3(Ns3Cubic::new(params, setup)),
+            _ => Cubic::Rfc9438(Rfc9438::new(params, setup)),
         }
     }
 }

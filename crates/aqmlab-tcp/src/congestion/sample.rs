@@ -125,10 +125,11 @@ pub struct LostSegment {
     pub app_limited: bool,
 }
 
-/// What tells of congestion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Kind of a congestion event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Congestion {
     /// Fast recovery begins: a loss was found.
+    #[default]
     Loss,
     /// The retransmission timer ran out.
     Timeout {

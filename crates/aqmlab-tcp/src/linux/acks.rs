@@ -108,7 +108,10 @@ impl LinuxSender {
         state.last_sent = state.jiffies;
         self.pending = None;
         self.control.init(&mut self.state);
-        if !self.control.is_bbr() {
+        if let Some(external) = self.control.as_external() {
+            external.on_connected(&mut self.state, now);
+        }
+        if !self.control.has_rate() {
             let (slow_start, avoidance) =
                 (self.sysctl.pacing_slow_start, self.sysctl.pacing_avoidance);
             self.state.update_pacing_rate(slow_start, avoidance);
@@ -122,7 +125,10 @@ impl LinuxSender {
     /// A SYN was lost: the threshold falls as at any timeout.
     pub(super) fn on_syn_timeout(&mut self) {
         if self.state.ssthresh == INFINITE {
-            self.state.ssthresh = self.control.ssthresh(&mut self.state);
+            self.state.ssthresh = match self.control.as_external() {
+                Some(_) => (self.state.cwnd >> 1).max(2),
+                None => self.control.ssthresh(&mut self.state),
+            };
         }
     }
 
@@ -142,7 +148,9 @@ impl LinuxSender {
             flags |= flag::UNA_ADVANCED;
             self.state.timeouts = 0;
         }
-        let ece = ack.ece && self.state.ecn;
+        let marked = self.take_marks(ack);
+        let ece = marked.packets > 0 || (ack.ece && self.state.ecn && !self.state.accurate);
+        let mut report = self.control.as_external().is_some().then(|| self.begin_report(ack));
         let slow = ack.window != self.state.window || ece || !ack.sack.is_empty();
         if !slow && number > prior_una {
             self.advance(number);
@@ -165,6 +173,10 @@ impl LinuxSender {
         flags |= self.clean(prior_fack, prior_una, flags, &mut sacked, &mut rate);
         self.update_reordering_window(&rate);
         self.control.acknowledged(&mut self.state, flags & flag::SLOWPATH != 0);
+        if let Some(report) = &mut report {
+            report.mark(ece, marked);
+            self.report_before(report, &sacked, &rate);
+        }
         if self.state.probe_end != 0 {
             self.judge_probe(number, flags);
         }
@@ -183,7 +195,10 @@ impl LinuxSender {
         let lost = (self.state.lost - prior_lost) as u32;
         rate.ack_delayed = flags & flag::MAYBE_DELAYED != 0;
         self.measure_rate(&mut rate, delivered, lost, was_reneging);
-        self.control_congestion(delivered, flags, &rate);
+        match report {
+            Some(report) => self.control_external(report, &sacked, &rate, flags),
+            None => self.control_congestion(delivered, flags, &rate),
+        }
         self.repair(repair);
     }
 
@@ -195,6 +210,7 @@ impl LinuxSender {
         let mut repair = Repair::None;
         let mut flags = self.take_sack(ack, prior_una, &mut Rate::default()).flags;
         self.machine(prior_una, 0, &mut flags, &mut repair);
+        self.settle_control();
         self.repair(repair);
     }
 

@@ -15,6 +15,7 @@ mod acks;
 mod clean;
 mod clock;
 mod control;
+mod external;
 mod memory;
 mod offload;
 mod output;
@@ -142,7 +143,7 @@ impl LinuxSender {
     /// A sender of `bytes` bytes, or of data without end. The parameters are those of a
     /// [`machine`](TcpParams::machine) of Linux.
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
-        let control = Control::new(&params.congestion_control, seed);
+        let control = Control::new(params, seed);
         let mss = params.mss.get();
         let window = (params.in_bytes(params.initial_window) / mss).max(1) as u32;
         let ssthresh = match params.initial_ssthresh {
@@ -154,6 +155,7 @@ impl LinuxSender {
         state.rto_min = millis(params.min_rto);
         state.rto_max = millis(params.max_rto);
         state.ecn = params.ecn != EcnMode::Off;
+        state.accurate = params.ecn == EcnMode::Accurate;
         state.has_timestamps = params.timestamps;
         state.paces = params.pacing;
         let mut sender = LinuxSender {
@@ -218,6 +220,7 @@ impl LinuxSender {
     /// It is now this time.
     #[inline]
     fn refresh(&mut self, now: Time) {
+        self.state.now = now;
         self.state.nanos = self.clock.nanos(now);
         self.state.micros = self.state.nanos / 1000;
         self.state.jiffies = self.clock.jiffies(self.state.nanos);
@@ -322,7 +325,7 @@ impl LinuxSender {
         self.control.observe(see);
     }
     pub fn is_cloneable(&self) -> bool {
-        true
+        self.control.is_cloneable()
     }
     pub fn stats(&self) -> Stats {
         self.stats

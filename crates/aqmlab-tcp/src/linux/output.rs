@@ -7,6 +7,7 @@ use super::acks::Repair;
 use super::control::Event;
 use super::queue::{Segment, tag};
 use super::state::{CaState, Pending};
+use crate::congestion::SentSample;
 use crate::segment::DataSegment;
 
 /// Segments that are not paced.
@@ -148,6 +149,7 @@ impl LinuxSender {
             self.queue.move_last(place);
         }
         self.rate_sent(place);
+        self.report_sent(u64::from(len), again);
         let capable = self.state.ecn && (!again || self.control.needs_ecn());
         self.outbox.push_back(DataSegment {
             seq,
@@ -161,6 +163,18 @@ impl LinuxSender {
         });
         self.stats.segments_sent += 1;
         self.stats.retransmissions += u64::from(again);
+    }
+
+    #[inline]
+    fn report_sent(&mut self, bytes: u64, retransmission: bool) {
+        let state = &self.state;
+        self.control.on_sent(|| SentSample {
+            now: state.now,
+            bytes,
+            prior_in_flight: u64::from(state.in_flight()) * u64::from(state.mss),
+            app_limited: state.app_limited != 0,
+            retransmission,
+        });
     }
 
     /// Sends a segment again; not if the receiver has no room for it.
@@ -305,6 +319,7 @@ impl LinuxSender {
             if used < state.cwnd {
                 state.ssthresh = state.current_ssthresh();
                 state.cwnd = (state.cwnd + used) >> 1;
+                self.control.on_idle(state);
             }
             state.cwnd_used = 0;
         }
@@ -337,5 +352,6 @@ impl LinuxSender {
         state.cwnd = cwnd.max(least);
         state.cwnd_stamp = state.jiffies;
         state.cwnd_used = 0;
+        self.control.on_idle(state);
     }
 }

@@ -37,6 +37,9 @@ pub(crate) struct Segment {
     pub delivered_at: u64,
     pub delivered: u64,
     pub delivered_ce: u64,
+    /// Segments lost by then, and segments in flight with it.
+    pub lost: u32,
+    pub in_flight: u32,
     earlier: u64,
     later: u64,
 }
@@ -53,6 +56,8 @@ impl Segment {
             delivered_at: 0,
             delivered: 0,
             delivered_ce: 0,
+            lost: 0,
+            in_flight: 0,
             earlier: NONE,
             later: NONE,
         }

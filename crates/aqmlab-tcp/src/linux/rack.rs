@@ -3,8 +3,9 @@
 use super::LinuxSender;
 use super::acks::flag;
 use super::clock::jiffies_of;
-use super::queue::tag;
+use super::queue::{Segment, tag};
 use super::state::{CaState, Pending, Rate};
+use crate::congestion::LostSegment;
 
 /// Successful recoveries that a larger reordering window lasts.
 pub(super) const PERSIST: u32 = 16;
@@ -98,7 +99,7 @@ impl LinuxSender {
         if before != self.state.in_flight() {
             if self.state.ca_state != CaState::Recovery {
                 self.enter_recovery(false);
-                if !self.control.is_bbr() {
+                if !self.control.recovers_by_itself() {
                     self.reduce(1, (self.state.lost - lost) as u32, 0);
                 }
             }
@@ -145,14 +146,25 @@ impl LinuxSender {
         if !segment.has(tag::LOST) {
             self.state.lost_out += 1;
             self.queue.at_mut(place).tags |= tag::LOST;
-            self.state.lost += 1;
-            self.losses.add(segment.seq - 1, segment.len);
+            self.report_lost(&segment);
         } else if segment.has(tag::RETRANSMITTED) {
             self.queue.at_mut(place).tags &= !tag::RETRANSMITTED;
             self.state.retrans_out -= 1;
-            self.state.lost += 1;
-            self.losses.add(segment.seq - 1, segment.len);
+            self.report_lost(&segment);
         }
+    }
+    /// Counts a lost transmission and reports it.
+    fn report_lost(&mut self, segment: &Segment) {
+        self.state.lost += 1;
+        self.losses.add(segment.seq - 1, segment.len);
+        let mss = u64::from(self.state.mss);
+        let lost = u64::from((self.state.lost as u32).wrapping_sub(segment.lost));
+        self.control.on_lost(|| LostSegment {
+            bytes: u64::from(segment.len),
+            tx_in_flight: u64::from(segment.in_flight) * mss,
+            lost: lost * mss,
+            app_limited: segment.app_limited,
+        });
     }
 
     /// Finds what is lost after an acknowledgement.

@@ -19,6 +19,8 @@ impl LinuxSender {
         segment.delivered = state.delivered;
         segment.delivered_ce = state.delivered_ce;
         segment.app_limited = state.app_limited != 0;
+        segment.lost = state.lost as u32;
+        segment.in_flight = state.in_flight() + 1;
     }
 
     /// A segment was delivered.
@@ -37,6 +39,8 @@ impl LinuxSender {
             rate.prior_at = segment.delivered_at;
             rate.app_limited = segment.app_limited;
             rate.retransmitted = segment.has(tag::AGAIN);
+            rate.prior_lost = segment.lost;
+            rate.tx_in_flight = segment.in_flight;
             rate.last_end = segment.end();
             state.flight_began = sent;
             rate.interval = sent as i64 - segment.flight_began as i64;

@@ -5,6 +5,7 @@ use super::acks::{Repair, flag};
 use super::control::Event;
 use super::queue::tag;
 use super::state::{CaState, INFINITE, Pending, REORDERING};
+use crate::congestion::Congestion;
 
 impl LinuxSender {
     pub(super) fn enter(&mut self, new: CaState) {
@@ -161,20 +162,21 @@ impl LinuxSender {
             if !ece {
                 self.state.prior_ssthresh = self.state.current_ssthresh();
             }
-            self.begin_reduction();
+            self.begin_reduction(Congestion::Loss);
         }
         self.enter(CaState::Recovery);
     }
 
-    pub(super) fn begin_reduction(&mut self) {
+    pub(super) fn begin_reduction(&mut self, cause: Congestion) {
         let state = &mut self.state;
         state.high_seq = state.nxt;
         state.probe_end = 0;
         state.cwnd_count = 0;
         state.prior_cwnd = state.cwnd;
         (state.prr_delivered, state.prr_out) = (0, 0);
+        state.cause = cause;
         state.ssthresh = self.control.ssthresh(state);
-        state.cwr_due = state.ecn;
+        state.request_cwr();
     }
 
     /// The window on its way down: in proportion to what is delivered, or by what is
@@ -202,7 +204,7 @@ impl LinuxSender {
     }
 
     pub(super) fn end_reduction(&mut self) {
-        if self.control.is_bbr() {
+        if self.control.recovers_by_itself() {
             return;
         }
         let state = &mut self.state;
@@ -218,7 +220,7 @@ impl LinuxSender {
         if self.state.ca_state < CaState::Cwr {
             self.state.undo_marker = 0;
             self.stats.ecn_reductions += 1;
-            self.begin_reduction();
+            self.begin_reduction(Congestion::Ecn);
             self.enter(CaState::Cwr);
         }
     }
@@ -252,7 +254,7 @@ impl LinuxSender {
         if !self.state.probe_repeats || flags & flag::DSACK_TLP != 0 {
             self.state.probe_end = 0;
         } else if number > self.state.probe_end {
-            self.begin_reduction();
+            self.begin_reduction(Congestion::Loss);
             self.enter(CaState::Cwr);
             self.end_reduction();
             self.keep_open();
@@ -272,9 +274,12 @@ impl LinuxSender {
         {
             self.state.prior_ssthresh = self.state.current_ssthresh();
             self.state.prior_cwnd = self.state.cwnd;
+            self.state.cause = Congestion::Timeout { first: true };
             self.state.ssthresh = self.control.ssthresh(&mut self.state);
             self.tell(Event::Loss);
             self.begin_undo();
+        } else if let Some(external) = self.control.as_external() {
+            external.on_repeated_timeout(&self.state);
         }
         let state = &mut self.state;
         state.cwnd = state.in_flight() + 1;
@@ -287,7 +292,7 @@ impl LinuxSender {
         let state = &mut self.state;
         state.high_seq = state.nxt;
         state.probe_end = 0;
-        state.cwr_due = state.ecn;
+        state.request_cwr();
         state.frto = self.sysctl.frto && (begins || state.timeouts > 0);
     }
 

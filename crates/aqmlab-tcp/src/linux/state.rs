@@ -1,6 +1,10 @@
 //! The connection's state, as the congestion controls see it too.
 
+use aqmlab_core::Time;
+
 use super::clock::Extreme;
+use crate::congestion::Congestion;
+use crate::segment::CeCount;
 
 /// No threshold yet.
 pub(crate) const INFINITE: u32 = 0x7fff_ffff;
@@ -66,6 +70,9 @@ pub(crate) struct Rate {
     pub losses: u32,
     pub app_limited: bool,
     pub retransmitted: bool,
+    /// Lost when that segment was sent, and segments in flight just after it.
+    pub prior_lost: u32,
+    pub tx_in_flight: u32,
     pub ack_delayed: bool,
     pub last_end: u64,
 }
@@ -75,7 +82,8 @@ pub(crate) struct Rate {
 pub(crate) struct State {
     pub mss: u32,
     pub initial_window: u32,
-    /// Now, in nanoseconds, microseconds and jiffies.
+    /// Now: the simulation's time, and the kernel's in nanoseconds, microseconds and jiffies.
+    pub now: Time,
     pub nanos: u64,
     pub micros: u64,
     pub jiffies: u64,
@@ -110,6 +118,8 @@ pub(crate) struct State {
     pub data_segments: u64,
 
     pub ca_state: CaState,
+    /// Kind of the congestion for which the threshold is set.
+    pub cause: Congestion,
     pub high_seq: u64,
     pub undo_marker: u64,
     pub undo_retrans: i32,
@@ -151,6 +161,9 @@ pub(crate) struct State {
     pub paced_until: u64,
 
     pub ecn: bool,
+    /// Acknowledgements count marks (RFC 9768), and this many packets so far; there is no CWR.
+    pub accurate: bool,
+    pub marked: CeCount,
     pub cwr_due: bool,
     /// The timestamp echoed by the acknowledgement at hand, in milliseconds; 0 for none.
     pub echoed: u64,
@@ -243,9 +256,13 @@ impl State {
     #[inline]
     pub fn count_delivered(&mut self, segments: u32, ece: bool) {
         self.delivered += u64::from(segments);
-        if ece {
+        if ece && !self.accurate {
             self.delivered_ce += u64::from(segments);
         }
+    }
+    /// The window is reduced: with classic ECN the next new segment says so.
+    pub fn request_cwr(&mut self) {
+        self.cwr_due = self.ecn && !self.accurate;
     }
     /// Whether the acknowledgement at hand echoes a time before this one.
     #[inline]

@@ -1,47 +1,64 @@
-//! Settings that Linux's sender has. A kernel's `stack` refuses all others; `stack = "auto"`
-//! uses the RFCs' sender for them.
+//! Choice of the state machine: settings that Linux's sender lacks, and settings that the RFCs'
+//! lacks. A kernel's `stack` refuses the former; `stack = "auto"` uses the RFCs' sender for them.
 
 use aqmlab_core::{Error, ParamType, Params, Result, Span, Value};
 
-use super::control::NAMES;
 use super::state::REORDERING;
 use crate::congestion::CongestionConfig;
 use crate::congestion::cubic::WindowFunction;
-use crate::congestion::slow_start::SlowStartKind;
-use crate::params::{EcnMode, RetransmissionTimer, Stack, TcpParams, WindowValidation};
+use crate::params::{RetransmissionTimer, Stack, TcpParams, WindowValidation};
 use crate::recovery::Recovery;
+
+/// A key and the values that a sender has.
+type Lack = (&'static str, &'static str);
 
 /// Whether Linux's sender has all that these parameters ask for.
 pub(crate) fn is_complete(params: &TcpParams) -> bool {
-    lacking_key(params).is_none() && has_control(&params.congestion_control)
+    lacking_key(params).is_none()
 }
 
-/// Checks that the kernel of `stack` has all that these parameters ask for.
+/// Checks that the sender of `stack` has all that these parameters ask for.
 pub(crate) fn check(params: &TcpParams) -> Result<()> {
-    if matches!(params.stack, Stack::Rfc | Stack::Auto) || is_complete(params) {
-        return Ok(());
+    let lacking = lacking_key(params);
+    match (params.stack, lacking) {
+        (Stack::Rfc, _) => check_rfc(params, "stack = \"rfc\""),
+        (Stack::Auto, Some((key, _))) => check_rfc(params, &given(params, key)),
+        (_, None) => check_kernels_cubic(params),
+        (stack, Some((key, allowed))) => {
+            let hint = "stack = \"auto\" uses the RFCs' sender for it; the results name the sender";
+            let allowed = format!("{allowed} with stack = \"{}\"", stack.to_text());
+            Err(Error::not_allowed(value(params, key), allowed).at(key).hint(hint))
+        }
     }
-    let hint = "stack = \"auto\" uses the RFCs' sender for what Linux lacks; the results name it";
-    Err(first_lack(params, &params.stack.to_text()).hint(hint))
 }
 
-/// First key whose value Linux's sender lacks, and the values that it has.
-fn lacking_key(params: &TcpParams) -> Option<(&'static str, &'static str)> {
+fn value(params: &TcpParams, key: &str) -> Value {
+    let entries = params.entries().into_iter();
+    entries.into_iter().find(|(name, _)| *name == key).expect("a parameter").1
+}
+fn given(params: &TcpParams, key: &str) -> String {
+    format!("{key} = {}", value(params, key))
+}
+
+/// First key whose value Linux's sender lacks.
+fn lacking_key(params: &TcpParams) -> Option<Lack> {
     const { assert!(REORDERING == 3) }; // the RFCs' DupThresh, which is no parameter
-    let timer = params.retransmission_timer == RetransmissionTimer::Linux;
+    let timer = matches!(
+        params.retransmission_timer,
+        RetransmissionTimer::Auto | RetransmissionTimer::Linux
+    );
     let keys = [
         (
             matches!(params.recovery, Recovery::Rack | Recovery::Sack | Recovery::NewReno),
             ("recovery", "rack, sack or newreno"),
         ),
         (params.prr || params.recovery == Recovery::NewReno, ("prr", "true")),
-        (params.ecn != EcnMode::Accurate, ("ecn", "off, classic or dctcp")),
         (
             params.window_validation != WindowValidation::Rfc7661,
             ("window_validation", "rfc2861 or off"),
         ),
         (!params.restart_after_idle, ("restart_after_idle", "false")),
-        (timer, ("retransmission_timer", "linux")),
+        (timer, ("retransmission_timer", "auto or linux")),
         (params.clock_granularity == Span::from_millis(1), ("clock_granularity", "1ms")),
         (params.max_ack_delay == Span::from_millis(200), ("max_ack_delay", "200ms")),
         (params.limited_transmit, ("limited_transmit", "true")),
@@ -50,58 +67,45 @@ fn lacking_key(params: &TcpParams) -> Option<(&'static str, &'static str)> {
     keys.into_iter().find(|(has, _)| !has).map(|(_, key)| key)
 }
 
-/// Whether the kernel has this control with these parameters.
-fn has_control(config: &CongestionConfig) -> bool {
-    match config {
-        CongestionConfig::Cubic(params) => {
-            params.variant == WindowFunction::Linux
-                && matches!(params.slow_start, SlowStartKind::Hystart | SlowStartKind::Standard)
+/// Refuses what only a kernel has. `cause` is the setting that needs the RFCs' sender.
+fn check_rfc(params: &TcpParams, cause: &str) -> Result<()> {
+    let refuse = |value: &str, allowed: &str| {
+        let allowed = format!("{allowed} with the RFCs' sender, which {cause} needs");
+        let hint = "stack = \"linux-6.12\" has the kernel's";
+        Err(Error::not_allowed(value, allowed).hint(hint))
+    };
+    if params.retransmission_timer == RetransmissionTimer::Linux {
+        return refuse("linux", "auto, rfc6298 or ns-2")
+            .map_err(|error| error.at("retransmission_timer"));
+    }
+    match &params.congestion_control {
+        CongestionConfig::Cubic(cubic) if cubic.variant == WindowFunction::Linux => {
+            refuse("linux", "auto, rfc9438 or ns3")
+                .map_err(|error| error.at("variant").at("congestion_control"))
         }
-        other => {
-            NAMES.contains(&other.name())
-                && CongestionConfig::named(other.name()).as_ref() == Ok(other)
-        }
+        _ => Ok(()),
     }
 }
 
-fn first_lack(params: &TcpParams, stack: &str) -> Error {
-    let expected = |given: &Value, allowed: &str| {
-        Error::not_allowed(given, format!("{allowed} with stack = \"{stack}\""))
-    };
-    if let Some((key, allowed)) = lacking_key(params) {
-        let entries = params.entries();
-        let (_, given) = entries.iter().find(|(name, _)| *name == key).expect("a parameter");
-        return expected(given, allowed).at(key);
+/// The kernel's CUBIC has two exits of slow start and one reduction.
+fn check_kernels_cubic(params: &TcpParams) -> Result<()> {
+    match &params.congestion_control {
+        CongestionConfig::Cubic(cubic)
+            if cubic.variant == WindowFunction::Linux && !cubic.is_the_kernels() =>
+        {
+            let allowed = "hystart or standard with variant = linux; rfc9438 has the others";
+            let error = Error::not_allowed(cubic.slow_start.to_value(), allowed);
+            Err(error.at("slow_start").at("congestion_control"))
+        }
+        _ => Ok(()),
     }
-    control_lack(&params.congestion_control, expected).at("congestion_control")
-}
-
-fn control_lack(config: &CongestionConfig, expected: impl Fn(&Value, &str) -> Error) -> Error {
-    if !NAMES.contains(&config.name()) {
-        return expected(&config.name().into(), &format!("one of {}", NAMES.join(", ")));
-    }
-    let of_linux = CongestionConfig::named(config.name()).expect("it has a name");
-    let mut pairs = config.settings().into_iter().zip(of_linux.settings());
-    let (key, given, allowed) = match config {
-        CongestionConfig::Cubic(params) if params.variant != WindowFunction::Linux => {
-            ("variant", params.variant.to_value(), "linux".to_string())
-        }
-        CongestionConfig::Cubic(params) => {
-            ("slow_start", params.slow_start.to_value(), "hystart or standard".to_string())
-        }
-        _ => {
-            let differing = pairs.find(|((_, given), (_, value))| given != value);
-            let ((key, given), (_, value)) = differing.expect("a parameter of its own");
-            (key, given, value.to_string())
-        }
-    };
-    expected(&given, &allowed).at(key)
 }
 
 #[cfg(test)]
 mod tests {
     use aqmlab_core::Table;
 
+    use super::super::control::Control;
     use super::*;
 
     fn read(entries: &[(&str, &str)]) -> Result<TcpParams> {
@@ -111,7 +115,7 @@ mod tests {
         params.check().map(|()| params)
     }
 
-    /// Each is refused by a kernel's stack, with its key and what the kernel has.
+    /// Each is refused by a kernel's stack, with its key and the kernel's values.
     #[test]
     fn a_kernel_refuses_what_it_lacks_and_auto_takes_the_rfcs_sender() {
         for (key, value, expected) in [
@@ -120,7 +124,6 @@ mod tests {
                 "false",
                 "prr: `false`: expected true with stack = \"linux-6.1\" (stack = \"auto\"",
             ),
-            ("ecn", "accurate", "ecn: `accurate`: expected off, classic or dctcp with"),
             ("recovery", "tcp-linux", "recovery: `tcp-linux`: expected rack, sack or newreno with"),
             (
                 "window_validation",
@@ -130,22 +133,12 @@ mod tests {
             (
                 "retransmission_timer",
                 "rfc6298",
-                "retransmission_timer: `rfc6298`: expected linux with",
+                "retransmission_timer: `rfc6298`: expected auto or linux with",
             ),
             ("clock_granularity", "10ms", "clock_granularity: `10ms`: expected 1ms with"),
             ("max_ack_delay", "25ms", "max_ack_delay: `25ms`: expected 200ms with"),
             ("limited_transmit", "false", "limited_transmit: `false`: expected true with"),
             ("recovery_end_counts", "true", "recovery_end_counts: `true`: expected false with"),
-            (
-                "congestion_control",
-                "prague",
-                "congestion_control: `prague`: expected one of reno, cubic,",
-            ),
-            (
-                "congestion_control",
-                "bbr3",
-                "congestion_control: `bbr3`: expected one of reno, cubic,",
-            ),
         ] {
             let error = read(&[("profile", "linux-6.1"), (key, value)]).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
@@ -154,39 +147,64 @@ mod tests {
         }
     }
 
+    /// The error names the setting that needs the RFCs' sender, and what to write instead.
     #[test]
-    fn a_control_is_the_kernels_only_with_the_kernels_parameters() {
-        let with = |stack: &str, control: &[(&str, &str)]| {
-            let control = control.iter().map(|(key, value)| (key.to_string(), (*value).into()));
-            let mut params = read(&[("profile", stack)]).unwrap();
-            params.set("congestion_control", &Value::Table(control.collect())).unwrap();
-            params.check().map(|()| params)
-        };
-        for (control, expected) in [
-            (
-                [("algorithm", "reno"), ("byte_counting", "3")],
-                "congestion_control.byte_counting: `3`: expected 1 with",
-            ),
-            (
-                [("algorithm", "cubic"), ("variant", "rfc9438")],
-                "congestion_control.variant: `rfc9438`: expected linux with",
-            ),
-            (
-                [("algorithm", "cubic"), ("slow_start", "hystart++")],
-                "congestion_control.slow_start: `hystart++`: expected hystart or standard with",
-            ),
+    fn the_rfcs_sender_refuses_what_only_a_kernel_has() {
+        let timer = ("retransmission_timer", "linux");
+        for (keys, cause) in [
+            ([("profile", "rfc"), timer], "stack = \"rfc\""),
+            ([("prr", "false"), timer], "prr = false"),
         ] {
-            let error = with("linux-6.12", &control).unwrap_err().to_string();
-            assert!(error.starts_with(expected), "{error}");
-            assert_eq!(with("linux-6", &control).unwrap().machine(), Stack::Rfc);
+            let error = read(&keys).unwrap_err().to_string();
+            let expected = format!(
+                "retransmission_timer: `linux`: expected auto, rfc6298 or ns-2 with the RFCs' \
+                 sender, which {cause} needs (stack = \"linux-6.12\" has the kernel's)"
+            );
+            assert_eq!(error, expected);
         }
-        let beta = with("linux-6.12", &[("algorithm", "cubic"), ("beta", "0.8")]).unwrap();
-        assert_eq!(beta.machine(), Stack::Linux612);
+        let error = with_control("rfc", &[("algorithm", "cubic"), ("variant", "linux")]);
+        let error = error.unwrap_err().to_string();
+        let expected = "congestion_control.variant: `linux`: expected auto, rfc9438 or ns3 with";
+        assert!(error.starts_with(expected), "{error}");
+    }
+
+    fn with_control(profile: &str, control: &[(&str, &str)]) -> Result<TcpParams> {
+        let control = control.iter().map(|(key, value)| (key.to_string(), (*value).into()));
+        let mut params = read(&[("profile", profile)])?;
+        params.set("congestion_control", &Value::Table(control.collect()))?;
+        params.check().map(|()| params)
+    }
+
+    /// The kernel's code runs only with the kernel's parameters; every other control runs on its
+    /// interface.
+    #[test]
+    fn every_control_runs_with_linuxs_sender() {
+        for (control, is_the_kernels) in [
+            (&[("algorithm", "reno")][..], true),
+            (&[("algorithm", "reno"), ("byte_counting", "3")], false),
+            (&[("algorithm", "cubic"), ("beta", "0.8")], true),
+            (&[("algorithm", "cubic"), ("variant", "linux"), ("slow_start", "standard")], true),
+            (&[("algorithm", "cubic"), ("variant", "rfc9438")], false),
+            (&[("algorithm", "cubic"), ("slow_start", "hystart++")], false),
+            (&[("algorithm", "prague")], false),
+            (&[("algorithm", "bbr3")], false),
+        ] {
+            for profile in ["linux-6", "linux-6.12"] {
+                let params = with_control(profile, control).unwrap();
+                assert_eq!(params.machine(), Stack::Linux612, "{control:?}");
+                let control = Control::new(&params, 0);
+                assert_eq!(!matches!(control, Control::External(_)), is_the_kernels, "{control:?}");
+            }
+        }
+        let both = [("algorithm", "cubic"), ("variant", "linux"), ("slow_start", "hystart++")];
+        let error = with_control("linux-6", &both).unwrap_err().to_string();
+        let expected = "congestion_control.slow_start: `hystart++`: expected hystart or standard";
+        assert!(error.starts_with(expected), "{error}");
     }
 
     #[test]
-    fn all_of_the_kernels_controls_run_with_every_kernel() {
-        for name in NAMES {
+    fn all_controls_run_with_every_stack() {
+        for entry in crate::congestion::entries() {
             for (stack, machine) in [
                 ("auto", Stack::Linux612),
                 ("linux-5.4", Stack::Linux54),
@@ -194,9 +212,11 @@ mod tests {
                 ("linux-6.12", Stack::Linux612),
                 ("rfc", Stack::Rfc),
             ] {
-                let keys = [("profile", "linux-6"), ("congestion_control", name), ("stack", stack)];
-                assert_eq!(read(&keys).unwrap().machine(), machine, "{name}");
-                crate::Sender::new(&read(&keys).unwrap(), None, 0);
+                for ecn in ["off", "accurate"] {
+                    let keys = [("congestion_control", entry.name), ("stack", stack), ("ecn", ecn)];
+                    assert_eq!(read(&keys).unwrap().machine(), machine, "{}", entry.name);
+                    crate::Sender::new(&read(&keys).unwrap(), None, 0);
+                }
             }
         }
     }

@@ -100,6 +100,7 @@ impl LinuxSender {
         if self.looked_at.is_some_and(|jiffy| jiffy <= self.state.jiffies) {
             self.looked_at = None;
             self.look_at_timer();
+            self.settle_control();
         }
     }
 

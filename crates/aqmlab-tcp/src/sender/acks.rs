@@ -1,6 +1,6 @@
 //! What acknowledgements tell, and where recoveries begin and end.
 
-use aqmlab_core::{Deadline, Span, Time};
+use aqmlab_core::{Deadline, Time};
 
 use super::prr::{Progress, Prr};
 use super::{Sender, State};
@@ -116,9 +116,6 @@ impl Sender {
         let sacked = self.recovery.on_duplicate(&mut self.board, ack, &cx);
         let counts = self.rules.counts_duplicate(sacked);
         self.look_for_undo(ack, false);
-        if self.linux_timer {
-            news.rtt = self.time_sacked(now);
-        }
         news.sacked = self.board.delivery.delivered - news.total_delivered;
         if news.sacked > 0 || news.ece {
             self.tell_control(&mut news);
@@ -134,21 +131,6 @@ impl Sender {
             self.begin_recovery(now, news.delivered);
         }
         self.finish_ack(now, &news, false);
-    }
-
-    /// Linux's `tcp_clean_rtx_queue`: what SACK newly reports is a measurement, and restarts the
-    /// timer if it was sent before the first segment was sent for the last time. Otherwise
-    /// what is sent in a recovery would put its timeout off forever.
-    fn time_sacked(&mut self, now: Time) -> Option<Span> {
-        let mut reported = self.board.news.iter().filter(|record| !record.ambiguous);
-        let first = reported.next()?.sent_at;
-        let last = reported.next_back().map_or(first, |record| record.sent_at);
-        self.rtt.sample(now, now - first);
-        self.tlp.on_round_trip();
-        if self.board.record(0).is_some_and(|head| first < head.sent_at) {
-            self.restart_timer(now);
-        }
-        Some(now - last)
     }
 
     /// After what the acknowledgement told: ECN, PRR and the probe timer.
@@ -265,14 +247,10 @@ impl Sender {
     }
 
     pub(super) fn tell_congestion(&mut self, now: Time, kind: Congestion, flight_size: u64) {
-        self.tell_control_of(now, kind, flight_size);
-        self.undo.close();
-    }
-
-    pub(super) fn tell_control_of(&mut self, now: Time, kind: Congestion, flight_size: u64) {
         let in_flight = self.recovery.in_network(&self.board, self.phase);
         self.control.on_congestion(&CongestionEvent { now, kind, flight_size, in_flight });
         self.ecn.reduced(self.board.nxt());
+        self.undo.close();
     }
 
     fn end_recovery(&mut self) {

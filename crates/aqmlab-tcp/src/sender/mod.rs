@@ -18,8 +18,7 @@
 //! 3. Round-trip times are taken from the newest segment that each
 //!    acknowledgement covers, if it was sent once (RFC 6298, section 3) and
 //!    not SACKed before. Except with Sack1, none that is covered may have been
-//!    sent twice: the others may have waited for its repair unreported. With Linux's timer
-//!    also from what SACK newly reports.
+//!    sent twice: the others may have waited for its repair unreported.
 
 mod acks;
 #[cfg(test)]
@@ -43,7 +42,7 @@ use validation::Validation;
 
 use crate::congestion::{CongestionControl, Control, Setup};
 use crate::delivery::Delivery;
-use crate::params::{RetransmissionTimer, TcpParams};
+use crate::params::TcpParams;
 use crate::recovery::{LossRecovery, Phase, Recoverer, Rules};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -130,8 +129,6 @@ pub struct Sender {
     finite: bool,
     mss: u64,
     params: TcpParams,
-    /// `retransmission_timer` is Linux's.
-    linux_timer: bool,
     /// The byte up to which the receiver takes data.
     window_end: u64,
     /// When the retransmission timer runs out.
@@ -176,11 +173,10 @@ impl Sender {
         let mut board =
             Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));
         let rules = params.recovery.rules();
-        let linux_timer = params.retransmission_timer == RetransmissionTimer::Linux;
         if rules.goes_by_time {
             board = board.by_time();
         }
-        if rules.goes_by_time || params.frto || linux_timer {
+        if rules.goes_by_time || params.frto {
             board = board.collecting();
         }
         Sender {
@@ -201,7 +197,6 @@ impl Sender {
             finite: bytes.is_some(),
             mss: params.mss.get(),
             params: params.clone(),
-            linux_timer,
             window_end: 0,
             deadline: Deadline::NEVER,
             dup_acks: 0,

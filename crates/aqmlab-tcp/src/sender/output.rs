@@ -177,9 +177,6 @@ impl Sender {
         let prior_in_flight = self.board.pipe();
         let first = self.board.record(repair.index).is_some_and(|record| !record.ambiguous);
         let (seq, len) = self.board.retransmit(repair.index, now, repair.advance);
-        if self.linux_timer && repair.index == 0 {
-            self.deadline = Deadline::at(now + self.rtt.rto());
-        }
         if first {
             self.validation.on_repair(u64::from(len));
         }

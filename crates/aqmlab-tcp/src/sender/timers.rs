@@ -69,15 +69,9 @@ impl Sender {
         let flight_size = self.flight_at_loss(0);
         let again = matches!(self.phase, Phase::Loss { .. });
         let recovering = matches!(self.phase, Phase::Recovery { .. });
-        if self.linux_timer && !(self.phase.is_open() || again && first) {
-            // Linux's `tcp_enter_loss`: the window was reduced for this loss already.
-            self.tell_control_of(now, Congestion::Timeout { first: false }, flight_size);
-            self.undo.goes_on(!first);
-        } else {
-            self.tell_congestion(now, Congestion::Timeout { first }, flight_size);
-            if !again || self.linux_timer {
-                self.undo.begin(head, true, again || recovering);
-            }
+        self.tell_congestion(now, Congestion::Timeout { first }, flight_size);
+        if !again {
+            self.undo.begin(head, true, recovering);
         }
         // RFC 6675, section 5.1; RFC 6582, section 3.2, step 4.
         self.phase = Phase::Loss { point: self.board.nxt() };

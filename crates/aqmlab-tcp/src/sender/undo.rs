@@ -73,22 +73,14 @@ impl Undo {
     /// in it, long after what was lost, and says nothing of the timeout (RFC 5682, section 3.1).
     pub fn begin(&mut self, una: u64, timeout: bool, recovering: bool) {
         self.episode = self.possible.then_some((una, timeout));
-        // Repairs of the recovery before may still be on their way: what they bring is no
-        // sign of anything (Linux keeps its retrans_stamp as well).
+        // Retransmissions of the recovery before may still be in flight: their
+        // acknowledgements prove nothing.
         if una >= self.repaired {
             self.repairs = 0;
             self.first_repair = None;
         }
         let examined = timeout && self.frto && (self.frto_in_recovery || !recovering);
         self.step = if examined { FrtoStep::First } else { FrtoStep::Off };
-    }
-    /// A timeout for which the window is not reduced once more: what came before may still have
-    /// been in vain. Linux examines it when the same segment times out again.
-    pub fn goes_on(&mut self, same_segment: bool) {
-        if let Some((_, timeout)) = &mut self.episode {
-            *timeout = true;
-            self.step = if same_segment && self.frto { FrtoStep::First } else { FrtoStep::Off };
-        }
     }
     /// The window was reduced once more: what came before stands.
     pub fn close(&mut self) {

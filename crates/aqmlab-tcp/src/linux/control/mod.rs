@@ -6,6 +6,7 @@
 mod bbr;
 mod cubic;
 mod dctcp;
+pub(super) mod external;
 mod highspeed;
 mod vegas;
 mod westwood;
@@ -13,7 +14,8 @@ mod westwood;
 use aqmlab_core::Rate;
 
 use super::state::{CaState, Rate as RateSample, State};
-use crate::congestion::CongestionConfig;
+use crate::congestion::{self, CongestionConfig, LostSegment, SentSample, Setup};
+use crate::params::TcpParams;
 
 /// What happens besides acknowledgements (`enum tcp_ca_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +116,7 @@ pub(super) enum Control {
     Westwood(westwood::Westwood),
     HighSpeed(highspeed::HighSpeed),
     Scalable(Scalable),
+    External(external::External),
 }
 
 macro_rules! each {
@@ -127,33 +130,93 @@ macro_rules! each {
             Control::Westwood($control) => $call,
             Control::HighSpeed($control) => $call,
             Control::Scalable($control) => $call,
+            Control::External($control) => $call,
         }
     };
 }
 
-/// Controls of the kernel.
-pub(super) const NAMES: [&str; 8] =
-    ["reno", "cubic", "bbr", "dctcp", "vegas", "westwood", "highspeed", "scalable"];
+/// Whether a control of the catalogue has its default parameters.
+fn has_defaults(config: &CongestionConfig) -> bool {
+    CongestionConfig::named(config.name()).as_ref() == Ok(config)
+}
 
 impl Control {
-    /// The kernel's control of this configuration, which [`super::support`] has checked.
-    pub fn new(config: &CongestionConfig, seed: u64) -> Control {
-        match config {
-            CongestionConfig::Reno(_) => Control::Reno(Reno),
-            CongestionConfig::Cubic(params) => Control::Cubic(cubic::Cubic::new(params)),
-            CongestionConfig::Bbr(_) => Control::Bbr(bbr::Bbr::new(seed)),
-            CongestionConfig::Dctcp(_) => Control::Dctcp(dctcp::Dctcp::default()),
-            CongestionConfig::Vegas(_) => Control::Vegas(vegas::Vegas::default()),
-            CongestionConfig::Westwood(_) => Control::Westwood(westwood::Westwood::default()),
-            CongestionConfig::HighSpeed(_) => Control::HighSpeed(highspeed::HighSpeed::default()),
-            CongestionConfig::Scalable(_) => Control::Scalable(Scalable),
-            other => unreachable!("Linux has no {}", other.name()),
+    /// The kernel's control if it has one with these parameters, or else the laboratory's.
+    pub fn new(params: &TcpParams, seed: u64) -> Control {
+        match &params.congestion_control {
+            CongestionConfig::Cubic(cubic) if cubic.is_the_kernels() => {
+                Control::Cubic(cubic::Cubic::new(cubic))
+            }
+            config if has_defaults(config) => match config {
+                CongestionConfig::Reno(_) => Control::Reno(Reno),
+                CongestionConfig::Bbr(_) => Control::Bbr(bbr::Bbr::new(seed)),
+                CongestionConfig::Dctcp(_) => Control::Dctcp(dctcp::Dctcp::default()),
+                CongestionConfig::Vegas(_) => Control::Vegas(vegas::Vegas::default()),
+                CongestionConfig::Westwood(_) => Control::Westwood(westwood::Westwood::default()),
+                CongestionConfig::HighSpeed(_) => {
+                    Control::HighSpeed(highspeed::HighSpeed::default())
+                }
+                CongestionConfig::Scalable(_) => Control::Scalable(Scalable),
+                _ => Control::external(params, seed),
+            },
+            _ => Control::external(params, seed),
         }
     }
-    /// It sets the window itself (`cong_control`), and paces.
+    fn external(params: &TcpParams, seed: u64) -> Control {
+        let setup = Setup::new(params, params.in_bytes(params.initial_window), seed);
+        let control = congestion::Control::new(&params.congestion_control, &setup);
+        Control::External(external::External::new(control, &setup))
+    }
+    /// Whether it can be copied in its state.
+    pub fn is_cloneable(&self) -> bool {
+        !matches!(self, Control::External(external) if !external.is_cloneable())
+    }
+    /// Whether it is the kernel's BBR, which sets the window itself (`cong_control`) and paces.
     #[inline]
     pub fn is_bbr(&self) -> bool {
         matches!(self, Control::Bbr(_))
+    }
+    /// Whether its window holds in recoveries, without PRR.
+    #[inline]
+    pub fn recovers_by_itself(&self) -> bool {
+        match self {
+            Control::External(external) => external.recovers_by_itself,
+            other => other.is_bbr(),
+        }
+    }
+    /// Whether it sets the pacing rate.
+    pub fn has_rate(&self) -> bool {
+        match self {
+            Control::External(external) => external.has_rate(),
+            other => other.is_bbr(),
+        }
+    }
+    #[inline]
+    pub fn as_external(&mut self) -> Option<&mut external::External> {
+        match self {
+            Control::External(external) => Some(external),
+            _ => None,
+        }
+    }
+    /// A segment is sent.
+    #[inline]
+    pub fn on_sent(&mut self, sent: impl FnOnce() -> SentSample) {
+        if let Control::External(external) = self {
+            external.on_sent(&sent());
+        }
+    }
+    /// A segment is lost.
+    #[inline]
+    pub fn on_lost(&mut self, lost: impl FnOnce() -> LostSegment) {
+        if let Control::External(external) = self {
+            external.on_lost(&lost());
+        }
+    }
+    /// The window was lowered because it was not used.
+    pub fn on_idle(&mut self, state: &mut State) {
+        if let Control::External(external) = self {
+            external.on_idle(state);
+        }
     }
     /// All it sends is ECN-capable.
     #[inline]

@@ -1,34 +1,31 @@
-//! CUBIC as Linux counts it: whole segments, and a timeout that forgets everything.
+//! CUBIC of ns-3: Linux's in whole segments, with three differences.
 //!
 //! # Sources
-//! `net/ipv4/tcp_cubic.c` and `net/ipv4/tcp_cong.c` of Linux 6 (`bictcp_update`,
-//! `bictcp_recalc_ssthresh`, `bictcp_state`, `cubictcp_acked`, `tcp_cong_avoid_ai`), and what RFC
-//! 9438 has in common with them. Where they part:
+//! `src/internet/model/tcp-cubic.cc` of ns-3.44. It follows `net/ipv4/tcp_cubic.c` of Linux, which
+//! differs from RFC 9438:
 //!
 //! - The window, ssthresh and the points of the curve are whole segments, rounded down.
 //! - W_est grows by alpha for good; RFC 9438, section 4.3, has it grow by a segment a round-trip
 //!   time once it has reached the window before the loss.
 //! - Before the first loss, and from a timeout to the next loss, the window grows by a
 //!   twentieth a round-trip time at least: W_max is not known then.
-//! - The curve is looked at a least round-trip time ahead, not a smoothed one.
+//! - The curve is evaluated a least round-trip time ahead, not a smoothed one.
 //! - The least round-trip time is forgotten at a timeout, and not measured in the second after
 //!   a recovery.
 //! - A reduction takes the window, not FlightSize.
 //!
-//! ns-3's (`tcp-cubic.cc` of 3.44) is the same but for three things, of which the first makes
-//! windows larger: what was acknowledged towards the next segment is kept over a loss, where
-//! Linux begins anew; one acknowledgement adds one segment at most; the curve is looked at with
-//! each.
+//! ns-3 differs from Linux in that segments acknowledged towards the next one stay counted after
+//! a loss, one acknowledgement adds one segment at most, and the curve is evaluated with each
+//! acknowledgement.
 //!
 //! # Differences
-//! 1. Time is continuous; Linux's comes in jiffies, and its curve is looked at once in each.
-//! 2. After a timeout the window is a segment; in Linux one more than what is still in flight.
+//! None known.
 
 use aqmlab_core::{Span, Time};
 
 use super::super::slow_start::SlowStart;
 use super::super::{AckSample, Congestion, CongestionControl, CongestionEvent, SentSample, Setup};
-use super::{CubicParams, WindowFunction};
+use super::CubicParams;
 
 /// The unit of beta: 717 / 1024 for 0.7.
 const SCALE: u64 = 1024;
@@ -38,8 +35,6 @@ const LEAST_COUNT: u64 = 2;
 const COUNT_BEFORE_LOSS: u64 = 20;
 /// and hardly any on the plateau.
 const WINDOWS_ON_PLATEAU: u64 = 100;
-/// The curve is looked at again when the window has changed, or after this.
-const LOOK_AGAIN: Span = Span::from_micros(31_250);
 /// No measurements of the least round-trip time so long after a recovery.
 const NOT_MEASURED: Span = Span::from_secs(1);
 
@@ -53,22 +48,16 @@ struct Epoch {
     /// W_est, and what was acknowledged towards its next segment.
     w_est: u64,
     acked: u64,
-    /// When the curve was looked at, and the window then.
-    looked: (Time, u64),
-    /// Acknowledged segments for one more segment, by the curve.
-    count: u64,
 }
 
 /// The state; windows in segments.
 #[derive(Clone, Debug)]
-pub(crate) struct LinuxCubic {
+pub(crate) struct Ns3Cubic {
     mss: u64,
     c: f64,
     beta: u64,
     fast_convergence: bool,
     reno_friendly: bool,
-    /// ns-3's.
-    keeps_count: bool,
     slow_start: SlowStart,
     cwnd: u64,
     ssthresh: u64,
@@ -84,17 +73,16 @@ pub(crate) struct LinuxCubic {
     before: (u64, u64),
 }
 
-impl LinuxCubic {
+impl Ns3Cubic {
     pub fn new(params: &CubicParams, setup: &Setup) -> Self {
         let cwnd = (setup.initial_window / setup.mss).max(1);
         let ssthresh = setup.initial_ssthresh / setup.mss;
-        LinuxCubic {
+        Ns3Cubic {
             mss: setup.mss,
             c: params.c,
             beta: (params.beta * SCALE as f64).round() as u64,
             fast_convergence: params.fast_convergence,
             reno_friendly: params.reno_friendly,
-            keeps_count: params.variant == WindowFunction::Ns3,
             slow_start: SlowStart::new(params.slow_start, setup),
             cwnd,
             ssthresh,
@@ -135,8 +123,7 @@ impl LinuxCubic {
             Some(w_max) if w_max > cwnd => (libm::cbrt((w_max - cwnd) as f64 / self.c), w_max),
             _ => (0.0, cwnd),
         };
-        let looked = (Time::ZERO, 0);
-        Epoch { began: now, k, origin, w_est: cwnd, acked: 0, looked, count: 1 }
+        Epoch { began: now, k, origin, w_est: cwnd, acked: 0 }
     }
 
     /// The acknowledged segments after which the window grows by one.
@@ -146,16 +133,12 @@ impl LinuxCubic {
             None => self.begin_epoch(now),
         };
         epoch.acked += segments;
-        let changed = epoch.looked.1 != self.cwnd || self.keeps_count;
-        if changed || now > epoch.looked.0 + LOOK_AGAIN {
-            epoch.looked = (now, self.cwnd);
-            epoch.count = self.by_curve(&epoch, now).max(LEAST_COUNT);
-            if self.reno_friendly {
-                epoch.count = self.by_reno(&mut epoch).max(LEAST_COUNT);
-            }
+        let mut count = self.by_curve(&epoch, now).max(LEAST_COUNT);
+        if self.reno_friendly {
+            count = self.by_reno(&mut epoch, count).max(LEAST_COUNT);
         }
         self.epoch = Some(epoch);
-        epoch.count
+        count
     }
 
     fn by_curve(&self, epoch: &Epoch, now: Time) -> u64 {
@@ -174,35 +157,25 @@ impl LinuxCubic {
     }
 
     /// W_est grows by alpha, 3 (1 - beta) / (1 + beta), a round-trip time.
-    fn by_reno(&self, epoch: &mut Epoch) -> u64 {
+    fn by_reno(&self, epoch: &mut Epoch, count: u64) -> u64 {
         let scale = 8 * (SCALE + self.beta) / 3 / (SCALE - self.beta);
         let each = (self.cwnd * scale / 8).max(1);
         let grown = epoch.acked.saturating_sub(1) / each;
         epoch.w_est += grown;
         epoch.acked -= grown * each;
         match epoch.w_est > self.cwnd {
-            true => epoch.count.min(self.cwnd / (epoch.w_est - self.cwnd)),
-            false => epoch.count,
+            true => count.min(self.cwnd / (epoch.w_est - self.cwnd)),
+            false => count,
         }
     }
 
     fn avoid_congestion(&mut self, now: Time, segments: u64) {
         let count = self.count(now, segments);
-        if self.keeps_count {
-            self.counted += segments;
-            if self.counted >= count {
-                self.counted -= count;
-                self.cwnd += 1;
-            }
-            return;
-        }
+        self.counted += segments;
         if self.counted >= count {
-            self.counted = 0;
+            self.counted -= count;
             self.cwnd += 1;
         }
-        self.counted += segments;
-        self.cwnd += self.counted / count;
-        self.counted %= count;
     }
 
     fn reduce(&mut self) {
@@ -221,7 +194,7 @@ impl LinuxCubic {
     }
 }
 
-impl CongestionControl for LinuxCubic {
+impl CongestionControl for Ns3Cubic {
     #[inline]
     fn on_ack(&mut self, sample: &AckSample) {
         self.measure(sample);
@@ -254,7 +227,7 @@ impl CongestionControl for LinuxCubic {
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
         let timeout = matches!(event.kind, Congestion::Timeout { .. });
-        if timeout || !self.keeps_count {
+        if timeout {
             self.counted = 0;
         }
         if !matches!(event.kind, Congestion::Timeout { first: false }) {
@@ -301,17 +274,14 @@ mod tests {
     const RTT: Span = Span::from_millis(100);
 
     /// In congestion avoidance with so many segments, after a loss.
-    fn after_loss(segments: u64, params: &CubicParams) -> LinuxCubic {
-        let mut cubic = LinuxCubic::new(params, &Setup::new(&transport(), 10_000, 0));
+    fn after_loss(segments: u64, params: &CubicParams) -> Ns3Cubic {
+        let mut cubic = Ns3Cubic::new(params, &Setup::new(&transport(), 10_000, 0));
         cubic.cwnd = segments;
         cubic.least_rtt = Some(RTT);
         cubic.on_congestion(&event(Congestion::Loss, segments * 1000));
         cubic
     }
-    fn linux() -> CubicParams {
-        CubicParams::default()
-    }
-    fn acknowledge(cubic: &mut LinuxCubic, at: Span, segments: u64) {
+    fn acknowledge(cubic: &mut Ns3Cubic, at: Span, segments: u64) {
         for _ in 0..segments {
             cubic.on_ack(&AckSample { now: Time::ZERO + at, rtt: Some(RTT), ..ack(1000) });
         }
@@ -319,7 +289,7 @@ mod tests {
 
     #[test]
     fn windows_are_whole_segments_rounded_down() {
-        let mut cubic = after_loss(10, &linux());
+        let mut cubic = after_loss(10, &CubicParams::default());
         assert_eq!((cubic.window(), cubic.ssthresh(), cubic.w_max), (7000, 7000, Some(10)));
         // 7 x 0.85 and 7 x 0.7.
         cubic.on_congestion(&event(Congestion::Loss, 7000));
@@ -334,7 +304,7 @@ mod tests {
     /// 15 / 5 = 3 segments bring one more.
     #[test]
     fn the_window_follows_the_curve_in_whole_segments() {
-        let mut cubic = after_loss(20, &linux());
+        let mut cubic = after_loss(20, &CubicParams::default());
         acknowledge(&mut cubic, Span::from_millis(1), 13);
         assert_eq!(cubic.window(), 14_000);
         acknowledge(&mut cubic, Span::from_millis(1), 1);
@@ -350,7 +320,7 @@ mod tests {
     /// Section 4.3 of RFC 9438 would grow by a segment each round-trip time above 20.
     #[test]
     fn w_est_grows_by_alpha_for_good() {
-        let mut cubic = after_loss(20, &CubicParams { c: 1e-6, ..linux() });
+        let mut cubic = after_loss(20, &CubicParams { c: 1e-6, ..CubicParams::default() });
         for round in 1..=60 {
             let segments = cubic.cwnd;
             for number in 0..segments {
@@ -363,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_timeout_forgets_the_curve_and_five_percent_follow() {
-        let mut cubic = after_loss(100, &linux());
+        let mut cubic = after_loss(100, &CubicParams::default());
         acknowledge(&mut cubic, Span::from_millis(1), 1);
         cubic.on_congestion(&event(Congestion::Timeout { first: true }, 70_000));
         assert_eq!((cubic.window(), cubic.ssthresh()), (1000, 49_000));
@@ -381,28 +351,26 @@ mod tests {
 
     #[test]
     fn what_was_in_vain_is_undone() {
-        let mut cubic = after_loss(100, &linux());
+        let mut cubic = after_loss(100, &CubicParams::default());
         cubic.on_congestion(&event(Congestion::Timeout { first: true }, 70_000));
         cubic.on_undo();
         assert_eq!((cubic.window(), cubic.ssthresh()), (70_000, 70_000));
     }
 
-    /// 13 of the 14 segments that one more takes stay counted in ns-3.
+    /// 13 of the 14 segments that one more takes stay counted; in Linux they do not.
     #[test]
-    fn ns3_keeps_what_was_counted_before_a_loss() {
-        for (variant, expected) in [(WindowFunction::Linux, 9000), (WindowFunction::Ns3, 10_000)] {
-            let mut cubic = after_loss(20, &CubicParams { variant, ..linux() });
-            acknowledge(&mut cubic, Span::from_millis(1), 13);
-            cubic.on_congestion(&event(Congestion::Loss, 14_000));
-            acknowledge(&mut cubic, Span::from_millis(2), 1);
-            assert_eq!(cubic.window(), expected, "{variant:?}");
-        }
+    fn what_was_counted_before_a_loss_is_kept() {
+        let mut cubic = after_loss(20, &CubicParams::default());
+        acknowledge(&mut cubic, Span::from_millis(1), 13);
+        cubic.on_congestion(&event(Congestion::Loss, 14_000));
+        acknowledge(&mut cubic, Span::from_millis(2), 1);
+        assert_eq!(cubic.window(), 10_000);
     }
 
     /// The round-trip time of a link that is quiet only right after a recovery is not the base.
     #[test]
     fn the_least_round_trip_time_is_not_measured_after_a_recovery() {
-        let mut cubic = after_loss(20, &linux());
+        let mut cubic = after_loss(20, &CubicParams::default());
         acknowledge(&mut cubic, Span::from_millis(1), 1);
         let short = Some(RTT / 2);
         let sample = |millis| AckSample {
