@@ -1,7 +1,7 @@
-//! Inputs for parsers: those of a small corpus, and what becomes of them when bytes are changed,
-//! taken out, repeated and put in. Used by the tests called `parsers` of several crates.
+//! Inputs for parsers: files of a small corpus, and mutations of them (bytes changed, removed,
+//! repeated and inserted). Used by the tests named `parsers` of several crates.
 //!
-//! `AQMLAB_INPUTS` says how many there are for each parser, `AQMLAB_SEED` which.
+//! `AQMLAB_INPUTS` sets the number of inputs for each parser, `AQMLAB_SEED` the seed.
 #![allow(clippy::disallowed_methods)] // a test, not the engine
 
 use std::path::Path;
@@ -12,16 +12,16 @@ use std::time::Duration;
 
 use aqmlab_core::Stream;
 
-/// How long one input may take.
+/// Time limit for one input.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Longer inputs are cut off: no parser here behaves otherwise beyond that.
+/// Inputs are truncated to this length: no parser here behaves differently beyond it.
 const MOST_BYTES: usize = 20_000;
 
 fn from_environment(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// Whole files of the corpus, in the order of their names.
+/// Returns the files of the corpus, sorted by name.
 fn corpus(folder: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(folder);
     let mut files: Vec<_> =
@@ -33,7 +33,7 @@ fn corpus(folder: &str) -> Vec<Vec<u8>> {
 
 struct Mutator<'a> {
     corpus: &'a [Vec<u8>],
-    /// Pieces of text that mean something to the parser.
+    /// Words that have a meaning to the parser.
     words: &'a [&'a str],
     stream: Stream,
 }
@@ -81,7 +81,7 @@ impl Mutator<'_> {
         }
     }
 
-    /// Another number where the next one is.
+    /// Replaces the next number.
     fn change_number(&mut self, input: &mut Vec<u8>, at: usize) {
         const NUMBERS: [&str; 12] = [
             "0",
@@ -106,12 +106,12 @@ impl Mutator<'_> {
     }
 }
 
-/// Gives a parser the corpus and inputs made of it. `parse` says whether it took the input, and
-/// panics if what it took is wrong.
+/// Runs a parser on the corpus and on mutations. `parse` returns whether it accepted the input, and
+/// panics if the result is wrong.
 ///
 /// # Panics
-/// If the parser does, or takes too long: with the input. If it refuses a file of the corpus, or
-/// no input at all.
+/// Panics with the input if the parser panics or takes too long. Panics if it rejects a file of the
+/// corpus, or every input.
 pub fn try_all(
     folder: &'static str,
     words: &'static [&'static str],

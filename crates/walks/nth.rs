@@ -1,8 +1,8 @@
-//! Nth: a FIFO that signals every n-th packet, whatever the queue.
+//! Nth: a FIFO that signals every n-th packet, independent of the queue.
 //!
 //! # Model
-//! Arriving packets are counted; when `every` have come, one is marked if its
-//! sender knows ECN, and dropped if not.
+//! Arriving packets are counted. Every `every`-th packet is marked if its sender supports ECN, and
+//! dropped otherwise.
 //!
 //! # Sources
 //! The walk in CONTRIBUTING.md.
@@ -22,7 +22,7 @@ params! {
     pub struct NthParams {
         /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "tc-pfifo(8), as for droptail";
-        /// Of so many packets, one is marked or dropped.
+        /// Interval of signals in packets.
         every: u64 = 100, in 2 => 1_000_000, source "the walk in CONTRIBUTING.md";
     }
 }
@@ -53,7 +53,7 @@ impl Discipline for NthParams {
     }
 }
 
-/// The state machine.
+/// State of Nth.
 struct Nth<P> {
     fifo: Fifo<P>,
     room: Room,

@@ -1,4 +1,4 @@
-//! Steady: a window that stays the same.
+//! Steady: a constant window.
 //!
 //! # Sources
 //! The walk in CONTRIBUTING.md.
@@ -20,10 +20,10 @@ params! {
 
 impl ControlParams for SteadyParams {
     const NAME: &'static str = "steady";
-    const SUMMARY: &'static str = "a window that stays the same";
+    const SUMMARY: &'static str = "a constant window";
 }
 
-/// The state of Steady.
+/// State of Steady.
 #[derive(Clone, Debug)]
 pub(crate) struct Steady {
     window: u64,
@@ -39,7 +39,7 @@ impl Steady {
 }
 
 impl CongestionControl for Steady {
-    /// An idle time is over: the window is what it was.
+    /// After an idle time, the window is unchanged.
     fn on_ack(&mut self, _sample: &AckSample) {
         self.window = self.most;
     }

@@ -1,4 +1,4 @@
-//! Columns that leave the engine through the Arrow PyCapsule interface.
+//! Columns passed from the engine through the Arrow PyCapsule interface.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-/// A table under construction, column by column, all of one length.
+/// Table under construction, column by column, with equal lengths.
 #[derive(Default)]
 pub struct Columns {
     fields: Vec<Field>,
@@ -36,7 +36,7 @@ impl Columns {
     pub fn maybe_u64(&mut self, name: &str, values: impl Iterator<Item = Option<u64>>) {
         self.push(name, Arc::new(values.collect::<UInt64Array>()), true);
     }
-    /// Not-a-number becomes null: there is no such measurement.
+    /// Adds a column; NaN becomes null, the absence of a measurement.
     pub fn f64(&mut self, name: &str, values: impl Iterator<Item = f64>) {
         let array: Float64Array = values.map(|value| (!value.is_nan()).then_some(value)).collect();
         self.push(name, Arc::new(array), true);
@@ -45,14 +45,14 @@ impl Columns {
         let array: BooleanArray = values.map(Some).collect();
         self.push(name, Arc::new(array), false);
     }
-    /// Few different texts, repeated often.
+    /// Adds a column with few distinct texts.
     pub fn text<S: AsRef<str>>(&mut self, name: &str, values: impl Iterator<Item = S>) {
         let mut builder = StringDictionaryBuilder::<Int32Type>::new();
         values.for_each(|value| builder.append_value(value));
         self.push(name, Arc::new(builder.finish()), false);
     }
 
-    /// The same where some have none.
+    /// Adds a column with few distinct texts and nulls.
     pub fn maybe_text<S: AsRef<str>>(
         &mut self,
         name: &str,
@@ -69,7 +69,7 @@ impl Columns {
     }
 }
 
-/// A table as Python sees it: any Arrow-aware library reads it uncopied.
+/// Table as a Python object: Arrow-aware libraries read it without a copy.
 #[pyclass(name = "Table", module = "aqmlab._core", frozen)]
 pub struct ArrowTable(pub RecordBatch);
 
@@ -80,7 +80,7 @@ impl ArrowTable {
         self.0.num_rows()
     }
 
-    /// The rows as dictionaries: a few of them are read without a library for tables.
+    /// Returns the rows as dictionaries, to read a few without a table library.
     fn to_dicts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let rows: Vec<_> = (0..self.0.num_rows()).map(|_| PyDict::new(py)).collect();
         for (field, column) in self.0.schema().fields().iter().zip(self.0.columns()) {
@@ -97,7 +97,7 @@ impl ArrowTable {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface lets a producer ignore the wish for a schema.
+        // The interface permits a producer to ignore the requested schema.
         let _ = requested_schema;
         let schema = self.0.schema();
         let batches = RecordBatchIterator::new([Ok(self.0.clone())], schema);
@@ -107,7 +107,7 @@ impl ArrowTable {
     }
 }
 
-/// A value of a column; `None` where there is none.
+/// Returns a value of a column; `None` for null.
 fn cell<'py>(py: Python<'py>, column: &dyn Array, row: usize) -> PyResult<Bound<'py, PyAny>> {
     let any = column.as_any();
     if column.is_null(row) {

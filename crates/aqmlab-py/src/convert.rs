@@ -1,4 +1,4 @@
-//! Values and errors across the boundary.
+//! Conversion of values and errors between the engine and Python.
 
 use aqmlab_core::value::DEEPEST;
 use aqmlab_core::{Error, Table, Value};
@@ -11,31 +11,31 @@ create_exception!(
     aqmlab._core,
     InputError,
     PyValueError,
-    "What a user can cause: file, key, what was given, what is allowed."
+    "Invalid input: file, key, given value, allowed values."
 );
 
 create_exception!(
     aqmlab._core,
     CustomError,
     PyRuntimeError,
-    "Code of the user's own did something wrong: class, method, line, what."
+    "Failure of custom code: class, method, line, cause."
 );
 
 create_exception!(
     aqmlab._core,
     ControlError,
     CustomError,
-    "A congestion control written in Python did something wrong: class, method, line, what."
+    "Failure of a congestion control written in Python: class, method, line, cause."
 );
 
 create_exception!(
     aqmlab._core,
     QueueError,
     CustomError,
-    "A queue discipline written in Python did something wrong: class, method, line, what."
+    "Failure of a queue discipline written in Python: class, method, line, cause."
 );
 
-/// The one place where the engine's errors become Python's.
+/// Converts an error of the engine to Python.
 pub fn to_py_error(py: Python<'_>, error: Error) -> PyErr {
     let exception = InputError::new_err(error.to_string());
     let value = exception.value(py);
@@ -52,7 +52,7 @@ pub fn to_py_error(py: Python<'_>, error: Error) -> PyErr {
     }
 }
 
-/// The way back: an error raised in Python about what a user gave.
+/// Converts an error about user input, raised in Python, to the engine.
 pub fn from_py_error(py: Python<'_>, error: &PyErr) -> Error {
     let value = error.value(py);
     if !error.is_instance_of::<InputError>(py) {
@@ -68,21 +68,21 @@ pub fn from_py_error(py: Python<'_>, error: &PyErr) -> Error {
     }
 }
 
-/// A Python mapping as the engine's table.
+/// Converts a Python mapping to a table of the engine.
 pub fn to_table(mapping: &Bound<'_, PyMapping>) -> PyResult<Table> {
     convert_table(mapping, 0).map_err(|wrong| wrong.raised(mapping.py()))
 }
 
-/// A Python value as the engine's.
+/// Converts a Python value to a value of the engine.
 pub fn to_value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
     convert(object, 0).map_err(|wrong| wrong.raised(object.py()))
 }
 
-/// Why a value is none of the engine's.
+/// Error of a conversion.
 enum Wrong {
-    /// It is not what may stand there; the place is added on the way out.
+    /// Invalid value; callers add its location.
     Given(Error),
-    /// Python code went wrong.
+    /// Failure of Python code.
     Python(PyErr),
 }
 
@@ -107,7 +107,7 @@ impl Wrong {
     }
 }
 
-/// A Python value as the engine's.
+/// Converts a Python value to a value of the engine.
 fn convert(object: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Wrong> {
     if depth > DEEPEST {
         return Err(Wrong::Given(Error::new(format!("nested more than {DEEPEST} deep"))));
@@ -117,8 +117,8 @@ fn convert(object: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Wrong> {
     } else if let Ok(flag) = object.cast::<PyBool>() {
         Ok(Value::Bool(flag.is_true()))
     } else if object.cast::<PyInt>().is_ok() {
-        // Whole numbers beyond 64 bits are no value of any parameter: their
-        // text is refused, and shown, by whoever reads it.
+        // Integers beyond 64 bits are not valid for any parameter; as text, the reader rejects and
+        // shows them.
         Ok(object.extract().map_or_else(|_| Value::Text(object.to_string()), Value::Integer))
     } else if let Ok(number) = object.cast::<PyFloat>() {
         Ok(Value::Float(number.value()))
@@ -128,7 +128,7 @@ fn convert(object: &Bound<'_, PyAny>, depth: usize) -> Result<Value, Wrong> {
     } else if let Ok(mapping) = object.cast::<PyMapping>() {
         Ok(Value::Table(convert_table(mapping, depth)?))
     } else if object.cast::<PyType>().is_ok() {
-        // A queue discipline or congestion control, given as the class itself.
+        // Queue discipline or congestion control, given as a class.
         let name = object.py().import("aqmlab.custom")?.call_method1("name_of", (object,))?;
         Ok(Value::Text(name.extract()?))
     } else {
@@ -149,7 +149,7 @@ fn convert_table(mapping: &Bound<'_, PyMapping>, depth: usize) -> Result<Table, 
     pairs.collect()
 }
 
-/// The engine's value as a Python object.
+/// Converts a value of the engine to a Python object.
 pub fn from_value<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Text(text) => PyString::new(py, text).into_any(),

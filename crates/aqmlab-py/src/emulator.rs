@@ -1,4 +1,4 @@
-//! Commands behind emulated links, for Python.
+//! Emulation of commands and traffic, for Python.
 
 use std::any::Any;
 use std::ffi::OsString;
@@ -27,24 +27,24 @@ use crate::runner::panic_text;
 use crate::scenario::PyScenario;
 use crate::tables::{Finished, Results};
 
-/// A command that has been run behind links.
+/// Result of a command that was run behind links.
 #[pyclass(module = "aqmlab._core", frozen)]
 pub struct Emulation {
-    /// Its exit status, as shells give it.
+    /// Exit status by the shell's conventions.
     #[pyo3(get)]
     status: i32,
-    /// The links, with what changed.
+    /// Scenario of the links, with their changes.
     #[pyo3(get)]
     scenario: Py<PyScenario>,
-    /// The tables.
+    /// Tables of results.
     #[pyo3(get)]
     results: Py<Results>,
-    /// Sentences for the user.
+    /// Remarks for the user.
     #[pyo3(get)]
     remarks: Vec<String>,
-    /// How late packets left.
+    /// Lateness of departures.
     lateness: TimeSummary,
-    /// How long of that they waited to be read.
+    /// Waiting time before packets were read, a part of the lateness.
     input: TimeSummary,
 }
 
@@ -106,19 +106,19 @@ pub fn emulate(
     emulation(py, 0, Arc::clone(&scenario), py.detach(run))
 }
 
-/// Whether the far end of a shell is this machine; see the type stub.
+/// Returns whether the far end of a shell is this machine; see the type stub.
 #[pyfunction]
 pub fn has_far_end_here() -> bool {
     shell::has_far_end_here()
 }
 
-/// Checks that a scenario can be played; see the type stub.
+/// Checks that the emulator supports a scenario's traffic; see the type stub.
 #[pyfunction]
 pub fn check_playable(py: Python<'_>, scenario: PyRef<'_, PyScenario>) -> PyResult<()> {
     traffic::controls(&scenario.scenario).map(drop).map_err(|error| to_py_error(py, error))
 }
 
-/// Plays the workloads of a scenario behind its links; see the type stub.
+/// Runs the workloads of a scenario over its links; see the type stub.
 #[pyfunction]
 #[pyo3(signature = (
     scenario, *, run = 0, replication = 0, settings = None, logs = vec![], capture = None,
@@ -143,7 +143,7 @@ pub fn play(
     emulation(py, run, Arc::clone(&scenario), py.detach(play))
 }
 
-/// Runs commands in hosts behind links of a scenario; see the type stub.
+/// Runs commands in hosts behind the links of a scenario; see the type stub.
 #[pyfunction]
 #[pyo3(signature = (
     scenario, hosts, ways, *, main, environment, settings = None, logs = vec![], capture = None,
@@ -175,9 +175,9 @@ pub fn emulate_hosts(
     emulation(py, 0, Arc::clone(&scenario), py.detach(run))
 }
 
-/// Links, files, and what these begin with.
+/// Logged links, with files and header lines.
 type Logs = Vec<(String, PathBuf, Vec<String>)>;
-/// A file, of how many bytes the last are kept, how many of each packet, and where.
+/// Capture: file, ring size in bytes, maximum bytes per packet, places.
 type CaptureOf = Option<(PathBuf, Option<u64>, u32, String)>;
 
 fn recordings(
@@ -208,7 +208,7 @@ fn params_of(py: Python<'_>, settings: Option<&Bound<'_, PyMapping>>) -> PyResul
     }
 }
 
-/// The indices of links of these names.
+/// Returns the indices of links by name.
 fn indices(py: Python<'_>, scenario: &Scenario, names: &[String], key: &str) -> PyResult<Vec<u32>> {
     let index = |name: &String| {
         let names = scenario.links.iter().map(|link| link.name.as_str());
@@ -219,7 +219,7 @@ fn indices(py: Python<'_>, scenario: &Scenario, names: &[String], key: &str) -> 
     found.map_err(|error| to_py_error(py, error.at(key)))
 }
 
-/// What has come of it, for Python.
+/// Converts an outcome for Python.
 fn emulation(
     py: Python<'_>,
     run: u32,
@@ -242,7 +242,7 @@ fn emulation(
     })
 }
 
-/// The end by a fault of a queue in Python, or by a bug.
+/// Converts the panic of a Python queue, or of a bug.
 fn broken(py: Python<'_>, panic: Box<dyn Any + Send>) -> PyErr {
     match panic.downcast::<Failure>() {
         Ok(failure) => {

@@ -1,6 +1,6 @@
-//! The Python extension module `aqmlab._core`: the one boundary between the
-//! engine and Python. It converts values, errors and tables, releases the
-//! GIL while the engine runs, and computes nothing itself.
+//! Python extension module `aqmlab._core`: the only interface between the engine and Python. It
+//! converts values, errors and tables, and releases the GIL while the engine runs. It contains no
+//! computations of its own.
 
 mod columns;
 mod control;

@@ -1,4 +1,4 @@
-//! Files in which a run is recorded while it goes on.
+//! Files in which a run is recorded while it is in progress.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::spill::{Unwritten, to_os_error};
 
-/// What is recorded of a run, and where: `pcap` with the indices of its links, `qlog`.
+/// Recordings of a run: `pcap` with the indices of its links, `qlog`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Record {
@@ -21,7 +21,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Makes the files.
+    /// Creates the files.
     pub fn begin(self, scenario: &Scenario) -> PyResult<Recorder> {
         let mut recorder = Recorder::default();
         if let Some(link) = self.pcap_links.iter().find(|link| **link >= scenario.links.len()) {
@@ -46,7 +46,7 @@ fn create(file: &str) -> PyResult<Box<dyn Write + Send>> {
     }
 }
 
-/// The same, as for records of packets.
+/// Converts the error of an incomplete capture.
 pub fn from_capture(problem: capture::Unwritten) -> Unwritten {
     Unwritten(problem.error, problem.file.into())
 }

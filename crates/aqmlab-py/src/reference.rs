@@ -1,4 +1,4 @@
-//! Everything that has parameters, from the declarations.
+//! Reference of all components and their parameters, from the declarations.
 
 use aqmlab_aqm::QueueConfig;
 use aqmlab_core::{Catalogue, ParamSpec, Params, Preset};
@@ -24,14 +24,14 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::words::{add_words_of_queue, add_words_of_shaper};
 
-/// A list of everything that has parameters; see the type stub.
+/// Returns a list of all components with parameters; see the type stub.
 #[pyfunction]
 pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     catalogue::<QueueConfig>(&list, "queue")?;
     catalogue::<CongestionConfig>(&list, "congestion_control")?;
     catalogue::<WorkloadConfig>(&list, "workload")?;
-    // TCP has its parameters in a section of its own.
+    // TCP has its own section for parameters.
     for entry in EndpointConfig::entries().into_iter().filter(|entry| !entry.params.is_empty()) {
         list.append(section(py, "endpoint", entry.name, entry.summary, &entry.params)?)?;
     }
@@ -53,7 +53,7 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
-/// The sections of a catalogue: its entries, and then its presets.
+/// Appends the sections of a catalogue: its entries, then its presets.
 fn catalogue<C: Catalogue>(list: &Bound<'_, PyList>, kind: &str) -> PyResult<()> {
     let py = list.py();
     for entry in C::entries() {
@@ -67,7 +67,7 @@ fn catalogue<C: Catalogue>(list: &Bound<'_, PyList>, kind: &str) -> PyResult<()>
     Ok(())
 }
 
-/// Says of a section that it is another with other numbers.
+/// Marks a section as a preset of another.
 fn make_preset(section: &Bound<'_, PyDict>, preset: &Preset) -> PyResult<()> {
     section.set_item("preset_of", preset.of)?;
     section.set_item("source", preset.source)?;
@@ -83,7 +83,7 @@ type Section = (&'static str, &'static str, &'static str, Vec<ParamSpec>);
 fn sections() -> Vec<Section> {
     vec![
         ("transport", "tcp", "the endpoints of a flow", TcpParams::specs()),
-        ("scenario", "scenario", "the keys at the top of a scenario", RunParams::specs()),
+        ("scenario", "scenario", "top-level keys of a scenario", RunParams::specs()),
         ("scenario", "change", "a change during the run", ChangeParams::specs()),
         ("link", "link", "one direction of a link", LinkParams::specs()),
         ("link", "rate-steps", "a rate that changes at set times", RateStepsParams::specs()),
@@ -93,33 +93,28 @@ fn sections() -> Vec<Section> {
         (
             "link",
             "ornstein-uhlenbeck",
-            "a rate that swings about its mean",
+            "a rate that varies around its mean",
             OrnsteinUhlenbeckParams::specs(),
         ),
         ("link", "lte", "a synthetic LTE link", LteParams::specs()),
         ("link", "wifi", "a synthetic Wi-Fi link with aggregation", WifiParams::specs()),
         ("link", "delay-steps", "a delay that changes at set times", DelayStepsParams::specs()),
         ("link", "delay-csv", "times and delays from a file", DelayCsvParams::specs()),
-        ("link", "jitter", "a delay that is drawn for each packet", JitterParams::specs()),
+        ("link", "jitter", "a random part of the delay of each packet", JitterParams::specs()),
         ("link", "slot", "slots: packets arrive in batches", SlotParams::specs()),
         ("link", "loss", "random losses of single packets", ChanceParams::specs()),
         ("link", "gilbert-elliott", "losses in bursts", GilbertElliottParams::specs()),
         ("link", "loss-list", "losses by the number of the packet", ListedLossParams::specs()),
-        ("link", "outages", "times in which everything is lost", OutageParams::specs()),
+        ("link", "outages", "intervals in which all packets are lost", OutageParams::specs()),
         (
             "shaper",
             "shaper",
             "a shaper between a queue and its link, one class of HTB",
             ShaperParams::specs(),
         ),
-        (
-            "driver",
-            "driver",
-            "a driver with a FIFO of its own behind the queue",
-            DriverParams::specs(),
-        ),
-        ("flow", "flow", "a group of flows that are alike", FlowParams::specs()),
-        ("flow", "reroute", "another route during the run", RerouteParams::specs()),
+        ("driver", "driver", "a driver with its own FIFO after the queue", DriverParams::specs()),
+        ("flow", "flow", "a group of identical flows", FlowParams::specs()),
+        ("flow", "reroute", "a route change during the run", RerouteParams::specs()),
         (
             "flow",
             "column",

@@ -1,4 +1,4 @@
-//! Replays of recorded arrivals; see [`aqmlab_aqm::replay`].
+//! Replay of recorded arrivals; see [`aqmlab_aqm::replay`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -58,7 +58,7 @@ fn arrivals(times: &[u64], flows: &[u32], sizes: &[u32], ecn: &[u8]) -> PyResult
         return Err(PyValueError::new_err("the columns differ in length"));
     }
     if !times.is_sorted() {
-        return Err(PyValueError::new_err("times: never before the one ahead"));
+        return Err(PyValueError::new_err("times must not decrease"));
     }
     let rows = times.iter().zip(flows).zip(sizes).zip(ecn);
     Ok(rows

@@ -1,4 +1,4 @@
-//! `Run` for Python: a scenario in steps.
+//! Step-by-step runs (`Run`) for Python.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,23 +16,23 @@ use crate::runner::{panic_text, to_custom_error};
 use crate::scenario::{Files, PyScenario, read_named};
 use crate::tables::{Finished, Results};
 
-/// Where a run was.
+/// Saved point of a run.
 #[pyclass(name = "Snapshot", module = "aqmlab._core", frozen)]
 pub struct PySnapshot(Snapshot);
 
 #[pymethods]
 impl PySnapshot {
-    /// The virtual time of it, in seconds.
+    /// Virtual time in seconds.
     #[getter]
     fn time(&self) -> f64 {
         self.0.time().as_secs_f64()
     }
 }
 
-/// A run under way, of one thread.
+/// Run in progress, used by one thread.
 #[pyclass(name = "Run", module = "aqmlab._core", unsendable)]
 pub struct PyRun {
-    /// `None` when it is finished, or broken.
+    /// `None` after the end, or after a failure.
     run: Option<Run>,
     folders: Vec<String>,
 }
@@ -47,76 +47,76 @@ impl PyRun {
         Ok(PyRun { run: Some(run), folders: scenario.folders.clone() })
     }
 
-    /// The virtual time that it has come to, in seconds.
+    /// Current virtual time in seconds.
     #[getter]
     fn time(&self) -> PyResult<f64> {
         Ok(self.ready()?.time().as_secs_f64())
     }
 
-    /// When something happens next, in seconds; `None` at the end.
+    /// Time of the next event in seconds; `None` at the end.
     #[getter]
     fn next_time(&self) -> PyResult<Option<f64>> {
         Ok(self.ready()?.next_time().map(Time::as_secs_f64))
     }
 
-    /// Events that were handled so far.
+    /// Number of events handled.
     #[getter]
     fn events(&self) -> PyResult<u64> {
         Ok(self.ready()?.events())
     }
 
-    /// The scenario with all that was changed.
+    /// Scenario with all changes.
     #[getter]
     fn scenario(&self) -> PyResult<PyScenario> {
         let scenario = std::sync::Arc::clone(self.ready()?.scenario());
         Ok(PyScenario { scenario, folders: self.folders.clone() })
     }
 
-    /// Lets happen all that is before `until`, in seconds.
+    /// Handles all events before `until`, in seconds.
     fn advance(&mut self, py: Python<'_>, until: f64) -> PyResult<()> {
         let until = time(until)?;
         self.with(py, |run| run.advance(until))
     }
 
-    /// Lets the next event happen; gives its time in seconds, or `None` at the end.
+    /// Handles the next event. Returns its time in seconds, or `None` at the end.
     fn step(&mut self, py: Python<'_>) -> PyResult<Option<f64>> {
         Ok(self.with(py, Run::step)?.map(Time::as_secs_f64))
     }
 
-    /// Gives a key another value from now on; gives the time of that in seconds.
+    /// Changes a key from now on. Returns the time of the change in seconds.
     fn set(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
         self.change(key, value, false)
     }
 
-    /// The same with a new state of the queue.
+    /// Changes a key of a queue, which restarts with new state. Returns the time in seconds.
     fn replace(&mut self, key: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
         self.change(key, value, true)
     }
 
-    /// Takes out the changes that are still to come.
+    /// Removes the pending changes.
     fn drop_later_changes(&mut self) -> PyResult<()> {
         self.run.as_mut().ok_or_else(over)?.drop_later_changes();
         Ok(())
     }
 
-    /// Where the run is.
+    /// Returns a snapshot of the run.
     fn snapshot(&self) -> PyResult<PySnapshot> {
         Ok(PySnapshot(self.ready()?.snapshot()))
     }
 
-    /// Goes to where the run was, by repeating it up to there.
+    /// Restores a snapshot, by repeating the run.
     fn restore(&mut self, py: Python<'_>, snapshot: PyRef<'_, PySnapshot>) -> PyResult<()> {
         let snapshot = snapshot.0.clone();
         self.with(py, |run| run.restore(&snapshot))
     }
 
-    /// Goes back to a moment, in seconds, with all changes.
+    /// Returns to an earlier time, in seconds, with all changes.
     fn rewind(&mut self, py: Python<'_>, to: f64) -> PyResult<()> {
         let to = time(to)?;
         self.with(py, |run| run.rewind(to))
     }
 
-    /// The state of links by name, and of the flows that are active.
+    /// Returns the state of links by name, and of the active flows.
     fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let run = self.ready()?;
         let mut seen: Vec<(Subject, &'static str, f64)> = Vec::new();
@@ -151,7 +151,7 @@ impl PyRun {
         Ok(all)
     }
 
-    /// Goes on to the end: the tables, and the digest of them.
+    /// Runs to the end. Returns the tables, and their digest.
     fn finish(&mut self, py: Python<'_>) -> PyResult<(Results, String)> {
         let run = self.run.take().ok_or_else(over)?;
         let scenario = std::sync::Arc::clone(run.scenario());
@@ -189,7 +189,7 @@ impl PyRun {
         self.run.as_ref().ok_or_else(over)
     }
 
-    /// Does something that lets things happen. A run in which code in Python failed is over.
+    /// Handles events by `what`. A run in which Python code failed cannot continue.
     fn with<T>(
         &mut self,
         py: Python<'_>,
@@ -202,7 +202,7 @@ impl PyRun {
     }
 }
 
-/// Turns a panic into an exception: of code in Python its own, or that of a bug.
+/// Converts a panic to an exception: that of Python code, or that of a bug.
 fn guarded<T>(py: Python<'_>, what: impl FnOnce() -> T) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(what)).map_err(|panic| match panic.downcast::<Failure>() {
         Ok(failure) => to_custom_error(py, 0, &failure),

@@ -1,5 +1,5 @@
-//! Runs jobs on all cores in the background while Python looks after
-//! progress bars, files and signals.
+//! Job runner: runs jobs on all cores in the background, while Python handles progress bars, files
+//! and signals.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,30 +29,30 @@ use crate::spill::{Spill, Unwritten, to_os_error};
 use crate::stuck::Running;
 use crate::tables::{Finished, Results};
 
-/// Results that may wait to be fetched; then the workers wait. It bounds the
-/// memory when every packet is recorded.
+/// Limit of results waiting to be fetched, beyond which workers wait. It bounds the memory when
+/// every packet is recorded.
 const WAITING: usize = 64;
 
-/// How long the end of the program waits for methods in Python that are
-/// under way: threads must not need the interpreter when it is gone.
+/// Time that the exit of the program waits for running Python methods: threads must not use the
+/// interpreter after its end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A run number, a scenario and a replication.
+/// Run number, scenario and replication.
 struct Job {
     run: u32,
     scenario: Arc<Scenario>,
     replication: u64,
-    /// What is recorded besides the results.
+    /// Recorder, in addition to the results.
     recorder: Option<Recorder>,
 }
 
-/// Why a run did not finish.
+/// Reason for an unfinished run.
 enum Broken {
-    /// Code in Python: its user's doing.
+    /// Failure of Python code.
     Custom { run: u32, failure: Failure },
-    /// It makes no progress in virtual time.
+    /// No progress in virtual time.
     Stuck { run: u32, stopped: Stopped },
-    /// Its records could not be written.
+    /// Incomplete records.
     Unwritten(Unwritten),
     /// A bug.
     Engine(String),
@@ -60,41 +60,41 @@ enum Broken {
 
 type Outcome = Result<Finished, Broken>;
 
-/// Why no further run is started.
+/// Reason for starting no more runs.
 enum Failed {
-    /// The fault of the run with this number.
+    /// Failure of the run with this number.
     Custom(u32, Failure),
     Unwritten(Unwritten),
 }
 
-/// Jobs that nobody has begun.
+/// Jobs not started yet.
 struct Waiting {
     jobs: VecDeque<Job>,
-    /// Whether more will come: workers wait for them.
+    /// True while more jobs may be added; workers then wait for them.
     open: bool,
 }
 
 struct Work {
     waiting: Mutex<Waiting>,
-    /// Told when jobs come, and when none will.
+    /// Signalled when jobs are added, or when the queue is closed.
     changed: Condvar,
     total: AtomicUsize,
-    /// Threads that are at work, but for those whose run is stuck.
+    /// Number of working threads, without those of stuck runs.
     active: AtomicUsize,
-    /// What they do.
+    /// Runs in progress.
     running: Running,
-    /// Where records of packets wait until the tables are made of them; `None` for memory.
+    /// Folder for records of packets until the tables are built; `None`: in memory.
     spill: Option<PathBuf>,
     stopped: AtomicBool,
-    /// Nobody waits for results: runs with code in Python end at once.
+    /// Set when results are no longer needed: runs with Python code end at once.
     abandoned: Arc<AtomicBool>,
-    /// Those that are under way, and their threads as Python numbers them.
+    /// Runs in Python code, with Python's numbers of their threads.
     in_python: Mutex<BTreeMap<u32, Option<u64>>>,
     out_of_python: Condvar,
 }
 
 impl Work {
-    /// The next job; `None` if there will be none.
+    /// Returns the next job; `None` at the end.
     fn next(&self) -> Option<Job> {
         let mut waiting = self.waiting.lock().expect("no holder of this lock panics");
         loop {
@@ -111,9 +111,9 @@ impl Work {
         }
     }
 
-    /// Has no further job begun.
+    /// Prevents further jobs.
     fn stop(&self) {
-        // Under the lock: a worker that has just seen that there is none would miss it.
+        // Under the lock: otherwise a worker that has just found the queue empty would miss it.
         let _waiting = self.waiting.lock().expect("no holder of this lock panics");
         self.stopped.store(true, Ordering::Relaxed);
         self.changed.notify_all();
@@ -125,11 +125,11 @@ impl Work {
 pub struct Runner {
     work: Arc<Work>,
     outcomes: Mutex<Receiver<Outcome>>,
-    /// Where another thread in the place of one that is stuck sends its results.
+    /// Result channel for threads that replace those of stuck runs.
     sender: SyncSender<Outcome>,
-    /// Runs that make no progress, until they are asked for.
+    /// Runs without progress, until they are fetched.
     stuck: Mutex<BTreeMap<u32, String>>,
-    /// The fault of the run of the lowest number, until all workers are done.
+    /// Failure of the run with the lowest number, until all workers have ended.
     failed: Mutex<Option<Failed>>,
     finished: AtomicUsize,
 }
@@ -178,21 +178,20 @@ impl Runner {
         Ok(runner)
     }
 
-    /// More jobs, for one that is open.
+    /// Adds jobs to an open runner.
     fn extend(&self, jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>) {
         self.add(jobs, None);
     }
 
-    /// Says that no more jobs will come.
+    /// Declares that no more jobs will be added.
     fn close(&self) {
         self.work.waiting.lock().expect("no holder of this lock panics").open = false;
         self.work.changed.notify_all();
     }
 
-    /// Waits up to `timeout` seconds for finished runs and takes all there
-    /// are; `None` if there are none. After a fault of code in Python, or if records cannot be
-    /// written, no further run is started; it is raised when the others are in. Runs that make no
-    /// progress are given up: see `stuck`.
+    /// Waits up to `timeout` seconds for finished runs, and returns all of them; `None` at the end.
+    /// After a failure of Python code, or incomplete records, no further run starts, and the error
+    /// is raised after the other runs have ended. Runs without progress are abandoned: see `stuck`.
     fn poll(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<Results>> {
         let timeout = Duration::try_from_secs_f64(timeout)
             .map_err(|error| PyValueError::new_err(format!("timeout: {error}")))?;
@@ -222,8 +221,7 @@ impl Runner {
         Ok(Some(Results::new(runs)))
     }
 
-    /// The runs, by number, that were given up since this was last asked, each with what
-    /// it was at.
+    /// Returns the runs abandoned since the last call, by number, each with its last event.
     fn stuck(&self) -> BTreeMap<u32, String> {
         std::mem::take(&mut *self.stuck.lock().expect("no holder of this lock panics"))
     }
@@ -236,8 +234,8 @@ impl Runner {
     fn total(&self) -> usize {
         self.work.total.load(Ordering::Relaxed)
     }
-    /// Starts no further job, and waits for none but a moment for those with
-    /// code in Python: the threads on which it still runs.
+    /// Starts no further job, and waits only briefly for those in Python code. Returns the threads
+    /// that still run such code.
     fn stop(&self, py: Python<'_>) -> BTreeSet<u64> {
         self.work.stop();
         self.work.abandoned.store(true, Ordering::Relaxed);
@@ -252,7 +250,7 @@ impl Runner {
 }
 
 impl Runner {
-    /// More jobs, of which the first is recorded.
+    /// Adds jobs; the first is recorded.
     fn add(&self, jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>, mut recorder: Option<Recorder>) {
         let mut waiting = self.work.waiting.lock().expect("no holder of this lock panics");
         self.work.total.fetch_add(jobs.len(), Ordering::Relaxed);
@@ -269,7 +267,7 @@ impl Runner {
         self.stuck.lock().expect("no holder of this lock panics").insert(run, text);
     }
 
-    /// Gives up runs that stand still, and has other threads go on in the place of theirs.
+    /// Abandons runs without progress, and replaces their threads.
     #[allow(clippy::disallowed_methods, reason = "a watch over the engine, not a part of it")]
     fn give_up_stuck(&self) {
         for (run, text) in self.work.running.stuck(Instant::now()) {
@@ -278,7 +276,7 @@ impl Runner {
         }
     }
 
-    /// What has come, and whether nothing more will.
+    /// Returns finished results, and whether more may follow.
     fn take(&self, timeout: Duration) -> (Vec<Outcome>, bool) {
         let all_done = self.work.active.load(Ordering::Acquire) == 0;
         let timeout = if all_done { Duration::ZERO } else { timeout };
@@ -324,7 +322,7 @@ impl Drop for Runner {
     }
 }
 
-/// Whether something in it is written in Python.
+/// Returns whether a scenario contains Python code.
 fn has_custom(scenario: &Scenario) -> bool {
     let queue = |link: &LinkConfig| matches!(link.queue, QueueConfig::Custom(_));
     let control =
@@ -332,12 +330,12 @@ fn has_custom(scenario: &Scenario) -> bool {
     scenario.links.iter().any(queue) || scenario.flows.iter().any(control)
 }
 
-/// What came of a run, if it did not panic.
+/// Result of a run that did not panic.
 type Ran = Result<Result<Recorded, Stopped>, Box<dyn Any + Send>>;
-/// A result, and whether all of the record could be written.
+/// Result, with the completeness of its records.
 type Recorded = (RunResult, Result<(), capture::Unwritten>);
 
-/// One run, if nobody gives it up. `None` if it stood still for so long that it was.
+/// Executes one run. Returns `None` if it was abandoned for lack of progress.
 fn run(work: &Work, job: &mut Job, spill: Option<&Arc<Spill>>) -> Option<Ran> {
     let recorder = job.recorder.take();
     let (scenario, replication) = (&job.scenario, job.replication);
@@ -356,7 +354,7 @@ fn run(work: &Work, job: &mut Job, spill: Option<&Arc<Spill>>) -> Option<Ran> {
     work.running.end(job.run).then_some(result)
 }
 
-/// A run with code in Python: how long that takes is its user's affair.
+/// Executes a run with Python code, whose duration is not limited.
 fn run_custom(work: &Work, job: &Job, simulate: impl FnOnce() -> Ran + Send) -> Ran {
     let in_python = || work.in_python.lock().expect("no holder of this lock panics");
     {
@@ -367,8 +365,8 @@ fn run_custom(work: &Work, job: &Job, simulate: impl FnOnce() -> Ran + Send) -> 
         running.insert(job.run, None);
     }
     abandon_with(&work.abandoned);
-    // The thread has its state in the interpreter for the whole run: to make
-    // one for each call takes longer than the call.
+    // The thread keeps its interpreter state for the whole run: creating it takes longer than a
+    // call.
     Python::attach(|py| {
         let thread = py.import("threading").and_then(|it| it.call_method0("get_ident")?.extract());
         in_python().insert(job.run, thread.ok());
@@ -379,7 +377,7 @@ fn run_custom(work: &Work, job: &Job, simulate: impl FnOnce() -> Ran + Send) -> 
     })
 }
 
-/// A thread that does jobs.
+/// Starts a worker thread.
 fn start(work: &Arc<Work>, sender: &SyncSender<Outcome>) {
     let (work, sender) = (Arc::clone(work), sender.clone());
     thread::spawn(move || {
@@ -389,8 +387,7 @@ fn start(work: &Arc<Work>, sender: &SyncSender<Outcome>) {
     });
 }
 
-/// What each thread does: the next job, until there is none. `None` if another thread has its
-/// place by then.
+/// Runs jobs until none is left. Returns `None` if the thread was replaced.
 fn labour(work: &Work, sender: &SyncSender<Outcome>) -> Option<()> {
     while let Some(mut job) = work.next() {
         let spill = work.spill.as_ref().map(|folder| Arc::new(Spill::new(folder)));
@@ -421,13 +418,13 @@ fn labour(work: &Work, sender: &SyncSender<Outcome>) -> Option<()> {
                 Finished { run: job.run, scenario: Arc::clone(&job.scenario), result, spill }
             });
         if sender.send(outcome).is_err() {
-            break; // Nobody waits for results any more.
+            break; // Results are no longer needed.
         }
     }
     Some(())
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic")

@@ -15,10 +15,10 @@ use pyo3::types::{PyBytes, PyMapping, PyString};
 use crate::convert::{from_value, to_py_error, to_table};
 use crate::custom::PyLookup;
 
-/// The folders in which a file is looked for, and its name.
+/// Folders in which a file is searched, and its name.
 type Place = (Vec<String>, String);
 
-/// Files that scenarios name.
+/// Files named by scenarios.
 #[pyclass(module = "aqmlab._core", frozen)]
 #[derive(Default)]
 pub struct Files {
@@ -35,7 +35,7 @@ impl Files {
         Files { read: Mutex::new(read.collect()) }
     }
 
-    /// What was read: ((folders, name), content) of each file, in the order of their places.
+    /// Returns the files read: ((folders, name), content) of each file, sorted.
     fn contents<'py>(&self, py: Python<'py>) -> Vec<(Place, Bound<'py, PyBytes>)> {
         let read = self.read.lock().expect("no holder of this lock panics");
         let sorted: BTreeMap<_, _> = read.iter().collect();
@@ -45,7 +45,7 @@ impl Files {
 }
 
 impl Files {
-    /// A file, read when it is asked for first.
+    /// Returns a file, which is read on first use.
     fn get(&self, py: Python<'_>, folders: &[String], name: &str) -> PyResult<Arc<InputFile>> {
         let read = || self.read.lock().expect("no holder of this lock panics");
         let key = (folders.to_vec(), name.to_string());
@@ -58,11 +58,11 @@ impl Files {
     }
 }
 
-/// A checked scenario with every default filled in.
+/// Checked scenario with every default filled in.
 #[pyclass(name = "Scenario", module = "aqmlab._core", frozen)]
 pub struct PyScenario {
     pub scenario: Arc<Scenario>,
-    /// Where files that the scenario names are looked for.
+    /// Folders in which files named by the scenario are searched.
     #[pyo3(get)]
     pub folders: Vec<String>,
 }
@@ -109,24 +109,24 @@ impl PyScenario {
         Ok(PyScenario { scenario, folders })
     }
 
-    /// The scenario as canonical JSON.
+    /// Scenario as canonical JSON.
     #[getter]
     fn resolved(&self) -> String {
         self.scenario.to_json()
     }
 
-    /// The scenario as the text of a file, every default filled in.
+    /// Returns the scenario as TOML, with every default filled in.
     fn to_toml(&self) -> String {
         self.scenario.to_toml()
     }
 
-    /// The same as a dictionary.
+    /// Scenario as a dictionary.
     #[getter]
     fn table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         from_value(py, &Value::Table(self.scenario.to_table()))
     }
 
-    /// Mean rate of a link in bit/s.
+    /// Returns the mean rate of a link in bit/s.
     fn mean_rate(&self, link: &str) -> PyResult<f64> {
         let links = &self.scenario.links;
         let config = links.iter().find(|config| config.name == link);
@@ -134,7 +134,7 @@ impl PyScenario {
         Ok(config.rate.as_bps() as f64)
     }
 
-    /// How long the trace of a link is, in seconds; `None` for one without.
+    /// Returns the period of a link's trace in seconds; `None` without a trace.
     fn trace_period(&self, link: &str) -> Option<f64> {
         let config = self.scenario.links.iter().find(|config| config.name == link)?;
         match &config.process {
@@ -144,7 +144,7 @@ impl PyScenario {
     }
 }
 
-/// A file that a scenario names.
+/// Reads a file named by a scenario.
 pub fn read_named(
     py: Python<'_>,
     files: &Files,
@@ -155,8 +155,7 @@ pub fn read_named(
     file.map_err(|error| Error::new(problem_of(py, &error)).in_file(name))
 }
 
-/// The content of a file in the first of the folders that has it, or in the
-/// working directory.
+/// Reads a file from the first folder that contains it, or from the working directory.
 fn read_file(py: Python<'_>, folders: &[String], name: &str) -> PyResult<Vec<u8>> {
     let path = py.import("pathlib")?.getattr("Path")?;
     let read = py.import("aqmlab.files")?.getattr("read_bytes")?;
@@ -173,7 +172,7 @@ fn bytes(content: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     Ok(content.cast::<PyBytes>()?.as_bytes().to_vec())
 }
 
-/// What is wrong with a file that could not be read.
+/// Describes why a file could not be read.
 fn problem_of(py: Python<'_>, error: &PyErr) -> String {
     if error.is_instance_of::<PyFileNotFoundError>(py) {
         return "there is no such file".into();
@@ -182,7 +181,7 @@ fn problem_of(py: Python<'_>, error: &PyErr) -> String {
     format!("cannot be read: {}", reason.unwrap_or_else(|_| error.to_string()))
 }
 
-/// Reads a time (ns), rate (bit/s) or size (bytes) from its text; returns it with its canonical text.
+/// Parses a time (ns), rate (bit/s) or size (bytes). Returns the value and its canonical text.
 #[pyfunction]
 pub fn parse_quantity(py: Python<'_>, kind: &str, text: &str) -> PyResult<(u64, String)> {
     let value = Value::Text(text.into());
@@ -195,7 +194,7 @@ pub fn parse_quantity(py: Python<'_>, kind: &str, text: &str) -> PyResult<(u64, 
     found.map_err(|error| to_py_error(py, error))
 }
 
-/// What stands after `--set key=`: a TOML value, or else plain text.
+/// Parses the text after `--set key=`: a TOML value, or else plain text.
 #[pyfunction]
 pub fn parse_value<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
     from_value(py, &aqmlab_sim::scenario::parse_value(text))

@@ -1,4 +1,4 @@
-//! Recorded senders, replayed.
+//! Replay of recorded senders.
 
 use aqmlab_core::{Error, ParamType, Time, Value};
 use aqmlab_tcp::replay::{Around, Case, Outcome, Settings, compare};
@@ -11,7 +11,7 @@ fn choice<T: ParamType>(key: &str, text: &str) -> Result<T, Error> {
     T::read(&Value::from(text)).ok_or_else(|| Error::not_allowed(text, T::allowed()).at(key))
 }
 
-/// Reads a recorded connection of a sender, and packs it.
+/// Parses and packs a recorded connection of a sender.
 #[pyfunction]
 #[pyo3(signature = (name, events, *, control, stack, recovery, frto, tail_loss_probe, after_idle, offload, path, receive_buffer, all_acknowledged_ns, retransmitted))]
 #[allow(clippy::too_many_arguments)] // named ones
@@ -53,11 +53,11 @@ pub fn pack_sender<'py>(
     Ok(PyBytes::new(py, &packed.map_err(|error| to_py_error(py, error))?))
 }
 
-/// What is equal: segments and equal ones, windows and equal ones, round-trip times that are
-/// equal within a millisecond, and when the first difference was.
+/// Comparison: segments and equal ones, windows and equal ones, round-trip times equal within a
+/// millisecond, and the time of the first difference.
 type Equal = (u64, u64, u64, u64, u64, Option<u64>);
 
-/// Replays a packed recording; returns its name and what is equal.
+/// Replays a packed recording. Returns its name and the comparison.
 #[pyfunction]
 pub fn replay_sender(py: Python<'_>, packed: &[u8]) -> PyResult<(String, Equal)> {
     let replayed = py.detach(|| -> Result<_, Error> {
@@ -77,7 +77,7 @@ pub fn replay_sender(py: Python<'_>, packed: &[u8]) -> PyResult<(String, Equal)>
     replayed.map_err(|error| to_py_error(py, error))
 }
 
-/// The name of the packed recording that begins there, and where the next one does.
+/// Returns the name of the packed recording at an offset, and the offset of the next.
 #[pyfunction]
 pub fn next_sender(py: Python<'_>, packed: &[u8], begin: usize) -> PyResult<(String, usize)> {
     let mut rest = &packed[begin.min(packed.len())..];
@@ -87,11 +87,11 @@ pub fn next_sender(py: Python<'_>, packed: &[u8], begin: usize) -> PyResult<(Str
     }
 }
 
-/// When all was acknowledged, and how many segments were sent again.
+/// Time of the last acknowledgement, and number of retransmissions.
 type Went = (Option<u64>, u64);
 
-/// Plays a packed recording with both ends and the links between them ours; returns its name, how it went, how it was
-/// recorded, and whether the two are close.
+/// Replays a packed recording in a closed loop with simulated ends and links. Returns its name, the
+/// result, the recorded result, and whether they are close.
 #[pyfunction]
 pub fn close_sender(py: Python<'_>, packed: &[u8]) -> PyResult<(String, Went, Went, bool)> {
     let closed = py.detach(|| -> Result<_, Error> {

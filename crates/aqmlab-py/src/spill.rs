@@ -1,11 +1,11 @@
-//! Records of packets that wait on the disk, not in memory, until the tables are made of them.
+//! Disk storage for records of packets until the tables are built.
 //!
-//! While a run goes on, blocks of records are appended to a file of its own, and read from there
-//! when the run is finished. The file counts for nothing: it goes with its run, and what is left
-//! of one whose process was killed is removed with the folder that it is in.
+//! During a run, blocks of records are appended to a temporary file, and read back when the run has
+//! finished. The file is deleted with its run; leftovers of a killed process are deleted with their
+//! folder.
 //!
-//! A record takes about 11 bytes: the numbers are written with seven bits a byte, the times as
-//! the time since the record before and the time in the queue.
+//! A record takes about 11 bytes: numbers have seven bits per byte, and times are the time since
+//! the previous record and the time in the queue.
 #![allow(clippy::disallowed_methods, reason = "files of the results, not of the engine")]
 
 use std::fs::{self, File};
@@ -24,20 +24,20 @@ use aqmlab_sim::network::records::RecordSink;
 use pyo3::PyErr;
 use pyo3::exceptions::PyOSError;
 
-/// Makes the names of files differ.
+/// Counter for unique file names.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The end of a run whose records could not be written: unwinds to the runner.
+/// Panic payload that ends a run whose records could not be written.
 pub struct Unwritten(pub io::Error, pub PathBuf);
 
-/// An error of a file, as Python knows it: with its number and path.
+/// Converts a file error to Python, with number and path.
 pub fn to_os_error(error: &io::Error, path: &Path) -> PyErr {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default().to_string();
     PyOSError::new_err((error.raw_os_error(), text, path.to_string_lossy().into_owned()))
 }
 
-/// Records of one link that are in one place of the file.
+/// Location of a block of records of one link.
 #[derive(Clone, Copy)]
 struct Block {
     start: u64,
@@ -48,22 +48,22 @@ struct Block {
 
 #[derive(Default)]
 struct Written {
-    /// While the run goes on.
+    /// Open file during the run.
     file: Option<File>,
-    /// By link.
+    /// Blocks by link.
     blocks: Vec<Vec<Block>>,
     end: u64,
     buffer: Vec<u8>,
 }
 
-/// The records of one run.
+/// Records of one run.
 pub struct Spill {
     path: PathBuf,
     written: Mutex<Written>,
 }
 
 impl Spill {
-    /// For a run whose file is to be in `folder`. There is none before there are records.
+    /// Creates the storage of a run in `folder`; the file is created with the first records.
     pub fn new(folder: &Path) -> Self {
         let name = format!("{}.packets", NEXT.fetch_add(1, Ordering::Relaxed));
         Spill { path: folder.join(name), written: Mutex::default() }
@@ -77,18 +77,18 @@ impl Spill {
         self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The run is finished: no more will come.
+    /// Closes the file of a finished run.
     pub fn close(&self) {
         let mut written = self.lock();
         (written.file, written.buffer) = (None, Vec::new());
     }
 
-    /// How many records of all links are there.
+    /// Returns the number of records of all links.
     pub fn rows(&self) -> usize {
         self.lock().blocks.iter().flatten().map(|block| block.rows as usize).sum()
     }
 
-    /// The records of a link in `window`, block by block.
+    /// Reads the records of a link in `window`, block by block.
     pub fn read(
         &self,
         link: u32,
@@ -172,18 +172,18 @@ fn create(path: &Path) -> io::Result<File> {
     File::create(path)
 }
 
-/// Rows that are asked for, of all that pass.
+/// Range of requested rows.
 pub struct Window {
     skip: usize,
     take: usize,
 }
 
 impl Window {
-    /// From row `start` on, `rows` at most.
+    /// Creates a range of at most `rows` rows from row `start`.
     pub fn new(start: usize, rows: usize) -> Self {
         Window { skip: start, take: rows }
     }
-    /// Of the next `rows` rows: from which on, and how many.
+    /// Returns the requested part of the next `rows` rows: its start and length.
     pub fn pass(&mut self, rows: usize) -> (usize, usize) {
         let from = self.skip.min(rows);
         let count = (rows - from).min(self.take);
@@ -193,7 +193,7 @@ impl Window {
     }
 }
 
-/// Bits of the first byte of a record: the rest is 0 if it was sent, or the reason of the drop.
+/// Bits of the first byte of a record; the other bits are the reason of the drop, 0 if sent.
 const IS_ACK: u8 = 1;
 const CE: u8 = 2;
 const REASON: u8 = 4;
@@ -233,7 +233,7 @@ fn decode(mut bytes: &[u8], rows: usize) -> Vec<PacketRecord> {
     (0..rows).map(|_| next()).collect()
 }
 
-/// Differs for other bytes: FNV-1a, eight bytes at a time.
+/// Returns a checksum: FNV-1a, eight bytes at a time.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(0xcbf2_9ce4_8422_2325, |sum: u64, part| {
         let mut word = [0; 8];

@@ -1,8 +1,8 @@
-//! Runs that stand still: their virtual time does not go on for minutes.
+//! Detection of stuck runs, whose virtual time does not advance for minutes.
 //!
-//! The engine ends a run by itself that does too much at one moment
-//! ([`Watch`](aqmlab_sim::Watch)). This is for what no count of events sees, an event that has no
-//! end. A thread cannot be stopped; the run is given up, and its thread left behind.
+//! The engine itself ends a run with too many events at one time ([`Watch`](aqmlab_sim::Watch)).
+//! This module detects endless events, which no event count reveals. A thread cannot be stopped;
+//! the run is abandoned, and its thread left behind.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,20 +12,20 @@ use aqmlab_core::Time;
 use aqmlab_sim::Scenario;
 use aqmlab_sim::run::watch::Progress;
 
-/// How long a run may stand still.
+/// Time without progress before a run is abandoned.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks no more than this counts: the whole program may have been stopped.
+/// Limit of the counted time between two checks: the whole program may have been suspended.
 const MOST_BETWEEN: Duration = Duration::from_secs(1);
 
 struct Run {
     scenario: Arc<Scenario>,
     progress: Arc<Progress>,
-    /// Where it was at the last look, and for how long it has been there.
+    /// Virtual time at the last check, and how long it has not changed.
     time: Time,
     still: Duration,
 }
 
-/// The runs that are under way, by number.
+/// Runs in progress, by number.
 #[derive(Default)]
 pub struct Running {
     runs: Mutex<BTreeMap<u32, Run>>,
@@ -33,7 +33,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// A run begins. Gives where it tells of its progress.
+    /// Registers a run. Returns the object for its progress.
     pub fn begin(&self, run: u32, scenario: &Arc<Scenario>) -> Arc<Progress> {
         let progress = Arc::new(Progress::default());
         let (time, still) = (Time::ZERO, Duration::ZERO);
@@ -43,13 +43,12 @@ impl Running {
         progress
     }
 
-    /// It has ended. Says whether it was not given up before.
+    /// Unregisters a run. Returns false if it was abandoned.
     pub fn end(&self, run: u32) -> bool {
         self.runs.lock().expect("no holder of this lock panics").remove(&run).is_some()
     }
 
-    /// Gives up those that have stood still for too long, and says what they are at. To be
-    /// asked now and then.
+    /// Abandons stuck runs, and returns them with their last event. Call it periodically.
     pub fn stuck(&self, now: Instant) -> Vec<(u32, String)> {
         let before = self.looked.lock().expect("no holder of this lock panics").replace(now);
         let passed = before.map_or(Duration::ZERO, |before| now - before).min(MOST_BETWEEN);
@@ -66,7 +65,7 @@ impl Running {
             let at = run.time.as_secs_f64();
             let event = run.progress.event(&run.scenario);
             let text = format!(
-                "no progress: virtual time stood at {at} s for {} s, at {event}",
+                "no progress: virtual time stopped at {at} s for {} s, at {event}",
                 PATIENCE.as_secs()
             );
             (number, text)
@@ -79,8 +78,8 @@ impl Running {
 mod tests {
     use super::*;
 
-    /// A run whose progress nobody tells of stands still; the time in which nobody looks does
-    /// not count.
+    /// A run without reported progress is stuck; the time between checks does not count beyond the
+    /// limit.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "any moment will do to begin with")]
     fn a_run_that_stands_still_is_given_up_once() {
@@ -103,9 +102,9 @@ mod tests {
         assert_eq!(count, 118);
         assert!(
             stuck[0].0 == 3
-                && stuck[0].1.starts_with("no progress: virtual time stood at 0 s for 120 s"),
+                && stuck[0].1.starts_with("no progress: virtual time stopped at 0 s for 120 s"),
             "{stuck:?}"
         );
-        assert!(!running.end(3), "it was given up");
+        assert!(!running.end(3), "the run was abandoned");
     }
 }

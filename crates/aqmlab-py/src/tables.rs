@@ -1,5 +1,4 @@
-//! The tables of finished runs. Their columns are described in
-//! `docs/results.md`.
+//! Tables of finished runs. `docs/results.md` describes their columns.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,17 +20,17 @@ use pyo3::prelude::*;
 use crate::columns::{ArrowTable, Columns};
 use crate::spill::{Spill, Window, to_os_error};
 
-/// A finished run with its number and scenario.
+/// Finished run with its number and scenario.
 pub struct Finished {
     pub run: u32,
     pub scenario: Arc<Scenario>,
     pub result: RunResult,
-    /// Where its records of packets are that are not in the result.
+    /// Storage of the records of packets that are not in the result.
     pub spill: Option<Arc<Spill>>,
 }
 
 impl Finished {
-    /// A run whose records are all in the result.
+    /// Creates a run whose records are all in the result.
     pub fn new(run: u32, scenario: Arc<Scenario>, result: RunResult) -> Self {
         Finished { run, scenario, result, spill: None }
     }
@@ -39,7 +38,7 @@ impl Finished {
         let kept = self.result.links.iter().map(|link| link.packets.len());
         kept.sum::<usize>() + self.spill.as_ref().map_or(0, |spill| spill.rows())
     }
-    /// Its records of packets in `window`, in pieces of one link.
+    /// Appends its records of packets in `window`, in pieces of one link.
     fn packets<'a>(&'a self, window: &mut Window, to: &mut Vec<Piece<'a>>) -> PyResult<()> {
         for (link, result) in self.result.links.iter().enumerate() {
             if let Some(spill) = &self.spill {
@@ -79,7 +78,7 @@ pub struct Results {
     runs: Vec<Finished>,
 }
 
-/// What makes a table that is not large.
+/// Builder of a small table.
 type Builder = fn(&[Finished]) -> RecordBatch;
 
 const TABLES: &[(&str, Builder)] = &[
@@ -96,10 +95,10 @@ const TABLES: &[(&str, Builder)] = &[
     ("notes", notes),
 ];
 
-/// A builder for the rows from a place on, so many at most.
+/// Builder of a range of rows of a large table.
 type PartBuilder = fn(&[Finished], usize, usize) -> PyResult<RecordBatch>;
 
-/// Tables that may be too large to be made at once.
+/// Tables that may be too large to be built at once.
 const LARGE: &[(&str, PartBuilder)] = &[("series", series), ("packets", packets)];
 
 impl Results {
@@ -132,8 +131,7 @@ impl Results {
             None => self.part(py, name, 0, usize::MAX),
         }
     }
-    /// The rows of a large table from row `start` on, `rows` at most: what is
-    /// made of it at a time is bounded.
+    /// Returns at most `rows` rows of a large table from row `start`, with bounded memory.
     fn part(&self, py: Python<'_>, name: &str, start: usize, rows: usize) -> PyResult<ArrowTable> {
         let (_, build) = LARGE
             .iter()
@@ -141,17 +139,17 @@ impl Results {
             .ok_or_else(|| PyKeyError::new_err(format!("no table `{name}`")))?;
         py.detach(|| build(&self.runs, start, rows)).map(ArrowTable)
     }
-    /// The tables that `part` can make.
+    /// Returns the names of the large tables.
     #[staticmethod]
     fn large_tables() -> Vec<&'static str> {
         LARGE.iter().map(|(name, _)| *name).collect()
     }
-    /// How many rows the large tables have together.
+    /// Total number of rows of the large tables.
     #[getter]
     fn large_rows(&self) -> usize {
         self.runs.iter().map(|f| f.packet_rows() + f.result.samples.len()).sum()
     }
-    /// How many flows, links and steps of histograms the other tables are made of.
+    /// Number of flows, links and histogram steps in the other tables.
     #[getter]
     fn small_rows(&self) -> usize {
         let of_links = |f: &Finished| -> usize {
@@ -178,7 +176,7 @@ fn runs(all: &[Finished]) -> RecordBatch {
     columns.finish()
 }
 
-/// Every link of every run.
+/// Returns every link of every run.
 fn each_link(all: &[Finished]) -> impl Iterator<Item = (&Finished, &str, &LinkResult)> + Clone {
     all.iter().flat_map(|finished| {
         let links = finished.result.links.iter().enumerate();
@@ -240,7 +238,7 @@ fn flows(all: &[Finished]) -> RecordBatch {
     columns.finish()
 }
 
-/// Every group of flows of every run.
+/// Returns every group of flows of every run.
 fn each_group(
     all: &[Finished],
 ) -> impl Iterator<Item = (&Finished, &FlowGroup, &GroupResult)> + Clone {
@@ -250,7 +248,7 @@ fn each_group(
     })
 }
 
-/// What the workloads did.
+/// Results of the workloads.
 fn groups(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all);
     let mut columns = Columns::default();
@@ -290,12 +288,12 @@ fn traffic(all: &[Finished]) -> RecordBatch {
     columns.finish()
 }
 
-/// Name of the direction of a quantity.
+/// Returns the name of a quantity's direction.
 fn direction(quantity: &Quantity) -> Option<&'static str> {
     quantity.direction.map(Direction::name)
 }
 
-/// The times that the workloads measured.
+/// Times measured by the workloads.
 fn times(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
         let name = config.name.as_str();
@@ -317,7 +315,7 @@ fn times(all: &[Finished]) -> RecordBatch {
     columns.finish()
 }
 
-/// What else the workloads say of themselves.
+/// Scores of the workloads.
 fn scores(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
         let name = config.name.as_str();
@@ -345,7 +343,7 @@ fn excursions(all: &[Finished]) -> RecordBatch {
     columns.finish()
 }
 
-/// The histograms of the bottlenecks.
+/// Histograms of the bottlenecks.
 fn sojourn(all: &[Finished]) -> RecordBatch {
     let rows = all.iter().flat_map(|f| {
         let bottleneck = f.scenario.bottleneck;
@@ -360,7 +358,7 @@ fn sojourn(all: &[Finished]) -> RecordBatch {
     columns.finish()
 }
 
-/// The histograms of one-way delays of the groups that measure them.
+/// Histograms of one-way delays of the groups that measure them.
 fn delays(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
         let measured = group.times.iter().filter(|(quantity, _)| quantity.name == "delay");

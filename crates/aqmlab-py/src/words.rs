@@ -1,4 +1,4 @@
-//! Queues and shapers in words, for Python.
+//! Textual notation of queues and shapers, for Python.
 
 use aqmlab_aqm::QueueConfig;
 use aqmlab_core::catalogue::{say_in_dialect, say_in_words, words_of};
@@ -22,13 +22,13 @@ fn read_shaper(shaper: &Bound<'_, PyAny>) -> PyResult<ShaperParams> {
     read.map_err(|error: Error| to_py_error(shaper.py(), error.at("shaper")))
 }
 
-/// A queue with every parameter, from words or a table.
+/// Returns a queue with every parameter, from its notation or a table.
 #[pyfunction]
 pub fn parse_queue<'py>(queue: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     from_value(queue.py(), &Value::Table(read_queue(queue)?.to_table()))
 }
 
-/// A shaper with every parameter, from words or a table.
+/// Returns a shaper with every parameter, from its notation or a table.
 #[pyfunction]
 pub fn parse_shaper<'py>(shaper: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let entries = read_shaper(shaper)?.entries().into_iter();
@@ -36,7 +36,7 @@ pub fn parse_shaper<'py>(shaper: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAn
     from_value(shaper.py(), &Value::Table(table))
 }
 
-/// The words that tc takes, and what it has no words for.
+/// Notation of tc, and the parameters that it cannot express.
 type InTc = (String, Vec<String>);
 
 fn in_tc(said: Said, rate: Option<&str>) -> InTc {
@@ -45,29 +45,29 @@ fn in_tc(said: Said, rate: Option<&str>) -> InTc {
     (said.words + &rate.unwrap_or_default(), left_out.collect())
 }
 
-/// A queue in the words of tc; `None` if Linux has none such.
+/// Returns a queue in the notation of tc; `None` if Linux has no such queue.
 #[pyfunction]
 #[pyo3(signature = (queue, rate = None))]
 pub fn queue_in_tc(queue: &Bound<'_, PyAny>, rate: Option<&str>) -> PyResult<Option<InTc>> {
     Ok(say_in_dialect(&read_queue(queue)?).map(|said| in_tc(said, rate)))
 }
 
-/// A queue in words that read back as the same.
+/// Returns a queue in a notation that reads back as the same queue.
 #[pyfunction]
 pub fn queue_in_words(queue: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(say_in_words(&read_queue(queue)?))
 }
 
-/// A shaper in the words of tc.
+/// Returns a shaper in the notation of tc.
 #[pyfunction]
 pub fn shaper_in_tc(shaper: &Bound<'_, PyAny>) -> PyResult<InTc> {
     let mut params = read_shaper(shaper)?;
-    // tc's HTB has no names of link layers, but their sizes.
+    // tc's HTB has sizes instead of names of link layers.
     params.framing = params.framing.resolve().into();
     Ok(in_tc(say_params(&params), None))
 }
 
-/// Adds the words of a queue to its section of the reference, and its command.
+/// Adds the notation of a queue to its section of the reference, with its command.
 pub fn add_words_of_queue(section: &Bound<'_, PyDict>, name: &str) -> PyResult<()> {
     let py = section.py();
     let words = words_of::<QueueConfig>(name).map_err(|error| to_py_error(py, error))?;
@@ -76,7 +76,7 @@ pub fn add_words_of_queue(section: &Bound<'_, PyDict>, name: &str) -> PyResult<(
     section.set_item("tc", say_in_dialect(&config).map(|said| said.words))
 }
 
-/// Adds the words of the shaper.
+/// Adds the notation of the shaper.
 pub fn add_words_of_shaper(section: &Bound<'_, PyDict>) -> PyResult<()> {
     let words = ShaperParams::dialects().iter().flat_map(|dialect| dialect.words());
     add_words(section, words)

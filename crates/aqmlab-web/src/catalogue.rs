@@ -1,4 +1,4 @@
-//! What there is, from the declarations: names, parameters, ranges, sources.
+//! Catalogue of the engine from its declarations: names, parameters, ranges, sources.
 
 use aqmlab_aqm::QueueConfig;
 use aqmlab_core::{Catalogue, ParamSpec};
@@ -7,7 +7,7 @@ use aqmlab_tcp::congestion::CongestionConfig;
 
 use crate::json;
 
-/// All catalogues as JSON.
+/// Returns all catalogues as JSON.
 pub fn all() -> String {
     json::object([
         ("version", json::text(env!("CARGO_PKG_VERSION"))),
@@ -19,7 +19,7 @@ pub fn all() -> String {
     ])
 }
 
-/// The parameters that a running queue cannot take, by discipline.
+/// Returns the parameters that cannot change during a run, by discipline.
 fn fixed() -> String {
     let names = QueueConfig::entries().into_iter().map(|entry| entry.name);
     json::object(names.map(|name| {
@@ -28,7 +28,7 @@ fn fixed() -> String {
     }))
 }
 
-/// The entries of a catalogue and its presets.
+/// Returns the entries of a catalogue and its presets.
 fn of<C: Catalogue>() -> String {
     let entries = C::entries().into_iter().map(|entry| {
         let params = json::list(entry.params.iter().map(param));

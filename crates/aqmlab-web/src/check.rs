@@ -1,11 +1,10 @@
-//! Twenty scenarios of all families of queues: their digests are the same in a page and
-//! natively.
+//! Twenty scenarios of all families of queues, whose digests are equal in a page and natively.
 
 use aqmlab_sim::{Outside, Scenario, run};
 
 use crate::json;
 
-/// What tells the scenarios apart: a queue, and the flows' control and ECN.
+/// Cases: queue, congestion control and ECN of the flows.
 const CASES: [(&str, &str, &str); 20] = [
     ("droptail", "cubic", "off"),
     ("red", "reno", "classic"),
@@ -29,7 +28,7 @@ const CASES: [(&str, &str, &str); 20] = [
     ("cake", "cubic", "classic"),
 ];
 
-/// The scenario of a case: downloads, a call and pages, and changes in the middle.
+/// Returns the scenario of a case: downloads, a call and pages, with changes during the run.
 fn toml((queue, control, ecn): (&str, &str, &str)) -> String {
     format!(
         r#"duration = "6s"
@@ -76,10 +75,10 @@ value = {{ path = ["bottleneck"], return_path = ["back"], count = 2 }}
     )
 }
 
-/// Name, TOML text and digest of each, as JSON.
+/// Returns name, TOML text and digest of each case, as JSON.
 ///
 /// # Errors
-/// If one of them is not a scenario: a bug.
+/// Returns an error if a case is not a valid scenario: a bug.
 pub fn all() -> aqmlab_core::Result<String> {
     let mut answers = Vec::new();
     for case in CASES {

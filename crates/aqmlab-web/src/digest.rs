@@ -1,7 +1,7 @@
-//! SHA-256 (FIPS 180-4), which names a scenario.
+//! SHA-256 (FIPS 180-4), the digest of scenarios.
 
-/// The first 64 bits of the fractional parts of the roots of the first primes: `root` is 2 or 3.
-/// Computed with integers, as 32 bits.
+/// Returns the first 32 bits of the fractional part of a prime's square root (`root` 2) or cube
+/// root (3), computed with integers.
 fn fraction(prime: u64, root: u32) -> u32 {
     // The largest x with x^root <= prime * 2^(32 * root): its low 32 bits are the fraction.
     let wanted = u128::from(prime) << (32 * root.min(3));
@@ -21,7 +21,7 @@ fn primes() -> impl Iterator<Item = u64> {
     (2u64..).filter(|n| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0))
 }
 
-/// SHA-256 in hexadecimal digits.
+/// Returns the SHA-256 digest in hexadecimal.
 pub fn sha256(content: &[u8]) -> String {
     let mut state = [0u32; 8];
     primes().zip(&mut state).for_each(|(prime, word)| *word = fraction(prime, 2));
@@ -69,7 +69,7 @@ fn compress(state: &mut [u32; 8], block: &[u8], round: &[u32; 64]) {
 mod tests {
     use super::sha256;
 
-    /// FIPS 180-4's examples, and lengths about the end of a block.
+    /// Examples of FIPS 180-4, and lengths around the end of a block.
     #[test]
     fn the_published_examples() {
         let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

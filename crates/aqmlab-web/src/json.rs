@@ -1,8 +1,8 @@
-//! Writes JSON.
+//! JSON writer.
 
 use std::fmt::Write;
 
-/// A text as JSON has it.
+/// Returns a text as a JSON string.
 pub fn text(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -20,18 +20,18 @@ pub fn text(text: &str) -> String {
     out
 }
 
-/// A number; `null` for what is none.
+/// Returns a number; NaN and infinity become `null`.
 pub fn number(number: f64) -> String {
     if number.is_finite() { number.to_string() } else { "null".into() }
 }
 
-/// An object of values that are JSON already.
+/// Returns an object of JSON values.
 pub fn object<K: AsRef<str>>(entries: impl IntoIterator<Item = (K, String)>) -> String {
     let entry = |(key, value): (K, String)| format!("{}:{value}", text(key.as_ref()));
     format!("{{{}}}", entries.into_iter().map(entry).collect::<Vec<_>>().join(","))
 }
 
-/// A list of values that are JSON already.
+/// Returns a list of JSON values.
 pub fn list(items: impl IntoIterator<Item = String>) -> String {
     format!("[{}]", items.into_iter().collect::<Vec<_>>().join(","))
 }

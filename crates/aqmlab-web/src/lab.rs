@@ -1,24 +1,26 @@
-//! The commands of a page.
+//! Commands of a page.
 //!
-//! The first line of a command is its name; runs are known by a number, their slot.
+//! The first line of a command is its name; runs are identified by a number, their slot.
 //!
 //! | command | lines after it | answer |
 //! |---|---|---|
-//! | `catalogue` | | what there is, JSON |
+//! | `catalogue` | | components and parameters, JSON |
 //! | `open` | slot, watched link, TOML | the scenario's digest and names, JSON |
 //! | `go` | slot, time in ns, interval in ns | [samples](Lab::go), JSON |
-//! | `step` | slot | the same, after the next packet at the watched link |
-//! | `events` | slot | what happened to packets, eight numbers each |
-//! | `waiting` | slot | the packets in the queue: flow, group, bytes, arrival |
-//! | `quality` | slot | what applications have measured: group, quantity, direction, statistic, value, JSON |
+//! | `step` | slot | samples after the next packet at the watched link, JSON |
+//! | `events` | slot | packet events, eight numbers each |
+//! | `waiting` | slot | packets in the queue: flow, group, bytes, arrival |
+//! | `quality` | slot | measurements of applications: group, quantity, direction, statistic, value,
+//! JSON |
 //! | `set` | slot, key, value | the time of the change in ns, JSON |
-//! | `replace` | slot, key, value | the same; the queue begins anew with its packets |
+//! | `replace` | slot, key, value | the time of the change in ns, JSON; the queue restarts with its
+//! packets |
 //! | `rewind` | slot, time in ns | nothing |
-//! | `fork` | slot | nothing: changes still to come are taken out |
-//! | `save` | slot, time in ns | TOML of the run up to then, and digests, JSON |
+//! | `fork` | slot | nothing: pending changes are removed |
+//! | `save` | slot, time in ns | TOML of the run until then, and digests, JSON |
 //! | `check` | | see [`check`](crate::check) |
 //!
-//! Whatever is wrong is answered by `{"error": ...}`.
+//! Errors are answered by `{"error": ...}`.
 
 use aqmlab_core::{Error, Result, Time};
 use aqmlab_sim::network::probe::{Happened, PacketEvent};
@@ -28,17 +30,17 @@ use aqmlab_sim::{Outside, Run, Scenario, run};
 
 use crate::{catalogue, check, digest, json};
 
-/// A run of the page.
+/// Run of the page.
 struct Slot {
     run: Run,
     link: usize,
-    /// What happened to packets since it was last asked for.
+    /// Packet events since the last request.
     events: Vec<PacketEvent>,
-    /// The packets in the queue, in the order of their arrivals.
+    /// Packets in the queue, in order of arrival.
     waiting: Vec<PacketEvent>,
 }
 
-/// The runs of a page.
+/// Runs of a page.
 #[derive(Default)]
 pub struct Lab {
     slots: Vec<Option<Slot>>,
@@ -135,7 +137,7 @@ impl Slot {
         ])
     }
 
-    /// Goes on to a time, and gives samples at the multiples of an interval up to there.
+    /// Runs to a time, and returns samples at the multiples of an interval.
     fn go(&mut self, until: Time, interval: u64) -> Result<String> {
         let interval = interval.max(100_000);
         let mut samples = Vec::new();
@@ -149,7 +151,7 @@ impl Slot {
             self.run.advance(next).map_err(stopped)?;
             self.keep_events();
             if self.run.time() == before {
-                break; // The scenario has come to its end.
+                break; // The scenario has ended.
             }
             if self.run.time().as_nanos().is_multiple_of(interval) {
                 samples.push(self.sample());
@@ -158,7 +160,7 @@ impl Slot {
         Ok(json::list(samples))
     }
 
-    /// Goes on until something has happened to a packet at the link.
+    /// Runs until the next packet event at the link.
     fn step(&mut self) -> Result<String> {
         let before = self.events.len();
         while self.events.len() == before && self.run.step().map_err(stopped)?.is_some() {
@@ -184,7 +186,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Keeps what happened to packets, and which are in the queue.
+    /// Stores packet events, and updates the packets in the queue.
     fn keep_events(&mut self) {
         for event in self.run.take_events() {
             let same = |other: &PacketEvent| {
@@ -203,8 +205,8 @@ impl Slot {
         }
     }
 
-    /// The state now: of the link what is counted and what its discipline shows, of each flow
-    /// that is active its group, window, round-trip time and bytes delivered.
+    /// Returns the current state: for the link, counters and the state of its discipline; for each
+    /// active flow, its group, window, round-trip time and delivered bytes.
     fn sample(&self) -> String {
         let mut link = Vec::new();
         let mut flows: Vec<(u32, [f64; 3])> = Vec::new();
@@ -253,8 +255,8 @@ impl Slot {
         json::list(rows)
     }
 
-    /// Eight numbers for each event: time, arrival, flow, group, bytes, what (0 arrived,
-    /// 1 left, 2 dropped), the reason's number, and 1 for a mark plus 2 for an acknowledgement.
+    /// Returns eight numbers for each event: time, arrival, flow, group, bytes, kind (0 arrived, 1
+    /// left, 2 dropped), number of the reason, and 1 for a mark plus 2 for an acknowledgement.
     fn take_events(&mut self) -> Vec<u8> {
         let groups: Vec<u32> = self.run.flows().map(|view| view.group).collect();
         let events = std::mem::take(&mut self.events);
@@ -279,7 +281,7 @@ impl Slot {
         numbers.flat_map(f64::to_le_bytes).collect()
     }
 
-    /// Four numbers for each packet in the queue.
+    /// Returns four numbers for each packet in the queue.
     fn waiting(&self) -> Vec<u8> {
         let groups: Vec<u32> = self.run.flows().map(|view| view.group).collect();
         let numbers = self.waiting.iter().flat_map(|packet| {
@@ -290,7 +292,7 @@ impl Slot {
         numbers.flat_map(f64::to_le_bytes).collect()
     }
 
-    /// The run up to a time as a scenario of its own, and what comes of it.
+    /// Returns the run up to a time as a scenario, with its results.
     fn save(&self, until: Time) -> Result<String> {
         let until = until - Time::ZERO;
         let mut scenario = self.run.scenario().without_changes_after(until);
@@ -340,7 +342,7 @@ mod tests {
         assert!(!text(&mut lab, "save\n0\n1000000000").contains("[[changes]]"));
     }
 
-    /// What has come in and not gone out is what the discipline says that it holds.
+    /// The packets that entered and did not leave are those the discipline reports.
     #[test]
     fn the_packets_in_the_queue_are_those_that_the_discipline_has() {
         for queue in ["droptail", "fq_codel", "choke", "sfq", "red"] {

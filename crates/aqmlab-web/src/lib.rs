@@ -1,9 +1,9 @@
-//! The engine for a page: the live lab.
+//! Engine of a web page: the live lab.
 //!
-//! A page writes a command into memory and gets an answer there, so it needs no generated
-//! code: [`input`] gives room for a command, [`call`] answers it and returns the length of
-//! the answer, [`output`] says where that is. A command is text, lines of which the first is
-//! its name; [`lab`] describes them. An answer is JSON, or numbers of 64 bits.
+//! A page writes a command into memory and reads the answer there, so it needs no generated code:
+//! [`input`] returns a buffer for a command, [`call`] answers it and returns the length of the
+//! answer, [`output`] returns the answer's address. A command is text, and its first line is its
+//! name; [`lab`] describes the commands. An answer is JSON, or 64-bit numbers.
 
 mod catalogue;
 pub mod check;
@@ -26,7 +26,7 @@ thread_local! {
     static MEMORY: RefCell<Memory> = RefCell::default();
 }
 
-/// Room for a command of so many bytes.
+/// Returns a buffer for a command of this size.
 #[unsafe(no_mangle)]
 pub extern "C" fn input(bytes: usize) -> *mut u8 {
     MEMORY.with_borrow_mut(|memory| {
@@ -35,7 +35,7 @@ pub extern "C" fn input(bytes: usize) -> *mut u8 {
     })
 }
 
-/// Answers the command; gives the length of the answer in bytes.
+/// Answers the command. Returns the length of the answer in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn call() -> usize {
     MEMORY.with_borrow_mut(|memory| {
@@ -45,7 +45,7 @@ pub extern "C" fn call() -> usize {
     })
 }
 
-/// Where the answer is.
+/// Returns the address of the answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn output() -> *const u8 {
     MEMORY.with_borrow(|memory| memory.output.as_ptr())

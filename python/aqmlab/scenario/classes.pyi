@@ -731,10 +731,10 @@ class Cbr(Control):
     rate: RateLike | None = None
 
 class Bulk(Workload):
-    """Greedy flows, of the group's `size` or without end."""
+    """Greedy flows, of the group's `size` or endless."""
 
 class ConstantRate(Workload):
-    """Datagrams at a constant bit rate that respond to nothing."""
+    """Datagrams at a constant bit rate that do not respond to congestion."""
 
     rate: RateLike | None = None
     packet: SizeLike | None = None
@@ -759,7 +759,7 @@ class Transfers(Workload):
     number: int | Literal["none"] | None = None
 
 class Sessions(Workload):
-    """Greedy flows that send for a time and pause for a time."""
+    """Greedy flows that alternately send and pause."""
 
     on: DistributionLike | None = None
     off: DistributionLike | None = None
@@ -783,7 +783,7 @@ class Packmime(Workload):
     persistent: float | None = None
 
 class Probe(Workload):
-    """Packets that are sent back at once: latency under load."""
+    """Small packets that are echoed at once: latency under load."""
 
     gap: DistributionLike | None = None
     packet: SizeLike | None = None
@@ -798,7 +798,7 @@ class Voip(Workload):
     playout: DurationLike | None = None
 
 class Page(Workload):
-    """Pages of the web as a browser loads them: page load time."""
+    """Web pages loaded by a browser: page load time."""
 
     objects: DistributionLike | None = None
     size: DistributionLike | None = None
@@ -817,7 +817,7 @@ class Page(Workload):
     number: int | Literal["none"] | None = None
 
 class Video(Workload):
-    """Video frames as they are made, at a constant or variable rate."""
+    """Live video frames, at a constant or variable rate."""
 
     over: Literal["udp", "tcp"] | None = None
     rate: RateLike | None = None
@@ -866,7 +866,7 @@ class Incast(Workload):
     number: int | Literal["none"] | None = None
 
 class Rrul(Workload):
-    """Flent's response under load: bulk flows both ways, and probes."""
+    """Flent's response under load: bulk flows in both directions, and probes."""
 
     flows: int | None = None
     classes: Sequence[Any] | None = None
@@ -877,7 +877,7 @@ class Rrul(Workload):
     length: DurationLike | None = None
 
 class Rpm(Workload):
-    """Responsiveness under load, in round trips a minute (RPM)."""
+    """Responsiveness under load, in round trips per minute (RPM)."""
 
     load: Literal["both", "down", "up"] | None = None
     distance: int | None = None
@@ -1084,7 +1084,7 @@ class Markov(RateProcess):
     transitions: Sequence[Any] | None = None
 
 class OrnsteinUhlenbeck(RateProcess):
-    """A rate that swings about its mean."""
+    """A rate that varies around its mean."""
 
     mean: RateLike | None = None
     deviation: RateLike | None = None
@@ -1131,7 +1131,7 @@ class DelayCsv(DelayProcess):
     content: str | None = None
 
 class Jitter(Part):
-    """A delay that is drawn for each packet."""
+    """A random part of the delay of each packet."""
 
     spread: DurationLike | None = None
     distribution: Literal["uniform", "normal", "pareto", "paretonormal"] | None = None
@@ -1165,7 +1165,7 @@ class LossList(LossModel):
     packets: Sequence[Any]
 
 class Outages(LossModel):
-    """Times in which everything is lost."""
+    """Intervals in which all packets are lost."""
 
     on: DurationLike | None = None
     off: DurationLike | None = None
@@ -1201,14 +1201,14 @@ class Shaper(Part):
     framing: Literal["none", "atm", "ptm"] | None = None
 
 class Driver(Part):
-    """A driver with a FIFO of its own behind the queue."""
+    """A driver with its own FIFO after the queue."""
 
     limit: LimitLike | None = None
     bql: bool | None = None
     interrupts: DurationLike | None = None
 
 class Flow(Part):
-    """A group of flows that are alike."""
+    """A group of identical flows."""
 
     count: int | None = None
     path: str | Sequence[str]
@@ -1226,7 +1226,7 @@ class Flow(Part):
     transport: Transport | Mapping[str, Any] | None = None
 
 class Reroute(Part):
-    """Another route during the run."""
+    """A route change during the run."""
 
     at: DurationLike
     path: str | Sequence[str] | None = None

@@ -1,5 +1,5 @@
-//! Congestion controls written in Python. `aqmlab.control` is the Python half,
-//! `docs/your-own-congestion-control.md` the promise.
+//! Congestion controls written in Python. `aqmlab.control` is the Python half;
+//! `docs/your-own-congestion-control.md` documents the interface.
 
 mod objects;
 mod run;

@@ -1,5 +1,5 @@
-//! What a congestion control in Python is told. `_core.pyi` says what each
-//! member is; times are nanoseconds.
+//! Arguments passed to congestion controls written in Python. `_core.pyi` documents the members;
+//! times are nanoseconds.
 
 use aqmlab_core::{Span, Stream};
 use aqmlab_tcp::congestion::{
@@ -7,7 +7,7 @@ use aqmlab_tcp::congestion::{
 };
 use pyo3::prelude::*;
 
-/// What a control is made from.
+/// Setup of a congestion control.
 #[pyclass(name = "Setup", module = "aqmlab._core")]
 pub struct PySetup {
     #[pyo3(get)]
@@ -40,7 +40,7 @@ impl PySetup {
     }
 }
 
-/// An acknowledgement.
+/// Acknowledgement.
 #[pyclass(name = "AckSample", module = "aqmlab._core", frozen, get_all)]
 pub struct PyAckSample {
     now: u64,
@@ -102,7 +102,7 @@ impl PyAckSample {
     }
 }
 
-/// How fast data arrive.
+/// Delivery rate sample.
 #[pyclass(name = "RateSample", module = "aqmlab._core", frozen, get_all)]
 pub struct PyRateSample {
     delivered: u64,
@@ -128,7 +128,7 @@ impl PyRateSample {
     }
 }
 
-/// Congestion.
+/// Congestion event.
 #[pyclass(name = "CongestionEvent", module = "aqmlab._core", frozen, get_all)]
 pub struct PyCongestionEvent {
     now: u64,
@@ -163,7 +163,7 @@ impl PyCongestionEvent {
     }
 }
 
-/// A segment that is sent.
+/// Segment being sent.
 #[pyclass(name = "SentSample", module = "aqmlab._core", frozen, get_all)]
 pub struct PySentSample {
     now: u64,
@@ -185,7 +185,7 @@ impl PySentSample {
     }
 }
 
-/// A segment that is taken for lost.
+/// Segment considered lost.
 #[pyclass(name = "LostSegment", module = "aqmlab._core", frozen, get_all)]
 pub struct PyLostSegment {
     bytes: u64,

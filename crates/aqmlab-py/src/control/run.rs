@@ -1,9 +1,8 @@
-//! A congestion control whose methods are Python's.
+//! Congestion control with Python methods.
 //!
-//! The GIL is taken for each call. After it the object is asked for its
-//! answers, which the sender then gets without Python as often as it likes.
-//! The object is one connection's own: which thread runs it, and what runs
-//! beside it, makes no difference.
+//! Each call acquires the GIL, and then reads the object's outputs (window, pacing rate), which the
+//! sender uses until the next call without entering Python. The object belongs to one connection,
+//! so results do not depend on threads or on other runs.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use super::objects::{PyAckSample, PyCongestionEvent, PyLostSegment, PySentSample
 use crate::custom::fault::{Abandonment, Fault, show};
 use crate::custom::{Class, PyConfig};
 
-/// The methods that tell a control something.
+/// Notification methods of a control.
 #[derive(Clone, Copy)]
 enum Call {
     Ack,
@@ -46,7 +45,7 @@ const METHODS: [&str; 9] = [
     "on_recovery_exit",
 ];
 
-/// What the object said last.
+/// Last outputs of the object.
 #[derive(Clone, Copy)]
 struct Answers {
     window: u64,
@@ -54,11 +53,11 @@ struct Answers {
     pacing_rate: Option<Rate>,
 }
 
-/// An instance of a class.
+/// Instance of a class.
 pub struct PyControl {
     class: Arc<Class>,
     object: Py<PyAny>,
-    /// By [`Call`].
+    /// Methods, by [`Call`].
     methods: [Option<Py<PyAny>>; METHODS.len()],
     observe: Option<Py<PyAny>>,
     has_ssthresh: bool,
@@ -71,11 +70,10 @@ pub struct PyControl {
 }
 
 impl PyControl {
-    /// An instance of the class.
+    /// Creates an instance of the class.
     ///
     /// # Panics
-    /// With a [`Failure`](crate::custom::fault::Failure) if the class does not
-    /// let itself be made.
+    /// Panics with a [`Failure`](crate::custom::fault::Failure) if the constructor fails.
     pub fn new(config: &PyConfig, setup: &Setup) -> Self {
         Python::attach(|py| {
             Self::make(py, config, setup)
@@ -131,7 +129,7 @@ impl PyControl {
         Ok(control)
     }
 
-    /// Asks the object for its answers.
+    /// Reads the outputs of the object.
     fn ask(&self, py: Python<'_>) -> Result<Answers, Fault> {
         let object = self.object.bind(py);
         let bytes = |name: &Bound<'_, PyString>| -> Result<u64, Fault> {
@@ -155,8 +153,8 @@ impl PyControl {
         Ok(answers)
     }
 
-    /// Tells the object something, if it has the method, and asks for its
-    /// answers; a fault ends the run.
+    /// Calls a notification method, if the object has it, and reads its outputs; a fault ends the
+    /// run.
     fn tell(
         &mut self,
         call: Call,
@@ -174,7 +172,7 @@ impl PyControl {
 }
 
 impl ExternalControl for PyControl {
-    /// None: the state is a Python object's.
+    /// Not cloneable: the state is a Python object.
     fn boxed_clone(&self) -> Option<Box<dyn ExternalControl>> {
         None
     }

@@ -1,4 +1,4 @@
-//! What goes wrong in code of the user's own, and how it ends the run.
+//! Failures of custom code, which end the run.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -11,36 +11,36 @@ use pyo3::prelude::*;
 
 use super::{Class, Kind};
 
-/// The end of a run by a fault of code in Python: unwinds to the runner.
+/// Panic payload that ends a run after a failure of Python code.
 pub struct Failure {
-    /// What the code is of.
+    /// Kind of the code.
     pub kind: Kind,
-    /// Class, method, line and what happened.
+    /// Class, method, line and cause.
     pub message: String,
-    /// The exception that the class raised, if it raised one.
+    /// Exception raised by the class, if any.
     pub cause: Option<PyErr>,
 }
 
-/// The end of a run that nobody waits for: unwinds to the runner.
+/// Panic payload that ends an abandoned run.
 pub struct Abandoned;
 
 thread_local! {
     static ABANDONED: RefCell<Arc<AtomicBool>> = RefCell::default();
 }
 
-/// Runs on this thread end when `flag` is set.
+/// Ends runs on this thread when `flag` is set.
 pub fn abandon_with(flag: &Arc<AtomicBool>) {
     ABANDONED.set(Arc::clone(flag));
 }
 
-/// Whether the runs of the thread that made it are given up.
+/// State of the creating thread: true if its runs are abandoned.
 pub struct Abandonment(Arc<AtomicBool>);
 
 impl Abandonment {
     pub fn of_this_thread() -> Self {
         Abandonment(ABANDONED.with_borrow(Arc::clone))
     }
-    /// Ends the run if it is given up.
+    /// Ends the run if it is abandoned.
     pub fn check(&self) {
         if self.0.load(Relaxed) {
             resume_unwind(Box::new(Abandoned));
@@ -48,7 +48,7 @@ impl Abandonment {
     }
 }
 
-/// What goes wrong in a call.
+/// Failure of a call.
 pub enum Fault {
     Raised(PyErr),
     Broken(String),
@@ -60,7 +60,7 @@ impl From<PyErr> for Fault {
     }
 }
 
-/// The keys and values of a mapping.
+/// Returns the keys and values of a mapping.
 pub fn pairs<'py, T>(mapping: &Bound<'py, PyAny>) -> PyResult<Vec<(String, T)>>
 where
     T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
@@ -68,10 +68,10 @@ where
     mapping.call_method0("items")?.try_iter()?.map(|pair| pair?.extract::<(String, T)>()).collect()
 }
 
-/// Shows what the object's `observe` says, if it has that method.
+/// Reports the values of the object's `observe` method, if it has one.
 ///
 /// # Panics
-/// With a [`Failure`] if the method fails.
+/// Panics with a [`Failure`] if the method fails.
 pub fn show(
     class: &Class,
     observe: Option<&Py<PyAny>>,
@@ -88,8 +88,7 @@ pub fn show(
     }
 }
 
-/// The same text for as long as the program runs: names of what a class shows
-/// are few, and stand in every sample.
+/// Returns a copy of the text that is never freed: a class reports few names, but in every sample.
 pub fn kept(text: &str) -> &'static str {
     static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut kept = KEPT.lock().expect("no holder of this lock panics");
@@ -102,13 +101,13 @@ pub fn kept(text: &str) -> &'static str {
 }
 
 impl Fault {
-    /// The one message that a user gets.
+    /// Creates the message for the user.
     pub fn report(self, py: Python<'_>, class: &Class, method: &str, now: Time) -> Box<Failure> {
         let (problem, cause) = match self {
             Fault::Raised(error) => (None, Some(error)),
             Fault::Broken(problem) => (Some(problem), None),
         };
-        // With its traceback, which names the line.
+        // The traceback contains the line.
         let exception = cause.as_ref().map(|error| error.clone_ref(py).into_value(py));
         let arguments =
             (&class.name, class.class.bind(py), method, now.as_secs_f64(), &problem, exception);

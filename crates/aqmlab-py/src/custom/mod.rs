@@ -1,6 +1,5 @@
-//! Queue disciplines and congestion controls written in Python: how they are
-//! found by name, their parameters, and what happens when they fail.
-//! `aqmlab.custom` is the Python half.
+//! Queue disciplines and congestion controls written in Python: lookup by name, parameters,
+//! failures. `aqmlab.custom` is the Python half.
 
 pub mod fault;
 
@@ -13,18 +12,18 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
 use crate::convert::{from_py_error, to_py_error};
 
-/// The key under which the canonical form of a scenario has the digest of the
-/// class's source: a study does not take results of other code for its own.
+/// Key of the source digest in the canonical form of a scenario, so that a study does not reuse
+/// results of different code.
 pub const CODE: &str = "code";
 
-/// Finds classes by names such as `my_queue.py:MyQueue`.
+/// Resolves classes by names such as `my_queue.py:MyQueue`.
 pub struct PyLookup<'a> {
-    /// Where files are looked for, in this order.
+    /// Folders with the files, in search order.
     pub folders: &'a [String],
 }
 
 impl PyLookup<'_> {
-    /// The class of this name, if it is the name of a class.
+    /// Returns the class of this name, if it names a class.
     pub fn find(&self, kind: Kind, name: &str) -> Result<Option<PyConfig>> {
         Python::attach(|py| {
             PyConfig::load(py, Some(kind), name, self.folders)
@@ -33,7 +32,7 @@ impl PyLookup<'_> {
     }
 }
 
-/// What a class is of.
+/// Kind of a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Queue,
@@ -41,7 +40,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The section of the reference, and the key in scenarios.
+    /// Returns the section of the reference, which is also the key in scenarios.
     pub fn section(self) -> &'static str {
         match self {
             Kind::Queue => "queue",
@@ -50,7 +49,7 @@ impl Kind {
     }
 }
 
-/// A class, as `aqmlab.custom.load` describes it.
+/// Class as described by `aqmlab.custom.load`.
 #[derive(Debug)]
 pub struct Class {
     pub kind: Kind,
@@ -58,18 +57,18 @@ pub struct Class {
     pub class: Py<PyAny>,
     pub summary: String,
     pub code: String,
-    /// The optional methods and attributes that it has.
+    /// Optional methods and attributes of the class.
     pub optional: Vec<String>,
 }
 
-/// A class with its parameters.
+/// Class with its parameters.
 #[derive(Clone, Debug)]
 pub struct PyConfig {
     pub class: Arc<Class>,
     pub params: Vec<(String, Param)>,
 }
 
-/// The value of a parameter. Its default says of which kind it is.
+/// Value of a parameter. The default determines its type.
 #[derive(Clone, Debug)]
 pub enum Param {
     Time(Span),
@@ -83,8 +82,8 @@ pub enum Param {
 }
 
 impl PyConfig {
-    /// The class of this name; `None` if this is not the name of one. Without
-    /// `kind` its methods say what it is of.
+    /// Loads the class of this name; `None` if the name is not that of a class. Without `kind`, its
+    /// methods determine the kind.
     pub fn load(
         py: Python<'_>,
         kind: Option<Kind>,
@@ -114,8 +113,7 @@ impl PyConfig {
         Ok(Some(PyConfig { class: Arc::new(class), params }))
     }
 
-    /// An object of the class: it is given `first` and its parameters, of which
-    /// limits are converted by `limit`.
+    /// Creates an object of the class with `first` and its parameters; `limit` converts limits.
     pub fn make<'py>(
         &self,
         py: Python<'py>,
@@ -125,7 +123,7 @@ impl PyConfig {
         self.class.class.bind(py).call((first,), Some(&self.keywords(py, limit)?))
     }
 
-    /// Its parameters by name, of which limits are converted by `limit`.
+    /// Returns the parameters by name; `limit` converts limits.
     pub fn keywords<'py>(
         &self,
         py: Python<'py>,
@@ -140,7 +138,7 @@ impl PyConfig {
 }
 
 impl Class {
-    /// Whether it has this method or attribute.
+    /// Returns whether the class has this method or attribute.
     pub fn has(&self, name: &str) -> bool {
         self.optional.iter().any(|each| each == name)
     }
@@ -167,7 +165,7 @@ impl Param {
         default.cast::<PyInt>()?.extract().map(Param::Whole)
     }
 
-    /// A value of the same kind.
+    /// Reads a value of the same type.
     fn read(&self, value: &Value) -> Result<Param> {
         Ok(match self {
             Param::Time(_) => Param::Time(read_value(value)?),
@@ -215,7 +213,7 @@ impl Param {
         }
     }
 
-    /// What the constructor is given: nanoseconds, bits per second, bytes.
+    /// Converts a parameter for the constructor: nanoseconds, bits per second, bytes.
     fn to_python<'py>(
         &self,
         py: Python<'py>,
@@ -241,7 +239,7 @@ impl CustomParams for PyConfig {
 
     fn set(&mut self, key: &str, value: &Value) -> Result<()> {
         if key == CODE {
-            // As the canonical form has it, to be read again.
+            // In the canonical form, to be read again.
             return match value {
                 Value::Text(code) if *code == self.class.code => Ok(()),
                 other => {
@@ -284,10 +282,10 @@ impl CustomParams for PyConfig {
     }
 }
 
-/// What `aqmlab explain` shows of a class; see the type stub.
+/// Returns the data of `aqmlab explain` for a class; see the type stub.
 ///
 /// # Errors
-/// If there is no such class.
+/// Returns an error if the class does not exist.
 #[pyfunction]
 pub fn describe<'py>(
     py: Python<'py>,

@@ -1,5 +1,5 @@
-//! Queue disciplines written in Python. `aqmlab.queue` is the Python half,
-//! `docs/your-own-queue.md` the promise.
+//! Queue disciplines written in Python. `aqmlab.queue` is the Python half; `docs/your-own-queue.md`
+//! documents the interface.
 
 mod objects;
 mod run;
@@ -33,9 +33,11 @@ impl CustomConfig for PyConfig {
         }
         let problem = match key {
             CODE => "the code of the class has changed".to_string(),
-            _ => format!("`{}` has no method `change`, which takes other values", self.name()),
+            _ => {
+                format!("`{}` has no method `change`, which would apply other values", self.name())
+            }
         };
-        Err(Error::new(problem).hint("`replace` begins a new queue with it"))
+        Err(Error::new(problem).hint("`replace` starts a new queue with it"))
     }
     fn change(
         &self,

@@ -1,5 +1,4 @@
-//! What a queue in Python is given to work with. `_core.pyi` says what each
-//! member is.
+//! Arguments passed to queue disciplines written in Python. `_core.pyi` documents the members.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -9,17 +8,16 @@ use aqmlab_core::{Ecn, Limit, Packet, Stream, TcpHeader};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-/// Where a packet is.
+/// States of a packet.
 const ARRIVING: u8 = 0;
 const QUEUED: u8 = 1;
 const DROPPED: u8 = 2;
 const SENT: u8 = 3;
 
-/// Which queue a packet belongs to, and what became of its packets.
+/// Accounts of the packets of a queue.
 #[derive(Default)]
 pub struct Ledger {
-    /// Packets that nobody has any more, though they were neither sent nor
-    /// dropped.
+    /// Packets that were freed without being sent or dropped.
     lost: AtomicU64,
 }
 
@@ -29,7 +27,7 @@ impl Ledger {
     }
 }
 
-/// A packet.
+/// Packet.
 #[pyclass(name = "Packet", module = "aqmlab._core", frozen)]
 pub struct PyPacket {
     place: u32,
@@ -75,7 +73,7 @@ impl PyPacket {
     pub fn is_queued_now(&self) {
         self.state.store(QUEUED, Relaxed);
     }
-    /// It leaves the queue, if it is in it; or what is wrong.
+    /// Removes the packet from the queue, if it is queued; returns an error otherwise.
     pub fn leave(&self, ledger: &Arc<Ledger>) -> Result<(), &'static str> {
         self.check(ledger)?;
         self.state.store(SENT, Relaxed);
@@ -117,18 +115,18 @@ impl PyPacket {
     }
 }
 
-/// What a queue is given with each call.
+/// Context of a call.
 #[pyclass(module = "aqmlab._core")]
 pub struct Context {
     #[pyo3(get)]
     pub now: u64,
     pub random: Stream,
     pub backlog: Backlog,
-    /// Drops and marks of this call, by place.
+    /// Drops and marks of this call, by slot.
     pub dropped: Vec<(u32, Reason)>,
     pub marked: Vec<(u32, Reason)>,
     pub ledger: Arc<Ledger>,
-    /// Whether a call is under way that may drop and mark.
+    /// True during a call that may drop and mark.
     pub open: bool,
 }
 
@@ -146,7 +144,7 @@ impl Context {
     }
     fn check(&self, packet: &PyPacket) -> PyResult<()> {
         if !self.open {
-            let problem = "outside of enqueue, dequeue and on_wakeup nothing can be done";
+            let problem = "drops and marks are only allowed in enqueue, dequeue and on_wakeup";
             return Err(PyRuntimeError::new_err(problem));
         }
         packet.check(&self.ledger).map_err(PyValueError::new_err)
@@ -198,7 +196,7 @@ fn reason_of(name: &str) -> PyResult<Reason> {
     })
 }
 
-/// The link behind a queue.
+/// Link of a queue.
 #[pyclass(module = "aqmlab._core", frozen, get_all)]
 pub struct Link {
     rate: u64,
@@ -212,7 +210,7 @@ impl Link {
     }
 }
 
-/// How much a queue holds.
+/// Capacity of a queue.
 #[pyclass(name = "Limit", module = "aqmlab._core", frozen)]
 pub struct PyLimit(pub Limit);
 

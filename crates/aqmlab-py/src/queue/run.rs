@@ -1,8 +1,7 @@
-//! A queue discipline whose methods are Python's.
+//! Queue discipline with Python methods.
 //!
-//! The GIL is taken for each call. The object is the run's own, and time,
-//! randomness and packets come in as arguments: which thread runs it, and what
-//! runs beside it, makes no difference.
+//! Each call acquires the GIL. The object belongs to the run, and time, randomness and packets are
+//! arguments, so results do not depend on threads or on other runs.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use super::objects::{self, Link, PyPacket};
 use crate::custom::fault::{Abandonment, Fault, kept, pairs, show};
 use crate::custom::{Class, PyConfig};
 
-/// An instance of a class, with the packets that it holds.
+/// Instance of a class, with its queued packets.
 pub struct PyQueue {
     class: Arc<Class>,
     enqueue: Py<PyAny>,
@@ -26,9 +25,9 @@ pub struct PyQueue {
     notes: Option<Py<PyAny>>,
     change: Option<Py<PyAny>>,
     cx: Py<objects::Context>,
-    /// Which queue the packets belong to.
+    /// Accounts of the packets of this queue.
     ledger: Arc<objects::Ledger>,
-    /// The packets in the queue, by place.
+    /// Packets in the queue, by slot.
     handles: Vec<Option<Handle>>,
     backlog: Backlog,
     wakeup: Option<Time>,
@@ -37,10 +36,10 @@ pub struct PyQueue {
 }
 
 impl PyQueue {
-    /// An instance of the class.
+    /// Creates an instance of the class.
     ///
     /// # Panics
-    /// With a [`Failure`] if the class does not let itself be made.
+    /// Panics with a [`Failure`] if the constructor fails.
     pub fn new(config: &PyConfig, env: &LinkEnv) -> Self {
         let class = &config.class;
         Python::attach(|py| {
@@ -54,7 +53,7 @@ impl PyQueue {
         let object = config.make(py, Link::of(env), &resolved(py, env))?;
         let method = |name: &str| object.getattr(name).map(Bound::unbind);
         let optional = |name: &str| config.class.has(name).then(|| method(name)).transpose();
-        // The queue's stream comes with the first call.
+        // The first call sets the queue's stream.
         let cx = objects::Context::new(Stream::from_state(0));
         let mut queue = PyQueue {
             class: Arc::clone(&config.class),
@@ -77,7 +76,7 @@ impl PyQueue {
         Ok(queue)
     }
 
-    /// Gives it other parameters.
+    /// Changes its parameters.
     pub fn change(&mut self, config: &PyConfig, env: &LinkEnv, cx: &mut Context<'_, Handle>) {
         self.call(cx, "change", |queue, py| {
             let change = queue.change.as_ref().expect("checked: the class has it");
@@ -87,7 +86,7 @@ impl PyQueue {
         });
     }
 
-    /// Calls a method with everything around it; a fault ends the run.
+    /// Calls a method, and checks its result; a fault ends the run.
     fn call(
         &mut self,
         cx: &mut Context<'_, Handle>,
@@ -158,7 +157,7 @@ impl PyQueue {
             None => Ok(()),
             Some(at) => {
                 let at = at.as_nanos();
-                Err(Fault::Broken(format!("next_wakeup returned {at}, a time that has passed")))
+                Err(Fault::Broken(format!("next_wakeup returned {at}, a time in the past")))
             }
         }
     }
@@ -173,7 +172,7 @@ fn resolved<'py>(
     move |limit| Ok(Bound::new(py, objects::PyLimit(limit.resolve(rate, base_rtt)))?.into_any())
 }
 
-/// The packet at `place` leaves the queue.
+/// Removes the packet in slot `place` from the queue.
 fn take(handles: &mut [Option<Handle>], backlog: &mut Backlog, place: u32) -> Handle {
     let handle = handles[place as usize].take().expect("a packet leaves once: that was checked");
     backlog.packets -= 1;
@@ -231,7 +230,8 @@ impl QueueDiscipline<Handle> for PyQueue {
             Ok(None)
         });
         if self.wakeup == Some(cx.now) {
-            let problem = "next_wakeup stays at the time that is now: the clock would stand still";
+            let problem =
+                "next_wakeup repeatedly returned the current time: the clock could not advance";
             let fault = Fault::Broken(problem.to_string());
             let failure = Python::attach(|py| fault.report(py, &self.class, "on_wakeup", cx.now));
             resume_unwind(failure);
