@@ -1,4 +1,4 @@
-"""A metric of one's own: the share of packets that wait for more than 20 ms.
+"""A custom metric: the share of packets that wait for more than 20 ms.
 
 aqmlab study examples/call.toml --with examples/my_metric.py
 aqmlab run examples/scenario.toml --with examples/my_metric.py
@@ -12,7 +12,7 @@ import aqmlab
 LONG = 0.02
 
 
-@aqmlab.metric("waiting_share", of="link", unit="1", better="less", title="waits above 20 ms")
+@aqmlab.metric("waiting_share", of="link", unit="share", direction=-1, title="waits above 20 ms")
 def waiting_share(runs: aqmlab.Runs) -> pl.DataFrame:
     """Of the packets that a link sent, those that waited for more than 20 ms in its queue."""
     long = pl.col("count").filter(pl.col("sojourn_s") > LONG).sum()

@@ -601,12 +601,12 @@ def _load(
         if name not in names:
             raise unknown("table", name, dict.fromkeys([*names, METRICS]))
         return tables.load(name)
-    from aqmlab.metrics.table import metrics
+    from aqmlab.metrics.table import computed
     from aqmlab.metrics.values import add_own
 
     there = METRICS in names
-    computed = tables.load(name) if there else metrics(tables, scenarios, replications)
-    return add_own(computed, tables, scenarios, replications)
+    rows = tables.load(name) if there else computed(tables, scenarios, replications)
+    return add_own(rows, tables, scenarios, replications)
 
 
 def resolved(text: str) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import exp, inf, pi, sqrt
+from math import exp, pi, sqrt
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 from aqmlab import InputError
@@ -30,7 +29,6 @@ from aqmlab.characterize.environment import (
     projected_loss,
     scaled,
 )
-from aqmlab.characterize.measure import Measures
 from aqmlab.characterize.rules import (
     mix,
     packet_sizes,
@@ -41,12 +39,8 @@ from aqmlab.characterize.rules import (
 )
 from aqmlab.characterize.rules.common import trade
 from aqmlab.characterize.view import View
-from aqmlab.metrics.tradeoff import (
-    delay_variation,
-    ellipse,
-    power,
-    unfairness,
-)
+from aqmlab.metrics.samples import unfairness
+from aqmlab.metrics.tradeoff import ellipse
 
 
 def test_the_ellipse_of_a_square_is_a_circle() -> None:
@@ -86,16 +80,7 @@ def test_one_run_makes_a_point() -> None:
     assert (found.centre, found.axes) == ((3, 4), (0, 0))
 
 
-def test_delay_variation_counts_from_the_shortest_delay() -> None:
-    # RFC 5481, section 4.2: PDV(i) = D(i) - D(min).
-    values, shares = delay_variation([0.010, 0.011, 0.012, 0.015], [2, 0, 1, 1])
-    assert values == pytest.approx([0, 0.002, 0.005])
-    assert shares == pytest.approx([0.5, 0.75, 1])
-    assert delay_variation([], [])[0].size == 0
-
-
 def test_shares_and_ratios() -> None:
-    assert power(8e6, 0.1) == pytest.approx(8e7)
     # A factor of 2 either way: the mean of |ln| is ln 2.
     assert unfairness([2, 0.5]) == pytest.approx(2)
     assert unfairness([1, 1, 1]) == 1
@@ -343,18 +328,3 @@ def test_sections_are_found_by_their_beginning() -> None:
     assert numbers == sorted(numbers, key=lambda each: [int(part) for part in each.split(".")])
     with pytest.raises(InputError, match="section"):
         sections(["8.4"])
-
-
-def test_a_share_of_nothing_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Losses of a flow that sent nothing after the warm-up: its packets were sent before."""
-    shares = {"run": [0, 1], "subject": ["video"] * 2, "measure": ["loss_share"] * 2}
-    flows = pl.DataFrame(shares | {"value": [inf, 0.02]}, schema_overrides={"run": pl.UInt32})
-    for part in ("links", "link_series", "goodput", "times", "scores", "group_losses", "acks"):
-        monkeypatch.setattr(Measures, f"_{part}", lambda _: flows.clear())
-    monkeypatch.setattr(Measures, "_phases", lambda _: [])
-    monkeypatch.setattr(Measures, "_flows", lambda _: flows)
-    measures = object.__new__(Measures)
-    measures.replications = 2
-    measures.cases = [SimpleNamespace(section="9.2", name="mix", contender="droptail")]
-    assert measures.frame["value"].to_list() == [0.02]
-    assert measures.summary["mean"].to_list() == [0.02]

@@ -106,7 +106,7 @@ def test_the_same_best_and_worst_stand_once() -> None:
     rng = np.random.default_rng(3)
     level = {"a": 0.0, "b": 0.0, "c": 5.0, "d": 10.0, "e": 10.0}
     samples = {name: value + 0.1 * rng.normal(size=10) for name, value in level.items()}
-    [found] = compare([Contest("goodput", "Mbit/s", samples, better="more")])
+    [found] = compare([Contest("goodput", "Mbit/s", samples, direction=1)])
     assert (set(found.best), set(found.worst)) == ({"d", "e"}, {"a", "b"})
 
 

@@ -149,7 +149,7 @@ def test_what_is_recommended_is_not_worse_than_the_line_as_it_is(trial: Trial) -
     for what in trial.noticed:
         if not what.is_cost:
             own, other = (trial.values(what, each) for each in (choice.queue, setup.BASELINE))
-            gain = (other - own if what.is_low_better else own - other).mean()
+            gain = (other - own if what.direction < 0 else own - other).mean()
             assert gain > -max(what.least, 0.05 * min(own.mean(), other.mean())), what.short
             gained.append(gain)
     assert max(gained) > 0

@@ -57,7 +57,7 @@ class Comparison:
         best, other = (self.found.means[each] for each in (self.one, self.other))
         if abs(best - other) <= self.least:
             return None
-        return self.one if (best < other) == self.what.is_low_better else self.other
+        return self.one if (best - other) * self.what.direction > 0 else self.other
 
     def told(self, queue: str) -> str:
         """The means of `queue` and of the other one, with the interval of their difference."""
@@ -85,8 +85,7 @@ def comparisons(trial: Trial) -> list[Comparison]:
             samples = {queue: trial.values(what, queue) for queue in (one, other)}
             if samples[one].size and samples[one].size == samples[other].size:
                 cases.append((what, one, other, samples))
-                better = "less" if what.is_low_better else "more"
-                contests.append(stats.Contest(what.name, what.unit, samples, better))
+                contests.append(stats.Contest(what.name, what.unit, samples, what.direction))
     return [
         Comparison(
             what,

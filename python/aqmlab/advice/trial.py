@@ -38,12 +38,16 @@ class Noticed:
     unit: str
     factor: float = 1.0
     """From the metric's unit to that of the table."""
-    is_low_better: bool = True
     least: float = 0.0
     """Minimum difference that a user notices, in the unit."""
     is_cost: bool = False
     """True for goodput and throughput, which shapers reduce and queues share out: they do not
     decide whether a queue is recommended."""
+
+    @property
+    def direction(self) -> int:
+        """Of the metric: 1 if more is better, -1 if less is."""
+        return metrics.find(self.metric)[0].direction
 
     @property
     def name(self) -> str:
@@ -66,11 +70,11 @@ class Noticed:
         return f"{self.group} {self.title}"
 
 
-MBIT: Mapping[str, Any] = {"unit": "Mbit/s", "factor": 1e-6, "is_low_better": False}
+MBIT: Mapping[str, Any] = {"unit": "Mbit/s", "factor": 1e-6}
 COST: Mapping[str, Any] = {**MBIT, "is_cost": True}
 NOTICED = (
     Noticed("web", "page load", "page_load_mean", "s"),
-    Noticed("call", "MOS", "mos", "", is_low_better=False),
+    Noticed("call", "MOS", "mos", ""),
     Noticed("video", "stalls", "stalls", "", least=0.1),
     Noticed("video", "bitrate", "bitrate", **MBIT),
     Noticed("game", "delay p95", "delay_p95", "ms", 1e3),

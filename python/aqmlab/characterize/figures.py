@@ -94,11 +94,10 @@ class Album:
         """Runs of each discipline as points: delay in ms, goodput in Mbit/s."""
         found = {}
         for name in self.names:
-            across = self.runs(section, case, name, *x, factor=1e3)
-            up = self.runs(section, case, name, *y, factor=1e-6)
-            size = min(across.size, up.size)
-            if size:
-                found[name] = (across[:size], up[:size])
+            across, up = (self.measures.each(section, case, name, *each) for each in (x, y))
+            kept = np.isfinite(across) & np.isfinite(up)
+            if kept.any():
+                found[name] = (1e3 * across[kept], 1e-6 * up[kept])
         return found
 
     def cells(

@@ -6,32 +6,53 @@ either (`down/low`). Rates are bits a second, times seconds, shares of 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
-from aqmlab.characterize.case import Case
-from aqmlab.metrics.samples import Floats, jain_index
-from aqmlab.metrics.tradeoff import power
+from aqmlab.characterize.case import Case, class_of
+from aqmlab.metrics import find, windows
+from aqmlab.metrics.pools import BOTH, Pools
+from aqmlab.metrics.runs import Runs
+from aqmlab.metrics.samples import Floats
+from aqmlab.metrics.values import runs_of
 from aqmlab.results import StudyResult
 from aqmlab.stats import interval
 
 COLUMNS = ["run", "subject", "measure", "value"]
-LINK_MEASURES = {
-    "queue_delay": "sojourn_mean_s",
-    "queue_delay_p95": "sojourn_p95_s",
-    "queue_delay_p99": "sojourn_p99_s",
-    "queue_delay_max": "sojourn_max_s",
-    "backlog": "backlog_mean_packets",
+OF_LINKS = {
+    "queue_delay": "sojourn_mean",
+    "queue_delay_p95": "sojourn_p95",
+    "queue_delay_p99": "sojourn_p99",
+    "queue_delay_max": "sojourn_max",
+    "backlog": "queue_length",
     "utilisation": "utilisation",
-    "loss_interval": "loss_interval_mean_s",
+    "throughput": "throughput",
+    "loss_interval": "loss_interval_mean",
     "loss_events": "loss_events",
+    "loss_synchronisation": "loss_synchronisation",
+    "drop_share": "drop_share",
+    "mark_share": "mark_share",
+    "drops_from_queue": "queued_drop_share",
 }
+"""Measure of a link under test (RFC 7928, section 4.2) to metric of the registry."""
+OF_CLASSES = {
+    "goodput": "goodput",
+    "jain": "jain",
+    "loss_share": "loss_share",
+    "delay": "delay_mean",
+    "delay_p99": "delay_p99",
+    "delay_variation": "delay_variation",
+    "delay_variation_p95": "delay_variation_p95",
+}
+"""Measure of a class of flows, along its path, to metric of the registry."""
+COUNTS = ("dropped", "dropped_acks", "dropped_syns")
+SAMPLED = ("goodput_bps", "throughput_bps", "sojourn_mean_s", "sojourn_max_s")
+ALL = "all"
 CATEGORIES = (("cat1", "cat2"), ("small", "large"))
 """Classes that are categories I and II of RFC 7928, sections 6.3 and 4.4."""
-ONE_WAY = ("mean_s", "p95_s", "p99_s", "p999_s", "min_s", "max_s")
 
 
 class Measures:
@@ -47,17 +68,8 @@ class Measures:
     @cached_property
     def frame(self) -> pl.DataFrame:
         """section, case, discipline, replication, subject, measure, value."""
-        parts = [
-            self._links(),
-            self._link_series(),
-            self._goodput(),
-            self._flows(),
-            self._times(),
-            self._scores(),
-            self._group_losses(),
-            self._acks(),
-            *self._phases(),
-        ]
+        parts = [*self._links(), *self._classes(), *self._times(), self._all_acks()]
+        parts += [self._waiting(), self._scores(), self._counts(), *self._phases()]
         long = pl.concat([part.select(COLUMNS) for part in parts if part.height])
         # Losses of a flow that sent nothing after the warm-up are a share of nothing.
         long = long.filter(pl.col("value").is_finite())
@@ -140,144 +152,85 @@ class Measures:
     def _point(self) -> pl.Expr:
         return (pl.col("run") // self.replications).cast(pl.UInt32)
 
-    def _per_case(self, values: Mapping[int, float], name: str) -> pl.DataFrame:
-        return pl.DataFrame(
-            {"point": list(values), name: list(values.values())},
-            schema={"point": pl.UInt32, name: pl.Float64},
-        )
+    @cached_property
+    def _runs(self) -> Runs:
+        return runs_of(self.result)
+
+    @cached_property
+    def _pools(self) -> Runs:
+        """The runs with one group a class, along its path."""
+        return Pools(self._runs, class_of).runs
+
+    @cached_property
+    def _both_ways(self) -> Runs:
+        return Pools(self._runs, class_of, BOTH).runs
+
+    def _metric(self, runs: Runs, name: str, measure: str) -> pl.DataFrame:
+        metric, statistic = find(name)
+        return metric.values(runs, statistic).with_columns(measure=pl.lit(measure))
+
+    def _of(self, name: str, values: Sequence[Sequence[tuple[str, float]]]) -> pl.DataFrame:
+        """A number for each point and subject."""
+        rows = [(point, *pair) for point, pairs in enumerate(values) for pair in pairs]
+        schema = {"point": pl.UInt32, "subject": pl.String, name: pl.Float64}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     @cached_property
     def _watched(self) -> pl.DataFrame:
-        pairs = [(n, link) for n, case in enumerate(self.cases) for link in case.links]
-        schema = {"point": pl.UInt32, "subject": pl.String}
-        return pl.DataFrame(pairs, schema=schema, orient="row")
+        links = [[(link, 1.0) for link in case.links] for case in self.cases]
+        return self._of("watched", links).select("point", "subject")
 
-    def _links(self) -> pl.DataFrame:
-        """Queue-level metrics (RFC 7928, section 4.2) of the links under test."""
-        links = self.result.raw("links").rename({"link": "subject"}).with_columns(
-            point=self._point()
-        ).join(self._watched, on=["point", "subject"], maintain_order="left")  # fmt: skip
-        flows = [
-            (n, link, _senders(case, link))
-            for n, case in enumerate(self.cases)
-            for link in case.links
-        ]
-        schema = {"point": pl.UInt32, "subject": pl.String, "flows": pl.Float64}
-        senders = pl.DataFrame(flows, schema=schema, orient="row")
-        shares = {
-            "drop_share": pl.col("dropped") / pl.col("arrived"),
-            "mark_share": pl.col("marked") / pl.col("arrived"),
-            "loss_synchronisation": pl.col("loss_event_flows") / pl.col("flows"),
-            "drops_from_queue": pl.col("dropped_queued") / pl.col("dropped"),
-        }
-        plain = {name: pl.col(column).cast(pl.Float64) for name, column in LINK_MEASURES.items()}
-        wide = links.join(senders, on=["point", "subject"], maintain_order="left")
-        wide = wide.select("run", "subject", **plain, **shares)
-        return wide.unpivot(index=["run", "subject"], variable_name="measure")
+    def _is_watched(self, rows: pl.DataFrame) -> pl.DataFrame:
+        rows = rows.with_columns(point=self._point())
+        return rows.join(self._watched, on=["point", "subject"], how="semi", maintain_order="left")
 
-    @cached_property
-    def _series(self) -> pl.DataFrame:
-        """The samples after the warm-up, with `since`: the seconds since its end."""
-        kept = ("goodput_bps", "throughput_bps", "sojourn_mean_s", "sojourn_max_s")
-        warmup = {n: case.warmup for n, case in enumerate(self.cases)}
-        rows = (
-            self.result.raw("series")
-            .filter(pl.col("quantity").is_in(kept))
-            .with_columns(point=self._point())
-            .join(self._per_case(warmup, "warmup"), on="point", maintain_order="left")
-            .with_columns(since=pl.col("time_s") - pl.col("warmup"))
-        )
-        return rows.filter(pl.col("since") > 1e-9)
+    def _links(self) -> Iterator[pl.DataFrame]:
+        for measure, name in OF_LINKS.items():
+            yield self._is_watched(self._metric(self._runs, name, measure))
+        yield self._is_watched(windows.swing(self._runs)).with_columns(measure=pl.lit("swing"))
 
-    def _of_links(self) -> pl.DataFrame:
-        return self._series.join(self._watched, on=["point", "subject"], maintain_order="left")
+    def _classes(self) -> Iterator[pl.DataFrame]:
+        """Metrics of each class, the goodput of all, and the ratios of two categories."""
+        named = [self._metric(self._pools, name, measure) for measure, name in OF_CLASSES.items()]
+        goodput = named[0]
+        yield from (each.filter(pl.col("subject") != ALL) for each in named)
+        total = goodput.group_by("run", maintain_order=True).agg(pl.col("value").sum())
+        yield total.with_columns(subject=pl.lit(ALL), measure=pl.lit("goodput"))
+        for first, second in CATEGORIES:
+            # goodput_Cat_II / goodput_Cat_I (RFC 7928, section 6.3), of the runs that have both.
+            one, two = (goodput.filter(subject=name) for name in (first, second))
+            both = two.join(one, on="run", suffix="_first", maintain_order="left")
+            ratio = pl.col("value") / pl.col("value_first")
+            yield both.with_columns(value=ratio, measure=pl.lit("goodput_ratio"))
 
-    @cached_property
-    def _samples(self) -> pl.DataFrame:
-        """The number of samples after the warm-up, by run."""
-        own = self._series.filter(subject="down", quantity="throughput_bps")
-        return own.group_by("run", maintain_order=True).agg(samples=pl.len())
+    def _waiting(self) -> pl.DataFrame:
+        """Mean one-way delay less the delay without queues."""
+        base = self._of("base", [list(case.base.items()) for case in self.cases])
+        rows = self._metric(self._pools, "delay_mean", "waiting").with_columns(point=self._point())
+        rows = rows.join(base, on=["point", "subject"], maintain_order="left")
+        return rows.with_columns(value=pl.col("value") - pl.col("base"))
 
-    def _link_series(self) -> pl.DataFrame:
-        """Throughput, and the swing of the queue: the standard deviation of the samples of its
-        mean delay over their mean."""
-        wide = self._of_links().pivot(
-            "quantity", index=["run", "point", "subject", "since"], values="value"
-        )
-        sums = wide.group_by("run", "subject", maintain_order=True).agg(
-            throughput=pl.col("throughput_bps").mean(),
-            swing=pl.col("sojourn_mean_s").std() / pl.col("sojourn_mean_s").mean(),
-        )
-        return sums.unpivot(index=["run", "subject"], variable_name="measure")
+    def _times(self) -> Iterator[pl.DataFrame]:
+        """Mean and 95th percentile of the other times of a class."""
+        rows = self._pools.table("times").filter(pl.col("count") > 0)
+        rows = rows.filter(pl.col("quantity") != "delay").rename({"group": "subject"})
+        for suffix, column in (("", "mean_s"), ("_p95", "p95_s")):
+            yield rows.select(
+                "run", "subject", measure=pl.col("quantity") + suffix, value=column
+            ).drop_nulls()
 
-    @cached_property
-    def flow_goodput(self) -> pl.DataFrame:
-        """Samples of the goodput of flows to their destination, along their group's path (RFC
-        7928, section 2.5): run, point, since, flow, class, value."""
-        forward = self.result.raw("flows").filter(direction="forward").select(
-            "run", flow=pl.format("{}.{}", pl.col("group").cast(pl.String), pl.col("index"))
-        )  # fmt: skip
-        rows = self._series.filter(quantity="goodput_bps").rename({"subject": "flow"})
-        rows = rows.join(forward, on=["run", "flow"], how="semi")
-        return rows.with_columns(_class("flow"))
-
-    def _goodput(self) -> pl.DataFrame:
-        """Of each class: goodput of all, of each as Jain's index, and over K round-trip times."""
-        rows = self.flow_goodput.join(self._samples, on="run", maintain_order="left")
-        whole = rows.group_by("run", "class", maintain_order=True).agg(
-            value=pl.col("value").sum() / pl.col("samples").first()
-        )
-        flows = rows.group_by("run", "class", "flow", maintain_order=True).agg(
-            pl.col("value").mean()
-        )
-        fair = flows.group_by("run", "class", maintain_order=True).agg(
-            value=pl.col("value").map_batches(
-                lambda each: jain_index(each.to_numpy()),
-                return_dtype=pl.Float64,
-                returns_scalar=True,
-            )
-        )
-        total = whole.group_by("run", maintain_order=True).agg(pl.col("value").sum())
-        parts = [
-            *(self._ratio(whole, *pair) for pair in CATEGORIES),
-            whole.with_columns(measure=pl.lit("goodput")),
-            fair.with_columns(measure=pl.lit("jain")),
-            total.with_columns(measure=pl.lit("goodput"), **{"class": pl.lit("all")}),
-        ]
-        return pl.concat([part.rename({"class": "subject"}).select(COLUMNS) for part in parts])
-
-    def _ratio(self, goodput: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
-        """goodput_Cat_II / goodput_Cat_I (RFC 7928, section 6.3), of the runs that have both."""
-        one, two = (goodput.filter(pl.col("class") == name) for name in (first, second))
-        both = two.join(one, on="run", suffix="_first", maintain_order="left")
-        ratio = pl.col("value") / pl.col("value_first")
-        return both.select("run", "class", value=ratio, measure=pl.lit("goodput_ratio"))
-
-    def _flows(self) -> pl.DataFrame:
-        """Losses of a class along its path: of the packets that arrived, were dropped or were
-        lost after the warm-up, the share that did not arrive."""
-        rows = self._traffic.filter(direction="forward")
-        lost = pl.col("dropped").sum() + pl.col("lost").sum()
-        return rows.group_by("run", "class", maintain_order=True).agg(
-            measure=pl.lit("loss_share").first(),
-            value=lost / (lost + pl.col("arrived").sum()),
-        ).rename({"class": "subject"})  # fmt: skip
-
-    @cached_property
-    def _traffic(self) -> pl.DataFrame:
-        return self.result.raw("traffic").with_columns(_class("group"))
-
-    def _group_losses(self) -> pl.DataFrame:
-        sums = [
-            pl.col(name).sum().cast(pl.Float64)
-            for name in ("dropped", "dropped_acks", "dropped_syns")
-        ]
-        wide = self._traffic.group_by("run", "class", maintain_order=True).agg(*sums)
-        return wide.rename({"class": "subject"}).unpivot(
-            index=["run", "subject"], variable_name="measure"
+    def _scores(self) -> pl.DataFrame:
+        rows = self._pools.table("scores")
+        return rows.select(
+            "run", pl.col("value"), subject="group", measure=pl.col("quantity").cast(pl.String)
         )
 
-    def _acks(self) -> pl.DataFrame:
+    def _counts(self) -> pl.DataFrame:
+        rows = self._both_ways.table("traffic").rename({"group": "subject"})
+        rows = rows.select("run", "subject", pl.col(COUNTS).cast(pl.Float64))
+        return rows.unpivot(index=["run", "subject"], variable_name="measure")
+
+    def _all_acks(self) -> pl.DataFrame:
         """The share of acknowledgements that did not arrive, of cases with bulk flows alone and
         a queue under test in each direction."""
         both = [
@@ -286,75 +239,26 @@ class Measures:
             if set(case.links) == {"down", "up"}
             and not any("workload" in group for group in case.scenario["flows"].values())
         ]
-        chosen = self._point().is_in(both)
-        lost = pl.col("dropped_acks").sum() + pl.col("lost_acks").sum()
-        share = lost / (lost + pl.col("arrived_acks").sum())
-        shares = self._traffic.filter(chosen).group_by("run", maintain_order=True).agg(value=share)
-        return shares.with_columns(subject=pl.lit("all"), measure=pl.lit("ack_loss"))
+        runs = Pools(self._runs, lambda group: ALL, BOTH).runs
+        return self._metric(runs, "ack_loss_share", "ack_loss").filter(self._point().is_in(both))
 
-    def _times(self) -> pl.DataFrame:
-        """Times of classes; of one-way delays, along the path, also the waiting and variation."""
-        rows = self.result.raw("times").with_columns(_class("group"), point=self._point())
-        rows = rows.filter(pl.col("direction").is_null() | (pl.col("direction") == "forward"))
-        weight = pl.col("count") / pl.col("count").sum()
-        means = {name: (pl.col(name) * weight).sum() for name in ONE_WAY}
-        wide = rows.group_by("run", "point", "class", "quantity", maintain_order=True).agg(**means)
-        base = [
-            (n, name, base) for n, case in enumerate(self.cases) for name, base in case.base.items()
-        ]
-        schema = {"point": pl.UInt32, "class": pl.String, "base": pl.Float64}
-        delays = wide.filter(quantity="delay").join(
-            pl.DataFrame(base, schema=schema, orient="row"),
-            on=["point", "class"],
-            how="left",
-            maintain_order="left",
-        )
-        own = delays.select(
-            "run",
-            subject="class",
-            delay=pl.col("mean_s"),
-            delay_p99=pl.col("p99_s"),
-            waiting=pl.col("mean_s") - pl.col("base"),
-            delay_variation=pl.col("p999_s") - pl.col("min_s"),
-            delay_variation_p95=pl.col("p95_s") - pl.col("min_s"),
-        ).unpivot(index=["run", "subject"], variable_name="measure")  # fmt: skip
-        others = wide.filter(pl.col("quantity") != "delay")
-        named = [
-            others.select("run", subject="class", measure=pl.col("quantity") + suffix, value=column)
-            for suffix, column in (("", "mean_s"), ("_p95", "p95_s"))
-        ]
-        return pl.concat([own, *named])
+    @cached_property
+    def _series(self) -> pl.DataFrame:
+        """The samples after the warm-up, with `since`: the seconds since its end."""
+        return windows.samples(self._runs, *SAMPLED).with_columns(point=self._point())
 
-    def _scores(self) -> pl.DataFrame:
-        rows = self.result.raw("scores").with_columns(_class("group"))
-        # Of two directions the worse is first.
-        rows = rows.unique(["run", "group", "quantity"], keep="first", maintain_order=True)
-        return rows.group_by("run", "class", "quantity", maintain_order=True).agg(
-            pl.col("value").mean()
-        ).rename({"class": "subject", "quantity": "measure"})  # fmt: skip
-
-    def _phases(self) -> list[pl.DataFrame]:
+    def _phases(self) -> Iterator[pl.DataFrame]:
         """Delay and goodput in each phase of the cases that have some (sections 8.2.5, 8.2.6)."""
-        found = []
         for number, case in enumerate(self.cases):
-            if not case.phases:
-                continue
-            part = self._of_links().filter(point=number)
-            # A sample is of the time up to it.
-            place = (pl.col("since") - 1e-6) % case.period
-            wide = part.pivot("quantity", index=["run", "subject", "since"], values="value")
+            part = self._is_watched(self._series.filter(point=number)) if case.phases else None
             for phase in case.phases:
-                rows = wide.filter((place >= phase.begin) & (place < phase.end))
-                carried = pl.col("throughput_bps")
-                delay = pl.col("sojourn_mean_s").fill_null(0.0)
-                sums = rows.group_by("run", "subject", maintain_order=True).agg(
-                    queue_delay=(delay * carried).sum() / carried.sum(),
-                    queue_delay_max=pl.col("sojourn_max_s").max(),
-                    throughput=carried.mean(),
+                assert part is not None
+                inside = windows.between(part, phase.begin, phase.end, case.period)
+                found = windows.of_links(part.filter(inside)).rename(
+                    {"sojourn_mean": "queue_delay", "sojourn_max": "queue_delay_max"}
                 )
-                sums = sums.with_columns(subject=pl.col("subject") + "/" + phase.name)
-                found.append(sums.unpivot(index=["run", "subject"], variable_name="measure"))
-        return found
+                found = found.with_columns(subject=pl.col("subject") + "/" + phase.name)
+                yield found.unpivot(index=["run", "subject"], variable_name="measure")
 
     def series(
         self, section: str, case: str, discipline: str, subject: str, quantity: str
@@ -382,22 +286,13 @@ class Measures:
         """The goodput of all flows together over K round-trip times each: values ascending,
         and the share of samples that is not above each."""
         number = self._index[section, case, discipline]
-        rows = self.flow_goodput.filter(point=number)
+        rows = self._series.filter(point=number, quantity="goodput_bps")
+        rows = rows.join(self._forward, on=["run", "subject"], how="semi")
         sums = rows.group_by("run", "since").agg(pl.col("value").sum())["value"].sort().to_numpy()
         return sums, np.arange(1, sums.size + 1) / max(sums.size, 1)
 
-    def power(self, section: str, case: str, discipline: str, rtt: float) -> float:
-        """Goodput over round-trip time with the queue (Kleinrock's power)."""
-        goodput = self.mean(section, case, discipline, "all", "goodput")
-        return power(goodput, rtt + self.mean(section, case, discipline, "down", "queue_delay"))
-
-
-def _senders(case: Case, link: str) -> float:
-    """The number of flows whose data pass a link."""
-    groups = case.scenario["flows"].values()
-    return float(sum(group.get("count", 1) for group in groups if link in group["path"]))
-
-
-def _class(column: str) -> pl.Expr:
-    """The class of a flow or group: what stands before the first dot or underscore."""
-    return pl.col(column).cast(pl.String).str.extract(r"^([^._]+)").alias("class")
+    @cached_property
+    def _forward(self) -> pl.DataFrame:
+        """Flows whose samples are along their group's path (RFC 7928, section 2.5)."""
+        name = pl.format("{}.{}", pl.col("group").cast(pl.String), pl.col("index"))
+        return self.result.raw("flows").filter(direction="forward").select("run", subject=name)

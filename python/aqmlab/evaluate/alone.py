@@ -9,6 +9,7 @@ import numpy as np
 from aqmlab.evaluate.criterion import Criterion, Reading, Results
 from aqmlab.evaluate.readings import delay, fairness, loss, milliseconds, percent
 from aqmlab.evaluate.scene import Control, Path, Table, bulk, load, scenario
+from aqmlab.metrics.samples import jain_indices
 
 CROWDED = Path(2e6, 0.05, 1.0)
 CROWD = 40
@@ -69,9 +70,9 @@ def _read_bufferbloat(results: Results) -> list[Reading]:
     made = []
     for case in results:
         at = results[case]
-        made.append(milliseconds(case, "standing queue, p50", at.link("sojourn_p50_s")))
+        made.append(milliseconds(case, "standing queue, p50", at.metric("sojourn_p50", "down")))
         made.append(delay(case, at))
-        made.append(milliseconds(case, "others' round trip, p95", at.time("ping", "rtt", "p95_s")))
+        made.append(milliseconds(case, "others' round trip, p95", at.metric("rtt_p95", "ping")))
     return made
 
 
@@ -111,7 +112,7 @@ def _read_fairness(results: Results) -> list[Reading]:
     shares = np.stack(
         [at.between("goodput_bps", f"own_{n}.0", 45, 60) for n in range(1, len(STARTS) + 1)]
     )
-    index = shares.sum(axis=0) ** 2 / np.maximum((shares**2).sum(axis=0) * len(STARTS), 1e-9)
+    index = np.nan_to_num(jain_indices(shares.T))
     return [
         fairness(alike, results[alike]),
         Reading(late, "Jain's index, last 15 s", "", False, index, 0.05),
@@ -141,8 +142,12 @@ def _read_short(results: Results) -> list[Reading]:
     beside, alone = results
     at = results[beside]
     first, middle, slow = (
-        each.time("short", "completion", column)
-        for each, column in ((results[alone], "p50_s"), (at, "p50_s"), (at, "p95_s"))
+        each.metric(name, "short")
+        for each, name in (
+            (results[alone], "completion_p50"),
+            (at, "completion_p50"),
+            (at, "completion_p95"),
+        )
     )
     return [
         milliseconds(alone, "completion of 30 kB, p50", first),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from aqmlab.evaluate.scene import Control, Table
+from aqmlab.metrics import find, windows
+from aqmlab.metrics.pools import Pools
 from aqmlab.metrics.samples import Floats
+from aqmlab.metrics.values import runs_of
 from aqmlab.results import StudyResult
 
 GROUPS = {
@@ -70,107 +72,105 @@ class Results:
 
 
 class Tables:
-    """The tables of all runs, split by point when first asked for."""
+    """The metrics and tables of all runs, each read when first asked for."""
 
     def __init__(self, result: StudyResult) -> None:
         self.result = result
         self.replications = result.info.replications
-        self._parts: dict[str, dict[int, pl.DataFrame]] = {}
+        self._runs = runs_of(result)
+        self._forward = Pools(self._runs, str).runs
+        self._found: dict[object, pl.DataFrame] = {}
 
-    def of(self, name: str, point: int) -> pl.DataFrame:
-        """The rows of a point, with a column `replication`."""
-        if name not in self._parts:
-            frame = self.result.raw(name).with_columns(
-                point=pl.col("run") // self.replications,
-                replication=pl.col("run") % self.replications,
-            )
-            self._parts[name] = {
-                int(key[0]): part for key, part in frame.partition_by("point", as_dict=True).items()
-            }
-        return self._parts[name].get(point, self.result.raw(name).clear())
+    def metric(self, name: str, *, forward: bool) -> pl.DataFrame:
+        """`run`, `subject` and `value` of a metric; with `forward` along the path of each group,
+        else of the worse direction."""
+        if (name, forward) not in self._found:
+            metric, statistic = find(name)
+            runs = self._forward if forward else self._runs
+            self._found[name, forward] = metric.values(runs, statistic)
+        return self._found[name, forward]
 
-    @cached_property
-    def scenarios(self) -> Sequence[Mapping[str, Any]]:
-        """The scenario of each point with every default."""
-        return self.result.scenarios
+    def raw(self, name: str) -> pl.DataFrame:
+        """A table of the engine."""
+        if name not in self._found:
+            self._found[name] = self._runs.table(name)
+        return self._found[name]
+
+    def samples(self, quantity: str) -> pl.DataFrame:
+        """The samples of a quantity after the warm-up."""
+        if ("samples", quantity) not in self._found:
+            self._found["samples", quantity] = windows.samples(self._runs, quantity)
+        return self._found["samples", quantity]
 
 
 class At:
-    """The results of one case: arrays with a value a replication."""
+    """The results of one case: arrays with a value a replication, 0 where there is none."""
 
     def __init__(self, tables: Tables, point: int) -> None:
         self._tables = tables
-        self._point = point
+        self._first = point * tables.replications
+
+    def _own(self, rows: pl.DataFrame) -> pl.DataFrame:
+        first = self._first
+        rows = rows.filter(pl.col("run").is_between(first, first + self._tables.replications - 1))
+        return rows.with_columns(replication=pl.col("run") - first)
+
+    def _array(self, rows: pl.DataFrame, value: pl.Expr) -> Floats:
+        values = np.zeros(self._tables.replications)
+        own = self._own(rows).group_by("replication").agg(value.alias("value"))
+        values[own["replication"].to_numpy()] = own["value"].fill_null(0.0).to_numpy()
+        return values
+
+    def metric(self, name: str, subject: str, *, forward: bool = False) -> Floats:
+        """A metric of the registry."""
+        rows = self._tables.metric(name, forward=forward).filter(subject=subject)
+        return self._array(rows, pl.col("value").first())
 
     @property
     def lasted(self) -> float:
         """Seconds from the end of the warm-up to the end of the run."""
-        run = self._tables.of("runs", self._point).row(0, named=True)
+        run = self._own(self._tables.raw("runs")).row(0, named=True)
         return float(run["end_s"] - run["warmup_s"])
 
-    def _array(self, frame: pl.DataFrame, value: pl.Expr) -> Floats:
-        values = np.zeros(self._tables.replications)
-        rows = frame.group_by("replication").agg(value.alias("value"))
-        values[rows["replication"].to_numpy()] = rows["value"].fill_null(0.0).to_numpy()
-        return values
+    @property
+    def offered(self) -> Floats:
+        """Rate that the bottleneck could transmit, bit/s."""
+        rows = self._tables.raw("links").filter(pl.col("link") == "down")
+        return self._array(rows, 8 * pl.col("capacity_bytes").cast(float).sum()) / self.lasted
 
-    def _rows(self, name: str, **where: str) -> pl.DataFrame:
-        frame = self._tables.of(name, self._point)
-        for column, wanted in where.items():
-            if column in frame.columns:
-                frame = frame.filter(pl.col(column) == wanted)
-        return frame
+    def arrived(self, link: str) -> Floats:
+        """Packets that arrived at a link."""
+        rows = self._tables.raw("links").filter(pl.col("link") == link)
+        return self._array(rows, pl.col("arrived").cast(float).sum())
 
-    def link(self, column: str, link: str = "down") -> Floats:
-        """A column of the table `links`."""
-        return self._array(self._rows("links", link=link), pl.col(column).cast(float).sum())
+    @property
+    def waiting(self) -> Floats:
+        """95th percentile of the time in the bottleneck's queue, seconds."""
+        return self.metric("sojourn_p95", "down")
 
     def goodput(self, group: str) -> Floats:
-        """Goodput of a group along its path, bit/s, after the warm-up."""
-        rows = self._rows("traffic", group=group, direction="forward")
-        return self._array(rows, 8 * pl.col("delivered_bytes").cast(float).sum() / self.lasted)
+        """Goodput of a group along its path, bit/s."""
+        return self.metric("goodput", group, forward=True)
 
     def loss(self, group: str) -> Floats:
-        """The share of a group's packets along its path that queues dropped, of those that were
-        dropped, lost or arrived after the warm-up."""
-        rows = self._rows("traffic", group=group, direction="forward")
-        ended = pl.sum_horizontal(pl.col("arrived", "dropped", "lost").cast(float).sum())
-        return self._array(rows, pl.col("dropped").cast(float).sum() / ended.clip(1.0))
+        """Share of a group's packets along its path that queues dropped."""
+        return self.metric("loss_share_queue", group, forward=True)
 
     def flow(self, group: str, column: str) -> Floats:
         """A column of the table `flows`, summed over the group."""
-        return self._array(self._rows("flows", group=group), pl.col(column).cast(float).sum())
-
-    def jain(self, group: str) -> Floats:
-        """Jain's index of the goodputs of a group's flows."""
-        total, squares = pl.col("goodput_bps").sum(), (pl.col("goodput_bps") ** 2).sum()
-        index = total**2 / (squares * pl.len()).clip(1e-9)
-        return self._array(self._rows("flows", group=group), index)
-
-    def time(self, group: str, quantity: str, column: str) -> Floats:
-        """A column of the table `times`, seconds; of two directions that of the worse."""
-        rows = self._rows("times", group=group, quantity=quantity)
-        return self._array(rows, pl.col(column).first())
-
-    def score(self, group: str, quantity: str) -> Floats:
-        """A value of the table `scores`; of two directions that of the worse."""
-        rows = self._rows("scores", group=group, quantity=quantity)
-        return self._array(rows, pl.col("value").first())
+        rows = self._tables.raw("flows").filter(pl.col("group") == group)
+        return self._array(rows, pl.col(column).cast(float).sum())
 
     def samples(self, quantity: str, subject: str) -> list[tuple[Floats, Floats]]:
-        """Times and values of a sampled quantity, for each replication."""
-        rows = self._rows("series", quantity=quantity, subject=subject).sort("time_s")
+        """Times and values of a sampled quantity after the warm-up, for each replication."""
+        rows = self._own(self._tables.samples(quantity).filter(subject=subject)).sort("time_s")
         parts = rows.partition_by("replication", as_dict=True)
-        found = []
-        for replication in range(self._tables.replications):
-            part = parts.get((replication,), rows.clear())
-            found.append((part["time_s"].to_numpy(), part["value"].to_numpy()))
-        return found
+        each = [parts.get((number,), rows.clear()) for number in range(self._tables.replications)]
+        return [(part["time_s"].to_numpy(), part["value"].to_numpy()) for part in each]
 
     def between(self, quantity: str, subject: str, begin: float, end: float) -> Floats:
         """The mean of a sampled quantity from `begin` to `end` seconds."""
-        means = []
-        for times, values in self.samples(quantity, subject):
-            inside = values[(times > begin) & (times <= end)]
-            means.append(float(inside.mean()) if inside.size else 0.0)
-        return np.array(means)
+        rows = self._tables.samples(quantity).filter(
+            pl.col("time_s") > begin, pl.col("time_s") <= end, subject=subject
+        )
+        return self._array(rows, pl.col("value").mean())

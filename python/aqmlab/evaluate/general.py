@@ -57,8 +57,7 @@ def _read_radio(results: Results) -> list[Reading]:
     made = []
     for case in results:
         at = results[case]
-        offered = 8 * at.link("capacity_bytes") / at.lasted
-        share = 100 * at.goodput("own") / offered
+        share = 100 * at.goodput("own") / at.offered
         made.append(Reading(case, "goodput, share of the capacity", "%", False, share, 5.0))
         made.append(delay(case, at))
     return made

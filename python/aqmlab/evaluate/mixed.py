@@ -63,7 +63,7 @@ def _read_beside(victims: Sequence[Control], paths: Sequence[Path]) -> Read:
                 case = f"{victim.name}, {path.name}"
                 solo, beside = results[f"solo | {case}"], results[f"beside | {case}"]
                 goodput = of_more(solo.goodput("victim"), beside.goodput("victim"))
-                delays = of_less(solo.link("sojourn_p95_s"), beside.link("sojourn_p95_s"))
+                delays = of_less(solo.waiting, beside.waiting)
                 losses = of_less(solo.loss("victim"), np.maximum(beside.loss("victim"), 1e-4))
                 where = f"one flow beside one of {case}"
                 made += [
@@ -140,14 +140,14 @@ def _read_real_time(results: Results) -> list[Reading]:
     alone, case = results
     solo, at = results[alone], results[case]
     return [
-        milliseconds(case, "video packets' delay, p95", at.time("video", "delay", "p95_s")),
+        milliseconds(case, "video packets' delay, p95", at.metric("delay_p95", "video")),
         percent(case, "video packets lost", True, at.loss("video"), 0.5),
-        Reading(case, "mean opinion score of calls", "", False, at.score("call", "mos"), 0.1),
+        Reading(case, "mean opinion score of calls", "", False, at.metric("mos", "call"), 0.1),
         percent(
             case,
             "harm to the video packets' delay",
             True,
-            of_less(solo.time("video", "delay", "p95_s"), at.time("video", "delay", "p95_s")),
+            of_less(solo.metric("delay_p95", "video"), at.metric("delay_p95", "video")),
         ),
     ]
 
@@ -174,7 +174,7 @@ def _read_short_beside(results: Results) -> list[Reading]:
     made = []
     for victim in VICTIMS:
         solo, beside = (
-            results[f"{kind} | {victim.name}"].time("short", "completion", "p95_s")
+            results[f"{kind} | {victim.name}"].metric("completion_p95", "short")
             for kind in ("solo", "beside")
         )
         short = f"short flows of {victim.name} beside 2 long ones"
@@ -183,7 +183,7 @@ def _read_short_beside(results: Results) -> list[Reading]:
         made += [
             milliseconds(short, "completion of 30 kB, p95", beside),
             percent(short, "harm to the completion", True, of_less(solo, beside)),
-            milliseconds(long, "completion of 30 kB, p95", at.time("own", "completion", "p95_s")),
+            milliseconds(long, "completion of 30 kB, p95", at.metric("completion_p95", "own")),
             percent(long, "goodput of the long flows", False, at.goodput("victim") / 10e6),
         ]
     return made

@@ -29,8 +29,7 @@ def _share_delay_loss(results: Results) -> list[Reading]:
 
 def _share(case: str, at: At) -> Reading:
     """The goodput as a share of what the link offers."""
-    offered = 8 * at.link("capacity_bytes") / at.lasted
-    share = 100 * at.goodput("own") / offered
+    share = 100 * at.goodput("own") / at.offered
     return Reading(case, "goodput, share of the capacity", "%", False, share, 5.0)
 
 
@@ -57,7 +56,7 @@ def _read_constrained(results: Results) -> list[Reading]:
     at = results[case]
     useful = at.flow("own", "goodput_bps") * at.lasted / 8 / 536
     sent = at.flow("own", "segments_sent")
-    answers = at.link("arrived", "up") / np.maximum(useful, 1.0)
+    answers = at.arrived("up") / np.maximum(useful, 1.0)
     return [
         used(case, at, "own", SMALL.rate),
         delay(case, at),
@@ -170,8 +169,8 @@ def _read_data_centre(results: Results) -> list[Reading]:
     (case,) = results
     at = results[case]
     return [
-        milliseconds(case, "query time, p50", at.time("own", "query", "p50_s"), 1.0),
-        milliseconds(case, "query time, p99", at.time("own", "query", "p99_s"), 1.0),
+        milliseconds(case, "query time, p50", at.metric("query_p50", "own"), 1.0),
+        milliseconds(case, "query time, p99", at.metric("query_p99", "own"), 1.0),
         loss(case, at),
     ]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from aqmlab.evaluate.criterion import At, Criterion, Reading, Results
 from aqmlab.evaluate.readings import milliseconds, percent
-from aqmlab.evaluate.scene import Control, Path, Table, bulk, scenario
+from aqmlab.evaluate.scene import PACKET, Control, Path, Table, bulk, scenario
 from aqmlab.metrics.samples import Floats
 
 PATH = Path(20e6, 0.04, 4.0)
@@ -31,7 +31,7 @@ def _read_aqm(results: Results) -> list[Reading]:
     for case in results:
         at = results[case]
         made += [
-            milliseconds(case, "queuing delay, p95", at.link("sojourn_p95_s"), 2.0),
+            milliseconds(case, "queuing delay, p95", at.waiting, 2.0),
             percent(case, "loss", True, at.loss("own"), 0.5),
             percent(case, "goodput of a CUBIC flow", False, at.goodput("victim") / PATH.rate),
         ]
@@ -57,12 +57,12 @@ def _read_ecn(results: Results) -> list[Reading]:
     for case in results:
         at = results[case]
         made += [
-            milliseconds(case, "queuing delay, p95", at.link("sojourn_p95_s"), 2.0),
+            milliseconds(case, "queuing delay, p95", at.waiting, 2.0),
             percent(case, "goodput of a CUBIC flow with ECN", False,
                     at.goodput("victim") / PATH.rate),
             # A scalable control is marked often by design: neither is better.
             Reading(case, "packets marked", "%", None,
-                    100 * at.link("marked") / np.maximum(at.link("arrived"), 1.0), 1.0),
+                    100 * at.metric("mark_share", "down"), 1.0),
         ]  # fmt: skip
     return made
 
@@ -84,7 +84,7 @@ def _l4s(control: Control) -> Mapping[str, Table]:
 def _waited(at: At, group: str) -> Floats:
     """The 95th percentile of a group's queuing delays, s. In a run in which none of its packets
     arrives after the warm-up they wait for all that is left of it."""
-    delays = at.time(group, "delay", "p95_s")
+    delays = at.metric("delay_p95", group)
     return np.where(delays > 0, delays - PATH.rtt / 2, LASTS - WARM)
 
 
@@ -119,7 +119,7 @@ def _breaker(control: Control) -> Mapping[str, Table]:
 def _read_breaker(results: Results) -> list[Reading]:
     made = []
     for case in results:
-        sent = results[case].flow("own", "segments_sent") * 1500 * 8 / 30.0
+        sent = results[case].flow("own", "segments_sent") * (8 * PACKET) / 30.0
         made.append(Reading(case, "still sent", "Mbit/s", True, sent / 1e6, 0.1))
     return made
 

@@ -14,7 +14,7 @@ def loss(case: str, at: At, group: str = "own") -> Reading:
 
 def delay(case: str, at: At) -> Reading:
     """The 95th percentile of the time in the bottleneck's queue."""
-    return Reading(case, "queuing delay, p95", "ms", True, 1e3 * at.link("sojourn_p95_s"), 5.0)
+    return Reading(case, "queuing delay, p95", "ms", True, 1e3 * at.waiting, 5.0)
 
 
 def used(case: str, at: At, group: str, capacity: float) -> Reading:
@@ -25,7 +25,7 @@ def used(case: str, at: At, group: str, capacity: float) -> Reading:
 
 def fairness(case: str, at: At, group: str = "own") -> Reading:
     """Jain's index of a group's goodputs."""
-    return Reading(case, "Jain's index", "", False, at.jain(group), 0.05)
+    return Reading(case, "Jain's index", "", False, at.metric("jain", group), 0.05)
 
 
 def percent(case: str, measure: str, less: bool, share: Floats, grain: float = 5.0) -> Reading:

@@ -26,8 +26,16 @@ GROUP = "aqmlab.metrics"
 """The entry point of packages that bring metrics."""
 OWN = "your own"
 """The source of a metric that does not say one."""
-Better = Literal["less", "more", ""]
-"""Whether less or more of it is better, if that can be said."""
+LESS, NEITHER, MORE = -1, 0, 1
+"""Directions: less of it is better, neither is, more is."""
+POOLING = {
+    "links": "not pooled",
+    "traffic": "counts are added",
+    "flows": "over the flows of all groups",
+    "times": "histograms are added; of times without one only the mean, weighted by count",
+    "scores": "mean over the groups",
+}
+"""How the values of several groups become one, by the table that a metric is computed from."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +46,13 @@ class Metric:
     of: str
     """What has it: a link, a group of flows, an application, a flow, several runs."""
     unit: str
-    """`s`, `bit/s`, `1` (a share or an index), ..."""
+    """`s`, `bit/s`, `share` (0 to 1, shown in percent), `ratio` (shown as it is), ..."""
     meaning: str
     where: str
     """The table and columns of the results, or what must be said to have it."""
     source: str
-    better: Better = ""
+    direction: int = NEITHER
+    """`LESS` or `MORE` where that is better, else `NEITHER`."""
     needs: tuple[str, ...] = ()
     """The tables from which it is computed."""
     statistics: tuple[str, ...] = ()
@@ -61,8 +70,20 @@ class Metric:
     own: bool = False
     """Whether it came from outside of aqmlab."""
     least: float = 0.0
-    most: float = float("inf")
-    """What it can be at least and at most, in `unit`; intervals do not go beyond."""
+    most: float | None = None
+    """Bounds in `unit`; intervals do not go beyond. The default of `most` is 1 for shares, else
+    infinite."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest possible value, in `unit`."""
+        largest = 1.0 if self.unit == "share" else float("inf")
+        return self.least, largest if self.most is None else self.most
+
+    @property
+    def pooling(self) -> str:
+        """How the values of several groups become one."""
+        return POOLING.get(self.needs[0], "") if self.needs else ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,8 +101,8 @@ class Metric:
         if not self.own:
             return self.compute(runs, statistic)
         try:
-            found = self.compute(runs, statistic)
-            return found.select("run", "subject", "value")
+            found = self.compute(runs, statistic).select("run", "subject", "value")
+            return found.cast({"value": float}).drop_nulls().drop_nans()
         except Exception as error:
             problem = f"{place_of(error)}: metric `{self.name}`: {type(error).__name__}: {error}"
             raise CustomError(problem) from error
@@ -115,20 +136,21 @@ def metric(
     name: str,
     *,
     of: Literal["link", "group", "application"] = "group",
-    unit: str = "1",
-    better: Better = "",
+    unit: str = "ratio",
+    direction: int = NEITHER,
     needs: Sequence[str] = (),
     title: str = "",
     source: str = OWN,
     interval: str = "mean",
-    least: float = float("-inf"),
-    most: float = float("inf"),
+    least: float | None = None,
+    most: float | None = None,
 ) -> Callable[[Compute], Compute]:
     """Registers a function as a metric (decorator).
 
     The function takes `Runs` and returns a frame with `run`, `subject` and `value`; its docstring
     is the meaning of the metric. The metric then appears in `result.metrics`, tables, pages,
-    `aqmlab list metrics` and `aqmlab explain`.
+    `aqmlab list metrics` and `aqmlab explain`. A link or group for which it returns null has no
+    value.
 
     Parameters
     ----------
@@ -136,10 +158,11 @@ def metric(
         Name of the metric.
     of : "link", "group" or "application"
         Kind of subject.
-    unit : str, default "1"
-        Unit of the values: `s`, `bit/s`, `share`, `1`, ...
-    better : "less", "more" or ""
-        Direction in which the metric improves, if any.
+    unit : str, default "ratio"
+        Unit of the values: `share` (0 to 1, shown in percent), `ratio` (shown as it is), `s`,
+        `bit/s`, or a text.
+    direction : -1, 0 or 1
+        1 if more is better, -1 if less is, 0 if neither is.
     needs : sequence of str, optional
         Tables that the function reads.
     title : str, optional
@@ -149,7 +172,8 @@ def metric(
     interval : "mean", "median" or "max"
         Statistic over the replications that gets an interval.
     least, most : float, optional
-        Bounds of the values, in `unit`; intervals do not exceed them.
+        Bounds of the values, in `unit`; intervals do not exceed them. Default: 0 and 1 for a share,
+        else none.
 
     Returns
     -------
@@ -159,17 +183,24 @@ def metric(
     Raises
     ------
     InputError
-        If aqmlab has a metric of this name.
+        If aqmlab has a metric of this name, or the unit or direction is none of these.
     """
+    if unit == "1":
+        hint = "share: 0 to 1, shown in percent; ratio: shown as it is"
+        raise input_error("a number without a unit", key="unit", given=unit, hint=hint)
+    if direction not in (LESS, NEITHER, MORE):
+        problem = "expected 1 (more is better), -1 (less is better) or 0"
+        raise input_error(problem, key="direction", given=str(direction))
+    smallest = 0.0 if unit == "share" else float("-inf")
 
     def decorate(function: Compute) -> Compute:
         meaning = " ".join((function.__doc__ or name.replace("_", " ")).split())
         where = "table `metrics`"
         _REGISTRY.add(
             Metric(
-                name, of, unit, meaning, where, source, better, tuple(needs), (), interval,
+                name, of, unit, meaning, where, source, direction, tuple(needs), (), interval,
                 lambda runs, _: function(runs), title or name.replace("_", " "), own=True,
-                least=least, most=most,
+                least=smallest if least is None else least, most=most,
             )
         )  # fmt: skip
         return function
@@ -223,6 +254,7 @@ def entries() -> list[dict[str, Any]]:
             **plain,
             "of": each.of,
             "unit": each.unit,
+            "pooling": each.pooling,
             "where": each.where,
             "source": each.source,
         }

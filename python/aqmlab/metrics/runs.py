@@ -10,6 +10,8 @@ from aqmlab import libraries
 if TYPE_CHECKING:
     import polars as pl
 
+    from aqmlab.metrics.formulas import Formula
+
 
 class Runs:
     """Tables of one or more runs, from which metrics are computed.
@@ -62,6 +64,21 @@ def of_quantity(table: str, quantity: str, column: str) -> Callable[[Runs, str],
         if table == "times":
             rows = rows.filter(pl.col("count") > 0)
         return _told(rows.select("run", "group", column.format(statistic)))
+
+    return compute
+
+
+def of_formula(table: str, subject: str, formula: Formula) -> Callable[[Runs, str], pl.DataFrame]:
+    """The values of a formula over the columns of a table, both directions together."""
+
+    def compute(runs: Runs, statistic: str) -> pl.DataFrame:
+        from aqmlab.metrics.table import evaluated
+
+        pl = libraries.polars
+        numbers = pl.selectors.numeric() - pl.selectors.by_name("run")
+        rows = runs.table(table).group_by("run", subject, maintain_order=True).agg(numbers.sum())
+        values = pl.Series(evaluated(rows, {"": formula})[""])
+        return _told(rows.select("run", subject, values.alias("value")))
 
     return compute
 

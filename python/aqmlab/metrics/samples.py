@@ -141,6 +141,13 @@ def jain_indices(rows: Floats) -> Floats:
     return index
 
 
+def unfairness(ratios: Sequence[float] | Floats) -> float:
+    """How far ratios are from 1 on average, as a factor: 1 is fair, 2 says that one flow has
+    twice the other's share. The exponential of the mean of |ln ratio|."""
+    data = np.asarray([each for each in ratios if each > 0], dtype=float)
+    return float(np.exp(np.mean(np.abs(np.log(data))))) if data.size else float("nan")
+
+
 def _rank(share: float, total: int) -> int:
     """How many observations make up `share` of `total`, whatever the rounding of the share."""
     exact = share * total

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
 QUEUE, BUSY = "sojourn", "utilisation"
 WORDS = {"p50": "median", "p95": "p95", "p99": "p99", "mean": "mean", "max": "largest"}
-SCALES = {"bit/s": ("Mbit/s", 1e-6), "1": ("%", 100.0), "bit/s²": ("Mbit/s²", 1e-6)}
+SCALES = {
+    "bit/s": ("Mbit/s", 1e-6),
+    "bit/s²": ("Mbit/s²", 1e-6),
+    "share": ("%", 100.0),
+    "ratio": ("", 1.0),
+}
 MOST_BESIDE = 3
 """Other links whose delay stands in front."""
-INDICES = ("jain", "rtt_fairness")
-"""Of unit 1, but no shares."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Shown:
     @property
     def bounds(self) -> tuple[float, float]:
         """What it can be at least and at most, in `unit`."""
-        return self.metric.least * self.factor, self.metric.most * self.factor
+        least, most = self.metric.bounds
+        return least * self.factor, most * self.factor
 
     @property
     def title(self) -> str:
@@ -150,9 +154,7 @@ def _each_subject(metric: Metric, statistic: str, rows: pl.DataFrame) -> Iterato
 
 def _shown(metric: Metric, statistic: str, subject: str, rows: pl.DataFrame) -> Shown:
     unit, factor = SCALES.get(metric.unit, (metric.unit, 1.0))
-    if metric.name in INDICES:
-        unit, factor = "", 1.0
-    elif metric.unit == "s":
+    if metric.unit == "s":
         largest = rows["value"].max()
         slow = metric.name != QUEUE and isinstance(largest, float) and largest >= 1.0
         unit, factor = ("s", 1.0) if slow else ("ms", 1e3)

@@ -4,16 +4,18 @@ metric. `aqmlab.metrics.catalogue` says what each metric is."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
 
 from aqmlab.metrics.flows import ALL, bulk_flows, is_alike, is_endless
-from aqmlab.metrics.formulas import WORSE, WORST_WITHOUT, of_group, of_link
+from aqmlab.metrics.formulas import GROUP, LINK, WORSE_FIRST, WORST_WITHOUT
+from aqmlab.metrics.registry import find
 from aqmlab.metrics.samples import Floats, Whole, jain_indices
-from aqmlab.tables import Tables
+
+if TYPE_CHECKING:
+    from aqmlab.metrics.formulas import Formula
 
 COLUMNS = {
     "run": pl.UInt32, "subject": pl.String, "direction": pl.String, "metric": pl.String,
@@ -32,8 +34,16 @@ NAMES = ("link", "group", "direction")
 """Columns that are read as plain text."""
 
 
-def metrics(
-    tables: Tables, scenarios: Sequence[Mapping[str, Any]], replications: int
+class Loader(Protocol):
+    """What has the tables of runs."""
+
+    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
+        """The table called `name`, or some columns of it."""
+        ...
+
+
+def computed(
+    tables: Loader, scenarios: Sequence[Mapping[str, Any]], replications: int
 ) -> pl.DataFrame:
     """The metrics of all runs; run `r` is of scenario `r // replications`. Of a run the links
     come first, then the groups, then all flows together."""
@@ -56,7 +66,7 @@ def metrics(
 Facts = Mapping[str, Any]
 
 
-def _of_runs(tables: Tables, name: str, columns: Sequence[str], ends: pl.DataFrame) -> pl.DataFrame:
+def _of_runs(tables: Loader, name: str, columns: Sequence[str], ends: pl.DataFrame) -> pl.DataFrame:
     """Columns of a table, with the point of each row's run and the time that counts; names as
     plain texts."""
     frame = tables.load(name, ["run", *columns])
@@ -81,15 +91,26 @@ def _column(frame: pl.DataFrame, name: str) -> Floats:
     return frame[name].cast(pl.Float64).to_numpy()
 
 
-def _over(value: Floats, whole: Floats) -> Floats:
-    """A share or rate; not finite where there is nothing to share.
+class Columns(dict[str, Floats]):
+    """The columns of a table as arrays, for a `Formula`.
 
     By numpy: polars multiplies by the reciprocal where a column has one value throughout, so
-    that the last bit would depend on what else is in the table.
+    that the last bit of a quotient would depend on what else is in the table.
     """
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+
+    def __missing__(self, name: str) -> Floats:
+        self[name] = _column(self._frame, name)
+        return self[name]
+
+
+def evaluated(frame: pl.DataFrame, formulas: Mapping[str, Formula]) -> dict[str, Floats]:
+    """The values of formulas, a number a row; not finite where there is nothing to share."""
+    columns = Columns(frame)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share: Floats = value / whole
-    return share
+        return {name: formula(columns) for name, formula in formulas.items()}
 
 
 # Links
@@ -99,8 +120,7 @@ def _links(links: pl.DataFrame, points: Sequence[Facts]) -> pl.DataFrame:
     schema = {"point": pl.UInt32, "link": pl.String, "bulk_flows": pl.Int64}
     bulk = pl.DataFrame(_bulk_flows(points), schema=schema, orient="row")
     rows = links.join(bulk, on=["point", "link"], how="left", maintain_order="left")
-    of = partial(_column, rows)
-    return _long(rows, "link", of_link(of, _over))
+    return _long(rows, "link", evaluated(rows, LINK))
 
 
 def _bulk_flows(points: Sequence[Facts]) -> Iterator[tuple[int, str, int]]:
@@ -119,14 +139,13 @@ def _groups(traffic: pl.DataFrame, delays: pl.DataFrame, alike: pl.DataFrame) ->
     rows = traffic.with_row_index("first").with_columns(total, pl.col("first").min().over(KEYS))
     keys = [*KEYS, "direction"]
     rows = rows.join(delays, on=keys, how="left", maintain_order="left")
-    values = of_group(
-        partial(_column, rows), _over, lambda value: np.where(np.isfinite(value), value, 0.0)
-    )
+    values = evaluated(rows, GROUP)
+    worse = {name: -find(name)[0].direction for name in WORSE_FIRST}
     parts = [
         rows.select(
             "run", "first", "direction", subject="group", metric=pl.lit(name),
             place=pl.lit(place), value=pl.Series(np.where(np.isfinite(value), value, np.nan)),
-            worse=pl.Series(WORSE.get(name, 0.0) * value),
+            worse=pl.Series(worse.get(name, 0.0) * value),
         )
         for place, (name, value) in enumerate(values.items())
     ]  # fmt: skip
@@ -153,7 +172,7 @@ def _groups(traffic: pl.DataFrame, delays: pl.DataFrame, alike: pl.DataFrame) ->
     return order.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
 
 
-def _delays(tables: Tables, ends: pl.DataFrame) -> pl.DataFrame:
+def _delays(tables: Loader, ends: pl.DataFrame) -> pl.DataFrame:
     """One-way delays, where any were measured: a row a run, group and direction. The mean is
     infinite where nothing arrived."""
     times = _of_runs(tables, "times", DELAY_COLUMNS, ends)
@@ -201,7 +220,7 @@ def _fairness(alike: pl.DataFrame) -> pl.DataFrame:
     )
     first = rows.filter("is_first").select("run", first_mean="mean")
     rows = rows.join(first, on="run", how="left", maintain_order="left")
-    ratio = pl.Series(_over(_column(rows, "mean"), _column(rows, "first_mean")))
+    ratio = pl.Series(evaluated(rows, {"": lambda t: t["mean"] / t["first_mean"]})[""])
     is_other = pl.col("is_endless") & ~pl.col("is_first")
     return rows.select(*KEYS, "jain", pl.when(is_other).then(ratio).alias("rtt_fairness"))
 

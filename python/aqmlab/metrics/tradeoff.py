@@ -1,10 +1,4 @@
-"""The metrics of RFC 7928, section 2, that are computed from what a run recorded.
-
-Flow completion times (2.1), start-up times (2.2), losses (2.3), loss events (2.4), goodput
-(2.5) and one-way delays (2.6) come from the engine: docs/results.md. Here are the numbers
-made of these; `catalogue` says what each metric is and where it stands, `table` computes them
-for every run.
-"""
+"""Delay against goodput: the ellipse of the runs (RFC 7928, section 2.7)."""
 
 from __future__ import annotations
 
@@ -66,31 +60,3 @@ def ellipse(
         (large, small),
         float(np.arctan2(along[1], along[0])),
     )
-
-
-def delay_variation(
-    delays: Sequence[float] | Floats, counts: Sequence[int] | Floats
-) -> tuple[Floats, Floats]:
-    """Packet delay variation (RFC 5481, section 4.2): delays in excess of the shortest.
-
-    Takes a histogram, ascending; gives the variation and the share of packets not above each.
-    """
-    values, weights = np.asarray(delays, dtype=float), np.asarray(counts, dtype=float)
-    keep = weights > 0
-    values, weights = values[keep], weights[keep]
-    if not values.size:
-        return values, weights
-    shares: Floats = np.cumsum(weights) / weights.sum()
-    return values - values[0], shares
-
-
-def power(goodput: float, delay: float) -> float:
-    """Goodput over delay, in bits a second a second (Kleinrock 1979)."""
-    return goodput / delay if delay > 0 else float("nan")
-
-
-def unfairness(ratios: Sequence[float] | Floats) -> float:
-    """How far ratios are from 1 on average, as a factor: 1 is fair, 2 says that one flow has
-    twice the other's share. The exponential of the mean of |ln ratio|."""
-    data = np.asarray([each for each in ratios if each > 0], dtype=float)
-    return float(np.exp(np.mean(np.abs(np.log(data))))) if data.size else float("nan")

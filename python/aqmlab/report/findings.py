@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from aqmlab.metrics.registry import NEITHER
 from aqmlab.metrics.samples import Floats
-from aqmlab.report.measures import BUSY, LESS, MORE, NEITHER, Layout, Measure, by_point, measures
+from aqmlab.report.measures import BUSY, Layout, Measure, by_point, measures
 from aqmlab.stats import Contest, Finding, compare, interval
 from aqmlab.stats.intervals import Interval
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
 
-DIRECTIONS = {LESS: "less", MORE: "more"}
 EMULATED = "timer_lateness"
 """A quantity of the table `times` that runs in real time alone have."""
 MOST_WHERE = 3
@@ -37,7 +37,7 @@ def of_measures(result: StudyResult, found: Sequence[Measure], layout: Layout) -
         return []
     goodput = any(each.unit == "Mbit/s" for each in found)
     told = [each for each in found if not (goodput and each.title == BUSY)]
-    told = [each for each in told if each.better != NEITHER]
+    told = [each for each in told if each.direction != NEITHER]
     paired = _is_paired(result)
     contests = [
         contest
@@ -70,8 +70,9 @@ def _contests(
         }
         if len(full) > 1:
             where = dict(zip(others, place, strict=True))
-            better = DIRECTIONS[measure.better]
-            yield Contest(measure.title, measure.unit, full, better, where, paired, first)
+            yield Contest(
+                measure.title, measure.unit, full, measure.direction, where, paired, first
+            )
 
 
 def intervals(result: StudyResult, measure: Measure) -> dict[int, Interval | None]:

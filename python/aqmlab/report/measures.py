@@ -20,8 +20,6 @@ MOST_COLOURS = 8
 MOST_PLACES = 24
 """More places than these on an x axis cannot be read."""
 BUSY = "link busy"
-LESS, MORE, NEITHER = -1, 1, 0
-"""Whether less or more of a measure is better."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +28,8 @@ class Measure:
 
     title: str
     unit: str
-    better: int
-    """One of `LESS`, `MORE`, `NEITHER`."""
+    direction: int
+    """`LESS`, `MORE` or `NEITHER` of `aqmlab.metrics`."""
     values: pl.DataFrame
     """`run` and `value`, in the unit; a run without a value has no row."""
     bounds: tuple[float, float] = (float("-inf"), float("inf"))
@@ -112,8 +110,7 @@ def measures(result: StudyResult) -> list[Measure]:
 
 def of(shown: Shown) -> Measure:
     """A metric of the registry as a number of every run."""
-    better = {"less": LESS, "more": MORE, "": NEITHER}[shown.metric.better]
-    return Measure(shown.title, shown.unit, better, shown.values, shown.bounds)
+    return Measure(shown.title, shown.unit, shown.metric.direction, shown.values, shown.bounds)
 
 
 def answering(found: Sequence[Measure]) -> list[Measure]:

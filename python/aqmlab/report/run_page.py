@@ -146,8 +146,7 @@ def sojourn_figure(result: RunResult) -> Iterator[Figure]:
     shares = waited["count"].cum_sum() / waited["count"].sum()
     values = (waited["sojourn_s"] * 1e3).to_numpy()
     row = result.links.filter(link=name).row(0, named=True)
-    lasted = result.runs["end_s"][0] - result.runs["warmup_s"][0]
-    average = rate(row["delivered_bytes"] * 8 / lasted)
+    average = rate(result.metrics.filter(subject=name, metric="throughput")["value"].item())
     yield Figure(
         "sojourn",
         f"Time in the queue of {name}",

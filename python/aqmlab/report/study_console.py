@@ -10,6 +10,8 @@ import polars.selectors as cs
 from aqmlab.document import Note
 from aqmlab.document.numbers import percent, seconds
 from aqmlab.document.terminal import block, grid
+from aqmlab.metrics.formulas import LINK
+from aqmlab.metrics.table import evaluated
 from aqmlab.report.findings import findings, intervals, of_measures, sentences
 from aqmlab.report.measures import Layout, means, measures
 from aqmlab.report.notes import kinds, note_lines
@@ -28,19 +30,23 @@ SHOWN_POINTS = 60
 def summary(result: StudyResult) -> pl.DataFrame:
     """One row a point, of the bottleneck: means over the replications of the links' columns."""
     axes = [name for name, _ in result.info.axes]
-    return (
+    rows = (
         result.bottleneck.group_by(["point", *axes], maintain_order=True)
         .agg(
             pl.col("utilisation").mean(),
             pl.col("sojourn_p50_s").mean(),
             pl.col("sojourn_p95_s").mean(),
             pl.col("sojourn_max_s").mean(),
-            (pl.col("dropped").sum() / pl.col("arrived").sum()).alias("dropped_share"),
-            (pl.col("marked").sum() / pl.col("arrived").sum()).alias("marked_share"),
+            pl.col("arrived", "dropped", "marked").sum(),
         )
         .sort("point")
-        .with_columns(cs.float().fill_nan(None))
     )
+    names = {"dropped_share": "drop_share", "marked_share": "mark_share"}
+    shares = evaluated(rows, {name: LINK[metric] for name, metric in names.items()})
+    rows = rows.drop("arrived", "dropped", "marked").with_columns(
+        **{name: pl.Series(share) for name, share in shares.items()}
+    )
+    return rows.with_columns(cs.float().fill_nan(None))
 
 
 def to_json(result: StudyResult, wall: float) -> dict[str, Any]:

@@ -340,7 +340,7 @@ def _registered(metric: Metric, name: str) -> Callable[..., Measured]:
         measured: Measurements, labels: dict[str, str], subject: str = "", scale: float = 1.0
     ) -> Measured:
         of = scale * measured.metric(name, subject or measured.link, **labels)
-        bounds = (scale * metric.least, scale * metric.most)
+        bounds = (scale * metric.bounds[0], scale * metric.bounds[1])
         return float(of.mean()), interval(of, bounds=bounds)
 
     return measure

@@ -27,13 +27,12 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from aqmlab.metrics.registry import LESS, MORE
 from aqmlab.metrics.samples import Floats
 from aqmlab.stats.intervals import LEVEL, after_looks
 from aqmlab.stats.studentized import range_quantile, range_tail
 
 SHOWN, NOT_SHOWN = "shown", "not shown"
-LESS, MORE, NEITHER = "less", "more", ""
-"""Which way a measure is better."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,8 @@ class Contest:
     measure: str
     unit: str
     samples: Mapping[str, Floats]
-    better: str = LESS
+    direction: int = LESS
+    """`MORE` where more is better, `LESS` where less is."""
     where: Mapping[str, str] = field(default_factory=dict)
     """Axis to label, of the axes that are not compared."""
     paired: bool = True
@@ -151,7 +151,7 @@ class _Test:
         self.why = ""
         self.chance = 1.0
         samples = {name: np.asarray(v, dtype=float) for name, v in contest.samples.items()}
-        sign = -1.0 if contest.better == MORE else 1.0
+        sign = -1.0 if contest.direction == MORE else 1.0
         means = {
             name: float(each.mean()) if each.size else np.nan for name, each in samples.items()
         }

@@ -30,7 +30,7 @@ import polars as pl
 
 from aqmlab import _core
 from aqmlab.errors import DamageWarning, FolderError, StorageError
-from aqmlab.metrics.table import COLUMNS, metrics
+from aqmlab.metrics.table import COLUMNS, computed
 from aqmlab.plan.shards import WHOLE, Shard, shard_of
 from aqmlab.results import METRICS, Batch, StudyInfo, StudyResult
 from aqmlab.storage import (
@@ -371,7 +371,7 @@ class ResultsFolder:
         for first in range(0, self.total, runs):
             part = range(first, min(first + runs, self.total))
             tables = FolderTables(self.path, list(rows), part)
-            yield metrics(tables, scenarios, self.info.replications)
+            yield computed(tables, scenarios, self.info.replications)
 
     def _clean(self) -> None:
         shutil.rmtree(self.path / CHUNKS, ignore_errors=True)

@@ -64,7 +64,7 @@ def reached(result: StudyResult, precision: Precision) -> list[Reached]:
         problem = f"no run has a value of this metric{of}"
         raise input_error(problem, key="precision.metric", given=precision.metric)
     metric, _ = find(precision.metric)
-    bounds = metric.least, metric.most
+    bounds = metric.bounds
     groups = rows.sort("run", maintain_order=True).group_by("point", "subject", maintain_order=True)
     return [
         Reached(

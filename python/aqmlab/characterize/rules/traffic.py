@@ -19,7 +19,7 @@ from aqmlab.characterize.rules.common import (
 )
 from aqmlab.characterize.rules.thresholds import LONGER, RATIO, REST, SHORTER, STREAM_LOSS, YIELDS
 from aqmlab.characterize.view import View, geometric
-from aqmlab.metrics.tradeoff import unfairness
+from aqmlab.metrics.samples import unfairness
 
 
 def short_flows(view: View) -> Finding:
