@@ -1,80 +1,75 @@
-//! Who answers for a packet on its way, and for what it keeps in the store.
+//! Ownership accounting for packets in flight and their payloads.
 //!
-//! A packet is a value that is moved, never copied: it is in one place. It begins where it is
-//! injected (or comes twice), and ends here in one of three ways: it arrives, a queue drops it, or
-//! the way loses it. Whoever gets one that has arrived answers for it from then on.
+//! A packet is a value that is moved, never copied, so it is in one place. It enters the network
+//! where it is injected or duplicated, and leaves it in one of three ways: it arrives, a queue
+//! drops it, or a link loses it. The caller that receives an arrived packet owns it.
 //!
-//! The compiler sees to it that no packet ends twice. That none is just let go of, and that what
-//! ended has given back what it kept, is counted in builds with debug assertions, and
-//! [checked](PacketAccounting::check) at the end.
+//! The type system ensures that no packet leaves twice. Leaks of packets and payloads are counted
+//! in builds with debug assertions, and [checked](PacketAccounting::check) at the end.
 
 use super::packet::{LossCause, NetworkPacket, SidePool};
 
-/// The store of a network, and how many packets are on their way.
+/// Side pool of a network, with the number of packets in flight.
 pub(crate) struct PacketAccounting<P: NetworkPacket> {
     pub store: P::Store,
-    /// Only counted with debug assertions, as the next.
-    under_way: u64,
-    /// Those of them that keep something in the store.
-    keepers: u64,
+    /// Packets in flight; counted with debug assertions only, like the next field.
+    in_flight: u64,
+    /// Packets in flight that have a payload in the side pool.
+    with_payload: u64,
 }
 
 impl<P: NetworkPacket> PacketAccounting<P> {
     pub fn new(store: P::Store) -> Self {
-        PacketAccounting { store, under_way: 0, keepers: 0 }
+        PacketAccounting { store, in_flight: 0, with_payload: 0 }
     }
 
-    /// A packet begins its way.
+    /// Counts a packet that enters the network.
     #[inline(always)]
     pub fn begins(&mut self, packet: &P) {
         if cfg!(debug_assertions) {
-            self.under_way += 1;
-            self.keepers += u64::from(packet.has_payload());
+            self.in_flight += 1;
+            self.with_payload += u64::from(packet.has_payload());
         }
     }
 
-    /// A packet is at the end of its route, and is handed over.
+    /// Counts a packet that arrives at the end of its route.
     #[inline(always)]
     pub fn arrives(&mut self, packet: &P) {
         if cfg!(debug_assertions) {
-            self.under_way -= 1;
-            self.keepers -= u64::from(packet.has_payload());
+            self.in_flight -= 1;
+            self.with_payload -= u64::from(packet.has_payload());
         }
     }
 
-    /// A packet does not arrive.
+    /// Ends a packet that does not arrive, and frees its payload.
     #[inline(always)]
     pub fn ends(&mut self, packet: P, fate: LossCause) {
         self.arrives(&packet);
         packet.end(&mut self.store, fate);
     }
 
-    /// The same packet once more.
+    /// Duplicates a packet with its payload.
     pub fn copy(&mut self, packet: &P) -> P {
         let copy = packet.copy(&mut self.store);
         self.begins(&copy);
         copy
     }
 
-    /// A discipline that was replaced has kept so many packets for itself: they are under way for
-    /// ever.
+    /// Removes packets that a replaced discipline keeps: they are never delivered.
     pub fn abandon(&mut self, packets: u64) {
         if cfg!(debug_assertions) {
-            self.under_way -= packets;
+            self.in_flight -= packets;
         }
     }
 
-    /// Checks that the packets under way are those that the links hold, and that nobody else keeps
-    /// anything in the store.
+    /// Checks that the packets in flight are those that the links hold, and that the side pool
+    /// contains payloads of no others.
     ///
     /// # Panics
-    /// If not, with debug assertions: a bug.
+    /// With debug assertions, if a packet or a payload leaked: a bug.
     pub fn check(&self, held: u64) {
-        debug_assert_eq!(self.under_way, held, "packets under way, and in the links");
-        debug_assert_eq!(
-            self.store.live_count(),
-            self.keepers,
-            "kept, and under way with something kept"
-        );
+        debug_assert_eq!(self.in_flight, held, "packets in flight, and in the links");
+        let live = self.store.live_count();
+        debug_assert_eq!(live, self.with_payload, "payloads, and packets in flight with one");
     }
 }

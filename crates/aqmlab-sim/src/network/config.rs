@@ -1,4 +1,4 @@
-//! What a link is.
+//! Configuration of a link.
 
 use aqmlab_aqm::QueueConfig;
 use aqmlab_core::{Bytes, Framing, Rate, Span};
@@ -10,27 +10,26 @@ use crate::rate::RateProcess;
 /// A link of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkConfig {
-    /// Its name.
+    /// Name of the link.
     pub name: String,
-    /// Its rate; the mean if it changes.
+    /// Rate; the mean if it changes.
     pub rate: Rate,
-    /// Its propagation delay; the mean if it changes.
+    /// Propagation delay; the mean if it changes.
     pub delay: Span,
-    /// Its rate as it is stated.
+    /// Rate over time.
     pub process: RateProcess,
-    /// What packets take on the wire.
+    /// Size of packets on the wire.
     pub framing: Framing,
-    /// What happens to packets on their way.
+    /// Propagation: delay, jitter, loss, duplication.
     pub way: PropagationConfig,
-    /// The medium on which it sends, if other links are there too: the index of
-    /// the first of them.
+    /// Medium that several links share: the index of the first of them.
     pub medium: Option<u32>,
-    /// Its queue.
+    /// Queue discipline.
     pub queue: QueueConfig,
-    /// A token bucket behind the queue.
+    /// Shaper between queue and driver.
     pub shaper: Option<ShaperParams>,
-    /// A driver with a FIFO of its own behind that.
+    /// Driver with a FIFO between shaper and transmitter.
     pub driver: Option<DriverParams>,
-    /// Backlogs whose excursions are measured.
+    /// Thresholds of the backlog whose excursions are measured.
     pub thresholds: Vec<Bytes>,
 }

@@ -1,30 +1,31 @@
-//! Shaper and driver between a queue discipline and the transmitter: one class
-//! of HTB, and the FIFO of the driver, which the discipline does not see.
+//! Shaper and driver between queue discipline and transmitter: one class of HTB, and the FIFO of
+//! the driver, which the discipline does not see.
 //!
 //! # Model
-//! The driver takes packets from the queue as long as it has room. A packet occupies its room until
-//! it has been sent and, where the device reports that only now and then, until the next
-//! interrupt. A driver with room for one packet has no effect. The shaper has two token buckets:
-//! `burst` filled at `rate`, `cburst` filled at `ceil`. While one of them is in deficit, packets
-//! stay in the discipline. A packet that passes into the driver takes tokens for its size on the
+//! The driver takes packets from the queue while it has room. A packet occupies its room until it
+//! has been sent and, if the device reports this in interrupts, until the next interrupt. A driver
+//! with room for one packet has no effect. The shaper has two token buckets: `burst` filled at
+//! `rate`, `cburst` filled at `ceil`. While one of them is in deficit, packets stay in the
+//! discipline. A packet that enters the driver takes tokens for its size on the wire from both
+//! buckets, which may become negative.
 //! wire from both buckets, which may go below zero.
 //!
 //! # Sources
 //! - tc-htb(8); Linux's sch_htb: `htb_class_mode`, `htb_dequeue_tree`, `htb_accnt_tokens` and
 //!   `htb_accnt_ctokens` for a leaf class without a parent to borrow from;
 //!   iproute2's q_htb.c for the default bursts.
-//! - Linux's dynamic queue limits ("BQL"): the limit of bytes in the driver
-//!   grows when the device ran dry and shrinks by what was never needed.
+//! - Linux's dynamic queue limits ("BQL"): the limit of bytes in the driver grows when the device
+//!   starved, and shrinks by the unused part.
 //!
 //! # Differences
-//! 1. One class: no borrowing, no classification. `prio` and `quantum`, which
-//!    share the rate among classes, have nothing to act on.
-//! 2. The buckets' arithmetic is exact: no rounding to ticks of 64 ns, and a
-//!    deficit is not cut at 60 s.
-//! 3. HTB never asks an empty queue for a packet, this shaper does: RED learns from that when it
-//!    becomes idle.
-//! 4. BQL here sees interrupts at regular times after the first packet that
-//!    was sent; a real device's depend on load.
+//! 1. There is one class: no borrowing, no classification. `prio` and `quantum`, which share the
+//!    rate among classes, have no effect.
+//! 2. The buckets' arithmetic is exact: no rounding to ticks of 64 ns, and a deficit is not limited
+//!    to 60 s.
+//! 3. HTB never dequeues from an empty queue; this shaper does, so that RED detects when it becomes
+//!    idle.
+//! 4. BQL processes interrupts at regular times after the first transmitted packet; a real device's
+//!    interrupts depend on load.
 
 use std::collections::VecDeque;
 
@@ -39,9 +40,9 @@ use super::occupancy::{Occupancy, Waits};
 use super::packet::NetworkPacket;
 
 params! {
-    /// A shaper between a queue and its link: one class of HTB.
+    /// Shaper between a queue and its link: one class of HTB.
     pub struct ShaperParams {
-        /// Rate of the class: of all that passes in the long run.
+        /// Long-run rate of the class.
         rate: Rate, required "9500kbit",
             in Rate::from_bps(1) => Rate::from_bps(1_000_000_000_000_000),
             source "tc-htb(8), rate";
@@ -63,9 +64,9 @@ params! {
     } words TC
 }
 
-const ONE_CLASS: &str = "there is one class";
+const ONE_CLASS: &str = "the shaper has one class";
 
-/// tc-htb(8): the words of a class.
+/// Notation of a class in tc-htb(8).
 const TC: &[Dialect] = &[Dialect {
     kind: "htb",
     source: "tc-htb(8)",
@@ -97,22 +98,21 @@ const TC: &[Dialect] = &[Dialect {
 }];
 
 params! {
-    /// A driver with a FIFO of its own behind the queue.
+    /// Driver with its own FIFO after the queue.
     pub struct DriverParams {
         /// Capacity, including the packet in transmission.
         limit: Limit = Limit::Packets(256), source "common ring size of Ethernet drivers";
-        /// Whether byte queue limits (BQL) keep only as many bytes as the device needs to
-        /// stay busy.
+        /// True if byte queue limits (BQL) keep only as many bytes as the device needs to stay
+        /// busy.
         bql: bool = false, source "Linux, dynamic queue limits";
-        /// Time from the first transmitted packet to the completion interrupt; zero:
-        /// immediate.
+        /// Time from the first transmitted packet to the completion interrupt; 0s: immediate.
         interrupts: Span = Span::ZERO, in Span::ZERO => Span::from_secs(1),
             source "ethtool(8), tx-usecs";
     }
 }
 
-/// One bucket: tokens in units of a bit times the rate's nanosecond, so that
-/// no remainder is lost. Fewer than none are a deficit.
+/// Token bucket, in units of a bit times the rate's nanosecond, so that no remainder is lost.
+/// Negative tokens are a deficit.
 #[derive(PartialEq)]
 struct Bucket {
     rate: u64,
@@ -123,7 +123,7 @@ struct Bucket {
 
 impl Bucket {
     const PER_BYTE: i64 = 8 * NANOS_PER_SEC as i64;
-    /// The `mtu` that tc takes where none is given, for the size of a bucket.
+    /// tc's default `mtu` for the size of a bucket.
     const MTU: u64 = 1600;
 
     fn new(rate: Rate, size: Option<Bytes>) -> Self {
@@ -131,7 +131,7 @@ impl Bucket {
         let full = size.map_or_else(usual, Bytes::get) as i64 * Self::PER_BYTE;
         Bucket { rate: rate.as_bps(), full, tokens: full, updated: Time::ZERO }
     }
-    /// Returns the time until the deficit is over.
+    /// Returns the time until the end of the deficit.
     fn wait(&mut self, now: Time) -> Span {
         let elapsed = now.saturating_since(self.updated).as_nanos();
         let fresh = i128::from(elapsed) * i128::from(self.rate) + i128::from(self.tokens);
@@ -144,7 +144,7 @@ impl Bucket {
     }
 }
 
-/// The buckets of `rate` and `ceil`.
+/// Token buckets of `rate` and `ceil`.
 struct Shaper {
     buckets: Vec<Bucket>,
     framing: Framing,
@@ -161,7 +161,7 @@ impl Shaper {
     }
     fn wait(&mut self, now: Time) -> Span {
         let waits = self.buckets.iter_mut().map(|bucket| bucket.wait(now));
-        waits.max().expect("there is a bucket")
+        waits.max().expect("a shaper has at least one bucket")
     }
     fn take(&mut self, size: u32) {
         let bytes = self.framing.wire_size(size);
@@ -175,23 +175,23 @@ struct DynamicLimit {
     limit: u64,
     queued: u64,
     completed: u64,
-    /// At the last interrupt: bytes queued, and by how much over the limit.
+    /// State at the last interrupt: bytes queued, and bytes over the limit.
     last_queued: u64,
     last_over: u64,
-    /// The least that was not needed since the time beside it.
+    /// Minimum of the unused bytes since the time in the next field.
     slack: Option<u64>,
     slack_since: Time,
 }
 
 impl DynamicLimit {
-    /// For how long slack has to show before the limit shrinks.
+    /// Time for which bytes must be unused before the limit shrinks.
     const HOLD: Span = Span::from_secs(1);
 
     fn has_room(&self) -> bool {
         self.queued - self.completed <= self.limit
     }
 
-    /// An interrupt told of so many bytes sent.
+    /// Processes an interrupt that completes these bytes.
     fn complete(&mut self, now: Time, bytes: u64) {
         let done = self.completed + bytes;
         let over = (self.queued - self.completed).saturating_sub(self.limit);
@@ -199,12 +199,12 @@ impl DynamicLimit {
         let is_dry = done == self.queued;
         let before = self.limit;
         if (over > 0 && is_dry) || (self.last_over > 0 && last_done) {
-            // The device had nothing to do while the queue was held back.
+            // The device starved while the queue was limited.
             self.limit += done.saturating_sub(self.last_queued) + self.last_over;
             self.slack = None;
             self.slack_since = now;
         } else if !is_dry && self.last_queued > self.completed && !last_done {
-            // Busy all the time: what is more than two of these was not needed.
+            // Busy all the time: anything beyond twice the completed bytes was unused.
             let spare = (self.limit + self.last_over).saturating_sub(2 * bytes);
             let least = self.slack.map_or(spare, |slack| slack.min(spare));
             self.slack = Some(least);
@@ -220,19 +220,19 @@ impl DynamicLimit {
     }
 }
 
-/// The driver's FIFO.
+/// FIFO of the driver.
 struct Driver<P> {
     limit: Limit,
     dynamic: Option<DynamicLimit>,
     interrupts: Span,
     fifo: VecDeque<P>,
-    /// What needs room: waiting, in transmission, or not told of yet.
+    /// Packets that occupy room: waiting, in transmission, or sent and not reported.
     packets: u64,
     bytes: u64,
-    /// What was sent and not told of.
+    /// Packets sent and not reported.
     sent_packets: u64,
     sent_bytes: u64,
-    /// When it tells of what was sent, if it has something to tell.
+    /// Time of the next interrupt, if packets are to be reported.
     interrupt_at: Option<Time>,
 }
 
@@ -251,9 +251,8 @@ impl<P: NetworkPacket> Driver<P> {
         }
     }
 
-    /// Whether it takes another packet. A limit of bytes is checked before
-    /// the packet is known, as the device stops its queue: it may be exceeded
-    /// by one packet.
+    /// Returns whether the driver has room for a packet. A limit in bytes is checked before the
+    /// packet is known, like a device that stops its queue: it may be exceeded by one packet.
     fn has_room(&self) -> bool {
         let within = match self.limit {
             Limit::Packets(limit) => self.packets < limit,
@@ -272,7 +271,7 @@ impl<P: NetworkPacket> Driver<P> {
         self.fifo.push_back(packet);
     }
 
-    /// A packet of this size has been sent.
+    /// Records that a packet of this size has been sent.
     fn sent(&mut self, now: Time, size: u32) {
         self.sent_packets += 1;
         self.sent_bytes += u64::from(size);
@@ -294,21 +293,21 @@ impl<P: NetworkPacket> Driver<P> {
     }
 }
 
-/// How long packets were in the driver, the transmission not counted.
+/// Times of packets in the driver, without their transmission.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DriverSummary {
-    /// Packets that passed.
+    /// Number of packets.
     pub count: u64,
-    /// The sum of their times.
+    /// Sum of their times.
     total: u128,
-    /// The longest time.
+    /// Longest time.
     pub max: Span,
-    /// The most bytes that it held.
+    /// Largest number of bytes in the driver.
     pub max_bytes: u64,
 }
 
 impl DriverSummary {
-    /// The mean time in seconds; NaN without packets.
+    /// Returns the mean time in seconds; NaN without packets.
     pub fn mean(&self) -> f64 {
         self.total as f64 / self.count as f64 * 1e-9
     }
@@ -319,7 +318,7 @@ pub(crate) struct Egress<P> {
     shaper: Option<Shaper>,
     driver: Driver<P>,
     pub summary: DriverSummary,
-    /// Packets that the transmitter has taken since the start of the run.
+    /// Packets passed to the transmitter since the start of the run.
     pub passed: Backlog,
     /// Packets in the driver's FIFO over time.
     occupancy: Occupancy,
@@ -328,7 +327,7 @@ pub(crate) struct Egress<P> {
 }
 
 impl<P: NetworkPacket> Egress<P> {
-    /// `None` if there is nothing between the two.
+    /// Creates the egress; `None` if the link has neither.
     pub fn new(link: &LinkConfig, env: &LinkEnv) -> Option<Self> {
         if link.shaper.is_none() && link.driver.is_none() {
             return None;
@@ -345,17 +344,17 @@ impl<P: NetworkPacket> Egress<P> {
         })
     }
 
-    /// Whether the driver has room for a packet.
+    /// Returns whether the driver has room for a packet.
     pub fn has_room(&self) -> bool {
         self.driver.has_room()
     }
 
-    /// Whether the shaper lets a packet pass.
+    /// Returns whether the shaper has tokens for a packet.
     pub fn may_pass(&mut self, now: Time) -> bool {
         self.shaper.as_mut().is_none_or(|shaper| shaper.wait(now) == Span::ZERO)
     }
 
-    /// Puts a packet into the driver.
+    /// Appends a packet to the driver's FIFO.
     pub fn push(&mut self, mut packet: P, now: Time) {
         if let Some(shaper) = &mut self.shaper {
             shaper.take(packet.size());
@@ -366,7 +365,7 @@ impl<P: NetworkPacket> Egress<P> {
         self.summary.max_bytes = self.summary.max_bytes.max(self.driver.bytes);
     }
 
-    /// Takes the next packet for the transmitter.
+    /// Removes the next packet for the transmitter.
     pub fn pop(&mut self, now: Time) -> Option<P> {
         let packet = self.driver.fifo.pop_front()?;
         self.occupancy.leave(now, packet.size());
@@ -379,13 +378,13 @@ impl<P: NetworkPacket> Egress<P> {
         Some(packet)
     }
 
-    /// The warm-up is over: the summary begins again.
+    /// Ends the warm-up: the summary restarts.
     pub fn restart(&mut self) {
         self.waits.add_sum(self.summary.total);
         self.summary = DriverSummary { max_bytes: self.driver.bytes, ..DriverSummary::default() };
     }
 
-    /// Checks Little's law in the driver, at the end of a run.
+    /// Checks Little's law in the driver at the end of a run.
     pub fn assert_littles_law(&self, end: Time, link: &str) {
         let mut waits = self.waits;
         waits.add_sum(self.summary.total);
@@ -394,13 +393,13 @@ impl<P: NetworkPacket> Egress<P> {
         waits.assert_equal(self.occupancy.integral(end, inside)[0], link, "driver");
     }
 
-    /// A packet of this size has been sent.
+    /// Records that a packet of this size has been sent.
     pub fn sent(&mut self, now: Time, size: u32) {
         self.driver.sent(now, size);
     }
 
-    /// Returns the time of the next interrupt or, if packets are `queued` that wait for tokens
-    /// only, the end of the deficit.
+    /// Returns the time of the next interrupt or, if `queued` packets wait only for tokens, the end
+    /// of the deficit.
     pub fn next_wakeup(&mut self, now: Time, queued: bool) -> Option<Time> {
         let interrupt = self.driver.interrupt_at;
         let Some(shaper) = self.shaper.as_mut().filter(|_| queued && self.driver.has_room()) else {
@@ -411,19 +410,19 @@ impl<P: NetworkPacket> Egress<P> {
         tokens.into_iter().chain(interrupt).min()
     }
 
-    /// The time asked for has come.
+    /// Handles the wake-up.
     pub fn on_wakeup(&mut self, now: Time) {
         if self.driver.interrupt_at.is_some_and(|at| at <= now) {
             self.driver.interrupt(now);
         }
     }
 
-    /// Packets in the driver that wait for the transmitter.
+    /// Returns the number of packets waiting in the driver.
     pub fn waiting(&self) -> u64 {
         self.driver.fifo.len() as u64
     }
 
-    /// Names the state that recordings show.
+    /// Reports the state that recordings contain.
     pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("driver_bytes", self.driver.bytes as f64);
         if let Some(dynamic) = &self.driver.dynamic {
@@ -440,8 +439,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// However the looks fall, packets that go as early as they may leave
-        /// at the exact rate, to the nanosecond above.
+        /// For any times of polling, packets sent as early as possible leave at the exact rate,
+        /// rounded up to a nanosecond.
         #[test]
         fn the_bucket_keeps_its_rate(
             rate in 1_000u64..10_000_000_000,
@@ -452,7 +451,7 @@ mod tests {
             for size in sizes {
                 now += bucket.wait(now);
                 prop_assert_eq!(bucket.wait(now), Span::ZERO);
-                // The bucket was full at the start, and what was sent before is paid for.
+                // The bucket was full at the start, and earlier packets are paid.
                 let needed = sent.saturating_sub(1500) * Bucket::PER_BYTE as u128;
                 let due = needed.div_ceil(u128::from(rate)) as u64;
                 prop_assert!(now.as_nanos() >= due, "{now:?} before {due}");
@@ -463,7 +462,8 @@ mod tests {
         }
     }
 
-    /// When packets of these sizes pass, in microseconds, if all are there at time 0.
+    /// Returns the times in microseconds at which packets of these sizes pass, if all are present
+    /// at time 0.
     fn passing(params: &[(&str, &str)], sizes: &[u32]) -> Vec<u64> {
         let table = params.iter().map(|(key, value)| (key.to_string(), (*value).into()));
         let params = ShaperParams::from_table(&table.collect()).unwrap();
@@ -477,7 +477,7 @@ mod tests {
         sizes.iter().map(pass).collect()
     }
 
-    /// 1600 bytes of credit: a packet passes as long as there is no deficit.
+    /// 1600 bytes of credit: a packet passes while there is no deficit.
     #[test]
     fn a_class_passes_what_begins_before_its_deficit() {
         let rate = ("rate", "1mbit");
@@ -501,18 +501,18 @@ mod tests {
     fn the_dynamic_limit_grows_when_the_device_ran_dry_and_gives_back_slack() {
         let mut limit = DynamicLimit { limit: 1000, ..DynamicLimit::default() };
         let at = |seconds| Time::ZERO + Span::from_secs(seconds);
-        // 1500 bytes went in, more than allowed, and all were sent at once.
+        // 1500 bytes were queued, more than allowed, and all were sent at once.
         limit.queued = 1500;
         assert!(!limit.has_room());
         limit.complete(at(1), 1500);
-        assert_eq!(limit.limit, 2500, "all that was sent since the last interrupt");
-        // Always some 8000 bytes in it, of which 1500 are sent at a time.
+        assert_eq!(limit.limit, 2500, "all bytes sent since the last interrupt");
+        // Always about 8000 bytes queued, of which 1500 are sent at a time.
         limit.limit = 10_000;
         limit.queued += 8000;
         for second in 2..4 {
             limit.queued += 1500;
             limit.complete(at(second), 1500);
         }
-        assert_eq!(limit.limit, 3000, "what is sent between two interrupts, twice");
+        assert_eq!(limit.limit, 3000, "twice the bytes sent between two interrupts");
     }
 }

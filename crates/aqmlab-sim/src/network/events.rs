@@ -1,13 +1,12 @@
-//! Pending events: of a network, and of what drives one.
+//! Pending events, of a network and of its users.
 //!
-//! Every link and flow has at most one pending event of each kind, so the
-//! set stays in the hundreds and a key (time, kind, index) is unique: events
-//! at one moment have one order, which does not depend on who asked first.
+//! Every link and flow has at most one pending event of each kind, so the set has a few hundred
+//! events, and a key (time, kind, index) is unique: the order of simultaneous events does not
+//! depend on when they were scheduled.
 //!
-//! A network has a set of its own, apart from the timers of its endpoints:
-//! nearly all events are of the few links, and need not pass by the timers of
-//! all flows, which wait for long. At one moment those of the network come
-//! first.
+//! A network has its own set, separate from the timers of its endpoints. Nearly all events belong
+//! to the few links, and need not be compared with the timers of all flows, which are pending for
+//! longer. Of simultaneous events, those of the network are first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,22 +18,22 @@ choices! {
     /// Packets of a sender arrive at its first link after the ends of transmissions, in either
     /// order.
     pub enum Simultaneous {
-        /// The arriving packet is in the queue when the next packet is chosen: ns-2's order on
+        /// The arriving packet is in the queue when the next packet is selected: ns-2's order on
         /// paths with some delay.
         ArrivalsFirst = "arrivals-first",
-        /// The next packet is chosen first: the order of the conformance vectors.
+        /// The next packet is selected first: the order of the conformance vectors.
         DeparturesFirst = "departures-first",
     }
 }
 
-/// A pending event: in the order of time, kind and index.
+/// Key of a pending event, ordered by time, kind and index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventKey(u128);
 
 impl EventKey {
-    /// Before all others.
+    /// Key before all others.
     pub const MIN: EventKey = EventKey(0);
-    /// That of no event: behind all others.
+    /// Key of no event, after all others.
     pub const MAX: EventKey = EventKey(u128::MAX);
 
     #[inline]
@@ -42,58 +41,58 @@ impl EventKey {
         let low = u64::from(kind) << 32 | u64::from(index);
         EventKey(u128::from(time.as_nanos()) << 64 | u128::from(low))
     }
-    /// That of the end of a link's transmission.
+    /// Creates the key of the end of a link's transmission.
     #[inline]
     pub fn transmission_end(time: Time, link: u32) -> Self {
         EventKey::new(time, TRANSMISSION_END, link)
     }
-    /// Before all that happens at a moment.
+    /// Creates a key before all events of a time.
     pub fn before(time: Time) -> Self {
         EventKey::new(time, 0, 0)
     }
-    /// Behind all that happens at a moment in a network.
+    /// Creates a key after all events of a time in a network.
     #[inline]
     pub fn after(time: Time) -> Self {
         EventKey::new(time, u32::MAX, u32::MAX)
     }
-    /// When it happens; of none, at the end of all time.
+    /// Returns the time of the event; of no event, the maximum time.
     #[inline]
     pub fn time(self) -> Time {
         Time::from_nanos((self.0 >> 64) as u64)
     }
-    /// What it is.
+    /// Returns the kind of the event.
     #[inline]
     pub fn kind(self) -> u32 {
         (self.0 >> 32) as u32
     }
-    /// To whom it happens.
+    /// Returns the index of the event's target.
     #[inline]
     pub fn index(self) -> u32 {
         self.0 as u32
     }
-    /// Unless it is that of none.
+    /// Returns the key, or `None` for no event.
     #[inline]
     pub fn any(self) -> Option<Self> {
         (self != Self::MAX).then_some(self)
     }
 }
 
-/// How many of the next events are kept apart; a power of two.
+/// Number of events in the ring; a power of two.
 const NEAR: usize = 8;
 
-/// Events of one kind after the other at one moment, and of one kind in the
-/// order of what they happen to.
+/// Set of pending events. Simultaneous events are ordered by kind, and events of one kind by the
+/// index of their target.
 ///
-/// The next few stand in order in a ring, the others in a heap. A small
-/// network never has more than the ring holds, and an event that is later than
-/// those pending, as most are, is put there with one comparison.
+/// The next few are in a sorted ring, the others in a heap. A small network never has more events
+/// than the ring holds. An event later than all pending ones, the usual case, is appended with one
+/// comparison.
 #[derive(Clone)]
 pub struct EventQueue {
     near: [EventKey; NEAR],
-    /// Where the next is, or [`EventKey::MAX`].
+    /// Key of the next event, or [`EventKey::MAX`].
     first: usize,
     len: usize,
-    /// All of it is later than what is near.
+    /// Events later than those in the ring.
     far: BinaryHeap<Reverse<EventKey>>,
 }
 
@@ -104,7 +103,7 @@ impl Default for EventQueue {
 }
 
 impl EventQueue {
-    /// Something that will happen.
+    /// Schedules an event.
     #[inline]
     pub fn push(&mut self, time: Time, kind: u32, index: u32) {
         let key = EventKey::new(time, kind, index);
@@ -114,12 +113,12 @@ impl EventQueue {
             self.push_crowded(key);
         }
     }
-    /// What happens next, which stays pending.
+    /// Returns the next event without removing it.
     #[inline(always)]
     pub fn next(&self) -> EventKey {
         self.near[self.first % NEAR]
     }
-    /// Takes what happens next.
+    /// Removes and returns the next event.
     #[inline]
     pub fn pop(&mut self) -> EventKey {
         let next = self.next();
@@ -134,7 +133,7 @@ impl EventQueue {
         next
     }
 
-    /// Puts an event where it belongs in the ring, which has room.
+    /// Inserts an event into the ring, which must have room.
     #[inline(always)]
     fn insert(&mut self, key: EventKey) {
         let mut place = self.first + self.len;
@@ -160,7 +159,7 @@ impl EventQueue {
         }
     }
 
-    /// The last in the ring was taken: some of the heap come there.
+    /// Refills the empty ring from the heap.
     #[inline(never)]
     fn refill(&mut self) {
         (self.first, self.len) = (0, 0);
@@ -173,7 +172,7 @@ impl EventQueue {
     }
 }
 
-/// A pending event as a number: for those who say what goes on.
+/// Pending event as a number, to report the progress of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct EventTag(pub u64);
 
@@ -197,14 +196,14 @@ impl EventTag {
     }
 }
 
-/// What happens at a link, by its index.
+/// Event of a link, with the link's index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LinkEvent {
-    /// The first packet on its way arrives at the end of it.
+    /// Arrival of the first packet in propagation at the far end.
     Delivery(u32),
-    /// Its transmission ends while its queue holds packets.
+    /// End of a transmission while packets are queued.
     TransmissionEnd(u32),
-    /// A timer of its queue discipline, shaper or driver.
+    /// Timer of queue discipline, shaper or driver.
     Wakeup(u32),
 }
 
@@ -219,13 +218,13 @@ impl LinkEvent {
     }
 }
 
-/// The kind of a delivery if arrivals are first, and if departures are.
+/// Kind of deliveries if arrivals are first, and if departures are first.
 const FIRST: u32 = 0;
 const LAST: u32 = 3;
-/// That of an end of a transmission.
+/// Kind of the end of a transmission.
 const TRANSMISSION_END: u32 = 1;
 
-/// The pending events of a network's links.
+/// Pending events of a network's links.
 #[derive(Clone)]
 pub(crate) struct LinkEvents {
     pending: EventQueue,
@@ -233,7 +232,7 @@ pub(crate) struct LinkEvents {
 }
 
 impl LinkEvents {
-    /// None yet.
+    /// Creates an empty set.
     pub fn new(simultaneous: Simultaneous) -> Self {
         let delivery = match simultaneous {
             Simultaneous::ArrivalsFirst => FIRST,
@@ -255,7 +254,7 @@ impl LinkEvents {
         let next = self.pending.pop().any()?;
         Some((next, LinkEvent::new(next.kind(), next.index())))
     }
-    /// What happens next, which stays pending.
+    /// Returns the next event without removing it.
     #[inline(always)]
     pub fn next(&self) -> EventKey {
         self.pending.next()
@@ -307,7 +306,7 @@ mod tests {
             prop_assert_eq!(out, sorted);
         }
 
-        /// Whatever is in the ring and in the heap, and however the two change: as a sorted set.
+        /// For any contents and changes of ring and heap, the set equals a sorted set.
         #[test]
         fn events_that_come_and_go_keep_their_order(
             steps in prop::collection::vec((any::<bool>(), 0u64..1000), 0..400),

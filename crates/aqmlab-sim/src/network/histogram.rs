@@ -1,11 +1,10 @@
-//! How often each of many values came: in constant memory, and exact to 0.1 %.
+//! Histogram of constant size, exact to 0.1 %.
 //!
-//! Numbers below 2048 have a bucket each. Above, every power of two has 1024 buckets of one
-//! width, so a bucket's width is at most a thousandth of its values. The buckets are the same in
-//! all histograms, which can be added up and subtracted, and they are those of HdrHistogram with
-//! three significant digits.
+//! Each number below 2048 has a bucket. Above, every power of two has 1024 buckets of equal width,
+//! at most a thousandth of the values in them. The buckets are those of HdrHistogram with three
+//! significant digits, and the same in all histograms: counts can be added and subtracted.
 
-/// Buckets of each power of two.
+/// Buckets per power of two.
 const EACH: u64 = 1024;
 
 /// Counts by bucket.
@@ -16,14 +15,14 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// The bucket of a value, and by how many bits its width is more than one.
+    /// Returns the bucket of a value, and the binary logarithm of the width of the bucket.
     #[inline(always)]
     fn bucket(value: u64) -> (usize, u32) {
         let wider = (value | EACH).ilog2() - EACH.ilog2();
         ((u64::from(wider) * EACH + (value >> wider)) as usize, wider)
     }
 
-    /// The largest value of a bucket.
+    /// Returns the largest value of a bucket.
     fn upper(bucket: usize) -> u64 {
         let bucket = bucket as u64;
         let wider = (bucket / EACH).saturating_sub(1);
@@ -36,7 +35,7 @@ impl Histogram {
         self.record_many(value, 1);
     }
 
-    /// Counts a value so many times.
+    /// Counts a value `times` times.
     #[inline(always)]
     pub fn record_many(&mut self, value: u64, times: u64) {
         let (bucket, wider) = Self::bucket(value);
@@ -53,12 +52,12 @@ impl Histogram {
         self.counts.resize(((u64::from(wider) + 2) * EACH) as usize, 0);
     }
 
-    /// How many were counted.
+    /// Returns the number of counted values.
     pub fn len(&self) -> u64 {
         self.total
     }
 
-    /// Counts all that another has counted.
+    /// Adds the counts of another histogram.
     pub fn add(&mut self, other: &Histogram) {
         if self.counts.len() < other.counts.len() {
             self.counts.resize(other.counts.len(), 0);
@@ -67,7 +66,7 @@ impl Histogram {
         self.total += other.total;
     }
 
-    /// What was counted since an earlier state of this; `None` if that is none.
+    /// Returns the counts since `before`, an earlier state; `None` if that is none.
     pub fn since(&self, before: &Histogram) -> Option<Histogram> {
         let mut since = self.clone();
         since.total = since.total.checked_sub(before.total)?;
@@ -80,7 +79,8 @@ impl Histogram {
         Some(since)
     }
 
-    /// The value that this share of all does not exceed: the largest of its bucket; 0 without any.
+    /// Returns the value that the share `quantile` of all values does not exceed, as the largest
+    /// of its bucket; 0 without values.
     pub fn quantile(&self, quantile: f64) -> u64 {
         let rank = ((quantile * self.total as f64).ceil() as u64).max(1);
         let mut count = 0;
@@ -91,7 +91,7 @@ impl Histogram {
         reached.map_or(0, Self::upper)
     }
 
-    /// The largest value of each bucket that is not empty, and its count.
+    /// Returns the largest value and the count of each bucket that is not empty.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         counts.map(|(bucket, count)| (Self::upper(bucket), *count))

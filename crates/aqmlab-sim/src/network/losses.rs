@@ -1,11 +1,11 @@
-//! Packets of each flow that a link does not deliver, and how many flows lose at once.
+//! Undelivered packets of each flow at a link, and the number of flows that lose simultaneously.
 //!
 //! A packet is dropped by the link's queue or lost on the link itself (its `loss`); both causes
 //! are counted in the same way, SYNs included.
 //!
 //! A *loss event* begins with a dropped data packet and lasts for the longest
-//! round-trip time without queues of the flows over the link: what is dropped
-//! within that time was sent before any sender could hear of the first drop.
+//! base round-trip time of the flows over the link: packets dropped within that time were sent
+//! before any sender could detect the first drop.
 //! The share of the flows that lose packets in one event is the global
 //! synchronisation ratio of RFC 7928, section 2.4.
 
@@ -15,7 +15,7 @@ use aqmlab_core::{Span, Time};
 
 use super::packet::NetworkPacket;
 
-/// Packets of one flow that were not delivered, for one cause.
+/// Undelivered packets of one flow, for one cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Segments or datagrams, SYNs included.
@@ -26,7 +26,7 @@ pub struct Lost {
     pub syns: u64,
 }
 
-/// Packets of one flow that were not delivered, by cause.
+/// Undelivered packets of one flow, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowLosses {
     /// Dropped by queues.
@@ -57,17 +57,17 @@ impl FlowLosses {
 
 /// Losses at one link.
 pub(crate) struct Losses {
-    /// By flow, as packets name it.
+    /// Losses by flow.
     flows: BTreeMap<u32, FlowLosses>,
-    /// The last packet that the link loses: when its transmission ends, and its flow.
+    /// Last packet lost on the link: the end of its transmission, and its flow.
     sending: Option<(Time, u32, Lost)>,
-    /// How long an event lasts.
+    /// Duration of an event.
     window: Span,
     event_end: Time,
-    /// The flows that have lost in the event under way.
+    /// Flows with losses in the present event.
     hit: Vec<u32>,
     events: u64,
-    /// The sum over all events of the flows that lost in each.
+    /// Sum over all events of the flows with losses.
     event_flows: u64,
 }
 
@@ -112,7 +112,7 @@ impl Losses {
         }
     }
 
-    /// All counts from now on.
+    /// Restarts all counts.
     pub fn restart(&mut self) {
         self.flows.clear();
         self.sending = None;
@@ -121,7 +121,7 @@ impl Losses {
         self.event_end = Time::ZERO;
     }
 
-    /// Losses of a flow at this link up to `now`; `flow` as in packets.
+    /// Returns the losses of a flow at this link up to `now`; `flow` is as in packets.
     pub fn of(&self, flow: u32, now: Time) -> FlowLosses {
         let mut losses = self.flows.get(&flow).copied().unwrap_or_default();
         if let Some((sent, of, lost)) = self.sending
@@ -137,7 +137,7 @@ impl Losses {
         self.events
     }
 
-    /// How many flows lose packets in an event, as a mean; NaN without events.
+    /// Returns the mean number of flows with losses per event; NaN without events.
     pub fn mean_flows(&self) -> f64 {
         self.event_flows as f64 / self.events as f64
     }
@@ -155,11 +155,11 @@ mod tests {
     #[test]
     fn an_event_lasts_for_a_round_trip_and_counts_each_flow_once() {
         let mut losses = Losses::new(Span::from_millis(100));
-        // From 10 ms to 110 ms flows 0 and 2 lose, the first of them twice.
+        // From 10 ms to 110 ms flows 0 and 2 have losses, flow 0 twice.
         for (time, flow) in [(10, 0), (11, 0), (109, 2)] {
             losses.dropped(at(time), &Plain::of(flow));
         }
-        // At 110 ms begins the next, with one flow; at 500 ms one with three.
+        // The next event begins at 110 ms, with one flow; one at 500 ms has three.
         losses.dropped(at(110), &Plain::of(2));
         for flow in [0, 1, 8] {
             losses.dropped(at(500), &Plain::of(flow));

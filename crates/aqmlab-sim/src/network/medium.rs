@@ -1,21 +1,19 @@
 //! A medium that links share: only one of them sends at a time.
 //!
-//! A link that finds the medium taken waits; those that wait take turns, packet
-//! by packet, in the order of the scenario. So each has as many opportunities
-//! to send as any other that has something to send, whatever its rate.
+//! A link that finds the medium taken waits. Waiting links take turns, packet by packet, in the
+//! order of the scenario. So all links with packets to send have equally many opportunities,
+//! regardless of their rates.
 //!
 //! # Sources
-//! IEEE 802.11's distributed coordination gives every station the same chance
-//! to send next; what follows for slow and fast stations on one channel:
-//! Heusse, Rousseau, Berger-Sabbatel and Duda, "Performance Anomaly of
-//! 802.11b" (INFOCOM 2003).
+//! IEEE 802.11's distributed coordination gives every station the same chance to send next.
+//! Consequences for slow and fast stations on one channel: Heusse, Rousseau, Berger-Sabbatel and
+//! Duda, "Performance Anomaly of 802.11b" (INFOCOM 2003).
 //!
 //! # Differences
-//! 1. Turns are in order, where stations contend at random; contention,
-//!    collisions and turning round take no time (`rate = { process = "wifi" }`
-//!    has them, for one station).
+//! 1. Turns are in order, where stations contend at random. Contention, collisions and turnaround
+//!    take no time (`rate = { process = "wifi" }` models them, for one station).
 
-/// A medium, one of a network's.
+/// A medium of a network.
 #[derive(Clone)]
 pub(crate) struct Medium {
     taken: bool,
@@ -24,22 +22,22 @@ pub(crate) struct Medium {
 
 #[derive(Clone)]
 struct Party {
-    /// The link, by index.
+    /// Index of the link.
     link: u32,
     waits: bool,
 }
 
-/// One link's part in a medium.
+/// Place of a link among those that share a medium.
 #[derive(Clone, Copy)]
 pub(crate) struct Share {
-    /// The medium, by index.
+    /// Index of the medium.
     medium: usize,
-    /// The place among its parties.
+    /// Index among the parties of the medium.
     place: usize,
 }
 
 impl Medium {
-    /// The medium of these links, which is the `index`-th, and their parts in it.
+    /// Returns the medium of these links, with this index, and their shares of it.
     pub fn of(links: &[u32], index: usize) -> (Medium, impl Iterator<Item = Share>) {
         let parties = links.iter().map(|link| Party { link: *link, waits: false }).collect();
         let shares = (0..links.len()).map(move |place| Share { medium: index, place });
@@ -54,7 +52,7 @@ impl Share {
     pub fn take(self, media: &mut [Medium]) {
         media[self.medium].taken = true;
     }
-    /// This link has sent. Gives the next that waits.
+    /// Releases the medium. Returns the link that waits next.
     pub fn release(self, media: &mut [Medium]) -> Option<u32> {
         media[self.medium].taken = false;
         self.next_waiting(media)
@@ -62,8 +60,7 @@ impl Share {
     pub fn set_waiting(self, waits: bool, media: &mut [Medium]) {
         media[self.medium].parties[self.place].waits = waits;
     }
-    /// The link whose turn it is after this one, if the medium is free and
-    /// another waits.
+    /// Returns the link whose turn follows this one's, if the medium is free and a link waits.
     pub fn next_waiting(self, media: &[Medium]) -> Option<u32> {
         let medium = &media[self.medium];
         if medium.taken {

@@ -1,12 +1,10 @@
-//! A network: links, the routes over them, and the packets in them.
+//! Links, routes over them, and the packets in them.
 //!
-//! What is [injected](Network::inject) goes from link to link along its route;
-//! [`step`](Network::step) lets one event happen, and gives the packet that
-//! comes to the end of its route by it. The simulator is such a network with
-//! endpoints and applications, the emulator one with ports: packets are of any
-//! type that can be [`NetworkPacket`].
-//!
-//! Nothing here knows what packets are for.
+//! [Injected](Network::inject) packets traverse the links of their route.
+//! [`step`](Network::step) handles one event, and returns the packet that reaches the end of its
+//! route. The simulator is a network with endpoints and applications, the emulator is one with
+//! ports: packets are of any type that implements [`NetworkPacket`]. Their purpose has no meaning
+//! here.
 
 mod accounting;
 pub mod config;
@@ -46,41 +44,41 @@ use self::medium::Medium;
 use self::records::RecordSink;
 use self::routes::Routes;
 
-/// The largest packet there is: keeps the transmitter's arithmetic in 64 bits.
+/// Largest size of a packet in bytes: keeps the transmitter's arithmetic in 64 bits.
 pub(crate) const MAX_PACKET: u64 = 1 << 30;
 
-/// Bytes of the Ethernet header, which the sizes of packets leave out.
+/// Bytes of the Ethernet header, which sizes of packets do not include.
 pub const HEADER: u32 = 14;
 
-/// What the links of a network are made of.
+/// Configuration of a network.
 #[derive(Clone, Debug)]
 pub struct Setup<'a> {
-    /// The links.
+    /// Links of the network.
     pub links: &'a [LinkConfig],
-    /// The longest round-trip time without queues over each.
+    /// Longest base round-trip time over each link.
     pub base_rtts: Vec<Span>,
-    /// The first seed of all random streams.
+    /// First seed of all random streams.
     pub seed: u64,
-    /// The second.
+    /// Second seed of all random streams.
     pub replication: u64,
-    /// The order of what happens at one moment.
+    /// Order of simultaneous events.
     pub simultaneous: Simultaneous,
-    /// The largest packet on the link layer, for disciplines that ask.
+    /// Largest packet on the link layer, for disciplines that depend on it.
     pub mtu: Bytes,
-    /// When the run is over: nothing is sent after that.
+    /// End of the run: nothing is sent later.
     pub end: Time,
-    /// Whether what becomes of every packet at every link is recorded.
+    /// True if every packet is recorded at every link.
     pub record_packets: bool,
-    /// Whether ends of transmissions do without events where they can: whoever looks at the links
-    /// has them [catch up](Network::catch_up) first.
+    /// True to omit events for ends of transmissions where possible: call
+    /// [`catch_up`](Network::catch_up) before reading the state of links.
     pub defers_ends: bool,
 }
 
 impl Setup<'_> {
-    /// The end of a network that has none.
+    /// End of a network that runs for ever.
     pub const NO_END: Time = Time::MAX;
 
-    /// The links, by index, of each medium that several share.
+    /// Returns the links, by index, of each medium that several share.
     fn media(&self) -> Vec<Vec<u32>> {
         let indices = 0..self.links.len() as u32;
         let medium = |index: u32| self.links[index as usize].medium;
@@ -91,31 +89,31 @@ impl Setup<'_> {
     }
 }
 
-/// What the links of a network have in common.
+/// State that the links of a network share.
 pub(crate) struct Shared<P: NetworkPacket> {
-    /// The time of what happens now.
+    /// Time of the present event.
     pub now: Time,
-    /// The latest of all events that have happened, in their order.
+    /// Greatest key of all events handled so far.
     pub reached: EventKey,
     pub events: LinkEvents,
     pub accounting: PacketAccounting<P>,
     pub media: Vec<Medium>,
 }
 
-/// Is shown every packet where it enters a link and where it leaves it.
+/// Observes packets entering and leaving each link.
 pub trait Observer<P: NetworkPacket> {
-    /// A packet comes to a link.
+    /// Handles a packet that enters a link.
     #[inline]
     fn entered(&mut self, _now: Time, _link: u32, _packet: &P, _store: &P::Store) {}
-    /// A packet comes out of a link.
+    /// Handles a packet that leaves a link.
     #[inline]
     fn left(&mut self, _now: Time, _link: u32, _packet: &P, _store: &P::Store) {}
 }
 
-/// Nobody looks.
+/// No-op observer.
 impl<P: NetworkPacket> Observer<P> for () {}
 
-/// Links, routes, and packets on their way.
+/// Links, routes and packets in flight.
 pub struct Network<P: NetworkPacket> {
     links: Vec<Link<P>>,
     routes: Routes,
@@ -127,7 +125,7 @@ impl<P: NetworkPacket> Network<P>
 where
     P::Store: Default,
 {
-    /// The links of `setup`, empty, at time zero.
+    /// Returns the network of `setup`, empty, at time zero.
     pub fn new(setup: &Setup) -> Self {
         let make = |index| Link::Queued(Box::new(QueuedLink::new(index, setup)));
         let mut links: Vec<Link<P>> = (0..setup.links.len()).map(make).collect();
@@ -151,44 +149,44 @@ where
 }
 
 impl<P: NetworkPacket> Network<P> {
-    /// Adds a link without a queue: all that enters leaves after `delay`. Its index.
+    /// Adds a link without a queue, which delays packets by `delay`. Returns its index.
     pub fn add_delay(&mut self, delay: Span) -> u32 {
         let index = self.links.len() as u32;
         self.links.push(Link::delay(index, delay));
         index
     }
 
-    /// Adds a route over these links, by index; at least one.
+    /// Adds a route over at least one link, by index.
     pub fn add_route(&mut self, links: impl IntoIterator<Item = u32>) -> RouteId {
         let route = self.routes.add(links);
         debug_assert!(self.routes.link(self.routes.start(route)).is_some(), "a route has a link");
         route
     }
 
-    /// Has what is injected from now on for a route take these links. What is
-    /// under way goes on along the old ones.
+    /// Changes a route for packets injected from now on. Packets in flight continue along the old
+    /// links.
     pub fn change_route(&mut self, route: RouteId, links: impl IntoIterator<Item = u32>) {
         self.routes.change(route, links);
     }
 
-    /// Whether there is such a route.
+    /// Returns whether a route has this number.
     pub fn has_route(&self, route: RouteId) -> bool {
         self.routes.has(route)
     }
 
-    /// The link that a packet is on which has come so far.
+    /// Returns the link that a packet is on whose next hop is `position`.
     pub fn link_of(&self, position: Position) -> u32 {
-        self.routes.link(position.previous()).expect("it has entered one")
+        self.routes.link(position.previous()).expect("the packet has entered a link")
     }
 
-    /// Begins: the disciplines' first timers.
+    /// Schedules the first timers of the queue disciplines.
     pub fn start(&mut self) {
         for link in self.links.iter_mut().filter_map(Link::queued_mut) {
             link.start(&mut self.shared);
         }
     }
 
-    /// A packet begins its route at `now`, no earlier than anything before.
+    /// Injects a packet at the start of a route. `now` is no earlier than in any call before.
     #[inline(always)]
     pub fn inject(
         &mut self,
@@ -206,21 +204,21 @@ impl<P: NetworkPacket> Network<P> {
         self.enter(link, packet, observer);
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event.
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
-        debug_assert!(self.next_end().is_none(), "what ends without an event is not told of");
+        debug_assert!(self.next_end().is_none(), "the time of a deferred end is unknown here");
         self.shared.events.next().any().map(EventKey::time)
     }
 
-    /// What happens next.
+    /// Returns the key of the next event.
     #[inline(always)]
     pub(crate) fn next(&self) -> EventKey {
         self.shared.events.next()
     }
 
-    /// Lets the next event happen. Gives the packet, if there is one, that has
-    /// come to the end of its route by it; what that keeps in the store is to be taken out.
+    /// Handles the next event. Returns the packet that reaches the end of its route, if there is
+    /// one; the caller takes its payload out of the side pool.
     #[inline]
     pub fn step(&mut self, observer: &mut impl Observer<P>) -> Option<P> {
         let mut arrived = None;
@@ -228,8 +226,8 @@ impl<P: NetworkPacket> Network<P> {
         arrived
     }
 
-    /// The same, with a place for the packet, in which there is none: there it need not be copied
-    /// once more.
+    /// Handles the next event, and puts the packet that reaches the end of its route into
+    /// `arrived`, which is `None`. This saves a copy compared to [`step`](Self::step).
     #[inline(always)]
     pub(crate) fn step_into(&mut self, arrived: &mut Option<P>, observer: &mut impl Observer<P>) {
         let Some((key, event)) = self.shared.events.pop() else { return };
@@ -257,14 +255,14 @@ impl<P: NetworkPacket> Network<P> {
         }
     }
 
-    /// A packet goes on to its next link.
+    /// Forwards a packet to its next link.
     #[inline(never)]
     fn forward(&mut self, link: u32, mut packet: P, observer: &mut impl Observer<P>) {
         packet.set_position(packet.position().next());
         self.enter(link, packet, observer);
     }
 
-    /// Gives a packet to a link.
+    /// Passes a packet to a link.
     #[inline(always)]
     fn enter(&mut self, link: u32, mut packet: P, observer: &mut impl Observer<P>) {
         packet.set_arrival(self.shared.now);
@@ -272,8 +270,7 @@ impl<P: NetworkPacket> Network<P> {
         self.links[link as usize].arrive(packet, &mut self.shared);
     }
 
-    /// The transmission of a link ended: and all that may follow from that on a
-    /// shared medium.
+    /// Handles the end of a transmission, and the turns on a shared medium that follow from it.
     #[inline]
     fn transmission_end(&mut self, link: u32) {
         let mut next = self.links[link as usize].expect_queued().transmission_end(&mut self.shared);
@@ -282,57 +279,57 @@ impl<P: NetworkPacket> Network<P> {
         }
     }
 
-    /// Events handled so far, and ends of transmissions that needed none.
+    /// Returns the number of events so far, deferred ends of transmissions included.
     pub fn handled(&self) -> u64 {
         self.handled + self.links().map(QueuedLink::deferred_ends).sum::<u64>()
     }
 
-    /// What packets keep besides themselves.
+    /// Returns the side pool with the payloads of packets.
     pub fn store(&self) -> &P::Store {
         &self.shared.accounting.store
     }
 
-    /// The same, to be changed.
+    /// Returns the side pool to be changed.
     #[inline]
     pub fn store_mut(&mut self) -> &mut P::Store {
         &mut self.shared.accounting.store
     }
 
-    /// The links that have a queue, in the order of the setup.
+    /// Returns the links that have a queue, in the order of the setup.
     pub fn links(&self) -> impl Iterator<Item = &QueuedLink<P>> + Clone {
         self.links.iter().filter_map(Link::queued)
     }
 
-    /// The same, to be changed.
+    /// Returns the links that have a queue, to be changed.
     pub fn links_mut(&mut self) -> impl Iterator<Item = &mut QueuedLink<P>> {
         self.links.iter_mut().filter_map(Link::queued_mut)
     }
 
-    /// The link of this index in the setup.
+    /// Returns the link with this index in the setup.
     pub fn link(&self, index: usize) -> &QueuedLink<P> {
-        self.links[index].queued().expect("those of the setup have one")
+        self.links[index].queued().expect("links of the setup have a queue")
     }
 
-    /// The same, to be changed.
+    /// Returns the link with this index in the setup, to be changed.
     pub fn link_mut(&mut self, index: usize) -> &mut QueuedLink<P> {
         self.links[index].expect_queued()
     }
 
-    /// All has happened that comes before `key` in the order of events.
+    /// Marks all events before `key` as handled.
     #[inline]
     pub(crate) fn reach(&mut self, key: EventKey) {
         self.shared.now = self.shared.now.max(key.time());
         self.shared.reached = self.shared.reached.max(key);
     }
 
-    /// Lets all transmissions end that have ended by now without an event.
+    /// Handles all deferred ends of transmissions before the present.
     pub fn catch_up(&mut self) {
         for link in self.links.iter_mut().filter_map(Link::queued_mut) {
             link.catch_up(&mut self.shared);
         }
     }
 
-    /// The next end of a transmission that has no event, and its link.
+    /// Returns the next deferred end of a transmission, and its link.
     pub(crate) fn next_end(&self) -> Option<(EventKey, u32)> {
         let ends = (0..).zip(&self.links).filter_map(|(index, link)| {
             let end = link.queued()?.deferred_end()?;
@@ -341,13 +338,13 @@ impl<P: NetworkPacket> Network<P> {
         ends.min_by_key(|(end, _)| *end)
     }
 
-    /// Lets that happen as if it had one.
+    /// Handles a deferred end of a transmission.
     pub(crate) fn end_one(&mut self, end: EventKey, link: u32) {
         self.reach(end);
         self.links[link as usize].expect_queued().end_one(end.time(), &mut self.shared);
     }
 
-    /// Changes something about a link.
+    /// Changes a link.
     pub(crate) fn change_link(
         &mut self,
         now: Time,
@@ -361,41 +358,42 @@ impl<P: NetworkPacket> Network<P> {
         link.changed(&mut self.shared);
     }
 
-    /// Another discipline takes the place of that of a link, and its packets.
+    /// Replaces the discipline of a link; the new one gets the packets.
     pub fn replace_queue(&mut self, now: Time, link: u32, discipline: Box<dyn QueueDiscipline<P>>) {
         self.change_link(now, link, |link, shared| link.replace_queue(discipline, shared));
     }
 
-    /// The discipline of a link gets other parameters, which it can take.
+    /// Changes parameters of the discipline of a link.
     pub fn change_queue(&mut self, now: Time, link: u32, to: &QueueConfig, env: &LinkEnv) {
         self.change_link(now, link, |link, shared| link.change_queue(to, env, shared));
     }
 
-    /// The warm-up is over: what is measured counts from now on.
+    /// Ends the warm-up: statistics start again.
     pub fn end_warmup(&mut self, now: Time) {
         self.catch_up();
         self.links_mut().for_each(|link| link.end_warmup(now));
     }
 
-    /// It is over: closes the books. What has arrived has been taken out of the store.
+    /// Finalises statistics at the end of the run. Payloads of arrived packets have been taken out of
+    /// the side pool.
     ///
     /// # Panics
-    /// If packets were lost without being counted: a bug of a discipline.
+    /// Panics if a packet is unaccounted for: a bug of a discipline.
     pub fn finish(&mut self, end: Time) {
         self.catch_up();
         self.links_mut().for_each(|link| link.finish(end));
         self.shared.accounting.check(self.links.iter().map(Link::held).sum());
     }
 
-    /// Has a sink take what is recorded of packets from now on.
+    /// Passes future records of packets to a sink.
     pub fn give_records(&mut self, sink: &Arc<dyn RecordSink>) {
         for (index, link) in (0..).zip(self.links_mut()) {
             link.give_records(index, sink);
         }
     }
 
-    /// What happened at the links that have a queue, from the end of the warm-up to `end`;
-    /// [finished](Self::finish) before.
+    /// Returns the results of the links that have a queue, from the end of the warm-up to `end`. Call
+    /// [`finish`](Self::finish) first.
     pub fn into_results(self, end: Time) -> Vec<LinkResult> {
         let queued = |link| match link {
             Link::Queued(link) => Some(link.into_result(end)),

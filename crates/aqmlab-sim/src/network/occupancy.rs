@@ -6,44 +6,44 @@
 //! Operations Research 22, 1974), so an inequality is a fault of the measurement or of the
 //! discipline, not chance.
 //!
-//! The two sides are counted apart:
-//! - An [`Occupancy`] knows only *that* a packet of some size enters or leaves, and when. It gives
-//!   the mean backlog.
-//! - A [`Waits`] takes the time that each packet carries from its arrival. It is what sojourn times
-//!   are made of.
+//! The two sides are counted separately:
+//! - An [`Occupancy`] counts only *that* a packet of some size enters or leaves, and when. It
+//!   yields the mean backlog.
+//! - A [`Waits`] sums the time that each packet carries from its arrival. It yields the sojourn
+//!   times.
 //!
-//! The integral needs no work while the number is constant: with `n` packets inside at time `t` it
-//! is `n t` plus the sum of the times at which packets left, minus the sum of those at which they
-//! entered (summation by parts).
+//! The integral needs no update while the number is constant: with `n` packets inside at time `t`
+//! it is `n t` plus the sum of departure times, minus the sum of arrival times (summation by
+//! parts).
 
 use aqmlab_aqm::Backlog;
 use aqmlab_core::{Span, Time};
 
-/// The backlog of one stage, integrated over time.
+/// Backlog of one stage, integrated over time.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Occupancy {
-    /// The times at which packets left, minus those at which they entered, in nanoseconds.
+    /// Sum of departure times minus sum of arrival times, in nanoseconds.
     packets: i128,
-    /// The same, each multiplied by the size of the packet.
+    /// Sums of these times, each multiplied by the size of the packet.
     bytes: i128,
 }
 
 impl Occupancy {
-    /// A packet enters.
+    /// Records an arrival.
     #[inline(always)]
     pub fn enter(&mut self, now: Time, size: u32) {
         self.packets -= i128::from(now.as_nanos());
         self.bytes -= byte_time(now, size);
     }
 
-    /// A packet leaves.
+    /// Records a departure.
     #[inline(always)]
     pub fn leave(&mut self, now: Time, size: u32) {
         self.packets += i128::from(now.as_nanos());
         self.bytes += byte_time(now, size);
     }
 
-    /// A packet enters and another leaves instead.
+    /// Records an arrival with a simultaneous departure.
     #[inline(always)]
     pub fn exchange(&mut self, now: Time, entering: u32, leaving: u32) {
         if entering != leaving {
@@ -51,13 +51,13 @@ impl Occupancy {
         }
     }
 
-    /// Many packets leave.
+    /// Records many departures.
     pub fn leave_all(&mut self, now: Time, gone: Backlog) {
         self.packets += i128::from(now.as_nanos()) * i128::from(gone.packets);
         self.bytes += i128::from(now.as_nanos()) * i128::from(gone.bytes);
     }
 
-    /// The integral from time zero to `now`, in packet-nanoseconds and byte-nanoseconds.
+    /// Returns the integral from time zero to `now`, in packet-nanoseconds and byte-nanoseconds.
     pub fn integral(&self, now: Time, backlog: Backlog) -> [i128; 2] {
         let now = i128::from(now.as_nanos());
         let inside = [i128::from(backlog.packets), i128::from(backlog.bytes)];
@@ -71,32 +71,32 @@ fn byte_time(now: Time, size: u32) -> i128 {
     (u128::from(now.as_nanos()) * u128::from(size)) as i128
 }
 
-/// The times that packets spent in a stage, summed up over the whole run.
+/// Total of the times that packets spent in a stage, over the whole run.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Waits {
     sum: u128,
-    /// The most that packets may have waited whose times are unknown.
+    /// Upper bound of the total for packets with unknown times.
     unknown: u128,
 }
 
 impl Waits {
-    /// A packet waited for this long.
+    /// Adds the time of a packet.
     pub fn add(&mut self, wait: Span) {
         self.sum += u128::from(wait.as_nanos());
     }
 
-    /// Packets waited for `sum` nanoseconds together.
+    /// Adds a sum of times in nanoseconds.
     pub fn add_sum(&mut self, sum: u128) {
         self.sum += sum;
     }
 
-    /// Adds the times of others.
+    /// Adds another total.
     pub fn add_all(&mut self, other: Waits) {
         self.sum += other.sum;
         self.unknown += other.unknown;
     }
 
-    /// So many packets waited until `now`, since an unknown time.
+    /// Adds packets that left at `now` after an unknown time.
     pub fn add_unknown(&mut self, packets: u64, now: Time) {
         self.unknown += u128::from(packets) * u128::from(now.as_nanos());
     }
@@ -104,7 +104,7 @@ impl Waits {
     /// Checks Little's law: see the [module](self).
     ///
     /// # Panics
-    /// If it does not hold: that is a bug.
+    /// Panics if the law does not hold: a bug.
     pub fn assert_equal(&self, integral: i128, link: &str, stage: &str) {
         let known = self.sum as i128;
         let range = known..=known + self.unknown as i128;
@@ -122,7 +122,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever enters and leaves: the integral is that of the backlog, step by step.
+        /// For any arrivals and departures, the integral equals that of the backlog, step by step.
         #[test]
         fn the_integral_is_that_of_the_steps(
             steps in prop::collection::vec((0u64..1_000_000, 1u32..70_000, any::<bool>()), 0..200),
@@ -143,7 +143,7 @@ mod tests {
                     occupancy.enter(now, size);
                     inside.push((now, size));
                 } else if !inside.is_empty() {
-                    // From anywhere.
+                    // From any position.
                     let (arrival, size) = inside.swap_remove(size as usize % inside.len());
                     occupancy.leave(now, size);
                     waits.add(now - arrival);

@@ -1,57 +1,57 @@
-//! What a link carries: packets of the simulator, and of the emulator.
+//! Packet interface of links, for the simulator and the emulator.
 
 use aqmlab_aqm::{Headers, Reason};
 use aqmlab_core::Packet;
 
 use super::routes::Position;
 
-/// What became of a packet that did not arrive.
+/// Cause for which a packet does not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossCause {
-    /// A queue dropped it.
+    /// Drop by a queue.
     Dropped(Reason),
-    /// It was lost on its way.
+    /// Loss in propagation.
     Lost,
 }
 
-/// Where packets keep what is too large for them.
+/// Storage for payloads that are too large for the packet itself.
 pub trait SidePool {
-    /// How many packets keep something in it.
+    /// Returns the number of payloads.
     fn live_count(&self) -> u64;
 }
 
-/// Packets that keep nothing.
+/// Storage for packets without payloads.
 impl SidePool for () {
     fn live_count(&self) -> u64 {
         0
     }
 }
 
-/// A packet as links carry it: a value that moves from queue to wire to pipe.
-/// What is too large for it is kept in a store, one of each network.
+/// A packet in a network: a value that moves from queue to transmitter to propagation. Its payload
+/// is in the side pool of the network.
 ///
-/// A type of packets that keep something should be neither `Copy` nor `Clone`: the compiler then
-/// sees to it that a packet is in one place, and gives back what it keeps once.
+/// A packet type with payloads should be neither `Copy` nor `Clone`. The compiler then ensures that
+/// a packet is in one place, and that its payload is freed once.
 pub trait NetworkPacket: Packet + Sized + Send {
-    /// Where the rest of the packets is kept.
+    /// Side pool with the payloads.
     type Store: SidePool + Headers<Self>;
-    /// How far it has come on its route.
+    /// Returns the index of the next hop on the route.
     fn position(&self) -> Position;
-    /// It has come so far.
+    /// Sets the index of the next hop.
     fn set_position(&mut self, position: Position);
-    /// Its flow, for recordings.
+    /// Returns the flow, for recordings.
     fn flow(&self) -> u32;
-    /// Whether it only acknowledges, for recordings.
+    /// True for a pure acknowledgement, for recordings.
     fn is_ack(&self) -> bool;
-    /// Whether it opens a connection, for recordings.
+    /// True for a packet that opens a connection, for recordings.
     fn is_syn(&self) -> bool;
-    /// Whether it keeps something in the store.
+    /// True if the packet has a payload in the side pool.
     #[inline]
     fn has_payload(&self) -> bool {
         false
     }
-    /// It does not arrive, and gives back what it keeps in the store.
+    /// Ends a packet that does not arrive, and frees its payload.
     fn end(self, store: &mut Self::Store, fate: LossCause);
-    /// The same packet once more, with what it keeps in the store.
+    /// Duplicates the packet and its payload.
     fn copy(&self, store: &mut Self::Store) -> Self;
 }

@@ -1,4 +1,4 @@
-//! What is measured at a link: streaming statistics in constant memory.
+//! Measurements at a link: streaming statistics in constant memory.
 
 use aqmlab_aqm::{Backlog, Reason};
 use aqmlab_core::{Bytes, Ecn, Span, Time};
@@ -9,7 +9,7 @@ use super::occupancy::{Occupancy, Waits};
 use super::packet::NetworkPacket;
 use super::records::Records;
 
-/// Collects times: those in a queue of all packets that are sent, and others.
+/// Histogram of times: sojourn times of sent packets, and others.
 #[derive(Clone)]
 pub struct TimeHistogram {
     histogram: Histogram,
@@ -18,29 +18,28 @@ pub struct TimeHistogram {
     max: Span,
 }
 
-/// Times summed up: those in a queue of all packets that were sent, or others.
+/// Summary of times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimeSummary {
-    /// How many.
+    /// Number of times.
     pub count: u64,
-    /// Seconds; NaN without any, as are the quantiles.
+    /// Mean in seconds; NaN if there are no times, like the quantiles.
     pub mean: f64,
-    /// The values at [`QUANTILES`], in seconds.
+    /// Values at [`QUANTILES`], in seconds.
     pub quantiles: [f64; QUANTILES.len()],
-    /// The shortest; zero without any.
+    /// Shortest time; zero if there are no times.
     pub min: Span,
-    /// The longest.
+    /// Longest time.
     pub max: Span,
-    /// The histogram: upper ends of buckets in nanoseconds, and counts. The
-    /// buckets are the same in all runs, so histograms can be added up; a
-    /// bucket's width is at most 0.1 % of its value.
+    /// Histogram: upper ends of buckets in nanoseconds, with counts. All runs have the same
+    /// buckets, so histograms can be added; the width of a bucket is at most 0.1 % of its value.
     pub buckets: Vec<(u64, u64)>,
 }
 
-/// The quantiles in a summary.
+/// Quantiles in a summary.
 pub const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999];
 
-/// The name of a quantile: `p50`, `p99`, `p999`.
+/// Returns the name of a quantile: `p50`, `p99`, `p999`.
 pub fn percentile(quantile: f64) -> String {
     format!("p{}", (quantile * 1000.0) / 10.0).replace('.', "")
 }
@@ -52,18 +51,18 @@ impl Default for TimeHistogram {
 }
 
 impl TimeHistogram {
-    /// Nothing recorded.
+    /// Creates an empty histogram.
     pub fn new() -> Self {
         TimeHistogram { histogram: Histogram::default(), sum: 0, min: Span::MAX, max: Span::ZERO }
     }
 
-    /// Records a time. For the paths that are not hot: the other is inlined once.
+    /// Records a time. Not inlined: for cold paths.
     #[inline(never)]
     pub fn note(&mut self, time: Span) {
         self.record(time);
     }
 
-    /// Records a time as often as `count` says.
+    /// Records a time `count` times.
     pub fn note_many(&mut self, time: Span, count: u64) {
         self.sum += u128::from(time.as_nanos()) * u128::from(count);
         self.min = self.min.min(time);
@@ -79,12 +78,12 @@ impl TimeHistogram {
         self.histogram.record(sojourn.as_nanos());
     }
 
-    /// How many, and their sum in seconds.
+    /// Returns the number of times, and their sum in seconds.
     pub fn total(&self) -> (u64, f64) {
         (self.count(), self.sum as f64 * 1e-9)
     }
 
-    /// Adds all that another has recorded.
+    /// Adds the times of another histogram.
     pub fn add(&mut self, other: &TimeHistogram) {
         self.histogram.add(&other.histogram);
         self.sum += other.sum;
@@ -92,23 +91,23 @@ impl TimeHistogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Packets recorded.
+    /// Returns the number of recorded times.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The mean in seconds; NaN without packets.
+    /// Returns the mean in seconds; NaN without times.
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.count() as f64 * 1e-9
     }
 
-    /// The longest.
+    /// Returns the longest time.
     pub fn max(&self) -> Span {
         self.max
     }
 
-    /// Quantiles, in seconds, of what was recorded after `before`, an earlier
-    /// state of this; NaN if that is nothing.
+    /// Returns quantiles in seconds of the times recorded after `before`, an earlier state; NaN
+    /// without any.
     pub fn quantiles_since<const N: usize>(
         &self,
         before: &TimeHistogram,
@@ -120,12 +119,12 @@ impl TimeHistogram {
         })
     }
 
-    /// What is left of it.
+    /// Returns summary statistics.
     pub fn summary(&self) -> TimeSummary {
         let count = self.count();
         let quantile = |quantile: f64| match count {
             0 => f64::NAN,
-            // The histogram answers with the upper end of a bucket.
+            // The histogram returns the upper end of a bucket.
             _ => self.histogram.quantile(quantile).min(self.max.as_nanos()) as f64 * 1e-9,
         };
         TimeSummary {
@@ -139,16 +138,16 @@ impl TimeHistogram {
     }
 }
 
-/// The times during which the backlog stayed above a threshold.
+/// Intervals during which the backlog exceeded a threshold.
 #[derive(Clone, Debug)]
 pub struct Excursions {
-    /// The threshold; "above" is strictly more bytes than this.
+    /// Threshold; exceeded by strictly more bytes.
     pub threshold: Bytes,
-    /// How many times it was exceeded.
+    /// Number of intervals.
     pub count: u64,
-    /// The longest time without a break.
+    /// Longest interval.
     pub longest: Span,
-    /// All together.
+    /// Total duration.
     pub total: Span,
     since: Option<Time>,
 }
@@ -157,7 +156,7 @@ impl Excursions {
     fn new(threshold: Bytes) -> Self {
         Excursions { threshold, count: 0, longest: Span::ZERO, total: Span::ZERO, since: None }
     }
-    /// Only what is above from now on counts.
+    /// Restarts the counts; an interval in progress continues.
     fn restart(&mut self, now: Time) {
         let since = self.since.map(|_| now);
         *self =
@@ -181,90 +180,88 @@ impl Excursions {
     }
 }
 
-/// What became of one packet at one link (recording level `packets`).
+/// Record of a packet at a link (recording level `packets`).
 #[derive(Clone, Copy, Debug)]
 pub struct PacketRecord {
-    /// The flow, as an index over all flows.
+    /// Flow, by index over all flows.
     pub flow: u32,
     /// Bytes on the wire.
     pub size: u32,
-    /// Whether it is an acknowledgement.
+    /// True for an acknowledgement.
     pub is_ack: bool,
-    /// When it came to the queue.
+    /// Arrival at the queue.
     pub arrival: Time,
-    /// When it left, or was dropped.
+    /// Departure from the queue, or drop.
     pub end: Time,
-    /// Why it was dropped; `None` if it was sent.
+    /// Reason of the drop; `None` if it was sent.
     pub dropped: Option<Reason>,
-    /// Whether it carried CE when it left.
+    /// True if it carried CE when it left.
     pub ce: bool,
 }
 
-/// Something that happened to a packet at a link.
+/// Event of a packet at a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacketEvent {
-    /// Time of the change.
+    /// Time of the event.
     pub time: Time,
-    /// When it came to the queue.
+    /// Arrival at the queue.
     pub arrival: Time,
-    /// The flow, as an index over all flows.
+    /// Flow, by index over all flows.
     pub flow: u32,
     /// Bytes on the wire.
     pub size: u32,
-    /// Whether it is an acknowledgement.
+    /// True for an acknowledgement.
     pub is_ack: bool,
-    /// Whether it carries CE.
+    /// True if it carries CE.
     pub ce: bool,
-    /// What happened.
+    /// Kind of the event.
     pub what: Happened,
 }
 
-/// What happens to a packet at a link.
+/// Kind of a packet event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happened {
-    /// It comes to the queue, which may drop it at once.
+    /// Arrival at the queue, which may drop the packet at once.
     Arrived,
-    /// It leaves the queue for the transmitter.
+    /// Departure from the queue to the transmitter.
     Left,
-    /// It is dropped.
+    /// Drop.
     Dropped(Reason),
 }
 
-/// The probe at one link.
+/// Probe of a link.
 pub(crate) struct LinkProbe {
     pub sojourn: TimeHistogram,
     pub backlog_max: Backlog,
-    /// The backlog over time, and its integral up to `measured_from`.
+    /// Backlog over time, and its integral up to `measured_from`.
     occupancy: Occupancy,
     integral_before: [i128; 2],
-    /// The times in the queue of packets that were dropped, or left before `measured_from`.
+    /// Sojourn times of packets that were dropped, or left before `measured_from`.
     waits: Waits,
-    /// What is counted here counts from then on: the end of the warm-up.
+    /// Start of the counts: the end of the warm-up.
     measured_from: Time,
     pub first_arrival: Option<Time>,
-    /// When the discipline gave its first signal, and when a packet was first
-    /// dropped for want of room.
+    /// Times of the discipline's first signal, and of the first drop due to a full buffer.
     pub first_signal: Option<Time>,
     pub first_overflow: Option<Time>,
-    /// The longest time in queue since the last sample of the series.
+    /// Longest sojourn time since the last sample of the series.
     pub recent_max: Span,
-    /// ECN-capable packets that were dropped for a signal.
+    /// Number of ECN-capable packets dropped as a signal.
     pub capable_dropped: u64,
-    /// Packets dropped that had been in the queue, not on their arrival.
+    /// Number of packets dropped from the queue, not on arrival.
     pub dropped_queued: u64,
     pub losses: Losses,
-    /// When the last packet was dropped, and the times between two drops; made
-    /// at the first.
+    /// Time of the last drop, and intervals between drops; allocated at the first drop.
     drops: Option<Box<(Time, TimeHistogram)>>,
     pub busy: Span,
     pub excursions: Vec<Excursions>,
     pub packets: Option<Records>,
-    /// What happens to each packet, for those who watch a run.
+    /// Events of packets, for observers of a run.
     pub watched: Option<Vec<PacketEvent>>,
 }
 
 impl LinkProbe {
-    /// `base_rtt` is the longest round-trip time without queues over the link.
+    /// Creates a probe; `base_rtt` is the longest base round-trip time over the link.
     pub fn new(thresholds: &[Bytes], base_rtt: Span, record_packets: bool) -> Self {
         LinkProbe {
             sojourn: TimeHistogram::new(),
@@ -288,7 +285,7 @@ impl LinkProbe {
         }
     }
 
-    /// A packet arrives, and enters the queue unless it [passes](Self::passed).
+    /// Records an arrival; the packet enters the queue unless it [passes](Self::passed).
     #[inline]
     pub fn arrived(&mut self, now: Time, packet: &impl NetworkPacket) {
         if self.watched.is_some() {
@@ -311,13 +308,14 @@ impl LinkProbe {
         }
     }
 
-    /// A packet of this size enters the queue.
+    /// Records that a packet of this size enters the queue.
     #[inline(always)]
     pub fn entered(&mut self, now: Time, size: u32) {
         self.occupancy.enter(now, size);
     }
 
-    /// A packet of size `entering` enters the queue, and at the same time `leaving` leaves it.
+    /// Records that a packet of size `entering` enters the queue while one of size `leaving`
+    /// leaves.
     #[inline(always)]
     pub fn passed(&mut self, now: Time, entering: u32, leaving: &Option<impl NetworkPacket>) {
         match leaving {
@@ -329,8 +327,8 @@ impl LinkProbe {
         }
     }
 
-    /// The backlog after an arrival, or after another change that may add to it. A packet that is
-    /// sent at once has not been in it.
+    /// Updates the maximum backlog after an arrival, or another change that may increase it.
+    /// Packets sent at once are not part of the backlog.
     #[inline]
     pub fn backlog(&mut self, now: Time, backlog: Backlog) {
         self.backlog_max.packets = self.backlog_max.packets.max(backlog.packets);
@@ -338,7 +336,7 @@ impl LinkProbe {
         self.shrunk(now, backlog);
     }
 
-    /// The backlog after packets left.
+    /// Updates the backlog after departures.
     #[inline(always)]
     pub fn shrunk(&mut self, now: Time, backlog: Backlog) {
         for excursions in &mut self.excursions {
@@ -346,20 +344,20 @@ impl LinkProbe {
         }
     }
 
-    /// A packet leaves the queue.
+    /// Records that a packet leaves the queue.
     #[inline(always)]
     pub fn left(&mut self, now: Time, packet: &impl NetworkPacket) {
         self.occupancy.leave(now, packet.size());
         self.departure(now, packet);
     }
 
-    /// Packets vanish with a discipline that is replaced.
+    /// Records packets that were removed with a replaced discipline.
     pub fn abandoned(&mut self, now: Time, gone: Backlog) {
         self.occupancy.leave_all(now, gone);
         self.waits.add_unknown(gone.packets, now);
     }
 
-    /// Statistics of a packet that leaves the queue.
+    /// Updates the statistics of a packet that leaves the queue.
     #[inline(always)]
     fn departure(&mut self, now: Time, packet: &impl NetworkPacket) {
         self.first_arrival.get_or_insert(packet.arrival());
@@ -372,7 +370,7 @@ impl LinkProbe {
         self.record(now, packet, None);
     }
 
-    /// A packet was dropped.
+    /// Records a drop.
     pub fn dropped(&mut self, now: Time, packet: &impl NetworkPacket, reason: Reason) {
         if reason.is_signal() {
             self.first_signal.get_or_insert(now);
@@ -418,8 +416,8 @@ impl LinkProbe {
         }
     }
 
-    /// The warm-up is over: all begins again but what was the first of its kind. The packet on
-    /// the transmitter takes `sending` from now on.
+    /// Ends the warm-up: restarts all statistics other than times of first events. The packet in
+    /// transmission takes `sending` from now on.
     pub fn restart(&mut self, now: Time, backlog: Backlog, sending: Span) {
         self.integral_before = self.occupancy.integral(now, backlog);
         self.backlog_max = backlog;
@@ -433,28 +431,28 @@ impl LinkProbe {
         self.excursions.iter_mut().for_each(|excursions| excursions.restart(now));
     }
 
-    /// When the time began for which the link's use is stated: with its first packet, or with
-    /// the end of the warm-up; `None` if no packet has come.
+    /// Returns the start of the interval for utilisation: the first packet or the end of the
+    /// warm-up; `None` without packets.
     pub fn used_from(&self) -> Option<Time> {
         self.first_arrival.map(|first| first.max(self.measured_from))
     }
 
-    /// The run is over: closes what is still open.
+    /// Finalises the statistics at the end of the run.
     pub fn finish(&mut self, end: Time) {
         for excursions in &mut self.excursions {
             excursions.update(end, 0);
         }
     }
 
-    /// Mean backlog from the end of the warm-up to `end`, in packets and in bytes.
+    /// Returns the mean backlog from the end of the warm-up to `end`, in packets and in bytes.
     pub fn backlog_mean(&self, end: Time, backlog: Backlog) -> [f64; 2] {
         let lasted = end.saturating_since(self.measured_from).as_nanos().max(1);
         let integral = self.occupancy.integral(end, backlog);
         [0, 1].map(|of| (integral[of] - self.integral_before[of]) as f64 / lasted as f64)
     }
 
-    /// Checks Little's law at the end of a run, with the times of the packets that are still in the
-    /// queue, `backlog`.
+    /// Checks Little's law at the end of a run; `inside` are the sojourn times of the packets still
+    /// in the queue, `backlog`.
     pub fn assert_littles_law(&self, end: Time, backlog: Backlog, inside: Waits, link: &str) {
         let mut waits = inside;
         waits.add_all(self.waits);
@@ -462,7 +460,7 @@ impl LinkProbe {
         waits.assert_equal(self.occupancy.integral(end, backlog)[0], link, "queue");
     }
 
-    /// The times from one drop to the next.
+    /// Returns the intervals between drops.
     pub fn loss_intervals(&self) -> TimeSummary {
         match &self.drops {
             Some(drops) => drops.1.summary(),
@@ -470,8 +468,8 @@ impl LinkProbe {
         }
     }
 
-    /// Share of the time from [`used_from`](Self::used_from) to `end` in which the transmitter was
-    /// busy, without the last `unsent` of its transmission.
+    /// Returns the share of the time from [`used_from`](Self::used_from) to `end` in which the
+    /// transmitter was busy, without the last `unsent` of its transmission.
     pub fn utilisation(&self, end: Time, unsent: Span) -> f64 {
         let Some(first) = self.used_from() else { return 0.0 };
         let span = end.saturating_since(first).as_nanos();

@@ -1,7 +1,7 @@
-//! The way from a link's transmitter to its far end.
+//! Propagation from a link's transmitter to its far end.
 //!
-//! Losses, duplication and delays act here, after the transmission: a packet
-//! that is lost on the way has used the link, and no queue has dropped it.
+//! Losses, duplication and delays act after the transmission: a lost packet has used the link, and
+//! was not dropped by a queue.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,21 +16,21 @@ use crate::impairment::{
     ChanceState, DelayProcess, JitterState, Loss, LossState, PropagationConfig, SlotState,
 };
 
-/// What happened to packets on their way.
+/// Counts of packets in propagation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PropagationCounts {
-    /// Packets that were lost.
+    /// Lost packets.
     pub lost: u64,
-    /// Their bytes.
+    /// Bytes of lost packets.
     pub lost_bytes: u64,
-    /// Packets that came twice, counted once.
+    /// Duplicated packets.
     pub duplicated: u64,
-    /// Packets that arrived after one that was sent later.
+    /// Packets that arrived after a packet sent later.
     pub reordered: u64,
 }
 
 impl PropagationCounts {
-    /// What has happened since `before`, an earlier state.
+    /// Returns the counts since `before`, an earlier state.
     pub fn since(&self, before: &PropagationCounts) -> PropagationCounts {
         PropagationCounts {
             lost: self.lost - before.lost,
@@ -43,13 +43,13 @@ impl PropagationCounts {
 
 /// Propagation of packets.
 pub(crate) enum Propagation<P> {
-    /// All packets take the same time.
+    /// Constant delay.
     Fixed(FixedDelay<P>),
-    /// Packets take different times, get lost or are duplicated.
+    /// Variable delay, loss or duplication.
     Impaired(Box<ImpairedPath<P>>),
 }
 
-/// Propagation that takes the same time for all packets, so that they keep their order.
+/// Propagation with the same delay for all packets, which keep their order.
 pub(crate) struct FixedDelay<P> {
     pub delay: Span,
     packets: VecDeque<(Time, P)>,
@@ -60,7 +60,7 @@ impl<P: NetworkPacket> FixedDelay<P> {
         FixedDelay { delay, packets: VecDeque::new() }
     }
 
-    /// Takes a packet that is sent at `sent`; its arrival is an event of the link `index`.
+    /// Sends a packet at `sent`, and schedules its arrival as an event of the link `index`.
     #[inline(always)]
     pub fn push(&mut self, packet: P, sent: Time, index: u32, shared: &mut Shared<P>) {
         let arrival = sent + self.delay;
@@ -70,7 +70,7 @@ impl<P: NetworkPacket> FixedDelay<P> {
         self.packets.push_back((arrival, packet));
     }
 
-    /// Takes the packet that arrives now.
+    /// Removes the packet that arrives now.
     #[inline(always)]
     pub fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
         let packet = self.packets.pop_front().map(|(_, packet)| packet);
@@ -88,8 +88,8 @@ impl<P: NetworkPacket> FixedDelay<P> {
 }
 
 impl<P: NetworkPacket> Propagation<P> {
-    /// `stream` draws for what is random on the way, by the name of its part; the run is over
-    /// at `end`.
+    /// Creates the propagation of a link. `stream` returns the random stream of a part by name; the
+    /// run ends at `end`.
     pub fn new(config: &PropagationConfig, end: Time, stream: impl Fn(&str) -> Stream) -> Self {
         match config {
             PropagationConfig {
@@ -104,8 +104,8 @@ impl<P: NetworkPacket> Propagation<P> {
         }
     }
 
-    /// Takes a packet whose transmission ends at `sent`, and whose arrival is an
-    /// event of the link `index`; `losses` counts it if it is lost.
+    /// Sends a packet whose transmission ends at `sent`, and schedules its arrival as an event of
+    /// the link `index`; `losses` counts it if it is lost.
     #[inline(always)]
     pub fn push(
         &mut self,
@@ -121,7 +121,7 @@ impl<P: NetworkPacket> Propagation<P> {
         }
     }
 
-    /// Takes the packet that arrives now; `None` if another overtook it.
+    /// Removes the packet that arrives now; `None` if a packet overtook it.
     #[inline(always)]
     pub fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
         match self {
@@ -130,7 +130,7 @@ impl<P: NetworkPacket> Propagation<P> {
         }
     }
 
-    /// What is sent from now on takes `delay`, but no packet overtakes another.
+    /// Changes the delay of packets sent from now on; none overtakes another.
     pub fn set_delay(&mut self, to: Span, stream: Stream) {
         match self {
             Propagation::Fixed(path) if path.delay == to => {}
@@ -143,13 +143,14 @@ impl<P: NetworkPacket> Propagation<P> {
         }
     }
 
-    /// What is sent from now on is lost so.
+    /// Changes the loss process of packets sent from now on.
     pub fn set_loss(&mut self, loss: Option<Loss>, end: Time, stream: impl Fn(&str) -> Stream) {
         self.vary(stream("way")).loss =
             loss.map(|loss| LossState::new(loss, end, stream("outages")));
     }
 
-    /// What is sent from now on may meet something: with this stream, if nothing has until now.
+    /// Changes to an impaired path for packets sent from now on, with this stream unless it is
+    /// impaired already.
     fn vary(&mut self, stream: Stream) -> &mut ImpairedPath<P> {
         if let Propagation::Fixed(FixedDelay { delay, packets }) = self {
             let packets = std::mem::take(packets);
@@ -162,7 +163,7 @@ impl<P: NetworkPacket> Propagation<P> {
         }
     }
 
-    /// Packets under way.
+    /// Returns the number of packets in flight.
     pub fn held(&self) -> u64 {
         match self {
             Propagation::Fixed(path) => path.held(),
@@ -170,7 +171,7 @@ impl<P: NetworkPacket> Propagation<P> {
         }
     }
 
-    /// The counts so far, with the outcome of a transmission in progress.
+    /// Returns the counts so far, including the outcome of a transmission in progress.
     pub fn counts(&self) -> PropagationCounts {
         match self {
             Propagation::Fixed(_) => PropagationCounts::default(),
@@ -178,7 +179,7 @@ impl<P: NetworkPacket> Propagation<P> {
         }
     }
 
-    /// The counts of packets whose transmission has ended by `now`.
+    /// Returns the counts of packets whose transmission has ended by `now`.
     pub fn counts_at(&self, now: Time) -> PropagationCounts {
         let mut counts = self.counts();
         if let Propagation::Impaired(path) = self
@@ -193,17 +194,21 @@ impl<P: NetworkPacket> Propagation<P> {
     /// Checks that every packet is accounted for.
     ///
     /// # Panics
-    /// If one is not: a bug.
+    /// Panics if a packet is unaccounted for: a bug.
     pub fn assert_conservation(&self, name: &str) {
         if let Propagation::Impaired(path) = self {
             let PropagationCounts { lost, duplicated, .. } = path.counts;
             let out = path.delivered + lost + path.packets.len() as u64;
-            assert_eq!(path.entered + duplicated, out, "{name}: lost on the way, uncounted");
+            assert_eq!(
+                path.entered + duplicated,
+                out,
+                "{name}: packets lost without being counted"
+            );
         }
     }
 }
 
-/// A packet under way. The order is that of arrival, the earliest greatest.
+/// Packet in flight, ordered by arrival, the earliest being the greatest.
 struct InFlight<P> {
     arrival: Time,
     number: u64,
@@ -232,7 +237,7 @@ impl<P> Ord for InFlight<P> {
     }
 }
 
-/// A way on which packets take different times, get lost or come twice.
+/// Path with variable delay, loss or duplication.
 pub(crate) struct ImpairedPath<P> {
     delay: DelayProcess,
     reordering: bool,
@@ -242,18 +247,18 @@ pub(crate) struct ImpairedPath<P> {
     slot: Option<SlotState>,
     stream: Stream,
     packets: BinaryHeap<InFlight<P>>,
-    /// When the pending event is due, if there is one.
+    /// Time of the pending event, if any.
     pending: Option<Time>,
-    /// The latest arrival so far: nothing comes before it without reordering.
+    /// Latest arrival so far: without reordering, no packet arrives earlier.
     latest: Time,
-    /// Packets that came in, and the number of the next.
+    /// Number of packets sent, which is the number of the next.
     entered: u64,
     next_number: u64,
     delivered: u64,
-    /// One more than the largest number that was delivered.
+    /// Largest delivered number plus one.
     expected: u64,
     counts: PropagationCounts,
-    /// The end of the last transmission, and the counts without it.
+    /// End of the last transmission, and the counts without it.
     last: (Time, PropagationCounts),
 }
 
@@ -279,7 +284,7 @@ impl<P: NetworkPacket> ImpairedPath<P> {
         }
     }
 
-    /// With what was under way with a delay that was always the same until now.
+    /// Creates the path with packets in flight that had a constant delay.
     fn of_fixed(packets: VecDeque<(Time, P)>, delay: Span, stream: Stream) -> Self {
         let number = packets.len() as u64;
         let in_flight = packets.into_iter().zip(0..);
@@ -350,8 +355,7 @@ impl<P: NetworkPacket> ImpairedPath<P> {
         self.next_number += 1;
     }
 
-    /// Asks for an event at the first arrival. One that was asked for earlier
-    /// and is due later finds nothing then.
+    /// Schedules an event at the first arrival. An event scheduled for another time has no effect.
     fn await_first(&mut self, index: u32, shared: &mut Shared<P>) {
         if let Some(first) = self.packets.peek()
             && self.pending.is_none_or(|pending| first.arrival < pending)

@@ -1,27 +1,26 @@
-//! The routes of a network: which links a packet takes, one after the other.
+//! Routes of a network: lists of links.
 //!
-//! A route is data of the network, and a packet says only how far it has come.
-//! When a route [changes](Routes::change), what is sent from then on takes
-//! the new links, and what is under way goes on along the old ones: a packet's
-//! [`Position`] is a place in a list to which lists are only added.
+//! A route is data of the network; a packet contains only the index of its next hop. When a route
+//! [changes](Routes::change), packets sent from then on take the new links, and packets in flight
+//! continue along the old ones: a [`Position`] is an index into a list that only grows.
 
-/// A route, by number.
+/// Number of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteId(pub u32);
 
-/// How far a packet has come: the link that it takes next.
+/// Index of the next hop of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position(u32);
 
-/// Behind the last link of a route.
+/// Marks the end of a route.
 const END: u32 = u32::MAX;
 
 /// All routes of a network.
 #[derive(Clone, Default)]
 pub struct Routes {
-    /// The links of each list, and [`END`].
+    /// Links of each list, followed by [`END`].
     hops: Vec<u32>,
-    /// Where the list of each route begins.
+    /// First hop of each route.
     first: Vec<Position>,
 }
 
@@ -33,32 +32,32 @@ impl Routes {
         RouteId(self.first.len() as u32 - 1)
     }
 
-    /// Has what is sent over a route from now on take these links.
+    /// Changes a route for packets sent from now on.
     pub fn change(&mut self, route: RouteId, links: impl IntoIterator<Item = u32>) {
         self.first[route.0 as usize] = self.list(links);
     }
 
     fn list(&mut self, links: impl IntoIterator<Item = u32>) -> Position {
         let first =
-            Position(u32::try_from(self.hops.len()).expect("the memory for more is not there"));
+            Position(u32::try_from(self.hops.len()).expect("fewer than 2^32 hops fit in memory"));
         self.hops.extend(links);
         debug_assert!(!self.hops[first.0 as usize..].contains(&END));
         self.hops.push(END);
         first
     }
 
-    /// The first link of a route.
+    /// Returns the first hop of a route.
     #[inline]
     pub fn start(&self, route: RouteId) -> Position {
         self.first[route.0 as usize]
     }
 
-    /// Whether there is such a route.
+    /// Returns whether a route has this number.
     pub fn has(&self, route: RouteId) -> bool {
         (route.0 as usize) < self.first.len()
     }
 
-    /// The link at a position; `None` behind the last.
+    /// Returns the link of a hop; `None` at the end of the route.
     #[inline]
     pub fn link(&self, at: Position) -> Option<u32> {
         let link = self.hops[at.0 as usize];
@@ -67,12 +66,12 @@ impl Routes {
 }
 
 impl Position {
-    /// Behind the link at this position.
+    /// Returns the following hop.
     #[inline]
     pub fn next(self) -> Self {
         Position(self.0 + 1)
     }
-    /// Before it.
+    /// Returns the preceding hop.
     #[inline]
     pub fn previous(self) -> Self {
         Position(self.0 - 1)
@@ -83,7 +82,7 @@ impl Position {
 mod tests {
     use super::*;
 
-    /// The links from a position to the end.
+    /// Returns the links from a hop to the end of the route.
     fn links(routes: &Routes, mut at: Position) -> Vec<u32> {
         let mut links = Vec::new();
         while let Some(link) = routes.link(at) {

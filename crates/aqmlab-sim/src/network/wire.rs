@@ -1,5 +1,5 @@
-//! What carries a link's packets: a transmitter of constant rate, one whose
-//! rate follows a course, or grants of so many bytes at certain times.
+//! Transmitters of a link: with constant rate, with variable rate, or with grants of bytes at
+//! certain times.
 
 use aqmlab_core::time::NANOS_PER_SEC;
 use aqmlab_core::{Framing, Rate, Span, Stream, Time};
@@ -11,16 +11,16 @@ use crate::rate::course::{Course, CourseMeter, CourseTransmitter};
 use crate::rate::grants::{Grants, GrantsMeter};
 use crate::rate::schedule::Schedule;
 
-/// Computes when transmissions end, without rounding away any of the rate.
+/// Computes the ends of transmissions without accumulating rounding errors.
 ///
-/// Within a busy period the end of the n-th packet is the start of the period
-/// plus all bits so far divided by the rate, rounded down once: the remainder
-/// of each division is carried to the next packet.
+/// Within a busy period, the end of the n-th packet is the start of the period plus all bits so far
+/// divided by the rate, rounded down once: the remainder of each division is carried over to the
+/// next packet.
 pub(crate) struct RateClock {
     rate: u64,
     remainder: u64,
-    /// The size that came last, how long it takes, and the remainder of that division: most
-    /// packets are of one size, and a division takes longer than all else here.
+    /// Last size, its duration, and the remainder of that division: most packets have the same
+    /// size, and a division is slower than everything else here.
     last: (u32, u64, u64),
 }
 
@@ -28,19 +28,19 @@ impl RateClock {
     pub fn new(rate: Rate) -> Self {
         RateClock { rate: rate.as_bps(), remainder: 0, last: (0, 0, 0) }
     }
-    /// The link was idle: a new busy period begins.
+    /// Starts a new busy period of an idle link.
     #[inline]
     pub fn restart(&mut self) {
         self.remainder = 0;
     }
-    /// What is sent from now on takes another rate.
+    /// Changes the rate of later transmissions.
     pub fn set_rate(&mut self, rate: Rate) {
         *self = Self::new(rate);
     }
-    /// How long the next `bytes` take, from the end of those before.
+    /// Returns the transmission time of the next `bytes`, from the end of the previous packet.
     #[inline]
     pub fn transmit(&mut self, bytes: u32) -> Span {
-        // On the wire a packet may be larger than it is.
+        // A packet may be larger on the wire.
         debug_assert!(u64::from(bytes) <= 2 * MAX_PACKET);
         if bytes != self.last.0 {
             let scaled = u64::from(bytes) * 8 * NANOS_PER_SEC;
@@ -55,25 +55,24 @@ impl RateClock {
     }
 }
 
-/// A wire with a course of rates, or one that adds to each packet.
+/// Wire with a variable rate, or with framing overhead.
 pub(crate) struct CourseWire<P> {
     transmitter: CourseTransmitter,
     framing: Framing,
-    /// At the start of the run.
+    /// Meter at the start of the run.
     meter: CourseMeter,
-    /// A packet whose transmission never ends.
+    /// Packet whose transmission never ends.
     stuck: Option<P>,
 }
 
 impl<P> CourseWire<P> {
-    /// When a packet of this size, the next, has been sent; `None` for never.
+    /// Returns the end of the transmission of the next packet, of this size; `None`: never.
     #[inline(never)]
     pub fn transmit(&mut self, size: u32) -> Option<Time> {
         self.transmitter.transmit(self.framing.wire_size(size))
     }
 
-    /// What is sent from `time` on takes another rate: of a wire whose rate follows no random
-    /// course.
+    /// Changes the rate from `time` on; the rate must not be random.
     pub fn set_rate(&mut self, time: Time, rate: Rate) {
         if let Some(course) = self.meter.course().with_rate_from(time, rate.as_bps()) {
             self.meter = CourseMeter::new(course.clone());
@@ -81,7 +80,7 @@ impl<P> CourseWire<P> {
         }
     }
 
-    /// The bits that packets used up to `now`: of a transmission that ends later, a part.
+    /// Returns the bits used by packets up to `now`, including part of a transmission in progress.
     fn used_bits(&self, now: Time, until: Option<Time>) -> f64 {
         let sent = self.transmitter.sent_bits(self.stuck.is_none()) as f64;
         let mut meter = self.meter.clone();
@@ -91,34 +90,34 @@ impl<P> CourseWire<P> {
     }
 }
 
-/// A wire that sends when it is granted.
+/// Wire that sends when granted.
 pub(crate) struct GrantWire<P> {
     grants: Grants,
     pub framing: Framing,
-    /// A packet of which a part was sent, and how many bytes are left.
+    /// Partly sent packet, with the number of remaining bytes.
     pub sending: Option<(P, u64)>,
-    /// Bytes that were sent.
+    /// Bytes sent.
     pub used: u64,
-    /// At the start of the run.
+    /// Meter at the start of the run.
     meter: GrantsMeter,
 }
 
 impl<P> GrantWire<P> {
-    /// The bytes of the grant that has come, which is used up now.
+    /// Returns the bytes of the present grant, and marks it as used.
     pub fn next(&mut self) -> u64 {
         let (_, bytes) = self.grants.peek().expect("a grant has come");
         self.grants.advance();
         bytes
     }
-    /// The time of the first grant from `now` on, or later than it; `None` if none comes.
-    /// What is before that passes unused.
+    /// Returns the time of the first grant at `now`, or after it if `is_later`; `None` if none is
+    /// left. Earlier grants remain unused.
     pub fn next_from(&mut self, now: Time, is_later: bool) -> Option<Time> {
         self.grants.seek(now + Span::from_nanos(u64::from(is_later)));
         self.grants.peek().map(|(time, _)| time)
     }
 }
 
-/// What carries a link's packets.
+/// Transmitter of a link.
 pub(crate) enum Wire<P> {
     Constant(RateClock),
     Course(Box<CourseWire<P>>),
@@ -126,7 +125,7 @@ pub(crate) enum Wire<P> {
 }
 
 impl<P> Wire<P> {
-    /// A wire for a run that is over at `end`.
+    /// Creates the wire for a run that ends at `end`.
     pub fn new(link: &LinkConfig, stream: Stream, end: Time) -> Self {
         let framing = link.framing;
         match link.process.source(stream, end) {
@@ -166,7 +165,7 @@ impl<P> Wire<P> {
         }
     }
 
-    /// The link was idle: a new busy period begins.
+    /// Starts a new busy period of an idle link.
     #[inline]
     pub fn restart(&mut self, now: Time) {
         match self {
@@ -176,8 +175,7 @@ impl<P> Wire<P> {
         }
     }
 
-    /// Counts what is offered, from the start of the run; `None` with a
-    /// constant rate.
+    /// Returns a meter of the offered bits from the start of the run; `None` with a constant rate.
     pub fn meter(&self) -> Option<Meter> {
         match self {
             Wire::Constant(_) => None,
@@ -186,7 +184,7 @@ impl<P> Wire<P> {
         }
     }
 
-    /// Counts the bytes that could be sent, from the start of the run.
+    /// Returns a meter of the offered bytes from the start of the run.
     pub fn capacity(&self) -> Capacity {
         let rate = match self {
             Wire::Constant(transmitter) => transmitter.rate,
@@ -195,7 +193,7 @@ impl<P> Wire<P> {
         Capacity { rate, before: Offered::default(), meter: self.meter() }
     }
 
-    /// The bits that packets used up to `now`, where they are counted; `until` is the end of the
+    /// Returns the bits used by packets up to `now`, if they are counted; `until` is the end of the
     /// transmission in progress.
     pub fn used_bits(&self, now: Time, until: Option<Time>) -> f64 {
         match self {
@@ -205,7 +203,7 @@ impl<P> Wire<P> {
         }
     }
 
-    /// The packet of which grants have sent a part, or whose transmission never ends.
+    /// Returns the packet that grants have sent partly, or whose transmission never ends.
     pub fn unfinished(&self) -> Option<&P> {
         match self {
             Wire::Constant(_) => None,
@@ -215,26 +213,26 @@ impl<P> Wire<P> {
     }
 }
 
-/// What a wire of constant rate offered before its rate changed.
+/// Bytes offered by a wire of constant rate before a change of the rate.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Offered {
-    /// Bytes up to `until`, the end of the transmission during which the rate changed.
+    /// Bytes up to `until`, the end of the transmission during the change.
     bytes: f64,
     until: Time,
-    /// Bits a second just before that.
+    /// Rate in bit/s before the change.
     rate: u64,
 }
 
-/// Counts the bytes that a wire offers.
+/// Meter of the bytes offered by a wire.
 pub struct Capacity {
-    /// Bits a second, if there is no meter.
+    /// Rate in bit/s, without a meter.
     rate: u64,
     pub(super) before: Offered,
     meter: Option<Meter>,
 }
 
 impl Capacity {
-    /// Bytes offered from the start of the run to `end`. Times must not go back.
+    /// Returns the bytes offered from the start of the run to `end`. Times must not decrease.
     pub fn bytes(&mut self, end: Time) -> f64 {
         let Some(meter) = &mut self.meter else {
             let Offered { bytes, until, rate } = self.before;
@@ -247,21 +245,21 @@ impl Capacity {
         meter.bits(end + Span::from_nanos(1)) / 8.0
     }
 
-    /// What was offered up to `time`, at which the rate changes.
+    /// Returns the bytes offered up to `time`, at which the rate changes.
     pub(super) fn until(mut self, time: Time) -> Offered {
         let rate = if time > self.before.until { self.rate } else { self.before.rate };
         Offered { bytes: self.bytes(time), until: time, rate }
     }
 }
 
-/// Counts what a wire offers.
+/// Meter of the bits offered by a wire.
 pub(crate) enum Meter {
     Course(CourseMeter),
     Grants(GrantsMeter),
 }
 
 impl Meter {
-    /// Bits offered before `time`. Times must not go back.
+    /// Returns the bits offered before `time`. Times must not decrease.
     pub fn bits(&mut self, time: Time) -> f64 {
         match self {
             Meter::Course(meter) => meter.until(time) as f64 / NANOS_PER_SEC as f64,
@@ -275,13 +273,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The end of n packets of the given sizes, one division for all.
+    /// Returns the end of n packets of the given sizes, computed with one division.
     fn exact_end(rate: u64, bytes: u128) -> u64 {
         (bytes * 8 * u128::from(NANOS_PER_SEC) / u128::from(rate)) as u64
     }
 
     proptest! {
-        /// Over a long busy period, at odd rates, not a nanosecond is lost.
+        /// Over a long busy period at odd rates, no time is lost to rounding.
         #[test]
         fn the_rate_is_exact_over_any_time(
             rate in prop_oneof![

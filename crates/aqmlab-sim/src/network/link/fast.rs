@@ -1,25 +1,25 @@
 //! The fast path: a link of constant rate and fixed delay, with a queue and nothing else.
 //!
-//! Most ends of transmissions have no event here. All that follows from such an end is that the
-//! next packet leaves the queue, which has no effect elsewhere before something else happens at the
-//! link: a packet arrives or is delivered, a timer of the queue fires, somebody reads the link. The
-//! link [catches up](QueuedLink::catch_up) first. It then dequeues packets with the times at which
-//! the transmissions ended.
+//! Most ends of transmissions have no event here. The only effect of such an end is that the next
+//! packet leaves the queue, which affects nothing else before another event of the link: a packet
+//! arrives or is delivered, a timer of the queue fires, or the link is read. Before such an event,
+//! the link [catches up](QueuedLink::catch_up): it dequeues packets with the times at which the
+//! transmissions ended.
 //!
-//! # Why the results are the same
-//! The end of a transmission works on parts of the link that take the time as an argument: queue,
-//! probe, transmitter, pipe. Its only effect elsewhere is a delivery, at least a nanosecond later
-//! (the delay is not zero). The link learns of it in time: each packet is delivered after the one
-//! before it, and the link catches up at every delivery.
+//! # Why the results are equal
+//! The end of a transmission affects parts of the link that take the time as an argument: queue,
+//! probe, transmitter, propagation. Its only effect elsewhere is a delivery, at least a nanosecond
+//! later (the delay is not zero). The link processes it in time: each packet is delivered after the
+//! one before it, and the link catches up at every delivery.
 //!
-//! # Why the order is the same
-//! With an event, an end would precede another event exactly if its key is less: the least of all
-//! pending keys comes first. This holds for ends that are deferred with a key greater than those
-//! of all events handled so far. An end with a smaller key, of a transmission that takes no time,
-//! gets its event. Keys contain time and kind, so both orders of simultaneous events hold.
+//! # Why the order is equal
+//! With an event, an end would precede another event exactly if its key is smaller, because the
+//! smallest of all pending keys is first. This holds for ends that are deferred with a key greater
+//! than those of all events handled so far. An end with a smaller key, of a transmission that takes
+//! no time, has an event. Keys contain time and kind, so both orders of simultaneous events hold.
 //!
-//! Disciplines that shape, shapers and drivers, shared media, rates that vary and impairments have
-//! effects that others must know of: such links take the [general path](super::general).
+//! Disciplines that shape, shapers and drivers, shared media, variable rates and impairments have
+//! effects outside the link: such links use the [general path](super::general).
 
 use aqmlab_aqm::Queue;
 use aqmlab_core::{Span, Time};
@@ -103,9 +103,9 @@ impl<P: NetworkPacket> QueuedLink<P> {
         self.transmitter.deferred().map(|until| EventKey::transmission_end(until, self.index))
     }
 
-    /// Handles the end of a transmission for which no packet waits, if that is before `time`: the
-    /// discipline is asked for a packet, and learns that it is idle. Disciplines take the time as
-    /// an argument, so asking late is the same, before anything else happens to them.
+    /// Handles the end of a transmission with an empty queue, if it is before `time`: a dequeue
+    /// attempt informs the discipline that it is idle. Disciplines take the time as an argument, so
+    /// a late attempt is equivalent, if nothing else happens to them before.
     #[inline(always)]
     pub(super) fn end_quiet(&mut self, time: Time) {
         if let Transmitter::Busy { until, end: End::Quiet, .. } = self.transmitter
@@ -117,7 +117,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
         }
     }
 
-    /// Begins to send a packet.
+    /// Starts the transmission of a packet.
     #[inline(always)]
     pub(super) fn begin(&mut self, packet: P, now: Time, shared: &mut Shared<P>) {
         let size = packet.size();
@@ -139,7 +139,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
         }
     }
 
-    /// Has the end of the transmission in progress handled when it comes, if packets wait for it.
+    /// Schedules the end of the transmission in progress, if packets wait for it.
     #[inline(always)]
     pub(super) fn expect_end(&mut self, shared: &mut Shared<P>) {
         let Transmitter::Busy { until, end: end @ End::Quiet, .. } = &mut self.transmitter else {
@@ -164,7 +164,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
         shared.events.push(*until, LinkEvent::TransmissionEnd(self.index));
     }
 
-    /// Takes the next packet out of the queue.
+    /// Removes the next packet from the queue.
     #[inline(always)]
     pub(super) fn dequeue_to_send(
         &mut self,
@@ -185,7 +185,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
     }
 }
 
-/// Asks the discipline for the next packet.
+/// Dequeues the next packet from the discipline.
 #[inline(always)]
 pub(super) fn dequeue<P: NetworkPacket>(
     queue: &mut Queue<P>,

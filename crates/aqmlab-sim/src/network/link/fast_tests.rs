@@ -1,4 +1,4 @@
-//! Networks with and without events for ends of transmissions do the same.
+//! Networks with and without events for ends of transmissions are equivalent.
 
 use aqmlab_aqm::{LinkEnv, QueueConfig};
 use aqmlab_core::{Bytes, Rate, Span, Stream, Time, Value};
@@ -10,25 +10,25 @@ use crate::network::testing::Plain;
 use crate::network::{Network, RouteId, Setup};
 use crate::scenario::Scenario;
 
-/// What somebody outside does to a network.
+/// External action on a network.
 #[derive(Clone, Debug)]
 enum Act {
-    /// So many packets of a size begin a route.
+    /// Injects packets of a size into a route.
     Inject(u32, u32, u64),
-    /// Looks at all links.
+    /// Reads all links.
     Look,
-    /// Gives a link another rate, delay or queue.
+    /// Changes rate, delay or queue of a link.
     Rate(u32, u64),
     Delay(u32, u64),
     Queue(u32, &'static str),
-    /// Gives the queue of a link another limit, in packets.
+    /// Changes the limit of a link's queue, in packets.
     Limit(u32, u64),
     WarmupEnd,
 }
 
 const QUEUES: [&str; 6] = ["droptail", "codel", "pie", "fq_codel", "red", "cake"];
 
-/// Rates at which a byte takes a nanosecond, two, or (four bytes) nothing.
+/// Rates at which a byte takes one nanosecond, two, or (up to four bytes) none.
 const RATES: [u64; 3] = [8_000_000_000, 4_000_000_000, 999_000_000_000];
 
 fn act() -> impl Strategy<Value = Act> {
@@ -55,8 +55,8 @@ fn scenario(links: &[(u64, u64, &str)], order: &str) -> Scenario {
     Scenario::parse(&text, "ends", &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// All that can be seen of a network to which this is done: packets that come out, what those who
-/// look find, the results, and how many events that took.
+/// Runs the actions, and returns everything observable: delivered packets, readings, results, and
+/// the number of events.
 fn seen(scenario: &Scenario, plan: &[(u64, Act)], defers_ends: bool) -> Vec<String> {
     let setup = Setup { defers_ends, record_packets: true, ..scenario.network(0) };
     let mut network = Network::<Plain>::new(&setup);
@@ -77,7 +77,7 @@ fn seen(scenario: &Scenario, plan: &[(u64, Act)], defers_ends: bool) -> Vec<Stri
         if event != EventKey::MAX && event.time() <= next {
             let Some(packet) = network.step(&mut ()) else { continue };
             seen.push(format!("{:?} {} out", event.time(), packet.number));
-            // It is answered at once, as often as not.
+            // Two of three packets are answered at once.
             if packet.number % 3 != 0 && number < 500 {
                 number += 1;
                 let answer = Plain::new(number, 1 + packet.number as u32 % 4);

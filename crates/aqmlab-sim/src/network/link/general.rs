@@ -82,7 +82,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
         }
     }
 
-    /// Sends the next packet as soon as grants or medium allow. The transmitter is idle.
+    /// Sends the next packet as soon as grants or the medium allow. The transmitter must be idle.
     fn send_next(&mut self, shared: &mut Shared<P>) {
         let now = shared.now;
         if matches!(self.wire, Wire::Grants(_)) {
@@ -156,7 +156,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
         }
     }
 
-    /// Takes the next packet out of driver or queue.
+    /// Removes the next packet from driver or queue.
     fn take(&mut self, now: Time, accounting: &mut PacketAccounting<P>) -> Option<P> {
         self.fill_driver(now, accounting);
         match &mut self.egress {
@@ -165,7 +165,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
         }
     }
 
-    /// Moves packets from the queue into the driver, if there is one, while shaper and driver
+    /// Moves packets from the queue into the driver, if any, while shaper and driver
     /// allow.
     pub(super) fn fill_driver(&mut self, now: Time, accounting: &mut PacketAccounting<P>) {
         let Some(egress) = &mut self.egress else { return };

@@ -20,9 +20,9 @@ use super::propagation::FixedDelay;
 
 /// A link.
 pub(crate) enum Link<P> {
-    /// With a queue, which packets leave at a rate.
+    /// Queue, from which packets are sent at a rate.
     Queued(Box<QueuedLink<P>>),
-    /// Delays all packets by the same time.
+    /// Constant delay of all packets.
     Delay { index: u32, propagation: FixedDelay<P> },
 }
 
@@ -43,7 +43,7 @@ impl<P: NetworkPacket> Link<P> {
         }
     }
 
-    /// Takes the packet that arrives at the far end, if there is one.
+    /// Removes the packet that arrives at the far end, if any.
     #[inline]
     pub fn deliver(&mut self, shared: &mut Shared<P>) -> Option<P> {
         match self {
@@ -60,7 +60,7 @@ impl<P: NetworkPacket> Link<P> {
         }
     }
 
-    /// Returns the link, if it has a queue.
+    /// Returns the link if it has a queue.
     #[inline]
     pub fn queued(&self) -> Option<&QueuedLink<P>> {
         match self {
@@ -69,7 +69,7 @@ impl<P: NetworkPacket> Link<P> {
         }
     }
 
-    /// Returns the link to be changed, if it has a queue.
+    /// Returns the link for changes if it has a queue.
     #[inline]
     pub fn queued_mut(&mut self) -> Option<&mut QueuedLink<P>> {
         match self {

@@ -1,4 +1,4 @@
-//! A link with a queue: its parts, and what reads or changes them.
+//! Link with a queue: its parts, and functions that read or change them.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::network::records::RecordSink;
 use crate::network::wire::{Capacity, Meter, Offered, Wire};
 use crate::network::{HEADER, Setup, Shared};
 
-/// A link with a queue.
+/// Link with a queue.
 pub struct QueuedLink<P> {
     /// Name in the scenario.
     pub name: String,
@@ -29,19 +29,19 @@ pub struct QueuedLink<P> {
     /// Shaper and driver, if the link has one of them.
     pub(crate) egress: Option<Box<Egress<P>>>,
     pub(super) wire: Wire<P>,
-    /// Share of a medium on which other links send too.
+    /// Share of a medium with other links.
     pub(super) medium: Option<Share>,
     pub(super) transmitter: Transmitter,
-    /// Whether the link takes the [fast path](super::fast).
+    /// True if the link takes the [fast path](super::fast).
     pub(super) is_fast: bool,
-    /// Whether it takes that whenever it can.
+    /// True if the link takes the fast path whenever possible.
     may_be_fast: bool,
     /// Number of transmissions that ended without an event while packets waited.
     pub(super) deferred: u64,
     pub(crate) propagation: Propagation<P>,
     /// Time of the pending wake-up of queue or egress.
     pub(super) wakeup_at: Option<Time>,
-    /// Whether a transmission that ends at the time of an arrival ends first.
+    /// True if a transmission that ends at the time of an arrival ends first.
     pub(super) departures_first: bool,
     /// Capacity before the last change of the rate.
     offered: Offered,
@@ -112,7 +112,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
         }
     }
 
-    /// Takes the packet that arrives at the far end, if there is one.
+    /// Removes the packet that arrives at the far end, if any.
     #[inline]
     pub(crate) fn deliver(&mut self, shared: &mut Shared<P>) -> Option<P> {
         self.catch_up(shared);
@@ -200,8 +200,8 @@ impl<P: NetworkPacket> QueuedLink<P> {
         }
     }
 
-    /// Follows a change of the link, for which it has [caught up](Self::catch_up): deferred ends get
-    /// their event if the link is no longer fast.
+    /// Handles a change of the link, which must have [caught up](Self::catch_up): deferred ends get
+    /// events if the link is no longer fast.
     pub(crate) fn changed(&mut self, shared: &mut Shared<P>) {
         self.choose_path();
         if let Transmitter::Busy { until, end: end @ End::Deferred, .. } = &mut self.transmitter
@@ -217,7 +217,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
         self.deferred
     }
 
-    /// Takes the records of packets since the last call, at recording level `packets`.
+    /// Removes the records of packets since the last call, at recording level `packets`.
     pub fn take_records(&mut self) -> Vec<PacketRecord> {
         self.probe.packets.as_mut().map(|it| std::mem::take(it.kept())).unwrap_or_default()
     }
@@ -234,7 +234,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
         self.probe.watched = is_watched.then(Vec::new);
     }
 
-    /// Takes the events of packets since the last call, if they are collected.
+    /// Removes the events of packets since the last call, if they are collected.
     pub fn take_events(&mut self) -> Vec<PacketEvent> {
         self.probe.watched.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -244,13 +244,13 @@ impl<P: NetworkPacket> QueuedLink<P> {
         &self.probe.sojourn
     }
 
-    /// Returns the counts of propagation for the packets delivered by `now`, as
-    /// [`counts`](Self::counts) has them.
+    /// Returns the propagation counts of the packets delivered by `now`, as in
+    /// [`counts`](Self::counts).
     pub fn way_at(&self, now: Time) -> PropagationCounts {
         self.propagation.counts_at(now)
     }
 
-    /// Returns the counts of propagation, including the packet in transmission.
+    /// Returns the propagation counts, including the packet in transmission.
     pub fn way(&self) -> PropagationCounts {
         self.propagation.counts()
     }
@@ -267,8 +267,8 @@ impl<P: NetworkPacket> QueuedLink<P> {
         capacity
     }
 
-    /// Returns the counts up to `now`. A packet is delivered when the transmitter has sent all of
-    /// it: arrived = delivered + dropped + waiting + in transmission.
+    /// Returns the counts up to `now`. A packet is delivered when its transmission ends: arrived =
+    /// delivered + dropped + waiting + in transmission.
     pub fn counts(&self, now: Time) -> Counts {
         let mut counts = self.begun_counts();
         let sending = self.in_transmission(now);
@@ -287,8 +287,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
         counts
     }
 
-    /// Returns the size of the packet that the transmitter has not finished at `now`, if there is
-    /// one.
+    /// Returns the size of the packet in transmission at `now`, if any.
     pub(super) fn in_transmission(&self, now: Time) -> Backlog {
         let size = match (self.wire.unfinished(), self.transmitter) {
             (Some(packet), _) => packet.size(),
@@ -298,7 +297,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
         Backlog { packets: 1, bytes: size.into() }
     }
 
-    /// Returns the number of packets that wait for the transmitter.
+    /// Returns the number of packets waiting for the transmitter.
     #[inline]
     pub(super) fn waiting(&self) -> u64 {
         self.queue.counted().packets + self.egress.as_ref().map_or(0, |egress| egress.waiting())
@@ -312,7 +311,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
     /// Finalises statistics at the end of the run.
     ///
     /// # Panics
-    /// If a packet is unaccounted for: a bug of the discipline.
+    /// Panics if a packet is unaccounted for: a bug of the discipline.
     pub fn finish(&mut self, now: Time) {
         self.end_quiet(now + Span::from_nanos(1));
         self.probe.finish(now);
@@ -327,7 +326,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
     /// Checks Little's law in queue and driver, at the end of a run.
     ///
     /// # Panics
-    /// If it does not hold: a bug.
+    /// Panics if it does not hold: a bug.
     pub(super) fn assert_littles_law(self, end: Time) {
         let backlog = self.queue.counted();
         let mut inside = Waits::default();

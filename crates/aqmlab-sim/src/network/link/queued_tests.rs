@@ -1,4 +1,4 @@
-//! A link alone in a network: packets in, packets out.
+//! A network of one link: arrivals and departures.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const LINK: &str = r#"
     return_path = ["up"]
 "#;
 
-/// A network of that link and another; its only route is the link.
+/// Returns a network of that link and another; its only route is the link.
 fn network(trace: &str, overhead: u32) -> Network<Plain> {
     let overrides = [("links.down.overhead".to_string(), overhead.to_string().as_str().into())];
     let read_file = |_: &str| Ok(Arc::new(InputFile::new(trace.as_bytes().to_vec())));
@@ -35,7 +35,7 @@ fn network(trace: &str, overhead: u32) -> Network<Plain> {
     network
 }
 
-/// In which millisecond each packet leaves.
+/// Returns the millisecond of each departure.
 fn departures(mut network: Network<Plain>, arrivals: &[(u64, u32)]) -> Vec<u64> {
     let mut left = (0..).zip(arrivals).peekable();
     let mut out = Vec::new();
@@ -53,9 +53,8 @@ fn departures(mut network: Network<Plain>, arrivals: &[(u64, u32)]) -> Vec<u64> 
     out
 }
 
-/// The rules of mahimahi's traces as they stand in words: an opportunity
-/// carries 1504 bytes, of one packet after the other; what is left when
-/// nothing waits is lost; the last time is the period.
+/// Implements mahimahi's documented rules: an opportunity carries 1504 bytes of consecutive
+/// packets; the rest is lost if no packet waits; the last time is the period.
 fn by_the_rules(times: &[u64], arrivals: &[(u64, u32)], overhead: u32) -> Vec<u64> {
     let period = *times.last().unwrap();
     let mut out = Vec::new();
@@ -104,7 +103,7 @@ proptest! {
     }
 }
 
-/// A FIFO with a fault: packets leave with another time of arrival.
+/// FIFO with a fault: packets leave with a changed arrival time.
 struct Restamping {
     fifo: Fifo<Plain>,
     by: Span,
@@ -128,7 +127,7 @@ impl QueueDiscipline<Plain> for Restamping {
     }
 }
 
-/// Five packets of a millisecond each, of which those from the third on have that queue.
+/// Sends five packets of a millisecond each; those from the third on use that queue.
 fn restamped(by: Span, end: u64) {
     let text = LINK.replace("{ trace = \"x\" }", "\"12mbit\"");
     let scenario = Scenario::parse(&text, "link", &[]).unwrap();
@@ -155,7 +154,7 @@ fn restamped(by: Span, end: u64) {
 fn littles_law_holds_with_packets_that_left_wait_or_are_kept() {
     restamped(Span::MAX, 10);
     restamped(Span::MAX, 4);
-    // It gives none, and its packets have waited for some time.
+    // The FIFO releases no packet, and its packets have waited for some time.
     restamped(Span::MAX, 0);
 }
 

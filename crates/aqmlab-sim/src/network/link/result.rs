@@ -1,4 +1,4 @@
-//! What is measured at a link with a queue, from the end of the warm-up on.
+//! Results of a link with a queue, from the end of the warm-up on.
 
 use aqmlab_aqm::{Backlog, Counts, Reason};
 use aqmlab_core::{Span, Time};
@@ -9,7 +9,7 @@ use crate::network::packet::NetworkPacket;
 use crate::network::probe::{Excursions, PacketRecord, QUANTILES, TimeSummary, percentile};
 use crate::network::propagation::PropagationCounts;
 
-/// What happened at a link.
+/// Results of a link.
 #[derive(Debug)]
 pub struct LinkResult {
     /// Packets and bytes that arrived, were delivered, dropped and marked. A packet is delivered
@@ -17,36 +17,36 @@ pub struct LinkResult {
     /// counted neither as arrived nor as delivered. Arrived = delivered + dropped + packets that
     /// wait or are in transmission at the end.
     pub counts: Counts,
-    /// Of the dropped packets those that had been in the queue.
+    /// Number of dropped packets that had been in the queue.
     pub dropped_queued: u64,
-    /// Times of packets in the queue: from their arrival until they leave it for the driver or the
+    /// Sojourn times of packets: from arrival until they leave the queue for the driver or the
     /// transmitter.
     pub sojourn: TimeSummary,
     /// Largest backlog.
     pub backlog_max: Backlog,
     /// Mean backlog over time, in packets and in bytes.
     pub backlog_mean: [f64; 2],
-    /// The times from one drop to the next.
+    /// Intervals between drops.
     pub loss_intervals: TimeSummary,
-    /// Bytes that the link offered from the start of the run to its end.
+    /// Bytes that the link offered over the whole run.
     pub capacity: f64,
-    /// Share of what the link offered since the first packet that was used.
+    /// Used share of the capacity offered since the first packet.
     pub utilisation: f64,
-    /// What happened to packets on the way to the far end.
+    /// Propagation counts.
     pub way: PropagationCounts,
-    /// What passed the driver behind the queue, if the link has one (or a shaper).
+    /// Summary of the driver, if the link has a driver or shaper.
     pub driver: Option<DriverSummary>,
     /// Loss events, after the warm-up: see [`losses`](crate::network::losses).
     pub loss_events: u64,
-    /// How many flows lose data in one, as a mean; NaN without events.
+    /// Mean number of flows with lost data per event; NaN without events.
     pub loss_event_flows: f64,
     /// Backlog above thresholds.
     pub excursions: Vec<Excursions>,
-    /// At level `packets`; those that no sink has taken.
+    /// Records at level `packets` that no sink has taken.
     pub packets: Vec<PacketRecord>,
 }
 
-/// A column of the table `links`: its name, and where its values are.
+/// Column of the table `links`: its name, and a function for its values.
 pub type LinkColumn<T> = (String, Box<dyn Fn(&LinkResult) -> T>);
 
 struct Columns<T>(Vec<LinkColumn<T>>);
@@ -58,7 +58,7 @@ impl<T> Columns<T> {
 }
 
 impl LinkResult {
-    /// The columns of counts, in their order.
+    /// Returns the columns of counts, in order.
     pub fn counts() -> Vec<LinkColumn<u64>> {
         let mut columns = Columns(Vec::new());
         columns.add("arrived", |link| link.counts.arrived);
@@ -89,7 +89,7 @@ impl LinkResult {
         columns.0
     }
 
-    /// The columns of numbers, which follow.
+    /// Returns the following columns of numbers.
     pub fn numbers() -> Vec<LinkColumn<f64>> {
         let mut columns = Columns(Vec::new());
         columns.add("backlog_mean_packets", |link| link.backlog_mean[0]);
@@ -123,19 +123,19 @@ impl LinkResult {
     }
 }
 
-/// What a link had counted when the warm-up ended, with the packet in transmission.
+/// Counters of a link at the end of the warm-up, including the packet in transmission.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Before {
     counts: Counts,
     way: PropagationCounts,
-    /// Bytes that were offered.
+    /// Bytes offered.
     capacity: f64,
-    /// Bits that were sent, where they are counted.
+    /// Bits sent, if counted.
     used_bits: f64,
 }
 
 impl<P: NetworkPacket> QueuedLink<P> {
-    /// The warm-up is over: what is measured counts from now on.
+    /// Ends the warm-up: statistics count from now on.
     pub fn end_warmup(&mut self, now: Time) {
         let unsent = self.transmitter.unsent(now);
         self.probe.restart(now, self.queue.counted(), unsent);
@@ -150,10 +150,10 @@ impl<P: NetworkPacket> QueuedLink<P> {
         };
     }
 
-    /// What happened from the end of the warm-up to `end`; call `Link::finish` before.
+    /// Returns the results from the end of the warm-up to `end`; call `Link::finish` before.
     ///
     /// # Panics
-    /// If Little's law does not hold: a bug.
+    /// Panics if Little's law does not hold: a bug.
     pub fn into_result(mut self, end: Time) -> LinkResult {
         let packets = self.take_records();
         let before = *self.before;
@@ -161,7 +161,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
         let mut counts = self.begun_counts().since(&before.counts);
         let mut way = self.way();
         if counts.delivered > 0 {
-            // Or else one transmission lasts from the end of the warm-up to that of the run.
+            // Otherwise one transmission lasts from the end of the warm-up to that of the run.
             let sending = self.in_transmission(end);
             counts.delivered -= sending.packets;
             counts.delivered_bytes -= sending.bytes;
@@ -171,7 +171,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
             counts,
             dropped_queued: self.probe.dropped_queued,
             backlog_mean: self.probe.backlog_mean(end, self.queue.counted()),
-            // An end is rounded down to a nanosecond, and a negative overhead makes packets smaller.
+            // An end is rounded down to a nanosecond, and a negative overhead shrinks packets.
             capacity: capacity.max(counts.delivered_bytes as f64),
             loss_intervals: self.probe.loss_intervals(),
             utilisation: self.utilisation(end),
@@ -188,8 +188,8 @@ impl<P: NetworkPacket> QueuedLink<P> {
         result
     }
 
-    /// The share of what the link offered from the first packet (or the end of the warm-up)
-    /// to `end` that packets used; with a constant rate, the share of the time.
+    /// Returns the share of the offered capacity that packets used from the first packet (or the
+    /// end of the warm-up) to `end`; with a constant rate, the share of the time.
     pub fn utilisation(&self, end: Time) -> f64 {
         match (self.meter(), self.probe.used_from()) {
             (Some(mut meter), Some(first)) => {
@@ -202,7 +202,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
         }
     }
 
-    /// The bits that packets used up to `now`, where they are counted.
+    /// Returns the bits used by packets up to `now`, if counted.
     fn used_bits(&self, now: Time) -> f64 {
         self.wire.used_bits(now, self.transmitter.until())
     }

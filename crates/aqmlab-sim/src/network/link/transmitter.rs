@@ -2,35 +2,34 @@
 
 use aqmlab_core::{Span, Time};
 
-/// What the transmitter of a link does.
+/// State of a link's transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transmitter {
-    /// Nothing: and the queue discipline has been asked for a packet since the last transmission.
+    /// Idle; the queue discipline was asked for a packet after the last transmission.
     Idle,
-    /// Sends a packet of `size` bytes `until` some time; or has sent it, and the end has not been
-    /// handled yet.
+    /// Sending a packet of `size` bytes `until` some time, or the end was not handled yet.
     Busy { until: Time, size: u32, end: End },
-    /// Waits for the next grant, at which the link has an event if there is one.
+    /// Waiting for the next grant, which has an event, if any.
     AwaitingGrant,
-    /// Waits for its turn on a shared medium.
+    /// Waiting for the turn on a shared medium.
     AwaitingMedium,
-    /// Sends a packet for ever: the rate remains zero.
+    /// Sending a packet for ever: the rate remains zero.
     Stuck,
 }
 
-/// How the end of a transmission is handled.
+/// Handling of the end of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// No packet waits for it. The discipline learns of it with the next event of the link.
+    /// No event, because no packet waits. The discipline is informed at the next event of the link.
     Quiet,
-    /// It has an event.
+    /// Handled by an event.
     Event,
-    /// It has no event, although packets wait: see [`fast`](super::fast).
+    /// No event, although packets wait: see [`fast`](super::fast).
     Deferred,
 }
 
 impl Transmitter {
-    /// The end of the transmission in progress, where it is known.
+    /// Returns the end of the transmission in progress, if known.
     pub fn until(self) -> Option<Time> {
         match self {
             Transmitter::Busy { until, .. } => Some(until),
@@ -38,7 +37,7 @@ impl Transmitter {
         }
     }
 
-    /// The end of the transmission in progress, if it is [deferred](End::Deferred).
+    /// Returns the end of the transmission in progress, if it is [deferred](End::Deferred).
     #[inline(always)]
     pub fn deferred(self) -> Option<Time> {
         match self {
@@ -47,7 +46,7 @@ impl Transmitter {
         }
     }
 
-    /// How long the transmission in progress takes after `now`.
+    /// Returns the remaining time of the transmission in progress after `now`.
     pub fn unsent(self, now: Time) -> Span {
         self.until().map_or(Span::ZERO, |until| until.saturating_since(now))
     }
