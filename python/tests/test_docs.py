@@ -278,3 +278,14 @@ def test_every_layer_is_in_the_architecture() -> None:
     for crate in (DOCS.parent / "crates").glob("aqmlab-*"):
         picture = (DOCS / "images" / "architecture.svg").read_text()
         assert crate.name in picture, f"{crate.name} is not in the picture"
+
+
+def test_files_that_the_guide_names_exist() -> None:
+    root = DOCS.parent
+    pages = [*DOCS.rglob("*.md"), *root.glob("*.md"), *(root / "studies").rglob("*.md")]
+    path = re.compile(r"`((?:crates|python|tools|examples|studies|docs)/[\w./-]+\.\w+)`")
+    for page in pages:
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        for name in path.findall(text):
+            places = [root / name, root / "crates" / "aqmlab-sim" / name]
+            assert "NAME" in name or any(each.exists() for each in places), f"{page.name}: {name}"
