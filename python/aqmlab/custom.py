@@ -37,13 +37,13 @@ class Kind:
     required: tuple[str, ...]
     """The methods that it has to have."""
     optional: tuple[str, ...]
-    """Those that it may have."""
+    """Optional methods."""
     answers: tuple[str, ...]
-    """Attributes that the engine asks for, of which the first has to be there."""
+    """Attributes that the engine reads; the first is required."""
     first: str
     """What the constructor is given before the parameters."""
     reserved: tuple[str, ...]
-    """What stands beside the parameters in a scenario."""
+    """Key beside the parameters in a scenario."""
     example: str
 
 
@@ -86,7 +86,7 @@ class Loaded:
     """A class that a scenario named."""
 
     section: str
-    """What it is of, as `KINDS` has it."""
+    """Kind of class, a key of `KINDS`."""
     class_: type
     summary: str
     """The first line of its docstring."""
@@ -137,7 +137,7 @@ def fault(
     problem: str | None,
     error: BaseException | None,
 ) -> str:
-    """The one message for what went wrong in a method at a time of the simulation."""
+    """Message for a failure in a method at a time of the simulation."""
     file, line = _place(given, method, error)
     if error is not None:
         problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -186,7 +186,7 @@ def _file(place: str, folders: Sequence[str], name: str) -> Path:
 
 @cache
 def _executed(path: Path, digest: str) -> ModuleType:
-    """The module of a file; anew if the file was changed since."""
+    """Module of a file, reloaded if the file has changed."""
     module_name = f"aqmlab_custom_{path.stem}_{digest}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
@@ -253,7 +253,7 @@ def _answers(given: type, kind: Kind) -> list[str]:
 
 
 def _parameters(given: type, kind: Kind, name: str) -> dict[str, Any]:
-    """The parameters of the constructor behind what it is given first, with their defaults."""
+    """Parameters of the constructor after the first one, with their defaults."""
     constructor = given.__init__  # type: ignore[misc]
     parameters = list(inspect.signature(constructor).parameters.values())[1:]
     if constructor is object.__init__ or not parameters:

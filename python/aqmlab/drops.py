@@ -58,7 +58,7 @@ class Episode:
     drops: Mapping[str, int]
     """Reason to number."""
     above_s: float | None
-    """How long every departing packet had waited longer than the target when it began; `None`
+    """Time for which every departing packet had exceeded the target at its start; `None`
     if the queue has no target, or the last packet before had waited less."""
     sojourn_max_s: float
     """The longest wait of a packet that was sent during the episode (0 without one)."""
@@ -71,11 +71,11 @@ class Episode:
 
 @dataclass(frozen=True)
 class Course:
-    """What became of the packets of a link."""
+    """Outcomes of the packets of a link."""
 
     episodes: list[Episode]
     sent: int
-    """How many packets left the queue at its end."""
+    """Number of packets that left the queue at its end."""
 
 
 def episodes(result: RunResult, link: str | None = None) -> list[Episode]:
@@ -113,7 +113,7 @@ def course(
 
 
 def in_parts(result: RunResult, link: str) -> Iterator[pl.DataFrame]:
-    """What became of the packets of a link, in frames of some: `verdict`, `end_s`, `sojourn_s`.
+    """Outcomes of the packets of a link, in frames: `verdict`, `end_s`, `sojourn_s`.
 
     They were recorded when it happened: `end_s` never goes back.
     """
@@ -163,7 +163,7 @@ def _whole_moments(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
 
 
 class _Finder:
-    """Finds the episodes of a link; knows of what it has seen no more than it needs."""
+    """Finds the episodes of a link in one pass, with constant memory."""
 
     def __init__(self, target: float | None, *, has_state: bool) -> None:
         self.found: list[Episode] = []

@@ -48,12 +48,12 @@ __all__ = [
 ]
 
 SHOWN = 10
-"""How many abandoned runs a message names."""
+"""Number of abandoned runs that a message names."""
 
 SHOWN_NAMES = 100
-"""How many known names a message shows."""
+"""Number of known names that a message shows."""
 SHOWN_CHARACTERS = 300
-"""How many characters of the input a message shows."""
+"""Number of characters of the input that a message shows."""
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Control characters, which messages escape."""
 

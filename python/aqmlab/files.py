@@ -12,17 +12,17 @@ from pathlib import Path
 MOST = 256 << 20
 """The most bytes of a file that is read: a trace of an hour at 1 Gbit/s has about a sixth of it."""
 PATIENCE_SECONDS = 10.0
-"""How long a pipe may keep silent."""
+"""Time for which a pipe may be silent."""
 BLOCK = 1 << 20
 
 
 def read_bytes(path: Path, most: int = MOST) -> bytes:
-    """What is in the file at `path`, or comes out of the pipe there.
+    """Reads the file or pipe at `path`.
 
     Raises `OSError` if it cannot be read, is a folder, a device or a socket, holds more than
     `most` bytes, or is a pipe out of which nothing comes for 10 s.
     """
-    # A named pipe that nobody writes to would otherwise block in here.
+    # A named pipe without a writer would otherwise block here.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         mode = os.fstat(descriptor).st_mode
@@ -47,7 +47,7 @@ def _read(descriptor: int, path: Path, most: int, *, is_pipe: bool) -> bytes:
 
 
 def _from_pipe(descriptor: int, path: Path, content: bytearray) -> bytes:
-    """What comes next; nothing at the end."""
+    """Next bytes; empty at the end."""
     end = time.monotonic() + PATIENCE_SECONDS
     while (left := end - time.monotonic()) > 0:
         select.select([descriptor], [], [], left)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 NONE = "–"
-"""Stands where there is no value."""
+"""Text for a missing value."""
 
 
 def plain(value: object) -> str:
@@ -21,7 +21,7 @@ def plain(value: object) -> str:
 
 
 def is_none(value: object) -> bool:
-    """Whether there is no value: None or NaN."""
+    """True for a missing value: None or NaN."""
     return value is None or (isinstance(value, float) and isnan(value))
 
 

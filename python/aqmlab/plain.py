@@ -53,11 +53,11 @@ ASCII = str.maketrans(
         "⚠": "!",
     }
 )
-"""What stands for characters that the encoding of stdout lacks; for all others `?`."""
+"""Substitutes for characters that the encoding of stdout lacks; `?` for all others."""
 
 
 def any_encoding() -> None:
-    """Makes stdout and stderr take every text, whatever their encoding (PYTHONIOENCODING=ascii)."""
+    """Makes stdout and stderr accept every text in any encoding (PYTHONIOENCODING=ascii)."""
     for stream in (sys.stdout, sys.stderr):
         if not _is_utf8(stream) and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="aqmlab")
@@ -77,7 +77,7 @@ def _is_utf8(stream: object) -> bool:
 
 
 def _instead(error: UnicodeError) -> tuple[str, int]:
-    """What is written for characters that cannot be."""
+    """Substitute for characters that the encoding lacks."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     found = error.object[error.start : error.end].translate(ASCII)
@@ -88,12 +88,12 @@ codecs.register_error("aqmlab", _instead)
 
 
 def is_terminal() -> bool:
-    """Whether stdout is a terminal."""
+    """True if stdout is a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
 def has_colours() -> bool:
-    """Whether stdout shows colours."""
+    """True if stdout shows colours."""
     return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -159,7 +159,7 @@ def table(
 
 
 def flush(text: str = "") -> None:
-    """Writes `text` and what is left for stdout: a full disk or a closed pipe is no traceback."""
+    """Writes `text` and flushes stdout, without a traceback for a full disk or a closed pipe."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""What ends the command from outside: SIGTERM and SIGHUP do what Ctrl-C does."""
+"""Signals that end a command: SIGTERM and SIGHUP act as Ctrl-C."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Terminated(KeyboardInterrupt):
 
 
 def status(error: KeyboardInterrupt) -> int:
-    """The exit status that says which signal it was: 130 after Ctrl-C, 143 after SIGTERM."""
+    """Exit status of the signal: 130 after Ctrl-C, 143 after SIGTERM."""
     return 128 + (error.number if isinstance(error, Terminated) else signal.SIGINT)
 
 
 def install() -> None:
-    """Makes SIGTERM and SIGHUP exceptions. What is ignored (`nohup`) stays so."""
+    """Makes SIGTERM and SIGHUP exceptions. Ignored signals (`nohup`) stay ignored."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _terminate)
@@ -41,7 +41,7 @@ def uninstall() -> None:
 
 
 def stop(runner: Runner) -> None:
-    """Ends the threads of a runner: in methods of classes that do not come to an end,
+    """Ends the threads of a runner: in methods of classes that do not return,
     KeyboardInterrupt is raised. A thread that was left in one would meet the end of the
     interpreter."""
     endless = runner.stop()

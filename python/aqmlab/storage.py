@@ -32,7 +32,7 @@ LONG_BYTES, TEXT_BYTES = 256, 24
 
 
 class Damaged(Exception):
-    """A file is not what was written. `path` and `reason` say which and why."""
+    """A file differs from its checksum. `path` and `reason` describe it."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path}: damaged ({reason})")
@@ -87,7 +87,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
     """The file at `path`, to be read. Raises `Damaged` if it is missing, no regular file, or
     unreadable by the device; other errors of the system are `OSError` as ever."""
     try:
-        # A pipe that nobody writes to, or a device without an end, would never be read.
+        # A pipe without a writer, or an endless device, would block.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -187,7 +187,7 @@ def write_synced(path: Path, fill: Fill) -> Seal:
 
 
 def replace(path: Path, fill: Fill) -> Seal:
-    """Puts a file in the place of that at `path`, as a whole or not at all. Raises `OSError`."""
+    """Replaces the file at `path` atomically. Raises `OSError`."""
     temporary = path.with_name(f"{path.name}.tmp")
     try:
         seal = write_synced(temporary, fill)
@@ -240,7 +240,7 @@ def stream(frames: Iterable[pl.DataFrame], schema: Mapping[str, Any]) -> Fill:
 
 
 def even(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
-    """The same rows in frames of `rows` each, the last of what is left."""
+    """The same rows in frames of at most `rows`."""
     waiting: list[pl.DataFrame] = []
     missing = rows
     for frame in frames:
@@ -258,7 +258,7 @@ def even(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
 
 
 def group_rows(schema: Mapping[str, object]) -> int:
-    """How many rows of a table make a row group: a power of two, `GROUP_BYTES` at most."""
+    """Rows of a row group of a table: a power of two, at most `GROUP_BYTES`."""
     texts = {name: LONG_BYTES if name in LONG else TEXT_BYTES for name in schema}
     width = sum(texts[name] if kind == pl.String else 8 for name, kind in schema.items())
     most = GROUP_BYTES // max(width, 1)

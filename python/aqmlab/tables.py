@@ -33,7 +33,7 @@ class Tables(Protocol):
 
 
 def plain_texts(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same table with texts in the place of codes."""
+    """The same table with texts instead of codes."""
     return frame.with_columns(cs.categorical().cast(pl.String))
 
 
@@ -68,7 +68,7 @@ class FolderTables:
     def __init__(self, folder: Path, names: Sequence[str], runs: range | None = None) -> None:
         self._folder, self._names = folder, list(names)
         self._chosen = None if runs is None else pl.col("run").is_between(runs.start, runs.stop - 1)
-        """Which rows are read, if not all."""
+        """Rows to read; None for all."""
 
     def names(self) -> list[str]:
         """The names of the tables there are."""

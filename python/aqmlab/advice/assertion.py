@@ -20,7 +20,7 @@ SIGNS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an assertion for one queue."""
+    """Outcome of an assertion for one queue."""
 
     text: str
     queue: str
@@ -38,7 +38,7 @@ class Assertion:
     limit: float
 
     def outcome(self, trial: Trial, queue: str) -> Outcome:
-        """It holds if the whole interval is on the right side, or, where no interval can be
+        """Holds if the whole interval is on the right side, or, where no interval can be
         given, every replication."""
         values = trial.values(self.what, queue)
         found = trial.estimate(self.what, queue)

@@ -1,4 +1,4 @@
-"""What is going on at home while the queue is tried: groups of flows by their everyday names."""
+"""Load of an access line: groups of flows by their everyday names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 DOWN = {"path": "down", "return_path": "up"}
 UP = {"path": "up", "return_path": "down"}
 SOON = {"uniform": ["0s", "1s"]}
-"""When bulk flows begin: one draw each, so that replications differ."""
+"""Start of bulk flows: one draw each, so that replications differ."""
 
 DOWNLOAD = {**DOWN, "count": 2, "start": {"each": ["0s", "1s"]}}
 UPLOAD = {**UP, "count": 1, "start": {"each": ["0s", "1s"]}}
@@ -54,7 +54,7 @@ KINDS: Mapping[str, Load] = MappingProxyType(
             },
         ),
         "rrul": Load(
-            "flent's response under load: four flows each way, and probes",
+            "flent's response under load: four flows in each direction, and probes",
             {
                 "ping": PROBE, "download": {**DOWNLOAD, "count": 4},
                 "upload": {**UPLOAD, "count": 4},

@@ -55,7 +55,7 @@ def table(trial: Trial, choice: Choice | None = None) -> Table:
     best = choice and choice.queue
     columns = [Column(called(queue), chosen=queue == best) for queue in trial.queues]
     number = trial.result.info.replications
-    caption = f"Means of {number} replications; in brackets the 95 % interval, if there is one."
+    caption = f"Means of {number} replications; in brackets the 95 % interval, if any."
     return Table((Column("", label=True), *columns), tuple(rows), id="noticed", caption=caption)
 
 
@@ -173,7 +173,7 @@ def _verdict(outcome: Outcome) -> Verdict:
 
 
 def answer(trial: Trial, outcomes: Sequence[Outcome], device: str | None = None) -> dict[str, Any]:
-    """What `--json` prints."""
+    """Output of `--json`."""
     compared = comparisons(trial)
     choice = recommended(trial, compared)
     found = {queue: set_up(trial, queue, device) for queue in trial.queues}

@@ -18,7 +18,7 @@ class Line:
     """A queue in the words of tc."""
 
     words: str
-    """What follows `tc qdisc replace dev eth0 root`."""
+    """Words after `tc qdisc replace dev eth0 root`."""
     left_out: tuple[str, ...]
     """Settings that tc has no words for."""
 

@@ -23,7 +23,7 @@ WARMUP = 5.0
 REPLICATIONS = (10, 30)
 """Minimum, and what there are at most where a replication costs little."""
 WORK = 12e6
-"""Packets that all runs together may carry, so that an answer comes in seconds."""
+"""Packets of all runs together, limited so that an answer takes seconds."""
 SHORTEST = 10.0
 
 
@@ -51,7 +51,7 @@ class Noticed:
 
     @property
     def name(self) -> str:
-        """Its full name: `web.page_load_mean`."""
+        """Full name: `web.page_load_mean`."""
         return f"{self.group}.{self.metric}"
 
     @property
@@ -88,7 +88,7 @@ NOTICED = (
 
 
 def noticed_with(load: str) -> tuple[Noticed, ...]:
-    """What there is to notice with a load; `InputError` for an unknown one."""
+    """Quantities that users of a load notice; `InputError` for an unknown load."""
     if load not in loads.KINDS:
         raise unknown("load", load, loads.KINDS, key="--load")
     return _noticed(loads.KINDS[load].flows)

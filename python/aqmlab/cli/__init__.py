@@ -34,7 +34,7 @@ class Entry:
 
 COMMANDS = {
     "run": Entry("Run a scenario once and show what its queues did."),
-    "study": Entry("Run all points of a study; after an interruption, only what is missing."),
+    "study": Entry("Run a study, or resume an interrupted one."),
     "merge": Entry(
         "Merge the parts of a study into one folder, with the same bytes as a run on one machine."
     ),
@@ -184,7 +184,7 @@ def main() -> None:
 
 
 OPEN_FILES = 32
-"""How many a process must be allowed to have: tables, a folder, a lock, the system's own."""
+"""Open files that a process needs: tables, a folder, a lock, the system's own."""
 
 
 def check_open_files() -> None:

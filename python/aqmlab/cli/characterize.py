@@ -45,7 +45,7 @@ def characterize(
         typer.Option(
             "--against",
             metavar="NAMES",
-            help="Other disciplines to compare with, separated by commas, besides drop-tail.",
+            help="Disciplines to compare with, separated by commas; drop-tail is always included.",
         ),
     ] = None,
     section: Annotated[

@@ -174,7 +174,7 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def absent(error: ModuleNotFoundError, *, for_cluster: bool) -> NoReturn:
-    """Ends the program for want of a package, and says how to install it."""
+    """Ends the program because a package is missing, with the command that installs it."""
     if error.name not in REPORT:
         bug(error)
     hint = f"pip install 'aqmlab[{'cluster' if for_cluster else 'report'}]'"
@@ -216,7 +216,7 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Prints what is said about results in one line, and of other warnings where they are."""
+    """Prints warnings about results in one line, and other warnings with their place."""
     place = "" if issubclass(category, DamageWarning) else f"{filename}:{lineno}: "
     print(f"warning: {place}{message}", file=sys.stderr)
 
@@ -241,7 +241,7 @@ def print_json(value: Any) -> None:
 
 
 def console(columns: int = 110) -> Console:
-    """Where tables go: as wide as the terminal, and wide enough for all columns elsewhere."""
+    """Console for tables: as wide as the terminal, or wide enough for all columns."""
     from aqmlab.document import terminal
 
     return terminal.console(columns)
@@ -256,7 +256,7 @@ def grid(title: str | None, screen: Console) -> Table:
 
 @contextmanager
 def progress_bar(what: str, *, shown: bool, unit: str = "runs") -> Iterator[Progress | None]:
-    """A bar on stderr with what is done, rate and time left; none if that is no terminal."""
+    """Progress bar on stderr with finished runs, rate and time left, if that is a terminal."""
     if not shown or not sys.stderr.isatty():
         yield None
         return
@@ -283,7 +283,7 @@ def command_line() -> str:
 
 
 def default_folder(name: str, only: Sequence[str] = (), **changes: int | None) -> Path:
-    """`results/NAME`, with what was chosen on the command line as a suffix."""
+    """`results/NAME`, with the choices of the command line as a suffix."""
     words = [re.sub(r"[^\w.+]+", "_", word).strip("_.") for word in [name, *only]]
     words += [f"{key}{value}" for key, value in changes.items() if value is not None]
     return Path("results") / "-".join(words)
@@ -299,7 +299,7 @@ def check_chart(path: Path, option: str) -> None:
 
 
 def save_chart(figure: Figure, path: Path) -> None:
-    """Writes a chart and says where it is. Raises `StorageError` if it cannot be written."""
+    """Writes a chart and prints its path. Raises `StorageError` if it cannot be written."""
 
     try:
         figure.save(path)

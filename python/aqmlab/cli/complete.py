@@ -158,7 +158,7 @@ def _queues(text: str) -> list[str]:
 
 
 def _words(entry: dict[str, Any], given: Sequence[str]) -> list[str]:
-    """The settings of a discipline that may follow those given, of which the last is open."""
+    """Settings of a discipline that may follow the given ones; the last is incomplete."""
     words = [each for each in entry["words"] if not each["is_refused"]]
     key, equals, _ = given[-1].partition("=")
     if equals:

@@ -202,7 +202,7 @@ def _show(reports: list[Report]) -> None:
 def page(reports: list[Report]) -> str:
     """The table as a page of Markdown, with what differs below it."""
     head = "# Results of the conformance replay\n\nMade by `aqmlab conformance --markdown`; "
-    about = f"{head}[what it means](conformance.md).\n\n{summary(reports)}.\n"
+    about = f"{head}[explanation](conformance.md).\n\n{summary(reports)}.\n"
     rule = ["---:" if title in NUMBERS else "---" for title in COLUMNS]
     rows = [COLUMNS, rule, *(row(report) for report in reports)]
     lines = [f"| {' | '.join(cells)} |" for cells in rows]
@@ -233,12 +233,12 @@ def row(report: Report) -> list[str]:
 
 
 def _percent(count: int, total: int) -> str:
-    """What part of the total it is; never rounded up to 100 %."""
+    """Share of the total, never rounded up to 100 %."""
     return "100 %" if count == total else f"{min(100 * count / total, 99.99):.2f} %"
 
 
 def remarks(report: Report) -> Iterator[str]:
-    """What stands below the table: why there was no replay, or what differs."""
+    """Text below the table: reason without a replay, or the difference."""
     if report.problem is not None:
         yield report.problem
     if report.ignored:

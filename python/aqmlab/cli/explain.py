@@ -116,7 +116,7 @@ def find(name: str | None) -> list[dict[str, Any]]:
 
 
 def matching(name: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The entries that `name` refers to, with the parameters it names; empty if there are none.
+    """The entries that `name` refers to, with the parameters it names; empty without any.
 
     `name` is `codel`, `codel.target`, a parameter alone (`target`: of everything that has one),
     or a metric, which may have the name of a parameter: then both match.

@@ -105,7 +105,7 @@ def _print_digest(file: Path, *, as_json: bool) -> None:
 
 
 def _looks(emulator: Emulator) -> Any:
-    """What gives the links of an emulator each time that it is asked."""
+    """Function that returns the links of an emulator at each call."""
     readings: list[dict[str, Any]] = []
 
     def look() -> list[dict[str, Any]]:

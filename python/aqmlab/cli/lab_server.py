@@ -1,4 +1,4 @@
-"""The server behind `aqmlab lab`: one page for whoever has its address, on this machine only.
+"""Server of `aqmlab lab`: one page, on this machine only, for users who know its address.
 
 It listens on the loopback interface and answers GET for addresses that begin with a token that
 nobody can guess. A request whose `Host` is another name is refused, so no page from elsewhere can

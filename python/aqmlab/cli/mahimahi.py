@@ -76,7 +76,7 @@ def mahimahi(
     for remark in asked.remarks:
         print(f"aqmlab: {remark}", file=sys.stderr)
     if drawn and asked.is_random:
-        # mahimahi draws anew in each run; who repeats runs counts on it.
+        # mahimahi draws differently in each run; users who repeat runs rely on it.
         again = f"the same with `aqmlab mahimahi --seed {settings['seed']} ...`"
         print(f"aqmlab: seed {settings['seed']}; {again}", file=sys.stderr)
     _set_prompt(prefix + asked.prefix)
@@ -99,6 +99,6 @@ def mahimahi(
 
 
 def _set_prompt(prefix: str) -> None:
-    """As mahimahi: bash shows the shells around it."""
+    """Prompt as in mahimahi: bash shows the shells around it."""
     os.environ["MAHIMAHI_SHELL_PREFIX"] = prefix
     os.environ["PROMPT_COMMAND"] = 'PS1="$MAHIMAHI_SHELL_PREFIX$PS1" PROMPT_COMMAND='

@@ -15,7 +15,7 @@ from aqmlab.errors import nearest
 
 
 class Misuse(TyperException):
-    """What is wrong, in our words."""
+    """Description of the mistake in aqmlab's terms."""
 
     def __init__(self, message: str, context: Any) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class Command(TyperCommand):
         return params
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuses what is left over."""
+        """Refuses remaining words."""
         ctx.allow_extra_args = True
         left: list[str] = super().parse_args(ctx, args)
         if left:
@@ -84,7 +84,7 @@ def _name(param: Any) -> str:
 
 
 def _expected(error: Any) -> str:
-    """What is allowed, from the check that failed."""
+    """Allowed values, from the check that failed."""
     from pydantic import ValidationError  # which has been loaded if this is one
 
     cause = error.__cause__

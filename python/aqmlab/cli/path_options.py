@@ -1,4 +1,4 @@
-"""Options that say what a path is like, for the commands that make one."""
+"""Options that describe a path, shared by the commands that create one."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ EXAMPLE = EXAMPLES.format(
 NOT_SAVED = "Nothing was saved; --out FOLDER saves the tables and a report with figures."
 NOT_ALL_SAVED = "Nothing else was saved; --out FOLDER saves the tables and a report with figures."
 TABLES = ("runs", "links", "flows", "groups", "traffic", "times", "scores", "excursions", "notes")
-"""The tables of which one run has few rows: what `--json` prints, with `metrics`."""
+"""Tables with few rows for each run, which `--json` prints with `metrics`."""
 
 
 @reported
@@ -133,7 +133,7 @@ def _engine_tables(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
 
 
 def _show_own(result: RunResult) -> None:
-    """Prints the user's own metrics, if there are any."""
+    """Prints custom metrics, if any."""
     from aqmlab.metrics import own
 
     if own():

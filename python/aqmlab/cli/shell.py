@@ -188,7 +188,7 @@ def _around(command: list[str], watch: bool, json: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _output_to_stderr() -> Iterator[None]:
-    """Has what is started meanwhile write to stderr what it writes to stdout."""
+    """Redirects stdout of processes started meanwhile to stderr."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -200,12 +200,12 @@ def _output_to_stderr() -> Iterator[None]:
 
 
 def _known(values: dict[str, float]) -> dict[str, float | None]:
-    """The values, null where there is none: no packet has passed."""
+    """The values; null without packets."""
     return {key: None if is_none(value) else value for key, value in values.items()}
 
 
 def _as_json(done: Emulation) -> dict[str, Any]:
-    """What `--json` prints: the tables as those of `run --json`, and how it went."""
+    """Output of `--json`: tables as in `run --json`, status and timing."""
     return {
         "status": done.status,
         "remarks": done.remarks,

@@ -89,7 +89,7 @@ def study(
     figures: Figures = False,
     json: Json = False,
 ) -> None:
-    """Run all points of a study; after an interruption, only what is missing.
+    """Run a study, or resume an interrupted one.
 
     Results go to results/NAME (with -rN and -sN for other replications and seeds),
     or to the folder given by --out.
@@ -144,7 +144,7 @@ def _run_shard(
     *,
     json: bool,
 ) -> None:
-    """Runs a part of a study, and says so."""
+    """Runs a part of a study and reports it."""
     runs = sum(1 for _ in shard.runs(plan.total))
     began = time.monotonic()
     with executor_at(cluster) as executor, progress_bar(plan.name, shown=not json) as progress:

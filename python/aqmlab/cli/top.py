@@ -70,7 +70,7 @@ Readings = dict[int, dict[str, Any]]
 
 
 def _chosen(pids: list[int]) -> list[Emulator]:
-    """The emulators to look at. Raises `InputError` if there is none, or not one of these."""
+    """Emulators to show. Raises `InputError` if none runs, or a given one does not."""
     found = some_running()
     known = [emulator.pid for emulator in found]
     for pid in pids:
@@ -132,12 +132,12 @@ def _once(emulators: list[Emulator], before: Readings, *, as_json: bool) -> None
 
 
 METRICS = {
-    "arrived": ("packets_arrived", "counter", "Packets that came to the queue."),
+    "arrived": ("packets_arrived", "counter", "Packets that arrived at the queue."),
     "delivered": ("packets_delivered", "counter", "Packets that the link sent."),
     "delivered_bytes": ("bytes_delivered", "counter", "Bytes that the link sent."),
     "dropped": ("packets_dropped", "counter", "Packets that the queue dropped."),
     "marked": ("packets_marked", "counter", "Packets that the queue marked."),
-    "lost": ("packets_lost", "counter", "Packets that were lost on the way."),
+    "lost": ("packets_lost", "counter", "Packets lost on the link."),
     "backlog_packets": ("backlog_packets", "gauge", "Packets in the queue."),
     "backlog_bytes": ("backlog_bytes", "gauge", "Bytes in the queue."),
     "sojourn_p50_s": ("sojourn_p50_seconds", "gauge", "Median time in the queue."),

@@ -63,7 +63,7 @@ def watching(command: list[str]) -> Iterator[None]:
 
 
 def show(pid: int, output: int) -> None:
-    """Shows what the emulator does, and what comes from `output`, until that ends."""
+    """Shows the links and the text from `output`, until that ends."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -92,7 +92,7 @@ def show(pid: int, output: int) -> None:
 
 
 def _read(output: int, timeout: float) -> bytes | None:
-    """What has come, after a while at most; `None` if nothing will come any more."""
+    """Received text, after a short time at most; `None` at the end."""
     if not select.select([output], [], [], timeout)[0]:
         return b""
     try:
@@ -103,7 +103,7 @@ def _read(output: int, timeout: float) -> bytes | None:
 
 
 def _last(line: bytes) -> str:
-    """A line as it stands at its end: what a progress bar wrote over is gone."""
+    """Final form of a line: text that a progress bar overwrote is removed."""
     return line.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")
 
 

@@ -50,7 +50,7 @@ FACTS = (
 MARKS = pl.Enum(["arrival", "decision"])
 ARRIVALS_KEPT = {"gap_ns": "<i8", "flow": "<u4", "size_bytes": "<u4", "ecn": "<u1"}
 OUTCOMES_KEPT = {"verdict": "<u1", "step": "<i4", "lag_ns": "<i8", "mark": "<u1", "reason": "<u1"}
-"""`mark` and `reason` are 0 where there is none."""
+"""`mark` and `reason` are 0 without a mark or reason."""
 SENT = pl.col("verdict").is_in(["delivered", "marked"])
 TAKEN_OUT = SENT | (pl.col("verdict") == "dropped_dequeue")
 
@@ -121,7 +121,7 @@ def _check(archive: Archive, cases: Sequence[Case]) -> None:
             assert_frame_equal(again.arrivals, case.arrivals)
             assert_frame_equal(again.outcomes, case.outcomes)
         except AssertionError as error:
-            problem = f"does not come back from the archive as it is: {error}"
+            problem = f"differs after reading it from the archive: {error}"
             raise input_error(problem, file=case.path) from None
 
 

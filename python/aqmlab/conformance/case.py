@@ -1,4 +1,4 @@
-"""A recorded case: what arrived at a reference implementation and what it decided."""
+"""A recorded case: arrivals at a reference implementation, and its decisions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAY_BE_EMPTY = {"t_mark_ns", "reason"}
 
 
 class Unsupported(Exception):
-    """A case that there is no counterpart of here; `str(error)` says what is missing."""
+    """A case without counterpart in aqmlab; `str(error)` names the missing feature."""
 
 
 @dataclass(frozen=True)

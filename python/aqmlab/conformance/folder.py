@@ -56,7 +56,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def read_case(folder: Path) -> Case:
-    """The case in `folder`. Raises `InputError` that names the file and what is wrong in it."""
+    """Reads the case in `folder`. Raises `InputError` with the file and the mistake in it."""
     facts = Facts(folder / CASE)
     arrivals = _read_table(folder / "arrivals.csv.gz", ARRIVALS)
     _check_arrivals(folder / "arrivals.csv.gz", arrivals)
@@ -78,7 +78,7 @@ def read_case(folder: Path) -> Case:
 
 
 class Facts:
-    """What stands in a `case.json`."""
+    """Content of a `case.json`."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -91,7 +91,7 @@ class Facts:
         self.content: dict[str, Any] = content
 
     def text(self, key: str, *, missing: str | None = None) -> str:
-        """A text; `missing` is what a case without the key has, if it may be without."""
+        """A text; `missing` is the value without the key, if that is optional."""
         if missing is not None and key not in self.content:
             return missing
         value = self._value(self.content, key)
@@ -179,7 +179,7 @@ def _read_table(file: Path, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
 
 
 def _converted(text: pl.Series, kind: pl.DataType, file: Path) -> pl.Series:
-    """The column as what it should be; an error names the first line that is not."""
+    """The column in its type; an error names the first invalid line."""
     values = text.cast(kind, strict=False)
     wrong = values.is_null()
     if text.name in MAY_BE_EMPTY:

@@ -1,4 +1,4 @@
-"""Replays a case and compares it, packet by packet, with what was recorded."""
+"""Replays a case and compares it, packet by packet, with the recording."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aqmlab.errors import InputError
 
 Status = Literal["equal", "different", "unsupported", "unreadable"]
 COMPARED = ["id", "verdict", "t_ns", "sojourn_ns", "t_mark_ns"]
-"""What has to be the same, and in the same order, for a case to pass."""
+"""Quantities that must be equal, and in the same order, for a case to pass."""
 REASONS = {
     "red_early": "red_prob",
     "flow_limit": "overlimit_depth",
@@ -47,7 +47,7 @@ class Report:
     equal_reasons: int = 0
     """Drops that both sides give the same reason for."""
     ignored: tuple[str, ...] = ()
-    """Parameters of the case that there are none like here."""
+    """Parameters of the case without counterpart in aqmlab."""
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON."""
@@ -55,7 +55,7 @@ class Report:
 
 
 def check(case: Case, *, emulator: bool = False) -> Report:
-    """Replays `case` and reports what is equal.
+    """Replays `case` and counts equal decisions.
 
     With `emulator`, as packets through the emulator's data path, which does not know when a
     packet was marked: those times are then taken as right.
@@ -96,7 +96,7 @@ def replay(
 
 
 def compare(case: Case, measured: pl.DataFrame) -> Report:
-    """Compares what our queue decided with what was recorded."""
+    """Compares the decisions of aqmlab's queue with the recorded ones."""
     recorded = case.outcomes
     both = recorded.join(measured, on="id", how="left", suffix="_ours", maintain_order="left")
     rows = pl.concat([recorded, measured.rename(lambda name: f"{name}_ours")], how="horizontal")
@@ -128,7 +128,7 @@ def compare(case: Case, measured: pl.DataFrame) -> Report:
 
 
 def _first(rows: pl.DataFrame, same: pl.Series, measured: pl.DataFrame) -> dict[str, Any]:
-    """The first decision that differs: the packet, what was recorded and what we got."""
+    """First decision that differs: the packet, the recorded and the replayed one."""
     place = same.arg_min()
     assert place is not None
     row = rows.row(place, named=True)

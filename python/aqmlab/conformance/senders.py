@@ -36,7 +36,7 @@ SWITCHES = {
     "tcp_early_retrans": ("tail_loss_probe", 3),
     "tcp_slow_start_after_idle": ("after_idle", 1),
 }
-"""Settings of the kernel, what they are here, and the kernel's default; 0 is off."""
+"""Settings of the kernel, their keys in aqmlab, and the kernel's default; 0 is off."""
 TAKEN_FROM_THE_EVENTS = ("tcp_ecn", "tcp_timestamps")
 
 
@@ -55,7 +55,7 @@ class SenderReport:
 
     @property
     def equal(self) -> bool:
-        """Whether all segments and windows are equal."""
+        """True if all segments and windows are equal."""
         return self.segments == self.segments_equal and self.windows == self.windows_equal
 
     def to_json(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def total(reports: Sequence[SenderReport]) -> SenderReport:
 
 
 def reaches_goal(reports: Sequence[SenderReport]) -> bool:
-    """Whether enough of all segments and windows are equal."""
+    """True if enough segments and windows are equal."""
     all_ = total(reports)
     return all_.segments_equal >= GOAL * all_.segments and all_.windows_equal >= GOAL * all_.windows
 
@@ -132,7 +132,7 @@ def _for_each(
     threads: int | None,
     progress: Progress | None,
 ) -> list[Made]:
-    """What `work` makes of each packed case, in the order of their names."""
+    """Results of `work` for each packed case, in the order of their names."""
     packed: Iterator[bytes]
     if folder:
         packed = (pack_case(case) for case in _chosen(_by_name(find_senders(folder)), names))
@@ -185,7 +185,7 @@ def find_senders(folder: Path) -> list[Path]:
 
 
 def pack_case(folder: Path) -> bytes:
-    """The case in `folder`, packed. Raises `InputError` that names the file and what is wrong."""
+    """Packs the case in `folder`. Raises `InputError` with the file and the mistake."""
     file = folder / CASE
     settings = _settings(_read_json(file), file)
     events = folder / EVENTS
@@ -210,7 +210,7 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 
 def _settings(facts: dict[str, Any], file: Path) -> dict[str, Any]:
-    """What `_core.pack_sender` is to know of a case."""
+    """Arguments of `_core.pack_sender` for a case."""
     kernel = str(facts.get("reference", ""))
     version = kernel.removeprefix("Linux ").split(",")[0].split(" ")[0]
     stack = STACKS.get(".".join(version.split(".")[:2]))

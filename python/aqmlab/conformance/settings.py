@@ -62,7 +62,7 @@ class Parameters:
 
 
 class Settings(dict[str, Any]):
-    """What would stand under `queue` in a scenario."""
+    """Table `queue` of the scenario."""
 
     def __init__(self, given: Parameters, discipline: str, **settings: Any) -> None:
         super().__init__(discipline=discipline, **settings)
@@ -236,7 +236,7 @@ ALGORITHMS: dict[str, Callable[[Parameters], Settings]] = {
     "sfq_linux": sfq,
     "sfqcodel_ns2": sfq_codel,
 }
-"""What each algorithm of the recorded cases is here."""
+"""Discipline for each algorithm of the recorded cases."""
 
 
 def queue_of(case: Case) -> tuple[dict[str, Any], int, list[str]]:
@@ -249,7 +249,7 @@ def queue_of(case: Case) -> tuple[dict[str, Any], int, list[str]]:
     if algorithm is None:
         raise Unsupported(str(unknown("algorithm", case.algorithm, ALGORITHMS)))
     given = Parameters(case.parameters)
-    # Only the RFC's CoDel is told its largest packet; elsewhere it is the device's.
+    # Only the RFC's CoDel has a parameter for its largest packet; elsewhere it is the device's.
     mtu = given.take("maxpacket") if case.algorithm == "codel_rfc8289" else None
     settings = algorithm(given)
     _check_timer(case)

@@ -1,4 +1,4 @@
-"""Documents as values, rendered for whoever reads them.
+"""Documents as values, rendered as HTML, Markdown, LaTeX, JSON and for terminals.
 
     from aqmlab.document import Column, Document, Section, Table, Text
 

@@ -27,7 +27,7 @@ class Figure:
     message: str
     """What the picture shows, in one sentence."""
     caption: str
-    """How to read it: what bars, whiskers and lines are (Markdown)."""
+    """Explanation of bars, whiskers and lines (Markdown)."""
     spec: dict[str, Any]
 
     def svg(self) -> str:
@@ -36,7 +36,7 @@ class Figure:
         return str(libraries.vl_convert.vegalite_to_svg(spec))
 
     def save(self, path: str | Path, *more: str | Path) -> None:
-        """Writes the picture into each of these files; their endings say how: .svg, .png, .pdf.
+        """Writes the picture to each file, in the format of its suffix: .svg, .png, .pdf.
 
         It is drawn once. Raises `ValueError` for another ending, `OSError` if a file cannot be
         written.

@@ -66,7 +66,7 @@ def fragment(blocks: Sequence[Block]) -> str:
 
 
 def script_json(value: Any) -> Markup:
-    """JSON that can stand in a script element, whatever texts are in it: `<!--<script>` alone
+    """JSON that is safe in a script element with any text in it: `<!--<script>` alone
     would swallow the rest of the page."""
     text = json.dumps(value)
     for letter, code in (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e")):
@@ -124,7 +124,7 @@ def letters(packed: bytes) -> str:
 
 
 def packed(text: str) -> bytes:
-    """What `letters` was given."""
+    """Text passed to `letters`."""
     return base64.b85decode(text.translate(str.maketrans(",.:/", "<>&`")))
 
 

@@ -45,7 +45,7 @@ class Verdict:
     tone: str = PLAIN
     meaning: str = ""
     text: str = ""
-    """What it is said of, and why (Markdown)."""
+    """Subject and reason (Markdown)."""
     id: str = ""
 
     def __str__(self) -> str:
@@ -59,12 +59,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence that says what follows from the data, and what it follows from."""
+    """A conclusion from the data in a sentence, with its evidence."""
 
     form: ClassVar[str] = "finding"
     text: str
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """As `--json` has them: measure, unit, where, best, worst, verdict, effect, ..."""
+    """Values of `--json`: measure, unit, where, best, worst, verdict, effect, ..."""
 
     def __str__(self) -> str:
         return self.text
@@ -84,7 +84,7 @@ class Estimate:
 
     @property
     def has_interval(self) -> bool:
-        """Whether it has one."""
+        """True if it has an interval."""
         return not (is_none(self.low) or is_none(self.high))
 
     def told(self, decimals: int | None = None) -> tuple[str, str]:
@@ -136,11 +136,11 @@ class Column:
     show: Callable[[Any], str] = plain
     """How a plain value is written."""
     label: bool = False
-    """Whether it says what the row is: on the left, and set as a heading."""
+    """True for labels of rows: on the left, set as headings."""
     prose: bool = False
-    """Whether it has sentences: set flush left, in several lines."""
+    """True for sentences: set flush left, in several lines."""
     unit: str = ""
-    """Of the numbers, if all have the same: it stands in the heading."""
+    """Unit of all numbers, shown in the heading."""
     chosen: bool = False
     """True if the column is emphasised."""
 
@@ -178,7 +178,7 @@ class Table:
     """Classes for its style: `points`, `verdict`, `measures`; `brief`: narrow screens leave out the
     last column, whose text is below."""
     caption: str = ""
-    """How to read it (Markdown)."""
+    """Explanation (Markdown)."""
     row_notes: Mapping[int, str] = field(default_factory=dict)
     """Remarks on rows, by their number."""
     targets: Mapping[int, str] = field(default_factory=dict)
@@ -241,7 +241,7 @@ def _json(cell: Cell) -> Any:
 
 @dataclass(frozen=True)
 class Tiles:
-    """A few large numbers with what they are."""
+    """A few large numbers with labels."""
 
     form: ClassVar[str] = "tiles"
     tiles: tuple[tuple[str, str], ...]
@@ -253,7 +253,7 @@ class Tiles:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what they stand for."""
+    """Names with values."""
 
     form: ClassVar[str] = "facts"
     facts: tuple[tuple[str, str], ...]
@@ -285,7 +285,7 @@ class Items:
     form: ClassVar[str] = "items"
     items: tuple[Text | Finding | Verdict, ...]
     kind: str = ""
-    """`lead`: what comes first on a page; `claims`: numbered; `key`: a legend; `noted`."""
+    """`lead`: first on a page; `claims`: numbered; `key`: a legend; `noted`."""
 
     def to_json(self) -> dict[str, Any]:
         """The list as a mapping."""
@@ -325,7 +325,7 @@ class Section:
     blocks: tuple[Block, ...]
     id: str = ""
     short: str = ""
-    """Its name in the list of contents at the top, if it is to be there."""
+    """Name in the list of contents at the top, if any."""
     folded: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -349,7 +349,7 @@ class Document:
     soft: str = ""
     """Below the title: where it is from."""
     head: tuple[Block, ...] = ()
-    """What stands above the list of contents."""
+    """Blocks above the list of contents."""
 
     @property
     def figures(self) -> list[Figure]:

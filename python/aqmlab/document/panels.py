@@ -24,10 +24,10 @@ APART = 25
 """Positive values whose largest is more than this many times the smallest go on a logarithmic
 axis: on a linear one the small ones could not be told apart."""
 ROW = 16
-"""Height of a row of a panel whose places stand on the y axis, for each name."""
+"""Height of a row for each name, in a panel with places on the y axis."""
 
 EXTENT = {"minExtent": 38}
-"""Room for the labels of a y axis, the same in all panels: their plots stand in line."""
+"""Room for the labels of a y axis, equal in all panels, so that plots are aligned."""
 
 Points = Mapping[str, tuple[Floats, Floats]]
 """Discipline to x and y, one point a run (or of a curve)."""
@@ -90,12 +90,12 @@ class Panel:
     x_title: str
     y_title: str
     dots: bool = False
-    """Whether the points are drawn besides."""
+    """Whether the points are drawn as well."""
     log_x: bool = False
     zero: bool = True
     """Whether the axes begin at zero."""
     share: bool = False
-    """Whether y is a share, to 1."""
+    """True if y is a share, at most 1."""
     most: float | None = None
     """Where the y axis ends, if panels are to be compared."""
 
@@ -194,7 +194,7 @@ def ranges(
                 ],
             },
             "layer": [
-                # A bar stands on zero, which a logarithmic axis does not have.
+                # A bar starts at zero, which a logarithmic axis lacks.
                 *([] if log else [bar]),
                 {
                     "mark": {"type": "rule", "strokeWidth": 1.6},

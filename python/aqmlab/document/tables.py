@@ -72,7 +72,7 @@ def _latex(column: Column, cell: Cell) -> str:
 
 
 def _estimate(cell: Estimate) -> str:
-    """`$12.3 \\pm 0.4$`: as many digits as the interval leaves; unequal sides stand apart."""
+    """`$12.3 \\pm 0.4$`: as many digits as the interval allows; unequal sides are separate."""
     if cell.low is None or cell.high is None or not cell.has_interval:
         return escape(cell.told()[0])
     places = digits(cell.value, cell.low, cell.high)

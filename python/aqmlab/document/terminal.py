@@ -36,7 +36,7 @@ TONES = {"good": "green", "near": "yellow", "bad": "red", "plain": "dim"}
 
 
 def console(columns: int = 110) -> Console:
-    """Where tables go: as wide as the terminal, and wide enough for all columns elsewhere.
+    """Console for tables: as wide as the terminal, or wide enough for all columns.
 
     Brackets in names, values and paths are just that, not styles.
     """

@@ -15,7 +15,7 @@ Spec = dict[str, Any]
 Colours = Mapping[str, str]
 
 WIDTH, HEIGHT = 760, 340
-"""Of a chart with one panel, on paper."""
+"""Size of a chart with one panel, on paper."""
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 FADED = 0.12
 PICK: Spec = {
@@ -68,7 +68,7 @@ def colour(names: Sequence[str], colours: Colours, symbol: str = "square", **leg
 
 
 def picked(full: float = 1.0, faded: float = FADED) -> Spec:
-    """Opacity: full of what is singled out in the legend, or of all."""
+    """Opacity: full for the selection in the legend, or for all."""
     return {"condition": [{"param": "pick", "value": full}], "value": faded}
 
 

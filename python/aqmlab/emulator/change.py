@@ -36,7 +36,7 @@ REQUEST, ANSWERED, LENGTH, TEXT = 0, 8, 16, 24
 
 @dataclass(frozen=True)
 class Change:
-    """One key that has changed: `links.NAME.KEY`, what it was, and what it is."""
+    """A changed key, `links.NAME.KEY`, with its old and new value."""
 
     key: str
     before: Any

@@ -28,7 +28,7 @@ def check_folder(folder: Path) -> None:
 
 
 def keep(emulation: Emulation, folder: Path, command: str = "") -> None:
-    """Writes tables, manifest and report; `command` is what made them."""
+    """Writes tables, manifest and report; `command` is their origin."""
     from aqmlab.emulator.report import title, write
     from aqmlab.results import resolved
     from aqmlab.study import Study

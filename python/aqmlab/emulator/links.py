@@ -21,7 +21,7 @@ UNLIMITED = "1000000gbit"
 FLOW = "traffic"
 OPTIONS_FILE = "<options>"
 OPTIONS = ("rate", "trace", "delay", "queue", "loss", "jitter", "slot", "duplicate", "overhead")
-"""The options of which each is the link's key of that name, but for `trace`."""
+"""Options with the name of a link's key, except `trace`."""
 SLOT_LIMITS = ("packets", "bytes")
 
 
@@ -97,7 +97,7 @@ def from_tables(
 ) -> EmulatedPath:
     """A path of links as a scenario has them, by name. Raises `InputError` with their keys."""
     table = {
-        # A packet that a link without a rate has sent is out of the way of the next.
+        # Without a rate, transmission takes no time.
         "simultaneous": "departures-first",
         "links": dict(links),
         "flows": {FLOW: {"path": list(down), "return_path": list(up)}},
@@ -199,7 +199,7 @@ def _pairs(text: str, option: str) -> dict[str, Any]:
 
 
 def _about_options(error: InputError) -> InputError:
-    """The error with the option in the place of the key: `links.down.rate` is `--rate`."""
+    """The error with the option instead of the key: `links.down.rate` is `--rate`."""
     key = error.key
     if error.file == "--set":
         return error

@@ -37,7 +37,7 @@ SHORT = {"-u": "uplink-log", "-d": "downlink-log"}
 INFINITE = {"discipline": "droptail", "limit": "unlimited"}
 QUEUES = ("infinite", "droptail", "drophead", "codel", "pie")
 TIMES = {"codel": ("target", "interval"), "pie": ("qdelay_ref", "max_burst")}
-"""What a queue needs besides a limit, in milliseconds."""
+"""Further parameters of a queue, in milliseconds."""
 ARGUMENTS = ("packets", "bytes", *TIMES["codel"], *TIMES["pie"])
 PIE = {
     "discipline": "pie",
@@ -68,7 +68,7 @@ class Emulated:
     """When the links end, in seconds."""
     remarks: list[str] = field(default_factory=list)
     is_random: bool = False
-    """Whether what happens to packets depends on the seed."""
+    """True if the seed affects packets."""
 
 
 def read(tool: str, words: Sequence[str], settings: dict[str, Any], prefix: str) -> Emulated:
@@ -111,7 +111,7 @@ def loss(words: list[str], settings: dict[str, Any], _prefix: str) -> Emulated:
 
 
 def onoff(words: list[str], settings: dict[str, Any], _prefix: str) -> Emulated:
-    """mm-onoff: one direction goes off and on; what comes while it is off is lost."""
+    """mm-onoff: one direction is off and on in turn and loses packets that arrive while off."""
     (direction, on, off), command = _positional("onoff", words, 3)
     short = _direction(direction)
     on_time, off_time = _number("MEAN-ON-TIME", on), _number("MEAN-OFF-TIME", off)
@@ -173,7 +173,7 @@ def _free() -> dict[str, dict[str, Any]]:
 def _path(
     tables: dict[str, dict[str, Any]], settings: dict[str, Any], names: dict[str, str]
 ) -> EmulatedPath:
-    """The path; `names` says which argument a key of a scenario is here."""
+    """The path; `names` maps keys of a scenario to arguments."""
     try:
         return from_tables(tables, ["down"], ["up"], settings)
     except InputError as error:
@@ -237,7 +237,7 @@ def _option(word: str) -> tuple[str, str | None]:
 
 
 def _long(name: str) -> str:
-    """A long option; what it begins with is enough, as for mahimahi."""
+    """A long option, which may be abbreviated, as in mahimahi."""
     known = [*VALUES, *FLAGS]
     given = name.removeprefix("--")
     if not name.startswith("--"):

@@ -37,7 +37,7 @@ class Measure:
 
     @property
     def means(self) -> tuple[float, float]:
-        """Of both."""
+        """Values of both."""
         return float(np.mean(self.simulator)), float(np.mean(self.emulator))
 
     @property
@@ -73,7 +73,7 @@ class Parity:
 
     @property
     def replications(self) -> int:
-        """How often each was run."""
+        """Number of runs of each."""
         return self.result.info.replications
 
     def histograms(self, by: str) -> Histograms:
@@ -100,7 +100,7 @@ class Parity:
 
     @cached_property
     def measures(self) -> list[Measure]:
-        """What is compared, in the order of the table."""
+        """Compared quantities, in the order of the table."""
         return [
             *self._of_link(),
             *self._of_flows(),
@@ -177,7 +177,7 @@ def _kind(flow: Mapping[str, Any]) -> str:
 
 
 def _is_greedy(flow: Mapping[str, Any]) -> bool:
-    """Whether its flows always have something to send."""
+    """True if its flows always have data to send."""
     return _kind(flow) == "bulk" and flow.get("size") in (None, "none")
 
 

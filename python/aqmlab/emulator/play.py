@@ -46,7 +46,7 @@ def played(
     told: Callable[[int, int], None] | None = None,
     recorded: Recordings = NOTHING,
 ) -> Iterator[_core.Emulation]:
-    """Runs the jobs with real packets, one after the other, in real time.
+    """Runs the jobs with real packets, in sequence and in real time.
 
     `told` is called with the number of the next and of all.
     """

@@ -1,4 +1,4 @@
-"""What `--pcap` and `--log` ask for."""
+"""Captures (`--pcap`) and logs (`--log`)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Capture = tuple[str, int | None, int, str]
 
 @dataclass(frozen=True)
 class Recordings:
-    """What is recorded while packets pass."""
+    """Recordings during an emulation."""
 
     pcap: Path | None = None
     ring: int | None = None
-    """Of how many bytes of a capture two files hold the last; `None`: it holds all."""
+    """Size of the last part of a capture, held by two files; `None`: all of it."""
     logs: Sequence[tuple[str, Path]] = ()
     """Links and files."""
     places: str = NEAR
@@ -65,7 +65,7 @@ def recordings(
     log: Sequence[str] = (),
     places: str | None = None,
 ) -> Recordings:
-    """Of options: `ring` is a size in bytes (`100mb`), `log` are texts `LINK=FILE`, `places` is
+    """Parses options: `ring` is a size in bytes (`100mb`), `log` are texts `LINK=FILE`, `places` is
     `near`, `far` or `all`. Raises `InputError` for one that is none."""
     for option, value in (("ring", ring), ("at", places)):
         if pcap is None and value is not None:

@@ -97,7 +97,7 @@ def _tiles(result: RunResult) -> Tiles:
 
 
 def _precision(result: RunResult, scores: dict[str, float]) -> Section:
-    """What the emulator added, and what it cost."""
+    """Delay and processor time of the emulator."""
     names = {"lateness": "added to a packet", "input_lateness": "waiting to be read",
              "timer_lateness": "lateness of sleeps"}  # fmt: skip
     times = ("p50", "p99", "max")
@@ -120,7 +120,7 @@ def _facts(result: RunResult, scores: dict[str, float]) -> Iterator[tuple[str, s
 
 
 def _changes(result: RunResult) -> Iterator[Section]:
-    """What changed while packets passed."""
+    """Changes during the emulation."""
     made = result.scenario.get("changes", [])
     if made:
         lines = tuple((each["at"], each["key"], _value(each["value"])) for each in made)
@@ -133,7 +133,7 @@ def _changes(result: RunResult) -> Iterator[Section]:
 
 
 def _change_times(result: RunResult) -> list[float]:
-    """When something changed, in seconds."""
+    """Times of changes in seconds."""
     return [quantity(each["at"], "delay", "at") for each in result.scenario.get("changes", [])]
 
 

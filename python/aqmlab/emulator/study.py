@@ -1,4 +1,4 @@
-"""A study with real packets: every run of it, one after the other, in real time.
+"""A study with real packets: its runs in sequence, in real time.
 
 Each run is made by a process of its own (`python -m aqmlab.emulator.study`), which has one
 thread as long as it emulates: the engine makes copies of it. What is finished is kept, as of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Order:
-    """Which study, as the arguments of `Study` say it."""
+    """The study: arguments of `Study`."""
 
     file: str
     set: Mapping[str, Any]

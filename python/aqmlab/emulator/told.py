@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from aqmlab._core import Results
 
 BUSY = 0.5
-"""Links in use for more of the time are told, and those that dropped or marked packets."""
+"""Utilisation above which a link is reported; links that dropped or marked packets always are."""
 
 
 def lines(results: Results) -> Iterator[str]:

@@ -90,7 +90,7 @@ def _scenario(table: Mapping[str, Any], file: Path, settings: Mapping[str, Any])
 def _of_flows(
     table: dict[str, Any], commands: dict[str, list[str]], file: Path, settings: Mapping[str, Any]
 ) -> Topology:
-    """A scenario: the groups of flows say which hosts there are, and which links are between."""
+    """A scenario: its groups of flows define the hosts, and the links between them."""
     scenario = _scenario(table, file, settings)
     ways: dict[tuple[str, str], list[str]] = {}
     for group, flow in json.loads(scenario.resolved)["flows"].items():

@@ -25,7 +25,7 @@ DELETED = " (deleted)"
 """What the kernel adds to the name of such a file."""
 HEAD = 8
 WATCH = 3_000_000_000
-"""So long, in ns, an emulator goes on computing when nobody says again that somebody looks."""
+"""Time in ns for which an emulator continues to compute after a viewer's last request."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Emulator:
     command: str
     file: Path
     name: str = ""
-    """What it was called."""
+    """Name given by the user."""
     control: Path | None = None
-    """Where changes are asked for."""
+    """File for requested changes."""
 
     def watch(self) -> None:
         """Says that somebody looks. Raises `OSError` if the emulator has ended."""
@@ -78,7 +78,7 @@ def running() -> list[Emulator]:
 
 
 def some_running(key: str = "", given: object = None) -> list[Emulator]:
-    """The running emulators. Raises `InputError`, about `key`, if there are none."""
+    """Running emulators. Raises `InputError`, about `key`, without any."""
     found = running()
     if not found:
         problem = "no emulator is running that this user may inspect"
@@ -111,7 +111,7 @@ def _files(process: Path) -> Iterator[tuple[Path, str]]:
 
 
 def between(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
-    """What each link did between two readings: rates and counts, and how it is now."""
+    """Rates and counts of each link between two readings, and its present state."""
     took = now["time_s"] - before["time_s"]
     old = {link["link"]: link for link in before["links"]}
     rows = []

@@ -28,9 +28,9 @@ from aqmlab.scenario.quantities import quantity
 from aqmlab.tables import PART
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-"""When a simulation began, for formats in which something has to stand there."""
+"""Start of a simulation, for formats that need a date."""
 HEADER = 4
-"""Bytes that mahimahi counts besides those of the IP packet."""
+"""Bytes that mahimahi adds to those of the IP packet."""
 WRITERS = {".csv": "write_csv", ".arrow": "write_ipc", ".parquet": "write_parquet"}
 FLENT = ".flent.gz"
 LOG = ".log"
@@ -74,7 +74,7 @@ class _OfRun:
         return self._result.table_names
 
     def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
-        """Its rows of the table called `name`, or some columns of them."""
+        """Rows of the table `name`, or some of its columns."""
         frame = self._result.raw(name).filter(pl.col("run") == self._run)
         return frame if columns is None else frame.select(columns)
 
@@ -139,7 +139,7 @@ def _course(series: pl.DataFrame, subject: str, scale: float) -> dict[float, flo
 
 
 def _ping(run: RunResult, series: pl.DataFrame, times: list[float]) -> dict[float, float]:
-    """Milliseconds of the way there and back over the links of the first group of flows."""
+    """Propagation delay in both directions of the first group of flows, in milliseconds."""
     group = next(iter(run.scenario["flows"].values()))
     links = [*group["path"], *group["return_path"]]
     base = sum(_delay(run.scenario["links"][link]) for link in links)
@@ -155,7 +155,7 @@ def _delay(link: dict[str, Any]) -> float:
 
 
 def _metadata(run: RunResult, name: str, flows: list[str], times: list[float]) -> dict[str, object]:
-    """What flent wants to know of a test. A simulation begins at `EPOCH`."""
+    """flent's description of a test. A simulation begins at `EPOCH`."""
     start = EPOCH.replace(tzinfo=None)
     queue = run.scenario["links"][run.bottleneck]["queue"]
     step = times[1] - times[0] if len(times) > 1 else 0.1
@@ -214,7 +214,7 @@ ARRIVAL, OPPORTUNITY, DEPARTURE = range(3)
 
 
 def _events(packets: pl.DataFrame) -> pl.DataFrame:
-    """What befell the packets: `time`, `kind`, `bytes`, and `after`, the milliseconds that a packet
+    """Events of packets: `time`, `kind`, `bytes`, and `after`, the milliseconds that a packet
     which departs has waited; a drop has the time and kind of an opportunity, and 0 there."""
     size = (pl.col("size_bytes") + HEADER).cast(pl.UInt32)
     arrival, end = pl.col("arrival_s"), pl.col("end_s")

@@ -1,4 +1,4 @@
-"""What flent, iperf3 and irtt measured: goodput and round-trip times, beside ours.
+"""Measurements of flent, iperf3 and irtt: goodput and round-trip times.
 
 Sources: flent's file format 4 (`results` with names such as `TCP download::1`, in Mbit/s, and
 `Ping (ms) ...`); iperf3 `--json` (`end.sum_received`, `intervals[].streams[].rtt` in microseconds);
@@ -30,7 +30,7 @@ DERIVED = (" avg", " sum", " fairness")
 
 @dataclass(frozen=True)
 class Measured:
-    """What is known of a measurement. Times are seconds, None where there is none."""
+    """A measurement. Times are in seconds; None if unknown."""
 
     source: str
     goodput_bps: float | None
@@ -39,7 +39,7 @@ class Measured:
 
 
 def is_measurement(path: Path) -> bool:
-    """Whether this is a file, not a folder with results."""
+    """True for a file, False for a folder with results."""
     return path.is_file()
 
 

@@ -10,7 +10,7 @@ from typing import Any, overload
 from aqmlab._core import Files, Scenario
 
 KEPT = 2048
-"""Points that are kept once they were built. A study of no more is checked as a whole at once."""
+"""Number of points kept after they are built. Smaller studies are checked as a whole."""
 
 
 @dataclass(frozen=True)

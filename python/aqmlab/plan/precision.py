@@ -1,4 +1,4 @@
-"""How exact a study is to be: replications are added until an interval is as narrow.
+"""Precision of a study: replications are added until an interval is as narrow.
 
     precision = { metric = "goodput", relative = 0.05, at_most = 200 }     # in a study file
     aqmlab study study.toml --precision 5%                                 # of its delay
@@ -20,7 +20,7 @@ from aqmlab.scenario.settings import check_keys
 
 KEY = "precision"
 METRIC = "sojourn_p95"
-"""What has to be exact where nothing else is said."""
+"""Default metric."""
 AT_MOST = 1000
 FEWEST = 10
 """Replications before the first look."""
@@ -56,7 +56,7 @@ class Precision:
         yield self.at_most
 
     def to_json(self) -> dict[str, Any]:
-        """What `parse` takes."""
+        """Mapping that `parse` accepts."""
         subject = {"subject": self.subject} if self.subject else {}
         return {"metric": self.metric, "relative": self.relative, "at_most": self.at_most} | subject
 

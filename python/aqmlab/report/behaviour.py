@@ -39,7 +39,7 @@ PLAIN = {
     "backlog_packets", "backlog_bytes", "dropped", "marked", "ingress_bps", "throughput_bps",
     "delivered_bytes", "sojourn_mean_s", "sojourn_max_s", "capacity_bps",
 }  # fmt: skip
-"""What every link has in its series: not a state of the discipline."""
+"""Series that every link has, apart from the state of its discipline."""
 
 
 def figure(name: str, settings: Mapping[str, Any] | None = None) -> Figure:

@@ -40,7 +40,7 @@ def sections(result: RunResult) -> Iterator[Section]:
 
 
 def summary(result: RunResult, found: list[Episode]) -> str:
-    """How many drops there were, in how many episodes."""
+    """Numbers of drops and of episodes."""
     if not found:
         return f"{result.bottleneck} dropped nothing."
     total = sum(each.total for each in found)
@@ -88,7 +88,7 @@ def table(found: list[Episode]) -> Table:
 
 
 def _alike(place: int, episode: Episode) -> str | int:
-    """What neighbours that share a row have in common."""
+    """Common properties of neighbours that share a row."""
     return next(iter(episode.drops)) if episode.total == 1 else place
 
 
@@ -123,7 +123,7 @@ def figure(result: RunResult, found: list[Episode], drawn: Drawn) -> Figure:
 
 
 class Drawn:
-    """What is drawn of packets that come in parts: of many departures the longest wait of each few,
+    """Selection of packets to draw, read in parts: of many departures the longest wait of each few,
     and of many drops every so many."""
 
     def __init__(self) -> None:

@@ -32,7 +32,7 @@ def findings(result: StudyResult) -> list[Finding]:
 
 
 def of_measures(result: StudyResult, found: Sequence[Measure], layout: Layout) -> list[Finding]:
-    """The comparisons of these measures. The first is what the study is about."""
+    """Comparisons of these measures; the first is the main one."""
     if layout.compared is None:
         return []
     goodput = any(each.unit == "Mbit/s" for each in found)
@@ -48,7 +48,7 @@ def of_measures(result: StudyResult, found: Sequence[Measure], layout: Layout) -
 
 
 def _is_paired(result: StudyResult) -> bool:
-    """Whether replication r had the same random streams at all points: simulated, of one seed."""
+    """True if replication r has the same random streams at all points: simulated, with one seed."""
     if len({scenario["seed"] for scenario in result.scenarios}) > 1:
         return False
     return EMULATED not in set(result.raw("times")["quantity"].cast(pl.String))
@@ -76,7 +76,7 @@ def _contests(
 
 
 def intervals(result: StudyResult, measure: Measure) -> dict[int, Interval | None]:
-    """The interval of the mean of each point that has any value, None where there is none."""
+    """Interval of the mean of each point with values; None without an interval."""
     looked = result.info.precision is not None
     return {
         point: interval(values, bounds=measure.bounds, looked=looked)
@@ -136,7 +136,7 @@ def _span(same: Sequence[Finding], measure: Measure) -> str:
 
 
 def _where(same: Sequence[Finding], places: int) -> str:
-    """At which of the places; nothing if there is one only."""
+    """Place of the finding; empty with a single place."""
     if places == 1:
         return ""
     if len(same) == places:

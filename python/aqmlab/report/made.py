@@ -1,4 +1,4 @@
-"""How results were made: what stands at the end of every page."""
+"""Provenance of results, at the end of every page."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Measure:
     values: pl.DataFrame
     """`run` and `value`, in the unit; a run without a value has no row."""
     bounds: tuple[float, float] = (float("-inf"), float("inf"))
-    """What it can be at least and at most, in the unit."""
+    """Bounds of the values, in the unit."""
 
     def number(self, value: float | None) -> str:
         """A value without its unit, with three digits."""
@@ -43,7 +43,7 @@ class Measure:
         return f"{value:,.0f}" if whole else f"{value:#.3g}".removesuffix(".")
 
     def text(self, value: float | None) -> str:
-        """A value as it stands in tables and sentences."""
+        """Text of a value for tables and sentences."""
         if value is None or np.isnan(value):
             return "–"
         unit = {"%": " %", "ms": " ms", "s": " s", "Mbit/s": " Mbit/s"}.get(self.unit, "")
@@ -53,7 +53,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which axis has the colours, and what stands along the x axis."""
+    """Axis of the colours, and axes along x."""
 
     compared: str | None
     """The axis whose labels are compared in words: the first with more than one."""
@@ -61,7 +61,7 @@ class Layout:
     """None: everything is of one colour."""
     across: tuple[str, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
-    """Axes of which one label alone is drawn, as there would be too many places."""
+    """Axes drawn with one label only, to limit the number of places."""
 
     @staticmethod
     def of(axes: Sequence[tuple[str, Sequence[str]]]) -> Layout:
@@ -98,7 +98,7 @@ class Layout:
         }
 
     def place(self, row: Mapping[str, Any]) -> str:
-        """Where a row stands on the x axis."""
+        """Place of a row on the x axis."""
         return " · ".join(str(row[name]) for name in self.across)
 
 
@@ -114,7 +114,7 @@ def of(shown: Shown) -> Measure:
 
 
 def answering(found: Sequence[Measure]) -> list[Measure]:
-    """Those that answer first in front: what applications and flows got, then the link."""
+    """Measures in order of importance: applications and flows, then the link."""
     return sorted(found, key=lambda each: ":" not in each.title)
 
 

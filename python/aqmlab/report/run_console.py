@@ -112,7 +112,7 @@ def _groups(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator
 
 
 def directions_of(tables: Mapping[str, Rows], group: str) -> list[str]:
-    """The directions in which packets of a group ended their way: of two the one with the larger
+    """Directions with arrivals or losses of a group: of two the one with the larger
     delay first, else forward."""
     ends = ("arrived", "dropped", "lost")
     found = [

@@ -90,7 +90,7 @@ def finding(result: RunResult) -> str:
 
 
 def beside(result: RunResult) -> list[str]:
-    """The other links that were busy: the way back of data that goes both ways."""
+    """Other busy links, such as the return path of data in both directions."""
     rows = result.links.filter(
         (pl.col("link").cast(pl.String) != result.shown) & (pl.col("utilisation") > BUSY)
     )
@@ -98,7 +98,7 @@ def beside(result: RunResult) -> list[str]:
 
 
 def signalled(link: Mapping[str, Any]) -> Iterator[str]:
-    """How many packets a link dropped and marked, and why; nothing of what it did not."""
+    """Numbers of packets that a link dropped and marked, by reason."""
     for word, prefix in (("dropped", "drop_"), ("marked", "mark_")):
         if link[word]:
             share = link[word] / link["arrived"]
@@ -315,7 +315,7 @@ def _applications(result: RunResult) -> Iterator[Block]:
 
 
 def own_metrics(result: RunResult) -> list[Section]:
-    """The metrics from outside of aqmlab, if there are any."""
+    """Custom metrics, if any."""
     rows = []
     for metric in own():
         values = result.metrics.filter(pl.col("metric") == metric.name)

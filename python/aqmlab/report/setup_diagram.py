@@ -20,7 +20,7 @@ End = tuple[str, int]
 WIDTH, ROW = 760, 120
 ACCENT, PLAIN, HOST = "#c0392b", "#5b7083", "#2f6fbb"
 APART = 0.16
-"""How far a link and the one back lie from each other, in rows."""
+"""Distance of a link and the one in reverse direction, in rows."""
 MOST_HOSTS = 9
 
 
@@ -56,7 +56,7 @@ class Layout:
         on_way = {node for e in edges if e.name in there for node in (e.begin, e.end)}
         self.edges = [edge for edge in edges if {edge.begin, edge.end} <= on_way]
         self.apart = [edge for edge in edges if edge not in self.edges]
-        """Links of a way back that joins the hosts of several groups: told, not drawn."""
+        """Links of a return path that joins the hosts of several groups: named, not drawn."""
         self.places = self._places()
 
     @property
@@ -89,8 +89,9 @@ class Layout:
             self._join((one, 1), (other, 0))
 
     def _join_back(self, path: Sequence[str], back: Sequence[str]) -> None:
-        """Joins the way back to the hosts of the way there, unless that would make one node of
-        two that links or hosts of the way there keep apart."""
+        """Joins the return path to the hosts of the forward path.
+
+        Nodes that links or hosts of the forward path keep apart are not joined."""
         pairs = [((path[-1], 1), (back[0], 0)), ((path[0], 0), (back[-1], 1))]
         if len(path) == len(back):
             for there, here in zip(path, reversed(back), strict=True):
@@ -100,7 +101,7 @@ class Layout:
                 self._join(one, other)
 
     def _parts(self, one: End, other: End) -> bool:
-        """Whether two groups of flows begin, or end, at two different of these nodes; or a link
+        """True if two groups of flows begin, or end, at different ones of these nodes; or a link
         would begin where it ends."""
         roots = self._root(one), self._root(other)
         for side, place in ((0, 0), (1, -1)):
@@ -116,7 +117,7 @@ class Layout:
         return Edge(name, self.node(name, 0), self.node(name, 1), label, own)
 
     def _forwards(self) -> list[Edge]:
-        """The links of the way there of the flows that cross the bottleneck, or of all."""
+        """Links of the forward paths of the flows over the bottleneck, or of all flows."""
         first = [f["path"] for f in self.flows.values() if self.scenario["bottleneck"] in f["path"]]
         on = {name for path in first or [f["path"] for f in self.flows.values()] for name in path}
         return [edge for edge in self.edges if edge.name in on]
@@ -308,9 +309,9 @@ def _edges(layout: Layout) -> Iterator[dict[str, Any]]:
 
 
 def caption(scenario: Scenario) -> str:
-    """How to read the picture of a scenario."""
+    """Explanation of the picture of a scenario."""
     apart = [", ".join(edge.label) for edge in Layout(scenario).apart]
-    back = f" Not drawn, on the way back: {'; '.join(apart)}." if apart else ""
+    back = f" Not drawn, on the return path: {'; '.join(apart)}." if apart else ""
     return (
         "Lines are links, with rate, one-way delay, queue and its limit; red is the bottleneck, "
         f"{scenario['bottleneck']}. Words beside the nodes are the groups of flows that begin (→ "

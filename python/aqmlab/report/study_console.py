@@ -50,7 +50,7 @@ def summary(result: StudyResult) -> pl.DataFrame:
 
 
 def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
-    """What `--json` prints."""
+    """Output of `--json`."""
     return {
         "study": result.info.name,
         "version": result.info.version,
@@ -68,7 +68,7 @@ def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
 
 
 def _precision(result: StudyResult) -> dict[str, Any]:
-    """What was asked for, and whether it was reached."""
+    """Requested precision, and whether it was reached."""
     assert result.info.precision is not None
     return {**result.info.precision.to_json(), "reached": is_reached(result)}
 

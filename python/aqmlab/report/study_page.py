@@ -123,7 +123,7 @@ def _figures(
 
 
 def _panels(result: StudyResult) -> int:
-    """How many panels delay against goodput has: the points of the axes without colours."""
+    """Number of panels of delay against goodput: points of the axes without colours."""
     axes = {name: len(labels) for name, labels in result.info.axes}
     coloured = QUEUE_AXIS if QUEUE_AXIS in axes else next(iter(axes))
     return prod(number for name, number in axes.items() if name != coloured)
@@ -295,7 +295,7 @@ def points_table(
 
 
 def _estimates(result: StudyResult, measure: Measure) -> dict[int, Estimate]:
-    """The mean of each point that has any value, with its interval if there is one."""
+    """Mean of each point with values, with its interval if any."""
     averages = means(result, measure)
     return {
         point: Estimate(averages[point], *((found.low, found.high) if found else ()))

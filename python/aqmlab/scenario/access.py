@@ -139,7 +139,7 @@ KINDS: Mapping[str, Access] = MappingProxyType(
             device="wlan0",
         ),
         "satellite": Access(
-            "a geostationary satellite: 240 ms more delay each way",
+            "a geostationary satellite: 240 ms more delay in each direction",
             "RFC 2488, section 2: at least 239.6 ms from ground to ground",
             Buffer("the gateway", "520ms"),
             Buffer("the terminal", "520ms"),
@@ -251,7 +251,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 
 
 def profile(name: str) -> Profile:
-    """The access line of this name. Raises `InputError` if there is none."""
+    """Access line of this name. Raises `InputError` for an unknown name."""
     if name not in PROFILES:
         raise unknown("profile", name, PROFILES, key="--profile")
     return PROFILES[name]

@@ -138,7 +138,7 @@ def class_name(entry: Mapping[str, Any]) -> str:
 
 
 def base_of(entry: Mapping[str, Any]) -> type[Part] | None:
-    """Base class of an entry of the reference; None for what is no part of a scenario."""
+    """Base class of an entry of the reference; None if it is not part of a scenario."""
     section, name = entry["section"], entry["name"]
     if section in BASES:
         return BASES[section]
@@ -300,7 +300,7 @@ def transport(table: Any) -> Any:
 
 
 def record(table: Any) -> Any:
-    """What is recorded, as an object."""
+    """Recording level and interval, as an object."""
     return _single("record", "record", table)
 
 

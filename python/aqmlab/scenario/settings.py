@@ -46,7 +46,7 @@ def _value(text: str, key: str) -> Any:
     if not isinstance(value, str) or (text[:1], text[-1:]) not in (("{", "}"), ("[", "]")):
         return value
     try:
-        # The engine's integers have 64 bits: it says which number is too large, and where.
+        # The engine's integers have 64 bits: it reports the number that is too large, and its key.
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         problem = f"this is not TOML: {error}".partition(" (at ")[0]

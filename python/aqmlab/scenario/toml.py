@@ -1,4 +1,4 @@
-"""Scenarios as TOML text: links and flows under headings, what is in them inline."""
+"""Scenarios as TOML text: links and flows under headings, their content inline."""
 
 from __future__ import annotations
 

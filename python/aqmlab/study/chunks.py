@@ -50,9 +50,9 @@ class Chunk:
 
     path: Path
     runs: Whole
-    """Their numbers, ascending."""
+    """Numbers of the runs, ascending."""
     seals: Mapping[str, Seal]
-    """Of the file of each table."""
+    """Seal of the file of each table."""
 
     def file(self, name: str) -> Path:
         """The file of the table called `name`."""
@@ -100,7 +100,7 @@ def _written(path: Path, runs: Whole, tables: Iterable[tuple[str, Fill]]) -> Chu
 
 
 def _tables(batches: Sequence[Batch]) -> Iterator[tuple[str, Fill]]:
-    """What goes into each file. Large tables of one batch, whose runs are in order, are made a
+    """Content of each file. Large tables of one batch, whose runs are in order, are made a
     row group at a time."""
     large = _core.Results.large_tables() if len(batches) == 1 else []
     for name in _core.Results.table_names():

@@ -17,7 +17,7 @@ from aqmlab.errors import ClusterError, input_error
 from aqmlab.study.spread import Build, own_build
 
 TIMEOUT_SECONDS = 10.0
-"""How long a scheduler may take to answer."""
+"""Time limit for an answer of the scheduler."""
 EXTRA = "dask.distributed is not installed: pip install 'aqmlab[cluster]'"
 
 
@@ -28,13 +28,13 @@ class Worker:
     address: str
     threads: int
     build: Build | None
-    """Which aqmlab it has; `None` if it has none, or does not answer."""
+    """Version of aqmlab; `None` without aqmlab or answer."""
     problem: str = ""
     """Why not."""
 
     @property
     def fits(self) -> bool:
-        """Whether its results are those of this process."""
+        """True if its results equal those of this process."""
         return self.build == own_build()
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Runs the missing runs of a study on all cores and collects what comes back."""
+"""Runs the missing runs of a study on all cores and collects their results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FLUSH_SECONDS = 1.0
 """Finished runs wait at most about this long before they are on the disk."""
 ROUNDS = 3
-"""How often runs are computed again because a chunk was damaged while the study ran."""
+"""Attempts to recompute runs of a chunk that was damaged while the study ran."""
 GOES_ON = "rerun the same command to resume"
 MOST_WAITING = 1 << 17
 """Rows of finished runs in memory from which on they are written at once."""
@@ -43,7 +43,7 @@ MOST_WAITING = 1 << 17
 
 @dataclass(frozen=True)
 class Means:
-    """What computes the runs: threads of this process, or an executor."""
+    """Backend that computes the runs: threads of this process, or an executor."""
 
     threads: int | None = None
     executor: Executor | None = None
@@ -67,7 +67,7 @@ def execute(study: Study, out: Path | None, means: Means, progress: Progress | N
 
 
 def _completed(study: Study, folder: ResultsFolder, means: Means, progress: Progress | None) -> int:
-    """Computes what is missing in the folder and finishes it; how many runs that were."""
+    """Computes the missing runs, completes the folder, and returns the number of runs."""
     computed = 0
     for left in reversed(range(ROUNDS)):
         missing = folder.missing()
@@ -159,7 +159,7 @@ def _into_folder(
     means: Means,
     progress: Progress | None,
 ) -> None:
-    """Computes the missing runs; whatever ends it, what has come is kept.
+    """Computes the missing runs; finished runs are kept even if it is interrupted.
 
     A thread of its own writes, which no Ctrl-C interrupts, while the next runs are computed.
     """
@@ -209,8 +209,10 @@ class Keeper:
         self._rows += batch.small_rows
 
     def flush_if_due(self) -> None:
-        """Begins to write what has waited for a second, or is much. What was begun before has to
-        be done by then. Raises `StorageError` if that failed."""
+        """Begins to write results that have waited for a second, or are large.
+
+        The previous write must have ended. Raises `StorageError` if it failed.
+        """
         late = time.monotonic() - self._since >= FLUSH_SECONDS
         if self._waiting and (late or self._rows >= MOST_WAITING):
             self._flush()

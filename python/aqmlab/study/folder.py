@@ -1,4 +1,4 @@
-"""The results folder: Parquet tables beside a manifest that says what they are.
+"""Results folder: Parquet tables with a manifest that describes them.
 
 While a study runs, finished runs are kept in `chunks/` (`aqmlab.study.chunks`). At the end the
 chunks become one file a table, sorted by run, so that the bytes depend neither on the
@@ -64,7 +64,7 @@ DAMAGED = "damaged"
 SPILL = "spill"
 LOCK = ".lock"
 REST = {LOCK, f"{MANIFEST}.tmp", f"{SCENARIOS}.tmp", SCENARIOS}
-"""What may lie in a folder in which the very first write was interrupted."""
+"""Files that may be in a folder after an interrupted first write."""
 LARGE_ROWS = 1 << 18
 """Rows of series and packets that are put together in memory, for a chunk of several batches."""
 PART_ROWS = 20_000
@@ -83,16 +83,16 @@ class ResultsFolder:
         self.path = path
         self.info = info
         self.shard = shard
-        """Which runs belong here."""
+        """Runs that belong in this folder."""
         self._done = np.zeros(self.total, bool)
-        """Of each run whether it is on the disk."""
+        """Whether each run is on the disk."""
         self._scenarios = scenarios
         self._started = time.monotonic()
         self._chunks: list[Chunk] = []
         self._next = 0
         self._lock = -1
         self._seal = Seal(0, "")
-        """Of the scenarios."""
+        """Seal of the scenarios."""
 
     @property
     def total(self) -> int:
@@ -100,7 +100,7 @@ class ResultsFolder:
         return self.info.points * self.info.replications
 
     def __enter__(self) -> ResultsFolder:
-        """Checks that the folder is this study's or new, and reads what is done."""
+        """Checks that the folder is this study's or new, and reads its finished runs."""
         self._refuse_strangers()
         try:
             with self.storage():
@@ -126,12 +126,12 @@ class ResultsFolder:
 
     @property
     def kept(self) -> str:
-        """In words, what is on the disk."""
+        """Description of the contents of the disk."""
         return f"{self.done:,} of {self.total:,} runs are kept in {self.path}"
 
     @property
     def done(self) -> int:
-        """How many runs are on the disk."""
+        """Number of runs on the disk."""
         return int(self._done.sum())
 
     @property
@@ -145,7 +145,7 @@ class ResultsFolder:
         return array("q", own[~self._done[own]].tobytes())
 
     def has_any(self, chunk: Chunk) -> bool:
-        """Whether any run of the chunk is on the disk already."""
+        """True if a run of the chunk is on the disk already."""
         return bool(self._done[chunk.runs].any())
 
     def add(self, batches: Sequence[Batch]) -> None:
@@ -161,11 +161,11 @@ class ResultsFolder:
         return self.path / SPILL
 
     def clean_spill(self) -> None:
-        """Removes what is left of runs that did not end."""
+        """Removes files of runs that did not end."""
         shutil.rmtree(self.spill, ignore_errors=True)
 
     def next_chunk(self) -> Path:
-        """Where the next finished runs belong, whoever writes them (`write_chunk`)."""
+        """Path for the next finished runs (`write_chunk`)."""
         self._next += 1
         return self.path / CHUNKS / f"{self._next - 1:06}"
 
@@ -240,14 +240,14 @@ class ResultsFolder:
         tables = FolderTables(self.path, names)
         return StudyResult(self.info, tables, scenarios, folder=self.path, computed=computed)
 
-    # What is found in the folder
+    # Reading the folder
 
     def _begin(self) -> None:
         self._write_scenarios()
         self._write_manifest(complete=False)
 
     def _find(self) -> None:
-        """Reads what is done; sets aside what is damaged."""
+        """Reads finished runs; sets damaged files aside."""
         manifest = self._read_manifest()
         bad = damaged_files(self.path, manifest)
         complete = manifest["complete"]
@@ -306,7 +306,7 @@ class ResultsFolder:
         self._done[chunk.runs] = True
 
     def _set_aside(self, error: Damaged, path: Path, then: str) -> None:
-        """Moves what is damaged to `damaged/`, where it does not count, and says so."""
+        """Moves damaged files to `damaged/`, where they do not count, and warns."""
         place = self.path / DAMAGED / path.name
         number = 1
         while place.exists():
@@ -466,7 +466,7 @@ class ResultsFolder:
         return read_manifest(self.path)
 
     def storage(self) -> _Storage:
-        """Turns an `OSError` on the way out into a `StorageError` that says what is kept."""
+        """Converts an `OSError` into a `StorageError` that states which results are kept."""
         return _Storage(self)
 
 
@@ -504,7 +504,7 @@ class _Storage:
 
 
 def open_results(path: Path) -> StudyResult:
-    """The finished results in `path`, whatever version of aqmlab computed them.
+    """Opens the finished results in `path`, of any version of aqmlab.
 
     Raises `FolderError` if there are none, if they are not finished, or if a file is not what
     was written; a damaged table of metrics is left out, as it follows from the others.
@@ -547,7 +547,7 @@ def scenarios_of(path: Path, info: StudyInfo) -> list[dict[str, Any]]:
 
 
 def damaged_files(path: Path, manifest: Mapping[str, Any]) -> dict[str, Damaged]:
-    """Which files of the folder `path` are not what its manifest says, and why."""
+    """Files of the folder `path` that differ from its manifest, with reasons."""
     found = {}
     for name, seal in seals_of(manifest).items():
         try:

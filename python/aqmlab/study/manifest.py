@@ -25,7 +25,7 @@ MANIFEST = "manifest.json"
 SCENARIOS = "scenarios.json"
 CHECKSUM = "checksum"
 NAME = re.compile(r"[a-z_]+(\.[a-z]+)?")
-"""Of a table or file."""
+"""Description of a table or file."""
 ADVICE = (
     "the command that made these results computes them again if they are of a study; "
     "results of real packets have to come from a copy"
@@ -33,7 +33,7 @@ ADVICE = (
 
 
 def write_manifest(path: Path, info: StudyInfo, state: Mapping[str, Any]) -> None:
-    """Writes the manifest of the folder `path`. `state` is what changes while a study runs:
+    """Writes the manifest of the folder `path`. `state` changes while a study runs:
     `complete`, `wall_seconds`, `files`, `tables`. Raises `OSError`."""
     form = {
         "format": FORMAT,
@@ -112,7 +112,7 @@ def _check(manifest: Mapping[str, Any]) -> None:
         and 0 <= float(manifest["wall_seconds"]) < float("inf")
         and (not manifest["complete"] or "tables" in manifest)
     )
-    # What is named lies in the folder itself.
+    # Named files must be in the folder itself.
     names = [*seals_of(manifest), *manifest.get("tables", {})]
     if not sound or not all(NAME.fullmatch(name) for name in names):
         raise ValueError
@@ -138,7 +138,7 @@ def engine_digest() -> str:
 
 
 def axes_json(info: StudyInfo) -> list[dict[str, Any]]:
-    """The axes as they stand in the manifest."""
+    """Axes in the form of the manifest."""
     return [{"name": name, "labels": list(labels)} for name, labels in info.axes]
 
 

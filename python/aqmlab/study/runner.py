@@ -1,4 +1,4 @@
-"""The loop around the engine: runs on all cores, whose results come in batches.
+"""Loop around the engine: runs on all cores, with results in batches.
 
 Imports no library for tables: `aqmlab run` works without one.
 """
@@ -30,9 +30,9 @@ class Record(TypedDict):
     pcap: str | None
     """Every packet as it is sent."""
     pcap_links: list[int]
-    """If there are any: all packets that come to these links instead."""
+    """If not empty, all packets that reach these links are captured instead."""
     qlog: str | None
-    """What senders do."""
+    """Log of the senders."""
 
 
 def finished(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reached:
-    """How exact the values of one link or group are at one point."""
+    """Precision of the values of one link or group at one point."""
 
     point: int
     subject: str
@@ -36,7 +36,7 @@ class Reached:
 
     @property
     def relative(self) -> float:
-        """How far the interval goes from the mean, as a share of it; infinite without one."""
+        """Largest distance of the interval from the mean, relative to it; infinite without one."""
         within = self.found.interval
         if within is None:
             return float("inf")
@@ -45,7 +45,7 @@ class Reached:
 
 
 def reached(result: StudyResult, precision: Precision) -> list[Reached]:
-    """How exact each point is, of each link or group that the precision is about.
+    """Precision of each point, for each link or group concerned.
 
     Raises `InputError` if no run has a value.
     """
@@ -101,7 +101,7 @@ def stages(study: Study, out: Path | None) -> Iterator[Study]:
 
 
 def _there(out: Path | None) -> tuple[int, str] | None:
-    """Replications and digest of the study in a folder, if there is one."""
+    """Replications and digest of the study in a folder, if any."""
     if out is None or not (out / MANIFEST).exists():
         return None
     try:

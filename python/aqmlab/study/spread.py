@@ -32,9 +32,9 @@ TARGET_SECONDS = 1.0
 MOST_SECONDS = 2.0
 """What a batch is to take, and when a worker begins no further run of it."""
 GROWTH = 4
-"""A batch has at most so many times the runs of the largest that has come back."""
+"""Largest growth of a batch, relative to the largest finished one."""
 MOST_RUNS = 20_000
-"""Of a batch: that many of a few milliseconds each would be above its seconds."""
+"""Largest number of runs in a batch."""
 AHEAD = 2
 """Batches for each slot that are under way: one that is computed, and the next."""
 POLL_SECONDS = 0.1
@@ -44,7 +44,7 @@ PLANS = 4
 
 @dataclass(frozen=True)
 class Build:
-    """Which aqmlab."""
+    """Version of aqmlab."""
 
     version: str
     engine: str
@@ -54,7 +54,7 @@ class Build:
 
 
 def own_build() -> Build:
-    """That of this process."""
+    """Build of this process."""
     return Build(_core.__version__, engine_digest())
 
 
@@ -68,12 +68,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class Reply:
-    """What comes back of a batch."""
+    """Result of a batch."""
 
     runs: tuple[int, ...] = ()
     """The runs that are finished."""
     tables: Mapping[str, bytes] = field(default_factory=dict)
-    """Their tables, as Arrow IPC."""
+    """Tables of the runs, as Arrow IPC."""
     stuck: Mapping[int, str] = field(default_factory=dict)
     """Runs that were given up."""
     left: tuple[int, ...] = ()
@@ -92,12 +92,12 @@ class Part:
 
     @property
     def large_rows(self) -> int:
-        """How many rows the large tables have together."""
+        """Number of rows of the large tables."""
         return sum(self._frames[name].height for name in _core.Results.large_tables())
 
     @property
     def small_rows(self) -> int:
-        """How many rows the other tables have together."""
+        """Number of rows of the other tables."""
         large = _core.Results.large_tables()
         return sum(frame.height for name, frame in self._frames.items() if name not in large)
 
@@ -148,7 +148,7 @@ def work(key: str, build: Build, plan: bytes | None, runs: Sequence[int]) -> Rep
 
 
 def _next_end(plan: Plan, runs: Sequence[int], place: int, spent: float) -> int:
-    """Which runs are begun together: of one point, as others may take a thousand times as long,
+    """Runs that begin together: of one point, as others may take a thousand times as long,
     and as many as fit into what is left of the seconds if they take what the others did."""
     left = TARGET_SECONDS - spent
     most = max(1, int(place * left / spent)) if place and spent > 0 else 1
@@ -218,13 +218,13 @@ def spread(
 
 
 class _Given:
-    """What was given to the executor, and what is still to be."""
+    """Batches given to the executor, and pending ones."""
 
     def __init__(self, plan: Plan, runs: Sequence[int], executor: Executor) -> None:
         self._executor = executor
         self._runs, self._place = runs, 0
         self._again: deque[tuple[int, ...]] = deque()
-        """Runs that came back undone."""
+        """Runs returned without results."""
         self._plan = _pickled(plan)
         self._key = hashlib.sha256(self._plan).hexdigest()
         self._build = own_build()
@@ -236,7 +236,7 @@ class _Given:
         self._largest = 0
 
     def hand_out(self) -> bool:
-        """Gives out what is due; whether anything is under way."""
+        """Submits due batches; returns whether any is running."""
         if time.monotonic() - self._counted > 1:
             self._slots, self._counted = slots(self._executor), time.monotonic()
         while len(self._under_way) < AHEAD * self._slots:
@@ -252,7 +252,7 @@ class _Given:
         return bool(self._under_way)
 
     def next(self, timeout: float) -> Reply | None:
-        """What came next, if anything did in `timeout` seconds."""
+        """Next finished batch within `timeout` seconds, if any."""
         try:
             future = self._came.get(timeout=timeout)
         except queue.Empty:
@@ -260,7 +260,7 @@ class _Given:
         return self._taken(future)
 
     def rest(self) -> Iterator[Reply]:
-        """What has come, without what failed."""
+        """Finished batches, without failed ones."""
         while True:
             try:
                 future = self._came.get_nowait()
@@ -270,7 +270,7 @@ class _Given:
                 yield future.result()
 
     def cancel(self) -> None:
-        """Gives up what is under way."""
+        """Cancels running batches."""
         for future in self._under_way:
             future.cancel()
 
@@ -278,7 +278,7 @@ class _Given:
         try:
             future = self._executor.submit(work, self._key, self._build, plan, batch)
         except RuntimeError as error:  # shut down, or broken
-            raise ClusterError(f"the executor takes no more work: {_words(error)}") from error
+            raise ClusterError(f"the executor accepts no further work: {_words(error)}") from error
         self._under_way[future] = batch
         future.add_done_callback(self._came.put)
 
@@ -307,7 +307,7 @@ class _Given:
         return reply
 
     def _size(self) -> int:
-        """How many runs the next batch has. Towards the end all slots have a share."""
+        """Number of runs of the next batch. Towards the end all slots have a share."""
         left = len(self._runs) - self._place
         wanted = int(TARGET_SECONDS / self._seconds) if self._seconds else 1
         most = min(wanted, GROWTH * max(1, self._largest), MOST_RUNS, -(-left // self._slots))
@@ -315,7 +315,7 @@ class _Given:
 
 
 def slots(executor: Executor) -> int:
-    """How many batches the executor computes at a time, as far as it says."""
+    """Number of batches that the executor computes at a time, if known."""
     if counted := getattr(executor, "slots", None):
         return max(1, int(counted()))
     known = getattr(executor, "_max_workers", None)

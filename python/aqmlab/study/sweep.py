@@ -481,6 +481,6 @@ def _whole(value: Any, key: str, file: str | None, *, low: int) -> int:
 
 
 def _covers(setting: str, own: str) -> bool:
-    """Whether `setting` replaces all that an axis did with `own`; `links.` may be left out."""
+    """True if `setting` replaces everything that an axis set with `own`; `links.` is optional."""
     setting, own = setting.removeprefix("links."), own.removeprefix("links.")
     return own == setting or own.startswith(f"{setting}.")
