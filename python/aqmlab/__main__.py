@@ -11,6 +11,7 @@ def main() -> None:
     try:
         from aqmlab import plain, signals
 
+        plain.any_streams()
         plain.any_encoding()
         signals.install()
         try:

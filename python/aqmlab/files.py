@@ -1,12 +1,15 @@
-"""Reading files that a user names: with a limit of size, and without waiting for ever."""
+"""Files that a user names, read with a limit of size and of waiting; locks of folders."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import select
 import stat
 import time
+import zlib
+from contextlib import suppress
 from pathlib import Path
 
 MOST = 256 << 20
@@ -14,6 +17,8 @@ MOST = 256 << 20
 PATIENCE_SECONDS = 10.0
 """Time for which a pipe may be silent."""
 BLOCK = 1 << 20
+LOCK = ".lock"
+"""The file by which a process has a folder for itself."""
 
 
 def read_bytes(path: Path, most: int = MOST) -> bytes:
@@ -35,6 +40,30 @@ def read_bytes(path: Path, most: int = MOST) -> bytes:
         os.close(descriptor)
 
 
+def gunzip(content: bytes, path: Path, most: int = MOST) -> bytes:
+    """What is in a gzip file. Raises `OSError` if that is more than `most` bytes or damaged."""
+    unpacked, rest = bytearray(), content
+    while rest:
+        decoder = zlib.decompressobj(wbits=31)
+        while rest and not decoder.eof:
+            try:
+                unpacked += decoder.decompress(rest, BLOCK)
+            except zlib.error as error:
+                problem = f"it is a damaged gzip file ({error})"
+                raise OSError(errno.EINVAL, problem, str(path)) from None
+            if len(unpacked) > most:
+                raise OSError(errno.EFBIG, _too_large(most), str(path))
+            rest = decoder.unconsumed_tail
+        if not decoder.eof:
+            raise OSError(errno.EINVAL, "it is a gzip file that ends early", str(path))
+        rest = decoder.unused_data
+    return bytes(unpacked)
+
+
+def _too_large(most: int) -> str:
+    return f"it has more than {most >> 20} MiB, the maximum"
+
+
 def _read(descriptor: int, path: Path, most: int, *, is_pipe: bool) -> bytes:
     content = bytearray()
     while len(content) <= most:
@@ -42,8 +71,7 @@ def _read(descriptor: int, path: Path, most: int, *, is_pipe: bool) -> bytes:
         if not block:
             return bytes(content)
         content += block
-    problem = f"it has more than {most >> 20} MiB, the maximum"
-    raise OSError(errno.EFBIG, problem, str(path))
+    raise OSError(errno.EFBIG, _too_large(most), str(path))
 
 
 def _from_pipe(descriptor: int, path: Path, content: bytearray) -> bytes:
@@ -60,3 +88,29 @@ def _from_pipe(descriptor: int, path: Path, content: bytearray) -> bytes:
         time.sleep(0.02)  # nobody writes to it yet
     problem = f"it is a pipe out of which nothing came for {PATIENCE_SECONDS:g} s"
     raise OSError(errno.ETIMEDOUT, problem, str(path))
+
+
+def lock(folder: Path) -> int:
+    """Locks the folder against other processes; give the result to `unlock`.
+
+    The file is removed by who had the lock before, so it counts only if it still has its name.
+    Raises `BlockingIOError` if another process has it.
+    """
+    path = folder / LOCK
+    while True:
+        found = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
+        try:
+            fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(found)
+            raise
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(found), path.stat()):
+                return found
+        os.close(found)
+
+
+def unlock(folder: Path, found: int) -> None:
+    """Ends what `lock` gave."""
+    (folder / LOCK).unlink(missing_ok=True)
+    os.close(found)

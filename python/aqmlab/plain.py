@@ -56,6 +56,20 @@ ASCII = str.maketrans(
 """Substitutes for characters that the encoding of stdout lacks; `?` for all others."""
 
 
+def any_streams() -> None:
+    """Puts /dev/null in the place of standard streams that are closed (cron, `>&-`): a file of ours
+    that is opened later must not become one of them."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # The lowest number that is free: this one.
+            os.set_inheritable(number, True)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+
+
 def any_encoding() -> None:
     """Makes stdout and stderr accept every text in any encoding (PYTHONIOENCODING=ascii)."""
     for stream in (sys.stdout, sys.stderr):

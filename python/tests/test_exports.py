@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused
+from helpers import SCENARIO_TEXT, Aqmlab, assert_refused
 from pytest import approx
 
 
@@ -26,6 +26,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("results") / "run"
     aqmlab.study({"name": "run", "scenario": {**SCENARIO, "record": {"level": "packets"}}}, out=out)
     return out
+
+
+def test_a_name_that_a_spreadsheet_would_run_is_text_in_csv(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    text = SCENARIO_TEXT.replace("flows.first", 'flows."=1+1"')
+    assert text != SCENARIO_TEXT
+    (tmp_path / "scenario.toml").write_text(text)
+    assert aqmlab("run", "scenario.toml", "--out", "out").returncode == 0
+    assert aqmlab("export", "out", "x.csv", "--table", "groups").returncode == 0
+    assert set(pl.read_csv(tmp_path / "x.csv")["group"]) == {"'=1+1", "second"}
+    assert aqmlab("export", "out", "x.parquet", "--table", "groups").returncode == 0
+    assert set(pl.read_parquet(tmp_path / "x.parquet")["group"]) == {"=1+1", "second"}
 
 
 def test_tables_as_csv_arrow_and_parquet(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:

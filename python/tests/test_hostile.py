@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import shlex
+import subprocess
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import SCENARIO_TEXT, Aqmlab
+from helpers import SCENARIO_TEXT, Aqmlab, assert_refused, command
 from typer.testing import CliRunner
 
 import aqmlab as api
@@ -41,6 +44,61 @@ def test_a_list_from_a_device_is_refused(scenario: Path) -> None:
     table = {"flows.first.workload": workload, "flows.first.size": "none"}
     assert "neither a file nor a pipe" in error_of(scenario, set=table)
     assert "neither a file nor a pipe" in error_of(Path("/dev/zero"))
+
+
+def compared_with(aqmlab: Aqmlab, tmp_path: Path, name: str, content: bytes) -> Any:
+    """The answer to a file of another tool beside results of ours."""
+    (tmp_path / "scenario.toml").write_text(SCENARIO_TEXT)
+    assert aqmlab("run", "scenario.toml", "--out", "ours").returncode == 0
+    (tmp_path / name).write_bytes(content)
+    return aqmlab("compare", "ours", name)
+
+
+def test_a_gzip_file_has_a_limit_of_what_is_in_it(
+    aqmlab: Aqmlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Two parts, as `cat a.gz b.gz` makes: the limit is of the sum.
+    packed = gzip.compress(b" " * (5 << 20)) + gzip.compress(b" " * (5 << 20))
+    assert files.gunzip(packed, Path("x")) == b" " * (10 << 20)
+    with pytest.raises(OSError, match="more than 9 MiB"):
+        files.gunzip(packed, Path("x"), most=9 << 20)
+    for damaged in (packed[:-1], packed[:100], b"\x1f\x8bxx", packed + b"no gzip"):
+        with pytest.raises(OSError, match="gzip"):
+            files.gunzip(damaged, Path("x"))
+    monkeypatch.setattr(files.gunzip, "__defaults__", (1 << 20,))
+    done = compared_with(aqmlab, tmp_path, "bomb.flent.gz", packed)
+    assert_refused(done, "bomb.flent.gz", "more than 1 MiB")
+
+
+def test_json_may_be_nested_as_deep_as_anybody_likes(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    done = compared_with(aqmlab, tmp_path, "deep.flent", b"[" * 100_000)
+    assert_refused(done, "deep.flent", "flent")
+
+
+@pytest.mark.parametrize("option", ["run", "--out", "--pcap"])
+def test_a_name_that_is_no_utf8_is_refused(tmp_path: Path, option: str) -> None:
+    (tmp_path / "scenario.toml").write_text(SCENARIO_TEXT)
+    name = b"no\xff.toml"
+    words = [b"run", name] if option == "run" else [b"run", b"scenario.toml", option.encode(), name]
+    done = subprocess.run(
+        [*(word.encode() for word in command()), *words],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert_refused(done, "no\\xff.toml", "UTF-8")
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (0, 1, 2)])
+def test_closed_streams_are_no_fault(tmp_path: Path, closed: tuple[int, ...]) -> None:
+    """Cron and daemons start programs without them; files opened later must not be them."""
+    (tmp_path / "scenario.toml").write_text(SCENARIO_TEXT)
+    shut = " ".join(f"{number}>&-" for number in closed)
+    text = f"{shlex.join(command('run', 'scenario.toml', '--out', 'out'))} {shut}"
+    done = subprocess.run(
+        ["sh", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "out/report.html").stat().st_size > 1000
 
 
 @pytest.mark.slow

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -427,11 +430,59 @@ def test_bad_options_are_named(aqmlab: Aqmlab, options: list[str], words: list[s
     assert_refused(aqmlab("shell", *options, "--", "echo", "never"), *words)
 
 
+def aqmlab_at(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), cwd=folder, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
 def test_a_folder_with_things_in_it_is_left_alone(aqmlab: Aqmlab, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/letter").write_text("dear")
     done = aqmlab("shell", "--out", "out", "--", "echo", "never")
     assert_refused(done, "out", "not empty")
+
+
+def test_a_folder_is_made_and_held_before_the_command_starts(
+    aqmlab: Aqmlab, tmp_path: Path
+) -> None:
+    command = ("sh", "-c", "echo ran; while [ ! -e go ]; do sleep 0.05; done")
+    results: list[subprocess.CompletedProcess[str]] = []
+    first = threading.Thread(
+        target=lambda: results.append(aqmlab_at(tmp_path, "shell", "--out", "o", "--", *command))
+    )
+    first.start()
+    while not (tmp_path / "o/.lock").exists():
+        time.sleep(0.02)
+    done = aqmlab_at(tmp_path, "shell", "--out", "o", "--", "echo", "never")
+    assert_refused(done, "o", "another aqmlab process")
+    (tmp_path / "go").write_text("")
+    first.join()
+    assert results[0].returncode == 0
+    assert (tmp_path / "o/report.html").exists()
+    assert not (tmp_path / "o/.lock").exists()
+    refused = aqmlab("shell", "--out", "new", "--rate", "fast", "--", "true")
+    assert_refused(refused, "fast")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+def test_a_disk_that_is_full_in_the_end_costs_no_results(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", str(tmp_path / "disk")]
+    if subprocess.run(mount, check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        fill = "head -c 1150k /dev/zero > disk/filler; exit 3"
+        done = aqmlab_at(tmp_path, "shell", "--out", "disk/o", "--", "sh", "-c", fill)
+    finally:
+        subprocess.run(["umount", str(tmp_path / "disk")], check=True)
+    assert done.returncode == 3
+    (place,) = re.findall(r"no space left on the disk; the results are in (\S+)", done.stderr)
+    assert "the command ended with status 3" in done.stderr
+    assert "resume" not in done.stderr
+    assert (Path(place) / "report.html").exists()
+    shutil.rmtree(place)
 
 
 @pytest.mark.parametrize(

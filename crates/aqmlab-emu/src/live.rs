@@ -147,7 +147,7 @@ pub struct Live {
 impl Live {
     /// Creates a loop that drives `path` between these devices; the first is port 0. Call it in the
     /// thread that [runs](Self::run) the loop, after setting its priority.
-    pub fn new(path: DataPath, ports: Vec<Tun>, precision: Precision, clock: Clock) -> Self {
+    pub fn new(path: DataPath, ports: Vec<Tun>, pace: Pace, clock: Clock) -> Self {
         let (intake, ready) = (Intake::new(ports.len()), vec![true; ports.len()]);
         let writer = Writer {
             ports,
@@ -161,9 +161,14 @@ impl Live {
             unroutable: 0,
             overrun: 0,
         };
-        let pace = Pace::new(precision, system::is_real_time(), system::wake_up_cost);
         let (wakeups, router, polled) = (TimeHistogram::new(), None, Vec::new());
         Live { path, writer, intake, wakeups, router, clock, pace, polled }
+    }
+
+    /// Measures what a wake-up costs. Takes some milliseconds: call it before the command starts, in the
+    /// thread that [runs](Self::run) the loop, after setting its priority.
+    pub fn calibrate(precision: Precision) -> Pace {
+        Pace::new(precision, system::is_real_time(), system::wake_up_cost)
     }
 
     /// Runs until the background tasks request the end.

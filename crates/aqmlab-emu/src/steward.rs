@@ -231,7 +231,9 @@ pub(crate) fn prioritise(params: &EmulatorParams) -> Vec<String> {
         && let Err(error) = set_real_time(params.priority as i32)
     {
         remarks.push(format!(
-            "without real-time priority ({error}): other programs may delay packets"
+            "without real-time priority ({error}): other programs may delay packets; to permit it, put \
+             `USER - rtprio {0}` into /etc/security/limits.conf and log in again (`ulimit -r` then says {0})",
+            params.priority
         ));
     }
     remarks

@@ -19,7 +19,7 @@ from aqmlab.cli.path_options import (
     link_option,
 )
 from aqmlab.emulator import emulate
-from aqmlab.emulator.keep import check_folder, keep
+from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.links import from_options
 from aqmlab.emulator.recordings import recordings
 from aqmlab.errors import input_error
@@ -88,13 +88,12 @@ def attach(
         settings["seed"] = seed
     if out is not None:
         settings.setdefault("record.level", "series")
-        check_folder(out)
     path = from_options(common, down or [], up or [], settings, profile)
     captured = recordings(pcap, places=pcap_at).of_run(1, path.scenario)
-    done = emulate(path, WAITS, nat=pid is not None, settings={"name": name} if name else {},
-                   until=for_, attached=pid, interface=interface, **captured)  # fmt: skip
-    for remark in done.remarks:
-        print(f"aqmlab: {remark}", file=sys.stderr)
-    if out is not None:
-        keep(done, out, command_line())
-    print("aqmlab: detached", file=sys.stderr)
+    with Reserved(out) as kept:
+        done = emulate(path, WAITS, nat=pid is not None, settings={"name": name} if name else {},
+                       until=for_, attached=pid, interface=interface, **captured)  # fmt: skip
+        kept.keep(done, command_line())
+    for line in (*done.remarks, *kept.told(), "detached"):
+        print(f"aqmlab: {line}", file=sys.stderr)
+    raise SystemExit(bool(kept.problem))

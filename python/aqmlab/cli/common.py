@@ -10,7 +10,7 @@ import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -138,6 +138,7 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         warnings.showwarning = show_warning
+        _check_names(kwargs)
         try:
             return command(*args, **kwargs)
         except (InputError, FolderError, EmulationError) as error:
@@ -171,6 +172,19 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
             bug(error)
 
     return wrapped
+
+
+def _check_names(options: Mapping[str, object]) -> None:
+    """Refuses options with bytes that are no UTF-8 (PEP 383): files have names that can be written
+    in a manifest. What is passed on to a command may have any bytes."""
+    for key, value in options.items():
+        for each in (
+            value if isinstance(value, list) and key not in ("command", "words") else [value]
+        ):
+            text = str(each) if isinstance(each, str | Path) else ""
+            if any("\udc80" <= letter <= "\udcff" for letter in text):
+                shown = os.fsencode(text).decode(errors="backslashreplace")
+                fail(f"{shown}: a name in UTF-8 is expected", INPUT_ERROR)
 
 
 def absent(error: ModuleNotFoundError, *, for_cluster: bool) -> NoReturn:

@@ -13,7 +13,7 @@ import typer
 from aqmlab._core import has_far_end_here
 from aqmlab.cli.common import EXAMPLES, Pcap, Seed, Set, command_line, reported
 from aqmlab.emulator import emulate
-from aqmlab.emulator.keep import check_folder, keep
+from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.mahimahi import USAGE, read
 from aqmlab.emulator.recordings import recordings
 from aqmlab.scenario.settings import parse_settings
@@ -70,7 +70,6 @@ def mahimahi(
     settings.setdefault("seed", secrets.randbits(32) if seed is None else seed)
     if out is not None:
         settings.setdefault("record.level", "series")
-        check_folder(out)
     prefix = os.environ.get("MAHIMAHI_SHELL_PREFIX", "")
     asked = read(tool, words or [], settings, prefix)
     for remark in asked.remarks:
@@ -83,19 +82,19 @@ def mahimahi(
     is_inside = "AQMLAB_FAR" in os.environ
     # A far end that is not here is alone; a relay reaches the machine's servers. In a shell
     # in a shell it is the outer one that has it.
-    done = emulate(
-        asked.path,
-        asked.command,
-        nat=nat or not (is_inside or has_far_end_here()),
-        settings={"precision": precision} if precision else {},
-        **recordings(pcap).of_run(1, asked.path.scenario) | {"logs": asked.logs},
-        until=asked.until,
-    )
-    for remark in done.remarks:
-        print(f"aqmlab: {remark}", file=sys.stderr)
-    if out is not None:
-        keep(done, out, command_line())
-    raise SystemExit(done.status)
+    with Reserved(out) as kept:
+        done = emulate(
+            asked.path,
+            asked.command,
+            nat=nat or not (is_inside or has_far_end_here()),
+            settings={"precision": precision} if precision else {},
+            **recordings(pcap).of_run(1, asked.path.scenario) | {"logs": asked.logs},
+            until=asked.until,
+        )
+        kept.keep(done, command_line())
+    for line in (*done.remarks, *kept.told()):
+        print(f"aqmlab: {line}", file=sys.stderr)
+    raise SystemExit(done.status or bool(kept.problem))
 
 
 def _set_prompt(prefix: str) -> None:

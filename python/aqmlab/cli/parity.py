@@ -26,7 +26,7 @@ from aqmlab.cli.common import (
     print_json,
     reported,
 )
-from aqmlab.emulator.keep import check_folder
+from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.play import EMULATOR, SIMULATOR
 from aqmlab.emulator.play import parity as run_both
 from aqmlab.emulator.recordings import recordings
@@ -91,7 +91,8 @@ def parity(
     changes = [*(set_ or []), *([control] if control else [])]
     numbers = {"r": repeat if repeat > 1 else None, "s": seed}
     folder = out or _free(default_folder("parity", [file.stem, *changes], **numbers))
-    check_folder(folder)
+    with Reserved(folder):
+        pass  # It is new, and can be written to.
     emulator: dict[str, Any] = {} if precision is None else {"precision": precision}
     found = run_both(
         file,

@@ -59,7 +59,7 @@ from aqmlab.cli.shell_options import (
 )
 from aqmlab.cli.watch import watching
 from aqmlab.emulator import emulate, topology
-from aqmlab.emulator.keep import check_folder, keep, result_of
+from aqmlab.emulator.keep import Reserved, result_of
 from aqmlab.emulator.links import from_options, from_scenario
 from aqmlab.emulator.recordings import recordings
 from aqmlab.emulator.told import lines
@@ -151,8 +151,6 @@ def shell(
         "keep_capabilities": keep_capabilities or None,
     }
     emulator = {key: value for key, value in emulator.items() if value is not None}
-    if out is not None:
-        check_folder(out)
     recorded = recordings(pcap, pcap_ring, log or [], pcap_at)
     around = _around(command or [], watch, json)
     on_path = {"profile": profile, "scenario": scenario, "down": down, "up": up}
@@ -162,20 +160,19 @@ def shell(
             {**common, **on_path, **ends},
             "the links are those of --topology; change them with --set",
         )
-        with around:
+        with Reserved(out) as kept, around:
             done = _in_hosts(topology, command or [], at, host or [], settings, emulator, recorded)
     else:
         _refuse({"at": at, "host": host}, "this option needs --topology")
         path = _path(scenario, common, down or [], up or [], settings, profile)
-        with around:
+        with Reserved(out) as kept, around:
             done = _on_path(path, command or [], ends, emulator, recorded)
-    if out is not None:
-        keep(done, out, command_line())
+    kept.keep(done, command_line())
     if json:
         print_json(_as_json(done))
-    elif not quiet:
-        _tell(done, out)
-    raise SystemExit(done.status)
+    elif not quiet or kept.problem:
+        _tell(done, kept)
+    raise SystemExit(done.status or bool(kept.problem))
 
 
 @contextlib.contextmanager
@@ -289,7 +286,7 @@ def _path(
     return from_scenario(scenario, down, up, settings)
 
 
-def _tell(done: Emulation, out: Path | None) -> None:
+def _tell(done: Emulation, kept: Reserved) -> None:
     """Some lines on stderr: stdout is the command's."""
     for line in (*done.remarks, *lines(done.results)):
         print(f"aqmlab: {line}", file=sys.stderr)
@@ -300,5 +297,7 @@ def _tell(done: Emulation, out: Path | None) -> None:
         waited = seconds(done.input_lateness["max_s"])
         text = f"{late['count']:,.0f} packets, {by}; waited to be read: {waited} (max)"
         print(f"aqmlab: {text}", file=sys.stderr)
-    if out is not None:
-        print(f"aqmlab: results: {out}; report: {out}/report.html", file=sys.stderr)
+    for line in kept.told():
+        print(f"aqmlab: {line}", file=sys.stderr)
+    if kept.problem:
+        print(f"aqmlab: the command ended with status {done.status}", file=sys.stderr)

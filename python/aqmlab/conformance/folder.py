@@ -6,9 +6,7 @@ docs/conformance.md describes the format for people who bring their own cases.
 from __future__ import annotations
 
 import codecs
-import gzip
 import json
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ import polars as pl
 
 from aqmlab.conformance.case import ARRIVALS, MAY_BE_EMPTY, OUTCOMES, Case
 from aqmlab.errors import InputError, input_error
-from aqmlab.files import read_bytes
+from aqmlab.files import gunzip, read_bytes
 
 CASE = "case.json"
 LAYOUT = f"ALGORITHM/CASE/{{{CASE},arrivals.csv.gz,outcomes.csv.gz}}"
@@ -155,9 +153,9 @@ def _read(file: Path) -> bytes:
     if file.suffix != ".gz":
         return content
     try:
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise input_error(f"gzip data is expected: {error}", file=str(file)) from None
+        return gunzip(content, file)
+    except OSError as error:
+        raise input_error(str(error.strerror), file=str(file)) from None
 
 
 def _read_table(file: Path, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:

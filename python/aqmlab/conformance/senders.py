@@ -6,11 +6,9 @@ A case is a folder with `case.json` and `events.csv.gz`; docs/conformance.md des
 from __future__ import annotations
 
 import codecs
-import gzip
 import json
 import lzma
 import os
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
@@ -19,7 +17,7 @@ from typing import Any, TypeVar
 
 from aqmlab import _core
 from aqmlab.errors import InputError, input_error, unknown
-from aqmlab.files import read_bytes
+from aqmlab.files import gunzip, read_bytes
 
 Progress = Callable[[int, int], None]
 Chosen = TypeVar("Chosen")
@@ -190,8 +188,8 @@ def pack_case(folder: Path) -> bytes:
     settings = _settings(_read_json(file), file)
     events = folder / EVENTS
     try:
-        text = gzip.decompress(read_bytes(events)).decode()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        text = gunzip(read_bytes(events), events).decode()
+    except (OSError, UnicodeDecodeError) as error:
         raise input_error(f"cannot be read: {error}", file=str(events)) from error
     try:
         return _core.pack_sender(folder.name, text, **settings)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aqmlab import libraries
+from aqmlab import libraries, storage
 from aqmlab.document.vega import light
 
 if TYPE_CHECKING:
@@ -48,11 +52,12 @@ class Figure:
         drawn, convert = self.svg(), libraries.vl_convert
         for each in paths:
             if each.suffix == ".svg":
-                each.write_text(drawn, encoding="utf-8")
+                picture = drawn.encode()
             elif each.suffix == ".png":
-                each.write_bytes(convert.svg_to_png(drawn, scale=PNG_SCALE))
+                picture = convert.svg_to_png(drawn, scale=PNG_SCALE)
             else:
-                each.write_bytes(convert.svg_to_pdf(drawn))
+                picture = convert.svg_to_pdf(drawn)
+            storage.replace(each, storage.content(picture))
 
     def to_json(self) -> dict[str, Any]:
         """The figure as a mapping."""
@@ -63,8 +68,21 @@ class Figure:
         return self.svg()
 
 
-def save_all(figures: Sequence[Figure], folder: Path) -> None:
-    """Writes all figures in all formats into `folder`, which is made if it is not there."""
+def draw_all(figures: Sequence[Figure], folder: Path) -> None:
+    """Writes all figures in all formats into `folder`, which is made if it is not there.
+
+    A process of its own (`aqmlab.cli.draw`) draws them: V8 ends its process where memory is limited
+    (`ulimit -v`), instead of raising an exception. Raises `OSError` if a file cannot be written or
+    nothing could be drawn.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for each in figures:
-        each.save(*(folder / f"{each.id}.{ending}" for ending in FORMATS))
+    order = json.dumps([[each.id, each.title, each.message, each.spec] for each in figures])
+    command = [sys.executable, "-m", "aqmlab.cli.draw", str(folder)]
+    done = subprocess.run(command, input=order, capture_output=True, text=True, check=False)
+    if done.returncode < 0 or (done.returncode and not done.stdout):
+        cause = f"signal {-done.returncode}" if done.returncode < 0 else done.stderr[-300:]
+        hint = "; is the memory of processes limited (ulimit -v)?" if done.returncode < 0 else ""
+        raise OSError(errno.ENOMEM, f"the process that draws failed with {cause}{hint}")
+    if done.returncode:
+        number, problem, file = json.loads(done.stdout)
+        raise OSError(number, problem, file)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aqmlab.document.figure import save_all
+from aqmlab.document.figure import draw_all
 from aqmlab.document.model import Document
 from aqmlab.errors import StorageError
+from aqmlab.storage import content, replace
 
 REPORT = "report.html"
 FIGURES = "figures"
@@ -21,9 +22,13 @@ def save(document: Document, folder: Path, *, figures: bool = True) -> Path:
     path = folder / REPORT
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if figures:
-            save_all(document.figures, folder / FIGURES)
-        path.write_text(document.to_html(), encoding="utf-8")
+        replace(path, content(document.to_html().encode()))
     except OSError as error:
-        raise StorageError(error, folder, "the report is not complete") from error
+        raise StorageError(error, folder, "the report was not written") from error
+    if figures:
+        try:
+            draw_all(document.figures, folder / FIGURES)
+        except OSError as error:
+            kept = f"{path} was written, its figures were not"
+            raise StorageError(error, folder / FIGURES, kept, resumes=False) from error
     return path

@@ -1,34 +1,125 @@
 """The results of an emulation, in a folder like that of any run.
 
-The folder must be new: an emulation cannot be computed again.
+The folder must be new, and is made, locked and written to before the command starts: an emulation
+cannot be computed again. If it cannot be written to afterwards, the results go elsewhere.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aqmlab.errors import FolderError
+from aqmlab.errors import FolderError, StorageError
+from aqmlab.files import LOCK, lock, unlock
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from aqmlab._core import Emulation, Results, Scenario
     from aqmlab.results import RunResult
 
-
-def check_folder(folder: Path) -> None:
-    """Refuses a folder that is not empty, before anything is run."""
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise FolderError(f"{folder}: this is a file, not a folder for results")
-    if any(folder.iterdir()):
-        raise FolderError(
-            f"{folder}: this folder is not empty; nothing was run. Choose another folder with --out"
-        )
+PROBE_BYTES = 1 << 20
+"""What must find room before anything is run."""
 
 
-def keep(emulation: Emulation, folder: Path, command: str = "") -> None:
-    """Writes tables, manifest and report; `command` is their origin."""
+class Reserved:
+    """A folder for results, held from before the command starts. Use it in a `with` statement.
+
+    Without a folder nothing is kept. `place` is where the results are in the end, `problem` why
+    they are not in the folder.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self.place: Path | None = None
+        self.problem = ""
+        self._lock = -1
+        self._made = False
+
+    def __enter__(self) -> Reserved:
+        if self.folder is not None:
+            try:
+                self._reserve(self.folder)
+            except OSError as error:
+                raise StorageError(error, self.folder, "nothing was run", resumes=False) from error
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._release()
+        if kind is not None and self._made and self.folder is not None:
+            with suppress(OSError):
+                self.folder.rmdir()
+
+    def _reserve(self, folder: Path) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise FolderError(f"{folder}: this is a file, not a folder for results")
+        self._made = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock = lock(folder)
+        except BlockingIOError:
+            problem = "another aqmlab process is writing to this folder; nothing was run"
+            raise FolderError(f"{folder}: {problem}") from None
+        if any(each.name != LOCK for each in folder.iterdir()):
+            self._release()
+            problem = "this folder is not empty; nothing was run. Choose another folder with --out"
+            raise FolderError(f"{folder}: {problem}")
+        try:
+            os.pwrite(self._lock, bytes(PROBE_BYTES), 0)
+            os.fsync(self._lock)
+            os.ftruncate(self._lock, 0)
+        except OSError:
+            self._release()
+            raise
+
+    def _release(self) -> None:
+        if self._lock >= 0 and self.folder is not None:
+            unlock(self.folder, self._lock)
+            self._lock = -1
+
+    def keep(self, emulation: Emulation, command: str = "") -> None:
+        """Writes tables, manifest and report; `command` is what made them."""
+        if self.folder is None:
+            return
+        self._release()
+        try:
+            _write(emulation, self.folder, command)
+            self.place = self.folder
+        except (FolderError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            self.problem = f"{self.folder}: {reason}"
+            self.place = _elsewhere(emulation, command)
+
+    def told(self) -> list[str]:
+        """Lines for the terminal: where the results are."""
+        if self.folder is None:
+            return []
+        if not self.problem:
+            return [f"results: {self.place}; report: {self.place}/report.html"]
+        if self.place is None:
+            return [f"{self.problem}; the results could be written nowhere else"]
+        return [f"{self.problem}; the results are in {self.place}"]
+
+
+def _elsewhere(emulation: Emulation, command: str) -> Path | None:
+    """A folder of its own among the temporary files; `None` if there is no room either."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="aqmlab-results-"))
+        _write(emulation, folder, command)
+    except (FolderError, OSError):
+        return None
+    return folder
+
+
+def _write(emulation: Emulation, folder: Path, command: str) -> None:
     from aqmlab.emulator.report import title, write
     from aqmlab.results import resolved
     from aqmlab.study import Study

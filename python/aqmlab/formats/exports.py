@@ -51,6 +51,7 @@ def export(result: StudyResult, file: Path, *, table: str = "", run: int = 0) ->
     write: Callable[[], object]
     if suffix in WRITERS:
         frame = result.table(table or "links")
+        frame = _plain_text(frame) if suffix == ".csv" else frame
         write = lambda: getattr(frame, WRITERS[suffix])(file)  # noqa: E731
     else:
         one = _run(result, run)
@@ -61,6 +62,14 @@ def export(result: StudyResult, file: Path, *, table: str = "", run: int = 0) ->
         write()
     except OSError as error:
         raise StorageError(error, file, "the file was not written", resumes=False) from error
+
+
+def _plain_text(frame: pl.DataFrame) -> pl.DataFrame:
+    """The table with an apostrophe before texts that a spreadsheet would run as a formula: names of
+    links and labels are anybody's."""
+    texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
+    is_formula = texts.str.contains(r"^[=+\-@\t\r]")
+    return frame.with_columns(pl.when(is_formula).then("'" + texts).otherwise(texts).name.keep())
 
 
 class _OfRun:

@@ -7,9 +7,7 @@ irtt's JSON (`round_trips[].delay.rtt` in nanoseconds).
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from aqmlab.errors import input_error
-from aqmlab.files import read_bytes
+from aqmlab.files import gunzip, read_bytes
 from aqmlab.results import StudyResult
 from aqmlab.scenario.quantities import quantity
 
@@ -48,9 +46,11 @@ def read(path: Path) -> Measured:
     try:
         content = read_bytes(path)
         if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
+            content = gunzip(content, path)
         found = json.loads(content)
-    except (OSError, EOFError, ValueError, zlib.error):
+    except OSError as error:
+        raise input_error(str(error.strerror), file=str(path)) from None
+    except (ValueError, RecursionError):
         found = None
     try:
         if isinstance(found, dict):

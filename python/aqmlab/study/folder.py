@@ -11,15 +11,12 @@ moved to `damaged/`, and made again where that is possible.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
 import time
 import warnings
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace as replace_fields
 from itertools import count
 from pathlib import Path
@@ -30,6 +27,7 @@ import polars as pl
 
 from aqmlab import _core
 from aqmlab.errors import DamageWarning, FolderError, StorageError
+from aqmlab.files import LOCK, lock, unlock
 from aqmlab.metrics.table import COLUMNS, computed
 from aqmlab.plan.shards import WHOLE, Shard, shard_of
 from aqmlab.results import METRICS, Batch, StudyInfo, StudyResult
@@ -62,7 +60,6 @@ from aqmlab.tables import FolderTables
 CHUNKS = "chunks"
 DAMAGED = "damaged"
 SPILL = "spill"
-LOCK = ".lock"
 REST = {LOCK, f"{MANIFEST}.tmp", f"{SCENARIOS}.tmp", SCENARIOS}
 """Files that may be in a folder after an interrupted first write."""
 LARGE_ROWS = 1 << 18
@@ -120,8 +117,7 @@ class ResultsFolder:
 
     def __exit__(self, *_: object) -> None:
         if self._lock >= 0:
-            (self.path / LOCK).unlink(missing_ok=True)
-            os.close(self._lock)
+            unlock(self.path, self._lock)
             self._lock = -1
 
     @property
@@ -409,23 +405,11 @@ class ResultsFolder:
             raise FolderError(f"{where} of another build of aqmlab {version}{advice}")
 
     def _take_lock(self) -> None:
-        """Locks the folder. The file is removed by who had the lock before, so it counts only
-        if it still has its name."""
-        path = self.path / LOCK
-        while True:
-            lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(lock)
-                raise FolderError(
-                    f"{self.path}: another aqmlab process is writing to this folder"
-                ) from None
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(lock), path.stat()):
-                    self._lock = lock
-                    return
-            os.close(lock)
+        try:
+            self._lock = lock(self.path)
+        except BlockingIOError:
+            problem = "another aqmlab process is writing to this folder"
+            raise FolderError(f"{self.path}: {problem}") from None
 
     # The manifest
 

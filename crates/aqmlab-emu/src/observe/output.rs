@@ -16,16 +16,26 @@ pub fn create(path: &Path) -> io::Result<File> {
         let _asked = File::options().write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
         return File::options().write(true).open(path);
     }
-    File::create(path)
+    // Captures hold what others sent: only the user who made the file may read it.
+    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::os::unix::fs::PermissionsExt;
     use std::process::Command;
     use std::thread;
 
     use super::*;
+
+    #[test]
+    fn a_new_file_is_its_makers_only() {
+        let file = std::env::temp_dir().join(format!("aqmlab-private-{}", std::process::id()));
+        drop(create(&file).unwrap());
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::remove_file(file).unwrap();
+    }
 
     #[test]
     fn a_pipe_is_opened_if_somebody_reads() {

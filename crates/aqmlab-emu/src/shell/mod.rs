@@ -237,9 +237,10 @@ impl<'a> Shell<'a> {
         // New namespaces have no firewall rules.
         let is_here = ports[1].name != devices::GATEWAY_PORT && target.is_none();
         steward.diversion = target.map(|it| it.divert(&ports[0], &ports[1])).transpose()?;
+        let pace = Live::calibrate(params.precision);
         let before = processor();
         steward.first.start(&[])?;
-        let mut live = Live::new(path, ports.into(), params.precision, Clock::start());
+        let mut live = Live::new(path, ports.into(), pace, Clock::start());
         live.writer.gate = gate;
         let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
         let links_ended = until != Time::MAX && steward.until == Time::MAX;

@@ -126,13 +126,14 @@ pub fn run(
     let drain = if course.end == Time::MAX { params.drain } else { Span::ZERO };
     let attendant = Attendant::new(first, &path, Default::default(), drain, params)?;
     let remarks = prioritise(params);
+    let pace = Live::calibrate(params.precision);
     let before = processor();
     let clock = Clock::start();
     attendant.first.start(&clock.zero().to_le_bytes())?;
     // Without a warm-up no event is needed.
     let warmup = if course.warmup > Time::ZERO { course.warmup } else { Time::MAX };
     let mut steward = Timed { attendant, course: Course { warmup, ..course } };
-    let mut live = Live::new(path, ports, params.precision, clock);
+    let mut live = Live::new(path, ports, pace, clock);
     live.router = Some(Router::new(topology));
     let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
     // The job may still write results.
