@@ -1,6 +1,7 @@
 //! One run of a benchmark scenario, for profilers:
 //! `valgrind --tool=callgrind target/release/examples/steady d cubic duration=2s`.
-//! Of (b), (c) and (d) the one that is named, with the congestion control that is, and further settings.
+//! Runs the named scenario, (b), (c) or (d), with the named congestion control and further
+//! settings.
 
 const SCENARIOS: [(&str, &str); 3] = [
     ("b", include_str!("../../../tools/bench/b-10mbit-codel.toml")),

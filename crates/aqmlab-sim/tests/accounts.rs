@@ -4,7 +4,7 @@ use aqmlab_core::Value;
 use aqmlab_sim::endpoints::{Direction, End};
 use aqmlab_sim::{RunResult, Scenario, Traffic, run};
 
-/// Short transfers over a link with a queue of two packets that itself loses packets, both ways.
+/// Short transfers over a lossy link with a queue of two packets, in both directions.
 const MICE: &str = r#"
     duration = "60s"
     bottleneck = "down"
@@ -158,7 +158,7 @@ fn what_ends_after_the_warm_up_is_counted() {
     assert_eq!(traffic.losses.queues.data, dropped);
     let ended = traffic.arrived[1] + traffic.losses.links.data;
     let expected = sent + result.links[0].way.duplicated;
-    // One packet may be on the transmitter, and a few on the way, as the warm-up ends.
+    // At the end of the warm-up, one packet may be on the transmitter and a few in flight.
     assert!(ended.abs_diff(expected) < 10, "{ended} {expected}");
     assert!(result.links[0].way.duplicated > 50);
 }

@@ -1,5 +1,5 @@
-//! In the steady state a packet costs no allocation: twice the time, and all
-//! packets of it, takes no more of them.
+//! In the steady state packets need no allocations: a run of twice the duration has no additional
+//! ones.
 
 use std::alloc::System;
 

@@ -59,8 +59,8 @@ fn a_constant_rate_above_the_link_does_not_yield() {
     }
 }
 
-/// It fills the buffer and the link, and loses about a segment a round trip:
-/// at 100 ms of base and queueing delay together some 10 a second.
+/// Reno fills buffer and link, and loses about a segment per round trip: about 10 per second at 100
+/// ms of base and queuing delay.
 #[test]
 fn relentless_keeps_a_queue_full_at_a_loss_a_round_trip() {
     let settings = [("transport.congestion_control", "relentless")];
@@ -75,8 +75,8 @@ fn relentless_keeps_a_queue_full_at_a_loss_a_round_trip() {
     assert!(link.sojourn.quantiles[0] > 0.04, "{:?}", link.sojourn.quantiles);
 }
 
-/// What drops by delay has to drop as much, and keeps the queue shorter. (What is
-/// sent again is dropped as well: timeouts cost a tenth of the link.)
+/// Delay-based disciplines have to drop as much, and keep the queue shorter. (Retransmissions are
+/// dropped as well: timeouts cost a tenth of the link.)
 #[test]
 fn queues_that_manage_themselves_bound_relentless() {
     for queue in ["codel", "dualpi2"] {

@@ -180,8 +180,8 @@ fn two_flows_share() {
     }
 }
 
-/// What no model of the path foresees: a buffer of a third of the bandwidth-
-/// delay product, and queues that drop at 5 ms and by 15 ms of delay.
+/// Conditions that BBR's model does not include: a buffer of a third of the bandwidth-delay
+/// product, and queues that drop at 5 ms and by 15 ms of delay.
 #[test]
 fn drops_cost_neither_rate() {
     for control in BOTH {

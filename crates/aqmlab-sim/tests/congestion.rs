@@ -85,8 +85,8 @@ fn every_control_fills_a_link() {
     }
 }
 
-/// Kelly's 7/8 of the window are what is left after each loss, with PRR as
-/// without, and nothing waits for the timer.
+/// Scalable keeps Kelly's 7/8 of the window after each loss, with and without PRR, and needs no
+/// timeout.
 #[test]
 fn scalable_keeps_seven_eighths_in_recoveries_with_prr() {
     for (recovery, prr) in [("sack", "false"), ("sack", "true"), ("rack", "true")] {

@@ -1,5 +1,5 @@
-//! What is measured of packets one by one: one-way delays, the backlog over
-//! time, the times between losses; and when flows begin and runs end.
+//! Measurements of single packets: one-way delays, the backlog over time, the intervals between
+//! losses; also starts of flows and ends of runs.
 
 use aqmlab_core::{Span, Time, Value};
 use aqmlab_sim::{RunResult, Scenario, run};
@@ -41,8 +41,8 @@ fn seconds(time: Time) -> f64 {
     (time - Time::ZERO).as_secs_f64()
 }
 
-/// Recorded packet by packet, the times at both links and the ways add up to
-/// the same.
+/// Packet records are consistent: the times at both links plus the propagation delays equal the
+/// one-way delays.
 #[test]
 fn one_way_delays_are_those_of_the_recorded_packets() {
     let result = result(&[("record.level", "packets")]);
@@ -224,7 +224,7 @@ fn starts_read_back_as_they_were() {
     assert!(error.contains("a random time, or `auto`"), "{error}");
 }
 
-/// Delays of single flows, drawn in turn: each adds to the way there and back.
+/// Access delays, drawn in turn, add to both directions.
 #[test]
 fn flows_have_round_trip_times_of_their_own() {
     let access = [("flows.bulk.count", "3"), ("links.down.rate", "100mbit")];

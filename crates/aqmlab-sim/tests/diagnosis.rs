@@ -1,4 +1,4 @@
-//! Runs that do not mean what they seem to say so, and others do not.
+//! Misleading runs have notes, other runs do not.
 
 use aqmlab_core::Value;
 use aqmlab_sim::run::diagnosis::About;
@@ -95,7 +95,7 @@ fn a_link_that_loses_more_than_its_queue_drops_says_so() {
     assert_eq!(of_link("0.001%"), None);
 }
 
-/// Acknowledgements wait for a way back of 120 kbit/s, and not for one of 1.5 Mbit/s.
+/// Acknowledgements are queued on a return path of 120 kbit/s, and not on one of 1.5 Mbit/s.
 #[test]
 fn ledbat_without_timestamps_says_what_it_counts() {
     let text = |timestamps: &str, rate: &str| -> Vec<String> {
@@ -195,7 +195,7 @@ fn a_run_too_short_for_its_sawtooth_says_how_long() {
     let found = findings(&with_cubic);
     let (_, _, text) = found.iter().find(|found| found.0 == "run-too-short").unwrap();
     assert!(text.contains("the window of cubic takes 6.9"), "{text}");
-    // What is paced by a model has no such cycle.
+    // Model-based pacing has no such cycle.
     with_cubic.push(("transport.congestion_control", "bbr"));
     assert!(findings(&with_cubic).iter().all(|found| found.0 != "run-too-short"));
 }

@@ -1,4 +1,4 @@
-//! What is measured in two directions is never mixed, and the worse direction is reported first.
+//! Measurements of two directions are separate, and the worse direction is reported first.
 
 use aqmlab_core::Value;
 use aqmlab_sim::endpoints::Direction;
@@ -69,7 +69,7 @@ fn the_delay_of_a_two_way_group_is_that_of_each_direction() {
     assert!(waited > 0.5, "{waited}");
     assert_eq!(delays(&result.groups[0]).len(), 1, "data of bulk flows go one way");
     for group in &result.groups[1..] {
-        // Data of connections, both ways, are measured like datagrams.
+        // Data of connections is measured like datagrams, in both directions.
         let [(first, _, worse), (second, count, better)] = delays(group)[..] else {
             panic!("{:?}", delays(group))
         };
@@ -80,7 +80,7 @@ fn the_delay_of_a_two_way_group_is_that_of_each_direction() {
     }
 }
 
-/// The queue is on the way back of these groups: then that direction is the worse.
+/// The return path of these groups has the queue, so that direction is the worse.
 #[test]
 fn the_worse_direction_may_be_the_reverse() {
     let turned = [("flows.ping.path", "up"), ("flows.ping.return_path", "down")];
@@ -102,7 +102,7 @@ fn a_direction_that_carries_nothing_has_a_score_of_its_own() {
     assert_eq!((first, count), (REVERSE, 0), "without a delay: the worst");
     let game = scores(&result.groups[2], "lost");
     assert_eq!((game.len(), game[0]), (2, (REVERSE, 1.0)));
-    // Nothing of it arrives, and all that ended its way did so on the link.
+    // No packet arrives, and all losses are on the link.
     let traffic = call.traffic[1].unwrap();
     assert_eq!((traffic.arrived[1], traffic.delivered_bytes), (0, 0));
     assert!(traffic.losses.links.data > 100, "{traffic:?}");

@@ -4,8 +4,7 @@ use aqmlab_core::Value;
 use aqmlab_sim::{LinkResult, RunResult, Scenario, run};
 use proptest::prelude::*;
 
-/// Three bulk flows over one link; what the overrides say stands behind its
-/// queue.
+/// Three bulk flows over one link; overrides configure shaper and driver.
 const BULK: &str = r#"
     duration = "20s"
     [links.down]
@@ -78,7 +77,7 @@ fn dynamic_limits_bring_it_back() {
     };
     let (hidden, kept) = (ring("false"), ring("true"));
     let mean = |result: &RunResult| result.links[0].driver.unwrap().mean();
-    // What is sent between two interrupts, and no more than twice that.
+    // At least the bytes sent between two interrupts, at most twice as many.
     assert!(mean(&kept) < 0.008, "{}", mean(&kept));
     assert!(mean(&kept) < mean(&hidden) / 6.0);
     assert!(throughput(&kept) > 0.95 * throughput(&result(&[])));

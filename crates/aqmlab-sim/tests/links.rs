@@ -64,7 +64,7 @@ fn every_form_reads_back() {
     }
 }
 
-/// What is made of a file is made once, and the same as if each scenario made its own.
+/// Files are parsed once, with the same result as if each scenario parsed its own.
 #[test]
 fn scenarios_that_are_given_the_same_file_share_what_is_in_it() {
     let read = |rate: &str, shared: &Arc<InputFile>| {
@@ -91,7 +91,7 @@ fn scenarios_that_are_given_the_same_file_share_what_is_in_it() {
             assert_eq!(read(rate, &shared).unwrap(), alone);
         }
     }
-    // What it is not is said by the name of each scenario that wants it.
+    // Errors name the file as each scenario does.
     let error =
         |name: &str| read(&format!("{{ trace = '{name}' }}"), &shared).unwrap_err().to_string();
     assert!(error("a").starts_with("a:1: links.down.rate.trace: `0,1`"), "{}", error("a"));
@@ -316,8 +316,8 @@ fn packets_keep_their_order_unless_they_need_not() {
 
 #[test]
 fn a_changing_delay_is_that_of_the_moment() {
-    // 10 ms each way, then 60 and 10: the transfer after the step takes two
-    // longer round trips.
+    // 10 ms in each direction, then 60 and 10: the transfer after the step takes two longer round
+    // trips.
     let one = |delay: &str| {
         let settings = [
             ("links.down.delay", delay),
@@ -339,8 +339,7 @@ fn a_changing_delay_is_that_of_the_moment() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// `run` checks that every packet is accounted for, at the queue and on
-    /// the way.
+    /// `run` checks that every packet is accounted for, at the queue and in propagation.
     #[test]
     fn nothing_is_lost_uncounted(
         rate in prop::sample::select(RATES.to_vec()),
@@ -380,8 +379,8 @@ proptest! {
     }
 }
 
-/// A link whose last packet never ends, and one that needs longer for a packet than any run
-/// lasts: outages on the way are drawn up to the end of the run, not to the end of time.
+/// A link whose last packet never ends, and one that needs longer for a packet than any run:
+/// outages are drawn up to the end of the run only.
 #[test]
 fn a_packet_that_is_never_sent_ends_no_run() {
     let rates = [

@@ -33,7 +33,7 @@ fn a_shared_medium_carries_one_packet_at_a_time() {
     assert!((0.97..=1.001).contains(&busy), "{busy}");
 }
 
-/// It waits for the medium at the end, and has sent nothing since the warm-up.
+/// At the end the link waits for the medium, and has not sent since the warm-up.
 #[test]
 fn a_link_that_waits_for_a_medium_has_sent_its_last_packet() {
     let text = "duration = '1019ms'\nrecord = { warmup = '827ms' }\n\
@@ -87,7 +87,7 @@ fn stations_on_one_channel_have_as_many_turns_and_the_slow_one_costs_all() {
         assert!((packets - rounds).abs() < 2.0, "{sent:?}");
         assert!((used - airtime / 13.0).abs() < 0.002, "{sent:?}");
     }
-    // Where the slow one has little to send, the others share what is left.
+    // If the slow link has little to send, the others share the rest.
     let sent = stations(&[("flows.slow.workload.rate", "100kbit")]);
     assert!((sent[2].0 - 200.0).abs() < 2.0, "{sent:?}");
     for (packets, _) in [sent[0], sent[1], sent[3]] {
@@ -100,8 +100,8 @@ fn stations_on_one_channel_have_as_many_turns_and_the_slow_one_costs_all() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever stands at either end, all links of a shared medium go on to
-    /// the end, and together they send no more than one of them could.
+    /// With any combination of ends, all links of a shared medium continue to the end, and together
+    /// send no more than one of them could.
     #[test]
     fn a_shared_medium_never_stalls(
         queues in prop::collection::vec(

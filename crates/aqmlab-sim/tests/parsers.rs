@@ -1,4 +1,4 @@
-//! Whatever a file or a text says: a value or an error that says what is wrong, soon.
+//! Any file or text gives a value or a clear error, in bounded time.
 
 #[path = "../../fuzz/inputs.rs"]
 mod inputs;
@@ -57,7 +57,7 @@ const TOML: &[&str] = &[
     "1s",
 ];
 
-/// What is wrong is said, in a message of bounded length.
+/// Checks that errors describe the problem, in a message of bounded length.
 fn is_clear(error: &Error) -> bool {
     let text = error.to_string();
     !text.is_empty() && text.len() < 4000
@@ -183,7 +183,7 @@ fn columns_are_read_or_refused() {
     });
 }
 
-/// Queues and shapers in words: what is read prints as words that read back as the same.
+/// Notation of queues and shapers: printed values read back as the same.
 #[test]
 fn words_are_read_or_refused() {
     const WORDS: &[&str] = &[

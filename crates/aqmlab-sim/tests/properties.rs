@@ -126,7 +126,7 @@ proptest! {
         prop_assert_eq!(fingerprint(&run(&scenario, 3)), fingerprint(&run(&scenario, 3)));
     }
 
-    /// What is written in canonical form reads back as the same scenario.
+    /// The canonical form reads back as the same scenario.
     #[test]
     fn the_canonical_form_reads_back(queue in any_queue()) {
         let scenario = scenario(&[("queue", queue)]);

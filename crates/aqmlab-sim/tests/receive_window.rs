@@ -26,9 +26,9 @@ fn bulk(profile: &str, window: &[(&str, &str)]) -> RunResult {
     run(&Scenario::parse(BULK, "bulk", &overrides).unwrap(), 0)
 }
 
-/// It never holds a flow back that its queue holds back: all is as without a
-/// limit, but for the acknowledgements. Five eighths of a buffer that may not grow are all that a
-/// round-trip time can bring.
+/// An automatic window never limits a flow that is limited by its queue: results equal those
+/// without a limit, except for the acknowledgements. A limited buffer allows five
+/// eighths of its size per round trip.
 #[test]
 fn a_window_that_grows_costs_nothing_and_one_that_may_not_does() {
     for profile in ["rfc", "linux-6"] {

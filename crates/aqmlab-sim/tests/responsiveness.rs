@@ -1,4 +1,4 @@
-//! What others' load does: RPM, RRUL, games; and incast.
+//! Effects of load on other traffic: RPM, RRUL, games; and incast.
 
 use aqmlab_core::Value;
 use aqmlab_sim::endpoints::Direction;
@@ -30,8 +30,8 @@ fn on(workload: &str, rate: &str, queue: &str) -> RunResult {
 
 #[test]
 fn responsiveness_is_that_of_the_path_and_its_queue() {
-    // Probes wait for nobody in a queue of their own, and for CoDel's 5 ms and
-    // what it swings about that on a loaded connection.
+    // With separate queues, foreign probes do not wait; probes on a loaded connection wait for
+    // CoDel's 5 ms and its variation.
     let fair = on("\"rpm\"", "50mbit", "fq_codel");
     assert!((1300.0..1500.0).contains(&value(&fair, "rpm_foreign")), "{:?}", fair.groups[0].values);
     assert!((800.0..1400.0).contains(&value(&fair, "rpm_loaded")), "{:?}", fair.groups[0].values);
@@ -61,7 +61,7 @@ fn goodputs_are_what_the_line_carries() {
     for (rate, limit, profile) in
         [(10e6, 5000, "rfc"), (10e6, 1000, "linux-6"), (50e6, 1000, "rfc")]
     {
-        // It goes on to its limit, with losses on the way.
+        // The test runs to its limit, and loses packets.
         let test = "{ kind = \"rpm\", tolerance = 0.0001, limit = \"30s\" }";
         let text = scenario_text(test);
         let settings = [
@@ -118,7 +118,8 @@ fn rrul_loads_both_ways_and_tells_idle_from_loaded() {
     let group = &result.groups[0];
     assert_eq!((group.started, group.completed), (8, 8));
     assert!((result.end.as_secs_f64() - 24.0).abs() < 1e-9);
-    // Four flows each way share 10 Mbit/s with the other way's acknowledgements.
+    // Four flows in each direction share 10 Mbit/s with the acknowledgements of the other
+    // direction.
     for way in ["download", "upload"] {
         assert!((8e6..9.75e6).contains(&value(&result, way)), "{way} {}", value(&result, way));
     }

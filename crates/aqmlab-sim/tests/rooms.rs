@@ -1,4 +1,4 @@
-//! The order of the rooms in lib.rs: arrows between them go one way.
+//! Layer order of lib.rs: dependencies point downwards only.
 #![allow(clippy::disallowed_methods)] // it reads the sources
 
 use std::fs;
@@ -27,8 +27,8 @@ fn no_room_uses_one_above_it() {
     check(env!("CARGO_MANIFEST_DIR"), &ORDER);
 }
 
-/// A time that may never come is a `Deadline` or an `Option`: a number in its place can be
-/// counted towards. The one left is the end of a network that has none.
+/// A time that may be absent is a `Deadline` or an `Option`, because arithmetic on a special number
+/// goes wrong. The only exception is the end of a network without one.
 #[test]
 fn no_number_stands_for_never() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

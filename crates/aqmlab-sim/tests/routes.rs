@@ -29,8 +29,7 @@ fn arrived(result: &RunResult) -> Vec<u64> {
     result.links.iter().map(|link| link.counts.arrived).collect()
 }
 
-/// What is sent from the moment of the change on takes the new links; what is under way by
-/// then goes on to the end of the old ones.
+/// Packets sent after the change use the new links; packets in flight continue along the old ones.
 #[test]
 fn what_is_sent_after_the_change_takes_the_new_route() {
     let result = result(&[
@@ -40,7 +39,7 @@ fn what_is_sent_after_the_change_takes_the_new_route() {
     // A packet each 8 ms from 0 on; that of 1 s is the first on the detour.
     assert_eq!(arrived(&result), [125, 125, 251, 0]);
     let datagrams = result.flows[0].datagrams.as_ref().unwrap();
-    // The last seven are still on the way of 50 ms.
+    // The last seven are still in propagation, of 50 ms.
     assert_eq!((datagrams.sent, datagrams.received), (376, 369));
     let transmission = 0.0008;
     assert!((datagrams.delay.min.as_secs_f64() - (0.04 + 2.0 * transmission)).abs() < 1e-9);
@@ -48,8 +47,8 @@ fn what_is_sent_after_the_change_takes_the_new_route() {
     assert_eq!(result.links[0].counts.delivered, 125);
 }
 
-/// To and fro, in whichever order they are written; of both directions, and of members with a
-/// delay of their own, which stays theirs.
+/// Several changes, in any order in the file; in both directions, and for members with access
+/// delays, which remain.
 #[test]
 fn tcp_goes_on_over_changes_of_both_directions() {
     let changes = r#"[
@@ -96,7 +95,7 @@ fn changes_read_back_and_wrong_ones_are_refused() {
     }
 }
 
-/// Disciplines are told the longest round-trip time over a link, on any route.
+/// Disciplines receive the longest round-trip time over a link, on any route.
 #[test]
 fn round_trips_count_over_all_routes() {
     let rtt = |set: &[(&str, &str)], link: usize| {

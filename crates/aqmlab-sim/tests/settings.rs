@@ -73,7 +73,7 @@ fn a_shaper_is_words_or_a_table() {
     let line = "tc class add dev eth0 parent 1: classid 1:1 htb rate 9500kbit prio 1 quantum 1514";
     let read = ShaperParams::parse(&line.into()).unwrap();
     assert_eq!(words::say_params(&read).words, "htb rate 9.5mbit");
-    // HTB knows no PTM and no keyword: what it cannot do is named.
+    // HTB supports neither PTM nor keywords: unsupported keys are named.
     let left_out = words::say_params(&down).left_out;
     assert_eq!(left_out, [("link_layer".to_string(), "pppoe-ptm".to_string())]);
 }
@@ -98,7 +98,7 @@ fn an_error_names_the_option_and_the_key_as_it_was_written() {
         let error = with(&[(key, value)]).unwrap_err().to_string();
         assert!(error.contains(expected), "{key}={value}: {error}");
     }
-    // What is wrong elsewhere is not the option's.
+    // Errors of other keys do not name the option.
     let text = LINE.replace("target=3ms", "target=soon");
     let settings = pairs(&[("queue", "codel"), ("down.rate", "5mbit")]);
     let outside = Outside { settings: &settings, ..Outside::default() };

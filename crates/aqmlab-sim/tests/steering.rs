@@ -90,8 +90,8 @@ fn an_equal_value_does_nothing() {
     }
 }
 
-/// A target that moves by a microsecond to and fro is hardly another one; to begin anew every
-/// 100 ms switches CoDel off.
+/// Alternating a target by a microsecond has almost no effect; restarting every 100 ms disables
+/// CoDel.
 #[test]
 fn a_parameter_that_moves_keeps_codel_at_work() {
     let p95 = |result: &RunResult| result.links[0].sojourn.quantiles[3];
@@ -191,7 +191,7 @@ fn planned_changes_follow_what_is_set_before_them() {
     let value = parse_value(r#"{ path = ["down"], return_path = ["up"] }"#);
     assert!(run_of.set("flows.late", &value, Outside::default()).is_err(), "it comes later");
     run_of.advance(ms(4_000)).unwrap();
-    // At one moment what is set is before what was planned.
+    // A simultaneous `set` precedes planned changes.
     set(&mut run_of, "queue.interval", "\"50ms\"");
     run_of.advance(ms(7_000)).unwrap();
     set(&mut run_of, "flows.early.active", "false");
@@ -238,8 +238,8 @@ fn any_set() -> impl Strategy<Value = (u64, bool, String, String)> {
 proptest! {
     #![proptest_config(Config { cases: 60, failure_persistence: None, ..Config::default() })]
 
-    /// What cannot be set here is refused; the scenario that is left repeats the run to the bit,
-    /// back from a file too.
+    /// Invalid changes are rejected; the remaining scenario repeats the run bit by bit, also from a
+    /// file.
     #[test]
     fn random_changes_are_repeated_by_the_scenario(
         sets in prop::collection::vec(any_set(), 1..80),
@@ -260,7 +260,7 @@ proptest! {
             now += gap;
             steered.advance(Time::from_nanos(now)).unwrap();
             let (value, outside) = (parse_value(&text), Outside::default());
-            // Some are not of the present queue, or of flows that there are.
+            // Some keys do not belong to the present queue, or to existing flows.
             let _ = match replace && key.contains("queue") {
                 true => steered.replace(&key, &value, outside),
                 false => steered.set(&key, &value, outside),

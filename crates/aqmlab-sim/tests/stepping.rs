@@ -1,5 +1,4 @@
-//! A run in steps, with changes in the middle, is the same as the run of the scenario that
-//! comes of it.
+//! A run in steps with changes equals the run of the resulting scenario.
 
 use aqmlab_core::{Span, Table, Time, Value};
 use aqmlab_sim::scenario::parse_value;
@@ -167,7 +166,7 @@ fn the_capacity_counts_each_rate_for_its_time() {
     assert!(carried / result.links[0].capacity > 0.9);
 }
 
-/// Losses begin and end, and nothing else is lost on the way.
+/// Losses begin and end, and no other packet is lost on the link.
 #[test]
 fn losses_begin_and_end() {
     let lost = |changes: &str| run(&scene(&[("changes", changes)]), 0).links[0].way;
@@ -178,7 +177,7 @@ fn losses_begin_and_end() {
     assert!(part.lost < all.lost / 2);
 }
 
-/// No packet is lost or made, whatever takes the place of whatever.
+/// For any sequence of replacements, no packet is lost or created.
 #[test]
 fn packets_are_conserved_when_any_queue_follows_any_other() {
     let names: Vec<&str> = aqmlab_aqm::registry::entries().iter().map(|entry| entry.name).collect();

@@ -1,4 +1,4 @@
-//! Video, made or fetched: what it takes by hand, and how it stalls.
+//! Video, live and fetched: manually computed times, and stalls.
 
 use aqmlab_sim::{GroupResult, RunResult};
 
@@ -111,8 +111,8 @@ fn players_take_the_rate_that_the_link_has() {
     // 0.85 of 3 Mbit/s, less headers: 2 Mbit/s, and the first at 1.
     let (rate, switches) = watch("throughput", "3mbit");
     assert!((rate / 2e6 - 1.0).abs() < 0.01 && switches == 1.0, "{rate} {switches}");
-    // The buffer has them go to and fro between 2 and 4 Mbit/s, so that the
-    // mean is what the link carries.
+    // The buffer makes the rate alternate between 2 and 4 Mbit/s, so that the mean is the link's
+    // capacity.
     for adaptation in ["bola", "bba"] {
         let (rate, switches) = watch(adaptation, "3mbit");
         assert!((2.5e6..3.0e6).contains(&rate), "{adaptation} {rate}");
@@ -133,6 +133,6 @@ fn a_video_ends() {
     // The SYN, and a segment: then it plays to its end.
     let join = mean(group, "join");
     assert!((result.end.as_secs_f64() - join - 60.0).abs() < 1e-6, "{:?}", result.end);
-    // What it summed up is still known.
+    // Accumulated values remain available.
     assert_eq!((value(&result, "bitrate"), value(&result, "stalls")), (1e6, 0.0));
 }

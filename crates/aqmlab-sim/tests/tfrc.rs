@@ -32,8 +32,8 @@ fn over(link: &str, flows: &str, duration: u64) -> RunResult {
     run(&Scenario::parse(&text(link, flows, duration), "tfrc", &[]).unwrap(), 0)
 }
 
-/// What was sent once has arrived, was lost or is under way: 64 packets at most, and those that the
-/// next feedback will report.
+/// Checks that each sent packet has arrived, was lost or is in flight: at most 64 packets, and
+/// those in the next feedback.
 fn is_conserved(result: &RunResult) {
     let (flow, link) = (&result.flows[0], &result.links[0]);
     let gone = link.counts.dropped_total() + link.way.lost;
@@ -54,7 +54,7 @@ fn losses_give_the_rate_of_the_equation() {
     }
 }
 
-/// Alone on a link: it fills it, whatever the queue.
+/// A single flow fills the link with any queue.
 #[test]
 fn it_fills_a_link() {
     for queue in ["{ discipline = \"droptail\", limit = \"60p\" }", "\"codel\"", "\"pie\""] {

@@ -34,8 +34,7 @@ fn closed_transfers_follow_one_another() {
     }
 }
 
-/// Places are used again, with packets of those that had them before still on
-/// their way: nothing that is measured changes.
+/// Reusing slots while packets of their former flows are in flight changes no measurement.
 #[test]
 fn using_places_again_changes_nothing() {
     let workload = r#"{ kind = "transfers", gap = { exponential = "4ms" },
@@ -79,8 +78,8 @@ fn distance(mut sample: Vec<f64>, law: impl Fn(f64) -> f64) -> f64 {
     gaps.fold(0.0, f64::max) * libm::sqrt(n)
 }
 
-/// What arrives at the link is what was asked for: a Poisson process of flows
-/// with sizes of their law, and numbers in a second as they are of one.
+/// Arrivals at the link follow the parameters: a Poisson process of flows with sizes of their
+/// distribution, and a Poisson number per second.
 #[test]
 fn transfers_are_a_poisson_process_of_their_sizes() {
     let workload = r#"{ kind = "transfers", gap = "exponential(50ms)",

@@ -121,7 +121,7 @@ fn a_driver_does_not_deliver_what_it_holds() {
 /// The packet in transmission is not delivered, and keeps the transmitter busy.
 #[test]
 fn a_transmission_counts_when_it_ends() {
-    // 10,000 bits at 1 kbit/s: ten seconds for each packet, of which one comes each second.
+    // 10,000 bits at 1 kbit/s: ten seconds for each packet, with one arrival per second.
     let workload = r#"{ kind = "cbr", rate = "10kbit", packet = "1250b" }"#;
     let at = |duration: &str, warmup: &str| {
         let settings = [
@@ -148,8 +148,7 @@ fn a_transmission_counts_when_it_ends() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever stands between queue and transmitter: what packets spend in each stage is what
-    /// they take in all.
+    /// With any stages between queue and transmitter, the times in the stages add up to the total.
     #[test]
     fn the_waits_add_up_to_the_delay(
         seed in 0u64..1000,

@@ -1,4 +1,4 @@
-//! Pages of the web: what a page takes by hand, and that all of them end.
+//! Web pages: manually computed load times, and completion of all pages.
 
 use proptest::prelude::*;
 
@@ -24,7 +24,7 @@ fn a_page_of_one_object_takes_its_round_trips() {
     let ask = 40.0 + ms(440.0);
     let first = name + handshake + tls + ask + ms(1500.0);
     let last = first + ms(10_000.0 + 6.0 * 40.0 - 1460.0);
-    // Acknowledgements stand in the way of requests: 40 bytes each.
+    // Requests wait for acknowledgements, of 40 bytes each.
     let [first_byte, page_load] =
         ["first_byte", "page_load"].map(|quantity| mean(group, quantity) * 1e3);
     assert!((first_byte - first).abs() < 0.1, "{first_byte} {first}");
@@ -129,8 +129,7 @@ fn the_preset_has_the_pages_of_rfc_7928() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever is lost on the way, queries among it, every page ends, and is
-    /// as large as its objects.
+    /// With losses, including DNS queries, every page completes, and is as large as its objects.
     #[test]
     fn all_pages_end(
         seed in 0u64..1000,

@@ -1,5 +1,4 @@
-//! Every workload: what it offers, that it completes, and that it leaves the
-//! random numbers of others alone.
+//! Every workload: offered load, completion, and independence of random streams.
 
 use aqmlab_core::Value;
 use aqmlab_sim::{RunResult, Scenario, run};
@@ -106,9 +105,8 @@ fn pareto_sources_have_their_mean_rate() {
     assert!((rate / 50e3 - 1.0).abs() < 0.1, "{rate}");
 }
 
-/// What many of them send together varies over long times as over short ones:
-/// the variance of means over n intervals falls with n^(2H-2), H = (3-1.5)/2,
-/// and not with 1/n (Taqqu, Willinger and Sherman 1997).
+/// Aggregated traffic varies over long times as over short ones: the variance of means over n
+/// intervals falls with n^(2H-2), H = (3-1.5)/2, not with 1/n (Taqqu, Willinger and Sherman 1997).
 #[test]
 fn pareto_sources_are_self_similar() {
     let workload = r#"{ kind = "pareto-onoff", rate = "64kbit", packet = "200b" }"#;
@@ -330,9 +328,9 @@ fn fingerprint(result: &RunResult) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// `run` checks at every queue that no packet is lost uncounted. Here: what
-    /// arrived at the endpoints is what was sent, less what was dropped and is
-    /// under way; nothing completes that was not started.
+    /// `run` checks at every queue that no packet is lost uncounted. This test checks that arrivals
+    /// at the endpoints equal packets sent minus drops and packets in flight, and that nothing
+    /// completes that was not started.
     #[test]
     fn nothing_is_lost_and_nothing_made_up(
         workload in prop::sample::select(every_workload()),
@@ -360,7 +358,7 @@ proptest! {
         for (flow, seen) in result.flows.iter().zip(&offered) {
             if let Some(datagrams) = &flow.datagrams {
                 prop_assert!(datagrams.received <= datagrams.sent);
-                // What still stands in a queue has no record.
+                // Packets still queued have no record.
                 let seen = seen[0] + seen[1];
                 prop_assert!(seen <= datagrams.sent && datagrams.sent - seen <= limit + 1);
             } else {
@@ -471,7 +469,7 @@ fn the_examples_of_the_guide_run() {
     }
 }
 
-/// Whatever the endpoints do besides: timestamps, ECN, pacing, early probes.
+/// With all options of endpoints: timestamps, ECN, pacing, early probes.
 #[test]
 fn every_transport_carries_every_workload() {
     for profile in ["ns2-sack1", "rfc-newreno", "linux-6", "windows", "linux-l4s"] {

@@ -7,7 +7,7 @@ use aqmlab_core::{Packet, Table, Value, params};
 params! {
     /// The parameters of the queue.
     pub struct BrokenParams {
-        /// Of so many packets one is lost.
+        /// Interval of lost packets.
         every: u64 = 20, in 1 => 1000, source "made up";
     }
 }
@@ -51,7 +51,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Broken<P> {
     }
 }
 
-/// What scenarios may name besides the catalogue.
+/// Custom components that scenarios may name.
 pub fn disciplines() -> Disciplines {
     Disciplines::default().with::<BrokenParams>().expect("the name is free")
 }

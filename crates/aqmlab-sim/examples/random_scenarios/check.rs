@@ -1,4 +1,4 @@
-//! What holds of every run.
+//! Properties that hold for every run.
 
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::probe::{PacketRecord, TimeSummary};

@@ -53,8 +53,8 @@ impl Draw {
         }
     }
 
-    /// A value of any kind that a parameter can have; `None` where the kind says too little.
-    /// What it refuses for another reason than its range is taken out again.
+    /// Returns a random value of the parameter's kind; `None` if the kind is not specific enough.
+    /// Values rejected for reasons other than the range are removed later.
     pub fn value(&mut self, spec: &ParamSpec) -> Option<Value> {
         if !spec.choices.is_empty() && spec.kind != "name or table" {
             return Some((*self.pick(spec.choices)).into());

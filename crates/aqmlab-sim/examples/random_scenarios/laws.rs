@@ -113,7 +113,7 @@ fn smallest_packet(group: &FlowGroup) -> u64 {
     packet.map_or(1, Bytes::get)
 }
 
-/// The least time that a packet of this size takes over a link, if that can be told.
+/// Returns the minimum time of a packet of this size over a link, if known.
 fn least_delay(link: &LinkConfig, bytes: u64) -> Span {
     let propagation = match &link.way.delay {
         DelayProcess::Constant(delay) if link.way.jitter.is_none() => *delay,
@@ -123,6 +123,6 @@ fn least_delay(link: &LinkConfig, bytes: u64) -> Span {
         RateProcess::Constant(rate) => rate.transmission_time(Bytes::new(bytes)),
         _ => Span::ZERO,
     };
-    // What is left of a nanosecond is carried on to the next packet.
+    // Fractions of a nanosecond are carried over to the next packet.
     propagation + transmission.saturating_sub(Span::from_nanos(1))
 }

@@ -1,9 +1,8 @@
 //! Random scenarios: any topology, discipline, control, workload, link and impairment, their
 //! parameters over their whole declared ranges, each run with a bounded amount of work.
 //!
-//! Of each run is checked what holds of every run (conservation, utilisation, times that do not
-//! go back, an end), and that a run on another thread gives the same. What fails is made small,
-//! and printed as a TOML file.
+//! Each run is checked for general properties (conservation, utilisation, monotonic times, an end),
+//! and against a run on another thread. Failing scenarios are reduced, and printed as a TOML file.
 //!
 //! ```text
 //! random_scenarios --seed 7 --count 300                # a digest of each run's tables

@@ -1,5 +1,5 @@
-//! Every parameter at the ends of its range, between them and beyond them, the others as they
-//! are: what is in the range runs or is refused with its reason, what is not is refused.
+//! Tests of every parameter at the ends of its range, between and beyond them, with defaults for
+//! the others: valid values run or are rejected with a reason, others are rejected.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ const BASE: &str = r#"
 /// Any value is as good as another.
 const WITHOUT_RANGE: [&str; 2] = ["seed", "start"];
 
-/// A group of parameters: where it stands, and what has to stand there besides.
+/// Group of parameters, with its place and the keys required next to it.
 struct Section {
     place: &'static str,
     besides: Vec<(&'static str, Value)>,
@@ -95,7 +95,7 @@ fn sections() -> Vec<Section> {
         .collect()
 }
 
-/// Tries them all; gives how many values, and prints what is wrong.
+/// Tests all parameters, and prints failures. Returns the numbers of values and failures.
 pub fn all(patience: Duration) -> (u64, u64) {
     let (mut tried, mut failed) = (0, 0);
     for section in sections() {
@@ -124,7 +124,7 @@ pub fn all(patience: Duration) -> (u64, u64) {
     (tried, failed)
 }
 
-/// Whether a scenario with this value runs, or is refused for a reason that names a key.
+/// Returns whether a scenario with this value runs, or is refused for a reason that names a key.
 fn runs(section: &Section, spec: &ParamSpec, value: Value, patience: Duration) -> bool {
     let scenario = table(section, spec, &value);
     match parse(&scenario) {

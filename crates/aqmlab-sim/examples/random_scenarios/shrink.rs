@@ -11,7 +11,7 @@ use crate::{parse, toml};
 
 /// The argument that asks for one trial of the scenario on standard input.
 pub const TRY: &str = "--try";
-/// How long one failure is worked on.
+/// Time limit for the reduction of one failure.
 const MOST: Duration = Duration::from_secs(120);
 
 /// The smallest table found that fails as `table` does. Trials are processes: one that does not
@@ -38,7 +38,7 @@ pub fn shrink(table: Table, problem: &str, patience: Duration) -> Table {
     }
 }
 
-/// Whether two failures are the same: numbers in the message may differ.
+/// Returns true if two failures are equal except for numbers in the message.
 fn is_same(found: &Option<String>, problem: &str) -> bool {
     let words = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
     found.as_ref().is_some_and(|found| {
@@ -106,7 +106,7 @@ fn fails(table: &Table, patience: Duration) -> Option<String> {
     Some(TOO_LONG.to_string())
 }
 
-/// One trial of the scenario on standard input: says what is wrong, or nothing.
+/// Tests the scenario on standard input, and prints the failure, if any.
 pub fn try_standard_input() -> ExitCode {
     let patience = std::env::args().nth(2).and_then(|text| text.parse().ok()).unwrap_or(20.0);
     let mut text = String::new();

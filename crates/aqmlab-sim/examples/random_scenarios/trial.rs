@@ -18,25 +18,25 @@ const WORK: u64 = 20_000;
 /// The same at one moment: more of them is not an error, but no test either.
 const AT_ONCE: u64 = 200_000;
 
-/// What is said of a run that does not come to an end.
+/// Message for a run that does not end.
 pub const TOO_LONG: &str = "it takes too long";
 
-/// What came of a run.
+/// Result of a run.
 pub struct Trial {
     pub digest: u64,
     pub events: u64,
 }
 
-/// What came of a scenario.
+/// Result of a scenario.
 pub enum Outcome {
     Done(Trial),
-    /// It does more at its very first moment than a test may.
+    /// The first time step has more work than a test allows.
     TooMuch,
     Failed(String),
 }
 
-/// Runs a scenario, with a shorter `duration` if its own makes too much work; gives what it was
-/// run with.
+/// Runs a scenario, with a shorter `duration` if its own causes too much work. Returns the scenario
+/// that ran.
 pub fn shortened(mut table: Table, patience: Duration) -> (Table, Outcome) {
     let mut work = WORK;
     for round in 1..=12 {
@@ -106,7 +106,7 @@ fn attempt(
     receiver.recv_timeout(patience).unwrap_or_else(|_| Err(TOO_LONG.to_string()))
 }
 
-/// As it is, without a limit.
+/// Runs a scenario unchanged, without a limit.
 pub fn plain(scenario: Scenario) -> Result<Trial, String> {
     match attempt(&Arc::new(scenario), u64::MAX, Duration::from_secs(600))? {
         Ok(trial) => Ok(trial),
@@ -117,7 +117,7 @@ pub fn plain(scenario: Scenario) -> Result<Trial, String> {
 /// Where the last panic was.
 static PLACE: Mutex<String> = Mutex::new(String::new());
 
-/// Has panics remembered in the place of being printed.
+/// Stores panics instead of printing them.
 fn keep_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -4,7 +4,7 @@
 use aqmlab_core::Value;
 use aqmlab_sim::{GroupResult, RunResult, Scenario, run};
 
-/// One link each way; the group `app` has the workload.
+/// Returns a scenario with one link in each direction and the workload in group `app`.
 pub fn scenario_text(workload: &str) -> String {
     format!(
         r#"
