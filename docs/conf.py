@@ -34,5 +34,5 @@ def in_the_tree(app, name, source):
 
 
 def setup(app):
-    """Registers what is above."""
+    """Registers the handler of links."""
     app.connect("source-read", in_the_tree)

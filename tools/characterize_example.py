@@ -18,7 +18,7 @@ from aqmlab.characterize.view import View
 DISCIPLINES = ("codel", "pie", "fq_codel", "cake", "dualpi2")
 MIX_BOTH = "mix, symmetric, two AQMs"
 PLACES = (
-    # Section, case, subject, measure, what it is, factor, digits.
+    # Section, case, subject, measure, label, factor, digits.
     ("4.3.1", "5 ms", "down", "queue_delay", "told to keep 5 ms: queue, ms", 1e3, 1),
     ("4.3.1", "5 ms", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
     ("4.3.1", "40 ms", "down", "queue_delay", "told to keep 40 ms: queue, ms", 1e3, 1),
@@ -54,7 +54,7 @@ PLACES = (
     ("9.1", "", "video", "bitrate", "video, Mbit/s", 1e-6, 2),
     ("9.1", "", "bulk", "goodput", "bulk, Mbit/s", 1e-6, 2),
     ("9.2", "symmetric, two AQMs", "down", "queue_delay", "both ways: queue, ms", 1e3, 1),
-    ("9.2", MIX_BOTH, "web", "page_load", "mix both ways: pages down, s", 1.0, 2),
+    ("9.2", MIX_BOTH, "web", "page_load", "mix in both directions: pages down, s", 1.0, 2),
     ("9.2", MIX_BOTH, "web-up", "page_load", "pages up, s", 1.0, 2),
     ("9.2", MIX_BOTH, "voip", "mos", "call, MOS", 1.0, 2),
     ("10.2", "same", "a", "waiting", "two in a row: both queues, ms", 1e3, 1),
@@ -74,7 +74,7 @@ def page(result: Characterization) -> str:
         f"{result.runs:,} simulations, {info.replications} replications, seed {info.seed}. "
         "Every discipline with its defaults. Means over the replications. An outcome is given only "
         "if the 99 % intervals of its numbers lead to it. "
-        "[characterize.md](characterize.md) says what is run.",
+        "[characterize.md](characterize.md) describes the runs.",
         "",
         "| section | | " + " | ".join(names) + " |",
         "|---|---|" + "---|" * len(names),

@@ -27,7 +27,7 @@ def disciplines() -> list[dict[str, Any]]:
 
 
 def page(text: str, entry: dict[str, Any]) -> str:
-    """The page of a discipline with what is made below what is written."""
+    """Page of a discipline: the written part, then the generated part."""
     written = text.partition(MADE)[0].rstrip()
     name = entry["name"]
     presets = [each for each in reference() if each["preset_of"] == name]

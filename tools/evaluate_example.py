@@ -25,7 +25,7 @@ def page(results: list[Evaluation]) -> str:
         "",
         f"Made by `make evaluate` on {date}, aqmlab {aqmlab.__version__}: "
         f"{results[0].result.info.replications} replications, seed {results[0].result.info.seed}. "
-        "[What is run, and how to read it](evaluate.md). Each line shows the measure in which the "
+        "[Explanation](evaluate.md). Each line shows the measure in which the "
         "control is furthest behind both Reno and CUBIC, or the first one of the criterion if it "
         "is behind in none. *Behind* counts the measures in which it is.",
         "",

@@ -20,7 +20,7 @@ SETTINGS = {"record.level": "series", "record.interval": "20ms"}
 BITS_PER_MS = 2000
 """2 Mbit/s."""
 SECONDS = 4.0
-"""What is shown of the run."""
+"""Shown part of the run."""
 
 
 def picture(replication: int = 3) -> Figure:

@@ -41,7 +41,7 @@ PATHS = {
     "100 Mbit/s, 10 ms": ("100mbit", "5ms"),
 }
 LIMITS = {"10 Mbit/s, 80 ms": "99p", "50 Mbit/s, 40 ms": "249p", "100 Mbit/s, 10 ms": "124p"}
-"""Of the FIFO: packets that wait."""
+"""Limit of the FIFO in packets."""
 QUEUES = ("FIFO", "CoDel", "PIE")
 SEGMENT, PACKET = 1448, 1500
 FIRST, SECOND = "first: goodput", "second: goodput"
@@ -59,7 +59,7 @@ class Quantity:
     digits: int
 
     def of(self, measures: Mapping[str, Mapping[str, Any]], by: str) -> Floats:
-        """Its values in the simulator's or the emulator's runs."""
+        """Values of the simulator's or the emulator's runs."""
         if self.name == "goodput":
             both = [np.asarray(measures[flow][by], dtype=float) for flow in (FIRST, SECOND)]
             total: Floats = 1e-6 * (both[0] + both[1])
@@ -93,18 +93,18 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """As `--only` takes it, in part or in full."""
+        """Name for `--only`, in part or in full."""
         return f"{self.control}, {self.queue}, {self.path}"
 
     @property
     def file(self) -> str:
-        """Of its results."""
+        """Name of the file with the results."""
         words = self.label.lower().replace("/", "p").replace(",", "").split()
         return "-".join(words) + ".json"
 
     @property
     def settings(self) -> dict[str, str]:
-        """Of the scenario."""
+        """Settings of the scenario."""
         rate, delay = PATHS[self.path]
         path = {"links.down.rate": rate, "links.down.delay": delay, "links.up.delay": delay}
         if self.queue == "FIFO":
@@ -112,7 +112,7 @@ class Cell:
         return {**path, "queue": self.queue.lower(), "queue.variant": "linux"}
 
     def command(self, repeat: int, duration: str, folder: Path) -> list[str]:
-        """That runs it."""
+        """Command that runs it."""
         warmup = {"record.warmup": Duration(duration) / 4}
         settings = (f"{key}={value}" for key, value in {**self.settings, **warmup}.items())
         chosen = [word for each in settings for word in ("--set", each)]
@@ -146,7 +146,7 @@ DIFFERED = (
     Cell("BBR", "PIE", "10 Mbit/s, 80 ms"),
     Cell("Reno", "CoDel", "10 Mbit/s, 80 ms"),
 )
-"""Where single runs had differed, and a recorded cell of the same control and queue."""
+"""Cell in which single runs differed, and a recorded cell of the same control and queue."""
 
 
 def cells(only: Sequence[str] = ()) -> list[Cell]:
@@ -156,7 +156,7 @@ def cells(only: Sequence[str] = ()) -> list[Cell]:
 
 
 def measure(cell: Cell, folder: Path, repeat: int, duration: str) -> dict[str, Any]:
-    """Runs a cell, or reads what is kept of it."""
+    """Runs a cell, or reads its results."""
     file = folder / cell.file
     if not file.exists():
         done = subprocess.run(
@@ -276,11 +276,11 @@ def _differing(
 
 
 def _single_runs(found: Mapping[Cell, Mapping[str, Any]]) -> Iterator[str]:
-    """How far single runs of a cell lie apart, where single runs had differed."""
+    """Range of single runs of the cells in which single runs differed."""
     told = [_drops_of(cell, result) for cell, result in found.items() if cell in DIFFERED]
     if told:
         yield from ("## Single runs", "")
-        yield "One run each way once differed in cells of these controls and queues. Recorded runs"
+        yield "Single runs once differed in cells of these controls and queues. Recorded runs"
         yield "of the kernel, which differ only in the second flow's start and in what PIE draws,"
         yield "lie as far apart. Drop shares of single runs, least to most, %:"
         yield from ("", *told, "")

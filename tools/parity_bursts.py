@@ -56,7 +56,7 @@ def simulated(
 def lines(
     differing: Sequence[tuple[str, str, str, Mapping[str, Any], int, float]], runs: int
 ) -> Iterator[str]:
-    """The section. Of each row: what it is, quantity, control, settings, digits, the real mean."""
+    """Section; for each row: label, quantity, control, settings, digits, the real mean."""
     yield from TEXT.format(runs=runs).split("\n")
     names = ("row", "real", *(name for name, _ in BURSTS))
     yield f"| {' | '.join(names)} |"

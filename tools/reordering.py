@@ -46,7 +46,7 @@ SCENARIO: Mapping[str, Any] = {
     "record": {"level": "series", "interval": "10ms"},
 }
 BYTES_ACKED = 120
-"""Where `tcpi_bytes_acked` stands in `struct tcp_info`."""
+"""Offset of `tcpi_bytes_acked` in `struct tcp_info`."""
 
 
 def transfer(address: tuple[str, int]) -> float:

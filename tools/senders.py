@@ -13,14 +13,14 @@ import numpy as np
 import aqmlab
 
 CONTROLS = ("reno", "cubic", "bbr", "dctcp", "vegas", "westwood", "highspeed", "scalable")
-"""Those that both senders have."""
+"""Controls that both senders have."""
 STACKS = ("rfc", "linux-6.12")
 QUEUES: Mapping[str, dict[str, Any]] = {
     "FIFO": {"queue": "droptail", "queue.limit": "100p"},
     "CoDel": {"queue": "codel", "queue.variant": "linux"},
 }
 MARKING: Mapping[str, Any] = {"queue": "step", "transport.ecn": "dctcp"}
-"""What DCTCP is for."""
+"""Link for DCTCP."""
 REPLICATIONS = 10
 SCENARIO: Mapping[str, Any] = {
     "duration": "60s",

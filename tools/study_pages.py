@@ -48,7 +48,7 @@ def page(reproduction: Reproduction) -> Iterator[str]:
     yield ""
     yield f"Made on {_today()} with aqmlab {aqmlab.__version__}: {reproduction.runs:,} simulations"
     yield f"({reproduction.extent})."
-    yield f"What is run and why: [the study's own page]({SOURCE}/{reproduction.name}/README.md);"
+    yield f"Set-up and reasons: [the study's own page]({SOURCE}/{reproduction.name}/README.md);"
     yield "the verdicts: [reproductions](../reproductions.md#verdicts)."
     yield from ("", f"    {reproduction.command}", "")
     yield from _remarks(

@@ -1,4 +1,4 @@
-"""How fast and how exact the emulator is here, beside what others were measured to be.
+"""Speed and precision of the emulator, beside measurements of others.
 
 Senders and receivers are `traffic.py`, the emulator runs in a process of its own
 (`emulated.py`), and what others reached stands in `emulators.json`. The sender is behind the
@@ -42,7 +42,7 @@ FIGURES = (
     "late_input_p99_s",
     "late_input_max_s",
 )
-"""What has a key of its own in `--json`: of both ways the worse."""
+"""Values with a key of their own in `--json`: the worse of both directions."""
 LOGGED = "10gbit.trace"
 PROGRESS = Callable[[str], None]
 
@@ -56,7 +56,7 @@ class Row:
     unit: str
     digits: int
     is_least: bool = False
-    """Whether more is better."""
+    """True if more is better."""
 
 
 ROWS = (
@@ -66,8 +66,8 @@ ROWS = (
     Row("nested", "three nested shells, up / down", "Gbit/s", 2, True),
     Row("logged", "10 Gbit/s link with both logs, up", "Gbit/s", 2, True),
     Row("idle", "added RTT of an idle link shell, median", "ms", 3),
-    Row("delay_p50", "20 ms each way: error of RTT, median", "ms", 3),
-    Row("delay_p99", "20 ms each way: error of RTT, p99", "ms", 3),
+    Row("delay_p50", "20 ms in each direction: error of RTT, median", "ms", 3),
+    Row("delay_p99", "20 ms in each direction: error of RTT, p99", "ms", 3),
     Row("spacing", "spacing at 100 Mbit/s, p99 (ideal: 120)", "µs", 0),
     Row("cpu_per_gbit_100m", "processor time at 100 Mbit/s, TCP up / down", "s/Gbit", 2),
     Row("cpu_per_gbit_1g", "processor time at 1 Gbit/s, TCP up / down", "s/Gbit", 2),
@@ -82,7 +82,7 @@ ROWS = (
 
 @dataclass
 class Found:
-    """What was measured here."""
+    """Measurements on this machine."""
 
     values: dict[str, list[float]] = field(default_factory=dict)
     """By row: one value, or two, up and down."""
@@ -278,13 +278,13 @@ def figures(found: Found) -> dict[str, float]:
 
 
 def peers() -> dict[str, Any]:
-    """What was measured of others, with what is asked of this."""
+    """Measurements of others, with the goals of this emulator."""
     record: dict[str, Any] = json.loads((FOLDER / "emulators.json").read_text())
     return record
 
 
 def table(found: Found) -> list[dict[str, Any]]:
-    """A row for each line: texts of all columns, and whether what is asked for is met."""
+    """A row for each line: texts of all columns, and whether the goal is met."""
     known = {row["id"]: row for row in peers()["rows"]}
     return [_line(row, known[row.id], found.values[row.id]) for row in ROWS]
 
@@ -330,7 +330,7 @@ def _ranged(form: str, numbers: list[list[str]]) -> str:
 
 
 def machine() -> str:
-    """Where this was measured."""
+    """Description of this machine."""
     cores = len(os.sched_getaffinity(0))
     model = next(
         (
@@ -348,13 +348,13 @@ def machine() -> str:
 
 
 def _bare(found: Found) -> list[str]:
-    """What round trips take without an emulator: a part of what is measured with one."""
+    """Round-trip times without an emulator, which are part of those with one."""
     if "bare" not in found.details:
         return []
     p50, p99 = (found.details["bare"][key] * 1e3 for key in ("p50_s", "p99_s"))
     text = f"{p50:.3f} ms (median) and {p99:.3f} ms (p99)"
     return [
-        f"Of the errors of 20 ms each way, {text} is what the same programs take over loopback."
+        f"Over loopback, the same programs have {text} of the errors of 20 ms in each direction."
     ]
 
 

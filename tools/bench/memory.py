@@ -1,4 +1,4 @@
-"""How much memory a study takes: `python -m tools.bench.memory`.
+"""Memory of studies: `python -m tools.bench.memory`.
 
 Each study is made in a process of its own, from the first run to the final tables; what is
 printed is the most memory that this process ever held, and how long the final tables took.
@@ -24,7 +24,7 @@ from tools.bench.measure import peak_rss
 SIZES = ("5000x4", "50000x4", "200000x4", "30000x64", "100000p", "4000000p")
 ALONE, REPORT, HELD = "--alone", "--report", "--held"
 ROWS_PER_SECOND = 125_000
-"""Of the run at level `packets`: packets of 1500 bytes at 1 Gbit/s, and acknowledgements of
+"""Run at level `packets`: packets of 1500 bytes at 1 Gbit/s, and acknowledgements of
 every second."""
 
 

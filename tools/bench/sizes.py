@@ -1,4 +1,4 @@
-"""How long large scenarios and studies take to read, by their size: `python -m
+"""Time to read large scenarios and studies, by size: `python -m
 tools.bench.sizes`.
 
 Prints the CPU time for a size and for ten times as much, and the ratio: about 10 if the time is

@@ -1,4 +1,4 @@
-"""How long commands take from their start to their end, beside an interpreter that does nothing."""
+"""Time of commands from start to end, beside that of an idle interpreter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRY = ("try", *LINE, "droptail", "codel", "fq_codel", "cake")
 
 @dataclass(frozen=True)
 class Command:
-    """A command and what is asked of it."""
+    """A command and its goal."""
 
     words: tuple[str, ...]
     cpu: float = 0.0

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 PRIORITY = 40
-"""As the emulator's own."""
+"""Priority of the emulator."""
 FLOOD_PRIORITY = 20
 """A sender that never waits must not keep the receiver from its processor."""
 WARM_UP = 0.4
@@ -71,7 +71,7 @@ def send_for(connection: socket.socket, seconds: float) -> None:
 
 
 def count(connection: socket.socket, total: list[int], index: int) -> None:
-    """Receives until the end; what has come in so far stands in `total`."""
+    """Receives until the end; `total` has the bytes received so far."""
     room = bytearray(BLOCK)
     with contextlib.suppress(OSError):
         while size := connection.recv_into(room):
@@ -79,7 +79,7 @@ def count(connection: socket.socket, total: list[int], index: int) -> None:
 
 
 def receive_rate(connections: list[socket.socket], seconds: float) -> float:
-    """Bits a second that come in, after a warm-up."""
+    """Received bits per second, after a warm-up."""
     total = [0] * len(connections)
     for index, each in enumerate(connections):
         threading.Thread(target=count, args=(each, total, index), daemon=True).start()
@@ -90,7 +90,7 @@ def receive_rate(connections: list[socket.socket], seconds: float) -> float:
 
 
 def serve_tcp(listener: socket.socket) -> None:
-    """Each client says what it wants: direction, connections in all, seconds."""
+    """Each client requests a direction, a number of connections and a time in seconds."""
     groups: dict[bytes, list[socket.socket]] = {}
     while True:
         connection, _ = listener.accept()
@@ -164,7 +164,7 @@ def flood(address: tuple[str, int], seconds: float) -> None:
 
 
 def receive_packets(udp: socket.socket, seconds: float) -> float:
-    """Datagrams a second that come in, after a warm-up."""
+    """Received datagrams per second, after a warm-up."""
     begin = time.monotonic() + seconds * WARM_UP
     end = begin + seconds * (1 - WARM_UP) - 0.05
     udp.setblocking(False)
@@ -179,7 +179,7 @@ def receive_packets(udp: socket.socket, seconds: float) -> float:
 
 
 def take_all(udp: socket.socket) -> int:
-    """Receives what is there: how many datagrams."""
+    """Receives pending datagrams; returns their number."""
     room, counted = bytearray(2048), 0
     with contextlib.suppress(BlockingIOError):
         while counted < AT_ONCE:
@@ -189,7 +189,7 @@ def take_all(udp: socket.socket) -> int:
 
 
 def serve_packets(connection: socket.socket, direction: int, seconds: float, name: bytes) -> None:
-    """Takes datagrams in and says how many a second, or sends them to the client's port."""
+    """Receives datagrams and reports their rate, or sends them to the client's port."""
     if UDP_WAYS[direction] == "down":
         (port,) = struct.unpack_from("!H", name)
         flood((connection.getpeername()[0], port), seconds)
@@ -321,7 +321,7 @@ def train(host: str, port: int, rate: float, seconds: float, report: Path) -> di
     udp.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, DATAGRAM)
     udp.connect((host, port))
     total = round(rate * seconds / (8 * (DATAGRAM + 28)))
-    # At low rates no more at once than the link sends in 10 ms.
+    # At low rates at most as many at once as the link sends in 10 ms.
     batch = max(1, min(TRAIN, round(rate * 0.01 / 12_000)))
     rest = bytes(DATAGRAM - 8)
     begin = time.monotonic()
