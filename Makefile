@@ -42,7 +42,8 @@ export PIP_QUIET := 1
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
-	$(BIN)/aqmlab reproduce jarvinen2014 --out results/demo
+	$(BIN)/aqmlab reproduce jarvinen2014 --only paper --out results/demo
+	@echo "The whole study, with its experiments: $(BIN)/aqmlab reproduce jarvinen2014"
 
 # The engine is built while tests are compiled.
 test:
@@ -178,7 +179,8 @@ clean:
 
 # Installed in place, from the profile that builds in a third of the time (Cargo.toml): Python files
 # need no second install. Wheels have the profile `release`.
-INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --profile fast --quiet
+INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --profile fast \
+	$(if $(MAKE_TERMOUT),,--quiet)
 
 # The stamps say which step was done after the last change of what it needs.
 $(VENV)/.created: constraints.txt
