@@ -1,55 +1,53 @@
-//! Datagrams as endpoints: nothing is acknowledged or sent again, and what
-//! arrives is measured.
+//! Datagram endpoints, without acknowledgements or retransmissions; arrivals are measured.
 
 use aqmlab_core::{Ecn, Span, Time};
 
 use super::{Endpoint, Incoming, Outgoing};
 use crate::network::probe::{TimeHistogram, TimeSummary};
 
-/// What has become of the datagrams of a flow. Of the copies of a datagram that a link makes, the
-/// first that arrives counts.
+/// Results of a flow of datagrams. Of duplicates, only the first arrival counts.
 #[derive(Clone, Debug)]
 pub struct DatagramSummary {
-    /// Packets sent.
+    /// Number of packets sent.
     pub sent: u64,
     /// Bytes sent, on the wire.
     pub sent_bytes: u64,
-    /// Packets that arrived.
+    /// Number of packets that arrived.
     pub received: u64,
     /// Bytes that arrived.
     pub received_bytes: u64,
-    /// The one-way delay of those that arrived.
+    /// One-way delays of arrived packets.
     pub delay: TimeSummary,
-    /// The smoothed difference of the delays of neighbours, in seconds.
+    /// Smoothed difference of consecutive delays, in seconds.
     pub jitter: f64,
 }
 
-/// What a datagram carries.
+/// Contents of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// When its application sent it.
+    /// Sending time.
     pub at: Time,
-    /// Its number in the flow.
+    /// Number in the flow.
     pub number: u32,
 }
 
-/// What comes back.
+/// Contents of packets to the source: none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nothing {}
 
-/// Sends what the application says.
+/// Sends the datagrams of an application.
 #[derive(Default)]
 pub struct DatagramSource {
-    /// What waits to be polled for: its size, and when it was sent.
+    /// Datagram waiting to be polled: its size and sending time.
     waiting: Option<(u32, Time)>,
-    /// Packets sent.
+    /// Number of packets sent.
     pub sent: u64,
 }
 
 impl DatagramSource {
-    /// A packet of this size; it is to be polled for at once.
+    /// Queues a packet of this size, to be polled at once.
     pub fn send(&mut self, now: Time, size: u32) {
-        debug_assert!(self.waiting.is_none(), "the one before has been polled for");
+        debug_assert!(self.waiting.is_none(), "the previous datagram has been polled");
         self.waiting = Some((size, now));
     }
 }
@@ -66,12 +64,12 @@ impl Endpoint<Sent, Nothing> for DatagramSource {
     }
 }
 
-/// Tells copies of numbered packets from new ones: a sliding window over the highest numbers, as
-/// RFC 6479 has it against replays. A packet that is older than the window is taken for new: where
-/// nothing is duplicated, none is ever taken for a copy.
+/// Detects duplicates of numbered packets: a sliding window over the highest numbers, like RFC
+/// 6479's against replays. A packet older than the window counts as new, so that without
+/// duplication no packet is mistaken for a duplicate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Copies {
-    /// One more than the highest number seen.
+    /// Highest number seen, plus one.
     next: u32,
     seen: [u64; Self::WORDS as usize],
 }
@@ -80,10 +78,10 @@ impl Copies {
     const WORDS: u32 = 16;
     const SIZE: u32 = 64 * Self::WORDS;
 
-    /// Whether the packet of this number has not been seen.
+    /// Records a number. Returns whether it is new.
     pub fn is_new(&mut self, number: u32) -> bool {
         if number >= self.next {
-            // The places of the numbers in between are free again.
+            // The slots of skipped numbers are free again.
             for free in self.next..=number.min(self.next.saturating_add(Self::SIZE)) {
                 self.seen[(free / 64 % Self::WORDS) as usize] &= !(1 << (free % 64));
             }
@@ -99,15 +97,15 @@ impl Copies {
     }
 }
 
-/// Measures what arrives, without copies.
+/// Measures arrivals, without duplicates.
 #[derive(Default)]
 pub struct DatagramSink {
     copies: Copies,
-    /// Packets that arrived.
+    /// Number of packets that arrived.
     pub received: u64,
     /// Bytes that arrived.
     pub received_bytes: u64,
-    /// Their one-way delays.
+    /// One-way delays.
     pub delay: TimeHistogram,
     last_delay: Span,
     jitter: f64,
@@ -136,8 +134,7 @@ impl Endpoint<Nothing, Sent> for DatagramSink {
 }
 
 impl DatagramSink {
-    /// What has become of the datagrams of a flow that sent so many packets
-    /// and bytes.
+    /// Returns the results of a flow that sent `sent` packets and `sent_bytes` bytes.
     pub fn summary(&self, sent: u64, sent_bytes: u64) -> DatagramSummary {
         DatagramSummary {
             sent,
@@ -164,7 +161,7 @@ mod tests {
             news(&[0, 0, 1, 3, 2, 2, 3, 1]),
             [true, false, true, true, true, false, false, false]
         );
-        // Far ahead the window is empty, and what was skipped may still come, once.
+        // Far ahead the window is empty, and skipped numbers may still arrive once.
         assert_eq!(
             news(&[5000, 5000, 4999, 4999, 3977, 3977]),
             [true, false, true, false, true, false]

@@ -1,4 +1,4 @@
-//! What is counted of a flow, from the end of the warm-up on.
+//! Counters of a flow, from the end of the warm-up on.
 
 use aqmlab_core::{Span, Time};
 use aqmlab_tcp::Stats;
@@ -7,18 +7,18 @@ use super::{Delays, Ends, Flow};
 use crate::endpoints::Volume;
 use crate::endpoints::datagrams::DatagramSummary;
 
-/// What of a flow is counted: packets, bytes, and what TCP does.
+/// Counters of a flow: packets, bytes, and TCP's statistics.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Tally {
-    /// Data packets that its source sent, those sent again among them.
+    /// Data packets that the source sent, including retransmissions.
     pub sent: u64,
     pub volume: Volume,
     pub stats: Option<Stats>,
-    /// Datagrams that arrived.
+    /// Number of datagrams that arrived.
     received: u64,
 }
 
-/// What had been counted at the end of the warm-up.
+/// Counters at the end of the warm-up.
 pub(super) struct Before {
     tally: Tally,
     time: Time,
@@ -33,7 +33,7 @@ impl Flow {
         Tally { sent: self.sent(), volume: self.volume(), stats: self.stats(), received }
     }
 
-    /// What is counted of it, without the warm-up.
+    /// Returns the counters without the warm-up.
     pub fn measured(&self) -> Tally {
         let mut tally = self.tally();
         if let Some(before) = self.before.as_deref() {
@@ -46,8 +46,8 @@ impl Flow {
         tally
     }
 
-    /// For how long it was active after the warm-up, in a run that ends at `end`; `None` if it
-    /// had finished by then.
+    /// Returns the time the flow was active after the warm-up, in a run that ends at `end`; `None`
+    /// if it had finished before.
     pub fn measured_time(&self, end: Time) -> Option<Span> {
         let until = self.finish.unwrap_or(end);
         match &self.before {
@@ -57,7 +57,7 @@ impl Flow {
         }
     }
 
-    /// What has become of its datagrams after the warm-up, if it is of such.
+    /// Returns the summary of the datagrams after the warm-up; `None` for other flows.
     pub fn datagram_summary(&self) -> Option<DatagramSummary> {
         let Ends::Datagrams(datagrams) = &self.ends else { return None };
         let Tally { sent, volume, received, .. } = self.measured();
@@ -68,7 +68,7 @@ impl Flow {
         })
     }
 
-    /// The warm-up is over: what is measured counts from now on.
+    /// Ends the warm-up: counters count from now on.
     pub fn end_warmup(&mut self, now: Time) {
         self.before = Some(Box::new(Before { tally: self.tally(), time: now }));
         self.delays = self.delays.map(|_| Delays::default());

@@ -1,4 +1,4 @@
-//! TCP as endpoints: the sender, and the receiver that acknowledges.
+//! TCP endpoints: the sender, and the receiver that acknowledges.
 
 use aqmlab_core::{Ecn, Time, params};
 use aqmlab_tcp::{Ack, DataSegment, Receiver, Sender, Stats};
@@ -6,7 +6,7 @@ use aqmlab_tcp::{Ack, DataSegment, Receiver, Sender, Stats};
 use super::{BuiltIn, Endpoint, Incoming, Outgoing, Sink, Source};
 
 params! {
-    /// TCP has its parameters in `transport`.
+    /// Empty: the parameters of TCP are in `transport`.
     pub struct TcpParams {
     }
 }
@@ -16,23 +16,23 @@ impl BuiltIn for TcpParams {
     const SUMMARY: &'static str = "TCP, as `transport` says";
 }
 
-/// The end that sends data.
+/// Sender of data.
 pub struct TcpSource {
-    /// Its state machine.
+    /// Sender's state machine.
     pub sender: Sender,
     header: u32,
 }
 
-/// The end that acknowledges them.
+/// Receiver, which acknowledges data.
 pub struct TcpSink {
-    /// Its state machine.
+    /// Receiver's state machine.
     pub receiver: Receiver,
     header: u32,
 }
 
 impl TcpSource {
-    /// A connection with so many bytes to send; `None` without end. `seed`
-    /// is for what the control draws.
+    /// Creates the sender of a connection with `size` bytes; `None`: no end. `seed` is for the
+    /// random draws of its control.
     pub fn new(params: &aqmlab_tcp::TcpParams, size: Option<u64>, seed: u64) -> Self {
         let header = params.header.get() as u32;
         TcpSource { sender: Sender::new(params, size, seed), header }
@@ -40,7 +40,7 @@ impl TcpSource {
 }
 
 impl TcpSink {
-    /// Its other end.
+    /// Creates the receiver of a connection.
     pub fn new(params: &aqmlab_tcp::TcpParams) -> Self {
         let header = params.header.get() as u32;
         TcpSink { receiver: Receiver::new(params), header }

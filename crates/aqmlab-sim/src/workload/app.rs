@@ -124,7 +124,7 @@ pub trait Host {
     fn received(&self, flow: u32) -> u64;
     /// Returns the bytes that have arrived, each counted once, in order or not.
     fn arrived(&self, flow: u32) -> u64;
-    /// Closes a flow: no more data is written, and datagrams are no longer reported.
+    /// Closes a flow: writing ends, and datagrams are no longer reported.
     fn close(&mut self, flow: u32);
     /// Opens a flow of datagrams; with `tells`, every arrival is reported.
     fn datagrams(
@@ -138,7 +138,7 @@ pub trait Host {
     fn send_datagram(&mut self, flow: u32, size: u32);
     /// Starts another application of the same member of the group.
     fn spawn(&mut self, app: u32, make: Make<'_>);
-    /// Ends the application: it receives no more notifications.
+    /// Ends the application and its notifications.
     fn end(&mut self, app: u32);
 }
 
@@ -240,9 +240,9 @@ impl<'a> Context<'a> {
     pub fn arrived(&self, flow: u32) -> u64 {
         self.host.arrived(flow)
     }
-    /// Closes a flow: no more data is written, and the flow ends when all data is acknowledged. For
+    /// Closes a flow: writing ends, and the flow ends when all data is acknowledged. For
     /// a connection that is being opened, close both flows, the client's first. A closed flow of
-    /// datagrams reports no more arrivals.
+    /// datagrams stops reporting arrivals.
     pub fn close(&mut self, flow: u32) {
         self.host.close(flow);
     }
@@ -258,7 +258,7 @@ impl<'a> Context<'a> {
     pub fn send_datagram(&mut self, flow: u32, size: u32) {
         self.host.send_datagram(flow, size);
     }
-    /// Ends the application: it receives no more notifications.
+    /// Ends the application and its notifications.
     pub fn end(&mut self) {
         self.host.end(self.app);
     }

@@ -3,9 +3,9 @@
 /// The smallest loss event rate that the inverse returns.
 const LEAST: f64 = 1e-12;
 
-/// `X_Bps`: the bytes a second that Reno sends on average with segments of `size` bytes, a
+/// Returns `X_Bps`: the average rate of Reno in bytes per second with segments of `size` bytes, a
 /// round-trip time of `rtt` and a retransmission timeout of `rto` seconds, a loss event rate of
-/// `losses` (0 to 1) and an acknowledgement for each `per_ack` segments.
+/// `losses` (0 to 1) and an acknowledgement for every `per_ack` segments.
 pub fn throughput(size: f64, rtt: f64, rto: f64, per_ack: f64, losses: f64) -> f64 {
     let (p, b) = (losses, per_ack);
     let recoveries = rtt * libm::sqrt(2.0 * b * p / 3.0);
@@ -13,14 +13,14 @@ pub fn throughput(size: f64, rtt: f64, rto: f64, per_ack: f64, losses: f64) -> f
     size / (recoveries + timeouts)
 }
 
-/// The rate in bytes a second with what section 3.1 recommends: a timeout of four round-trip
-/// times, and an acknowledgement for each segment.
+/// Returns the rate in bytes per second with the recommendations of section 3.1: a timeout of four
+/// round-trip times, and an acknowledgement for each segment.
 pub fn rate(size: f64, rtt: f64, losses: f64) -> f64 {
     throughput(size, rtt, 4.0 * rtt, 1.0, losses)
 }
 
-/// The loss event rate with which [`rate`] is `target`, at most 1 (section 6.3.1). The rate falls
-/// with each loss, so halving the range on a logarithmic scale finds it.
+/// Returns the loss event rate at which [`rate`] is `target`, at most 1 (section 6.3.1), by
+/// bisection on a logarithmic scale: the rate decreases with losses.
 pub fn losses_for(size: f64, rtt: f64, target: f64) -> f64 {
     let (mut low, mut high) = (LEAST, 1.0);
     if rate(size, rtt, high) >= target {

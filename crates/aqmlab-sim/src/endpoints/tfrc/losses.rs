@@ -1,70 +1,71 @@
-//! The loss event rate, as a receiver measures it (RFC 5348, section 5).
+//! Measurement of the loss event rate by a receiver (RFC 5348, section 5).
 
 use std::collections::{BTreeSet, VecDeque};
 
-/// Packets with higher numbers whose arrival makes a missing one lost, `NDUPACK` (section 5.1).
+/// Number of later packets whose arrival makes a missing packet lost, `NDUPACK` (section 5.1).
 const LATER: u32 = 3;
-/// Old intervals do not count less than this share of theirs, `THRESHOLD` (section 5.5).
+/// Minimum weight of old intervals, `THRESHOLD` (section 5.5).
 const THRESHOLD: f64 = 0.25;
-/// Lost packets that are remembered, in case one arrives late.
+/// Limit of remembered lost packets, which may arrive late.
 const REMEMBERED: usize = 1024;
 
-/// What a packet's arrival came to.
+/// Result of an arrival.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Arrival {
-    /// It was not there before.
+    /// True if the packet is not a duplicate.
     pub is_new: bool,
-    /// A loss event began.
+    /// True if a loss event began.
     pub is_event: bool,
 }
 
-/// A packet's number, and when it arrived in seconds.
+/// Number of a packet, and its arrival time in seconds.
 type Arrived = (f64, f64);
 
-/// Missing packets between two that arrived one after the other.
+/// Gap between two packets that arrived consecutively.
 struct Hole {
     first: u64,
     last: u64,
     before: Arrived,
     after: Arrived,
-    /// Packets above it that have arrived.
+    /// Number of packets above the gap that have arrived.
     later: u32,
 }
 
 impl Hole {
-    /// When a packet of it would have arrived, `T_loss` (section 5.2).
+    /// Returns the expected arrival time of a missing packet, `T_loss` (section 5.2).
     fn time(&self, number: u64) -> f64 {
         let ((before, begin), (after, end)) = (self.before, self.after);
         begin + (end - begin) * (number as f64 - before) / (after - before)
     }
 }
 
-/// A closed loss interval: its packets, and its discount `DF_i`.
+/// Closed loss interval: number of packets, and discount `DF_i`.
 #[derive(Clone, Copy)]
 struct Interval {
     packets: f64,
     discount: f64,
 }
 
-/// Which packets arrived, and the loss events.
+/// Arrived packets and loss events.
 pub struct Losses {
-    /// How many intervals are averaged, n.
+    /// Number of averaged intervals, n.
     count: usize,
     has_discounts: bool,
-    /// One more than the highest number that arrived, and when that was.
+    /// Highest number that arrived, plus one, and its arrival time.
     next: u64,
     latest: Arrived,
-    /// From low numbers to high ones.
+    /// Gaps in ascending order.
     holes: VecDeque<Hole>,
     lost: BTreeSet<u64>,
-    /// The packet that began the current loss event, and when it would have arrived.
+    /// Packet that began the current loss event, and its expected arrival time.
     start: Option<(u64, f64)>,
-    /// `I_1` to `I_n`.
+    /// Closed intervals, `I_1` to `I_n`.
     intervals: VecDeque<Interval>,
 }
 
 impl Losses {
-    /// Nothing has arrived. So many intervals are averaged, with or without history discounting.
+    /// Creates an empty history that averages `count` intervals, with or without history
+    /// discounting.
     pub fn new(count: usize, has_discounts: bool) -> Self {
         Losses {
             count,
@@ -78,14 +79,15 @@ impl Losses {
         }
     }
 
-    /// One more than the highest number that has arrived.
+    /// Returns the highest number that has arrived, plus one.
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// A packet has arrived at `now` seconds, with or without a mark; the round-trip time is `rtt`
-    /// seconds. `first` is asked for the packets of the interval before the first loss event, and
-    /// told whether it began with the very first packet (section 6.3.1).
+    /// Records the arrival of a packet at `now` seconds, with or without a mark; the round-trip
+    /// time is `rtt` seconds. At the first loss event, `first` returns the packets of the interval
+    /// before it; its argument is true if the event began with the very first packet (section
+    /// 6.3.1).
     pub fn arrive(
         &mut self,
         number: u64,
@@ -118,13 +120,14 @@ impl Losses {
         Arrival { is_new: true, is_event }
     }
 
-    /// Notes a packet; whether it was awaited: neither taken for lost nor received before.
+    /// Records a packet. Returns true if it was expected: neither considered lost nor received
+    /// before.
     fn note(&mut self, number: u64, now: f64) -> bool {
         let after = (number as f64, now);
         if number >= self.next {
             if number > self.next {
                 let (first, last) = (self.next, number - 1);
-                // Before the first packet to arrive nothing is known of the pace.
+                // Before the first arrival the packet rate is unknown.
                 let before = if first == 0 { (-1.0, now) } else { self.latest };
                 self.holes.push_back(Hole { first, last, before, after, later: 0 });
             }
@@ -144,7 +147,7 @@ impl Losses {
         true
     }
 
-    /// A packet was lost or marked; whether that begins a loss event (section 5.2).
+    /// Records a lost or marked packet. Returns whether it begins a loss event (section 5.2).
     fn congestion(&mut self, number: u64, at: f64, rtt: f64, first: &dyn Fn(bool) -> f64) -> bool {
         let packets = match self.start {
             Some((start, since)) if number <= start || at <= since + rtt => return false,
@@ -161,13 +164,13 @@ impl Losses {
         true
     }
 
-    /// The weight of an interval (section 5.4).
+    /// Returns the weight of an interval (section 5.4).
     fn weight(&self, index: usize) -> f64 {
         let (i, n) = (index as f64, self.count as f64);
         if i < n / 2.0 { 1.0 } else { 2.0 * (n - i) / (n + 2.0) }
     }
 
-    /// Packets and weight of the closed intervals.
+    /// Returns packets and weight of the closed intervals.
     fn closed(&self) -> (f64, f64) {
         let weigh = |(packets, weights), (index, interval): (usize, &Interval)| {
             let weight = self.weight(index) * interval.discount;
@@ -176,20 +179,20 @@ impl Losses {
         self.intervals.iter().enumerate().fold((0.0, 0.0), weigh)
     }
 
-    /// The general discount factor `DF`, when the current interval has so many packets.
+    /// Returns the general discount factor `DF` for a current interval of this many packets.
     fn discount(&self, current: f64) -> f64 {
         let (packets, weights) = self.closed();
         let twice = 2.0 * packets / weights;
         if self.has_discounts && current > twice { (twice / current).max(THRESHOLD) } else { 1.0 }
     }
 
-    /// The loss event rate p, 0 before the first loss event.
+    /// Returns the loss event rate p, 0 before the first loss event.
     pub fn rate(&self) -> f64 {
         let Some((start, _)) = self.start else { return 0.0 };
         let current = (self.next - start) as f64;
         let factor = self.discount(current);
         let (mut packets, mut weights) = (self.weight(0) * current, self.weight(0));
-        // `I_0` to `I_(k-1)`: all but the oldest of the k that are closed.
+        // `I_0` to `I_(k-1)`: all except the oldest of the k closed intervals.
         let kept = self.intervals.len() - 1;
         for (index, interval) in self.intervals.iter().take(kept).enumerate() {
             let weight = self.weight(index + 1) * interval.discount * factor;

@@ -1,29 +1,29 @@
-//! TFRC, TCP-Friendly Rate Control: datagrams at the smooth rate that TCP would have on average.
+//! TFRC, TCP-Friendly Rate Control: datagrams at the smooth average rate of TCP.
 //!
-//! The receiver measures the loss event rate and the rate at which data arrive, and reports both
-//! about once a round-trip time. The sender computes from them and the round-trip time the rate
-//! that Reno would have ([`equation`]), and sends evenly at that rate. Nothing is sent again.
+//! The receiver measures the loss event rate and the receive rate, and reports both about once per
+//! round-trip time. From these and the round-trip time, the sender computes the rate of Reno
+//! ([`equation`]), and sends evenly at that rate. There are no retransmissions.
 //!
 //! # Sources
 //! RFC 5348: the equation of section 3.1, the sender of section 4 ([`sender`]), the loss event
 //! rate of section 5 ([`losses`]), the receiver of section 6 ([`receiver`]).
 //!
 //! # Differences
-//! 1. The nofeedback timer after a feedback packet is 2 s/X at least with the X that follows from
-//!    this packet, not the one before it (section 4.3, steps 3 to 6): a rate that falls below a packet in
-//!    four round trips would otherwise be halved before a packet can be answered.
-//! 2. Unused times to send are not saved up (section 4.6 allows a round trip's worth): simulated
+//! 1. The nofeedback timer after a feedback packet is at least 2 s/X with the X that results from
+//!    this packet, not from the one before (section 4.3, steps 3 to 6). Otherwise a rate that falls
+//!    below a packet in four round trips would be halved before a packet can be answered.
+//! 2. Unused sending times are not saved (section 4.6 allows a round trip's worth): simulated
 //!    timers are exact, so after a pause one packet leaves at once and the others at their rate.
 //!    The sender is data-limited (section 8.2.1) whenever no data wait for their time.
-//! 3. A packet that arrives after it was taken for lost is delivered, but its loss event stays in the
-//!    history (section 5.1 allows removing it).
-//! 4. What a lost packet is interpolated from (section 5.2) is the arrival of the highest number below
-//!    it, whether or not a lower one arrived later.
-//! 5. Feedback packets also have a count of the packets received, so that late and duplicate feedback
-//!    is ignored, and the volume received, from which `goodput_bps` is computed.
-//! 6. A flow with a `size` sends that many bytes once. The transfer is complete when its last packet
-//!    has arrived, whatever was lost before. To learn of it when the last packet or its feedback is
-//!    lost, the sender sends a packet without data at each expiration of the nofeedback timer.
+//! 3. A packet that arrives after it was considered lost is delivered, but its loss event remains
+//!    in the history (section 5.1 allows removing it).
+//! 4. The arrival time of a lost packet is interpolated (section 5.2) from the arrival of the
+//!    highest number below it, whether or not a lower one arrived later.
+//! 5. Feedback packets also contain the number of packets received, so that late and duplicate
+//!    feedback is ignored, and the volume received, from which `goodput_bps` is computed.
+//! 6. A flow with a `size` sends that many bytes once. The transfer is complete when its last
+//!    packet has arrived, regardless of earlier losses. If the last packet or its feedback is lost,
+//!    the sender probes with a packet without data at each expiration of the nofeedback timer.
 //! 7. There is no handshake: the first round-trip sample is that of the first data packet
 //!    (section 4.2 allows either).
 
@@ -42,13 +42,13 @@ params! {
     /// Parameters of TFRC. Its packets have `transport.mss` bytes of data and `transport.header`
     /// bytes of headers.
     pub struct TfrcParams {
-        /// Packets are ECN-capable; a mark counts as a loss does.
+        /// True if packets are ECN-capable; a mark counts as a loss.
         ecn: bool = false, source "RFC 5348, section 5.1";
-        /// Loss intervals that are averaged, n.
+        /// Number of averaged loss intervals, n.
         intervals: u64 = 8, in 2 => 64, source "RFC 5348, section 5.4: no more than 8 on the Internet";
-        /// Old loss intervals count less during a long one without losses.
+        /// True if old loss intervals have less weight during a long interval without losses.
         discounting: bool = true, source "RFC 5348, section 5.5, optional";
-        /// The rate falls as the round-trip time rises above its average.
+        /// True to reduce the rate while the round-trip time is above its average.
         damping: bool = true, source "RFC 5348, section 4.5, recommended";
     }
 }
@@ -60,16 +60,16 @@ impl BuiltIn for TfrcParams {
 }
 
 impl TfrcParams {
-    /// Both ends of a flow.
+    /// Creates both ends of a flow.
     pub fn build(&self, setup: &EndpointSetup) -> (TfrcSource, TfrcSink) {
         (TfrcSource::new(self, setup), TfrcSink::new(self, setup))
     }
 
-    /// Rejects what a group of flows has that TFRC has no use for; `app` names its workload, if that
-    /// is not bulk.
+    /// Rejects settings of a group of flows that TFRC does not support; `app` names its workload,
+    /// unless it is bulk.
     ///
     /// # Errors
-    /// For an application, and parameters of TCP.
+    /// Returns an error for an application, and for parameters of TCP.
     pub(crate) fn check_group(app: Option<&str>, group: &Table) -> Result<()> {
         if let Some(app) = app {
             let problem = format!(
@@ -81,40 +81,41 @@ impl TfrcParams {
         match transport.keys().find(|key| !["mss", "header"].contains(key)) {
             None => Ok(()),
             Some(key) => {
-                let problem = "this is TCP's: of `transport`, `tfrc` uses `mss` and `header`";
+                let problem =
+                    "only TCP uses this key: of `transport`, `tfrc` uses `mss` and `header`";
                 Err(Error::new(problem).at(key).at("transport"))
             }
         }
     }
 }
 
-/// A data packet (section 3.2.1).
+/// Data packet (section 3.2.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Data {
-    /// Its number, one more than that of the packet before.
+    /// Sequence number, increasing by one.
     pub number: u64,
-    /// When it was sent, in nanoseconds.
+    /// Sending time in nanoseconds.
     pub sent: u64,
-    /// The sender's round-trip time in seconds; 0 while it has none.
+    /// Sender's round-trip time in seconds; 0 if unknown.
     pub rtt: f64,
-    /// How many bytes of data have been sent with it.
+    /// Total bytes of data sent, including this packet.
     pub end: u64,
 }
 
-/// A feedback packet (section 3.2.2).
+/// Feedback packet (section 3.2.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
-    /// When the last data packet received was sent, `t_recvdata`, in nanoseconds.
+    /// Sending time of the last data packet received, `t_recvdata`, in nanoseconds.
     pub echo: u64,
     /// Nanoseconds since that packet arrived, `t_delay`.
     pub delay: u64,
-    /// Bytes of data received a second, `X_recv`.
+    /// Receive rate in bytes per second, `X_recv`.
     pub rate: f64,
-    /// The loss event rate p.
+    /// Loss event rate p.
     pub losses: f64,
-    /// One more than the highest number received.
+    /// Highest number received, plus one.
     pub next: u64,
-    /// Packets received.
+    /// Number of packets received.
     pub packets: u64,
 }
 

@@ -9,43 +9,43 @@ use super::losses::Losses;
 use super::{Data, Feedback, TfrcParams};
 use crate::endpoints::{Endpoint, EndpointSetup, Incoming, Outgoing, Sink};
 
-/// Ends of measured intervals that are kept. The timer ends one each round-trip time, and each new loss
-/// event another.
+/// Number of interval ends that are kept. The timer ends one interval per round-trip time, and each
+/// new loss event another.
 const ENDS: usize = 16;
 
-/// The end that takes the data.
+/// Receiver of data.
 pub struct TfrcSink {
     /// Bytes of data of a full packet, s, and of headers.
     size: f64,
     header: u32,
     losses: Losses,
-    /// Packets and bytes of data that arrived, each once.
+    /// Packets and bytes of data that arrived, each counted once.
     packets: u64,
     bytes: u64,
-    /// How many bytes had been sent with the last packet of all that arrived.
+    /// Largest number of sent bytes among the packets that arrived.
     end: u64,
-    /// The packet that arrived last, and when; none at the beginning.
+    /// Last packet that arrived, and its arrival time; `None` at the beginning.
     last: Option<(Data, Time)>,
-    /// The sender's round-trip time, in the packet with the highest number.
+    /// Sender's round-trip time, from the packet with the highest number.
     rtt: f64,
-    /// The round-trip time when the timer was set, `R_(m-1)`.
+    /// Round-trip time when the timer was set, `R_(m-1)`.
     rtt_before: f64,
-    /// The largest rate measured so far.
+    /// Highest rate measured so far.
     fastest: f64,
-    /// The loss event rate when it was last computed, `p_prev`.
+    /// Loss event rate at its last computation, `p_prev`.
     reported: f64,
-    /// When intervals ended, and the bytes received until then.
+    /// Ends of intervals, with the bytes received until then.
     ends: VecDeque<(Time, u64)>,
-    /// Data have arrived since the last feedback.
+    /// True if data has arrived since the last feedback.
     has_news: bool,
     timer: Option<Time>,
-    /// The timer expired without news: the next packet is answered at once.
+    /// True if the timer expired without new data: the next packet is answered at once.
     owes: bool,
     answer: Option<Feedback>,
 }
 
 impl TfrcSink {
-    /// Nothing has arrived.
+    /// Creates a receiver.
     pub fn new(params: &TfrcParams, setup: &EndpointSetup) -> Self {
         TfrcSink {
             size: f64::from(setup.mss),
@@ -67,8 +67,8 @@ impl TfrcSink {
         }
     }
 
-    /// The rate of the data received since the most recent end of an interval at least
-    /// `R_(m-1)` ago (section 6.2, step 2); since the first one if none is so old.
+    /// Returns the receive rate since the most recent end of an interval at least `R_(m-1)` ago
+    /// (section 6.2, step 2); since the first one if none is that old.
     fn measured(&self, now: Time) -> f64 {
         let age = Span::from_secs_f64(self.rtt_before);
         let old = self.ends.iter().rev().find(|(end, _)| now.saturating_since(*end) >= age);
@@ -77,7 +77,7 @@ impl TfrcSink {
         if time > 0.0 { (self.bytes - before) as f64 / time } else { 0.0 }
     }
 
-    /// An interval ends.
+    /// Ends an interval.
     fn end_interval(&mut self, now: Time, bytes: u64) {
         self.ends.push_back((now, bytes));
         if self.ends.len() > ENDS {
@@ -85,8 +85,8 @@ impl TfrcSink {
         }
     }
 
-    /// The timer would have gone on expiring while nothing came: the last but one time is as
-    /// far back as is measured (between one and two round-trip times).
+    /// Adds the timer expirations of a pause without arrivals. The last but one is the earliest
+    /// used in a measurement (one to two round-trip times ago).
     fn catch_up(&mut self, now: Time, before: u64) {
         let Some(&(last, _)) = self.ends.back() else { return };
         let period = Span::from_secs_f64(self.rtt).as_nanos().max(1);
@@ -97,7 +97,7 @@ impl TfrcSink {
         }
     }
 
-    /// Reports (section 6.2), with the loss event rate p.
+    /// Creates a report (section 6.2), with the loss event rate p.
     fn report(&mut self, now: Time, losses: f64) {
         let Some((last, arrived)) = self.last else { return };
         let rate = self.measured(now);
@@ -114,16 +114,18 @@ impl TfrcSink {
         self.end_interval(now, self.bytes);
         self.has_news = false;
         self.rtt_before = self.rtt;
-        // Without a round-trip time every packet is answered (section 6.3).
+        // Without a round-trip time, every packet is answered (section 6.3).
         self.owes = self.rtt == 0.0;
         self.timer = (!self.owes).then(|| now + Span::from_secs_f64(self.rtt));
     }
 
-    /// The first loss interval (section 6.3.1): that with which the equation gives the largest
-    /// rate received so far; half a packet a round-trip time if the first packet was lost.
+    /// Returns the first loss interval (section 6.3.1): the one for which the equation gives the
+    /// highest rate received so far; half a packet per round-trip time if the first packet was
+    /// lost.
     fn first_interval(size: f64, rtt: f64, fastest: f64, is_null: bool) -> f64 {
         if rtt == 0.0 {
-            // No time passes: f(p) = 2 for half a packet a round-trip time, whatever that is.
+            // No time has passed: f(p) = 2 for half a packet per round-trip time, for any
+            // round-trip time.
             return 1.0 / equation::losses_for(1.0, 1.0, 0.5);
         }
         let least = 0.5 * size / rtt;
@@ -187,7 +189,7 @@ impl Endpoint for TfrcSink {
 }
 
 impl Sink for TfrcSink {
-    /// How far the data have come; lost ones do not come again.
+    /// Returns the received position of the data; lost data is never repeated.
     fn received(&self) -> u64 {
         self.end
     }

@@ -1,4 +1,5 @@
-//! TFRC's sender (RFC 5348, section 4): from feedback to a rate, and packets evenly at that rate.
+//! TFRC's sender (RFC 5348, section 4): computes a rate from feedback, and sends evenly at that
+//! rate.
 
 use aqmlab_core::{Ecn, Span, Time};
 
@@ -6,68 +7,69 @@ use super::equation;
 use super::{Data, Feedback, TfrcParams};
 use crate::endpoints::{Endpoint, EndpointSetup, Incoming, Outgoing, Source};
 
-/// `t_mbi`: at least a packet in this many seconds is sent (section 4.3).
+/// `t_mbi`: maximum interval between packets in seconds (section 4.3).
 pub(super) const LONGEST: f64 = 64.0;
-/// q and q2, the weight of what was before in averages (sections 4.3 and 4.5).
+/// q and q2: weight of the previous value in averages (sections 4.3 and 4.5).
 const KEPT: f64 = 0.9;
 /// The nofeedback timer without a round-trip time, in seconds (section 4.2).
 const FIRST_TIMER: f64 = 2.0;
-/// The shortest round-trip time that is computed with, in seconds.
+/// Minimum round-trip time in computations, in seconds.
 const SHORTEST: f64 = 1e-6;
-/// Values of `X_recv_set` that are kept (section 8.2.2).
+/// Number of kept values of `X_recv_set` (section 8.2.2).
 const RATES: usize = 3;
 
-/// What is known once there was feedback.
+/// State after the first feedback.
 #[derive(Clone, Copy, Debug)]
 struct Path {
-    /// R, in seconds.
+    /// Round-trip time R in seconds.
     rtt: f64,
-    /// `R_sqmean`, the average of its square root.
+    /// `R_sqmean`, the average of the square root of the round-trip time.
     root: f64,
-    /// The square root of the last sample.
+    /// Square root of the last sample.
     sample: f64,
-    /// p.
+    /// Loss event rate p.
     losses: f64,
-    /// tld: when the rate was last doubled.
+    /// `tld`: time at which the rate was last doubled.
     doubled: Time,
 }
 
-/// The end that sends data.
+/// Sender of data.
 pub struct TfrcSource {
     /// Bytes of data of a full packet, s, and of headers.
     size: u32,
     header: u32,
     ecn: Ecn,
     has_damping: bool,
-    /// Bytes that there are, and that were sent.
+    /// Bytes to send, and bytes sent.
     goal: u64,
     sent: u64,
-    /// The number of the next packet; one more than the highest that has arrived; packets that
-    /// have.
+    /// Number of the next packet; highest number that has arrived, plus one; number of packets that
+    /// have arrived.
     number: u64,
     answered: u64,
     packets: u64,
-    /// X, the allowed rate, in bytes a second.
+    /// X, the allowed rate in bytes per second.
     pub(super) allowed: f64,
     path: Option<Path>,
-    /// `X_recv_set`: rates received, and when they were reported.
+    /// `X_recv_set`: receive rates, with the times of their reports.
     pub(super) received: Vec<(Time, f64)>,
-    /// The last packet, or when sending began.
+    /// Time of the last packet, or of the start.
     since: Option<Time>,
     has_sent: bool,
-    /// The nofeedback timer, and whether nothing was sent since it was set.
+    /// Nofeedback timer, and whether no packet was sent since it was set.
     timer: Option<Time>,
     is_idle: bool,
-    /// A packet without data is due.
+    /// True if a packet without data is due.
     asks: bool,
-    /// When the sender was not data-limited, and what the next feedback covers (section 8.2.1).
+    /// Times at which the sender was not data-limited, and the interval of the next feedback
+    /// (section 8.2.1).
     busy: [Option<Time>; 2],
     covered: Time,
     expected: Time,
 }
 
 impl TfrcSource {
-    /// Nothing has been sent.
+    /// Creates a sender.
     pub fn new(params: &TfrcParams, setup: &EndpointSetup) -> Self {
         TfrcSource {
             size: setup.mss,
@@ -97,18 +99,18 @@ impl TfrcSource {
         f64::from(self.size)
     }
 
-    /// The lowest rate, a packet in `t_mbi`.
+    /// Returns the minimum rate, a packet per `t_mbi`.
     fn least(&self) -> f64 {
         self.segment() / LONGEST
     }
 
-    /// `initial_rate` (section 4.2), with the initial window of RFC 3390.
+    /// Returns `initial_rate` (section 4.2), with the initial window of RFC 3390.
     fn initial(&self, rtt: f64) -> f64 {
         let window = (4 * self.size).min((2 * self.size).max(4380));
         f64::from(window) / rtt
     }
 
-    /// `X_inst`, the rate at which packets leave (section 4.5).
+    /// Returns `X_inst`, the sending rate (section 4.5).
     fn rate(&self) -> f64 {
         match self.path {
             Some(path) if self.has_damping => {
@@ -118,7 +120,7 @@ impl TfrcSource {
         }
     }
 
-    /// When the next packet may leave: `t_ipi` after the last one (section 4.6).
+    /// Returns the earliest time of the next packet: `t_ipi` after the last one (section 4.6).
     fn next_departure(&self) -> Option<Time> {
         let since = self.since?;
         if !self.has_sent {
@@ -132,7 +134,7 @@ impl TfrcSource {
         self.received.iter().map(|(_, rate)| *rate).fold(0.0, f64::max)
     }
 
-    /// "Update X_recv_set": those of the last two round-trip times.
+    /// "Update X_recv_set": keeps the values of the last two round-trip times.
     fn update_received(&mut self, now: Time, rate: f64, rtt: f64) {
         self.received.push((now, rate));
         let longest = Span::from_secs_f64(2.0 * rtt);
@@ -142,7 +144,7 @@ impl TfrcSource {
         }
     }
 
-    /// "Maximize X_recv_set": the largest alone.
+    /// "Maximize X_recv_set": keeps only the largest.
     fn maximize_received(&mut self, now: Time, rate: f64) {
         self.received.push((now, rate));
         self.received.retain(|(_, rate)| rate.is_finite());
@@ -161,8 +163,8 @@ impl TfrcSource {
         }
     }
 
-    /// Whether the sender had less to send than it was allowed to in all the time that feedback
-    /// on a packet sent at `echo` covers (section 8.2.1).
+    /// Returns whether the sender was data-limited during the whole interval that feedback on a
+    /// packet sent at `echo` covers (section 8.2.1).
     fn was_data_limited(&mut self, now: Time, echo: Time, rtt: f64) -> bool {
         let age = now.saturating_since(echo) + Span::from_secs_f64(rtt);
         self.covered = echo;
@@ -178,7 +180,7 @@ impl TfrcSource {
         was_limited
     }
 
-    /// A packet has left, and more data wait for their time: the rate holds them back.
+    /// Records that a packet has left while more data wait for their time: the rate is the limit.
     fn note_busy(&mut self, now: Time) {
         let [first, second] = self.busy;
         if first.is_none_or(|first| first <= self.covered) {
@@ -195,7 +197,7 @@ impl TfrcSource {
         self.is_idle = true;
     }
 
-    /// Section 4.3.
+    /// Processes feedback (section 4.3).
     fn on_feedback(&mut self, now: Time, feedback: &Feedback) {
         let echo = Time::from_nanos(feedback.echo);
         let sample = now.saturating_since(echo).saturating_sub(Span::from_nanos(feedback.delay));
@@ -224,7 +226,7 @@ impl TfrcSource {
         self.set_timer(now);
     }
 
-    /// The nofeedback timer has expired (section 4.4).
+    /// Handles the expiration of the nofeedback timer (section 4.4).
     fn on_silence(&mut self, now: Time) {
         let received = self.largest_received();
         let halved = (self.allowed / 2.0).max(self.least());
@@ -239,7 +241,7 @@ impl TfrcSource {
                 };
                 let fair = equation::rate(self.segment(), path.rtt, path.losses);
                 if self.is_idle && is_low {
-                    // A pause costs nothing below this rate.
+                    // Below this rate, a pause does not reduce the rate.
                 } else if path.losses == 0.0 {
                     self.allowed = halved;
                 } else {

@@ -1,4 +1,4 @@
-//! Numbers worked out by hand from RFC 5348.
+//! Numbers computed manually from RFC 5348.
 
 use aqmlab_core::{Ecn, Span, Time};
 
@@ -7,7 +7,8 @@ use super::losses::{Arrival, Losses};
 use super::{Data, Feedback, TfrcParams, TfrcSink, TfrcSource};
 use crate::endpoints::{Endpoint, EndpointSetup, Incoming, Sink, Source};
 
-const SETUP: EndpointSetup = EndpointSetup { size: None, is_open: false, mss: 1000, header: 40, seed: 0 };
+const SETUP: EndpointSetup =
+    EndpointSetup { size: None, is_open: false, mss: 1000, header: 40, seed: 0 };
 
 fn at(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)
@@ -23,7 +24,7 @@ fn near(got: f64, wanted: f64) {
 fn the_equation_gives_what_is_computed_by_hand() {
     near(rate(1460.0, 0.1, 0.01), 1460.0 / 0.008_902_163);
     near(rate(1000.0, 2.0, 1.0), 500.0 / 243.315_93);
-    // The full form: a longer timeout counts with the second term alone.
+    // Full form: a longer timeout affects only the second term.
     near(throughput(1460.0, 0.1, 1.0, 1.0, 0.01), 1460.0 / (0.008_164_966 + 0.001_842_995));
     // Delayed acknowledgements, and few losses: s / (R sqrt(4p/3)).
     near(throughput(1000.0, 0.1, 0.4, 2.0, 1e-12), 1000.0 / (0.1 * (4e-12f64 / 3.0).sqrt()));
@@ -34,14 +35,14 @@ fn the_inverse_finds_the_losses_of_a_rate() {
     for losses in [1e-9, 1e-6, 1e-3, 0.05, 0.3, 0.99] {
         near(losses_for(1460.0, 0.1, rate(1460.0, 0.1, losses)), losses);
     }
-    // Half a packet in a round trip is the least that is asked for, a rate no loss explains has
-    // the fewest, and one below that of p = 1 has p = 1.
+    // Half a packet per round trip is the minimum; a rate that no loss rate explains has the lowest
+    // one; a rate below that of p = 1 has p = 1.
     near(rate(1.0, 1.0, losses_for(1.0, 1.0, 0.5)), 0.5);
     assert!(losses_for(1460.0, 0.1, 1e30) < 1e-11);
     assert_eq!(losses_for(1460.0, 0.1, 1e-30), 1.0);
 }
 
-/// A history to which packet n comes at n seconds, but for the missing ones.
+/// History in which packet n arrives at n seconds, except for missing ones.
 struct Train {
     losses: Losses,
     rtt: f64,
@@ -57,7 +58,7 @@ impl Train {
         let first = self.first;
         self.losses.arrive(number, time, is_marked, self.rtt, &|_| first)
     }
-    /// All packets below `end` come, but for some; how many began loss events.
+    /// Passes all packets below `end`, except for missing ones. Returns the number of loss events.
     fn pass(&mut self, end: u64, missing: &[u64]) -> usize {
         let come = (self.next..end).filter(|number| !missing.contains(number));
         let events: Vec<_> =
@@ -72,7 +73,7 @@ impl Train {
 /// 100 packets, 100 + 10 + 20 + 30 + 0.8 40 + 0.6 50 + 0.4 60 + 0.2 70 = 260.
 #[test]
 fn the_average_loss_interval_is_that_worked_out_by_hand() {
-    // The synthetic interval is one of 90, of which nothing is left in the end.
+    // The synthetic interval has 90 packets, and is dropped at the end.
     let mut train = Train::new(8, false, 0.5, 90.0);
     let starts = [90, 170, 240, 300, 350, 390, 420, 440, 450];
     assert_eq!(train.pass(455, &starts), 9);
@@ -81,7 +82,7 @@ fn the_average_loss_interval_is_that_worked_out_by_hand() {
     near(train.losses.rate(), 6.0 / 260.0);
 }
 
-/// With one loss event there are the synthetic interval and the current one.
+/// With one loss event, the history has the synthetic interval and the current one.
 #[test]
 fn the_first_loss_interval_is_synthetic() {
     let mut train = Train::new(8, false, 0.5, 25.0);
@@ -94,8 +95,8 @@ fn the_first_loss_interval_is_synthetic() {
 }
 
 /// Section 5.5. Two intervals of 10, and 40 packets now: DF = 2 10 / 40; (40 + 0.5 10) / 1.5 = 30.
-/// With 400, DF is 0.25 at least: (400 + 2.5) / 1.25. The discount stays with the old ones: after
-/// a loss they are worth 0.25 each, (400 + 10 / 4 + 10 / 4) / 1.5.
+/// With 400, DF has its minimum of 0.25: (400 + 2.5) / 1.25. The discount remains with the old
+/// intervals: after a loss they have a weight of 0.25 each, (400 + 10 / 4 + 10 / 4) / 1.5.
 #[test]
 fn long_intervals_discount_the_history() {
     let [mut with, mut without] = [true, false].map(|has| Train::new(8, has, 0.5, 10.0));
@@ -110,17 +111,17 @@ fn long_intervals_discount_the_history() {
     near(with.losses.rate(), 1.5 / 405.0);
 }
 
-/// Section 5.2: what is lost within a round-trip time of the first loss belongs to its event.
+/// Section 5.2: losses within a round-trip time of the first loss belong to its event.
 #[test]
 fn losses_within_a_round_trip_are_one_event() {
     let mut train = Train::new(8, false, 3.0, 50.0);
     assert_eq!(train.pass(40, &[10, 11, 13]), 1);
     assert_eq!(train.pass(60, &[40, 44]), 2);
-    // The interval from 10 to 40, and that from 40 to 44.
+    // The intervals from 10 to 40, and from 40 to 44.
     near(train.losses.rate(), 3.0 / (50.0 + 30.0 + 4.0));
 }
 
-/// Section 5.1: three packets after it make a packet lost; one that comes before was late.
+/// Section 5.1: three later packets make a packet lost; one that arrives before was only late.
 #[test]
 fn a_packet_is_lost_when_three_later_ones_have_come() {
     let mut train = Train::new(8, false, 0.5, 50.0);
@@ -132,7 +133,7 @@ fn a_packet_is_lost_when_three_later_ones_have_come() {
     assert_eq!(train.come(10, 12.6, false), Arrival { is_new: false, is_event: false });
     train.next = 13;
     assert_eq!(train.pass(30, &[]), 0);
-    // One too late is new once, and its event stays.
+    // A packet that is too late is new once, and its event remains.
     assert_eq!(train.pass(40, &[30]), 1);
     assert!(train.come(30, 40.0, false).is_new);
     assert!(!train.come(30, 41.0, false).is_new);
@@ -145,35 +146,35 @@ fn a_mark_is_a_loss_event_at_once() {
     train.pass(11, &[10]);
     assert!(!train.come(11, 11.0, false).is_event);
     assert!(train.come(12, 12.0, true).is_event);
-    // It began at 10: a mark at 15 is within 5 s of that, one at 16 is not.
+    // The event began at 10: a mark at 15 is within 5 s, one at 16 is not.
     assert!(!train.come(13, 15.0, true).is_event);
     assert!(train.come(14, 16.0, true).is_event);
     // 10 to 13 are an interval of four.
     near(train.losses.rate(), 2.0 / 54.0);
 }
 
-/// A source in its time.
+/// Source with its clock.
 struct Sending {
     source: TfrcSource,
     now: Time,
 }
 
 impl Sending {
-    /// One that begins at 0, without damping.
+    /// Creates a source that starts at 0, without damping.
     fn new(size: Option<u64>) -> Self {
         let params = TfrcParams { damping: false, ..TfrcParams::default() };
         let mut source = TfrcSource::new(&params, &EndpointSetup { size, ..SETUP });
         source.open(at(0));
         Sending { source, now: at(0) }
     }
-    /// Its second packet leaves as the first is answered, 100 ms after it.
+    /// Creates a source whose first packet is answered after 100 ms; its second packet leaves then.
     fn answered(size: Option<u64>) -> Self {
         let mut sending = Sending::new(size);
         assert_eq!(sending.send(50).len(), 1);
         sending.answer(100, 0, 0.0, 0.0, 1);
         sending
     }
-    /// Sends what is due until then: when, how many milliseconds after the start, and what.
+    /// Sends due packets until a time. Returns their times in milliseconds, and the packets.
     fn send(&mut self, until: u64) -> Vec<(u64, Data)> {
         let mut sent = Vec::new();
         while let Some(deadline) = self.source.deadline().filter(|time| *time <= at(until)) {
@@ -188,7 +189,7 @@ impl Sending {
         self.now = at(until);
         sent
     }
-    /// Feedback at `now` on the packet sent at `echo`.
+    /// Processes feedback at `now` on the packet sent at `echo`.
     fn answer(&mut self, now: u64, echo: u64, rate: f64, losses: f64, next: u64) {
         let (echo, packets) = (at(echo).as_nanos(), next);
         let feedback = Feedback { echo, delay: 0, rate, losses, next, packets };
@@ -196,22 +197,22 @@ impl Sending {
         let packet = Incoming { payload: feedback.message(), size: 40, ecn: Ecn::NotEct };
         self.source.on_packet(self.now, packet);
     }
-    /// The allowed rate, in bytes a second.
+    /// Checks the allowed rate in bytes per second.
     fn allows(&self, wanted: f64) {
         near(self.source.allowed, wanted);
     }
 }
 
-/// Sections 4.2 and 4.3: a packet a second, then RFC 3390's window in a round-trip time, then up
-/// to twice as fast each round-trip time; with losses, the equation's rate.
+/// Sections 4.2 and 4.3: one packet per second, then RFC 3390's window per round-trip time, then up
+/// to twice the rate each round-trip time; with losses, the equation's rate.
 #[test]
 fn a_sender_starts_slowly_and_then_follows_the_equation() {
     let mut sending = Sending::answered(None);
     sending.allows(4000.0 / 0.1);
-    // 40 packets a second: one each 25 ms.
+    // 40 packets per second: one every 25 ms.
     let times: Vec<_> = sending.send(199).iter().map(|(time, _)| *time).collect();
     assert_eq!(times, [100, 125, 150, 175]);
-    // The rate received does not limit it in the first two round-trip times.
+    // The receive rate is no limit in the first two round-trip times.
     sending.answer(200, 100, 10_000.0, 0.0, 2);
     sending.allows(80_000.0);
     sending.send(299);
@@ -225,7 +226,7 @@ fn a_sender_starts_slowly_and_then_follows_the_equation() {
     sending.allows(rate(1000.0, 0.1, 0.1));
 }
 
-/// Section 4.4: after two seconds without any feedback half, again and again, down to a packet
+/// Section 4.4: half the rate after two seconds without any feedback, repeatedly, down to a packet
 /// in 64 s.
 #[test]
 fn silence_halves_the_rate() {
@@ -238,7 +239,7 @@ fn silence_halves_the_rate() {
     sending.allows(1000.0 / 64.0);
 }
 
-/// Section 4.4: after max(4R, 2s/X) without feedback half, whatever limits the rate.
+/// Section 4.4: half the rate after max(4R, 2s/X) without feedback, with any limit of the rate.
 #[test]
 fn silence_on_a_known_path_halves_the_rate() {
     let mut sending = Sending::answered(None);
@@ -261,8 +262,8 @@ fn silence_on_a_known_path_halves_the_rate() {
     }
 }
 
-/// Section 4.4: a pause does not reduce the rate below twice that at the beginning, and not that
-/// of a path with losses below it.
+/// Section 4.4: a pause reduces the rate to no less than twice the initial one; with losses, a
+/// lower rate remains unchanged.
 #[test]
 fn a_pause_leaves_the_initial_rate() {
     for (losses, allowed, later) in [(0.0, 80_000.0, 40_000.0), (0.001, 8500.0, 8500.0)] {
@@ -279,8 +280,8 @@ fn a_pause_leaves_the_initial_rate() {
     }
 }
 
-/// Section 4.3: feedback on a time in which there was little to send does not lower the limit,
-/// unless it reports a loss event.
+/// Section 4.3: feedback on a data-limited interval does not lower the limit, unless it reports a
+/// loss event.
 #[test]
 fn a_data_limited_time_keeps_what_was_received_before() {
     for (losses, allowed) in [(1e-9, 100_000.0), (2e-9, 25_000.0)] {
@@ -289,7 +290,7 @@ fn a_data_limited_time_keeps_what_was_received_before() {
         sending.answer(200, 175, 50_000.0, 0.0, 5);
         sending.send(299);
         sending.answer(300, 250, 50_000.0, 1e-9, 10);
-        // A packet at a time, each after a pause.
+        // One packet at a time, each after a pause.
         for (number, time) in [(10, 600), (11, 700), (12, 800), (13, 900)] {
             sending.source.supply(1000);
             assert_eq!(sending.send(time).len(), 1, "{time}");
@@ -300,7 +301,7 @@ fn a_data_limited_time_keeps_what_was_received_before() {
     }
 }
 
-/// A transfer ends when its last packet has arrived. If that is lost, the sender asks.
+/// A transfer ends when its last packet has arrived. If that packet is lost, the sender probes.
 #[test]
 fn a_transfer_ends_with_its_last_packet() {
     let mut sending = Sending::answered(Some(2500));
@@ -325,8 +326,8 @@ fn said(sink: &mut TfrcSink, now: Time) -> Option<Feedback> {
     Feedback::read(&sink.poll(now)?.payload)
 }
 
-/// Sections 6.1 to 6.3: feedback on the first packet, then each round-trip time, and at once on
-/// a loss event; none while nothing comes.
+/// Sections 6.1 to 6.3: feedback on the first packet, then every round-trip time, and at once on a
+/// loss event; none without arrivals.
 #[test]
 fn a_receiver_answers_each_round_trip_and_each_event() {
     let mut sink = TfrcSink::new(&TfrcParams::default(), &SETUP);
@@ -338,29 +339,29 @@ fn a_receiver_answers_each_round_trip_and_each_event() {
     }
     sink.on_deadline(at(110));
     let second = said(&mut sink, at(110)).unwrap();
-    // Ten packets in 100 ms; the last came 10 ms ago.
+    // Ten packets in 100 ms; the last arrived 10 ms ago.
     near(second.rate, 100_000.0);
     assert_eq!((second.delay, second.packets, sink.arrived()), (10_000_000, 11, 11_000));
-    // A mark: at once, and over 100 ms still. Six packets in 130 - 10 ms are 16 in all.
+    // A mark is reported at once, over 100 ms. Six packets in 130 - 10 ms make 16 in total.
     for number in 11..=15 {
         arrive(&mut sink, at(105 + number), number, Ecn::Ect0);
     }
     let third = arrive(&mut sink, at(130), 16, Ecn::Ce).unwrap();
     near(third.rate, 16_000.0 / 0.12);
-    // The equation with the largest rate so far, that of the packets until the mark.
+    // The equation with the highest rate so far, that of the packets until the mark.
     near(rate(1000.0, 0.1, third.losses), 15_000.0 / 0.12);
     assert_eq!(arrive(&mut sink, at(140), 17, Ecn::Ce), None, "the same event");
     sink.on_deadline(at(230));
     assert!(said(&mut sink, at(230)).is_some());
-    // Nothing comes: no answer, no timer, and the next packet is answered at once.
+    // Without arrivals there is no answer and no timer, and the next packet is answered at once.
     sink.on_deadline(at(330));
     assert_eq!((said(&mut sink, at(330)), sink.deadline()), (None, None));
     let late = arrive(&mut sink, at(1330), 18, Ecn::NotEct).unwrap();
     near(late.rate, 10_000.0);
-    // The timer would have expired at 1230 and at 1330: one packet in the round-trip time.
+    // The timer would have expired at 1230 and at 1330: one packet per round-trip time.
 }
 
-/// Section 6.3.1: a first packet that is marked leaves half a packet in a round-trip time.
+/// Section 6.3.1: a marked first packet results in half a packet per round-trip time.
 #[test]
 fn a_mark_on_the_first_packet_leaves_half_a_packet() {
     let mut sink = TfrcSink::new(&TfrcParams::default(), &SETUP);

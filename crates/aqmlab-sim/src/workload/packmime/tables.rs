@@ -76,7 +76,7 @@ pub(super) const REQUEST_BODY: &[(f64, f64)] = &[
     (421.788, 1.0),
 ];
 
-/// Of the larger half: binary logarithms as for downloads.
+/// Larger half: binary logarithms as for downloads.
 pub(super) const REQUEST_TAIL: &[(f64, f64)] = &[
     (-17.7791, 19.7578),
     (-3.95733, 10.4436),

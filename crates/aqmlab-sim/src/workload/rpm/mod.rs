@@ -423,7 +423,7 @@ impl App for Tester {
 mod tests {
     use super::*;
 
-    /// If two directions exchange capacity, their sum is stable, but neither direction is.
+    /// Two directions may exchange capacity: their sum is then stable, but neither direction is.
     #[test]
     fn the_goodput_of_each_direction_has_to_be_stable() {
         let mut tester = Tester::new(&RpmParams::default(), Stream::for_component(1, 0, "probe"));
