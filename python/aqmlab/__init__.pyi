@@ -1,4 +1,4 @@
-from . import document, metrics, scenario, stats
+from . import accessors, document, metrics, scenario, stats
 from ._core import __version__, reference
 from .characterize import characterize
 from .compare import compare
@@ -18,7 +18,6 @@ from .errors import (
 )
 from .evaluate import evaluate
 from .metrics import Runs, metric
-from .plan.shards import Shard
 from .queue import Queue
 from .report.own import chart
 from .reproduce import reproduce
@@ -26,6 +25,7 @@ from .results import RunResult, StudyResult
 from .scenario import Scenario
 from .study import Study, study
 from .study.merge import merge
+from .study.shards import Shard
 from .study.single import run
 from .study.stepping import Run
 
@@ -50,6 +50,7 @@ __all__ = [
     "Study",
     "StudyResult",
     "__version__",
+    "accessors",
     "characterize",
     "chart",
     "compare",

@@ -10,7 +10,7 @@ import polars as pl
 
 from aqmlab.errors import input_error
 from aqmlab.results import StudyInfo, StudyResult
-from aqmlab.tables import MemoryTables
+from aqmlab.results.tables import MemoryTables
 
 AXIS = "result"
 

@@ -8,7 +8,7 @@ import polars as pl
 from aqmlab.reproduce import Reproduction
 from aqmlab.reproduce.published import Published
 from aqmlab.results import StudyInfo, StudyResult, resolved
-from aqmlab.tables import MemoryTables
+from aqmlab.results.tables import MemoryTables
 
 PACKETS = 500
 

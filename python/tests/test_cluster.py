@@ -31,9 +31,9 @@ from helpers import (
 )
 
 import aqmlab as package
-from aqmlab.plan.points import Points
 from aqmlab.study import cluster as cluster_module
 from aqmlab.study import spread
+from aqmlab.study.points import Points
 
 dask = pytest.mark.skipif(
     importlib.util.find_spec("distributed") is None,

@@ -11,8 +11,8 @@ import pytest
 from helpers import SCENARIO_TEXT, Aqmlab
 
 import aqmlab as package
-from aqmlab import drops, tables
-from aqmlab.report import drops_page
+from aqmlab.report import drops, drops_page
+from aqmlab.results import tables
 
 RECORD = {"record.level": "packets"}
 

@@ -13,7 +13,7 @@ import pytest
 from helpers import assert_refused, command, environment, table_bytes
 
 import aqmlab
-from aqmlab import results, tables
+from aqmlab.results import batches, tables
 from aqmlab.study.execute import study_info
 from aqmlab.study.folder import ResultsFolder
 from tools.bench import memory
@@ -118,7 +118,7 @@ def test_tables_held_in_parts_are_the_same(packets: Path, monkeypatch: pytest.Mo
     """Large tables in memory have codes for their texts and are made in parts: nobody sees it."""
     study = aqmlab.Study(packets, set={"duration": "1s"}, replications=3)
     plain = study.run(threads=1)
-    for module in (results, tables):
+    for module in (batches, tables):
         monkeypatch.setattr(module, "PART", 300)
     held = study.run(threads=2)
     assert held.raw("packets").height > 3000
@@ -131,7 +131,7 @@ def test_tables_held_in_parts_are_the_same(packets: Path, monkeypatch: pytest.Mo
 
 def test_more_replications_of_large_tables(packets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables that were held and those of replications that came later are put together."""
-    for module in (results, tables):
+    for module in (batches, tables):
         monkeypatch.setattr(module, "PART", 300)
     wanted = {"metric": "sojourn_p95", "relative": 0.001, "at_most": 12}
     study = aqmlab.Study(packets, set={"duration": "300ms"}, precision=wanted)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 import aqmlab as package
 from aqmlab.errors import InputError
-from aqmlab.plan.precision import Precision
 from aqmlab.report.findings import intervals
 from aqmlab.report.measures import measures
 from aqmlab.report.notes import note_lines
 from aqmlab.stats import interval
 from aqmlab.stats.intervals import after_looks, limits
+from aqmlab.study.precision import Precision
 from aqmlab.study.sequential import reached
 
 LINK = {"rate": "2mbit", "delay": "10ms"}

@@ -11,7 +11,7 @@ import pytest
 from helpers import Aqmlab, assert_refused, table_bytes, write_study
 
 import aqmlab as package
-from aqmlab.plan.shards import Shard
+from aqmlab.study.shards import Shard
 
 
 @pytest.mark.parametrize(("total", "of"), [(1, 3), (12, 5), (100, 16), (10_000, 7)])

@@ -52,7 +52,7 @@ def compare(
     round-trip times are compared.
     """
     from aqmlab.compare import compare as side_by_side
-    from aqmlab.formats.outside import is_measurement
+    from aqmlab.report.outside import is_measurement
     from aqmlab.report.study_console import show, to_json
 
     load_own(with_)
@@ -74,7 +74,7 @@ def compare(
 
 def _beside_measurements(named: dict[str, Path], *, as_json: bool) -> None:
     """Shows goodput and round-trip times of results and of files of other programs."""
-    from aqmlab.formats.outside import is_measurement, ours, read
+    from aqmlab.report.outside import is_measurement, ours, read
     from aqmlab.results import StudyResult
 
     found = {

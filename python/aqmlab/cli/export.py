@@ -40,7 +40,7 @@ def export(
     flent's file has the goodput of each flow and a ping, and needs recorded time series; a log
     in the format of mahimahi's mm-link needs recorded packets.
     """
-    from aqmlab.formats.exports import export as write
+    from aqmlab.report.exports import export as write
     from aqmlab.results import StudyResult
 
     write(StudyResult.open(folder), file, table=table, run=run)

@@ -32,8 +32,8 @@ from aqmlab.cli.common import (
     reported,
     save_chart,
 )
-from aqmlab.plan.shards import Shard
 from aqmlab.scenario.settings import parse_selection, parse_settings
+from aqmlab.study.shards import Shard
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult

@@ -139,6 +139,6 @@ def _write(emulation: Emulation, folder: Path, command: str) -> None:
 def result_of(results: Results, scenario: Scenario) -> RunResult:
     """The tables in memory."""
     from aqmlab.results import RunResult, in_memory, resolved
-    from aqmlab.tables import MemoryTables
+    from aqmlab.results.tables import MemoryTables
 
     return RunResult(MemoryTables(in_memory([results])), resolved(scenario.resolved))

@@ -184,10 +184,10 @@ def _is_greedy(flow: Mapping[str, Any]) -> bool:
 def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None) -> Parity:
     """Simulates what `done` has of real packets, and puts both into one result."""
     from aqmlab.results import StudyResult, in_memory, resolved
+    from aqmlab.results.tables import MemoryTables
     from aqmlab.study.execute import study_info
     from aqmlab.study.folder import ResultsFolder
     from aqmlab.study.runner import finished
-    from aqmlab.tables import MemoryTables
 
     repeat = study.replications
     jobs = [(number, study.points[0].scenario, number) for number in range(repeat)]

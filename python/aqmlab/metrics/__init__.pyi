@@ -2,14 +2,13 @@ from .catalogue import COMPUTED
 from .registry import Metric, entries, find, metric, own, registered
 from .runs import Runs
 from .shown import Shown, everything, headlines
-from .values import add_own, values
+from .values import values
 
 __all__ = [
     "COMPUTED",
     "Metric",
     "Runs",
     "Shown",
-    "add_own",
     "entries",
     "everything",
     "find",

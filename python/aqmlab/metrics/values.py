@@ -10,8 +10,9 @@ import polars as pl
 from aqmlab.errors import unknown
 from aqmlab.metrics.registry import find, own
 from aqmlab.metrics.runs import Runs
-from aqmlab.results import RunResult, StudyResult
-from aqmlab.tables import Tables
+from aqmlab.metrics.table import computed
+from aqmlab.results import METRICS, RunResult, StudyResult
+from aqmlab.results.tables import Tables
 
 
 def values(result: RunResult | StudyResult, name: str) -> pl.DataFrame:
@@ -31,27 +32,25 @@ def runs_of(result: RunResult | StudyResult) -> Runs:
     return Runs(result.raw, [result.scenario])
 
 
-def add_own(
-    table: pl.DataFrame,
-    tables: Tables,
-    scenarios: Sequence[Mapping[str, Any]],
-    replications: int,
+def table(
+    tables: Tables, scenarios: Sequence[Mapping[str, Any]], replications: int
 ) -> pl.DataFrame:
-    """The table `metrics` with the rows of the metrics from outside of aqmlab at its end."""
+    """The table `metrics`, computed if a folder lacks it, with the custom metrics at its end."""
+    there = METRICS in tables.names()
+    found = tables.load(METRICS) if there else computed(tables, scenarios, replications)
 
     def load(name: str) -> pl.DataFrame:
-        if name == "metrics":
-            return table
+        if name == METRICS:
+            return found
         if name not in tables.names():
             raise unknown("table", name, tables.names())
         return tables.load(name)
 
     runs = Runs(load, scenarios, replications)
-    parts = [table]
+    parts = [found]
     for each in own():
         rows = each.values(runs).with_columns(
             direction=pl.lit(None, pl.String), metric=pl.lit(each.name)
         )
-        kept = rows.select(table.columns).cast(table.schema)
-        parts.append(kept.drop_nulls("value").drop_nans("value"))
-    return pl.concat(parts) if len(parts) > 1 else table
+        parts.append(rows.select(found.columns).cast(found.schema))
+    return pl.concat(parts) if len(parts) > 1 else found

@@ -11,8 +11,8 @@ import polars as pl
 from aqmlab.document import Block, Column, Figure, Items, Section, Table, Text
 from aqmlab.document.numbers import count, seconds, whole
 from aqmlab.document.vega import WIDTH, Spec, colour, data, name, number, spec, tip
-from aqmlab.drops import Episode, course, target_of, why
 from aqmlab.metrics.samples import Floats
+from aqmlab.report.drops import Episode, course, target_of, why
 from aqmlab.results import RunResult
 
 MOST_POINTS = 1500
@@ -135,7 +135,7 @@ class Drawn:
         self.drops = pl.DataFrame()
 
     def take(self, part: pl.DataFrame) -> None:
-        """Takes the next packets (`aqmlab.drops.in_parts`)."""
+        """Takes the next packets (`aqmlab.report.drops.in_parts`)."""
         is_sent = part["verdict"] == "delivered"
         sent, lost = part.filter(is_sent), part.filter(~is_sent)
         ends, waits = sent["end_s"].to_numpy(), 1e3 * sent["sojourn_s"].to_numpy()

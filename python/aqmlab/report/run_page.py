@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-import aqmlab
+from aqmlab._core import __version__
 from aqmlab.document import (
     Block,
     Column,
@@ -63,7 +63,7 @@ def document(
         title,
         tuple(_body(result, command, folder)),
         soft=f"{facts['end_s']:.6g} s simulated, {facts['events']:,} events, seed "
-        f"{facts['seed']} · aqmlab {aqmlab.__version__}",
+        f"{facts['seed']} · aqmlab {__version__}",
         head=(Text(finding(result), "lead"),),
     )
 

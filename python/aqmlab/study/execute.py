@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from aqmlab import _core
 from aqmlab.errors import ClusterError, CustomError, FolderError, StuckError
-from aqmlab.plan.shards import Shard
 from aqmlab.results import (
     Batch,
     StudyInfo,
@@ -21,11 +20,12 @@ from aqmlab.results import (
     in_memory,
     resolved,
 )
+from aqmlab.results.tables import MemoryTables
 from aqmlab.study.folder import ResultsFolder
 from aqmlab.study.runner import polled
 from aqmlab.study.sequential import is_reached, renumbered, stages
+from aqmlab.study.shards import Shard
 from aqmlab.study.spread import spread
-from aqmlab.tables import MemoryTables
 
 if TYPE_CHECKING:
     import polars as pl

@@ -29,8 +29,8 @@ from aqmlab import _core
 from aqmlab.errors import DamageWarning, FolderError, StorageError
 from aqmlab.files import LOCK, lock, unlock
 from aqmlab.metrics.table import COLUMNS, computed
-from aqmlab.plan.shards import WHOLE, Shard, shard_of
 from aqmlab.results import METRICS, Batch, StudyInfo, StudyResult
+from aqmlab.results.tables import FolderTables
 from aqmlab.storage import (
     Damaged,
     Seal,
@@ -55,7 +55,7 @@ from aqmlab.study.manifest import (
     write_manifest,
 )
 from aqmlab.study.sequential import renumbered
-from aqmlab.tables import FolderTables
+from aqmlab.study.shards import WHOLE, Shard, shard_of
 
 CHUNKS = "chunks"
 DAMAGED = "damaged"

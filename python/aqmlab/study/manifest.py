@@ -14,9 +14,9 @@ from typing import Any
 
 from aqmlab import _core
 from aqmlab.errors import FolderError, InputError
-from aqmlab.plan.precision import KEY, Precision
 from aqmlab.results import StudyInfo
 from aqmlab.storage import DIGEST_BYTES, Damaged, Seal, content, opened, replace
+from aqmlab.study.precision import KEY, Precision
 
 FORMAT = 2
 UNSEALED = 1

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from aqmlab.errors import FolderError
 from aqmlab.metrics.samples import Whole
-from aqmlab.plan.shards import Shard, shard_of
 from aqmlab.results import METRICS, StudyInfo, StudyResult
 from aqmlab.storage import Damaged, read_table
 from aqmlab.study.chunks import Chunk, file_of, read_chunk
@@ -29,6 +28,7 @@ from aqmlab.study.manifest import (
     seals_of,
     study_info,
 )
+from aqmlab.study.shards import Shard, shard_of
 
 SHOWN = 10
 """So many shards that are missing are named."""

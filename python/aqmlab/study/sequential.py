@@ -21,8 +21,8 @@ from aqmlab.study.manifest import MANIFEST, read_manifest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from aqmlab.plan.precision import Precision
     from aqmlab.results import StudyResult
+    from aqmlab.study.precision import Precision
     from aqmlab.study.sweep import Study
 
 

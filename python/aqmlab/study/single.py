@@ -98,7 +98,7 @@ def run_scenario(
     """
     # Processes that the emulator copies load this module, and must have one thread.
     from aqmlab.results import RunResult, in_memory, resolved
-    from aqmlab.tables import MemoryTables
+    from aqmlab.results.tables import MemoryTables
 
     try:
         batches = list(finished([(0, scenario, replication)], threads=1, record=record))

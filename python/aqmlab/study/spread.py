@@ -24,9 +24,9 @@ import polars as pl
 
 from aqmlab import _core
 from aqmlab.errors import AqmlabError, ClusterError, StuckError
-from aqmlab.plan.points import Points
 from aqmlab.results import Batch, gather
 from aqmlab.study.manifest import engine_digest
+from aqmlab.study.points import Points
 
 TARGET_SECONDS = 1.0
 MOST_SECONDS = 2.0

@@ -172,7 +172,7 @@ class Run:
     def finish(self) -> RunResult:
         """Runs to the end and returns the tables (`RunResult`)."""
         from aqmlab.results import RunResult, in_memory, resolved
-        from aqmlab.tables import MemoryTables
+        from aqmlab.results.tables import MemoryTables
 
         scenario = self._run.scenario
         results, self._digest = self._run.finish()

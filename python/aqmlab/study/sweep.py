@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import find
-from aqmlab.plan.points import Axis, AxisValue, Points
-from aqmlab.plan.precision import KEY, Precision
 from aqmlab.scenario.parts import Part, plain
 from aqmlab.scenario.scenario import Scenario
 from aqmlab.scenario.settings import check_keys, parse_toml, read_text
+from aqmlab.study.points import Axis, AxisValue, Points
+from aqmlab.study.precision import KEY, Precision
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
 
-    from aqmlab.plan.shards import Shard
     from aqmlab.results import StudyResult
+    from aqmlab.study.shards import Shard
 
     Progress = Callable[[int, int], None]
     """Called with the number of finished runs and of all runs, about ten times a second."""

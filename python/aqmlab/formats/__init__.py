@@ -1,1 +1,0 @@
-"""Results in the words of other programs, and theirs in ours."""

@@ -1,0 +1,19 @@
+from .batches import Batch, by_run, gather, in_memory, in_parts
+from .run import BUSY, IDLE, METRICS, RunResult, resolved
+from .study import VALUE, StudyInfo, StudyResult
+
+__all__ = [
+    "BUSY",
+    "IDLE",
+    "METRICS",
+    "VALUE",
+    "Batch",
+    "RunResult",
+    "StudyInfo",
+    "StudyResult",
+    "by_run",
+    "gather",
+    "in_memory",
+    "in_parts",
+    "resolved",
+]

@@ -1,0 +1,92 @@
+"""Finished runs put together as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import polars as pl
+
+from aqmlab._core import Results
+from aqmlab.results.tables import PART, plain_texts
+
+
+class Batch(Protocol):
+    """Finished runs: `_core.Results`, or results received from another process."""
+
+    @property
+    def runs(self) -> list[int]:
+        """Numbers of the runs."""
+        ...
+
+    @property
+    def large_rows(self) -> int:
+        """Number of rows of the large tables (series and packets)."""
+        ...
+
+    @property
+    def small_rows(self) -> int:
+        """Approximate number of rows of the other tables."""
+        ...
+
+    def table(self, name: str) -> Any:
+        """Returns the table `name`, for `pl.DataFrame`."""
+        ...
+
+    def part(self, name: str, start: int, rows: int) -> Any:
+        """Returns at most `rows` rows of a large table, from row `start`."""
+        ...
+
+
+def gather(batches: Iterable[Batch], names: Iterable[str] | None = None) -> dict[str, pl.DataFrame]:
+    """Joins the tables of finished runs, sorted by run; all tables, or those in `names`.
+
+    Within a run the rows keep the engine's order, so the result does not depend
+    on the order in which the runs finished.
+    """
+    batches = list(batches)
+    frames = {}
+    for name in Results.table_names() if names is None else names:
+        parts = [pl.DataFrame(batch.table(name)) for batch in batches]
+        frames[name] = by_run(parts)
+    return frames
+
+
+def in_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:
+    """Yields a large table of finished runs in frames of at most `rows` rows."""
+    for part in _engine_parts(batch, name, rows):
+        yield by_run([part])
+
+
+def _engine_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:
+    start, height = 0, rows
+    while height == rows:
+        frame = pl.DataFrame(batch.part(name, start, rows))
+        height = frame.height
+        start += height
+        yield frame
+
+
+def by_run(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Joins parts, sorted by run, in contiguous memory.
+
+    Categorical texts become plain, because their codes depend on the tables read before.
+    """
+    return (
+        pl.concat([plain_texts(part) for part in parts]).sort("run", maintain_order=True).rechunk()
+    )
+
+
+def in_memory(batches: Sequence[Batch]) -> dict[str, pl.DataFrame]:
+    """Joins the tables of finished runs for `MemoryTables`.
+
+    Large tables are made in parts, not copied if the runs are in order, and keep categorical texts.
+    """
+    large = Results.large_tables()
+    frames = gather(batches, [name for name in Results.table_names() if name not in large])
+    for name in large:
+        parts = [part for batch in batches for part in _engine_parts(batch, name, PART)]
+        whole = pl.concat(parts)
+        is_sorted = whole["run"].is_sorted()
+        frames[name] = whole if is_sorted else whole.sort("run", maintain_order=True)
+    return {name: frames[name] for name in Results.table_names()}

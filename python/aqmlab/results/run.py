@@ -1,0 +1,298 @@
+"""Result of a run as tables.
+
+Each table is a polars `DataFrame`. Columns end in their unit: `_s` (seconds), `_bytes`, `_packets`,
+`_bps` (bit/s). docs/results.md lists all columns.
+
+Metrics and pages are made of results by higher layers. The methods for them ask `aqmlab.accessors`,
+which the package loads at the first use: a subclass in a higher layer would not do, as results are
+created in many places below it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+import aqmlab
+from aqmlab.errors import InputError, input_error, unknown
+from aqmlab.results.tables import Tables
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+    from aqmlab.document import Document
+
+IDLE, BUSY = 0.2, 0.5
+"""Utilisation below which a link is idle, and above which it is busy."""
+METRICS = "metrics"
+"""Table computed from the others: on request, or when a folder is finished (folders of older
+versions lack it)."""
+
+
+def _missing(method: str, packages: str) -> InputError:
+    """Error of a method whose packages are not installed."""
+    needed = " and ".join(packages.split())
+    return input_error(f"this needs {needed}", key=method, hint=f"pip install {packages}")
+
+
+class TableAttributes:
+    """Tables as attributes; subclasses define `table(name)`."""
+
+    _tables: Tables
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Returns the table `name`."""
+        raise NotImplementedError
+
+    @property
+    def table_names(self) -> list[str]:
+        """Names of the tables."""
+        return self._tables.names()
+
+    def parts(self, name: str, *columns: str) -> Iterator[pl.DataFrame]:
+        """Yields a table in frames of some rows, in order, so that it need not fit into memory.
+
+        Parameters
+        ----------
+        name : str
+            Name of the table.
+        *columns : str
+            Columns to read.
+
+        Raises
+        ------
+        InputError
+            If the name is unknown.
+        """
+        if name not in self.table_names:
+            raise unknown("table", name, self.table_names)
+        return self._tables.parts(name, list(columns))
+
+    def to_pandas(self, name: str) -> pandas.DataFrame:
+        """Returns the table `name` as a pandas data frame.
+
+        Raises `InputError` if pandas or pyarrow is not installed.
+        """
+        frame = self.table(name)
+        try:
+            return frame.to_pandas()
+        except ImportError as error:
+            raise _missing("to_pandas", "pandas pyarrow") from error
+
+    def to_arrow(self, name: str) -> pyarrow.Table:
+        """Returns the table `name` as an Arrow table.
+
+        Raises `InputError` if pyarrow is not installed.
+        """
+        frame = self.table(name)
+        try:
+            return frame.to_arrow()
+        except ImportError as error:
+            raise _missing("to_arrow", "pyarrow") from error
+
+    @property
+    def runs(self) -> pl.DataFrame:
+        """One row for each run: replication, seed, end_s, events, delivered_packets."""
+        return self.table("runs")
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """One row for each run and link: counts by reason, sojourn times, backlog, utilisation."""
+        return self.table("links")
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """One row for each run and flow: times, size, goodput, retransmissions."""
+        return self.table("flows")
+
+    @property
+    def groups(self) -> pl.DataFrame:
+        """One row for each run and group of flows: flows or requests started and completed."""
+        return self.table("groups")
+
+    @property
+    def traffic(self) -> pl.DataFrame:
+        """One row for each run, group and direction: bytes sent and delivered, packets arrived,
+        dropped by queues and lost on links."""
+        return self.table("traffic")
+
+    @property
+    def times(self) -> pl.DataFrame:
+        """One row for each run, group, quantity and direction: completion, start-up and response
+        times, delays. The worse direction comes first."""
+        return self.table("times")
+
+    @property
+    def scores(self) -> pl.DataFrame:
+        """One row for each run, group, quantity and direction: other numbers of workloads, such as
+        the MOS. The worse direction comes first."""
+        return self.table("scores")
+
+    @property
+    def excursions(self) -> pl.DataFrame:
+        """One row for each run, link and threshold: number and duration of backlogs above it."""
+        return self.table("excursions")
+
+    @property
+    def sojourn(self) -> pl.DataFrame:
+        """Histogram of sojourn times: upper edge in seconds and count (buckets 0.1 % wide)."""
+        return self.table("sojourn")
+
+    @property
+    def delays(self) -> pl.DataFrame:
+        """Histogram of one-way delays by group and direction: upper edge in seconds and count."""
+        return self.table("delays")
+
+    @property
+    def metrics(self) -> pl.DataFrame:
+        """One row for each run, subject (link or group), direction and derived metric: goodput,
+        Jain's index, delay variation, power, ... (`aqmlab list metrics`). The worse direction comes
+        first."""
+        return self.table("metrics")
+
+    @property
+    def notes(self) -> pl.DataFrame:
+        """Notes for the reader of the results: run, subject, id, text."""
+        return self.table("notes")
+
+    @property
+    def series(self) -> pl.DataFrame:
+        """Samples: time_s, subject, quantity, value (levels series and packets)."""
+        return self.table("series")
+
+    @property
+    def packets(self) -> pl.DataFrame:
+        """One row for each packet and link (level packets)."""
+        return self.table("packets")
+
+
+class RunResult(TableAttributes):
+    """Result of one run of a scenario: tables as attributes, without the column `run`."""
+
+    def __repr__(self) -> str:
+        return f"<RunResult of {self.bottleneck!r}: {sizes(self)}>"
+
+    def __init__(self, tables: Tables, scenario: Mapping[str, Any]) -> None:
+        self._tables = tables
+        self.scenario = dict(scenario)
+        """The scenario with every default."""
+
+    @property
+    def bottleneck(self) -> str:
+        """Name of the link that the results are about."""
+        return str(self.scenario["bottleneck"])
+
+    @cached_property
+    def shown(self) -> str:
+        """Link that pages show: the bottleneck, or the busiest link if that was idle."""
+        return in_place_of(self.bottleneck, use_of(self.raw("links")))
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Returns the table `name` without the column `run`.
+
+        Raises `InputError` if the name is unknown.
+        """
+        return self.raw(name).drop("run")
+
+    def raw(self, name: str) -> pl.DataFrame:
+        """Returns the table `name` as stored, with the column `run`."""
+        return load(self._tables, name, [self.scenario], 1)
+
+    def report(self, title: str = "A run") -> Document:
+        """Returns the report as a document (`to_html()`, `to_markdown()`, `tables`, `figures`).
+
+        It has time series if they were recorded (`record="series"`).
+        """
+        return aqmlab.accessors.run_report(self, title)
+
+    def write_report(
+        self,
+        folder: str | Path,
+        title: str = "A run",
+        *,
+        command: str = "",
+        figures: bool = True,
+    ) -> Path:
+        """Writes the report and returns its path.
+
+        Parameters
+        ----------
+        folder : path
+            Folder for `report.html`.
+        title : str
+            Title of the page.
+        command : str, optional
+            Command line that the page shows as its origin.
+        figures : bool, default True
+            Also writes the figures as SVG, PNG and PDF into `figures/`.
+
+        Raises
+        ------
+        StorageError
+            If a file cannot be written.
+        """
+        return aqmlab.accessors.write_run_report(
+            self, Path(folder), title, command, figures=figures
+        )
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the tables as lists of dicts, except `sojourn`, `delays`, `series`, `packets`."""
+        apart = ("sojourn", "delays", "series", "packets", METRICS)
+        names = [*(name for name in self.table_names if name not in apart), METRICS]
+        return {name: self.table(name).to_dicts() for name in names}
+
+
+Use = Mapping[str, tuple[float, float]]
+"""Mean utilisation and mean sojourn time of each link."""
+
+
+def use_of(links: pl.DataFrame) -> Use:
+    """Mean utilisation and sojourn time of each link."""
+    rows = links.group_by(pl.col("link").cast(pl.String)).agg(
+        pl.col("utilisation").mean(), pl.col("sojourn_mean_s").fill_nan(None).mean()
+    )
+    return {link: (busy or 0.0, wait or 0.0) for link, busy, wait in rows.iter_rows()}
+
+
+def in_place_of(link: str, use: Use) -> str:
+    """The busiest of the links if packets waited there and `link` was idle; else `link`."""
+    most = max(sorted(use), key=lambda each: use[each], default=link)
+    own = use.get(link, (0.0, 0.0))
+    is_idle = own[0] < IDLE and use.get(most, own)[0] > BUSY and use[most][1] > own[1]
+    return most if is_idle else link
+
+
+def sizes(result: TableAttributes) -> str:
+    """Tables with their numbers of rows, as text."""
+    rows = {name: sum(part.height for part in result.parts(name, "run"))
+            for name in result.table_names}  # fmt: skip
+    return ", ".join(f"{name} {count:,}" for name, count in rows.items())
+
+
+def load(
+    tables: Tables, name: str, scenarios: Sequence[Mapping[str, Any]], replications: int
+) -> pl.DataFrame:
+    """The table called `name`, computed if it is that of the metrics.
+
+    Raises `InputError` if there is none of that name.
+    """
+    if name == METRICS:
+        return aqmlab.accessors.metrics(tables, scenarios, replications)
+    if name not in tables.names():
+        raise unknown("table", name, dict.fromkeys([*tables.names(), METRICS]))
+    return tables.load(name)
+
+
+def resolved(text: str) -> dict[str, Any]:
+    """The mapping behind `Scenario.resolved`."""
+    table: dict[str, Any] = json.loads(text)
+    return table

@@ -1,0 +1,239 @@
+"""Results of a study as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+import aqmlab
+from aqmlab.results.run import RunResult, TableAttributes, in_place_of, load, sizes, use_of
+from aqmlab.results.tables import Tables
+from aqmlab.scenario.quantity import numbers
+
+if TYPE_CHECKING:
+    import xarray
+
+    from aqmlab.document import Document
+    from aqmlab.study.precision import Precision
+
+VALUE = "_value"
+"""Suffix of the column with the values of a numeric axis."""
+
+
+@dataclass(frozen=True)
+class StudyInfo:
+    """Description of the study in a results folder."""
+
+    name: str
+    title: str
+    axes: tuple[tuple[str, tuple[str, ...]], ...]
+    """Names of the axes, each with its labels in order."""
+    replications: int
+    seed: int
+    digest: str
+    version: str
+    precision: Precision | None = None
+    """Precision for which the number of replications was chosen, if any."""
+
+    @property
+    def points(self) -> int:
+        """Number of points: the product of the lengths of the axes."""
+        count = 1
+        for _, labels in self.axes:
+            count *= len(labels)
+        return count
+
+
+class StudyResult(TableAttributes):
+    """Results of a study: tables as attributes.
+
+    Each table begins with `run`, `point`, `replication` and the label on each axis (an ordered
+    `Enum`). A numeric axis `rate` also has the column `rate_value` (`numeric_axes`).
+    """
+
+    def __init__(
+        self,
+        info: StudyInfo,
+        tables: Tables,
+        scenarios: Sequence[Mapping[str, Any]],
+        *,
+        folder: Path | None = None,
+        computed: int = 0,
+    ) -> None:
+        self.info = info
+        """Name, title, axes, replications, seed, digest and version."""
+        self.folder = folder
+        """Results folder; None in memory."""
+        self.computed = computed
+        """Number of runs computed by this call; the others were in the folder."""
+        self.scenarios = list(scenarios)
+        """The scenario of each point with every default."""
+        self._tables = tables
+        self._joined: dict[str, pl.DataFrame] = {}
+
+    def __repr__(self) -> str:
+        axes = " × ".join(f"{name} ({len(labels)})" for name, labels in self.info.axes)
+        what = f"{axes or 'one point'}, {self.info.replications} replications"
+        return f"<StudyResult {self.info.name!r}: {what}: {sizes(self)}>"
+
+    def to_xarray(self, *names: str) -> xarray.Dataset:
+        """Returns metrics as arrays with labelled dimensions.
+
+        Parameters
+        ----------
+        *names : str
+            Metrics (`aqmlab list metrics`), such as `sojourn_p95` and `goodput`. Default: those of
+            the table `metrics`.
+
+        Returns
+        -------
+        xarray.Dataset
+            A variable for each metric, with a dimension for each axis (numeric axes have numbers as
+            coordinates), `replication`, and `link` or `group`.
+
+        Raises
+        ------
+        InputError
+            If a metric is unknown or xarray is not installed.
+        """
+        return aqmlab.accessors.to_xarray(self, names)
+
+    @staticmethod
+    def open(folder: str | Path) -> StudyResult:
+        """Opens a folder with the results of a finished study, and verifies its checksums.
+
+        Raises `FolderError` if the folder has no finished results, or damaged ones.
+        """
+        return aqmlab.accessors.open_results(Path(folder))
+
+    def raw(self, name: str) -> pl.DataFrame:
+        """Returns the table `name` as stored: `run` and its own columns."""
+        return load(self._tables, name, self.scenarios, self.info.replications)
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Returns the table `name`, joined with the points.
+
+        Raises `InputError` if the name is unknown.
+        """
+        if name not in self._joined:
+            self._joined[name] = self._join(self.raw(name))
+        return self._joined[name]
+
+    def single(self) -> RunResult:
+        """Returns the `RunResult` of a study with one run; raises `ValueError` for others."""
+        if self.info.points * self.info.replications != 1:
+            raise ValueError("this study has more than one run")
+        return RunResult(self._tables, self.scenarios[0])
+
+    def report(self) -> Document:
+        """Returns the report as a document (`to_html()`, `to_markdown()`, `tables`, `figures`)."""
+        return aqmlab.accessors.study_report(self)
+
+    def write_report(
+        self, folder: str | Path | None = None, *, command: str = "", figures: bool = True
+    ) -> Path:
+        """Writes the report and returns its path.
+
+        Parameters
+        ----------
+        folder : path, optional
+            Folder for `report.html`. Default: the results folder.
+        command : str, optional
+            Command line that the page shows as its origin.
+        figures : bool, default True
+            Also writes the figures as SVG, PNG and PDF into `figures/`.
+
+        Raises
+        ------
+        StorageError
+            If a file cannot be written.
+        ValueError
+            If the results are in memory and `folder` is missing.
+        """
+        place = folder or self.folder
+        if place is None:
+            raise ValueError("these results are in memory: pass the folder for the report")
+        return aqmlab.accessors.write_study_report(self, Path(place), command, figures=figures)
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
+    @property
+    def pooled_notes(self) -> pl.DataFrame:
+        """Notes that still hold for pooled replications, which have enough packets."""
+        if self.info.replications == 1:
+            return self.notes
+        return self.notes.filter(pl.col("id") != "few-packets")
+
+    @cached_property
+    def bottlenecks(self) -> list[str]:
+        """Link of each point that results are about, by default the scenario's bottleneck.
+
+        If that was idle at all points, it is the busiest link. If the points have different
+        bottlenecks, it is the busiest link that all points have, so that they are comparable.
+        """
+        names = [str(scenario["bottleneck"]) for scenario in self.scenarios]
+        common = set(self.scenarios[0]["links"])
+        for scenario in self.scenarios:
+            common &= set(scenario["links"])
+        use = {link: own for link, own in use_of(self.raw("links")).items() if link in common}
+        if len(set(names)) > 1:
+            most = max(sorted(use), key=lambda link: use[link], default="")
+            return [most] * len(names) if most else names
+        return [in_place_of(names[0], use)] * len(names)
+
+    @property
+    def bottleneck(self) -> pl.DataFrame:
+        """Rows of `links` of the bottleneck of each point."""
+        names = self.bottlenecks
+        which = pl.DataFrame({"point": range(len(names)), "link": names})
+        keys = ["point", "link"]
+        return self.links.join(which.cast({"point": pl.UInt32}), on=keys, maintain_order="left")
+
+    @property
+    def tradeoff(self) -> pl.DataFrame:
+        """One row for each run: mean sojourn time at the bottleneck, and goodput of the flows over
+        it (RFC 7928, section 2.7)."""
+        return aqmlab.accessors.tradeoff(self)
+
+    @cached_property
+    def points(self) -> pl.DataFrame:
+        """One row for each point: its index and its label on each axis."""
+        point = pl.DataFrame({"point": pl.arange(0, self.info.points, dtype=pl.UInt32, eager=True)})
+        return point.with_columns(self._labels())
+
+    @cached_property
+    def numeric_axes(self) -> dict[str, tuple[list[float], str]]:
+        """Values and unit of each axis whose labels are quantities of one kind.
+
+        Times are in seconds, rates in bit/s, sizes in bytes, limits in packets or BDPs.
+        """
+        found = {name: numbers(labels) for name, labels in self.info.axes}
+        return {name: each for name, each in found.items() if each is not None}
+
+    def _labels(self) -> list[pl.Expr]:
+        """The label on each axis, computed from the column `point`; of numeric axes the value."""
+        columns, repeat = [], self.info.points
+        for name, labels in self.info.axes:
+            repeat //= len(labels)
+            index = (pl.col("point") // repeat) % len(labels)
+            columns.append(index.cat.to(pl.Enum(labels)).alias(name))
+            if name in self.numeric_axes:
+                values = pl.lit(pl.Series(self.numeric_axes[name][0], dtype=pl.Float64))
+                columns.append(values.gather(index).alias(f"{name}{VALUE}"))
+        return columns
+
+    def _join(self, frame: pl.DataFrame) -> pl.DataFrame:
+        names = [each.meta.output_name() for each in self._labels()]
+        run = pl.col("run")
+        keyed = frame.with_columns(
+            (run // self.info.replications).cast(pl.UInt32).alias("point"),
+            (run % self.info.replications).cast(pl.UInt32).alias("replication"),
+        ).with_columns(self._labels())
+        first = ["run", "point", "replication", *names]
+        return keyed.select(*first, *(each for each in frame.columns if each not in first))
