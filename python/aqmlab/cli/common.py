@@ -114,7 +114,7 @@ Cluster = Annotated[
 ]
 Replications = Annotated[
     int | None,
-    typer.Option("--replications", min=1, metavar="N", help="Override the study's number."),
+    typer.Option("--replications", min=1, metavar="N", help="Default: the study's."),
 ]
 Only = Annotated[
     list[str] | None,

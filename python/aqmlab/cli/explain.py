@@ -62,7 +62,7 @@ def explain(
     if markdown:
         from aqmlab.report.reference import page
 
-        print(page(found))
+        print(page(found, whole=name is None))
         return
     for entry in found:
         print(text(entry))

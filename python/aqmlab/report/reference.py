@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 
-def page(entries: list[dict[str, Any]]) -> str:
-    """The entries as a Markdown page."""
+def page(entries: list[dict[str, Any]], *, whole: bool = True) -> str:
+    """The entries as a Markdown page.
+
+    The `whole` reference links to the pages of disciplines, which have their parameters.
+    """
     lines = ["# Reference", "", "Made by `make reference` from the declarations in the code.", ""]
+    if whole:
+        queues = [entry for entry in entries if entry["section"] == "queue"]
+        entries = [entry for entry in entries if entry["section"] != "queue"]
+        lines += ["## Queue disciplines", "", "Their pages have the parameters.", ""]
+        lines += ["| discipline | meaning |", "|---|---|", *map(_link, queues), ""]
     measured = [entry for entry in entries if entry["section"] == "metric"]
     lines_of_access = [entry for entry in entries if entry["section"] == "profile"]
     for entry in (each for each in entries if each["section"] not in ("metric", "profile")):
@@ -31,6 +39,12 @@ def page(entries: list[dict[str, Any]]) -> str:
         rows = ([f"`{entry['name']}`", *(entry[key] for key in keys[1:])] for entry in measured)
         lines += ["|---|---|---|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows), ""]
     return "\n".join(lines).rstrip()
+
+
+def _link(entry: dict[str, Any]) -> str:
+    """A row of the table of disciplines and presets."""
+    page = entry["preset_of"] or entry["name"]
+    return f"| [`{entry['name']}`](disciplines/{page}.md#parameters) | {entry['summary']} |"
 
 
 def parameters(entry: dict[str, Any]) -> list[str]:
