@@ -62,9 +62,9 @@ def cargo(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def targets(crate: str, file: str | None = None) -> list[list[str]]:
-    """What to run, one after another: first what stands beside the fault."""
+    """Stages to run, the tests beside the fault first and the recorded cases last."""
     unit = ["-p", crate, "--lib"]
-    everything = [unit, ["-p", crate, "--tests"]]
+    everything = [unit, ["-p", crate, "--tests"], ["-p", "aqmlab-conformance", "--tests"]]
     if file is None:
         return everything
     parts = [part.removesuffix(".rs") for part in Path(file).parts[1:]]

@@ -70,7 +70,7 @@ def change_json(vectors: Path, change: Callable[[dict[str, Any]], object]) -> No
 
 
 def test_every_recorded_case_is_equal_packet_by_packet_in_the_emulator(aqmlab: Aqmlab) -> None:
-    """Without the emulator they are replayed by `cargo test -p aqmlab-aqm`."""
+    """Without the emulator they are replayed by `cargo test -p aqmlab-conformance`."""
     done = aqmlab("conformance", "--json", "--emulator")
     assert done.returncode == 0, done.stderr
     reports = json.loads(done.stdout)

@@ -53,7 +53,6 @@ mod pie_linux;
 pub mod queue;
 mod red_burst;
 pub mod registry;
-pub mod replay;
 #[cfg(test)]
 mod testing;
 

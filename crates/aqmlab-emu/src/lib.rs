@@ -12,7 +12,6 @@
 //! 4. [`sys`]: system calls.
 //! 5. [`changes`]: link changes during a run.
 //! 6. [`path`]: the data path, from ports through links to other ports.
-//! 7. [`replay`]: replay of recorded cases through the data path.
 //! 8. [`routing`]: route selection among several hosts.
 //! 9. [`nat`]: gateway to other networks.
 //! 10. [`observe`]: logs, captures, live statistics, requests for changes.
@@ -34,7 +33,6 @@ pub mod observe;
 pub mod packet;
 pub mod params;
 pub mod path;
-pub mod replay;
 pub mod report;
 pub mod routing;
 pub mod shell;

@@ -5,14 +5,13 @@
 mod rooms;
 
 /// From the lowest up; a layer may use those before it.
-const ORDER: [&str; 18] = [
+const ORDER: [&str; 17] = [
     "errors",
     "addresses",
     "packet",
     "sys",
     "changes",
     "path",
-    "replay",
     "routing",
     "nat",
     "observe",

@@ -1,9 +1,9 @@
-//! Replay of recorded arrivals; see [`aqmlab_aqm::replay`].
+//! Replay of recorded arrivals; see [`aqmlab_conformance::queues`].
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use aqmlab_aqm::replay::{Arrival, Outcome, Surroundings, Verdict};
 use aqmlab_aqm::{QueueConfig, Reason};
+use aqmlab_conformance::queues::{self, Arrival, Outcome, Surroundings, Verdict};
 use aqmlab_core::{Bytes, Ecn, Rate, Time, Value};
 use arrow_array::RecordBatch;
 use pyo3::buffer::PyBuffer;
@@ -43,8 +43,8 @@ pub fn replay(
         random_seed,
     };
     let run = || match emulator {
-        false => Ok(aqmlab_aqm::replay::replay(&config, &surroundings, &arrivals)),
-        true => aqmlab_emu::replay::replay(&config, &surroundings, &arrivals),
+        false => Ok(queues::replay(&config, &surroundings, &arrivals)),
+        true => queues::emulated::replay(&config, &surroundings, &arrivals),
     };
     let outcomes = py.detach(|| catch_unwind(AssertUnwindSafe(run))).map_err(|panic| {
         let text = panic_text(&*panic);

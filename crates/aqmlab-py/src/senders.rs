@@ -1,7 +1,7 @@
 //! Replay of recorded senders.
 
+use aqmlab_conformance::senders::{Around, Case, Outcome, Settings, compare};
 use aqmlab_core::{Error, ParamType, Time, Value};
-use aqmlab_tcp::replay::{Around, Case, Outcome, Settings, compare};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMapping};
 
@@ -96,7 +96,7 @@ type Went = (Option<u64>, u64);
 pub fn close_sender(py: Python<'_>, packed: &[u8]) -> PyResult<(String, Went, Went, bool)> {
     let closed = py.detach(|| -> Result<_, Error> {
         let case = Case::unpack(&mut &*packed)?;
-        let ours = aqmlab_sim::closed::play(&case)?;
+        let ours = aqmlab_conformance::senders::closed_loop::play(&case)?;
         let went = |outcome: &Outcome| {
             (outcome.all_acknowledged.map(|at| at.as_nanos()), outcome.retransmitted)
         };

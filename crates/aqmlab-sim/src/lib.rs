@@ -11,7 +11,6 @@
 //! 1. [`rate`]: transmission opportunities of links.
 //! 2. [`impairment`]: loss, delay variation, reordering and duplication.
 //! 3. [`network`]: links, routes and packets of any type; their measurements.
-//! 4. [`closed`]: closed-loop replay of recorded connections over such links.
 //! 5. [`endpoints`]: senders and receivers of packets: TCP, datagrams, others.
 //! 6. [`workload`]: applications that generate data.
 //! 7. [`scenario`]: description of a simulation, read and checked.
@@ -19,7 +18,6 @@
 //! 9. [`mod@run`]: a network with endpoints and applications, and its results.
 
 pub mod capture;
-pub mod closed;
 pub mod endpoints;
 pub mod impairment;
 pub mod network;

@@ -58,11 +58,11 @@ impl Sender {
             Stack::Linux(_) => None,
         }
     }
-    /// A kernel's sender, for a replay.
-    pub(crate) fn linux(&mut self) -> Option<&mut LinuxSender> {
+    /// The host of Linux's sender, to repeat a connection of a known one.
+    pub fn kernel(&mut self) -> Option<Kernel<'_>> {
         match &mut self.0 {
             Stack::Rfc(_) => None,
-            Stack::Linux(sender) => Some(sender),
+            Stack::Linux(sender) => Some(Kernel(sender)),
         }
     }
 
@@ -163,6 +163,34 @@ impl Sender {
     /// The time of [`next_timeout`](Self::next_timeout) has come.
     pub fn on_timeout(&mut self, now: Time) {
         each!(mut self, sender => sender.on_timeout(now));
+    }
+}
+
+/// Properties of a host with Linux's sender that otherwise follow from the seed.
+#[derive(Debug)]
+pub struct Kernel<'a>(&'a mut LinuxSender);
+
+impl Kernel<'_> {
+    /// Sets the clocks: the elapsed part of a jiffy, and the position in the timer wheel.
+    pub fn set_clock(&mut self, phase: Span, jiffies: u64) {
+        self.0.set_clock(phase, jiffies);
+    }
+    /// Sets the phases of the gain cycle in which BBR enters ProbeBW.
+    pub fn set_phases(&mut self, phases: &[u8]) {
+        self.0.set_phases(phases);
+    }
+    /// Returns how often BBR has entered ProbeBW.
+    pub fn phases_drawn(&self) -> usize {
+        self.0.phases_drawn()
+    }
+    /// Whether the timer that expires at this time is in jiffies; pacing's is not.
+    pub fn is_due_in_jiffies(&self, at: Time) -> bool {
+        self.0.is_due_in_jiffies(at)
+    }
+    /// Returns the threshold in bytes as the kernel reports it (`tcp_current_ssthresh`): outside of
+    /// reductions at least three quarters of the window.
+    pub fn current_ssthresh(&self) -> u64 {
+        self.0.current_ssthresh()
     }
 }
 

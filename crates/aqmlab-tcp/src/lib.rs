@@ -14,7 +14,6 @@ mod profiles;
 mod reassembly;
 pub mod receiver;
 mod recovery;
-pub mod replay;
 mod right_sizing;
 mod rtt;
 mod scoreboard;
@@ -26,7 +25,7 @@ mod path_tests;
 #[cfg(test)]
 mod response_tests;
 
-pub use endpoint::Sender;
+pub use endpoint::{Kernel, Sender};
 pub use params::TcpParams;
 pub use profiles::Profile;
 pub use receiver::Receiver;

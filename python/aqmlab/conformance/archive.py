@@ -14,7 +14,7 @@
 
 Both `.zlib` files hold their columns (`ARRIVALS_KEPT`, `OUTCOMES_KEPT`) one after another: first
 the lowest byte of every row, then the next. The rows of all patterns, or cases, follow each other.
-`cargo test -p aqmlab-aqm` reads the same files (`crates/aqmlab-aqm/tests/recorded`).
+`cargo test -p aqmlab-conformance` reads the same files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 //! Packets as bytes, and as queues see them: parsing, large packets and their segments.
 
 pub mod buffers;
-pub(crate) mod checksum;
+pub mod checksum;
 pub mod handle;
 pub mod offload;
 pub mod segments;

@@ -276,7 +276,7 @@ pub(crate) fn be16(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 /// Reads a big-endian 32-bit number.
-pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
+pub fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 fn be64(bytes: &[u8], at: usize) -> u64 {

@@ -156,6 +156,7 @@ fn check_beta_ecn(beta_ecn: Option<f64>) -> Result<()> {
 
 /// What a congestion control is made from, besides its own parameters.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Setup<'a> {
     /// SMSS (RFC 5681, section 2).
     pub mss: u64,

@@ -4,6 +4,7 @@ use aqmlab_core::{Span, Time};
 
 /// An acknowledgement that delivers data or tells of CE marks.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct AckSample {
     /// When it came.
     pub now: Time,
@@ -73,6 +74,7 @@ impl AckSample {
 /// (draft-cheng-iccrg-delivery-rate-estimation, section 3): taken with the
 /// segment, among those newly delivered, that was sent last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RateSample {
     /// Bytes delivered since `prior_delivered`.
     pub delivered: u64,
@@ -99,6 +101,7 @@ impl RateSample {
 
 /// A data segment that is sent.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct SentSample {
     /// Time of the change.
     pub now: Time,
@@ -114,6 +117,7 @@ pub struct SentSample {
 
 /// A segment that is taken for lost.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct LostSegment {
     /// Its payload.
     pub bytes: u64,
@@ -143,6 +147,7 @@ pub enum Congestion {
 
 /// A congestion event.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct CongestionEvent {
     /// When it was found.
     pub now: Time,

@@ -267,8 +267,8 @@ recoveries! {
 }
 
 impl Recovery {
-    /// Whether it knows what is in the network, segment by segment.
-    pub(crate) fn has_pipe(self) -> bool {
+    /// Whether it knows of each segment whether it is in the network.
+    pub fn has_pipe(self) -> bool {
         matches!(self, Recovery::Sack | Recovery::Rack | Recovery::TcpLinux)
     }
 }

@@ -2,11 +2,11 @@
 
 use aqmlab_core::{Bytes, Error, Result, Span, Table, Time, Value};
 
-use super::closed::Outcome;
+use super::ends::Outcome;
 use super::path::Path;
-use crate::params::{EcnMode, Stack, TcpParams};
-use crate::recovery::Recovery;
-use crate::segment::{Ack, SackBlocks, Timestamps};
+use aqmlab_tcp::Recovery;
+use aqmlab_tcp::params::{EcnMode, Stack, TcpParams};
+use aqmlab_tcp::segment::{Ack, SackBlocks, Timestamps};
 
 /// A jiffy.
 const JIFFY: i64 = 1_000_000;
@@ -113,7 +113,7 @@ impl Settings {
         params.segmentation_offload = self.offload;
         params.tail_loss_probe = self.tail_loss_probe;
         if !self.after_idle {
-            params.window_validation = crate::params::WindowValidation::Off;
+            params.window_validation = aqmlab_tcp::params::WindowValidation::Off;
         }
         Ok(params)
     }

@@ -5,11 +5,11 @@ use aqmlab_core::varint::{self, put};
 use aqmlab_core::{Error, ParamType, Result, Span, Time, Value};
 
 use super::case::{Acknowledged, Case, Event, Settings};
-use super::closed::Outcome;
+use super::ends::Outcome;
 use super::path::Path;
-use crate::params::Stack;
-use crate::recovery::Recovery;
-use crate::segment::{Ack, SackBlocks, Timestamps};
+use aqmlab_tcp::Recovery;
+use aqmlab_tcp::params::Stack;
+use aqmlab_tcp::segment::{Ack, SackBlocks, Timestamps};
 
 /// The recorded clock moves in such steps, in nanoseconds.
 const STEP: u64 = 256;

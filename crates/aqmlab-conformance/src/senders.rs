@@ -6,17 +6,17 @@
 //! its gain cycle, which it draws at random.
 
 mod case;
-mod closed;
+pub mod closed_loop;
 mod codec;
+mod ends;
 mod path;
 
 use aqmlab_core::{Result, Span, Time};
+use aqmlab_tcp::Sender;
 
 pub use case::{Acknowledged, Around, Case, Event, Settings};
-pub use closed::{Ends, Outcome};
+pub use ends::{Ends, Outcome};
 pub use path::Path;
-
-use crate::endpoint::Sender;
 
 /// Segments of a timer in jiffies may leave so much earlier or later; others so much.
 const TIMER_TOLERANCE: Span = Span::from_millis(1);
@@ -134,7 +134,7 @@ fn play(case: &Case, (phase, jiffies): (Span, u64), phases: &[u8]) -> Result<(Co
     let params = case.settings.params()?;
     let mss = params.mss.get();
     let mut sender = Sender::new(&params, Some(0), 0);
-    if let Some(linux) = sender.linux() {
+    if let Some(mut linux) = sender.kernel() {
         linux.set_clock(phase, jiffies);
         linux.set_phases(phases);
     }
@@ -159,13 +159,13 @@ fn play(case: &Case, (phase, jiffies): (Span, u64), phases: &[u8]) -> Result<(Co
     }
     run_timers(&mut sender, last + TIMER_TOLERANCE, &mut sent);
     compare_segments(case, &sent, &mut comparison);
-    let entries = sender.linux().map_or(0, |linux| linux.phases_drawn());
+    let entries = sender.kernel().map_or(0, |linux| linux.phases_drawn());
     Ok((comparison, entries))
 }
 
 fn run_timers(sender: &mut Sender, until: Time, sent: &mut Vec<Sent>) {
     while let Some(at) = sender.next_timeout().filter(|at| *at <= until) {
-        let in_jiffies = sender.linux().is_none_or(|linux| linux.is_due_in_jiffies(at));
+        let in_jiffies = sender.kernel().is_none_or(|linux| linux.is_due_in_jiffies(at));
         sender.on_timeout(at);
         send(sender, at, if in_jiffies { TIMER_TOLERANCE } else { TOLERANCE }, sent);
     }
@@ -186,7 +186,7 @@ fn send(sender: &mut Sender, at: Time, tolerance: Span, sent: &mut Vec<Sent>) {
 fn compare_state(sender: &mut Sender, seen: &Acknowledged, mss: u64, comparison: &mut Comparison) {
     let Some(cwnd) = seen.cwnd else { return };
     comparison.windows += 1;
-    let bytes = sender.linux().map(|linux| linux.current_ssthresh());
+    let bytes = sender.kernel().map(|linux| linux.current_ssthresh());
     let bytes = bytes.unwrap_or_else(|| sender.ssthresh());
     let ssthresh = (bytes < u64::MAX / 8).then_some(bytes / mss);
     if sender.cwnd() / mss == cwnd && ssthresh == seen.ssthresh {

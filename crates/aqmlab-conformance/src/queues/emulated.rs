@@ -4,23 +4,24 @@
 //! Each arrival becomes an IPv4 packet of its size with its ECN codepoint; the addresses contain
 //! its number and that of its flow. The packets traverse one link of the case's rate and leave as
 //! bytes, whose checksums are verified. Decisions are reported like those of
-//! [`aqmlab_aqm::replay`], so that the two can be compared; the times of marks are not known here.
+//! [`super::replay`], so that the two can be compared; the times of marks are not known here.
 
 use std::sync::{Arc, Mutex};
 
-use aqmlab_aqm::replay::{Arrival, BASE_RTT, Outcome, Surroundings, Verdict};
 use aqmlab_aqm::{LinkEnv, Queue, QueueConfig, Reason};
 use aqmlab_core::{Bytes, Ecn, Error, Rate, Result, Stream, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::probe::PacketRecord;
 use aqmlab_sim::network::{Network, Setup};
 
-use crate::packet::buffers::Buffers;
-use crate::packet::checksum::{fold, sum};
-use crate::packet::handle::Handle;
-use crate::packet::offload::Offload;
-use crate::packet::wire::{UDP, be32};
-use crate::path::{DataPath, Departure, Exits, Route, Tap};
+use aqmlab_emu::packet::buffers::Buffers;
+use aqmlab_emu::packet::checksum::{fold, sum};
+use aqmlab_emu::packet::handle::Handle;
+use aqmlab_emu::packet::offload::Offload;
+use aqmlab_emu::packet::wire::{UDP, be32};
+use aqmlab_emu::path::{DataPath, Departure, Exits, Route, Tap};
+
+use super::{Arrival, BASE_RTT, Outcome, Surroundings, Verdict};
 
 /// Size of the headers: the minimum packet size.
 const LEAST: u32 = 28;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use aqmlab_aqm::replay::{Arrival, Outcome, Surroundings};
+use aqmlab_conformance::queues::{Arrival, Outcome, Surroundings};
 use aqmlab_core::{Bytes, Ecn, Rate, Time, Value};
 use serde_json::Value as Json;
 

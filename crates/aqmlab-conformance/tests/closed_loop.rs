@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use aqmlab_conformance::senders::closed_loop::play;
+use aqmlab_conformance::senders::{Case, Outcome};
 use aqmlab_core::{Span, Time};
-use aqmlab_sim::closed::play;
-use aqmlab_tcp::replay::{Case, Outcome};
 
 const PACKED: &[u8] = include_bytes!("../../../python/aqmlab/conformance/recorded/senders.xz");
 const CASES: usize = 124;

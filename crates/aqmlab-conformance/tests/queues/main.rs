@@ -7,8 +7,8 @@ mod archive;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use aqmlab_aqm::replay::{Outcome, replay};
 use aqmlab_aqm::{QueueConfig, registry};
+use aqmlab_conformance::queues::{Outcome, replay};
 
 use archive::{Archive, Case, Recorded};
 

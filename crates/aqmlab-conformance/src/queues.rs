@@ -11,15 +11,13 @@
 //! arrival at an idle link asks for a packet at once. The timer runs as long
 //! as arrivals are to come or the link is busy.
 
-use alloc::{sync::Arc, vec::Vec};
+pub mod emulated;
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use aqmlab_aqm::{LinkEnv, Queue, QueueConfig, Reason};
 use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time, packet_fields};
-
-use crate::discipline::{LinkEnv, Reason};
-use crate::disciplines::QueueConfig;
-use crate::queue::Queue;
 
 /// The longest round-trip time that disciplines are told of; none that is
 /// replayed takes a setting from it.

@@ -4,9 +4,9 @@
 use aqmlab_core::{Auto, Bytes, Result, Time};
 
 use super::case::Case;
-use crate::endpoint::Sender;
-use crate::params::{EcnMode, TcpParams};
-use crate::receiver::Receiver;
+use aqmlab_tcp::Receiver;
+use aqmlab_tcp::Sender;
+use aqmlab_tcp::params::{EcnMode, TcpParams};
 
 /// The receivers of the recordings had buffers of 16 MB.
 const BUFFER: u64 = 1 << 24;
@@ -71,7 +71,7 @@ impl Case {
         let header = if params.timestamps { WITH_TIMESTAMPS } else { HEADERS };
         let mut sender = Sender::new(&params, Some(0), 0);
         let best = super::best_take(self)?;
-        if let Some(linux) = sender.linux() {
+        if let Some(mut linux) = sender.kernel() {
             linux.set_clock(best.clock.0, best.clock.1);
             linux.set_phases(&best.phases);
         }

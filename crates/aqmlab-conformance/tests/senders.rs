@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use aqmlab_tcp::replay::{Case, Comparison, Event, compare};
+use aqmlab_conformance::senders::{Case, Comparison, Event, compare};
 
 const PACKED: &[u8] = include_bytes!("../../../python/aqmlab/conformance/recorded/senders.xz");
 /// Recordings that come with the package.

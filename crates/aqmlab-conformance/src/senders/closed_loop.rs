@@ -11,15 +11,18 @@ use aqmlab_aqm::disciplines::droptail::DropTailParams;
 use aqmlab_core::{
     Bytes, Ecn, Framing, Packet, Rate, Result, Span, Table, Time, Value, packet_fields,
 };
-use aqmlab_tcp::replay::{Case, Ends, Event, Outcome, Path};
 use aqmlab_tcp::{Ack, DataSegment};
 
-use crate::impairment::{ChanceParams, DelayProcess, ListedLossParams, Loss, PropagationConfig};
-use crate::network::{
+use aqmlab_sim::impairment::{
+    ChanceParams, DelayProcess, ListedLossParams, Loss, PropagationConfig,
+};
+use aqmlab_sim::network::{
     LinkConfig, LossCause, Network, NetworkPacket, Observer, Position, RouteId, Setup, Simultaneous,
 };
-use crate::rate::schedule::Steps;
-use crate::rate::{MAX_RATE, RateProcess, RateStepsParams};
+use aqmlab_sim::rate::schedule::Steps;
+use aqmlab_sim::rate::{MAX_RATE, RateProcess, RateStepsParams};
+
+use super::{Case, Ends, Event, Outcome, Path};
 
 /// Time at which an endless replay is aborted.
 const AT_MOST: Time = Time::from_nanos(120_000_000_000);
