@@ -248,7 +248,7 @@ def test_metrics_are_listed_and_explained(aqmlab: Aqmlab) -> None:
         assert words in explained
     both = aqmlab("explain", "delay").stdout
     assert "RFC 7679" in both
-    assert "Propagation delay" in both
+    assert "propagation delay" in both.lower()
     assert "did you mean `power`?" in aqmlab("explain", "powr").stderr
     assert "## Metrics" in aqmlab("explain", "--markdown").stdout
     lists = aqmlab("list").stdout
