@@ -83,7 +83,11 @@ def characterize(
     figures: Figures = False,
     json: Json = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Run a quarter of the time, with five replications.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Run a quarter of the time, with five replications: many sections stay undecided.",
+        ),
     ] = False,
 ) -> None:
     """Characterise a queue discipline by RFC 7928: every scenario of sections 4 to 10.

@@ -114,7 +114,7 @@ Cluster = Annotated[
 ]
 Replications = Annotated[
     int | None,
-    typer.Option("--replications", min=1, metavar="N", help="Default: the study's."),
+    typer.Option("--replications", min=1, metavar="N", help="Replications of each point."),
 ]
 Only = Annotated[
     list[str] | None,

@@ -60,7 +60,7 @@ def mahimahi(
     """Run a command as mm-delay, mm-link, mm-loss and mm-onoff do: the same arguments, trace
     files and logs, and $MAHIMAHI_BASE for the other end.
 
-    Options of our own stand before the tool. See docs/emulator.md.
+    aqmlab's options precede the tool. See docs/emulator.md.
     """
     if tool in USAGE and (words or [])[:1] in (["--help"], ["-h"]):
         print(f"usage: aqmlab mahimahi {USAGE[tool]}")

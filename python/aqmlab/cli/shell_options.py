@@ -95,8 +95,7 @@ Drain = Annotated[
     typer.Option(
         "--drain",
         metavar="TIME",
-        help="How long packets in flight may still arrive when COMMAND has ended: 2s; "
-        "0s discards them.",
+        help="Time for packets in flight to arrive after COMMAND has ended: 2s; 0s discards them.",
     ),
 ]
 KeepCapabilities = Annotated[
