@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import aqmlab
-from aqmlab.evaluate import GROUPS, QUICK_REPLICATIONS, Evaluation, evaluate
-from aqmlab.evaluate.console import number
+from aqmlab.campaign import Campaign
+from aqmlab.campaign.console import number
+from aqmlab.evaluate import GROUPS, QUICK_REPLICATIONS, evaluate
 
 CONTROLS = ("cubic", "bbr", "bbr3", "prague")
 
 
-def page(results: list[Evaluation]) -> str:
+def page(results: list[Campaign]) -> str:
     """The results as Markdown."""
     date = datetime.now(UTC).date().isoformat()
     lines = [
@@ -35,30 +36,29 @@ def page(results: list[Evaluation]) -> str:
     return "\n".join(lines)
 
 
-def _overview(result: Evaluation) -> Iterator[str]:
-    standard = [each for each in result.standard if each != result.control]
-    yield f"## {result.control}"
+def _overview(result: Campaign) -> Iterator[str]:
+    standard = result.others
+    yield f"## {result.subject}"
     yield ""
     yield (
-        "| criterion | level | measure; case | " + " | ".join((result.control, *standard))
+        "| criterion | level | measure; case | " + " | ".join((result.subject, *standard))
         + " | compared | behind |"
     )  # fmt: skip
     yield "|---|---|---|" + "---:|" * (1 + len(standard)) + "---|---:|"
     group = ""
     for line in result.lines:
-        if line.criterion.group != group:
-            group = line.criterion.group
+        if line.question.group != group:
+            group = line.question.group
             yield f"| **{GROUPS[group]}** |" + " |" * (4 + 1 + len(standard))
         row = line.worst
         numbers = [number(row.value, row), *(number(row.others[name], row) for name in standard)]
-        behind = sum(each.excess > 0 for each in line.rows)
         cells = (
-            line.criterion.title,
-            line.criterion.level,
+            line.question.title,
+            line.question.level,
             f"{row.measure}; {row.case}",
             *numbers,
             row.words,
-            f"{behind} of {len(line.rows)}",
+            f"{line.behind} of {len(line.rows)}",
         )
         yield f"| {' | '.join(cells)} |"
 

@@ -12,12 +12,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from aqmlab import stats
+from aqmlab.campaign import Campaign, Reading
+from aqmlab.campaign.beside import BETTER, WORSE, Row, rows_of, worst
 from aqmlab.cli import app
 from aqmlab.errors import InputError
-from aqmlab.evaluate import GROUPS, Control, Evaluation, Plan, criteria, evaluate
-from aqmlab.evaluate.compare import BETTER, WORSE, Row, rows_of, worst
+from aqmlab.evaluate import GROUPS, Control, criteria, evaluate, plan_of
 from aqmlab.evaluate.criteria import UNTESTED
-from aqmlab.evaluate.criterion import Reading
 from aqmlab.evaluate.harm import of_less, of_more
 from aqmlab.evaluate.scene import Path as Route
 
@@ -44,11 +44,11 @@ class Deaf:
 
 
 @pytest.fixture(scope="module")
-def bbr() -> Evaluation:
+def bbr() -> Campaign:
     return evaluate("bbr", only=["loss"], replications=5)
 
 
-def test_bbr_v1_has_sustained_loss_below_one_and_a_half_bdp(bbr: Evaluation) -> None:
+def test_bbr_v1_has_sustained_loss_below_one_and_a_half_bdp(bbr: Campaign) -> None:
     """The RFC's own example."""
     rows = {row.case: row for row in bbr.line("loss").rows}
     for buffer in ("0.25", "0.5", "1"):
@@ -81,7 +81,7 @@ def test_a_control_that_ignores_ecn_fails_with_l4s(tmp_path: Path) -> None:
     deaf = evaluate(f"{file}:Deaf", transport=marked, only=["l4s"], replications=5)
     honest = evaluate("prague", only=["l4s"], replications=5)
     rows = {
-        result.control: {(row.case, row.measure): row.value for row in result.line("l4s").rows}
+        result.subject: {(row.case, row.measure): row.value for row in result.line("l4s").rows}
         for result in (deaf, honest)
     }
     waited = ("beside Prague", "queuing delay of Prague's packets, p95")
@@ -96,21 +96,21 @@ def test_a_control_that_ignores_ecn_fails_with_l4s(tmp_path: Path) -> None:
 def test_every_criterion_gives_rows_with_numbers() -> None:
     """Of Vegas, one replication: no case, group or quantity is misnamed."""
     result = evaluate("vegas", replications=1)
-    assert [line.criterion.id for line in result.lines] == [each.id for each in criteria()]
+    assert [line.question.id for line in result.lines] == [each.id for each in criteria()]
     for line in result.lines:
-        assert line.rows and line.criterion.group in GROUPS
+        assert line.rows and line.question.group in GROUPS
         for row in line.rows:
             values = [row.value, *row.others.values()]
-            assert np.isfinite(values).all(), (line.criterion.id, row)
+            assert np.isfinite(values).all(), (line.question.id, row)
             assert set(row.others) == {"reno", "cubic"}
-        assert any(row.value != 0 for row in line.rows), line.criterion.id
+        assert any(row.value != 0 for row in line.rows), line.question.id
     form = json.loads(json.dumps(result.to_json(), allow_nan=False))
-    assert len(form["criteria"]) == len(result.lines) == 24
+    assert len(form["questions"]) == len(result.lines) == 24
     assert all(each["why"] for each in form["untested"])
     stream = io.StringIO()
     result.print(Console(file=stream, width=150))
     for line in result.lines:
-        assert line.criterion.title.split()[0] in stream.getvalue()
+        assert line.question.title.split()[0] in stream.getvalue()
 
 
 ASKED = {
@@ -153,8 +153,8 @@ def test_each_criterion_of_the_rfc_is_run_or_listed_as_not_tested() -> None:
 
 
 def test_equal_scenarios_are_run_once() -> None:
-    plan = Plan(Control("cubic", "cubic"), criteria(["existing"]))
-    assert [each.name for each in plan.controls] == ["cubic", "reno"]
+    plan = plan_of(Control("cubic", "cubic"), ["existing"])
+    assert list(plan.contenders) == ["cubic", "reno"]
     points = set(plan.points.values())
     # Two victims over twelve paths: alone (the same for every control), and beside each control.
     assert len(points) == 24 + 2 * 24 and len(plan.points) == 2 * 48
@@ -167,8 +167,8 @@ def test_harm_is_what_is_lost() -> None:
     assert Route(10e6, 0.04, 0.5).packets == 17
 
 
-def reading(values: list[float], *, less: bool | None = True) -> list[Reading]:
-    return [Reading("case", "loss", "%", less, np.array(values), 0.5)]
+def reading(values: list[float], *, direction: int = -1) -> list[Reading]:
+    return [Reading("case", "loss", "", "%", direction, np.array(values), 0.5)]
 
 
 def row_of(read: dict[str, list[Reading]]) -> Row:
@@ -201,8 +201,8 @@ def test_rows_compare_pairs() -> None:
     assert row.words == "worse than both", "each pair differs by 2, whatever the noise"
     assert row.excess == pytest.approx(2 / 10), "the larger number is 5, twenty grains are 10"
     row = row_of(
-        {"x": reading(more, less=False), "reno": reading(noise, less=False),
-         "cubic": reading([9.0, 0.0, 9.0, 1.0, 7.0], less=False)})  # fmt: skip
+        {"x": reading(more, direction=1), "reno": reading(noise, direction=1),
+         "cubic": reading([9.0, 0.0, 9.0, 1.0, 7.0], direction=1)})  # fmt: skip
     assert row.word("reno") == BETTER and row.word("cubic") not in (BETTER, WORSE)
     assert row.words == "better than reno, indistinguishable from cubic"
     assert row.excess == 0 and worst([row]) is row
@@ -216,9 +216,9 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "r")])
     assert done.exit_code == 0, done.output
     form = json.loads(done.stdout)
-    assert form["control"] == "reno" and [each["id"] for each in form["criteria"]] == [
-        "constrained"
-    ]
+    assert form["contenders"] == ["reno", "cubic"] and [
+        each["id"] for each in form["questions"]
+    ] == ["constrained"]
     assert (tmp_path / "r" / "links.parquet").exists()
     again = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "r")])
     assert again.stdout == done.stdout, "the same bytes each time"

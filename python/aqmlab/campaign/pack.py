@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aqmlab.campaign.rule import Rule
@@ -44,6 +44,15 @@ class Reading:
     """Begin and end in seconds; None for the time from the warm-up to the end."""
 
 
+def cases_of(build: Callable[[Any], Mapping[str, Table]], example: Any) -> tuple[Case, ...]:
+    """Cases of a function from a contender to scenarios by name, the same names for all."""
+
+    def case(name: str) -> Case:
+        return Case(name, lambda contender: build(contender)[name])
+
+    return tuple(case(name) for name in build(example))
+
+
 def no_readings(_: Filled) -> Sequence[Reading]:
     """For questions that have rules only."""
     return ()
@@ -65,6 +74,10 @@ class Question:
     figures: Callable[[Filled], Sequence[Figure]] | None = None
     source: str = ""
     """Document and section."""
+    group: str = ""
+    """Group of questions on the page, of `Pack.groups`."""
+    level: str = ""
+    """How the document asks: MUST, SHOULD, considered."""
 
 
 @dataclass(frozen=True)
@@ -77,3 +90,11 @@ class Pack:
     source: str = ""
     replications: int = 20
     seed: int = 1
+    beside: tuple[str, ...] = ()
+    """Names of the contenders that the first one is compared with, reading by reading."""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """Groups of questions, with their titles."""
+    lead: str = ""
+    """Introduction of the page."""
+    untested: tuple[Mapping[str, str], ...] = ()
+    """What the document asks for and simulations cannot answer: `criterion`, `level`, `why`."""

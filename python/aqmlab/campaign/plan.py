@@ -9,19 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 import aqmlab
+from aqmlab.campaign.beside import Line, rows_of
+from aqmlab.campaign.console import show
 from aqmlab.campaign.pack import Pack, Question, Reading
+from aqmlab.campaign.page import document
+from aqmlab.campaign.readings import Point, Readings
 from aqmlab.campaign.rule import Answer, Replicated, answers, picks
-from aqmlab.metrics.samples import Floats
-from aqmlab.metrics.values import values
+from aqmlab.document import Document, save
+from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.results import StudyResult
 from aqmlab.stats import interval
 from aqmlab.study import Study
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+
+    from rich.console import Console
 
 SCHEMA = 1
 """Version of the JSON of results; docs/packs.md describes it."""
@@ -87,24 +92,6 @@ class Plan:
         return Campaign(self, result)
 
 
-class Readings:
-    """The metrics of all points, each computed when first asked for."""
-
-    def __init__(self, result: StudyResult) -> None:
-        self.result = result
-        self._grids: dict[tuple[str, str], Floats] = {}
-
-    def grid(self, metric: str, subject: str) -> Floats:
-        """A metric of the registry; shape (points, replications), NaN where there is none."""
-        if (metric, subject) not in self._grids:
-            info = self.result.info
-            rows = values(self.result, metric).filter(pl.col("subject") == subject)
-            grid = np.full(info.points * info.replications, np.nan)
-            grid[rows["run"].to_numpy()] = rows["value"].to_numpy()
-            self._grids[metric, subject] = grid.reshape(-1, info.replications)
-        return self._grids[metric, subject]
-
-
 class Filled(Replicated):
     """The results of one question's cases with one contender."""
 
@@ -113,13 +100,13 @@ class Filled(Replicated):
         campaign: Campaign,
         question: Question,
         contender: str,
-        picked: Sequence[int] | None = None,
+        picked: Whole | None = None,
     ) -> None:
         self.campaign = campaign
         self.question = question
         self.contender = contender
         self.replications = campaign.result.info.replications
-        self._picked = slice(None) if picked is None else picked
+        self._picked: Whole | slice = slice(None) if picked is None else picked
 
     def drawn(self, number: int) -> Filled:
         """The same for one draw of the replications."""
@@ -134,6 +121,12 @@ class Filled(Replicated):
     def point(self, case: str) -> int:
         """The number of the point of a case."""
         return self.campaign.plan.points[self.question.id, self.contender, case]
+
+    def __iter__(self) -> Iterator[str]:
+        return (case.name for case in self.question.cases)
+
+    def __getitem__(self, case: str) -> Point:
+        return Point(self.campaign.readings, self.point(case), self._picked)
 
     def values(self, case: str, metric: str, subject: str) -> Floats:
         """A metric of the registry, in its unit; one value a replication."""
@@ -164,6 +157,47 @@ class Campaign:
         """The results of a question's cases with one contender."""
         return Filled(self, question, contender)
 
+    @property
+    def subject(self) -> str:
+        """Name of the first contender, which is compared with those in `beside` of the pack."""
+        return next(iter(self.plan.contenders))
+
+    @property
+    def others(self) -> list[str]:
+        """Names of the contenders that the first one is compared with."""
+        return [each for each in self.plan.pack.beside if each != self.subject]
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """The questions in order, the first contender beside the others."""
+        questions = self.plan.pack.questions
+        reads = [
+            {
+                name: question.read(self.filled(question, name))
+                for name in (self.subject, *self.others)
+            }
+            for question in questions
+        ]
+        rows = rows_of(reads, self.subject)
+        return [Line(*each) for each in zip(questions, rows, strict=True)]
+
+    def line(self, ident: str) -> Line:
+        """The question with this id. Raises `KeyError` if it was not run."""
+        return {line.question.id: line for line in self.lines}[ident]
+
+    def document(self) -> Document:
+        """The page as a value: to HTML, Markdown or JSON."""
+        return document(self)
+
+    def write_report(self, folder: str | Path, *, figures: bool = True) -> Path:
+        """Writes report.html, and with `figures` figures/, into `folder`; returns the path of the
+        report. Raises `StorageError` if a file cannot be written."""
+        return save(self.document(), Path(folder), figures=figures)
+
+    def print(self, console: Console) -> None:
+        """Prints the overview."""
+        show(self, console)
+
     @cached_property
     def answers(self) -> dict[tuple[str, str], list[Answer]]:
         """(question, contender) to the answers of the question's rules."""
@@ -182,6 +216,7 @@ class Campaign:
             "pack": pack.name,
             "title": pack.title,
             "source": pack.source,
+            "contenders": list(self.plan.contenders),
             "seed": info.seed,
             "replications": info.replications,
             "runs": self.runs,
@@ -191,13 +226,26 @@ class Campaign:
                     "title": question.title,
                     "text": question.text,
                     "source": question.source,
+                    "group": question.group,
+                    "level": question.level,
+                    **compared,
                     "contenders": [
                         self._contender(question, name) for name in self.plan.contenders
                     ],
                 }
-                for question in pack.questions
+                for question, compared in zip(pack.questions, self._compared(), strict=True)
             ],
+            "untested": [dict(each) for each in pack.untested],
         }
+
+    def _compared(self) -> list[dict[str, Any]]:
+        """Of each question the rows of the comparison, and the one that is furthest behind."""
+        if not self.others:
+            return [{} for _ in self.plan.pack.questions]
+        return [
+            {"worst": line.worst.to_json(), "rows": [row.to_json() for row in line.rows]}
+            for line in self.lines
+        ]
 
     def _contender(self, question: Question, name: str) -> dict[str, Any]:
         found = self.filled(question, name)

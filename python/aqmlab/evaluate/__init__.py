@@ -10,39 +10,26 @@ docs/evaluate.md says what is run for each criterion.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import aqmlab
-from aqmlab.document import Document, save
+from aqmlab.campaign import Campaign, Pack, Plan, Question
 from aqmlab.errors import unknown
-from aqmlab.evaluate.compare import Row, rows_of, worst
-from aqmlab.evaluate.console import show
-from aqmlab.evaluate.criteria import UNTESTED, all_criteria
-from aqmlab.evaluate.criterion import GROUPS, Criterion, Results, Tables
-from aqmlab.evaluate.page import document
-from aqmlab.evaluate.scene import STANDARD, Control, Table
-from aqmlab.study import Study
+from aqmlab.evaluate.criteria import GROUPS, LEAD, UNTESTED, all_criteria
+from aqmlab.evaluate.scene import STANDARD, Control
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from rich.console import Console
-
-    from aqmlab.results import StudyResult
-
-__all__ = ["GROUPS", "STANDARD", "Control", "Evaluation", "Line", "criteria", "evaluate"]
+__all__ = ["GROUPS", "STANDARD", "Control", "criteria", "evaluate", "plan_of"]
 
 REPLICATIONS = 20
 QUICK_REPLICATIONS = 5
 SEED = 9743
 
 
-def criteria(wanted: Sequence[str] = ()) -> list[Criterion]:
+def criteria(wanted: Sequence[str] = ()) -> list[Question]:
     """The criteria with these ids, or of these groups; all if none is wanted.
 
     Raises `InputError` for an id that is none.
@@ -51,7 +38,7 @@ def criteria(wanted: Sequence[str] = ()) -> list[Criterion]:
     names = [*GROUPS, *(each.id for each in known)]
     for name in wanted:
         if name not in names:
-            raise unknown("criterion", name, names, key="--only")
+            raise unknown("criterion", name, names, key="only")
     return [each for each in known if not wanted or each.id in wanted or each.group in wanted]
 
 
@@ -67,7 +54,7 @@ def evaluate(
     threads: int | None = None,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Evaluation:
+) -> Campaign:
     """Evaluates a congestion control by the criteria of RFC 9743, beside Reno and CUBIC.
 
     Parameters
@@ -92,7 +79,7 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
+    Campaign
         Criteria with their rows, report and tables.
 
     Raises
@@ -103,11 +90,9 @@ def evaluate(
         As in `Study.run`.
     """
     subject = Control(name or _name(control), control, dict(transport or {}))
-    plan = Plan(subject, criteria(only))
-    result = plan.study(replications, seed).run(
-        out, threads=threads, progress=progress, executor=executor
+    return plan_of(subject, only).run(
+        replications, seed, out=out, threads=threads, executor=executor, progress=progress
     )
-    return Evaluation(plan, result)
 
 
 def _name(control: Any) -> str:
@@ -118,151 +103,22 @@ def _name(control: Any) -> str:
     return str(control).rpartition(":")[2]
 
 
-class Plan:
-    """What is run: the cases of every criterion with every control, equal ones once."""
+def plan_of(subject: Control, only: Sequence[str] = ()) -> Plan:
+    """The cases of the criteria with a control, Reno and CUBIC.
 
-    def __init__(self, subject: Control, chosen: Sequence[Criterion]) -> None:
-        self.subject = subject
-        self.criteria = list(chosen)
-        self.controls = [subject] + [
-            Control(each, each) for each in STANDARD if each != subject.name
-        ]
-        self.points: dict[tuple[str, str, str], int] = {}
-        """(criterion, control, case) to the number of its point."""
-        self._scenarios: list[tuple[str, Table]] = []
-        known: dict[str, int] = {}
-        for criterion in self.criteria:
-            for control in self.controls:
-                for case, table in criterion.cases(control).items():
-                    text = json.dumps(table, sort_keys=True, default=repr)
-                    label = f"{criterion.id} | {case} | {control.name}"
-                    if text not in known:
-                        known[text] = len(self._scenarios)
-                        self._scenarios.append((label, table))
-                    self.points[criterion.id, control.name, case] = known[text]
-
-    def study(self, replications: int, seed: int) -> Study:
-        """The cases as a study with one axis."""
-        values = [{"label": label, "set": table} for label, table in self._scenarios]
-        link = {"rate": "10mbit", "delay": "10ms"}
-        table = {
-            "name": f"evaluate-{self.subject.name}",
-            "title": f"{self.subject.name}, evaluated by the criteria of RFC 9743",
-            "scenario": {
-                "links": {"down": link, "up": link},
-                "flows": {"own": {"path": "down", "return_path": "up"}},
-            },
-            "axes": [{"name": "case", "values": values}],
-        }
-        return Study(table, replications=replications, seed=seed)
-
-    def cases(self, criterion: Criterion, control: Control) -> dict[str, int]:
-        """The points of a criterion with a control, by case."""
-        return {
-            case: point
-            for (ident, name, case), point in self.points.items()
-            if (ident, name) == (criterion.id, control.name)
-        }
-
-
-@dataclass(frozen=True)
-class Line:
-    """A criterion with all its rows, and the row in which the control compares worst."""
-
-    criterion: Criterion
-    rows: tuple[Row, ...]
-
-    @property
-    def worst(self) -> Row:
-        """See `aqmlab.evaluate.compare.worst`."""
-        return worst(self.rows)
-
-
-class Evaluation:
-    """What came out."""
-
-    def __init__(self, plan: Plan, result: StudyResult) -> None:
-        self.plan = plan
-        self.result = result
-
-    @property
-    def control(self) -> str:
-        """The name of the control that is evaluated."""
-        return self.plan.subject.name
-
-    @property
-    def standard(self) -> list[str]:
-        """The controls beside which it is evaluated."""
-        return list(STANDARD)
-
-    @property
-    def runs(self) -> int:
-        """The number of simulations behind it."""
-        return self.result.info.points * self.result.info.replications
-
-    @cached_property
-    def lines(self) -> list[Line]:
-        """The criteria in order, with what was measured."""
-        return list(self._lines())
-
-    def _lines(self) -> Iterator[Line]:
-        tables = Tables(self.result)
-        reads = [
-            {
-                control.name: criterion.read(Results(tables, self.plan.cases(criterion, control)))
-                for control in self.plan.controls
-            }
-            for criterion in self.plan.criteria
-        ]
-        for criterion, rows in zip(self.plan.criteria, rows_of(reads, self.control), strict=True):
-            yield Line(criterion, rows)
-
-    def line(self, ident: str) -> Line:
-        """The criterion with this id. Raises `KeyError` if it was not run."""
-        for line in self.lines:
-            if line.criterion.id == ident:
-                return line
-        raise KeyError(ident)
-
-    @property
-    def untested(self) -> list[dict[str, str]]:
-        """What cannot be tested here, and why."""
-        return [dict(each) for each in UNTESTED]
-
-    def to_json(self) -> dict[str, Any]:
-        """The criteria with all their rows, numbers unrounded; see docs/evaluate.md."""
-        return {
-            "control": self.control,
-            "against": self.standard,
-            "version": aqmlab.__version__,
-            "replications": self.result.info.replications,
-            "runs": self.runs,
-            "criteria": [
-                {
-                    "id": line.criterion.id,
-                    "title": line.criterion.title,
-                    "group": line.criterion.group,
-                    "level": line.criterion.level,
-                    "question": line.criterion.question,
-                    "worst": line.worst.to_json(),
-                    "rows": [row.to_json() for row in line.rows],
-                }
-                for line in self.lines
-            ],
-            "untested": self.untested,
-        }
-
-    def document(self) -> Document:
-        """The page as a value: to HTML, Markdown or JSON."""
-        return document(self)
-
-    def write_report(self, folder: str | Path, *, figures: bool = True) -> Path:
-        """Writes report.html, and with `figures` figures/, into `folder`; the path of the report.
-
-        Raises `StorageError` if a file cannot be written.
-        """
-        return save(self.document(), Path(folder), figures=figures)
-
-    def print(self, console: Console) -> None:
-        """Prints the overview and what cannot be tested."""
-        show(self, console)
+    Raises `InputError` for an unknown criterion.
+    """
+    pack = Pack(
+        f"evaluate-{subject.name}",
+        f"{subject.name}, evaluated by the criteria of RFC 9743",
+        tuple(criteria(only)),
+        "RFC 9743",
+        REPLICATIONS,
+        SEED,
+        beside=STANDARD,
+        groups=GROUPS,
+        lead=LEAD,
+        untested=UNTESTED,
+    )
+    others = {each: Control(each, each) for each in STANDARD if each != subject.name}
+    return Plan(pack, {subject.name: subject} | others)

@@ -6,9 +6,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from aqmlab.evaluate.criterion import Criterion, Reading, Results
-from aqmlab.evaluate.readings import delay, fairness, loss, milliseconds, percent
+from aqmlab.campaign import Filled, Reading
+from aqmlab.evaluate.readings import (
+    criterion,
+    delay,
+    fairness,
+    loss,
+    milliseconds,
+    percent,
+    reading,
+)
 from aqmlab.evaluate.scene import Control, Path, Table, bulk, load, scenario
+from aqmlab.metrics.registry import LESS, MORE, NEITHER
 from aqmlab.metrics.samples import jain_indices
 
 CROWDED = Path(2e6, 0.05, 1.0)
@@ -38,7 +47,7 @@ def _collapse(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _read_collapse(results: Results) -> list[Reading]:
+def _read_collapse(results: Filled) -> list[Reading]:
     crowd, silent, lossy = results
     at = results[crowd]
     packets = at.flow("own", "segments_sent") / CROWD
@@ -47,10 +56,10 @@ def _read_collapse(results: Results) -> list[Reading]:
     rate = results[lossy].flow("own", "segments_sent") * rtt / 30.0
     return [
         loss(crowd, at),
-        Reading(crowd, "packets sent by a flow", "a round trip", None,
+        reading(crowd, "packets sent by a flow", "a round trip", NEITHER,
                 packets * CROWDED.rtt / 20.0, 0.1),
-        Reading(silent, "sent while nothing comes back", "kbit/s", True, sent / 1e3, 20.0),
-        Reading(lossy, "packets sent", "a round trip", True, rate, 0.5),
+        reading(silent, "sent while nothing comes back", "kbit/s", LESS, sent / 1e3, 20.0),
+        reading(lossy, "packets sent", "a round trip", LESS, rate, 0.5),
     ]  # fmt: skip
 
 
@@ -66,7 +75,7 @@ def _bufferbloat(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _read_bufferbloat(results: Results) -> list[Reading]:
+def _read_bufferbloat(results: Filled) -> list[Reading]:
     made = []
     for case in results:
         at = results[case]
@@ -83,7 +92,7 @@ def _high_loss(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _read_loss(results: Results) -> list[Reading]:
+def _read_loss(results: Filled) -> list[Reading]:
     return [loss(case, results[case]) for case in results]
 
 
@@ -106,7 +115,7 @@ def _fairness(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _read_fairness(results: Results) -> list[Reading]:
+def _read_fairness(results: Filled) -> list[Reading]:
     alike, late, spread = results
     at = results[late]
     shares = np.stack(
@@ -115,7 +124,7 @@ def _read_fairness(results: Results) -> list[Reading]:
     index = np.nan_to_num(jain_indices(shares.T))
     return [
         fairness(alike, results[alike]),
-        Reading(late, "Jain's index, last 15 s", "", False, index, 0.05),
+        reading(late, "Jain's index, last 15 s", "", MORE, index, 0.05),
         fairness(spread, results[spread]),
     ]
 
@@ -138,7 +147,7 @@ def _short(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _read_short(results: Results) -> list[Reading]:
+def _read_short(results: Filled) -> list[Reading]:
     beside, alone = results
     at = results[beside]
     first, middle, slow = (
@@ -153,32 +162,32 @@ def _read_short(results: Results) -> list[Reading]:
         milliseconds(alone, "completion of 30 kB, p50", first),
         milliseconds(beside, "completion of 30 kB, p50", middle),
         milliseconds(beside, "completion of 30 kB, p95", slow),
-        percent(beside, "goodput of the long flows", False, at.goodput("own") / 10e6),
+        percent(beside, "goodput of the long flows", MORE, at.goodput("own") / 10e6),
     ]
 
 
 CRITERIA = (
-    Criterion(
+    criterion(
         "collapse", "Congestion collapse", "alone", "considered",
         "Does it send less and less as losses grow, and next to nothing when nothing comes back?",
         _collapse, _read_collapse,
     ),
-    Criterion(
+    criterion(
         "bufferbloat", "Bufferbloat", "alone", "considered",
         "Which queue does it keep standing in a deep FIFO, and what do others wait?",
         _bufferbloat, _read_bufferbloat,
     ),
-    Criterion(
+    criterion(
         "loss", "High packet loss", "alone", "considered",
         "How much loss do several of its flows cause themselves, by the depth of the buffer?",
         _high_loss, _read_loss,
     ),
-    Criterion(
+    criterion(
         "fairness", "Fairness among its own", "alone", "considered",
         "How do its flows share, also those that begin later or come from farther away?",
         _fairness, _read_fairness,
     ),
-    Criterion(
+    criterion(
         "short", "Short flows", "alone", "MUST",
         "How long do short flows take alone and beside long ones, and what do these lose?",
         _short, _read_short,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aqmlab.campaign import Question
 from aqmlab.evaluate import alone, general, mixed, paths, queues
-from aqmlab.evaluate.criterion import Criterion
 
 
-def all_criteria() -> list[Criterion]:
+def all_criteria() -> list[Question]:
     """One file a group, one entry a criterion."""
     return [
         *alone.CRITERIA,
@@ -53,3 +53,18 @@ UNTESTED: tuple[Mapping[str, str], ...] = (
     },
 )
 """What the RFC asks for and simulations here cannot answer."""
+GROUPS = {
+    "alone": "The control alone",
+    "mixed": "Mixed with other controls and traffic",
+    "general": "General use",
+    "special": "Special paths and situations",
+}
+LEAD = (
+    "RFC 9743 sets no thresholds: every row is evidence. Each line of the overview shows the "
+    "measure in which the control is furthest behind **both** Reno and CUBIC, or the first "
+    "measure of the criterion if it is behind in none; *behind* counts the measures in which it "
+    "is. The three run under the same arrivals, and a difference is told if 0 lies outside its "
+    "interval, whose level of 95 % is that of all comparisons of this page together "
+    "(Holm). Harm is what another flow loses beside the control, as a share of what it has alone "
+    "(Ware et al. 2019)."
+)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aqmlab.evaluate.criterion import Criterion, Reading, Results
-from aqmlab.evaluate.readings import delay, path_readings
+from aqmlab.campaign import Filled, Reading
+from aqmlab.evaluate.readings import criterion, delay, path_readings, reading
 from aqmlab.evaluate.scene import Control, Path, Table, bulk, scenario
+from aqmlab.metrics.registry import MORE
 
 GRID = [
     Path(rate, rtt, buffer)
@@ -31,7 +32,7 @@ def _grid(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _read_grid(results: Results) -> list[Reading]:
+def _read_grid(results: Filled) -> list[Reading]:
     return [each for path in GRID for each in path_readings(path, path.name, results[path.name])]
 
 
@@ -53,24 +54,24 @@ def _radio(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _read_radio(results: Results) -> list[Reading]:
+def _read_radio(results: Filled) -> list[Reading]:
     made = []
     for case in results:
         at = results[case]
         share = 100 * at.goodput("own") / at.offered
-        made.append(Reading(case, "goodput, share of the capacity", "%", False, share, 5.0))
+        made.append(reading(case, "goodput, share of the capacity", "%", MORE, share, 5.0))
         made.append(delay(case, at))
     return made
 
 
 CRITERIA = (
-    Criterion(
+    criterion(
         "tail-drop", "Paths with tail-drop queues", "general", "MUST",
         "Goodput, delay, loss and fairness over rates of 1 to 100 Mbit/s, round trips of 10 and "
         "100 ms, buffers of 0.5 to 4 BDP.",
         _grid, _read_grid,
     ),
-    Criterion(
+    criterion(
         "wireless", "Wired and wireless paths", "general", "evaluated",
         "What is left of the capacity where a radio loses packets, changes its rate, or delays?",
         _radio, _read_radio,

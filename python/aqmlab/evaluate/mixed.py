@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from aqmlab.campaign import Filled, Reading
 from aqmlab.evaluate.alone import SHORT
-from aqmlab.evaluate.criterion import Cases, Criterion, Read, Reading, Results
 from aqmlab.evaluate.harm import of_less, of_more
-from aqmlab.evaluate.readings import milliseconds, percent
+from aqmlab.evaluate.readings import Cases, Read, criterion, milliseconds, percent, reading
 from aqmlab.evaluate.scene import STANDARD, Control, Path, Table, bulk, load, scenario
+from aqmlab.metrics.registry import LESS, MORE
 from aqmlab.metrics.samples import Floats
 
 VICTIMS = tuple(Control(name, name) for name in STANDARD)
@@ -56,7 +57,7 @@ def _beside(victims: Sequence[Control], paths: Sequence[Path]) -> Cases:
 def _read_beside(victims: Sequence[Control], paths: Sequence[Path]) -> Read:
     """The harm to each victim."""
 
-    def read(results: Results) -> list[Reading]:
+    def read(results: Filled) -> list[Reading]:
         made = []
         for victim in victims:
             for path in paths:
@@ -67,9 +68,9 @@ def _read_beside(victims: Sequence[Control], paths: Sequence[Path]) -> Read:
                 losses = of_less(solo.loss("victim"), np.maximum(beside.loss("victim"), 1e-4))
                 where = f"one flow beside one of {case}"
                 made += [
-                    percent(where, f"harm to {victim.name}'s goodput", True, goodput),
-                    percent(where, f"harm to {victim.name}'s queuing delay", True, delays),
-                    percent(where, f"harm to {victim.name}'s loss", True, losses),
+                    percent(where, f"harm to {victim.name}'s goodput", LESS, goodput),
+                    percent(where, f"harm to {victim.name}'s queuing delay", LESS, delays),
+                    percent(where, f"harm to {victim.name}'s loss", LESS, losses),
                 ]
         return made
 
@@ -103,7 +104,7 @@ def _longest_starved(samples: list[tuple[Floats, Floats]], fair: float) -> Float
     return np.array(found)
 
 
-def _read_starvation(results: Results) -> list[Reading]:
+def _read_starvation(results: Filled) -> list[Reading]:
     made = []
     for case in results:
         count = int(case.rpartition(" ")[2])
@@ -112,8 +113,8 @@ def _read_starvation(results: Results) -> list[Reading]:
         share = at.between("goodput_bps", "victim.0", WARM, LASTS) / fair
         starved = _longest_starved(at.samples("goodput_bps", "victim.0"), fair)
         made += [
-            Reading(case, "longest time below 5 % of a fair share", "s", True, starved, 0.5),
-            percent(case, "share of a fair share", False, share),
+            reading(case, "longest time below 5 % of a fair share", "s", LESS, starved, 0.5),
+            percent(case, "share of a fair share", MORE, share),
         ]
     return made
 
@@ -136,17 +137,17 @@ VIDEO = {"kind": "cbr", "rate": "2mbit", "packet": "1200b"}
 """A video call of a constant rate that responds to nothing."""
 
 
-def _read_real_time(results: Results) -> list[Reading]:
+def _read_real_time(results: Filled) -> list[Reading]:
     alone, case = results
     solo, at = results[alone], results[case]
     return [
         milliseconds(case, "video packets' delay, p95", at.metric("delay_p95", "video")),
-        percent(case, "video packets lost", True, at.loss("video"), 0.5),
-        Reading(case, "mean opinion score of calls", "", False, at.metric("mos", "call"), 0.1),
+        percent(case, "video packets lost", LESS, at.loss("video"), 0.5),
+        reading(case, "mean opinion score of calls", "", MORE, at.metric("mos", "call"), 0.1),
         percent(
             case,
             "harm to the video packets' delay",
-            True,
+            LESS,
             of_less(solo.metric("delay_p95", "video"), at.metric("delay_p95", "video")),
         ),
     ]
@@ -170,7 +171,7 @@ def _short_beside(control: Control) -> Mapping[str, Table]:
     return made
 
 
-def _read_short_beside(results: Results) -> list[Reading]:
+def _read_short_beside(results: Filled) -> list[Reading]:
     made = []
     for victim in VICTIMS:
         solo, beside = (
@@ -182,35 +183,35 @@ def _read_short_beside(results: Results) -> list[Reading]:
         at = results[f"long | {victim.name}"]
         made += [
             milliseconds(short, "completion of 30 kB, p95", beside),
-            percent(short, "harm to the completion", True, of_less(solo, beside)),
+            percent(short, "harm to the completion", LESS, of_less(solo, beside)),
             milliseconds(long, "completion of 30 kB, p95", at.metric("completion_p95", "own")),
-            percent(long, "goodput of the long flows", False, at.goodput("victim") / 10e6),
+            percent(long, "goodput of the long flows", MORE, at.goodput("victim") / 10e6),
         ]
     return made
 
 
 CRITERIA = (
-    Criterion(
+    criterion(
         "existing", "Beside Reno and CUBIC", "mixed", "MUST",
         "What do Reno and CUBIC lose beside it, against what they lose beside themselves?",
         _beside(VICTIMS, PATHS), _read_beside(VICTIMS, PATHS),
     ),
-    Criterion(
+    criterion(
         "deployed", "Beside BBR and BBRv3", "mixed", "considered",
         "What do widely deployed controls that are no standard lose beside it?",
         _beside(DEPLOYED, FEW_PATHS), _read_beside(DEPLOYED, FEW_PATHS),
     ),
-    Criterion(
+    criterion(
         "starvation", "Starvation", "mixed", "MUST",
         "Does a flow of Reno or CUBIC get next to nothing for long?",
         _starvation, _read_starvation,
     ),
-    Criterion(
+    criterion(
         "real-time", "Real-time traffic", "mixed", "SHOULD",
         "What becomes of calls and video beside it?",
         _real_time, _read_real_time,
     ),
-    Criterion(
+    criterion(
         "short-long", "Short and long flows of others", "mixed", "MUST",
         "How long do short flows of Reno and CUBIC take beside its long ones, and the other way "
         "round?",

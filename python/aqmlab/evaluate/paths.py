@@ -7,9 +7,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from aqmlab.evaluate.criterion import At, Criterion, Reading, Results
-from aqmlab.evaluate.readings import delay, loss, milliseconds, percent, used
+from aqmlab.campaign import Filled, Reading
+from aqmlab.campaign.readings import Point
+from aqmlab.evaluate.readings import criterion, delay, loss, milliseconds, percent, reading, used
 from aqmlab.evaluate.scene import Control, Path, Table, bulk, load, scenario
+from aqmlab.metrics.registry import LESS, MORE
 
 BASE = Path(10e6, 0.04, 1.0)
 LASTS, WARM = 40.0, 5.0
@@ -19,7 +21,7 @@ def _alone(path: Path, control: Control, **link: object) -> Table:
     return scenario(path.links(**link), {"own": bulk(control)}, duration=LASTS, warmup=WARM)
 
 
-def _share_delay_loss(results: Results) -> list[Reading]:
+def _share_delay_loss(results: Filled) -> list[Reading]:
     made = []
     for case in results:
         at = results[case]
@@ -27,10 +29,10 @@ def _share_delay_loss(results: Results) -> list[Reading]:
     return made
 
 
-def _share(case: str, at: At) -> Reading:
+def _share(case: str, at: Point) -> Reading:
     """The goodput as a share of what the link offers."""
     share = 100 * at.goodput("own") / at.offered
-    return Reading(case, "goodput, share of the capacity", "%", False, share, 5.0)
+    return reading(case, "goodput, share of the capacity", "%", MORE, share, 5.0)
 
 
 def _varying(control: Control) -> Mapping[str, Table]:
@@ -51,7 +53,7 @@ def _constrained(control: Control) -> Mapping[str, Table]:
     return {SMALL.name: scenario(SMALL.links(), flow, duration=120, warmup=20)}
 
 
-def _read_constrained(results: Results) -> list[Reading]:
+def _read_constrained(results: Filled) -> list[Reading]:
     (case,) = results
     at = results[case]
     useful = at.flow("own", "goodput_bps") * at.lasted / 8 / 536
@@ -60,8 +62,8 @@ def _read_constrained(results: Results) -> list[Reading]:
     return [
         used(case, at, "own", SMALL.rate),
         delay(case, at),
-        percent(case, "segments sent in vain", True, 1 - useful / sent, 1.0),
-        Reading(case, "control packets", "a segment delivered", True, answers, 0.05),
+        percent(case, "segments sent in vain", LESS, 1 - useful / sent, 1.0),
+        reading(case, "control packets", "a segment delivered", LESS, answers, 0.05),
     ]
 
 
@@ -87,7 +89,7 @@ def _misbehaving(control: Control) -> Mapping[str, Table]:
     return made
 
 
-def _read_misbehaving(results: Results) -> list[Reading]:
+def _read_misbehaving(results: Filled) -> list[Reading]:
     made = []
     for case in results:
         at = results[case]
@@ -104,7 +106,7 @@ def _reordering(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _read_reordering(results: Results) -> list[Reading]:
+def _read_reordering(results: Filled) -> list[Reading]:
     return [_share(case, results[case]) for case in results]
 
 
@@ -122,12 +124,12 @@ def _transients(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _read_transients(results: Results) -> list[Reading]:
+def _read_transients(results: Filled) -> list[Reading]:
     (case,) = results
     at = results[case]
     after = at.between("throughput_bps", "down", OUTAGE[1], OUTAGE[1] + 5)
     return [
-        percent(case, "of the link used in the 5 s after it", False, after / BASE.rate),
+        percent(case, "of the link used in the 5 s after it", MORE, after / BASE.rate),
         _share(case, at),
         loss(case, at),
     ]
@@ -165,7 +167,7 @@ def _data_centre(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _read_data_centre(results: Results) -> list[Reading]:
+def _read_data_centre(results: Filled) -> list[Reading]:
     (case,) = results
     at = results[case]
     return [
@@ -176,42 +178,42 @@ def _read_data_centre(results: Results) -> list[Reading]:
 
 
 CRITERIA = (
-    Criterion(
+    criterion(
         "varying-delay", "Varying delay", "special", "SHOULD",
         "What becomes of goodput and queue when the least delay changes?",
         _varying, _share_delay_loss,
     ),
-    Criterion(
+    criterion(
         "constrained", "Constrained nodes", "special", "considered",
         "Does it work at very low rates, and how much is sent in vain, or to control it?",
         _constrained, _read_constrained,
     ),
-    Criterion(
+    criterion(
         "high-delay", "High delay", "special", "ought",
         "Does it fill a path by satellite, and what does it lose there?",
         _high_delay, _share_delay_loss,
     ),
-    Criterion(
+    criterion(
         "misbehaving", "Misbehaving neighbours", "special", "SHOULD",
         "What is left for it beside senders that respond to nothing?",
         _misbehaving, _read_misbehaving,
     ),
-    Criterion(
+    criterion(
         "reordering", "Extreme reordering", "special", "ought",
         "What is left of the capacity where packets overtake each other?",
         _reordering, _read_reordering,
     ),
-    Criterion(
+    criterion(
         "transients", "Transients", "special", "SHOULD",
         "How does it come back after the link was gone for 2 s?",
         _transients, _read_transients,
     ),
-    Criterion(
+    criterion(
         "changing-paths", "Changing paths", "special", "MUST",
         "What becomes of goodput, queue and loss when rate and delay change with a route?",
         _changing, _share_delay_loss,
     ),
-    Criterion(
+    criterion(
         "data-centre", "Data centres", "special", "SHOULD say",
         "How long do queries take when many answer at once, below 2 ms?",
         _data_centre, _read_data_centre,

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from aqmlab.evaluate.criterion import At, Criterion, Reading, Results
-from aqmlab.evaluate.readings import milliseconds, percent
+from aqmlab.campaign import Filled, Reading
+from aqmlab.campaign.readings import Point
+from aqmlab.evaluate.readings import criterion, milliseconds, percent, reading
 from aqmlab.evaluate.scene import PACKET, Control, Path, Table, bulk, scenario
+from aqmlab.metrics.registry import LESS, MORE, NEITHER
 from aqmlab.metrics.samples import Floats
 
 PATH = Path(20e6, 0.04, 4.0)
@@ -26,14 +28,14 @@ def _aqm(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _read_aqm(results: Results) -> list[Reading]:
+def _read_aqm(results: Filled) -> list[Reading]:
     made = []
     for case in results:
         at = results[case]
         made += [
             milliseconds(case, "queuing delay, p95", at.waiting, 2.0),
-            percent(case, "loss", True, at.loss("own"), 0.5),
-            percent(case, "goodput of a CUBIC flow", False, at.goodput("victim") / PATH.rate),
+            percent(case, "loss", LESS, at.loss("own"), 0.5),
+            percent(case, "goodput of a CUBIC flow", MORE, at.goodput("victim") / PATH.rate),
         ]
     return made
 
@@ -52,16 +54,16 @@ def _ecn(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _read_ecn(results: Results) -> list[Reading]:
+def _read_ecn(results: Filled) -> list[Reading]:
     made = []
     for case in results:
         at = results[case]
         made += [
             milliseconds(case, "queuing delay, p95", at.waiting, 2.0),
-            percent(case, "goodput of a CUBIC flow with ECN", False,
+            percent(case, "goodput of a CUBIC flow with ECN", MORE,
                     at.goodput("victim") / PATH.rate),
             # A scalable control is marked often by design: neither is better.
-            Reading(case, "packets marked", "%", None,
+            reading(case, "packets marked", "%", NEITHER,
                     100 * at.metric("mark_share", "down"), 1.0),
         ]  # fmt: skip
     return made
@@ -81,23 +83,23 @@ def _l4s(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _waited(at: At, group: str) -> Floats:
+def _waited(at: Point, group: str) -> Floats:
     """The 95th percentile of a group's queuing delays, s. In a run in which none of its packets
     arrives after the warm-up they wait for all that is left of it."""
     delays = at.metric("delay_p95", group)
     return np.where(delays > 0, delays - PATH.rtt / 2, LASTS - WARM)
 
 
-def _read_l4s(results: Results) -> list[Reading]:
+def _read_l4s(results: Filled) -> list[Reading]:
     made = []
     for case, other in (("beside Prague", "prague"), ("beside CUBIC", "cubic")):
         at = results[case]
         name = "Prague" if other == "prague" else "CUBIC"
         made += [
             milliseconds(case, f"queuing delay of {name}'s packets, p95", _waited(at, other), 1.0),
-            percent(case, f"goodput of {name}", False, at.goodput(other) / PATH.rate),
+            percent(case, f"goodput of {name}", MORE, at.goodput(other) / PATH.rate),
             milliseconds(case, "queuing delay of its own packets, p95", _waited(at, "own"), 1.0),
-            percent(case, "goodput of its own", False, at.goodput("own") / PATH.rate),
+            percent(case, "goodput of its own", MORE, at.goodput("own") / PATH.rate),
         ]  # fmt: skip
     return made
 
@@ -116,32 +118,32 @@ def _breaker(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _read_breaker(results: Results) -> list[Reading]:
+def _read_breaker(results: Filled) -> list[Reading]:
     made = []
     for case in results:
         sent = results[case].flow("own", "segments_sent") * (8 * PACKET) / 30.0
-        made.append(Reading(case, "still sent", "Mbit/s", True, sent / 1e6, 0.1))
+        made.append(reading(case, "still sent", "Mbit/s", LESS, sent / 1e6, 0.1))
     return made
 
 
 CRITERIA = (
-    Criterion(
+    criterion(
         "aqm", "AQM", "special", "SHOULD",
         "What delay and loss does it have under CoDel, PIE and FQ-CoDel, and what is left for "
         "CUBIC?",
         _aqm, _read_aqm,
     ),
-    Criterion(
+    criterion(
         "ecn", "ECN", "special", "SHOULD",
         "Does it answer CE marks as the codepoint that it sets demands (RFC 3168, RFC 9331)?",
         _ecn, _read_ecn,
     ),
-    Criterion(
+    criterion(
         "l4s", "L4S", "special", "SHOULD",
         "What do Prague and CUBIC wait and get beside it behind DualPI2?",
         _l4s, _read_l4s,
     ),
-    Criterion(
+    criterion(
         "breaker", "Circuit breakers", "special", "ought",
         "How much does it still send into losses that do not end (RFC 8084)?",
         _breaker, _read_breaker,

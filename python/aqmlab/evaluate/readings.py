@@ -1,44 +1,70 @@
-"""The measures that several criteria read, each in one place with its unit and grain."""
+"""Criteria as questions, and the readings that several of them share, with unit and grain."""
 
 from __future__ import annotations
 
-from aqmlab.evaluate.criterion import At, Reading
-from aqmlab.evaluate.scene import Path
+from collections.abc import Callable, Mapping, Sequence
+
+from aqmlab.campaign import Filled, Question, Reading
+from aqmlab.campaign.pack import cases_of
+from aqmlab.campaign.readings import Point
+from aqmlab.evaluate.scene import Control, Path, Table
+from aqmlab.metrics.registry import LESS, MORE
 from aqmlab.metrics.samples import Floats
 
+Cases = Callable[[Control], Mapping[str, Table]]
+Read = Callable[[Filled], Sequence[Reading]]
+EXAMPLE = Control("reno", "reno")
 
-def loss(case: str, at: At, group: str = "own") -> Reading:
+
+def criterion(
+    ident: str, title: str, group: str, level: str, text: str, cases: Cases, read: Read
+) -> Question:
+    """A criterion: `cases` gives the scenarios of a control by name, `read` what they say."""
+    made = cases_of(cases, EXAMPLE)
+    return Question(
+        ident, title, text, made, read=read, source="RFC 9743", group=group, level=level
+    )
+
+
+def reading(
+    case: str, measure: str, unit: str, direction: int, values: Floats, grain: float
+) -> Reading:
+    """A reading; differences below `grain` do not count."""
+    return Reading(case, measure, "", unit, direction, values, grain)
+
+
+def loss(case: str, at: Point, group: str = "own") -> Reading:
     """The share of a group's segments that queues drop."""
-    return Reading(case, "loss", "%", True, 100 * at.loss(group), 0.5)
+    return reading(case, "loss", "%", LESS, 100 * at.loss(group), 0.5)
 
 
-def delay(case: str, at: At) -> Reading:
+def delay(case: str, at: Point) -> Reading:
     """The 95th percentile of the time in the bottleneck's queue."""
-    return Reading(case, "queuing delay, p95", "ms", True, 1e3 * at.waiting, 5.0)
+    return reading(case, "queuing delay, p95", "ms", LESS, 1e3 * at.waiting, 5.0)
 
 
-def used(case: str, at: At, group: str, capacity: float) -> Reading:
+def used(case: str, at: Point, group: str, capacity: float) -> Reading:
     """The goodput of a group as a share of a capacity in bit/s."""
     share = 100 * at.goodput(group) / capacity
-    return Reading(case, "goodput, share of the capacity", "%", False, share, 5.0)
+    return reading(case, "goodput, share of the capacity", "%", MORE, share, 5.0)
 
 
-def fairness(case: str, at: At, group: str = "own") -> Reading:
+def fairness(case: str, at: Point, group: str = "own") -> Reading:
     """Jain's index of a group's goodputs."""
-    return Reading(case, "Jain's index", "", False, at.metric("jain", group), 0.05)
+    return reading(case, "Jain's index", "", MORE, at.metric("jain", group), 0.05)
 
 
-def percent(case: str, measure: str, less: bool, share: Floats, grain: float = 5.0) -> Reading:
+def percent(case: str, measure: str, direction: int, share: Floats, grain: float = 5.0) -> Reading:
     """A share as a percentage."""
-    return Reading(case, measure, "%", less, 100 * share, grain)
+    return reading(case, measure, "%", direction, 100 * share, grain)
 
 
 def milliseconds(case: str, measure: str, seconds: Floats, grain: float = 5.0) -> Reading:
     """A time that is better if it is less."""
-    return Reading(case, measure, "ms", True, 1e3 * seconds, grain)
+    return reading(case, measure, "ms", LESS, 1e3 * seconds, grain)
 
 
-def path_readings(path: Path, case: str, at: At, group: str = "own") -> list[Reading]:
+def path_readings(path: Path, case: str, at: Point, group: str = "own") -> list[Reading]:
     """What every path tells: goodput, delay, loss and fairness."""
     return [
         used(case, at, group, path.rate),

@@ -1,78 +1,19 @@
-"""What a criterion of RFC 9743 is here: scenarios for a control, and readings of their results."""
+"""Numbers of the cases of a campaign: metrics of the registry, columns of tables, and samples."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from aqmlab.evaluate.scene import Control, Table
 from aqmlab.metrics import find, windows
 from aqmlab.metrics.pools import Pools
-from aqmlab.metrics.samples import Floats
+from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.metrics.values import runs_of
 from aqmlab.results import StudyResult
 
-GROUPS = {
-    "alone": "The control alone",
-    "mixed": "Mixed with other controls and traffic",
-    "general": "General use",
-    "special": "Special paths and situations",
-}
 
-
-@dataclass(frozen=True)
-class Reading:
-    """One measure of one case, a value a replication."""
-
-    case: str
-    measure: str
-    unit: str
-    less: bool | None
-    """Whether less is better; None if neither is."""
-    values: Floats
-    grain: float
-    """The difference below which values are indistinguishable in the overview, in its unit."""
-
-
-Cases = Callable[[Control], Mapping[str, Table]]
-Read = Callable[["Results"], list[Reading]]
-
-
-@dataclass(frozen=True)
-class Criterion:
-    """One criterion: what it asks, what is run for a control, and what is read from it."""
-
-    id: str
-    title: str
-    group: str
-    level: str
-    """MUST, SHOULD, considered, ought: as the RFC says it."""
-    question: str
-    cases: Cases
-    """The scenarios by name. Equal scenarios are run once."""
-    read: Read
-
-
-class Results:
-    """The results of the cases of one criterion with one control."""
-
-    def __init__(self, tables: Tables, points: Mapping[str, int]) -> None:
-        self._tables = tables
-        self._points = points
-
-    def __iter__(self) -> Any:
-        return iter(self._points)
-
-    def __getitem__(self, case: str) -> At:
-        return At(self._tables, self._points[case])
-
-
-class Tables:
-    """The metrics and tables of all runs, each read when first asked for."""
+class Readings:
+    """Metrics and tables of all points, each read when first asked for."""
 
     def __init__(self, result: StudyResult) -> None:
         self.result = result
@@ -80,6 +21,7 @@ class Tables:
         self._runs = runs_of(result)
         self._forward = Pools(self._runs, str).runs
         self._found: dict[object, pl.DataFrame] = {}
+        self._grids: dict[tuple[str, str], Floats] = {}
 
     def metric(self, name: str, *, forward: bool) -> pl.DataFrame:
         """`run`, `subject` and `value` of a metric; with `forward` along the path of each group,
@@ -102,45 +44,57 @@ class Tables:
             self._found["samples", quantity] = windows.samples(self._runs, quantity)
         return self._found["samples", quantity]
 
+    def grid(self, metric: str, subject: str) -> Floats:
+        """A metric of the registry; shape (points, replications), NaN where there is none."""
+        if (metric, subject) not in self._grids:
+            info = self.result.info
+            rows = self.metric(metric, forward=False).filter(subject=subject)
+            grid = np.full(info.points * info.replications, np.nan)
+            grid[rows["run"].to_numpy()] = rows["value"].to_numpy()
+            self._grids[metric, subject] = grid.reshape(-1, info.replications)
+        return self._grids[metric, subject]
 
-class At:
-    """The results of one case: arrays with a value a replication, 0 where there is none."""
 
-    def __init__(self, tables: Tables, point: int) -> None:
-        self._tables = tables
-        self._first = point * tables.replications
+class Point:
+    """Results of one case with one contender: arrays with a value a replication, 0 where there is
+    none."""
+
+    def __init__(self, readings: Readings, point: int, picked: Whole | slice) -> None:
+        self._readings = readings
+        self._first = point * readings.replications
+        self._picked = picked
 
     def _own(self, rows: pl.DataFrame) -> pl.DataFrame:
         first = self._first
-        rows = rows.filter(pl.col("run").is_between(first, first + self._tables.replications - 1))
+        rows = rows.filter(pl.col("run").is_between(first, first + self._readings.replications - 1))
         return rows.with_columns(replication=pl.col("run") - first)
 
     def _array(self, rows: pl.DataFrame, value: pl.Expr) -> Floats:
-        values = np.zeros(self._tables.replications)
+        values = np.zeros(self._readings.replications)
         own = self._own(rows).group_by("replication").agg(value.alias("value"))
         values[own["replication"].to_numpy()] = own["value"].fill_null(0.0).to_numpy()
-        return values
+        return values[self._picked]
 
     def metric(self, name: str, subject: str, *, forward: bool = False) -> Floats:
         """A metric of the registry."""
-        rows = self._tables.metric(name, forward=forward).filter(subject=subject)
+        rows = self._readings.metric(name, forward=forward).filter(subject=subject)
         return self._array(rows, pl.col("value").first())
 
     @property
     def lasted(self) -> float:
         """Seconds from the end of the warm-up to the end of the run."""
-        run = self._own(self._tables.raw("runs")).row(0, named=True)
+        run = self._own(self._readings.raw("runs")).row(0, named=True)
         return float(run["end_s"] - run["warmup_s"])
 
     @property
     def offered(self) -> Floats:
         """Rate that the bottleneck could transmit, bit/s."""
-        rows = self._tables.raw("links").filter(pl.col("link") == "down")
+        rows = self._readings.raw("links").filter(pl.col("link") == "down")
         return self._array(rows, 8 * pl.col("capacity_bytes").cast(float).sum()) / self.lasted
 
     def arrived(self, link: str) -> Floats:
         """Packets that arrived at a link."""
-        rows = self._tables.raw("links").filter(pl.col("link") == link)
+        rows = self._readings.raw("links").filter(pl.col("link") == link)
         return self._array(rows, pl.col("arrived").cast(float).sum())
 
     @property
@@ -158,19 +112,20 @@ class At:
 
     def flow(self, group: str, column: str) -> Floats:
         """A column of the table `flows`, summed over the group."""
-        rows = self._tables.raw("flows").filter(pl.col("group") == group)
+        rows = self._readings.raw("flows").filter(pl.col("group") == group)
         return self._array(rows, pl.col(column).cast(float).sum())
 
     def samples(self, quantity: str, subject: str) -> list[tuple[Floats, Floats]]:
         """Times and values of a sampled quantity after the warm-up, for each replication."""
-        rows = self._own(self._tables.samples(quantity).filter(subject=subject)).sort("time_s")
+        rows = self._own(self._readings.samples(quantity).filter(subject=subject)).sort("time_s")
         parts = rows.partition_by("replication", as_dict=True)
-        each = [parts.get((number,), rows.clear()) for number in range(self._tables.replications)]
+        numbers = np.arange(self._readings.replications)[self._picked].tolist()
+        each = [parts.get((number,), rows.clear()) for number in numbers]
         return [(part["time_s"].to_numpy(), part["value"].to_numpy()) for part in each]
 
     def between(self, quantity: str, subject: str, begin: float, end: float) -> Floats:
         """The mean of a sampled quantity from `begin` to `end` seconds."""
-        rows = self._tables.samples(quantity).filter(
+        rows = self._readings.samples(quantity).filter(
             pl.col("time_s") > begin, pl.col("time_s") <= end, subject=subject
         )
         return self._array(rows, pl.col("value").mean())

@@ -1,10 +1,12 @@
-"""The page of an evaluation: one table to take in at a glance, and everything below it."""
+"""The page of a comparison of contenders: an overview, and a section for each question."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from aqmlab.campaign.beside import BETTER, OTHER, WORSE, Line, Row
+from aqmlab.campaign.console import number
 from aqmlab.document import (
     BAD,
     GOOD,
@@ -21,65 +23,52 @@ from aqmlab.document import (
     Text,
     Verdict,
 )
-from aqmlab.evaluate.compare import BETTER, OTHER, WORSE, Row
-from aqmlab.evaluate.console import number
-from aqmlab.evaluate.criterion import GROUPS
 
 if TYPE_CHECKING:
-    from aqmlab.evaluate import Evaluation, Line
+    from aqmlab.campaign.plan import Campaign
 
 TONES = {WORSE: BAD, BETTER: GOOD, OTHER: NEAR}
 COLOURS = ("#c0392b", "#2f6fbb", "#8c8c8c")
-"""Of the control, and of the standard ones."""
-LEAD = (
-    "RFC 9743 sets no thresholds: every row is evidence. Each line of the overview shows the "
-    "measure in which the control is furthest behind **both** Reno and CUBIC, or the first "
-    "measure of the criterion if it is behind in none; *behind* counts the measures in which it "
-    "is. The three run under the same arrivals, and a difference is told if 0 lies outside its "
-    "interval, whose level of 95 % is that of all comparisons of this page together "
-    "(Holm). Harm is what another flow loses beside the control, as a share of what it has alone "
-    "(Ware et al. 2019)."
-)
+"""Of the subject, and of the others."""
 
 
-def document(evaluation: Evaluation) -> Document:
+def document(campaign: Campaign) -> Document:
     """The page as a value."""
-    info = evaluation.result.info
+    info = campaign.result.info
     return Document(
-        f"{evaluation.control} by the criteria of RFC 9743",
-        tuple(_blocks(evaluation)),
-        soft=f"{evaluation.runs:,} simulations, {info.replications} replications, seed {info.seed}",
-        head=(Text(LEAD), overview(evaluation)),
+        campaign.plan.pack.title,
+        tuple(_blocks(campaign)),
+        soft=f"{campaign.runs:,} simulations, {info.replications} replications, seed {info.seed}",
+        head=(Text(campaign.plan.pack.lead), overview(campaign)),
     )
 
 
-def overview(evaluation: Evaluation) -> Table:
-    """One row a criterion."""
-    standard = [each for each in evaluation.standard if each != evaluation.control]
+def overview(campaign: Campaign) -> Table:
+    """One row a question."""
+    others = campaign.others
     columns = (
-        Column("criterion", label=True),
+        Column("question", label=True),
         Column("level", prose=True),
         Column("compared"),
         Column("behind"),
-        *(Column(name) for name in (evaluation.control, *standard)),
+        *(Column(name) for name in (campaign.subject, *others)),
         Column("where it is furthest behind", prose=True),
     )
     rows: list[tuple[Cell, ...]] = []
-    for line in evaluation.lines:
+    for line in campaign.lines:
         row = line.worst
-        behind = sum(each.excess > 0 for each in line.rows)
         rows.append(
             (
-                line.criterion.title,
-                line.criterion.level,
+                line.question.title,
+                line.question.level,
                 Verdict(row.short, tone(row), row.words),
-                f"{behind} of {len(line.rows)}",
+                f"{line.behind} of {len(line.rows)}",
                 number(row.value, row),
-                *(number(row.others[name], row) for name in standard),
+                *(number(row.others[name], row) for name in others),
                 f"{row.measure}; {row.case}",
             )
         )
-    targets = {place: line.criterion.id for place, line in enumerate(evaluation.lines)}
+    targets = {place: line.question.id for place, line in enumerate(campaign.lines)}
     return Table(
         columns,
         tuple(rows),
@@ -95,24 +84,26 @@ def tone(row: Row) -> str:
     return TONES.get(row.short, PLAIN)
 
 
-def _blocks(evaluation: Evaluation) -> Iterator[Block]:
-    for group, title in GROUPS.items():
-        lines = [line for line in evaluation.lines if line.criterion.group == group]
+def _blocks(campaign: Campaign) -> Iterator[Block]:
+    pack = campaign.plan.pack
+    for group, title in (pack.groups or {"": "Questions"}).items():
+        lines = [line for line in campaign.lines if line.question.group == group]
         if lines:
-            parts = tuple(_criterion(evaluation, line) for line in lines)
+            parts = tuple(_question(campaign, line) for line in lines)
             yield Section(title, parts, id=group, short=title)
-    columns = (Column("criterion", label=True), Column("level"), Column("why", prose=True))
-    rows = tuple((e["criterion"], e["level"], e["why"]) for e in evaluation.untested)
-    yield Section("Not tested", (Table(columns, rows),), id="untested", short="Not tested")
+    columns = (Column("question", label=True), Column("level"), Column("why", prose=True))
+    rows = tuple((e["criterion"], e["level"], e["why"]) for e in pack.untested)
+    if rows:
+        yield Section("Not tested", (Table(columns, rows),), id="untested", short="Not tested")
 
 
-def _criterion(evaluation: Evaluation, line: Line) -> Section:
-    criterion = line.criterion
-    standard = [each for each in evaluation.standard if each != evaluation.control]
+def _question(campaign: Campaign, line: Line) -> Section:
+    question = line.question
+    others = campaign.others
     columns = (
         Column("case", label=True),
         Column("measure", prose=True),
-        *(Column(name) for name in (evaluation.control, *standard)),
+        *(Column(name) for name in (campaign.subject, *others)),
         Column("compared"),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -120,32 +111,32 @@ def _criterion(evaluation: Evaluation, line: Line) -> Section:
             row.case,
             f"{row.measure} ({row.unit})" if row.unit else row.measure,
             Estimate(row.value, *((row.interval.low, row.interval.high) if row.interval else ())),
-            *(row.others[name] for name in standard),
+            *(row.others[name] for name in others),
             Verdict(row.short, tone(row), row.words),
         )
         for row in line.rows
     )
     return Section(
-        f"{criterion.title} ({criterion.level})",
+        f"{question.title} ({question.level})",
         (
-            Text(criterion.question, "lead"),
-            figure(evaluation, line),
+            Text(question.text, "lead"),
+            figure(campaign, line),
             Section("All numbers", (Table(columns, rows),), folded=True),
         ),
-        id=criterion.id,
+        id=question.id,
     )
 
 
-def figure(evaluation: Evaluation, line: Line) -> Figure:
+def figure(campaign: Campaign, line: Line) -> Figure:
     """Every measure of every case, the control beside Reno and CUBIC."""
-    standard = [each for each in evaluation.standard if each != evaluation.control]
-    names = [evaluation.control, *standard]
+    others = campaign.others
+    names = [campaign.subject, *others]
     values = [
         {
             "measure": f"{row.measure} ({row.unit})" if row.unit else row.measure,
             "case": row.case,
             "control": name,
-            "value": row.value if name == evaluation.control else row.others[name],
+            "value": row.value if name == campaign.subject else row.others[name],
         }
         for row in line.rows
         for name in reversed(names)  # the control is drawn last, on top
@@ -153,8 +144,8 @@ def figure(evaluation: Evaluation, line: Line) -> Figure:
     worst = line.worst
     told = f"{worst.measure}, {worst.case}: {number(worst.value, worst)}, {worst.words}."
     return Figure(
-        f"evaluate-{line.criterion.id}",
-        line.criterion.title,
+        f"readings-{line.question.id}",
+        line.question.title,
         told[0].upper() + told[1:],
         "Points: means over the replications. One panel a measure, each with its own scale.",
         chart(values, names),

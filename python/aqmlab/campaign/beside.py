@@ -1,4 +1,4 @@
-"""Rows: a measure of the subject beside those of Reno and CUBIC, and where it compares worst.
+"""Rows: a reading of one contender beside those of others, and where it compares worst.
 
 Replications are pairs, so a difference is that of the pairs. Its interval is the one that
 `aqmlab.stats` gives it among all comparisons of the page (Holm): the chance that a page says
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from aqmlab import stats
-from aqmlab.evaluate.criterion import Reading
-from aqmlab.evaluate.scene import STANDARD
+from aqmlab.campaign.pack import Question, Reading
+from aqmlab.metrics.registry import LESS, NEITHER
 
 BETTER, ALIKE, WORSE, OTHER = "better", "indistinguishable", "worse", "different"
 UNKNOWN = "not compared"
@@ -28,13 +28,14 @@ class Row:
     case: str
     measure: str
     unit: str
-    less: bool | None
+    direction: int
+    """1 if more is better, -1 if less is, 0 if neither is."""
     grain: float
     value: float
     """Of the subject: the mean over the replications."""
     interval: stats.Interval | None
     others: Mapping[str, float]
-    """Of Reno and CUBIC."""
+    """Means of the others."""
     differences: Mapping[str, stats.Interval | None]
     """The intervals of the paired differences, subject less other: 95 % for the whole page."""
 
@@ -45,9 +46,9 @@ class Row:
             return UNKNOWN
         if interval.low <= 0 <= interval.high:
             return ALIKE
-        if self.less is None:
+        if self.direction == NEITHER:
             return OTHER
-        return BETTER if (interval.high < 0) == self.less else WORSE
+        return BETTER if (interval.high < 0) == (self.direction == LESS) else WORSE
 
     @property
     def words(self) -> str:
@@ -69,7 +70,7 @@ class Row:
         """How far it is behind the worse of the two: 0 if it is not, 1 if by all there is. The
         difference is a share of the larger number, or of twenty grains if that is more: next to
         nothing in place of nothing is not all there is."""
-        if self.less is None:
+        if self.direction == NEITHER:
             return 0.0
         behind = []
         for other, value in self.others.items():
@@ -86,7 +87,7 @@ class Row:
             "case": self.case,
             "measure": self.measure,
             "unit": self.unit,
-            "better": None if self.less is None else "less" if self.less else "more",
+            "direction": self.direction,
             "value": self.value,
             "low": self.interval.low if self.interval else None,
             "high": self.interval.high if self.interval else None,
@@ -106,11 +107,10 @@ def _than(word: str) -> str:
 def rows_of(
     reads: Sequence[Mapping[str, Sequence[Reading]]], subject: str
 ) -> list[tuple[Row, ...]]:
-    """The readings of all controls of each criterion, row by row; Reno and CUBIC are not compared
-    with themselves. All comparisons are those of one page."""
-    standard = [name for name in STANDARD if name != subject]
+    """The readings of all contenders of each question, row by row. All comparisons are those of
+    one page."""
     pairs = [
-        (own, {other: read[other][number] for other in standard if other in read})
+        (own, {other: read[other][number] for other in read if other != subject})
         for read in reads
         for number, own in enumerate(read[subject])
     ]
@@ -126,16 +126,16 @@ def rows_of(
 
 
 def _contest(own: Reading, other: Reading) -> stats.Contest:
-    assert (other.case, other.measure) == (own.case, own.measure)
-    return stats.Contest(own.measure, own.unit, {"own": own.values, "other": other.values})
+    assert (other.case, other.metric) == (own.case, own.metric)
+    return stats.Contest(own.metric, own.unit, {"own": own.values, "other": other.values})
 
 
 def _row(own: Reading, others: Mapping[str, tuple[Reading, stats.Finding]]) -> Row:
     return Row(
         own.case,
-        own.measure,
+        own.metric,
         own.unit,
-        own.less,
+        own.direction,
         own.grain,
         float(own.values.mean()),
         stats.interval(own.values),
@@ -155,6 +155,24 @@ def _difference(own: Reading, other: Reading, finding: stats.Finding) -> stats.I
 
 
 def worst(rows: Sequence[Row]) -> Row:
-    """The row in which the subject is furthest behind both Reno and CUBIC; the first one if it is
+    """The row in which the subject is furthest behind all others; the first one if it is
     behind in none."""
     return max(rows, key=lambda row: row.excess)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A question with its rows."""
+
+    question: Question
+    rows: tuple[Row, ...]
+
+    @property
+    def worst(self) -> Row:
+        """The row in which the subject is furthest behind, see `worst`."""
+        return worst(self.rows)
+
+    @property
+    def behind(self) -> int:
+        """Number of rows in which the subject is behind all others."""
+        return sum(row.excess > 0 for row in self.rows)
