@@ -118,7 +118,7 @@ def _overview(folder: Path) -> Iterator[str]:
     yield "# Results of the published studies\n"
     yield "Made by `make studies`; `aqmlab reproduce all` gives the same table on the terminal, and"
     yield "`aqmlab reproduce NAME` a report with interactive figures. A number of the paper or of"
-    yield "another program is *met* if it [agrees or is close](../reproductions.md#verdicts);"
+    yield "another program is *met* if all of its interval [agrees](../reproductions.md#verdicts);"
     yield "settings beside the paper's own are not counted.\n"
     yield _line(HEAD)
     yield _line(("---", *("---:" for _ in HEAD[1:])))

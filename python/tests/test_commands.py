@@ -91,7 +91,7 @@ def test_reproduce_as_json_has_the_documented_form(aqmlab: Aqmlab, tmp_path: Pat
     done = aqmlab("reproduce", "jarvinen2014", *part, "--json", "--out", "out")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert list(answer) == ["study", "version", "tables", "claims", "contradictions"]
+    assert {"study", "version", "tables", "claims", "contradictions"} <= answer.keys()
     assert answer["study"] == "jarvinen2014"
     cell = ["row", "column", "published", "measured", "low", "high", "verdict"]
     for table in answer["tables"]:

@@ -8,8 +8,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from aqmlab.campaign import FAILS, HOLDS
 from aqmlab.reproduce import Reproduction, reproduce
-from aqmlab.reproduce.verdicts import AGREES, FAILS, HOLDS
+from aqmlab.reproduce.verdicts import AGREES
 from aqmlab_studies.linux2026 import cake, study
 from aqmlab_studies.linux2026.recorded import (
     CONTROLS,
@@ -129,13 +130,13 @@ def test_a_case_that_is_elsewhere_fails(
     """The recordings of another queue in its place."""
     whole = result.measured.part("study")
     assert whole
-    claim, inside, _ = study._case(whole, "Reno", "CoDel, 10 Mbit/s")
-    assert claim.verdict != FAILS and inside >= 8
+    rule = study._case("Reno", "CoDel, 10 Mbit/s")
+    answer, inside = rule.answer(whole), rule.measure(whole)
+    assert answer and inside and answer.verdict != FAILS and inside[0] >= 8
     pfifo = QUEUES | {"CoDel": "pfifo"}
     monkeypatch.setattr("aqmlab_studies.linux2026.recorded.QUEUES", pfifo)
-    claim, inside, _ = study._case(whole, "Reno", "CoDel, 10 Mbit/s")
-    assert claim.verdict == FAILS and inside <= 3
-    assert "Outside: " in claim.evidence
+    answer, inside = rule.answer(whole), rule.measure(whole)
+    assert answer and inside and answer.verdict == FAILS and inside[0] <= 3
 
 
 def test_every_statement_fails_where_nothing_is_as_recorded(
@@ -143,16 +144,17 @@ def test_every_statement_fails_where_nothing_is_as_recorded(
 ) -> None:
     whole = result.measured.part("study")
     assert whole
-    found = study.claims(result.measured)
+    found = [each.answer() for each in study.claims(result.measured)]
     idents = [claim.id for claim in found]
+    assert all(claim.own for claim in found)
     assert len(idents) == len(set(idents)) == 1 + 2 * len(CONTROLS)
     assert found[0].verdict == HOLDS
     monkeypatch.setattr(Quantity, "simulated", lambda *_, **__: np.array([1e6, 1e6]))
     monkeypatch.setattr(
         "aqmlab_studies.linux2026.recorded.seconds", lambda *_, **__: np.full((6, 20), 1e6)
     )
-    for claim in study.claims(result.measured):
-        assert claim.verdict == FAILS, claim.id
+    for each in study.claims(result.measured):
+        assert each.answer().verdict == FAILS, each.rule.id
 
 
 @pytest.fixture(scope="module")

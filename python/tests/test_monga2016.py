@@ -105,7 +105,6 @@ def test_rules_see_that_nothing_happens() -> None:
         *(f"ftp-queue-constant-{queue.lower()}" for queue in AQMS),
         "ftp-drops-low",
         "rtt-utilisation-good",
-        "rtt-queue-falls",
     }
 
 

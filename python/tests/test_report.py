@@ -140,7 +140,7 @@ def test_a_report_that_cannot_be_written_is_one_clear_error(
 ) -> None:
     taken = tmp_path / "taken"
     taken.write_text("a file")
-    with pytest.raises(StorageError, match="the report is not"):
+    with pytest.raises(StorageError, match="were not written"):
         result.write_report(taken)
     with pytest.raises(ValueError, match="svg, png, pdf"):
         result.figures[0].save(tmp_path / "figure.gif")

@@ -15,13 +15,15 @@ from reproduce_synthetic import reproduction
 from rich.console import Console
 
 import aqmlab as package
+from aqmlab.campaign import UNDECIDED
+from aqmlab.campaign.rule import VERDICTS as STATEMENTS
 from aqmlab.errors import InputError
 from aqmlab.metrics.samples import Floats, quantile
 from aqmlab.reproduce import Reproduction, catalogue, names, reproduce
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.published import Published, known_metrics, title
 from aqmlab.reproduce.summary import Summary
-from aqmlab.reproduce.verdicts import CLAIM_VERDICTS, VERDICTS
+from aqmlab.reproduce.verdicts import VERDICTS
 from aqmlab_studies.jarvinen2014 import ns2
 from tools.study_pages import page
 
@@ -84,9 +86,15 @@ def test_an_unfinished_flow_leaves_no_response_time(result: Reproduction) -> Non
     assert ((times > 2.8) & (times < 4)).all()
 
 
+KEYS = [
+    "schema", "study", "version", "seed", "digests", "replications", "tables", "claims",
+    "held_if_alike", "contradictions",
+]  # fmt: skip
+
+
 def test_json_form(result: Reproduction) -> None:
     form = json.loads(json.dumps(result.to_json(), allow_nan=False))
-    assert list(form) == ["study", "version", "tables", "claims", "contradictions"]
+    assert list(form) == KEYS
     assert form["study"] == "jarvinen2014"
     for table in form["tables"]:
         assert list(table) == ["name", "unit", "cells"]
@@ -98,8 +106,10 @@ def test_json_form(result: Reproduction) -> None:
             assert (cell["published"] is None) == (cell["verdict"] == "unpublished")
     assert len(form["claims"]) == 45
     for claim in form["claims"]:
-        assert list(claim) == ["id", "text", "verdict", "evidence"]
-        assert claim["verdict"] in CLAIM_VERDICTS
+        assert list(claim) == [
+            "id", "text", "source", "own", "verdict", "evidence", "comparisons",
+        ]  # fmt: skip
+        assert claim["verdict"] in STATEMENTS and claim["comparisons"]
         assert any(sign.isdigit() for sign in claim["evidence"])
 
 
@@ -166,8 +176,11 @@ def test_the_summary_counts_the_verdicts(result: Reproduction) -> None:
         if cell.row in result.published.main_rows(ident)
     ]
     assert summary.published == len(own) == 48
-    assert summary.reproduced == sum(cell.verdict in ("agrees", "close") for cell in own)
-    assert summary.claims == len(result.claims) == summary.hold + summary.partly + summary.fail
+    assert summary.reproduced == sum(cell.verdict == "agrees" for cell in own)
+    words = [claim.verdict for claim in result.claims]
+    assert summary.claims == len(words)
+    assert summary.hold + summary.fail + words.count(UNDECIDED) == len(words)
+    assert (summary.own, summary.own_hold) == (0, 0)
     assert summary.simulations == result.runs
 
 

@@ -60,10 +60,10 @@ def test_the_papers_own_reductions(quick: Reproduction) -> None:
 def test_statements_figures_and_contradictions(quick: Reproduction) -> None:
     assert {figure.id for figure in quick.figures} >= {"figure-5", "figure-6"}
     verdicts = {claim.id: claim.verdict for claim in quick.claims}
-    assert "reduces-red" not in verdicts, "that needs intervals, and these more replications"
-    assert "reduces-codel" not in verdicts
-    assert verdicts["vegas-least"] == "holds"
-    assert verdicts["vegas-44"] == "does not hold", "far more than the published 44 %"
+    assert set(verdicts.values()) == {"not decided"}, "two replications have no intervals"
+    held = {each.rule.id for each in quick.published.claims(quick.measured) if each.holds}
+    assert {"reduces-red", "reduces-codel", "vegas-least"} <= held
+    assert "vegas-44" not in held, "far more than the published 44 %"
     assert "fairer-red" in verdicts and "drops-red" not in verdicts, "that needs all buffers"
     assert len(quick.contradictions) == 6
 
@@ -72,7 +72,7 @@ def test_seconds_add_up_to_the_transfer(quick: Reproduction) -> None:
     """What arrives second by second are the 10 MB in packets of 1050 bytes, and what came twice."""
     study = quick.measured.part("study")
     labels = {"buffer": "125", "control": "Vegas", "queue": "DropTail"}
-    each = seconds(study, **labels)
+    each = seconds(study, **labels)[0]
     arrived = each.throughput.sum() / 8
     assert 0.99 < arrived / 10_500_000 < 1.01, "Vegas with DropTail loses next to nothing"
     assert each.throughput.max() <= 1.05e6

@@ -9,11 +9,13 @@ from .rule import FAILS as FAILS
 from .rule import HOLDS as HOLDS
 from .rule import UNDECIDED as UNDECIDED
 from .rule import Answer as Answer
+from .rule import Asked as Asked
 from .rule import Comparison as Comparison
 from .rule import Replicated as Replicated
 from .rule import Rule as Rule
 from .rule import above as above
 from .rule import answers as answers
+from .rule import asked as asked
 from .rule import at_least as at_least
 from .rule import at_most as at_most
 from .rule import below as below

@@ -19,7 +19,7 @@ jackknife it also works for quantiles, medians and counts.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Generic, Self, TypeVar
@@ -31,7 +31,7 @@ from aqmlab.campaign.outcomes import LEVEL, UNDECIDED
 from aqmlab.metrics.samples import Whole
 from aqmlab.stats import FEWEST
 
-__all__ = ["FAILS", "HOLDS", "UNDECIDED", "Answer", "Comparison", "Replicated", "Rule"]
+__all__ = ["FAILS", "HOLDS", "UNDECIDED", "Answer", "Asked", "Comparison", "Replicated", "Rule"]
 
 HOLDS, FAILS = "holds", "does not hold"
 VERDICTS = {
@@ -123,9 +123,20 @@ def at_most(number: float, limit: float, name: str = "") -> Comparison:
     return Comparison(float(number), float(limit), False, True, name)
 
 
-def within(number: float, target: float, margin: float, name: str = "") -> Comparison:
+def within(number: float, target: float, margin: float, name: str = "") -> list[Comparison]:
     """The number may be off the target by `margin`."""
-    return at_most(abs(number - target), margin, name)
+    return [at_least(number, target - margin, name), at_most(number, target + margin, name)]
+
+
+Compared = Comparison | Iterable["Compared"]
+
+
+def _flat(compared: Compared) -> Iterator[Comparison]:
+    if isinstance(compared, Comparison):
+        yield compared
+    else:
+        for each in compared:
+            yield from _flat(each)
 
 
 @dataclass(frozen=True)
@@ -177,10 +188,12 @@ class Answer:
     """The rule and the numbers, in words."""
     comparisons: tuple[Decided, ...] = ()
     source: str = ""
+    own: bool = False
+    """Whether the statement is the project's own, and not one of the document."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it; docs/packs.md describes the keys."""
-        keys = ("id", "text", "source", "verdict", "evidence")
+        keys = ("id", "text", "source", "own", "verdict", "evidence")
         found: dict[str, Any] = {key: getattr(self, key) for key in keys}
         return found | {"comparisons": [each.to_json() for each in self.comparisons]}
 
@@ -196,7 +209,7 @@ class Rule(Generic[Data, Found]):
     """The rule with its margin in words, as the evidence shows it."""
     measure: Callable[[Data], Found | None]
     """What the statement is judged by; None if it was not run."""
-    compared: Callable[[Found], Comparison | Iterable[Comparison]]
+    compared: Callable[[Found], Compared]
     """The comparisons, always the same number of them in the same order."""
     told: Callable[[Found], str]
     """What was found in words, without a full stop."""
@@ -205,25 +218,23 @@ class Rule(Generic[Data, Found]):
     beside: Callable[[Data], str] | None = None
     """Results of other settings in words: shown, but not part of the verdict."""
     source: str = ""
+    own: bool = False
+    """Whether the statement is the project's own, and not one of the document."""
 
     def comparisons(self, found: Found) -> tuple[Comparison, ...]:
-        """The comparisons as a tuple."""
-        made = self.compared(found)
-        return (made,) if isinstance(made, Comparison) else tuple(made)
+        """The comparisons in one row."""
+        return tuple(_flat(self.compared(found)))
 
     def holds(self, found: Found) -> bool:
         """Whether every number is on the right side, whatever its interval."""
         return all(each.slack > 0 for each in self.comparisons(found))
 
-    def decide(self, data: Data) -> list[Decided] | None:
-        """The comparisons with their intervals; None if what they need was not run."""
-        found = self.measure(data)
-        if found is None:
-            return None
+    def _decide(self, data: Data, found: Found) -> list[Decided]:
+        """The comparisons with their intervals."""
         here = self.comparisons(found)
         if data.replications < FEWEST:
             return [Decided(each, None, UNDECIDED) for each in here]
-        slacks = np.array([[c.slack for c in self._at(each)] for each in data.draws])
+        slacks = np.array([self._slacks(each, len(here)) for each in data.draws])
         with np.errstate(invalid="ignore"):
             spread = np.clip(slacks, -MOST, MOST).std(axis=0, ddof=1)
         count = data.replications
@@ -240,21 +251,32 @@ class Rule(Generic[Data, Found]):
             for each, se in zip(here, error, strict=True)
         ]
 
-    def _at(self, data: Data) -> tuple[Comparison, ...]:
-        found = self.measure(data)
-        assert found is not None, self.id
-        return self.comparisons(found)
+    def _slacks(self, data: Data, count: int) -> list[float]:
+        """The distances in one draw; NaN where it has nothing to divide by."""
+        try:
+            found = self.measure(data)
+            assert found is not None, self.id
+            return [each.slack for each in self.comparisons(found)]
+        except ZeroDivisionError:
+            return [float("nan")] * count
 
     def answer(self, data: Data) -> Answer | None:
         """The statement with its verdict; None if what it needs was not run."""
-        made, found = self.decide(data), self.measure(data)
-        if made is None or found is None:
-            return None
+        try:
+            found = self.measure(data)
+            if found is None:
+                return None
+            made = self._decide(data, found)
+        except ZeroDivisionError:
+            evidence = f"Rule: {self.rule}. A number has nothing to divide by."
+            return Answer(self.id, self.text, UNDECIDED, evidence, (), self.source, self.own)
         evidence = f"Rule: {self.rule}. Found: {self.told(found)}. {_deciding(made)}"
         beside = self.beside(data) if self.beside else ""
         if beside:
             evidence += f" Beside it, not counted: {beside}."
-        return Answer(self.id, self.text, _of_all(made), evidence, tuple(made), self.source)
+        return Answer(
+            self.id, self.text, _of_all(made), evidence, tuple(made), self.source, self.own
+        )
 
 
 def _verdict(slack: float, half: float, cautious: float) -> str:
@@ -279,8 +301,44 @@ def _deciding(made: list[Decided]) -> str:
     return f"{start}, with the {100 * LEVEL:.0f} % interval: {least.text}."
 
 
-def answers(rules: Iterable[Rule[Data, Any]], data: Data | None) -> list[Answer]:
-    """The statements for which `data` has what they need, in order."""
+@dataclass(frozen=True)
+class Asked:
+    """A rule with the results that it is asked of."""
+
+    rule: Rule[Any, Any]
+    data: Any
+
+    @property
+    def was_run(self) -> bool:
+        """Whether the results have what the rule needs."""
+        try:
+            return self.rule.measure(self.data) is not None
+        except ZeroDivisionError:
+            return True
+
+    @property
+    def holds(self) -> bool:
+        """Whether all numbers are on the right side, whatever their intervals."""
+        try:
+            return self.rule.holds(self.rule.measure(self.data))
+        except ZeroDivisionError:
+            return False
+
+    def answer(self) -> Answer:
+        """The answer. Raises `ValueError` if the results lack what the rule needs."""
+        found = self.rule.answer(self.data)
+        if found is None:
+            raise ValueError(f"{self.rule.id}: the results lack what it needs")
+        return found
+
+
+def asked(rules: Iterable[Rule[Data, Any]], data: Data | None) -> list[Asked]:
+    """The rules for which `data` has what they need, in order; none without data."""
     if data is None:
         return []
-    return [answer for rule in rules if (answer := rule.answer(data))]
+    return [each for rule in rules if (each := Asked(rule, data)).was_run]
+
+
+def answers(rules: Iterable[Rule[Data, Any]], data: Data | None) -> list[Answer]:
+    """The answers of the rules for which `data` has what they need, in order."""
+    return [each.answer() for each in asked(rules, data)]

@@ -134,6 +134,7 @@ def reproduce(
         step=step,
     )
     if json:
+        reproduction.write_verdicts(folder)
         print_json(reproduction.to_json())
         return
     screen = console()

@@ -90,7 +90,7 @@ class Histograms:
         return self.values[keep], share[keep]
 
 
-def weighted_quantile(values: Floats, counts: NDArray[np.integer], share: float) -> float:
+def weighted_quantile(values: Floats, counts: NDArray[np.integer] | Floats, share: float) -> float:
     """The smallest of the ascending `values` that at least `share` of the observations
     does not exceed, `counts[i]` of which are `values[i]`. NaN without observations."""
     if not 0.0 <= share <= 1.0:

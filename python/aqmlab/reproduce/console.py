@@ -10,7 +10,8 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from aqmlab.reproduce.verdicts import AGREES, CLOSE, DIFFERS, FAILS, HOLDS, PARTLY, VERDICTS
+from aqmlab.campaign import FAILS, HOLDS, UNDECIDED
+from aqmlab.reproduce.verdicts import AGREES, DIFFERS, VERDICTS
 
 if TYPE_CHECKING:
     from aqmlab.reproduce import Reproduction
@@ -18,13 +19,12 @@ if TYPE_CHECKING:
 
 STYLES = {
     AGREES: "green",
-    CLOSE: "yellow",
     DIFFERS: "red",
     HOLDS: "green",
-    PARTLY: "yellow",
+    UNDECIDED: "yellow",
     FAILS: "red",
 }
-SIGNS = {AGREES: "✓", CLOSE: "≈", DIFFERS: "✗", HOLDS: "✓", PARTLY: "≈", FAILS: "✗"}
+SIGNS = {AGREES: "✓", DIFFERS: "✗", HOLDS: "✓", UNDECIDED: "?", FAILS: "✗"}
 
 
 def show(reproduction: Reproduction, console: Console) -> None:
@@ -41,7 +41,7 @@ def show(reproduction: Reproduction, console: Console) -> None:
         console.print(_table(table))
     legend = (
         Text.assemble((f"{SIGNS[word]} {word}", STYLES[word]), f": {VERDICTS[word]}")
-        for word in (AGREES, CLOSE, DIFFERS)
+        for word in (AGREES, UNDECIDED, DIFFERS)
     )
     console.print()
     console.print(Text("   ").join(legend))
@@ -62,12 +62,28 @@ def show(reproduction: Reproduction, console: Console) -> None:
     contradictions = [(each.title, each.text) for each in reproduction.contradictions]
     _remarks(console, "Where the paper contradicts itself", contradictions)
     if reproduction.claims:
-        console.print(Text("\nStatements of the paper", style="bold"))
+        console.print(Text("\nStatements", style="bold"))
+        if reproduction.held_if_alike is not None:
+            console.print(Text(base_rate(reproduction), style="dim"))
     for number, claim in enumerate(reproduction.claims, start=1):
         style = STYLES[claim.verdict]
         verdict = Text(f"{SIGNS[claim.verdict]} {claim.verdict}", style=style)
-        console.print(Text(f"{number}. {claim.text} ", style="bold") + verdict)
+        text = f"{number}. {OWN if claim.own else ''}{claim.text} "
+        console.print(Text(text, style="bold") + verdict)
         console.print(Padding(Text(claim.evidence), (0, 0, 0, 3)))
+
+
+OWN = "Own comparison: "
+
+
+def base_rate(reproduction: Reproduction) -> str:
+    """How many statements hold, and how many would if all queues were the same."""
+    words = [claim.verdict for claim in reproduction.claims if not claim.own]
+    return (
+        f"{words.count(HOLDS)} of {len(words)} statements hold by our limits; up to "
+        f"{reproduction.held_if_alike} would hold if all queues were the same (the results of one "
+        "of them stand for all)."
+    )
 
 
 def _remarks(console: Console, title: str, remarks: list[tuple[str, str]]) -> None:

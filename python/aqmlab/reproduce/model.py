@@ -1,4 +1,4 @@
-"""What a reproduction consists of: tables of cells, claims, causes, contradictions."""
+"""What a reproduction consists of: tables of cells, causes, contradictions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aqmlab.reproduce.verdicts import UNPUBLISHED, Criterion
 from aqmlab.stats import Interval
 
 SAME = Criterion()
-"""Within 5 %."""
+"""Within 10 %."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Cell:
         criterion: Criterion = SAME,
     ) -> Cell:
         """A cell with the verdict that follows from its numbers."""
-        word = criterion.verdict(published, measured, interval)
+        word = criterion.verdict(published, interval)
         return Cell.told(row, column, published, measured, interval, word, criterion)
 
     @staticmethod
@@ -109,7 +109,7 @@ class Table:
 
     @property
     def caption(self) -> str:
-        """When a cell agrees, and how the intervals were made."""
+        """The margin of the cells, and how the intervals were made."""
         rules = "; ".join(each.told(self.unit) for each in self.criteria)
         told = (f"{rules[:1].upper()}{rules[1:]}.", f"Intervals: {self.method}.")
         return " ".join(text for text in told if len(text) > len("Intervals: ."))
@@ -124,22 +124,6 @@ class Table:
         keys = ("row", "column", "published", "measured", "low", "high", "verdict")
         cells = [{key: getattr(cell, key) for key in keys} for cell in self.cells]
         return {"name": self.name, "unit": self.unit, "cells": cells}
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the study, and what our runs say about it."""
-
-    id: str
-    text: str
-    verdict: str
-    """One of `aqmlab.reproduce.verdicts.CLAIM_VERDICTS`."""
-    evidence: str
-    """The numbers, in words."""
-
-    def to_json(self) -> dict[str, str]:
-        """{"id", "text", "verdict", "evidence"}."""
-        return {key: getattr(self, key) for key in ("id", "text", "verdict", "evidence")}
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import aqmlab
 from aqmlab import document as paper
+from aqmlab.campaign import FAILS, HOLDS
+from aqmlab.campaign.rule import VERDICTS as STATEMENTS
 from aqmlab.document import (
     BAD,
     GOOD,
@@ -27,14 +29,15 @@ from aqmlab.document import (
     Tiles,
     Verdict,
 )
+from aqmlab.reproduce.console import OWN, base_rate
 from aqmlab.reproduce.model import Cell, Table
-from aqmlab.reproduce.verdicts import AGREES, CLOSE, DIFFERS, FAILS, HOLDS, PARTLY, VERDICTS
+from aqmlab.reproduce.verdicts import AGREES, DIFFERS, UNDECIDED, VERDICTS
 from aqmlab.results import StudyResult
 
 if TYPE_CHECKING:
     from aqmlab.reproduce import Reproduction
 
-TONES = {AGREES: GOOD, CLOSE: NEAR, DIFFERS: BAD, HOLDS: GOOD, PARTLY: NEAR, FAILS: BAD}
+TONES = {AGREES: GOOD, DIFFERS: BAD, HOLDS: GOOD, UNDECIDED: NEAR, FAILS: BAD}
 PUBLISHED = "published"
 
 
@@ -69,11 +72,15 @@ def _sections(of: Reproduction) -> Iterator[Section]:
         yield _part("Why some cells differ", "causes", causes)
     if of.claims:
         claims = [
-            Verdict(each.verdict, TONES[each.verdict], each.evidence, f"**{each.text}**",
-                    f"claim-{each.id}")
+            Verdict(each.verdict, TONES[each.verdict], each.evidence,
+                    f"{OWN if each.own else ''}**{each.text}**", f"claim-{each.id}")
             for each in of.claims
         ]  # fmt: skip
-        checked = [Items(tuple(claims), "claims")]
+        words = [Verdict(each, TONES[each], text=text) for each, text in STATEMENTS.items()]
+        alike: list[Block] = []
+        if of.held_if_alike is not None:
+            alike.append(Text(base_rate(of), "soft"))
+        checked = [*alike, Items(tuple(words), "key"), Items(tuple(claims), "claims")]
         yield _part("The paper's statements, checked", "claims", checked, "Statements")
     if of.contradictions:
         told = [Note(each.text, each.title, warning=False) for each in of.contradictions]
@@ -115,21 +122,21 @@ def _tiles(of: Reproduction) -> Iterator[tuple[str, str]]:
             cell for cell in one.cells if (cell.row in rows if rows else cell.published is not None)
         ]
         name = place if places.count(place) == 1 else one.name
-        yield f"{_good(own)} of {len(own)}", f"cells agree or are close: {name}, as printed"
+        yield f"{_good(own)} of {len(own)}", f"cells agree: {name}, as printed"
     theirs = [c for each in of.tables if each.reference != PUBLISHED for c in each.cells]
     if theirs:
         name = next(each.reference for each in of.tables if each.reference != PUBLISHED)
-        label = f"cells agree or are close: {name}, same scenario"
+        label = f"cells agree: {name}, same scenario"
         yield f"{_good(theirs)} of {len(theirs)}", label
-    if of.claims:
-        held = sum(claim.verdict == HOLDS for claim in of.claims)
-        partly = sum(claim.verdict == PARTLY for claim in of.claims)
-        more = f", {partly} in part" if partly else ""
-        yield f"{held} of {len(of.claims)}", f"statements hold{more}"
+    for label, is_own in (("statements hold", False), ("own comparisons hold", True)):
+        words = [claim.verdict for claim in of.claims if claim.own == is_own]
+        open_ = f", {words.count(UNDECIDED)} not decided" if UNDECIDED in words else ""
+        if words:
+            yield f"{words.count(HOLDS)} of {len(words)}", f"{label}{open_}"
 
 
 def _good(cells: Iterable[Cell]) -> int:
-    return sum(cell.verdict in (AGREES, CLOSE) for cell in cells)
+    return sum(cell.verdict == AGREES for cell in cells)
 
 
 def _legend(reference: str) -> Iterator[Block]:
@@ -138,7 +145,7 @@ def _legend(reference: str) -> Iterator[Block]:
         "value.",
         "soft",
     )
-    words = (AGREES, CLOSE, DIFFERS)
+    words = (AGREES, UNDECIDED, DIFFERS)
     yield Items(tuple(Verdict(each, TONES[each], text=VERDICTS[each]) for each in words), "key")
 
 

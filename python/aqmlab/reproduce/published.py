@@ -11,12 +11,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from aqmlab.campaign import Asked
 from aqmlab.document import Figure
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import Metric, registered
 from aqmlab.reproduce.catalogue import place, places
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Claim, Contradiction, Table
+from aqmlab.reproduce.model import Cause, Cell, Contradiction, Table
 from aqmlab.reproduce.schema import check, labels_of
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.scenario.settings import parse_selection, parse_toml, read_text
@@ -43,8 +44,9 @@ def _delay_quantile(measured: Measurements, labels: dict[str, str], share: float
     return value, measured.delay_quantile_interval(share, **labels)
 
 
-def _delay_maximum(measured: Measurements, labels: dict[str, str]) -> Measured:
-    return float(measured.maxima(**labels).max()), None
+def _delay_maximum(measured: Measurements, labels: dict[str, str], of: int = 0) -> Measured:
+    """The largest of so many replications (all, if it is 0)."""
+    return measured.largest(of, **labels), None
 
 
 def _link_mean(
@@ -127,6 +129,12 @@ class Published:
     def step(self) -> float:
         """The step in which the tables' quantities come, in their unit."""
         return float(self.paper.get("step", 0.0))
+
+    @property
+    def most(self) -> Mapping[str, int]:
+        """Part to the replications up to which some are added until every statement is decided."""
+        found: Mapping[str, int] = self.paper.get("most", {})
+        return found
 
     def main_rows(self, table: str) -> list[str]:
         """The rows of a table that are the paper's own, not other settings beside them."""
@@ -257,9 +265,27 @@ class Published:
         found = [table for each in self.paper["tables"] if (table := self._table(each, measured))]
         return [*found, *self._hook("tables", measured)]
 
-    def claims(self, measured: Measurements) -> list[Claim]:
-        """The statements of the paper, checked."""
+    def claims(self, measured: Measurements) -> list[Asked]:
+        """The statements of the paper, each with the results that it is asked of."""
         return list(self._hook("claims", measured))
+
+    def held_if_alike(self, measured: Measurements) -> int | None:
+        """How many statements of the paper would hold if all its queues (or what else the axis
+        `subject` has) were the same: the most over the labels on that axis, whose results then
+        stand for all. None if the study has no such axis."""
+        axis = str(self.paper.get("subject", "queue"))
+        labels = [label for part in measured.parts.values() for label in part.axes.get(axis, ())]
+        if len(set(labels)) < 2:
+            return None
+        asked = [each for each in self.claims(measured) if not each.rule.own]
+        there = {each.rule.id for each in asked}
+        counts = []
+        for label in dict.fromkeys(labels):
+            names = dict.fromkeys(labels, label)
+            if all(label in part.axes.get(axis, (label,)) for part in measured.parts.values()):
+                world = self.claims(measured.relabelled(axis, names))
+                counts.append(sum(each.holds for each in world if each.rule.id in there))
+        return max(counts, default=None)
 
     def causes(self, measured: Measurements) -> list[Cause]:
         """Why cells differ."""

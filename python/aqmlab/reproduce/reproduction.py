@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -10,12 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 import aqmlab
+from aqmlab.campaign import UNDECIDED, Answer
+from aqmlab.campaign.plan import SCHEMA
 from aqmlab.document import Document, Figure, save
+from aqmlab.errors import StorageError
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Claim, Contradiction, Table, Warning
+from aqmlab.reproduce.model import Cause, Contradiction, Table, Warning
 from aqmlab.reproduce.published import MAIN, Published
 from aqmlab.reproduce.signs import same_signs
 from aqmlab.stats import estimate
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from aqmlab.results import StudyResult
+    from aqmlab.study import Study
 
 
 def reproduce(
@@ -53,7 +59,8 @@ def reproduce(
         Part of the study (of jarvinen2014, `"paper"` or `"short"`), or labels to keep
         (`["queue=CoDel", "rest=11 ms"]`).
     replications : int, optional
-        Replications of each point. Default: those of the study.
+        Replications of each point. Default: those of the study, doubled until every statement is
+        decided if the study names a maximum (`most`).
     seed : int, optional
         Seed of all random streams. Default: that of the study.
     trace : path, optional
@@ -87,16 +94,52 @@ def reproduce(
         only, seed=seed, replications=replications, trace=Path(trace) if trace else None
     )
     shortened = published.emulation(only, step) if emulate else None
+    most = {} if replications else published.most
+    for name, study in studies.items():
+        looks = _looks(study, most.get(name, 0))
+        there = () if out is None else [each for each in looks if each.is_in(_folder(out, name))]
+        studies[name] = there[-1] if there else study
+    while True:
+        results = _run(studies, out, threads, executor, progress)
+        made = Reproduction(published, results, only=only, trace=trace)
+        more = {name: _looks(study, most.get(name, 0))[1:] for name, study in studies.items()}
+        if not any(more.values()) or all(each.verdict != UNDECIDED for each in made.claims):
+            break
+        studies |= {name: looks[0] for name, looks in more.items() if looks}
+    if shortened is not None:
+        results |= _emulated(shortened, seed, replications, out, threads, told)
+        made = Reproduction(published, results, only=only, trace=trace)
+    return made
+
+
+def _looks(study: Study, most: int) -> list[Study]:
+    """The study, and the same with twice as many replications until these are as many as `most`."""
+    found = [study]
+    while found[-1].replications < most:
+        found.append(study.with_replications(min(2 * found[-1].replications, most)))
+    return found
+
+
+def _folder(out: str | Path, part: str) -> Path:
+    return Path(out) if part == MAIN else Path(out) / part
+
+
+def _run(
+    studies: Mapping[str, Study],
+    out: str | Path | None,
+    threads: int | None,
+    executor: Executor | None,
+    progress: Callable[[int, int], None] | None,
+) -> dict[str, StudyResult]:
+    """The results of each part."""
     total = sum(study.total for study in studies.values())
     results, before = {}, 0
     for part, study in studies.items():
-        folder = None if out is None else Path(out) if part == MAIN else Path(out) / part
+        folder = None if out is None else _folder(out, part)
         counted = _later(progress, before, total) if progress else None
         results[part] = study.run(folder, threads=threads, progress=counted, executor=executor)
         before += study.total
-    if shortened is not None:
-        results |= _emulated(shortened, seed, replications, out, threads, told)
-    return Reproduction(published, results, only=only, trace=trace)
+    return results
 
 
 def _emulated(
@@ -214,9 +257,15 @@ class Reproduction:
         return self.published.tables(self.measured)
 
     @cached_property
-    def claims(self) -> list[Claim]:
-        """The statements of the paper, checked."""
-        return self.published.claims(self.measured)
+    def claims(self) -> list[Answer]:
+        """The statements of the paper, and the project's own comparisons, checked."""
+        return [each.answer() for each in self.published.claims(self.measured)]
+
+    @cached_property
+    def held_if_alike(self) -> int | None:
+        """How many of the paper's statements would hold if all queues were the same; see
+        `Published.held_if_alike`."""
+        return self.published.held_if_alike(self.measured)
 
     @cached_property
     def causes(self) -> list[Cause]:
@@ -275,12 +324,18 @@ class Reproduction:
         raise KeyError(ident)
 
     def to_json(self) -> dict[str, Any]:
-        """{"study", "version", "tables", "claims", "contradictions"}; see docs/reproductions.md."""
+        """Tables, statements and contradictions; docs/reproductions.md describes the keys."""
+        info = self.result.info
         return {
+            "schema": SCHEMA,
             "study": self.name,
             "version": aqmlab.__version__,
+            "seed": info.seed,
+            "digests": {name: each.info.digest for name, each in self.results.items()},
+            "replications": {name: each.info.replications for name, each in self.results.items()},
             "tables": [table.to_json() for table in self.tables],
             "claims": [claim.to_json() for claim in self.claims],
+            "held_if_alike": self.held_if_alike,
             "contradictions": [asdict(each) for each in self.contradictions],
         }
 
@@ -297,6 +352,35 @@ class Reproduction:
         return document(self)
 
     def write_report(self, folder: str | Path, *, figures: bool = True) -> Path:
-        """Writes report.html, and with `figures` figures/*.svg, .png and .pdf; the path of the
-        report. Raises `StorageError` if a file cannot be written."""
+        """Writes report.html, verdicts.json, cells.csv, claims.csv, and with `figures`
+        figures/*.svg, .png and .pdf; the path of the report. Raises `StorageError` if a file cannot
+        be written."""
+        self.write_verdicts(folder)
         return save(self.report(), Path(folder), figures=figures)
+
+    def write_verdicts(self, folder: str | Path) -> None:
+        """Writes verdicts.json (`to_json`), cells.csv and claims.csv.
+
+        Raises `StorageError` if a file cannot be written.
+        """
+        cells = [
+            {"table": table.id, "reference": table.reference, "unit": table.unit, **cell}
+            for table in self.tables
+            for cell in table.to_json()["cells"]
+        ]
+        claims = [
+            {key: value for key, value in claim.to_json().items() if key != "comparisons"}
+            for claim in self.claims
+        ]
+        texts = {
+            "verdicts.json": json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n",
+            "cells.csv": pl.DataFrame(cells, infer_schema_length=None).write_csv(),
+            "claims.csv": pl.DataFrame(claims, infer_schema_length=None).write_csv(),
+        }
+        for name, text in texts.items():
+            path = Path(folder) / name
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise StorageError(error, path, "the verdicts were not written") from error

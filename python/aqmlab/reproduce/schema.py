@@ -76,6 +76,10 @@ class Paper(_Strict):
     citation: str
     link: str
     step: float = 0.0
+    most: dict[str, int] = {}
+    """To these parts replications are added until every statement is decided, up to so many."""
+    subject: str = "queue"
+    """The axis whose labels the statements compare."""
     parts: list[str] = []
     tables: list[GivenTable] = []
     subsets: dict[str, dict[str, list[str]]] = {}

@@ -63,21 +63,28 @@ HOOKS = '''"""What needs code: statements, figures, causes of differences, table
 Each function takes the measurements and gives a list; those that are not needed may go.
 """
 
+from aqmlab.campaign import Asked, Rule, asked, below
 from aqmlab.document import Figure, charts
 from aqmlab.document.colours import by_label
-from aqmlab.reproduce import Claim, Measurements
-from aqmlab.reproduce.verdicts import FAILS, HOLDS
+from aqmlab.reproduce import Measurements
+
+QUEUES = ("codel", "pie")
+LOW_DELAY = Rule(
+    "low-delay",
+    "Half of the packets wait for less than 50 ms.",
+    "with each queue and four flows the median is below 50 ms",
+    lambda measured: {{
+        queue: measured.delay_quantile(0.5, queue=queue, flows="4") for queue in QUEUES
+    }},
+    lambda found: [below(delay, 0.05, queue) for queue, delay in found.items()],
+    lambda found: ", ".join(f"{{queue}} {{1e3 * delay:.1f}} ms" for queue, delay in found.items()),
+)
+"""A statement: id, text, rule in words, what is measured, the comparisons, the result in words."""
 
 
-def claims(measured: Measurements) -> list[Claim]:
-    """The statements of the paper, checked."""
-    delays = {{
-        queue: measured.delay_quantile(0.5, queue=queue, flows="4")
-        for queue in measured.axes["queue"]
-    }}
-    evidence = ", ".join(f"{{queue}} {{1e3 * delay:.1f}} ms" for queue, delay in delays.items())
-    verdict = HOLDS if max(delays.values()) < 0.05 else FAILS
-    return [Claim("low-delay", "Half of the packets wait for less than 50 ms.", verdict, evidence)]
+def claims(measured: Measurements) -> list[Asked]:
+    """The statements of the paper."""
+    return asked((LOW_DELAY,), measured)
 
 
 def figures(measured: Measurements) -> list[Figure]:

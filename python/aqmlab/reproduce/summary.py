@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table as Grid
 
-from aqmlab.reproduce.verdicts import AGREES, CLOSE, FAILS, HOLDS, PARTLY
+from aqmlab.campaign import FAILS, HOLDS
+from aqmlab.reproduce.verdicts import AGREES, UNDECIDED
 
 if TYPE_CHECKING:
     from rich.table import Table as Grid
@@ -27,15 +28,22 @@ class Summary:
     published: int
     """Published numbers; rows that are other settings beside the paper's do not count."""
     reproduced: int
-    """Those that agree or are close."""
+    """Those that agree."""
+    undecided: int
+    """Those whose interval reaches across the margin, or that have none."""
     compared: int
     """Numbers of another program on the same scenario."""
     matched: int
-    """Those that agree or are close."""
+    """Those that agree."""
     claims: int
+    """The paper's statements."""
     hold: int
-    partly: int
     fail: int
+    held_if_alike: int | None
+    """How many would hold if all queues were the same."""
+    own: int
+    """The project's own comparisons."""
+    own_hold: int
 
     @staticmethod
     def of(reproduction: Reproduction) -> Summary:
@@ -49,31 +57,40 @@ class Summary:
                 continue
             own = reproduction.published.main_rows(table.id)
             paper += [cell for cell in cells if not own or cell.row in own]
-        words = [claim.verdict for claim in reproduction.claims]
+        words = [claim.verdict for claim in reproduction.claims if not claim.own]
+        own_words = [claim.verdict for claim in reproduction.claims if claim.own]
         return Summary(
-            reproduction.name,
-            reproduction.title,
-            reproduction.runs,
-            len(paper),
-            _good(paper),
-            len(others),
-            _good(others),
-            len(words),
-            words.count(HOLDS),
-            words.count(PARTLY),
-            words.count(FAILS),
+            study=reproduction.name,
+            title=reproduction.title,
+            simulations=reproduction.runs,
+            published=len(paper),
+            reproduced=_count(paper, AGREES),
+            undecided=_count(paper, UNDECIDED),
+            compared=len(others),
+            matched=_count(others, AGREES),
+            claims=len(words),
+            hold=words.count(HOLDS),
+            fail=words.count(FAILS),
+            held_if_alike=reproduction.held_if_alike if words else None,
+            own=len(own_words),
+            own_hold=own_words.count(HOLDS),
         )
 
     def row(self) -> tuple[str, ...]:
         """The cells of its line, under `HEAD`."""
+        undecided = self.claims - self.hold - self.fail
+        alike = self.held_if_alike
         return (
             self.study,
             f"{self.simulations:,}",
             f"{self.reproduced} of {self.published}" if self.published else "–",
+            str(self.undecided) if self.published else "–",
             f"{self.matched} of {self.compared}" if self.compared else "–",
             f"{self.hold} of {self.claims}" if self.claims else "–",
-            str(self.partly),
-            str(self.fail),
+            str(self.fail) if self.claims else "–",
+            str(undecided) if self.claims else "–",
+            "–" if alike is None else str(alike),
+            f"{self.own_hold} of {self.own}" if self.own else "–",
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -85,10 +102,13 @@ HEAD = (
     "study",
     "simulations",
     "published numbers met",
+    "numbers not decided",
     "other programs' met",
     "statements that hold",
-    "in part",
-    "not",
+    "do not",
+    "statements not decided",
+    "would hold if all queues were the same",
+    "own comparisons that hold",
 )
 
 
@@ -102,5 +122,5 @@ def grid(summaries: Iterable[Summary]) -> Grid:
     return table
 
 
-def _good(cells: Iterable[Cell]) -> int:
-    return sum(cell.verdict in (AGREES, CLOSE) for cell in cells)
+def _count(cells: Iterable[Cell], word: str) -> int:
+    return sum(cell.verdict == word for cell in cells)

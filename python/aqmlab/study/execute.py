@@ -23,7 +23,7 @@ from aqmlab.results import (
 from aqmlab.results.tables import MemoryTables
 from aqmlab.study.folder import ResultsFolder
 from aqmlab.study.runner import polled
-from aqmlab.study.sequential import is_reached, renumbered, stages
+from aqmlab.study.sequential import grown, is_reached, renumbered, stages
 from aqmlab.study.shards import Shard
 from aqmlab.study.spread import spread
 
@@ -51,7 +51,7 @@ class Means:
 
 def execute(study: Study, out: Path | None, means: Means, progress: Progress | None) -> StudyResult:
     """Runs `study`, into the folder `out` or in memory; see `Study.run`."""
-    plans = [study] if study.precision is None else list(stages(study, out))
+    plans = grown(study, out) if study.precision is None else list(stages(study, out))
     if out is None:
         return _in_memory(plans, means, progress)
     first, computed = plans[0], 0

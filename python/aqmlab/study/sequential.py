@@ -82,11 +82,22 @@ def _bottlenecks(result: StudyResult) -> pl.DataFrame:
     return frame.cast({"point": pl.UInt32})
 
 
+def grown(study: Study, out: Path | None) -> list[Study]:
+    """The study after as many replications as its results in a folder have, and itself: what is
+    there is kept. Just the study where the folder has none, or as many or more."""
+    now = there(out)
+    if now is not None and now[0] < study.replications:
+        before = study.with_replications(now[0])
+        if before.digest == now[1]:
+            return [before, study]
+    return [study]
+
+
 def is_reached(result: StudyResult) -> bool:
-    """Whether the study is as exact as it was to be."""
+    """Whether the study is as exact as it was to be; never without a precision."""
     precision = result.info.precision
     if precision is None:
-        return True
+        return False
     return all(each.relative <= precision.relative for each in reached(result, precision))
 
 
@@ -95,12 +106,12 @@ def stages(study: Study, out: Path | None) -> Iterator[Study]:
     are some already, from these on."""
     assert study.precision is not None
     plans = [study.with_replications(n) for n in study.precision.looks(study.replications)]
-    there = _there(out)
-    begun = [at for at, plan in enumerate(plans) if there == (plan.replications, plan.digest)]
+    now = there(out)
+    begun = [at for at, plan in enumerate(plans) if now == (plan.replications, plan.digest)]
     yield from plans[begun[0] if begun else 0 :]
 
 
-def _there(out: Path | None) -> tuple[int, str] | None:
+def there(out: Path | None) -> tuple[int, str] | None:
     """Replications and digest of the study in a folder, if any."""
     if out is None or not (out / MANIFEST).exists():
         return None

@@ -151,6 +151,12 @@ class Study:
         other.__dict__.pop("digest", None)
         return other
 
+    def is_in(self, folder: Path) -> bool:
+        """Whether this folder has results of this study, with as many replications."""
+        from aqmlab.study.sequential import there
+
+        return there(folder) == (self.replications, self.digest)
+
     @cached_property
     def seed(self) -> int:
         """The seed of the random streams."""
@@ -183,8 +189,9 @@ class Study:
         Parameters
         ----------
         out : path, optional
-            Results folder. An interrupted study resumes there; a finished one is only opened.
-            Without it, results stay in memory.
+            Results folder. An interrupted study resumes there; a finished one is only opened. To
+            the same study with fewer replications the others are added. Without it, results stay
+            in memory.
         threads : int, optional
             Number of cores. Default: all.
         progress : callable, optional

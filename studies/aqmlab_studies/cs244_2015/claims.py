@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from aqmlab.campaign import Asked, Rule, above, asked, at_least, at_most, within
+from aqmlab.campaign.rule import Compared
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Claim
 from aqmlab_studies.cs244_2015.curves import (
     BUFFER,
     CODEL,
@@ -33,7 +34,6 @@ from aqmlab_studies.cs244_2015.curves import (
     shares,
     told,
 )  # fmt: skip
-from aqmlab_studies.rules import Rule, checked
 
 Labels = Mapping[str, str]
 Found = TypeVar("Found")
@@ -47,12 +47,12 @@ def own(part: Measurements) -> dict[str, str]:
     return {"load": OWN_LOAD} | ({"sender": OWN_SENDER} if "sender" in part.axes else {})
 
 
-def claims(measured: Measurements) -> list[Claim]:
+def claims(measured: Measurements) -> list[Asked]:
     """All statements for which the parts were run."""
     return [
-        *checked(STEPS, measured.part("study")),
-        *checked(LTE, measured.part("lte")),
-        *checked((ACROSS,), measured),
+        *asked(STEPS, measured.part("study")),
+        *asked(LTE, measured.part("lte")),
+        *asked((ACROSS,), measured),
     ]
 
 
@@ -67,7 +67,7 @@ class Statement:
     def judged(
         self,
         value: Callable[[Measurements, Labels], Found],
-        holds: Callable[[Found], bool],
+        compared: Callable[[Found], Compared],
         words: Callable[[Found], str],
         refuted_by: Found,
     ) -> Rule[Measurements, Any]:
@@ -82,7 +82,7 @@ class Statement:
             others = (labels for labels in settings(part) if labels != own(part))
             return "; ".join(f"{told(each)}: {words(value(part, each))}" for each in others)
 
-        return Rule(self.id, self.text, self.rule, measure, holds, words, refuted_by, beside)
+        return Rule(self.id, self.text, self.rule, measure, compared, words, refuted_by, beside)
 
 
 def _peaks(steps: Measurements, labels: Labels) -> list[float]:
@@ -221,9 +221,9 @@ def _seconds(values: list[float]) -> str:
     return ", ".join(f"{each:.1f}" for each in values) + " s"
 
 
-def _unused(printed: float) -> Callable[[float], bool]:
-    """Whether the unused share of the link is within a third of what the document leaves."""
-    return lambda share: abs(share - printed) <= (1 - printed) / 3
+def _unused(printed: float) -> Callable[[float], Compared]:
+    """The unused share of the link is within a third of what the document leaves."""
+    return lambda share: within(share, printed, (1 - printed) / 3)
 
 
 def _share_rule(queue: str, printed: float, wrong: float) -> Rule[Measurements, Any]:
@@ -242,69 +242,73 @@ STEPS: tuple[Rule[Measurements, Any], ...] = (
         "Tail drop introduces extremely large delays when the rate drops.",
         "after each drop of the rate (at 50, 100 and 200 s) the largest delay is at least half of "
         "what a full buffer takes at the new rate (1, 10 and 10 s)",
-    ).judged(_peaks, lambda found: min(found) >= 0.5, _percents, [1.0, 1.0, 0.2]),
+    ).judged(_peaks, lambda found: [at_least(each, 0.5) for each in found], _percents,
+             [1.0, 1.0, 0.2]),
     Statement(
         "codel-not-too-high",
         "CoDel's delays do not spike too high.",
         "after each drop of the rate the largest mean delay of half a second is below a third of "
         "tail drop's",
-    ).judged(_of_peaks, lambda found: max(found) <= 1 / 3, _percents, [0.1, 0.1, 0.5]),
+    ).judged(_of_peaks, lambda found: [at_most(each, 1 / 3) for each in found], _percents,
+             [0.1, 0.1, 0.5]),
     Statement(
         "codel-quickly-down",
         "CoDel's delays, when they spike, are quickly brought down.",
         "10 s after each drop of the rate and later they are below a tenth of tail drop's peak",
-    ).judged(_brought_down, lambda found: max(found) <= 10, _seconds, [1.0, 1.0, 30.0]),
+    ).judged(_brought_down, lambda found: [at_most(each, 10) for each in found], _seconds,
+             [1.0, 1.0, 30.0]),
     Statement(
         "codel-below",
         "CoDel's delay is consistently less than tail drop's.",
         "in at least 99 % of the half seconds its mean delay is below tail drop's",
-    ).judged(_below, lambda found: found >= 0.99, _percent, 0.9),
+    ).judged(_below, lambda found: at_least(found, 0.99), _percent, 0.9),
     Statement(
         "hundredfold",
         "Packet delays are at times 100 times smaller with CoDel.",
         "in at least 1 % of the half seconds tail drop's mean delay is at least 100 times CoDel's "
         "(delays below CoDel's target of 5 ms count as 5 ms)",
-    ).judged(_hundredfold, lambda found: found >= 0.01, _percent, 0.0),
+    ).judged(_hundredfold, lambda found: at_least(found, 0.01), _percent, 0.0),
     _share_rule(TAIL, 0.97, 0.99),
     _share_rule(CODEL, 0.88, 0.96),
     Statement(
         "ten-percent-less",
         "CoDel transfers about 10 % less than tail drop.",
         "between 8 and 12 %",
-    ).judged(_less, lambda found: 0.08 <= found <= 0.12, _percent, 0.03),
+    ).judged(_less, lambda found: within(found, 0.1, 0.02), _percent, 0.03),
     Statement(
         "lower-at-constant-rate",
         "Utilisation is clearly lower with CoDel even at a constant bandwidth.",
         "in the last 30 s of each of the three fast steps (100, 50 and 100 Mbit/s) it is lower by "
         "more than one point",
-    ).judged(_constant, lambda found: min(found) > 0.01, lambda found: "by "
+    ).judged(_constant, lambda found: [above(each, 0.01) for each in found], lambda found: "by "
              + ", ".join(f"{100 * each:.1f}" for each in found) + " points", [0.05, 0.05, 0.0]),
     Statement(
         "transitions",
         "A significant source of the lost throughput is at the transition points.",
         "CoDel carries less, and of the bytes that it carries less more than 30 % are missing from "
         "the first 10 s of the steps, which are 20 % of the time",
-    ).judged(_transitions, lambda found: found[1] > 0 and found[0] > 0.3 * found[1],
+    ).judged(_transitions, lambda found: [above(found[1], 0, "all"),
+                                    above(found[0] - 0.3 * found[1], 0, "first 10 s")],
              lambda found: f"{found[0] / 1e6:.0f} of {found[1] / 1e6:.0f} MB", (10e6, 100e6)),
     Statement(
         "ingress-codel",
         "With CoDel what comes to the switch almost never exceeds the capacity of the link.",
         "the mean ingress is more than 10 % above the capacity in at most 10 % of the half seconds",
-    ).judged(_ingress(CODEL), lambda found: found[0] <= 0.1,
+    ).judged(_ingress(CODEL), lambda found: at_most(found[0], 0.1),
              lambda found: _percent(found[0]), (0.3, 0.3)),
     Statement(
         "ingress-tail-drop",
         "With tail drop what comes to the switch goes above and below the capacity of the link.",
         "the mean ingress is more than 10 % above the capacity in at least 10 % of the half "
         "seconds, and more than 10 % below it in at least 10 %",
-    ).judged(_ingress(TAIL), lambda found: min(found) >= 0.1,
+    ).judged(_ingress(TAIL), lambda found: [at_least(each, 0.1) for each in found],
              lambda found: f"{_percent(found[0])} above, {_percent(found[1])} below", (0.6, 0.0)),
     Statement(
         "slower-to-adapt",
         "CoDel is slower than tail drop at adapting to changes.",
-        "after both rises of the rate (at 150 and 250 s) it takes CoDel longer than tail drop "
-        "until half a second is 90 % full",
-    ).judged(_lags, lambda found: all(codel > tail for codel, tail in found),
+        "after both rises of the rate (at 150 and 250 s) it takes CoDel more than a second longer "
+        "than tail drop (two samples) until half a second is 90 % full",
+    ).judged(_lags, lambda found: [above(codel - tail, 1, "later") for codel, tail in found],
              lambda found: "CoDel and tail drop "
              + ", ".join(f"{c:.1f} and {t:.1f} s" for c, t in found), [(1.0, 0.5), (1.0, 1.0)]),
 )  # fmt: skip
@@ -314,17 +318,17 @@ LTE: tuple[Rule[Measurements, Any], ...] = (
         "lte-12-percent",
         "On LTE tail drop transfers around 12 % more than CoDel.",
         "between 9 and 15 %",
-    ).judged(_more, lambda found: 0.09 <= found <= 0.15, _percent, 0.003),
+    ).judged(_more, lambda found: within(found, 0.12, 0.03), _percent, 0.003),
     Statement(
         "codel-below-lte",
         "On LTE the delay at any time is more with tail drop than with CoDel.",
         "in at least 99 % of the half seconds CoDel's mean delay is below tail drop's",
-    ).judged(_below, lambda found: found >= 0.99, _percent, 0.9),
+    ).judged(_below, lambda found: at_least(found, 0.99), _percent, 0.9),
     Statement(
         "lte-spikes",
         "On LTE CoDel's delay spikes.",
         "the largest delay of a run (mean over the replications) is at least five times the median",
-    ).judged(_spiking, lambda found: found >= 5, lambda found: f"{found:.1f} times", 2.0),
+    ).judged(_spiking, lambda found: at_least(found, 5), lambda found: f"{found:.1f} times", 2.0),
 )
 
 
@@ -342,10 +346,10 @@ def _gaps(measured: Measurements) -> tuple[float, float] | None:
 ACROSS: Rule[Measurements, Any] = Rule(
     "lte-a-little-more",
     "The gap between tail drop and CoDel is a little larger on LTE than with the rate steps.",
-    "CoDel carries fewer bytes than tail drop by a share that is larger on LTE, by at most 5 "
-    "points",
+    "CoDel carries fewer bytes than tail drop by a share that is larger on LTE, by at least half a "
+    "point and at most 5 points",
     _gaps,
-    lambda found: 0 < found[0] - found[1] <= 0.05,
+    lambda found: [at_least(found[0] - found[1], 0.005), at_most(found[0] - found[1], 0.05)],
     lambda found: f"{_percent(found[0])} on LTE, {_percent(found[1])} with the rate steps",
     (0.02, 0.05),
 )

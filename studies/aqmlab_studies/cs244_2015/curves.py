@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from aqmlab.metrics.samples import Floats
-from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.measure import Measurements, per_run
 
 RATES = (100, 10, 1, 50, 1, 100)
 """The rates of the steps in Mbit/s."""
@@ -68,27 +68,21 @@ def shares(measured: Measurements, **labels: str) -> Floats:
 
 def average(measured: Measurements, quantity: str, **labels: str) -> tuple[Floats, Floats]:
     """Times and means over the replications of a quantity; samples without it are left out."""
-    found: dict[float, list[float]] = {}
-    for replication in range(measured.replications):
-        times, values = measured.series(quantity, replication=replication, **labels)
-        for time, value in zip(times, values, strict=True):
-            found.setdefault(round(float(time), 6), []).append(float(value))
-    times = np.array(sorted(found))
-    return times, np.array([np.mean(found[time]) for time in times.tolist()])
+    times, rows = measured.curves(quantity, **labels)
+    known = ~np.isnan(rows)
+    some = known.any(axis=0)
+    sums: Floats = np.where(known, rows, 0.0).sum(axis=0)[some]
+    return times[some].round(6), sums / known.sum(axis=0)[some]
 
 
 def both(measured: Measurements, quantity: str, **labels: str) -> tuple[Floats, dict[str, Floats]]:
     """The same with tail drop and with CoDel, at the times that both have."""
-    curves = {
-        queue: dict(zip(*average(measured, quantity, queue=queue, **labels), strict=True))
-        for queue in (TAIL, CODEL)
-    }
-    times = np.array(sorted(curves[TAIL].keys() & curves[CODEL].keys()))
-    return times, {
-        queue: np.array([curve[time] for time in times]) for queue, curve in curves.items()
-    }
+    curves = {queue: average(measured, quantity, queue=queue, **labels) for queue in (TAIL, CODEL)}
+    times = np.intersect1d(curves[TAIL][0], curves[CODEL][0])
+    return times, {queue: values[np.isin(own, times)] for queue, (own, values) in curves.items()}
 
 
+@per_run
 def carried(measured: Measurements, start: float, end: float, **labels: str) -> Floats:
     """Bytes that left the queue from `start` to `end` in each run."""
     made = []

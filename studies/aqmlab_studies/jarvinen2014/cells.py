@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from aqmlab.campaign import Comparison, below
 from aqmlab.metrics.samples import Floats
-from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.measure import Measurements, per_run
 from aqmlab_studies.jarvinen2014.figures import FLOWS, SPIKES, fairness
 from aqmlab_studies.jarvinen2014.ns2 import REST
 
@@ -19,7 +20,6 @@ SINGLE = (CODEL, *PIES, HRED, HARSH)
 ALL = (*SINGLE, SFQ)
 STEP = 0.006
 """One packet at 2 Mbit/s, in seconds: smaller differences are not counted."""
-ROUNDING = 1e-9
 
 Cells = dict[tuple[str, str], float]
 """(queue, load) to a number."""
@@ -66,8 +66,8 @@ def p50(measured: Measurements, **labels: str) -> float:
 
 
 def worst(measured: Measurements, **labels: str) -> float:
-    """The largest queuing delay of any replication, seconds."""
-    return float(measured.maxima(**labels).max())
+    """The largest queuing delay of 100 replications, seconds."""
+    return measured.largest(100, **labels)
 
 
 def middle(measured: Measurements, **labels: str) -> float:
@@ -113,6 +113,7 @@ def one_spike(measured: Measurements, **labels: str) -> float:
     return float(np.mean(longest[any_spike] >= 0.5 * total[any_spike])) if any_spike.any() else 1.0
 
 
+@per_run
 def _total_spikes(measured: Measurements, **labels: str) -> Floats:
     table = measured.result.raw("excursions")
     rows = table.filter((table["link"] == measured.link) & (table["threshold_bytes"] == SPIKES[60]))
@@ -136,6 +137,34 @@ def range_of(found: Cells, queue: str, loads: Sequence[str] = FLOWS) -> float:
     """The largest number of a queue as a multiple of its smallest."""
     values = of(found, queue, loads)
     return max(values) / min(values)
+
+
+def lower(
+    found: Cells, queue: str, others: Iterable[str], loads: Sequence[str]
+) -> list[Comparison]:
+    """A queue's numbers are lower than those of each of the others by more than a packet."""
+    return [
+        below(found[queue, load] - found[other, load], -STEP, f"{queue} less {other}, {load}")
+        for other in others
+        for load in loads
+    ]
+
+
+def each(
+    compare: Callable[[float, float, str], Comparison], found: Cells, limit: float
+) -> list[Comparison]:
+    """Every number beside the same limit."""
+    return [compare(value, limit, f"{queue}, {load}") for (queue, load), value in found.items()]
+
+
+def share_above(found: Cells, limit: float) -> float:
+    """The share of the numbers that are above the limit."""
+    return float(np.mean([value > limit for value in found.values()]))
+
+
+def share_of(pairs: tuple[int, int]) -> float:
+    """Pairs that are so as a share of all; 0 without any."""
+    return pairs[0] / max(pairs[1], 1)
 
 
 def told_ms(found: Cells) -> str:

@@ -1,37 +1,36 @@
 """How much of the queue at a run's largest delay belongs to initial windows.
 
-Packets are recorded, in the first replications of a point.
+The runs of a point are repeated with packets recorded.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 import aqmlab
-from aqmlab.reproduce.measure import Measurements
+from aqmlab.metrics.samples import Floats
+from aqmlab.reproduce.measure import Measurements, per_run
 
-REPLICATIONS = 10
 WINDOW = 3
 """Packets of an initial window."""
 
 
 def share(measured: Measurements, **labels: str) -> float:
-    """The mean share over the replications; kept with `measured`."""
-    kept: dict[int, float] = measured.__dict__.setdefault("_initial_windows", {})
-    point = measured.point(**labels)
-    if point not in kept:
-        scenario = measured.result.scenarios[point]
-        seed = measured.result.info.seed
-        count = min(REPLICATIONS, measured.replications)
-        shares = [
-            _of_run(
-                aqmlab.run(scenario, seed=seed, record="packets", replication=number).packets,
-                measured.link,
-            )
-            for number in range(count)
-        ]
-        kept[point] = sum(shares) / count
-    return kept[point]
+    """The mean share over the replications."""
+    return float(shares(measured, **labels).mean())
+
+
+@per_run
+def shares(measured: Measurements, **labels: str) -> Floats:
+    """The share in each run."""
+    scenario = measured.result.scenarios[measured.point(**labels)]
+    seed = measured.result.info.seed
+    runs = (
+        aqmlab.run(scenario, seed=seed, record="packets", replication=number)
+        for number in range(measured.replications)
+    )
+    return np.array([_of_run(run.packets, measured.link) for run in runs])
 
 
 def _of_run(packets: pl.DataFrame, link: str) -> float:

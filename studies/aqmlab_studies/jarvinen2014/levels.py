@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 
+from aqmlab.campaign import Rule, at_least, at_most, below, within
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.jarvinen2014.cells import (
     ALL,
@@ -29,12 +30,12 @@ from aqmlab_studies.jarvinen2014.cells import (
     p95,
     range_of,
     rows,
+    share_of,
     spike,
     told_ms,
     worst,
 )
 from aqmlab_studies.jarvinen2014.figures import FLOWS
-from aqmlab_studies.rules import Rule
 
 
 def _several(queues: Sequence[str], **values: Value) -> Measure:
@@ -110,7 +111,7 @@ def _equal_with_one(
         statement,
         f"{numbers} are within 10 %",
         cells(value, queues, [load]),
-        lambda found: abs(found[one, load] / found[other, load] - 1) <= 0.10,
+        lambda found: within(found[one, load] / found[other, load], 1, 0.10, "ratio"),
         told_ms,
         {(one, load): wrong[0], (other, load): wrong[1]},
     )
@@ -123,7 +124,7 @@ LEVELS: tuple[Rule[Measurements, Cells], ...] = (
         "flows.",
         "the median of the largest delay of a run is at 6+6 flows at least 1.5 times that at 1+1",
         cells(middle, (CODEL,)),
-        lambda found: growth(found, CODEL) >= 1.5,
+        lambda found: at_least(growth(found, CODEL), 1.5, "growth"),
         told_ms,
         rows(CoDel=(120, 120, 130, 140)),
     ),
@@ -134,17 +135,21 @@ LEVELS: tuple[Rule[Measurements, Cells], ...] = (
         "from 1+1 to 6+6 flows its 95th percentile grows by less than half of the share by which "
         "CoDel's grows",
         cells(p95, (HRED, CODEL)),
-        lambda found: growth(found, HRED) - 1 < 0.5 * (growth(found, CODEL) - 1),
+        lambda found: below(
+            growth(found, HRED) - 1 - 0.5 * (growth(found, CODEL) - 1), 0, "HRED less half of CoDel"
+        ),
         told_ms,
         rows(HRED=(100, 110, 120, 150), CoDel=(90, 110, 130, 150)),
     ),
     Rule(
         "hred-more-stable-than-pie",
         "Section V: HRED is even more stable than PIE with increasing load.",
-        "the largest of its four 95th percentiles is a smaller multiple of the smallest than with "
-        "both variants of PIE",
+        "the largest of its four 95th percentiles is a multiple of the smallest that is at least "
+        "10 % smaller than with both variants of PIE",
         cells(p95, (HRED, *PIES)),
-        lambda found: range_of(found, HRED) < min(range_of(found, pie) for pie in PIES),
+        lambda found: [
+            at_most(range_of(found, HRED) / range_of(found, pie), 0.9, pie) for pie in PIES
+        ],
         told_ms,
         rows(
             HRED=(120, 126, 132, 160),
@@ -175,9 +180,9 @@ LEVELS: tuple[Rule[Measurements, Cells], ...] = (
         "Table III: the worst-case delays follow mostly the same pattern as the other high-end "
         "delays.",
         "of the pairs of queues at one load whose 95th percentiles are more than a packet apart, "
-        "three quarters have their largest delays of all replications in the same order",
+        "three quarters have their largest delays of 100 replications in the same order",
         _several(ALL, p95=p95, worst=worst),
-        lambda found: _same_order(found)[0] >= 0.75 * _same_order(found)[1] > 0,
+        lambda found: at_least(share_of(_same_order(found)), 0.75, "share"),
         lambda found: f"{_same_order(found)[0]} of {_same_order(found)[1]} pairs",
         _named(
             p95={queue: (60 + 20 * ALL.index(queue),) * 4 for queue in ALL},
@@ -191,7 +196,7 @@ LEVELS: tuple[Rule[Measurements, Cells], ...] = (
         "from one load to the next the medians of the longest spike above 60 and above 100 ms "
         "move the same way as the median of the largest delay in eight of ten cases",
         _several(SINGLE, middle=middle, above60=spike(60), above100=spike(100)),
-        lambda found: _same_trend(found)[0] >= 0.8 * _same_trend(found)[1] > 0,
+        lambda found: at_least(share_of(_same_trend(found)), 0.8, "share"),
         lambda found: f"in {_same_trend(found)[0]} of {_same_trend(found)[1]} cases",
         _named(
             middle=dict.fromkeys(SINGLE, (100, 120, 140, 160)),

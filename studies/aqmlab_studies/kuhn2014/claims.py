@@ -1,6 +1,6 @@
 """The statements of the paper, checked one by one: section 4 and the abstract, then section 3.
 
-A statement is one row with one rule (`aqmlab_studies.rules`). A printed number is a rule of its
+A statement is one row with one rule (`aqmlab.campaign`). A printed number is a rule of its
 own.
 """
 
@@ -8,21 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from aqmlab.campaign import Asked, Rule, above, asked, at_least, at_most, below, within
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Claim
 from aqmlab_studies.kuhn2014.measure import (
     AQMS,
     CONTROLS,
     MAIN_BUFFER,
     QUEUES,
-    increase,
-    packet_time,
-    reduction,
-    transfer_time,
+    increased,
+    packet_mean,
+    reduced,
+    transfer_mean,
 )
-from aqmlab_studies.kuhn2014.parts import CUBIC, AnyRule, main, ms, named, percent
+from aqmlab_studies.kuhn2014.parts import (
+    CUBIC,
+    AnyRule,
+    each,
+    main,
+    ms,
+    named,
+    percent,
+    range_within,
+    times,
+)
 from aqmlab_studies.kuhn2014.section_3 import SECTION_3
-from aqmlab_studies.rules import Rule, checked
 
 POINTS = 0.05
 """A printed percentage is met within five points."""
@@ -30,28 +39,22 @@ SHARE = 0.05
 """A printed number is met within 5 %."""
 
 
-def claims(measured: Measurements) -> list[Claim]:
+def claims(measured: Measurements) -> list[Asked]:
     """All statements for which the points were run."""
-    return checked((*HEADLINE, *SECTION_3), measured.part("study"))
+    return asked((*HEADLINE, *SECTION_3), measured.part("study"))
 
 
 def _reduces(queue: str) -> AnyRule:
-    def low_ends(study: Measurements) -> dict[str, float] | None:
-        """Of the intervals of the reductions; None with too few replications for intervals."""
-        found = {
-            control: reduction(study, queue=queue, control=control, buffer=MAIN_BUFFER)[1]
-            for control in CONTROLS
-        }
-        ends = {name: within.low for name, within in found.items() if within}
-        return ends if len(ends) == len(found) else None
+    def reductions(study: Measurements, control: str) -> float:
+        return reduced(study, queue=queue, control=control, buffer=MAIN_BUFFER)
 
     return Rule(
         f"reduces-{queue}".lower(),
         f"Section 4: {queue} enables a better latency than DropTail.",
-        "the 95 % interval of the reduction is above 0 with each congestion control",
-        main(low_ends),
-        lambda found: min(found.values()) > 0,
-        lambda found: f"low ends of the intervals {named(percent)(found)}",
+        "the reduction is more than 10 % with each congestion control",
+        main(_by_control(reductions)),
+        each(above, 0.1),
+        named(percent),
         {control: 0.5 if control != "Vegas" else -0.1 for control in CONTROLS},
     )
 
@@ -62,9 +65,9 @@ def _alike(queue: str) -> AnyRule:
         f"Introduction: with {queue} all congestion controls, loss-based or delay-based, "
         "experience relatively similar conditions.",
         "the mean packet transmission times of the four are within 25 % of each other",
-        main(_by_control(lambda study, control: packet_time(
-            study, queue=queue, control=control, buffer=MAIN_BUFFER)[0])),
-        lambda found: max(found.values()) <= 1.25 * min(found.values()),
+        main(_by_control(lambda study, control: packet_mean(
+            study, queue=queue, control=control, buffer=MAIN_BUFFER))),
+        range_within(1.25),
         named(ms),
         {"CUBIC": 0.2, "NewReno": 0.12, "Vegas": 0.1, "Compound": 0.12},
     )  # fmt: skip
@@ -75,8 +78,8 @@ def _printed(
 ) -> AnyRule:
     """A printed share: met within five points."""
     rule = f"within 5 percentage points of the printed {100 * printed:.0f} %"
-    met = lambda found: abs(found - printed) <= POINTS  # noqa: E731
-    return Rule(ident, text, rule, main(value), met, percent, wrong)
+    compared = lambda found: within(found, printed, POINTS)  # noqa: E731
+    return Rule(ident, text, rule, main(value), compared, percent, wrong)
 
 
 def _delay(
@@ -89,19 +92,19 @@ def _delay(
         ident,
         text,
         f"the mean packet transmission time with CUBIC is within 5 % of {about}",
-        main(lambda study: packet_time(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC)[0]),
-        lambda found: low * (1 - SHARE) <= found <= high * (1 + SHARE),
+        main(lambda study: packet_mean(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC)),
+        lambda found: [at_least(found, low * (1 - SHARE)), at_most(found, high * (1 + SHARE))],
         ms,
         wrong,
     )
 
 
 def _reduction(queue: str) -> Callable[[Measurements], float]:
-    return lambda study: reduction(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC)[0]
+    return lambda study: reduced(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC)
 
 
 def _increase(queue: str) -> Callable[[Measurements], float]:
-    return lambda study: increase(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC)[0]
+    return lambda study: increased(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC)
 
 
 def _by_control(
@@ -112,7 +115,7 @@ def _by_control(
 
 def _droptail_times(study: Measurements) -> dict[str, float]:
     return {
-        control: packet_time(study, queue="DropTail", control=control, buffer=MAIN_BUFFER)[0]
+        control: packet_mean(study, queue="DropTail", control=control, buffer=MAIN_BUFFER)
         for control in CONTROLS
     }
 
@@ -121,8 +124,8 @@ def _vegas_over_cubic(study: Measurements) -> dict[str, float]:
     """The time for the 10 MB with Vegas as a multiple of that with CUBIC, by queue."""
     at = {"buffer": MAIN_BUFFER}
     return {
-        q: transfer_time(study, queue=q, control="Vegas", **at)[0]
-        / transfer_time(study, queue=q, control="CUBIC", **at)[0]
+        q: transfer_mean(study, queue=q, control="Vegas", **at)
+        / transfer_mean(study, queue=q, control="CUBIC", **at)
         for q in QUEUES
     }
 
@@ -132,11 +135,11 @@ def _fairer(queue: str) -> AnyRule:
         f"fairer-{queue.lower()}",
         f"Section 6: {queue} makes the network fairer to delay-based congestion control.",
         "the time for the 10 MB with Vegas is a multiple of that with CUBIC (each among "
-        "applications of its own kind: the study never has the two compete) that is nearer to 1 "
-        "than with DropTail",
+        "applications of its own kind: the study never has the two compete) that is nearer to 1 by "
+        "more than 0.02 than with DropTail",
         main(_vegas_over_cubic),
-        lambda found: abs(found[queue] - 1) < abs(found["DropTail"] - 1),
-        named(lambda ratio: f"{ratio:.2f}"),
+        lambda found: below(abs(found[queue] - 1) - abs(found["DropTail"] - 1), -0.02),
+        named(times),
         dict.fromkeys(AQMS, 2.0) | {"DropTail": 1.5},
     )
 
@@ -148,8 +151,8 @@ HEADLINE: tuple[AnyRule, ...] = (
              0.75, _reduction("RED"), 0.87),
     _printed("codel-time-over-red", "Abstract: CoDel's transmission time of 10 MB is 42 % longer "
              "than RED's (with CUBIC).", 0.42,
-             lambda study: increase(study, {"queue": "RED"}, queue="CoDel", buffer=MAIN_BUFFER,
-                                    **CUBIC)[0], 0.31),
+             lambda study: increased(study, {"queue": "RED"}, queue="CoDel", buffer=MAIN_BUFFER,
+                                    **CUBIC), 0.31),
     _printed("codel-time", "Section 4: CoDel's transmission time of 10 MB is 42 % longer than "
              "DropTail's (with CUBIC).", 0.42, _increase("CoDel"), 0.31),
     _printed("red-time", "Section 4: RED's transmission time of 10 MB is 5 % longer (with CUBIC).",
@@ -159,9 +162,9 @@ HEADLINE: tuple[AnyRule, ...] = (
         "Section 4: RED's drops do not impact the transmission time of 10 MB much, whatever the "
         "congestion control.",
         "its increase against DropTail is within 10 % with each of the four",
-        main(_by_control(lambda study, control: increase(
-            study, queue="RED", control=control, buffer=MAIN_BUFFER)[0])),
-        lambda found: max(map(abs, found.values())) <= 0.1,
+        main(_by_control(lambda study, control: increased(
+            study, queue="RED", control=control, buffer=MAIN_BUFFER))),
+        lambda found: [within(value, 0, 0.1, name) for name, value in found.items()],
         named(percent),
         {"CUBIC": 0.02, "NewReno": 0.03, "Vegas": 0.30, "Compound": 0.0},
     ),
@@ -172,24 +175,24 @@ HEADLINE: tuple[AnyRule, ...] = (
         "Introduction: RED allows for shorter transmission times than CoDel.",
         "the mean time for the 10 MB is more than 5 % shorter with RED, with each congestion "
         "control",
-        main(_by_control(lambda study, control: transfer_time(
-            study, queue="RED", control=control, buffer=MAIN_BUFFER)[0] / transfer_time(
-            study, queue="CoDel", control=control, buffer=MAIN_BUFFER)[0])),
-        lambda found: max(found.values()) < 0.95,
+        main(_by_control(lambda study, control: transfer_mean(
+            study, queue="RED", control=control, buffer=MAIN_BUFFER) / transfer_mean(
+            study, queue="CoDel", control=control, buffer=MAIN_BUFFER))),
+        each(below, 0.95),
         lambda found: f"of CoDel's {named(percent)(found)}",
         {"CUBIC": 0.7, "NewReno": 0.7, "Vegas": 1.0, "Compound": 0.7},
     ),
     Rule(
         "codel-reduces-more",
         "Section 3: RED reduces the packet delay, yet not as much as CoDel.",
-        "the mean packet transmission time is longer with RED than with CoDel, with each "
-        "congestion control",
-        main(_by_control(lambda study, control: packet_time(
-            study, queue="RED", control=control, buffer=MAIN_BUFFER)[0] - packet_time(
-            study, queue="CoDel", control=control, buffer=MAIN_BUFFER)[0])),
-        lambda found: min(found.values()) > 0,
-        lambda found: f"by {named(ms)(found)}",
-        {"CUBIC": 0.1, "NewReno": 0.1, "Vegas": -0.01, "Compound": 0.1},
+        "the mean packet transmission time is more than 5 % longer with RED than with CoDel, with "
+        "each congestion control",
+        main(_by_control(lambda study, control: packet_mean(
+            study, queue="RED", control=control, buffer=MAIN_BUFFER) / packet_mean(
+            study, queue="CoDel", control=control, buffer=MAIN_BUFFER))),
+        each(above, 1.05),
+        named(times),
+        {"CUBIC": 2.0, "NewReno": 2.0, "Vegas": 0.99, "Compound": 2.0},
     ),
     _delay("packet-codel", "Section 4: with CUBIC and CoDel packets take 115 ms.",
            (0.115, 0.115), "CoDel", 0.103),
@@ -201,16 +204,19 @@ HEADLINE: tuple[AnyRule, ...] = (
         "vegas-least",
         "Section 4: with DropTail, Vegas introduces less latency than any other congestion "
         "control.",
-        "its mean packet transmission time is the least of the four",
+        "its mean packet transmission time is more than 5 % below each of the others",
         main(_droptail_times),
-        lambda found: min(found, key=found.__getitem__) == "Vegas",
+        lambda found: [
+            below(found["Vegas"] / value, 0.95, name)
+            for name, value in found.items() if name != "Vegas"
+        ],
         named(ms),
         {"CUBIC": 1.0, "NewReno": 1.0, "Vegas": 0.9, "Compound": 0.8},
     ),
     _printed("vegas-44", "Section 4: with DropTail, Vegas reduces the latency by 44 % against "
              "CUBIC.", 0.44,
-             lambda study: reduction(
-                 study, CUBIC, queue="DropTail", control="Vegas", buffer=MAIN_BUFFER)[0],
+             lambda study: reduced(
+                 study, CUBIC, queue="DropTail", control="Vegas", buffer=MAIN_BUFFER),
              0.85),
     _fairer("RED"),
     _fairer("CoDel"),

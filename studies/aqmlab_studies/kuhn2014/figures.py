@@ -65,7 +65,7 @@ def _scatter(
     points = {}
     ranges: dict[str, list[float]] = {}
     for queue, buffer in found:
-        each = seconds(study, queue=queue, buffer=buffer, control=control)
+        each = seconds(study, queue=queue, buffer=buffer, control=control)[0]
         keep = np.flatnonzero(each.delay > 0)
         shown = keep[:: 1 + keep.size // SHOWN]
         points[queue, buffer] = (each.delay[shown], value(each)[shown])

@@ -55,6 +55,30 @@ def increase(
     return _share(transfer_times(measured, **labels | dict(against)), ours, 1.0)
 
 
+def packet_mean(measured: Measurements, **labels: str) -> float:
+    """The mean of `packet_times`, without its interval."""
+    return float(packet_times(measured, **labels).mean())
+
+
+def transfer_mean(measured: Measurements, **labels: str) -> float:
+    """The mean of `transfer_times`, without its interval."""
+    return float(transfer_times(measured, **labels).mean())
+
+
+def reduced(
+    measured: Measurements, against: Mapping[str, str] = DROPTAIL, /, **labels: str
+) -> float:
+    """`reduction` without its interval."""
+    return 1 - packet_mean(measured, **labels) / packet_mean(measured, **labels | dict(against))
+
+
+def increased(
+    measured: Measurements, against: Mapping[str, str] = DROPTAIL, /, **labels: str
+) -> float:
+    """`increase` without its interval."""
+    return transfer_mean(measured, **labels) / transfer_mean(measured, **labels | dict(against)) - 1
+
+
 def _share(base: Floats, ours: Floats, sign: float) -> Value:
     """The ratio of two means less one. Replications are pairs with the same arrivals, so
     the interval is that of ours - ratio * base (Fieller's, to first order)."""

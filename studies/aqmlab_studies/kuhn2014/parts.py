@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from aqmlab.campaign import Comparison, Rule, at_most
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.kuhn2014.measure import BUFFERS, CONTROLS, MAIN_BUFFER, QUEUES
-from aqmlab_studies.rules import Rule
 
 CUBIC = {"control": "CUBIC"}
 ROOMY = BUFFERS[1:]
@@ -55,6 +55,25 @@ def ms(delay: float) -> str:
 def named(number: Callable[[float], str]) -> Callable[[dict[str, float]], str]:
     """What tells numbers with their names: `1.2 (RED), 1.3 (CoDel)`."""
     return lambda found: ", ".join(f"{number(value)} ({name})" for name, value in found.items())
+
+
+def times(ratio: float) -> str:
+    """`1.23`."""
+    return f"{ratio:.2f}"
+
+
+def each(
+    compare: Callable[[float, float, str], Comparison], limit: float
+) -> Callable[[dict[str, float]], list[Comparison]]:
+    """Every number beside the same limit."""
+    return lambda found: [compare(value, limit, name) for name, value in found.items()]
+
+
+def range_within(ratio: float) -> Callable[[dict[str, float]], Comparison]:
+    """The largest number is at most this multiple of the smallest."""
+    return lambda found: at_most(
+        max(found.values()) / min(found.values()), ratio, "largest over smallest"
+    )
 
 
 def listed(names: Iterable[str]) -> str:

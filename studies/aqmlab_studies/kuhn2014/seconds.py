@@ -1,6 +1,6 @@
-"""What figures 2 to 4 are made of: the transfer second by second, in one run of a point.
+"""What figures 2 to 4 are made of: the transfer second by second.
 
-A point is run once more with every packet recorded: its replication 0.
+The runs of a point are repeated with every packet recorded.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 import aqmlab
 from aqmlab.metrics.samples import Floats
@@ -29,14 +30,22 @@ class Seconds:
     """What arrived of it at node 5, headers included, bit/s."""
 
 
-def seconds(measured: Measurements, **labels: str) -> Seconds:
-    """Those of the point with these labels; run once, and kept with `measured`."""
-    kept: dict[int, Seconds] = measured.__dict__.setdefault("_seconds", {})
-    point = measured.point(**labels)
-    if point not in kept:
-        result = aqmlab.run(measured.result.scenarios[point], record="packets")
-        kept[point] = _by_second(result.packets.filter(flow=FLOW, is_ack=False))
-    return kept[point]
+def seconds(measured: Measurements, **labels: str) -> list[Seconds]:
+    """Those of each run of the point with these labels, which are repeated once."""
+    return list(measured.each(("seconds",), _seconds, **labels))
+
+
+def _seconds(measured: Measurements, point: int) -> NDArray[np.object_]:
+    found = np.empty(measured.replications, dtype=object)
+    for number in range(measured.replications):
+        result = aqmlab.run(
+            measured.result.scenarios[point],
+            seed=measured.result.info.seed,
+            replication=number,
+            record="packets",
+        )
+        found[number] = _by_second(result.packets.filter(flow=FLOW, is_ack=False))
+    return found
 
 
 def _by_second(packets: pl.DataFrame) -> Seconds:

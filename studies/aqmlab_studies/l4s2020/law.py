@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aqmlab.reproduce.measure import Measurements
 
@@ -106,5 +107,13 @@ def state(measured: Measurements, replication: int, **labels: str) -> State:
 
 def states(corners: Measurements, rate: str, rtt: str) -> list[State]:
     """What the runs of a corner were like."""
-    runs = range(corners.replications)
-    return [state(corners, replication, rate=rate, rtt=rtt) for replication in runs]
+    return list(corners.each(("states",), _states, rate=rate, rtt=rtt))
+
+
+def _states(corners: Measurements, point: int) -> NDArray[np.object_]:
+    found = np.empty(corners.replications, dtype=object)
+    found[:] = [
+        state(corners, replication, **corners.labels(point))
+        for replication in range(corners.replications)
+    ]
+    return found

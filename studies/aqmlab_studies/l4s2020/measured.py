@@ -6,10 +6,8 @@ import json
 from functools import cache
 from pathlib import Path
 
-import numpy as np
-
 from aqmlab.metrics.samples import Floats
-from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.measure import Measurements, per_run
 
 FILE = Path(__file__).parent / "published.json"
 FLOWS = ("first", "second")
@@ -22,10 +20,9 @@ def published(part: str) -> dict[str, dict[str, list[float]]]:
     return found
 
 
+@per_run
 def goodput(measured: Measurements, flow: str, **labels: str) -> Floats:
     """Of the last interval of each run, Mbit/s."""
-    found = []
-    for replication in range(measured.replications):
-        _, values = measured.series("goodput_bps", f"{flow}.0", replication=replication, **labels)
-        found.append(1e-6 * values[-1])
-    return np.array(found)
+    _, rows = measured.curves("goodput_bps", f"{flow}.0", **labels)
+    last: Floats = 1e-6 * rows[:, -1]
+    return last

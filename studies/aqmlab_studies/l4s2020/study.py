@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from aqmlab.campaign import Asked, Rule, asked, at_least, at_most
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cell, Claim, Table
-from aqmlab.reproduce.verdicts import AGREES, DIFFERS, Criterion
+from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.verdicts import Criterion, agreement
 from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.l4s2020.causes import causes
 from aqmlab_studies.l4s2020.law import by_the_rules, states
 from aqmlab_studies.l4s2020.measured import FLOWS, goodput, published
-from aqmlab_studies.rules import Rule, checked
 
 __all__ = ["causes", "claims", "tables"]
 
@@ -50,8 +50,9 @@ def _cell(row: str, column: str, theirs: float, values: Floats) -> Cell:
 
 def _corner(row: str, column: str, law: float, ratios: Floats) -> Cell:
     mean = float(ratios.mean())
-    word = AGREES if abs(mean - law) <= LAW * law else DIFFERS
-    return Cell.told(row, column, law, mean, interval(ratios, bounds=POSITIVE), word, NEAR_LAW)
+    found = interval(ratios, bounds=POSITIVE)
+    word = agreement(found, (1 - LAW) * law, (1 + LAW) * law)
+    return Cell.told(row, column, law, mean, found, word, NEAR_LAW)
 
 
 def _scenario_1(whole: Measurements, queue: str) -> Table:
@@ -105,12 +106,12 @@ def _corners(corners: Measurements) -> Table:
     )
 
 
-def claims(measured: Measurements) -> list[Claim]:
+def claims(measured: Measurements) -> list[Asked]:
     """What the publication's tables show, and what the rules explain."""
     return [
-        *checked(SCENARIO_1, measured.part("study")),
-        *checked(SCENARIO_6, measured.part("classic")),
-        *checked(CORNERS, measured.part("corners")),
+        *asked(SCENARIO_1, measured.part("study")),
+        *asked(SCENARIO_6, measured.part("classic")),
+        *asked(CORNERS, measured.part("corners")),
     ]
 
 
@@ -129,14 +130,14 @@ def _pairs(whole: Measurements, queue: str, controls: Sequence[str], same: bool)
     return found or None
 
 
-def _apart(found: Pairs) -> float:
-    """The largest factor between a published ratio of two flows and ours."""
+def _factors(found: Pairs) -> list[float]:
+    """The factors between the published ratios of two flows and ours."""
     factors = [(p[0] / p[1]) / (o[0] / o[1]) for p, o in found]
-    return max(max(each, 1 / each) for each in factors)
+    return [max(each, 1 / each) for each in factors]
 
 
 def _told(found: Pairs) -> str:
-    return f"at most a factor of {_apart(found):.2f} over {len(found)} pairs"
+    return f"at most a factor of {max(_factors(found)):.2f} over {len(found)} pairs"
 
 
 def _ratio_rule(
@@ -147,7 +148,7 @@ def _ratio_rule(
         text,
         f"the ratio of the two goodputs within a factor of {factor:g} of the published one",
         lambda whole: _pairs(whole, queue, controls, same),
-        lambda found: _apart(found) <= factor,
+        lambda found: [at_most(each, factor) for each in _factors(found)],
         _told,
         [((30.0, 10.0), (10.0, 30.0))],
     )
@@ -209,7 +210,7 @@ SCENARIO_6: tuple[Rule[Measurements, list[float]], ...] = (
         "In a single queue of RFC 3168 Prague takes nearly all of the link.",
         "at least ten times the goodput of the flow beside it in every cell (published: 20 to 60)",
         _over_classic,
-        lambda found: min(found) >= 10,
+        lambda found: [at_least(each, 10) for each in found],
         lambda found: f"{min(found):.1f} to {max(found):.1f} times, {len(found)} cells",
         [40.0, 1.0],
     ),
@@ -235,10 +236,13 @@ CORNERS: tuple[Rule[Measurements, Ratios], ...] = (
         "give the ratio of Prague beside CUBIC.",
         f"within {100 * LAW:.0f} % in three of four cells",
         _warm,
-        lambda found: sum(abs(ours - law) <= LAW * law for ours, law in found) >= 0.75 * len(found),
+        lambda found: at_least(
+            sum(abs(ours - law) <= LAW * law for ours, law in found) / len(found), 0.75, "share"
+        ),
         lambda found: (
             f"{sum(abs(ours - law) <= LAW * law for ours, law in found)} of {len(found)} cells"
         ),
         [(1.0, 3.0), (2.0, 2.0)],
+        own=True,
     ),
 )

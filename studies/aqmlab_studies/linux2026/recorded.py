@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from aqmlab.campaign import Rule, at_least
 from aqmlab.metrics.samples import Floats, weighted_quantile
 from aqmlab.reproduce.measure import Measurements
 
@@ -19,6 +21,8 @@ SHARES = (5, 25, 50, 75, 95, 99)
 BEGINS = 5
 """From this second on everything is measured but drops and the course."""
 FLOWS = ("first", "second")
+SHARE = 0.9
+"""Of the cells of a case, and of the seconds of its course, so many have to be inside."""
 CONTROLS = {"BBR": "bbr", "CUBIC": "cubic", "Reno": "reno"}
 QUEUES = {"pfifo": "pfifo", "CoDel": "codel", "FQ-CoDel": "fq_codel", "PIE": "pie"}
 PATHS = {"10 Mbit/s": "10mbit_80ms", "100 Mbit/s": "100mbit_10ms"}
@@ -107,28 +111,38 @@ QUANTITIES = (
 )
 
 
-def drops(measured: Measurements, link: str | None = None, **labels: str) -> Floats:
+def drops(measured: Measurements, link: str = "", **labels: str) -> Floats:
     """Packets dropped at a link (the study's) since the start of each run, the warm-up with it."""
-    each = range(measured.replications)
-    runs_ = [measured.series("dropped", link, replication=one, **labels)[1] for one in each]
-    return np.array([values[-1] for values in runs_])
+    last: Floats = measured.curves("dropped", link, **labels)[1][:, -1]
+    return last
 
 
 def seconds(measured: Measurements, flow: str, **labels: str) -> Floats:
     """Goodput of a flow in each second, Mbit/s; shape (replications, seconds)."""
-    runs_ = []
-    for replication in range(measured.replications):
-        times, values = measured.series(
-            "goodput_bps", f"{flow}.0", replication=replication, **labels
-        )
-        runs_.append(1e-6 * values[times > 0])  # a sample is about the second before it
-    return np.array(runs_)
+    times, rows = measured.curves("goodput_bps", f"{flow}.0", **labels)
+    found: Floats = 1e-6 * rows[:, times > 0]  # a sample is about the second before it
+    return found
 
 
 def recorded_seconds(control: str, queue: str, flow: str) -> Floats:
     """The same as recorded, of the runs that began in time."""
     kept = [run["seconds"] for run in runs(control, queue) if not is_late(run)]
     return np.array([each[FLOWS.index(flow)] for each in kept], dtype=np.float64)
+
+
+def in_most(
+    ident: str, text: str, rule: str, count: Callable[[Measurements], Counted]
+) -> Rule[Measurements, Counted]:
+    """Nine in ten are inside."""
+    return Rule(
+        ident,
+        text,
+        rule,
+        count,
+        lambda found: at_least(found[0] / found[1], SHARE, "share"),
+        lambda found: f"{found[0]} of {found[1]}",
+        own=True,
+    )
 
 
 def is_inside(recorded: float, simulated: Floats, step: float) -> bool:
@@ -139,8 +153,12 @@ def is_inside(recorded: float, simulated: Floats, step: float) -> bool:
     return in_range or abs(recorded - mean) <= max(0.05 * abs(mean), step)
 
 
-def shares_of_seconds(measured: Measurements, **labels: str) -> tuple[int, int]:
-    """Seconds of the course of both flows that are inside, and how many there are."""
+Counted = tuple[int, int]
+"""What is inside, and how many there are."""
+
+
+def shares_of_seconds(measured: Measurements, **labels: str) -> Counted:
+    """Of the seconds of the course of both flows."""
     inside = total = 0
     for flow in FLOWS:
         ours, theirs = seconds(measured, flow, **labels), recorded_seconds(flow=flow, **labels)

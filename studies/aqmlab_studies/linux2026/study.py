@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from aqmlab.campaign import Asked, Rule
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Claim, Table
-from aqmlab.reproduce.verdicts import AGREES, DIFFERS, FAILS, HOLDS, Criterion
+from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.verdicts import AGREES, DIFFERS, Criterion
 from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.linux2026 import cake
 from aqmlab_studies.linux2026.figures import figures
@@ -17,8 +18,10 @@ from aqmlab_studies.linux2026.recorded import (
     CONTROLS,
     QUANTITIES,
     QUEUES,
+    Counted,
     Quantity,
     drops,
+    in_most,
     is_inside,
     shares_of_seconds,
 )
@@ -29,8 +32,6 @@ INSIDE = Criterion.band(
     "the recorded mean is in the range of the simulated runs, or within 5 % of their mean, or "
     "within a step of the measurement"
 )
-SHARE = 0.9
-"""Of the cells of a case, and of the seconds of its course, so many have to be inside."""
 
 
 def tables(measured: Measurements) -> list[Table]:
@@ -76,7 +77,7 @@ def _range(values: Floats) -> str:
     return f"{values.min():.4g} to {values.max():.4g}"
 
 
-def claims(measured: Measurements) -> list[Claim]:
+def claims(measured: Measurements) -> list[Asked]:
     """Whether nine in ten of all cells are inside, then of the cells of each case, and of the
     seconds of its course."""
     through_cake = measured.part("cake")
@@ -84,56 +85,50 @@ def claims(measured: Measurements) -> list[Claim]:
     whole = measured.part("study")
     if whole is None:
         return more
-    each = list(_cases(whole))
-    inside, total = sum(case[1] for case in each), sum(case[2] for case in each)
-    overall = Claim(
-        "all",
-        "Nine in ten of what was recorded lies where the simulated runs are.",
-        HOLDS if inside >= SHARE * total else FAILS,
-        f"Rule: in the range of the simulated runs, or within 5 % of their mean, or within a "
-        f"packet's transmission or one drop. Found: {inside} of {total} cells.",
-    )
-    courses = [
-        _course(whole, control, queue)
-        for queue in _queues(whole)
-        for control in whole.axes["control"]
+    cases = [(control, queue) for queue in _queues(whole) for control in whole.axes["control"]]
+    rules = [
+        in_most(
+            "all",
+            "Nine in ten of what was recorded lies where the simulated runs are.",
+            "in the range of the simulated runs, or within 5 % of their mean, or within a packet's "
+            "transmission or one drop",
+            lambda whole: _inside(whole, cases),
+        ),
+        *(_case(*case) for case in cases),
+        *(_course(*case) for case in cases),
     ]
-    return [overall, *(case[0] for case in each), *courses, *more]
+    return [*(Asked(rule, whole) for rule in rules), *more]
 
 
-def _cases(whole: Measurements) -> Iterator[tuple[Claim, int, int]]:
-    for queue in _queues(whole):
-        for control in whole.axes["control"]:
-            yield _case(whole, control, queue)
+def _inside(whole: Measurements, cases: list[tuple[str, str]]) -> Counted:
+    """Quantities that are inside, of all cases."""
+    found = [
+        is_inside(
+            float(quantity.recorded(control, queue).mean()),
+            quantity.simulated(whole, control=control, queue=queue),
+            quantity.step(queue),
+        )
+        for control, queue in cases
+        for quantity in QUANTITIES
+    ]
+    return sum(found), len(found)
 
 
-def _case(whole: Measurements, control: str, queue: str) -> tuple[Claim, int, int]:
-    outside = []
-    for quantity in QUANTITIES:
-        values = quantity.simulated(whole, control=control, queue=queue)
-        recorded = float(quantity.recorded(control, queue).mean())
-        if not is_inside(recorded, values, quantity.step(queue)):
-            outside.append(f"{quantity.key} {recorded:.4g} ({_range(values)} {quantity.unit})")
-    inside, total = len(QUANTITIES) - len(outside), len(QUANTITIES)
-    evidence = f"{inside} of {total}."
-    if outside:
-        evidence += f" Outside: {'; '.join(outside)}."
-    claim = Claim(
+def _case(control: str, queue: str) -> Rule[Measurements, Counted]:
+    return in_most(
         _ident(control, queue),
         f"{control} over {queue}: the quantities lie where the simulated runs are.",
-        HOLDS if inside >= SHARE * total else FAILS,
-        f"Rule: nine in ten. Found: {evidence}",
+        "nine in ten of the quantities",
+        lambda whole: _inside(whole, [(control, queue)]),
     )
-    return claim, inside, total
 
 
-def _course(whole: Measurements, control: str, queue: str) -> Claim:
-    inside, total = shares_of_seconds(whole, control=control, queue=queue)
-    return Claim(
+def _course(control: str, queue: str) -> Rule[Measurements, Counted]:
+    return in_most(
         f"{_ident(control, queue)}-course",
         f"{control} over {queue}: the seconds of the course lie where the simulated runs are.",
-        HOLDS if inside >= SHARE * total else FAILS,
-        f"Rule: nine in ten of the seconds of both flows. Found: {inside} of {total}.",
+        "nine in ten of the seconds of both flows",
+        lambda whole: shares_of_seconds(whole, control=control, queue=queue),
     )
 
 

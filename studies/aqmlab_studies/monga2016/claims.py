@@ -1,6 +1,6 @@
 """The statements of the paper, checked one by one: the conclusion, then figure by figure.
 
-A statement is one row with one rule (`aqmlab_studies.rules`). It is judged by the sweeps as the
+A statement is one row with one rule (`aqmlab.campaign`). It is judged by the sweeps as the
 paper has them; what the sweeps without a limit of the window give is told beside it.
 """
 
@@ -12,8 +12,9 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
+from aqmlab.campaign import Asked, Comparison, Rule, above, asked, at_least, at_most, below
+from aqmlab.campaign.rule import Compared
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Claim
 from aqmlab_studies.monga2016.sweeps import (
     AQMS,
     BANDWIDTH,
@@ -31,7 +32,6 @@ from aqmlab_studies.monga2016.sweeps import (
     document,
     unlimited,
 )
-from aqmlab_studies.rules import Rule
 
 Series = dict[str, list[float]]
 """Queue to its means along a sweep."""
@@ -46,7 +46,7 @@ BELOW_100_MS = 4
 """The round-trip times below 100 ms."""
 
 
-def claims(measured: Measurements) -> list[Claim]:
+def claims(measured: Measurements) -> list[Asked]:
     """All statements, if all queues and places were run."""
     points, free = document(measured), unlimited(measured)
     if not _complete(points):
@@ -54,7 +54,7 @@ def claims(measured: Measurements) -> list[Claim]:
     rules = RULES
     if free and all(free.places(sweep) for sweep in SWEEPS):
         rules = tuple(replace(rule, beside=_without_limit(rule, free)) for rule in RULES)
-    return [claim for rule in rules if (claim := rule.claim(points))]
+    return asked(rules, points)
 
 
 def _complete(points: Points) -> bool:
@@ -67,8 +67,7 @@ def _without_limit(rule: Rule[Points, Any], free: Points) -> Callable[[Points], 
     def told(_: Points) -> str:
         found = rule.measure(free)
         assert found is not None
-        so = "so it is" if rule.holds(found) else "it is not so"
-        return f"without a limit of the window {so}: {rule.told(found)}"
+        return f"without a limit of the window {rule.told(found)}"
 
     return told
 
@@ -97,11 +96,11 @@ def _figure(
     rule: str,
     metric: Metric,
     sweep: Sweep,
-    holds: Callable[[Series], bool],
+    compared: Callable[[Series], Compared],
     refuted_by: Series,
 ) -> Rule[Points, Series]:
     words = _words(metric, sweep)
-    return Rule(ident, text, rule, along(metric, sweep), holds, words, refuted_by)
+    return Rule(ident, text, rule, along(metric, sweep), compared, words, refuted_by)
 
 
 def _others(found: Series) -> list[tuple[float, ...]]:
@@ -124,13 +123,75 @@ def _aqms(found: Series) -> list[tuple[float, ...]]:
     return list(zip(*(found[queue] for queue in AQMS), strict=True))
 
 
-def _never_rises(values: Sequence[float]) -> bool:
-    return all(b <= 1.1 * a for a, b in pairwise(values))
+FALLING = (
+    "the last is less than 0.9 of the first, and no step up by more than 10 %, with every queue"
+)
 
 
-def _dropping(found: Series) -> list[int]:
-    """The places with drops."""
-    return [i for i, at in enumerate(zip(*found.values(), strict=True)) if max(at) > 0.01]
+def _falls(found: Series) -> list[Comparison]:
+    """`FALLING`."""
+    return [
+        *(below(values[-1] - 0.9 * values[0], 0, f"{q}, ends") for q, values in found.items()),
+        *(
+            at_most(b - 1.1 * a, 0, f"{queue}, step {number}")
+            for queue, values in found.items()
+            for number, (a, b) in enumerate(pairwise(values), start=1)
+        ),
+    ]
+
+
+def _no_step_up(found: Series, points: float) -> list[Comparison]:
+    """With every queue no step up by more than so many points."""
+    return [
+        at_most(b - a, points, f"{queue}, step {number}")
+        for queue, values in found.items()
+        for number, (a, b) in enumerate(pairwise(values), start=1)
+    ]
+
+
+def _drops_more(found: Series, one: str, other: str) -> list[Comparison]:
+    """One queue's drop rate is at least 0.01 points above the other's wherever any queue has more
+    than 0.01 %, which some place has."""
+    dropping = [max(at) > 0.01 for at in zip(*found.values(), strict=True)]
+    pairs = zip(dropping, found[one], found[other], strict=True)
+    return [
+        at_least(sum(dropping), 1, "places with drops"),
+        *(
+            at_least(a - b if drops else 0.01, 0.01, f"place {number}")
+            for number, (drops, a, b) in enumerate(pairs, start=1)
+        ),
+    ]
+
+
+def _over_droptail(found: Series, queue: str) -> float:
+    """The mean over the places of a queue's number as a share of DropTail's, with 0.1 added to
+    both: nothing beside next to nothing is the same."""
+    pairs = zip(found[queue], found["DropTail"], strict=True)
+    return fmean((own + 0.1) / (tail + 0.1) for own, tail in pairs)
+
+
+def _rises_and_falls(values: Sequence[float]) -> list[Comparison]:
+    """The largest is above both ends by more than 10 %, and there is one peak."""
+    peak = max(range(len(values)), key=values.__getitem__)
+    steps = enumerate(pairwise(values))
+    return [
+        *(below(end - values[peak] / 1.1, 0, "end") for end in (values[0], values[-1])),
+        *(
+            at_most(0.9 * a - b if place < peak else b - 1.1 * a, 0, f"step {place + 1}")
+            for place, (a, b) in steps
+        ),
+    ]
+
+
+def _shorter(found: Series, ratio: float) -> list[Comparison]:
+    """sfqCoDel's number is below this multiple of every other's at each place."""
+    return [
+        below(own - ratio * other, 0, f"place {number}")
+        for number, (own, others) in enumerate(
+            zip(found[SFQ], _others(found), strict=True), start=1
+        )
+        for other in others
+    ]
 
 
 def _same(values: Sequence[float], **own: Sequence[float]) -> Series:
@@ -165,7 +226,10 @@ def _conclusion(
         f"at nine of ten points it is not behind the best of the others by more than {margin}, and "
         "it is ahead of it by more at more points than behind",
         _wins(metric, ahead),
-        lambda found: found[0] >= MOST * found[2] and found[1] > found[2] - found[0],
+        lambda found: [
+            at_least(found[0] / found[2], MOST, "share not behind"),
+            above(found[0] + found[1] - found[2], 0, "ahead less behind"),
+        ],
         lambda found: f"not behind at {found[0]} of {found[2]} points, ahead at {found[1]}",
         (23, 0, 23),
     )
@@ -179,10 +243,14 @@ def _lower_drops(queue: str) -> Rule[Points, Series]:
     return _figure(
         f"drops-{queue.lower()}-lower",
         f"Figure 4: the packet drop rate is slightly lower with {queue}.",
-        "its mean over the bandwidths is below DropTail's",
+        "the mean over the bandwidths of its share of DropTail's (of their sum with 0.1 points) is "
+        "from 0.5 to 0.98",
         DROPS,
         BANDWIDTH,
-        lambda found: fmean(found[queue]) < fmean(found["DropTail"]),
+        lambda found: [
+            at_least(_over_droptail(found, queue), 0.5),
+            at_most(_over_droptail(found, queue), 0.98),
+        ],
         _same([1.0] * 10, **{queue: [1.5] * 10}),
     )
 
@@ -194,22 +262,19 @@ def _constant(queue: str) -> Rule[Points, Series]:
         "over the numbers of FTP flows its largest is at most twice its smallest",
         QUEUE,
         FLOWS,
-        lambda found: max(found[queue]) <= 2 * min(found[queue]),
+        lambda found: at_most(max(found[queue]) - 2 * min(found[queue]), 0),
         _same([5.0] * 8, **{queue: [5.0] * 7 + [50.0]}),
     )
 
 
-def _drops_more(queue: str) -> Rule[Points, Series]:
+def _more_than_droptail(queue: str) -> Rule[Points, Series]:
     return _figure(
         f"rtt-drops-more-{queue.lower()}",
         f"Figure 10: {queue} drops more than DropTail.",
-        "at each round-trip time with more than 0.01 % of drops, of which there are some",
+        DROPPING,
         DROPS,
         RTT,
-        lambda found: (
-            _dropping(found) != []
-            and all(found[queue][i] > found["DropTail"][i] for i in _dropping(found))
-        ),
+        lambda found: _drops_more(found, queue, "DropTail"),
         _same([2.0] * 7, DropTail=[1, 1, 1, 3, 1, 1, 1]),
     )
 
@@ -218,15 +283,18 @@ def _sfq_drops_less(other: str) -> Rule[Points, Series]:
     return _figure(
         f"rtt-sfq-drops-less-{other.lower()}",
         f"Figure 10: sfqCoDel drops less than {other}.",
-        "at each round-trip time with more than 0.01 % of drops, of which there are some",
+        DROPPING,
         DROPS,
         RTT,
-        lambda found: (
-            _dropping(found) != []
-            and all(found[SFQ][i] < found[other][i] for i in _dropping(found))
-        ),
+        lambda found: _drops_more(found, other, SFQ),
         _same([2.0] * 7, sfqCoDel=[1, 1, 1, 3, 1, 1, 1]),
     )
+
+
+DROPPING = (
+    "by at least 0.01 points, at each round-trip time with more than 0.01 % of drops, of which "
+    "there are some"
+)
 
 
 RULES: tuple[Rule[Points, Any], ...] = (
@@ -247,10 +315,10 @@ RULES: tuple[Rule[Points, Any], ...] = (
         "Figure 2: the utilisation falls for all queues as the bandwidth rises.",
         "at 1 Gbit/s less than half of that at 1 Mbit/s, and no step up by more than 5 points",
         UTILISATION, BANDWIDTH,
-        lambda found: all(
-            values[-1] < values[0] / 2 and all(b - a <= 5 for a, b in pairwise(values))
-            for values in found.values()
-        ),
+        lambda found: [
+            *(below(v[-1] - v[0] / 2, 0, f"{q}, ends") for q, v in found.items()),
+            *_no_step_up(found, 5),
+        ],
         _same([100, 90, 80, 70, 60, 50, 40, 30, 20, 10], CoDel=[100.0] * 10),
     ),
     _figure(
@@ -259,15 +327,18 @@ RULES: tuple[Rule[Points, Any], ...] = (
         "nowhere more than a point below the best of the others, and somewhere more than a point "
         "above it",
         UTILISATION, BANDWIDTH,
-        lambda found: min(_ahead(found)) >= -1 and max(_ahead(found)) > 1,
+        lambda found: [
+            *(at_least(each, -1, "ahead") for each in _ahead(found)),
+            above(max(_ahead(found)), 1, "most ahead"),
+        ],
         _same([90.0] * 10),
     ),
     _figure(
         "queue-falls-with-bandwidth",
         "Figure 3: the mean queue is shorter at higher bandwidths.",
-        "shorter at 1 Gbit/s than at 1 Mbit/s with every queue",
+        FALLING,
         QUEUE, BANDWIDTH,
-        lambda found: all(values[-1] < values[0] for values in found.values()),
+        _falls,
         _same([9, 8, 7, 6, 5, 4, 3, 2, 1, 0.5], DropTail=[9.0] * 9 + [99.0]),
     ),
     _figure(
@@ -275,20 +346,20 @@ RULES: tuple[Rule[Points, Any], ...] = (
         "Figure 3: at low bandwidths sfqCoDel's mean queue is tremendously shorter.",
         "up to 10 Mbit/s at most half of any other's",
         QUEUE, BANDWIDTH,
-        lambda found: all(
-            own <= 0.5 * min(others)
-            for own, others in _slowest(found)
-        ),
+        lambda found: [
+            at_most(own - 0.5 * other, 0, f"place {number}")
+            for number, (own, others) in enumerate(_slowest(found), start=1)
+            for other in others
+        ],
         _same([10.0] * 10, sfqCoDel=[2.0, 9.0, *[2.0] * 8]),
     ),
     _figure(
         "droptail-queue-first-rises",
         "Figure 3: DropTail's mean queue first rises and then falls.",
-        "its largest is more than 10 % above that at 1 Mbit/s, and that at 1 Gbit/s below its "
-        "largest",
+        "its largest is more than 10 % above that at 1 Mbit/s and at 1 Gbit/s; before its largest "
+        "no step down, and after it no step up, by more than 10 %",
         QUEUE, BANDWIDTH,
-        lambda found: max(found["DropTail"]) > 1.1 * found["DropTail"][0]
-        and found["DropTail"][-1] < max(found["DropTail"]),
+        lambda found: _rises_and_falls(found["DropTail"]),
         _same([9, 8, 7, 6, 5, 4, 3, 2, 1, 0.5]),
     ),
     _figure(
@@ -296,7 +367,10 @@ RULES: tuple[Rule[Points, Any], ...] = (
         "Figure 4: the packet drop rate is almost similar for all queues.",
         "at each bandwidth all are within 2 points",
         DROPS, BANDWIDTH,
-        lambda found: all(max(at) - min(at) <= 2 for at in zip(*found.values(), strict=True)),
+        lambda found: [
+            at_most(max(at) - min(at), 2, f"place {number}")
+            for number, at in enumerate(zip(*found.values(), strict=True), start=1)
+        ],
         _same([1.0] * 10, CoDel=[9.0, *[1.0] * 9]),
     ),
     _lower_drops("CoDel"),
@@ -304,20 +378,25 @@ RULES: tuple[Rule[Points, Any], ...] = (
     _figure(
         "drops-fall-with-bandwidth",
         "Figure 4: the packet drop rate falls at higher bandwidths.",
-        "lower at 1 Gbit/s than at 1 Mbit/s, and no step up by more than a point, with every queue",
+        "at 1 Gbit/s less than 0.9 of that at 1 Mbit/s, and no step up by more than a point, with "
+        "every queue",
         DROPS, BANDWIDTH,
-        lambda found: all(
-            values[-1] < values[0] and all(b - a <= 1 for a, b in pairwise(values))
-            for values in found.values()
-        ),
+        lambda found: [
+            *(below(v[-1] - 0.9 * v[0], 0, f"{q}, ends") for q, v in found.items()),
+            *_no_step_up(found, 1),
+        ],
         _same([9, 8, 7, 6, 5, 4, 3, 2, 1, 0.5], CoDel=[9, 3, 9, 6, 5, 4, 3, 2, 1, 0.5]),
     ),
     _figure(
         "ftp-utilisation-rises",
         "Figure 5: the utilisation is low with few FTP flows and high with many.",
-        "with 1 flow more than 10 points below that with 1000, with every queue",
+        "with 1 flow more than 10 points below that with 1000, and no step down by more than 5 "
+        "points, with every queue",
         UTILISATION, FLOWS,
-        lambda found: all(values[0] < values[-1] - 10 for values in found.values()),
+        lambda found: [
+            *(above(v[-1] - v[0], 10, f"{q}, ends") for q, v in found.items()),
+            *_no_step_up({q: v[::-1] for q, v in found.items()}, 5),
+        ],
         _same([60, 90, 90, 90, 90, 90, 90, 90], CoDel=[88.0] + [90.0] * 7),
     ),
     _figure(
@@ -325,7 +404,10 @@ RULES: tuple[Rule[Points, Any], ...] = (
         "Figure 5: over 1 to 1000 FTP flows the utilisation is almost the same for the three AQMs.",
         "within 5 points of each other at every number of flows",
         UTILISATION, FLOWS,
-        lambda found: all(max(at) - min(at) <= 5 for at in _aqms(found)),
+        lambda found: [
+            at_most(max(at) - min(at), 5, f"place {number}")
+            for number, at in enumerate(_aqms(found), start=1)
+        ],
         _same([90.0] * 8, CoDel=[70.0] + [90.0] * 7),
     ),
     _figure(
@@ -333,9 +415,10 @@ RULES: tuple[Rule[Points, Any], ...] = (
         "Figure 5: with DropTail the utilisation is severely degraded.",
         "more than 10 points below the lowest of the AQMs at every number of flows",
         UTILISATION, FLOWS,
-        lambda found: all(
-            min(at) - own > 10 for at, own in zip(_aqms(found), found["DropTail"], strict=True)
-        ),
+        lambda found: [
+            above(min(at) - own, 10, "below the AQMs")
+            for at, own in zip(_aqms(found), found["DropTail"], strict=True)
+        ],
         _same([90.0] * 8, DropTail=[60.0, 60.0, *[89.0] * 6]),
     ),
     _figure(
@@ -343,8 +426,10 @@ RULES: tuple[Rule[Points, Any], ...] = (
         "Figure 6: with DropTail the mean queue grows with the FTP flows.",
         "it more than doubles from 1 to 1000, and never falls by more than 10 %",
         QUEUE, FLOWS,
-        lambda found: found["DropTail"][-1] > 2 * found["DropTail"][0]
-        and all(b >= 0.9 * a for a, b in pairwise(found["DropTail"])),
+        lambda found: [
+            above(found["DropTail"][-1] - 2 * found["DropTail"][0], 0, "ends"),
+            *(at_least(b - 0.9 * a, 0, "step") for a, b in pairwise(found["DropTail"])),
+        ],
         _same([5.0] * 8),
     ),
     *(_constant(queue) for queue in AQMS),
@@ -353,7 +438,7 @@ RULES: tuple[Rule[Points, Any], ...] = (
         "Figure 7: the drop rate is low with few FTP flows.",
         "at most 1 % with 1 and with 3, with every queue",
         DROPS, FLOWS,
-        lambda found: all(max(values[:2]) <= 1 for values in found.values()),
+        lambda found: [at_most(each, 1, q) for q, v in found.items() for each in v[:2]],
         _same([0.5, 3.0, 5, 5, 5, 5, 5, 5]),
     ),
     _figure(
@@ -361,7 +446,7 @@ RULES: tuple[Rule[Points, Any], ...] = (
         "Figure 7: as the load approaches 5 flows there is a spike in the drop rate.",
         "with 5 at least a point more than with 3, with every queue",
         DROPS, FLOWS,
-        lambda found: all(v[2] >= v[1] + 1 for v in found.values()),
+        lambda found: [at_least(v[2] - v[1], 1, queue) for queue, v in found.items()],
         _same([0.1, 0.2, 0.4, 0.8, 2, 4, 8, 16]),
     ),
     _figure(
@@ -369,44 +454,45 @@ RULES: tuple[Rule[Points, Any], ...] = (
         "Figure 8: below 100 ms the utilisation is fairly good for all AQMs.",
         "at least 80 % with each",
         UTILISATION, RTT,
-        lambda found: all(value >= 80 for queue in AQMS for value in found[queue][:BELOW_100_MS]),
+        lambda found: [
+            at_least(value, 80, queue) for queue in AQMS for value in found[queue][:BELOW_100_MS]
+        ],
         _same([70, 95, 95, 95, 90, 60, 20]),
     ),
     _figure(
         "rtt-utilisation-falls",
         "Figure 8: the utilisation degrades further towards 1 s.",
-        "from 100 over 300 ms to 1 s it falls with every queue",
+        "from 100 over 300 ms to 1 s it falls by more than a point each, with every queue",
         UTILISATION, RTT,
-        lambda found: all(v[-3] > v[-2] > v[-1] for v in found.values()),
+        lambda found: [
+            above(a - b, 1, queue) for queue, v in found.items() for a, b in pairwise(v[-3:])
+        ],
         _same([95, 95, 95, 95, 90, 91, 20]),
     ),
     _figure(
         "rtt-queue-falls",
         "Figure 9: the queue falls as the round-trip time rises.",
-        "no step up by more than 10 %, with every queue",
+        FALLING,
         QUEUE, RTT,
-        lambda found: all(_never_rises(values) for values in found.values()),
+        _falls,
         _same([5, 5, 6, 7, 8, 9, 10]),
     ),
     _figure(
         "rtt-sfq-lowest",
         "Figure 9: sfqCoDel's queue is consistently better.",
-        "it is the shortest at every round-trip time",
+        "it is the shortest at every round-trip time, by more than 5 %",
         QUEUE, RTT,
-        lambda found: all(
-            own < min(others) for own, others in zip(found[SFQ], _others(found), strict=True)
-        ),
+        lambda found: _shorter(found, 0.95),
         _same([5.0] * 7),
     ),
     _figure(
         "rtt-sfq-much-lower",
         "Figure 9: sfqCoDel's queue is significantly better.",
-        "its mean over the round-trip times is at least a quarter below that of any other",
+        "it is at least a quarter shorter than any other at every round-trip time",
         QUEUE, RTT,
-        lambda found: fmean(found[SFQ])
-        <= 0.75 * min(fmean(found[queue]) for queue in QUEUES if queue != SFQ),
+        lambda found: _shorter(found, 0.75),
         _same([5.0] * 7, sfqCoDel=[4.5] * 7),
     ),
-    *(_drops_more(queue) for queue in AQMS),
+    *(_more_than_droptail(queue) for queue in AQMS),
     *(_sfq_drops_less(queue) for queue in AQMS if queue != SFQ),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from aqmlab.campaign import Replicated
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.stats import POSITIVE, Bounds
@@ -79,7 +80,7 @@ FILL = Metric("fill", "mean queue as a share of the buffer", "%", 1)
 DROPS = Metric("drops", "drop rate", "%", 2)
 
 
-class Points:
+class Points(Replicated):
     """One part of the study: its measurements by queue and place.
 
     `labels` are those of the other axes; `axis` is the one that the places are on.
@@ -89,6 +90,11 @@ class Points:
         self.measured = measured
         self.axis = axis
         self.labels = labels
+        self.replications = measured.replications
+
+    def drawn(self, number: int) -> Points:
+        """The same for one draw of the replications."""
+        return Points(self.measured.draws[number], axis=self.axis, **self.labels)
 
     def has(self, queue: str, place: str) -> bool:
         """Whether it was run."""

@@ -1,6 +1,6 @@
 """The statements of the article, and of Hill and Shah (2015) about it, checked one by one.
 
-A statement is one row with one rule (`aqmlab_studies.rules`).
+A statement is one row with one rule (`aqmlab.campaign`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from aqmlab.campaign import Asked, Rule, above, asked, at_least, at_most, below
+from aqmlab.campaign import within as near
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Claim
 from aqmlab_studies.nichols2012.curves import (
     CODEL,
     FALLS,
@@ -34,7 +35,6 @@ from aqmlab_studies.nichols2012.curves import (
     utilisation,
     within,
 )
-from aqmlab_studies.rules import Rule, checked
 
 FAST = ("10 Mbit/s", "45 Mbit/s", "100 Mbit/s")
 SLOW = "3 Mbit/s"
@@ -45,7 +45,7 @@ Pairs = dict[str, tuple[float, float]]
 """Of each place the number of the queue in question and that of the other."""
 
 
-def claims(measured: Measurements) -> list[Claim]:
+def claims(measured: Measurements) -> list[Asked]:
     """All statements for which everything was run."""
     made = []
     static, dynamic = measured.part("study"), measured.part("dynamic")
@@ -53,9 +53,9 @@ def claims(measured: Measurements) -> list[Claim]:
         has_all(static, axis, labels)
         for axis, labels in {"queue": QUEUES, "rate": (SLOW, *FAST), "rtt": (*SHORT, LONG)}.items()
     ):
-        made += checked(STATIC, static)
+        made += asked(STATIC, static)
     if dynamic and has_all(dynamic, "queue", QUEUES) and has_all(dynamic, "buffer", (LARGE, SMALL)):
-        made += checked(DYNAMIC, dynamic)
+        made += asked(DYNAMIC, dynamic)
     return made
 
 
@@ -165,7 +165,7 @@ STATIC: tuple[AnyRule, ...] = (
         "similar-delay-at-3-mbit", "RED's delays are similar to CoDel's on links of 3 Mbit/s.",
         "the medians of the median delays are within 30 %",
         _pairs(_delay, RED, CODEL, "rate", [SLOW]),
-        lambda found: abs(found[SLOW][0] / found[SLOW][1] - 1) <= 0.3,
+        lambda found: near(found[SLOW][0] / found[SLOW][1], 1, 0.3),
         _told("RED", "CoDel", 1, " ms"), {SLOW: (14.0, 10.0)},
     ),
     Rule(
@@ -173,22 +173,22 @@ STATIC: tuple[AnyRule, ...] = (
         "RED's utilisations are similar to CoDel's on links of 3 Mbit/s.",
         "the mean utilisations are within 3 points",
         _pairs(_used, RED, CODEL, "rate", [SLOW]),
-        lambda found: abs(found[SLOW][0] - found[SLOW][1]) <= 0.03,
+        lambda found: near(found[SLOW][0] - found[SLOW][1], 0, 0.03),
         _told("RED", "CoDel", 3), {SLOW: (0.90, 0.95)},
     ),
     Rule(
         "red-smaller-delays", "From 10 Mbit/s on RED's delays are smaller than CoDel's.",
-        "at each rate the median of the median delays is smaller",
+        "at each rate the median of the median delays is more than 5 % smaller",
         _pairs(_delay, RED, CODEL, "rate", FAST),
-        lambda found: all(red < codel for red, codel in found.values()),
+        lambda found: [below(a / b, 0.95, place) for place, (a, b) in found.items()],
         _told("RED", "CoDel", 1, " ms"), dict.fromkeys(FAST, (6.0, 5.0)),
     ),
     Rule(
         "red-overcontrols",
         "From 10 Mbit/s on RED's utilisations are smaller than CoDel's: it overcontrols.",
-        "at each rate the mean utilisation is smaller",
+        "at each rate the mean utilisation is smaller by more than a point",
         _pairs(_used, RED, CODEL, "rate", FAST),
-        lambda found: all(red < codel for red, codel in found.values()),
+        lambda found: [below(a - b, -0.01, place) for place, (a, b) in found.items()],
         _told("RED", "CoDel", 3), dict.fromkeys(FAST, (0.9, 0.9)),
     ),
     Rule(
@@ -198,21 +198,25 @@ STATIC: tuple[AnyRule, ...] = (
         "with four FTPs, 10 Mbit/s or more and round-trip times to 200 ms it is within a factor of "
         "two at every point (2.5 to 10 ms)",
         _target_delays,
-        lambda found: all(2.5 <= delay <= 10 for delay in found.values()),
+        lambda found: [
+            compare(delay, limit, place) for place, delay in found.items()
+            for compare, limit in ((at_least, 2.5), (at_most, 10.0))
+        ],
         _target_told, {"10 Mbit/s, 100 ms": 5.0, "100 Mbit/s, 200 ms": 0.5},
     ),
     Rule(
         "load-matters-less",
         "The faster the link, the less the load changes CoDel's median delay.",
-        "at 100 ms the loads' median delays are less far apart at 100 than at 3 Mbit/s",
-        _load_spread, lambda found: found[0] < found[1],
+        "at 100 ms the loads' median delays are at most 0.9 as far apart at 100 as at 3 Mbit/s",
+        _load_spread, lambda found: at_most(found[0] / found[1], 0.9),
         lambda found: f"{found[0]:.1f} and {found[1]:.1f} ms", (5.0, 3.0),
     ),
     Rule(
         "utilisation-0.9",
         "CoDel consistently achieves a link utilisation of around 0.9 or more (Hill and Shah).",
         "the median over round-trip times and loads is at least 0.88 at each rate",
-        _median_used, lambda found: min(found.values()) >= 0.88, _named(3),
+        _median_used, lambda found: [at_least(used, 0.88, rate) for rate, used in found.items()],
+        _named(3),
         {"3 Mbit/s": 0.95, "100 Mbit/s": 0.8},
     ),
     *(
@@ -220,7 +224,7 @@ STATIC: tuple[AnyRule, ...] = (
             f"low-{queue.lower()}",
             f"{queue} keeps the median delay low, at all round-trip times.",
             "it is at most 20 ms at 95 % of the points",
-            _low_delays(queue), lambda found: found >= 0.95, _percent, 0.8,
+            _low_delays(queue), lambda found: at_least(found, 0.95), _percent, 0.8,
         )
         for queue in (CODEL, RED)
     ),
@@ -229,49 +233,55 @@ STATIC: tuple[AnyRule, ...] = (
         "CoDel's utilisation is very close to tail drop's (except at 500 ms).",
         "at each round-trip time the means are within 5 points",
         _pairs(_used, CODEL, TAIL, "rtt", SHORT),
-        lambda found: all(abs(tail - codel) <= 0.05 for codel, tail in found.values()),
+        lambda found: [near(a - b, 0, 0.05, rtt) for rtt, (a, b) in found.items()],
         _told("CoDel", "tail drop", 3), dict.fromkeys(SHORT, (0.8, 0.9)),
     ),
     Rule(
         "much-less-delay", "CoDel's delay is much less than tail drop's.",
         "at each round-trip time the median of the median delays is at most a quarter",
         _pairs(_delay, CODEL, TAIL, "rtt", SHORT),
-        lambda found: all(codel <= tail / 4 for codel, tail in found.values()),
+        lambda found: [at_most(a / b, 0.25, rtt) for rtt, (a, b) in found.items()],
         _told("CoDel", "tail drop", 1, " ms"), dict.fromkeys(SHORT, (10.0, 20.0)),
     ),
     Rule(
         "same-utilisation-30-to-200-ms",
         "CoDel's utilisation is not significantly different between 30 and 200 ms.",
         "the means are within 5 points",
-        _of_codel(_used), lambda found: max(found.values()) - min(found.values()) <= 0.05,
+        _of_codel(_used),
+        lambda found: at_most(max(found.values()) - min(found.values()), 0.05),
         _named(3), {"30 ms": 0.95, "100 ms": 0.9, "200 ms": 0.85},
     ),
     Rule(
         "same-delay-30-to-200-ms",
         "CoDel's median delay is not significantly different between 30 and 200 ms.",
         "the medians of the median delays are within a factor of two",
-        _of_codel(_delay), lambda found: max(found.values()) <= 2 * min(found.values()),
+        _of_codel(_delay),
+        lambda found: at_most(max(found.values()) / min(found.values()), 2),
         _named(1), {"30 ms": 6.0, "100 ms": 4.0, "200 ms": 1.0},
     ),
     Rule(
         "varied-at-500-ms", "The utilisation at 500 ms varies most.",
-        "CoDel's least and largest utilisation lie furthest apart there",
-        _spread, lambda found: max(found[0], key=found[0].__getitem__) == LONG,
+        "CoDel's least and largest utilisation lie further apart there, by more than a point",
+        _spread,
+        lambda found: [
+            above(found[0][LONG] - apart, 0.01, rtt)
+            for rtt, apart in found[0].items() if rtt != LONG
+        ],
         lambda found: f"apart by {_named(2)(found[0])}", ({"10 ms": 0.5, LONG: 0.3}, ""),
     ),
     Rule(
         "single-ftps-low", "The low end of the utilisation at 500 ms are single FTPs.",
         "CoDel's least utilisation there is that of a single FTP",
-        _spread, lambda found: SINGLE in found[1],
+        _spread, lambda found: at_least(SINGLE in found[1], 1),
         lambda found: f"the least at 500 ms is at {found[1]}", ({}, "3 Mbit/s, 4 FTPs"),
     ),
     Rule(
         "fairer-drops",
         "CoDel consistently outperforms RED in the fairness of the drops' shares.",
         "at each round-trip time Jain's index of the FTPs' shares of segments sent again (the mean "
-        "over rates and loads) is larger",
+        "over rates and loads) is larger by more than 0.01",
         _pairs(_drop_fairness, CODEL, RED, "rtt", (*SHORT, LONG)),
-        lambda found: all(codel > red for codel, red in found.values()),
+        lambda found: [above(a - b, 0.01, rtt) for rtt, (a, b) in found.items()],
         _told("CoDel", "RED", 3), dict.fromkeys((*SHORT, LONG), (0.9, 0.9)),
     ),
 )  # fmt: skip
@@ -364,30 +374,32 @@ DYNAMIC: tuple[AnyRule, ...] = (
     Rule(
         "tail-drop-full", "Tail drop generally keeps its buffer full.",
         "it is at least half full in 80 % of the half seconds",
-        _full, lambda found: found >= 0.8, _percent, 0.5,
+        _full, lambda found: at_least(found, 0.8), _percent, 0.5,
     ),
     Rule(
         "tail-drop-10-s", "With tail drop the delay can be as much as 10 s.",
         "the largest delay is between 9 and 11 s",
         lambda dynamic: float(dynamic.maxima(queue=TAIL, buffer=LARGE).max()),
-        lambda found: 9 <= found <= 11, lambda found: f"{found:.2f} s", 2.0,
+        lambda found: near(found, 10, 1), lambda found: f"{found:.2f} s", 2.0,
     ),
     Rule(
         "red-below-tail-drop", "RED keeps the delay below tail drop's.",
         "its mean delay is below it in 95 % of the half seconds",
-        _below(RED, TAIL), lambda found: found >= 0.95, _percent, 0.8,
+        _below(RED, TAIL), lambda found: at_least(found, 0.95), _percent, 0.8,
     ),
     Rule(
         "red-slower", "RED does not respond to changes as quickly as CoDel.",
-        "after each drop of the rate (at 50, 100 and 200 s) its mean delay is longer above 100 ms",
-        _calms, lambda found: all(red > codel for red, codel in found),
+        "after each drop of the rate (at 50, 100 and 200 s) its mean delay is longer above 100 "
+        "ms, by more than half a second",
+        _calms, lambda found: [above(red - codel, 0.5, "longer") for red, codel in found],
         lambda found: "RED and CoDel " + ", ".join(f"{r:.1f} and {c:.1f} s" for r, c in found),
         [(5.0, 1.0), (5.0, 1.0), (1.0, 5.0)],
     ),
     Rule(
         "codel-spikes", "CoDel's delays spike when the link rate drops, at 50 and at 100 s.",
         "the largest delay in the 10 s after each is at least 100 ms",
-        _spikes(1, 2), lambda found: min(found.values()) >= 0.1, _delays,
+        _spikes(1, 2), lambda found: [at_least(each, 0.1, at) for at, each in found.items()],
+        _delays,
         {"50 s": 0.5, "100 s": 0.02},
     ),
     Rule(
@@ -395,47 +407,49 @@ DYNAMIC: tuple[AnyRule, ...] = (
         "CoDel's delays spike when the link rate drops, at 250 s (where it rises; it drops at "
         "200 s: see the contradictions).",
         "the largest delay in the 10 s after it is at least 100 ms",
-        _spikes(5), lambda found: min(found.values()) >= 0.1, _delays, {"250 s": 0.02},
+        _spikes(5), lambda found: [at_least(each, 0.1, at) for at, each in found.items()],
+        _delays, {"250 s": 0.02},
     ),
     Rule(
         "almost-the-same", "CoDel transfers almost the same total kilobytes as tail drop.",
-        "less or more by at most 5 %", _less, lambda found: abs(found) <= 0.05, _percent, 0.1,
+        "less or more by at most 5 %", _less, lambda found: near(found, 0, 0.05), _percent, 0.1,
     ),
     Rule(
         "ten-percent-less",
         "It was actually about 10 % less (Hill and Shah, by the pixels of the figure).",
-        "between 8 and 12 %", _less, lambda found: 0.08 <= found <= 0.12, _percent, 0.05,
+        "between 8 and 12 %", _less, lambda found: near(found, 0.1, 0.02), _percent, 0.05,
     ),
     Rule(
         "at-the-jumps",
         "The differences come at the rate jumps (150 and 250 s), where CoDel's FTPs have to ramp "
         "up.",
         "at least half of what CoDel carries less is missing from the 15 s after them",
-        _at_the_jumps, lambda found: found >= 0.5, _percent, 0.3,
+        _at_the_jumps, lambda found: at_least(found, 0.5), _percent, 0.3,
     ),
     Rule(
         "more-than-red", "CoDel has better throughput than RED (Hill and Shah).",
-        "at least 5 % more", _more_than_red, lambda found: found > 0.05, _percent, 0.01,
+        "at least 5 % more", _more_than_red, lambda found: above(found, 0.05), _percent, 0.01,
     ),
     *(
         Rule(
             f"less-delay-than-{queue}".replace(" ", "-").lower(),
             f"CoDel's delay is consistently less than that of {queue} (Hill and Shah).",
             "its mean delay is below it in 99 % of the half seconds",
-            _below(CODEL, queue), lambda found: found >= 0.99, _percent, 0.9,
+            _below(CODEL, queue), lambda found: at_least(found, 0.99), _percent, 0.9,
         )
         for queue in (TAIL, RED)
     ),
     Rule(
         "small-buffers", "With buffers of 10 packets throughput is about 75 % less for all three.",
         "less than CoDel's with 830 packets by 70 to 80 %, with each",
-        _small, lambda found: all(0.7 <= less <= 0.8 for less in found.values()), _shares,
+        _small, lambda found: [near(less, 0.75, 0.05, queue) for queue, less in found.items()],
+        _shares,
         {CODEL: 0.75, TAIL: 0.75, RED: 0.9},
     ),
     Rule(
         "small-buffers-identical",
         "With buffers of 10 packets tail drop and CoDel are identical.",
-        "their bytes are within 2 %", _small_ratio, lambda found: abs(found) <= 0.02,
+        "their bytes are within 2 %", _small_ratio, lambda found: near(found, 0, 0.02),
         lambda found: f"tail drop carries {100 * found:+.1f} %", 0.1,
     ),
 )  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.metrics.samples import Floats, jain_indices
-from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.measure import Measurements, per_run
 from aqmlab.results import StudyResult
 
 CODEL, TAIL, RED = "CoDel", "tail drop", "RED"
@@ -43,6 +43,7 @@ def utilisation(part: Measurements, **labels: str) -> Floats:
     return part.count("utilisation", **labels)
 
 
+@per_run
 def drop_fairness(part: Measurements, **labels: str) -> Floats:
     """Jain's index over the FTPs of (segments sent again) / (segments sent): 1 if each flow
     loses in proportion to what it sends. NaN with a single FTP, or without losses."""
@@ -91,15 +92,21 @@ def over(part: Measurements, metric: Metric, **fixed: str) -> Floats:
 def sampled(part: Measurements, quantity: str, queue: str, buffer: str = LARGE) -> Floats:
     """A sampled quantity, the mean over the replications, at the times `moments`. Where nothing
     left the queue it has no delay: NaN."""
-    grid = moments(part)
-    rows = np.full((part.replications, grid.size), np.nan)
-    for replication in range(part.replications):
-        times, values = part.series(quantity, replication=replication, queue=queue, buffer=buffer)
-        rows[replication, np.rint(times / grid[1]).astype(int)] = values
+    rows = _sampled(part, quantity, queue=queue, buffer=buffer)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # all NaN
         mean: Floats = np.nanmean(rows, axis=0)
     return mean
+
+
+@per_run
+def _sampled(part: Measurements, quantity: str, **labels: str) -> Floats:
+    """A sampled quantity of each run at the times `moments`; NaN without a sample."""
+    grid = moments(part)
+    times, values = part.curves(quantity, **labels)
+    rows = np.full((part.replications, grid.size), np.nan)
+    rows[:, np.rint(times / grid[1]).astype(int)] = values
+    return rows
 
 
 def moments(part: Measurements) -> Floats:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from aqmlab.campaign import Replicated
 from aqmlab.metrics.samples import Floats, Histograms, jain_indices, weighted_quantile
-from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.measure import Measurements, per_run
 from aqmlab.reproduce.verdicts import Criterion
 
 JOBS = ("b CUBIC", "b Reno", "c CoDel", "c FQ-CoDel", "d")
@@ -28,9 +29,6 @@ class Band:
 
     low: float
     high: float
-
-    def __contains__(self, value: float) -> bool:
-        return self.low <= value <= self.high
 
 
 @dataclass(frozen=True)
@@ -55,16 +53,12 @@ class Quantity:
     def criterion(self) -> Criterion:
         """What `agrees` means."""
         if self.key == "utilisation":
-            return Criterion.band("within 0.02 of one of ns-3's two builds")
+            return Criterion.band(
+                "from 0.02 below the lower to 0.02 above the higher of ns-3's builds"
+            )
         if self.key == "jain":
             return Criterion.band("no more than 0.02 below the lower of ns-3's two builds")
         return Criterion.band("from 25 % below the lower to 25 % above the higher of ns-3's builds")
-
-    def agrees(self, job: str, value: float) -> bool:
-        """Whether a value is inside."""
-        if self.key == "utilisation":
-            return any(abs(value - outcome(build, job)[self.key]) <= 0.02 for build in BUILDS)
-        return value in self.band(job)
 
 
 QUANTITIES = (
@@ -95,13 +89,18 @@ def superfluous(build: str, job: str) -> float:
     return float(1 - run["goodput"] * 1e6 * seconds / (run["delivered"] * PAYLOAD * 8))
 
 
-class Window:
+class Window(Replicated):
     """Our runs of a job between the time where the measurement begins and the end."""
 
     def __init__(self, whole: Measurements, before: Measurements, job: str) -> None:
         self.job = job
+        self.replications = whole.replications
         self._parts = (whole, before)
-        self._points = (whole.point(job=job), before.point(job=job))
+
+    def drawn(self, number: int) -> Window:
+        """The same for one draw of the replications."""
+        whole, before = (part.draws[number] for part in self._parts)
+        return Window(whole, before, self.job)
 
     def values(self, key: str) -> Floats:
         """A quantity, or `superfluous` or `timeouts`, in each replication; times in ms."""
@@ -136,15 +135,12 @@ class Window:
 
     def _acked(self) -> Floats:
         """Bytes acknowledged in the window: shape (replications, flows)."""
-        acked = pl.col("goodput_bps") * (pl.col("end_s") - pl.col("start_s")) / 8
-        return self._flows(acked)
+        return self._flows("acked")
 
-    def _flows(self, what: str | pl.Expr) -> Floats:
-        whole, before = (
-            _by_flow(part, point, what)
-            for part, point in zip(self._parts, self._points, strict=True)
-        )
-        return whole - before
+    def _flows(self, what: str) -> Floats:
+        whole, before = (_by_flow(part, what, job=self.job) for part in self._parts)
+        difference: Floats = whole - before
+        return difference
 
 
 def _aligned(histograms: Histograms, values: Floats) -> Any:
@@ -154,14 +150,18 @@ def _aligned(histograms: Histograms, values: Floats) -> Any:
     return counts
 
 
-def _by_flow(part: Measurements, point: int, what: str | pl.Expr) -> Floats:
-    first = point * part.replications
+ACKED = pl.col("goodput_bps") * (pl.col("end_s") - pl.col("start_s")) / 8
+
+
+@per_run
+def _by_flow(part: Measurements, what: str, **labels: str) -> Floats:
+    first = part.point(**labels) * part.replications
     rows = part.result.raw("flows").filter(
         pl.col("run").is_between(first, first + part.replications - 1)
     )
     ends = part.result.raw("runs").select("run", "end_s")
     rows = rows.join(ends, on="run").sort("run", "index")
-    values = rows.select(value=pl.col(what) if isinstance(what, str) else what)["value"]
+    values = rows.select(value=ACKED if what == "acked" else pl.col(what))["value"]
     return values.cast(pl.Float64).to_numpy().reshape(part.replications, -1)
 
 

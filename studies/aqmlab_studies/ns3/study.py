@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from aqmlab.campaign import Asked, Rule, at_least, at_most
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Claim, Table
-from aqmlab.reproduce.verdicts import AGREES, DIFFERS, FAILS, HOLDS
+from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.verdicts import agreement
 from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.ns3.outcomes import (
     BUILDS,
@@ -38,8 +39,8 @@ def _table(quantity: Quantity, windows: dict[str, Window]) -> Table:
     for job, each in windows.items():
         values = each.values(quantity.key)
         mean, within = float(values.mean()), interval(values, bounds=POSITIVE)
-        word = AGREES if quantity.agrees(job, mean) else DIFFERS
         band = quantity.band(job)
+        word = agreement(within, band.low, band.high)
         notes[job] = f"the band: {band.low:.4g} to {band.high:.4g}"
         for build in BUILDS:
             theirs = float(outcome(build, job)[quantity.key])
@@ -55,22 +56,26 @@ def _table(quantity: Quantity, windows: dict[str, Window]) -> Table:
     )
 
 
-def claims(measured: Measurements) -> list[Claim]:
+def claims(measured: Measurements) -> list[Asked]:
     """For each job and quantity, whether it is inside its band."""
     return [
-        _claim(job, quantity, each)
+        Asked(rule(job, quantity), each)
         for job, each in _windows(measured).items()
         for quantity in QUANTITIES
     ]
 
 
-def _claim(job: str, quantity: Quantity, each: Window) -> Claim:
-    mean, band = float(each.values(quantity.key).mean()), quantity.band(job)
-    return Claim(
+def rule(job: str, quantity: Quantity) -> Rule[Window, float]:
+    """The mean of a quantity is inside its band."""
+    band = quantity.band(job)
+    return Rule(
         f"{job} {quantity.key}".lower().replace(" ", "-"),
         f"Job {job}, {quantity.key}: what ns-3 gives lies around what we measure.",
-        HOLDS if quantity.agrees(job, mean) else FAILS,
-        f"Rule: inside the band of ns-3. Found: {mean:.4g} ({band.low:.4g} to {band.high:.4g}).",
+        f"inside the band of ns-3, {band.low:.4g} to {band.high:.4g}",
+        lambda window: float(window.values(quantity.key).mean()),
+        lambda found: [at_least(found, band.low), at_most(found, band.high)],
+        lambda found: f"{found:.4g}",
+        own=True,
     )
 
 

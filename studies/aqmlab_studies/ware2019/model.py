@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from aqmlab.metrics.samples import Floats
+from aqmlab.reproduce.measure import Measurements, per_run
 from aqmlab.reproduce.verdicts import Criterion
 
-__all__ = ["NEAR", "STEP", "Path"]
+__all__ = ["NEAR", "STEP", "Path", "late_mean"]
 
 PACKET = 1500
 STEP = 0.05
@@ -30,3 +34,14 @@ class Path:
     def share(self, buffer: float, flows: int = 1) -> float:
         """The share of all flows of BBR, without the time of ProbeRTT (equations 10 and 11)."""
         return (1 - self.others(buffer, flows)) * (1 - (buffer * self.rtt + 0.2 + self.rtt) / 10)
+
+
+@per_run
+def late_mean(
+    measured: Measurements, quantity: str, subject: str, after: float, **labels: str
+) -> Floats:
+    """The mean of a sampled quantity in each run (the link's, without `subject`), from `after`
+    seconds on."""
+    times, rows = measured.curves(quantity, subject, **labels)
+    mean: Floats = np.nanmean(rows[:, times > after], axis=1)
+    return mean

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-import numpy as np
-
+from aqmlab.campaign import Asked, Rule, above, asked, at_least, below
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Claim, Table
+from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.stats import MEAN_METHOD, SHARE, interval
-from aqmlab_studies.rules import Rule, checked
 from aqmlab_studies.ware2019 import validation
-from aqmlab_studies.ware2019.model import NEAR, PACKET, STEP, Path
+from aqmlab_studies.ware2019.model import NEAR, PACKET, STEP, Path, late_mean
 
 __all__ = ["causes", "claims", "tables"]
 
@@ -57,14 +55,8 @@ def points(measured: Measurements, beside: str) -> list[Point]:
 
 
 def _point(measured: Measurements, beside: str, buffer: str) -> Point:
-    def mean(quantity: str, subject: str | None = None) -> Floats:
-        found = []
-        for replication in range(measured.replications):
-            times, values = measured.series(
-                quantity, subject, replication=replication, beside=beside, buffer=buffer
-            )
-            found.append(float(np.nanmean(values[times > FROM])))
-        return np.array(found)
+    def mean(quantity: str, subject: str = "") -> Floats:
+        return late_mean(measured, quantity, subject, FROM, beside=beside, buffer=buffer)
 
     size = float(buffer.split()[0])
     ours, theirs = mean("goodput_bps", "bbr.0"), mean("goodput_bps", "other.0")
@@ -153,12 +145,15 @@ SHAPE: Rule[Measurements, list[list[float]]] = Rule(
     "over 0.8 up to one bandwidth-delay product, then nowhere more than 0.05 above the one before, "
     "and under 0.5 at 32 of them",
     _means,
-    lambda found: all(
-        min(row[:2]) > 0.8
-        and row[-1] < 0.5
-        and all(after < before + STEP for before, after in pairwise(row[1:]))
+    lambda found: [
+        each
         for row in found
-    ),
+        for each in (
+            *(above(share, 0.8, "shallow") for share in row[:2]),
+            below(row[-1], 0.5, "deepest"),
+            *(below(after - before, STEP, "step") for before, after in pairwise(row[1:])),
+        )
+    ],
     _shares,
     [[0.9, 0.9, 0.4, 0.5, 0.6, 0.6, 0.6]],
 )
@@ -168,20 +163,23 @@ WINDOW: Rule[Measurements, list[tuple[float, float]]] = Rule(
     "within 0.1 of the model times what was in flight of the window in nine of ten points of at "
     "least two bandwidth-delay products",
     _deep,
-    lambda found: sum(abs(ours - law) <= 0.1 for ours, law in found) >= 0.9 * len(found),
+    lambda found: at_least(
+        sum(abs(ours - law) <= 0.1 for ours, law in found) / len(found), 0.9, "share"
+    ),
     lambda found: "; ".join(f"{ours:.2f} and {law:.2f}" for ours, law in found),
     [(0.3, 0.6)],
+    own=True,
 )
 
 
 RULES = (SHAPE, WINDOW, *validation.RULES)
 
 
-def claims(measured: Measurements) -> list[Claim]:
+def claims(measured: Measurements) -> list[Asked]:
     """The shape of the paper's curve, what separates ours from it, and the paper's validation."""
     return [
-        *checked((SHAPE, WINDOW), measured.part("study")),
-        *checked(validation.RULES, measured),
+        *asked((SHAPE, WINDOW), measured.part("study")),
+        *asked(validation.RULES, measured),
     ]
 
 

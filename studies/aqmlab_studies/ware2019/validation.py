@@ -7,12 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
+from aqmlab.campaign import Rule, at_most
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.stats import MEAN_METHOD, SHARE, interval
-from aqmlab_studies.rules import Rule
-from aqmlab_studies.ware2019.model import NEAR, Path
+from aqmlab_studies.ware2019.model import NEAR, Path, late_mean
 
 __all__ = ["PART", "RULES", "causes", "tables"]
 
@@ -46,14 +46,8 @@ class Place:
     @cached_property
     def shares(self) -> Floats:
         """Their share of the goodput, a value a replication."""
-        found = []
-        for replication in range(self.measured.replications):
-            ours = [
-                self._goodput(f"bbr.{flow}", replication)
-                for flow in range(int(self.bbr.split()[0]))
-            ]
-            found.append(sum(ours) / (sum(ours) + self._goodput("other.0", replication)))
-        return np.array(found)
+        ours: Floats = np.sum([self._goodput(f"bbr.{flow}") for flow in range(self.flows)], axis=0)
+        return ours / (ours + self._goodput("other.0"))
 
     @property
     def overestimated(self) -> float:
@@ -63,16 +57,20 @@ class Place:
         for flow in (f"bbr.{number}" for number in range(self.flows)):
             window, rtt = self._series("cwnd_bytes", flow), self._series("min_rtt_ms", flow)
             rates.append(float(np.nanmean(8 * window / 2 / (1e-3 * rtt))))
-            goodputs.append(self._goodput(flow, 0))
+            goodputs.append(float(self._goodput(flow)[0]))
         return sum(rates) / sum(goodputs)
 
-    def _goodput(self, flow: str, replication: int) -> float:
-        return float(np.nanmean(self._series("goodput_bps", flow, replication)))
+    @property
+    def _labels(self) -> dict[str, str]:
+        return {"beside": self.beside, "bbr": self.bbr, "buffer": self.buffer}
 
-    def _series(self, quantity: str, flow: str, replication: int = 0) -> Floats:
-        labels = {"beside": self.beside, "bbr": self.bbr, "buffer": self.buffer}
-        times, values = self.measured.series(quantity, flow, replication=replication, **labels)
-        return values[times > FROM]
+    def _goodput(self, flow: str) -> Floats:
+        return late_mean(self.measured, "goodput_bps", flow, FROM, **self._labels)
+
+    def _series(self, quantity: str, flow: str) -> Floats:
+        times, rows = self.measured.curves(quantity, flow, **self._labels)
+        first: Floats = rows[0, times > FROM]
+        return first
 
     @property
     def error(self) -> float:
@@ -150,7 +148,7 @@ def _median_error(beside: str) -> Rule[Measurements, float]:
         f"{100 * most:.0f} %.",
         f"the median over 1 to 32 flows and buffers of 1 to 64 products is at most {most:g}",
         measure,
-        lambda error: error <= most,
+        lambda error: at_most(error, most),
         lambda error: f"{100 * error:.1f} %",
         2 * most,
     )
