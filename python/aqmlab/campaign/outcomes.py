@@ -73,6 +73,8 @@ def jackknifed(of: Callable[[int | None], float], count: int, edges: Sequence[fl
         return Measured(value, value, value, edges, "too few replications have a value")
     found = stats.estimate(pseudo, level=LEVEL)
     if found.interval is None:
+        if stats.is_constant(pseudo):  # no replication moves the number
+            return Measured(value, value, value, edges)
         return Measured(value, value, value, edges, found.why)
     shift = value - found.value
     return Measured(value, found.interval.low + shift, found.interval.high + shift, edges)

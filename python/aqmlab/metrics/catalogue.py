@@ -31,8 +31,17 @@ def _link(title: str, direction: int, column: str, *statistics: str) -> dict[str
     }
 
 
-def _time(quantity: str, title: str, rank: int = 0) -> dict[str, Any]:
+SYN_LOST = 1.0
+"""A lost SYN costs the initial retransmission timeout, in seconds (RFC 6298, section 2)."""
+QUEUE_SHARED = 0.1
+"""Delay of a packet that meets a download in its queue, such as by a collision of hashes, in
+seconds: the time that CoDel allows a queue to drain (RFC 8289, section 4.3)."""
+
+
+def _time(quantity: str, title: str, rank: int = 0, event: float = 0.0) -> dict[str, Any]:
     return {
+        "event": event,
+        "observations": quantity,
         "title": title,
         "rank": rank,
         "direction": LESS,
@@ -90,39 +99,40 @@ METRICS = (
            "`delays = true`.",
            "table `times`: `delay`; table `delays`; table `flows`: `delay_mean_s`, `delay_max_s`",
            "RFC 7679; RFC 7928, section 2.6",
-           **_time("delay", "one-way delay", 8)),
+           **_time("delay", "one-way delay", 8, QUEUE_SHARED)),
     Metric("delay_variation", "group", "s", "Packet delay variation: the 99.9th percentile of the "
            "one-way delay less its minimum; `delay_variation_p95` with the 95th.",
            COMPUTED, "RFC 5481, section 4.2; RFC 7928, section 2.6",
-           **_made("delay_variation", "delay variation", LESS, "times", statistics=("", "p95"))),
+           **_made("delay_variation", "delay variation", LESS, "times", statistics=("", "p95")),
+           observations="delay"),
     Metric("delay_jitter", "flow", "s", "Smoothed difference of the delays of consecutive "
            "datagrams.", "table `flows`: `jitter_s`",
            "RFC 3550, section 6.4.1"),
     Metric("rtt", "application", "s", "Round-trip time of probes, with and without load.",
            "table `times`: `rtt`, `rtt_idle` (workloads `probe`, `rrul`)", "RFC 2681",
-           **_time("rtt", "round trip of a probe", 7)),
+           **_time("rtt", "round trip of a probe", 7, QUEUE_SHARED)),
     Metric("spike_duration", "link", "s", "How long the backlog stays above a threshold, and how "
            "often: `thresholds = [\"15000b\"]` of a link.",
            "table `excursions`: `count`, `longest_s`, `total_s`", "Järvinen and Kojo 2014"),
     Metric("completion", "group", "s", "Flow completion time: from the SYN to the last byte.",
            "table `times`: `completion`; each flow: table `flows`, `finish_s` less `start_s`",
            "RFC 7928, section 2.1",
-           **_time("completion", "completion time", 5)),
+           **_time("completion", "completion time", 5, SYN_LOST)),
     Metric("startup", "group", "s", "Flow start-up time: from the client's request for a "
            "connection until the server may send, or with requests begins to.",
            "table `times`: `startup`", "RFC 7928, section 2.2",
-           **_time("startup", "start-up time")),
+           **_time("startup", "start-up time", event=SYN_LOST)),
     Metric("response", "group", "s", "From a request to the last byte of its response.",
            "table `times`: `response` (workloads `requests`, `packmime`, `incast`)",
            "Järvinen and Kojo 2014",
-           **_time("response", "response time", 3)),
+           **_time("response", "response time", 3, SYN_LOST)),
     Metric("page_load", "group", "s", "Page load time: from the start of a page to the last byte "
            "of its last object; `first_byte` of its document.",
            "table `times`: `page_load`, `first_byte` (workload `page`)", "RFC 7928, section 2.1",
-           **_time("page_load", "page load time", 1)),
+           **_time("page_load", "page load time", 1, SYN_LOST)),
     Metric("query", "group", "s", "Query completion time of an incast.",
            "table `times`: `query` (workload `incast`)", "Alizadeh and others, DCTCP, 2010",
-           **_time("query", "time of a query", 2)),
+           **_time("query", "time of a query", 2, SYN_LOST)),
     # Rates
     Metric("goodput", "flow, group", "bit/s", "Data that reached the receiver, each byte "
            "counted once, when it first arrives, whether in order or not (of datagrams with their "
@@ -212,7 +222,7 @@ METRICS = (
     Metric("mos", "application", "1 to 4.5", "Mean opinion score of calls by the E-model; with "
            "`r_factor`, `lost` and `late`.", "table `scores`: `mos` (workload `voip`)",
            "ITU-T G.107",
-           **_score("mos", "MOS", MORE, 1, "of 1 to 4.5"), least=1.0, most=4.5),
+           **_score("mos", "MOS", MORE, 1, "of 1 to 4.5"), least=1.0, most=4.5, event=3.5),
     Metric("stalls", "application", "number", "Rebuffering events of a player; `stalled`: share "
            "of the time; their lengths: times `stall`; time to the first picture: times `join`.",
            "table `scores`: `stalls`, `stalled`; table `times` (workloads `dash`, `video`)",

@@ -38,6 +38,12 @@ POOLING = {
 """How the values of several groups become one, by the table that a metric is computed from."""
 
 
+SHARES = {"": 0.999, "p50": 0.5, "p95": 0.95, "p99": 0.99}
+"""Which quantile a statistic of a distribution is; the first that of `delay_variation`."""
+FEWEST = 3
+"""One event among so many observations does not move their median."""
+
+
 @dataclass(frozen=True)
 class Metric:
     """A metric. `compute` gives its values, a row a run and subject: `run`, `subject`, `value`."""
@@ -73,6 +79,11 @@ class Metric:
     most: float | None = None
     """Bounds in `unit`; intervals do not go beyond. The default of `most` is 1 for shares, else
     infinite."""
+    event: float = 0.0
+    """How much one rare event can change an observation, in `unit`: a lost SYN, a call that meets
+    another flow in its queue. No interval of few runs excludes it."""
+    observations: str = ""
+    """The quantity of the table `times` whose statistic in a run it is."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -91,6 +102,18 @@ class Metric:
         if not self.statistics:
             return (self.name,)
         return tuple(f"{self.name}_{each}" if each else self.name for each in self.statistics)
+
+    def event_of(self, statistic: str, count: float) -> float:
+        """How much one event can change the value of a run with `count` observations; infinite
+        for a statistic that is the largest of so few."""
+        if not self.observations:
+            return self.event
+        if statistic == "mean":
+            return self.event / count
+        share = SHARES.get(statistic, 1.0)
+        if share == 0.5:
+            return 0.0 if count >= FEWEST else self.event
+        return self.event if (1 - share) * count >= 1 - 1e-9 else float("inf")
 
     def values(self, runs: Runs, statistic: str = "") -> pl.DataFrame:
         """`run`, `subject`, `value` in `unit`; runs and subjects without a value have no row.

@@ -40,6 +40,8 @@ class Shown:
     factor: float
     values: pl.DataFrame
     """`run` and `value`, in `unit`; a run without a value has no row."""
+    event: float = 0.0
+    """By how much one rare event can change a value, in `unit`: see `Metric.event_of`."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -74,7 +76,7 @@ def headlines(result: StudyResult) -> list[Shown]:
         found += _of_group(result, runs, group)
     for each in registered():
         if each.own:
-            found += _each_subject(each, "", each.values(runs))
+            found += _each_subject(runs, each, "", each.values(runs))
     return [each for each in found if each.values.height]
 
 
@@ -90,7 +92,7 @@ def everything(result: StudyResult) -> list[Shown]:
             if "link" in metric.of:
                 found += _bottleneck(result, metric, statistic, rows)
             others = rows.filter(~pl.col("subject").is_in(sorted(set(result.bottlenecks))))
-            found += _each_subject(metric, statistic, others)
+            found += _each_subject(runs, metric, statistic, others)
     return found
 
 
@@ -119,7 +121,7 @@ def _bottleneck(
     which = pl.DataFrame({"point": range(len(names)), "subject": names}).cast({"point": pl.UInt32})
     point = (pl.col("run") // result.info.replications).cast(pl.UInt32).alias("point")
     own = rows.with_columns(point).join(which, on=["point", "subject"], maintain_order="left")
-    return [_shown(metric, statistic, "", own)] if own.height else []
+    return [_shown(metric, statistic, "", own, metric.event)] if own.height else []
 
 
 def _of_group(result: StudyResult, runs: Runs, group: str) -> Iterator[Shown]:
@@ -140,23 +142,48 @@ def _of_group(result: StudyResult, runs: Runs, group: str) -> Iterator[Shown]:
 def _first(runs: Runs, table: str, group: str) -> Iterator[Shown]:
     ranked = [each for each in registered() if each.needs == (table,) and each.rank]
     for metric in sorted(ranked, key=lambda each: each.rank):
-        statistic = metric.statistics[0] if metric.statistics else ""
+        statistic = _telling(runs, metric, group)
         rows = metric.values(runs, statistic).filter(pl.col("subject") == group)
         if rows.height:
-            yield _shown(metric, statistic, group, rows)
+            yield _shown(metric, statistic, group, rows, event_of(runs, metric, statistic, group))
             return
 
 
-def _each_subject(metric: Metric, statistic: str, rows: pl.DataFrame) -> Iterator[Shown]:
+def _telling(runs: Runs, metric: Metric, group: str) -> str:
+    """The metric's first statistic that is not the largest of a few values in each run."""
+    for statistic in metric.statistics:
+        if event_of(runs, metric, statistic, group) < float("inf"):
+            return statistic
+    return metric.statistics[0] if metric.statistics else ""
+
+
+def event_of(runs: Runs, metric: Metric, statistic: str, subject: str) -> float:
+    """How much one rare event can change the value of a run, in the metric's unit; from the
+    number of observations that runs usually have."""
+    if not metric.observations:
+        return metric.event
+    kind, group = pl.col("quantity").cast(pl.String), pl.col("group").cast(pl.String)
+    rows = runs.table("times").filter(kind == metric.observations, group == subject)
+    counts = rows.filter(pl.col("count") > 0)["count"]
+    return metric.event_of(statistic, float(counts.to_numpy().mean())) if counts.len() else 0.0
+
+
+def _each_subject(
+    runs: Runs, metric: Metric, statistic: str, rows: pl.DataFrame
+) -> Iterator[Shown]:
     for (subject,), own in rows.group_by("subject", maintain_order=True):
-        yield _shown(metric, statistic, str(subject), own)
+        event = event_of(runs, metric, statistic, str(subject))
+        yield _shown(metric, statistic, str(subject), own, event)
 
 
-def _shown(metric: Metric, statistic: str, subject: str, rows: pl.DataFrame) -> Shown:
+def _shown(
+    metric: Metric, statistic: str, subject: str, rows: pl.DataFrame, event: float = 0.0
+) -> Shown:
     unit, factor = SCALES.get(metric.unit, (metric.unit, 1.0))
     if metric.unit == "s":
         largest = rows["value"].max()
         slow = metric.name != QUEUE and isinstance(largest, float) and largest >= 1.0
         unit, factor = ("s", 1.0) if slow else ("ms", 1e3)
     scaled = rows.select("run", pl.col("value") * factor)
-    return Shown(metric, statistic, subject, metric.shown_unit or unit, factor, scaled)
+    unit = metric.shown_unit or unit
+    return Shown(metric, statistic, subject, unit, factor, scaled, event * factor)

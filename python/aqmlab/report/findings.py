@@ -14,7 +14,7 @@ import polars as pl
 from aqmlab.metrics.registry import NEITHER
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.measures import BUSY, Layout, Measure, by_point, measures
-from aqmlab.stats import Contest, Finding, compare, interval
+from aqmlab.stats import Contest, Finding, compare
 from aqmlab.stats.intervals import Interval
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def intervals(result: StudyResult, measure: Measure) -> dict[int, Interval | Non
     """Interval of the mean of each point with values; None without an interval."""
     looked = result.info.precision is not None
     return {
-        point: interval(values, bounds=measure.bounds, looked=looked)
+        point: measure.estimate(values, looked).interval
         for point, values in by_point(result, measure).items()
     }
 

@@ -12,6 +12,7 @@ import polars as pl
 
 from aqmlab.metrics import Shown, headlines
 from aqmlab.metrics.samples import Floats
+from aqmlab.stats import Estimate, estimate
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
@@ -34,6 +35,12 @@ class Measure:
     """`run` and `value`, in the unit; a run without a value has no row."""
     bounds: tuple[float, float] = (float("-inf"), float("inf"))
     """Bounds of the values, in the unit."""
+    event: float = 0.0
+    """By how much one rare event can change the value of a run, in the unit."""
+
+    def estimate(self, values: Floats, looked: bool = False) -> Estimate:
+        """The mean over replications, with its interval or the reason why there is none."""
+        return estimate(values, bounds=self.bounds, looked=looked, event=self.event)
 
     def number(self, value: float | None) -> str:
         """A value without its unit, with three digits."""
@@ -110,7 +117,7 @@ def measures(result: StudyResult) -> list[Measure]:
 
 def of(shown: Shown) -> Measure:
     """A metric of the registry as a number of every run."""
-    return Measure(shown.title, shown.unit, shown.metric.direction, shown.values, shown.bounds)
+    return Measure(shown.title, shown.unit, shown.metric.direction, shown.values, shown.bounds, shown.event)
 
 
 def answering(found: Sequence[Measure]) -> list[Measure]:

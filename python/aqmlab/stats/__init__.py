@@ -26,6 +26,7 @@ from aqmlab.stats.intervals import (
     Samples,
     estimate,
     interval,
+    is_constant,
 )
 
 __all__ = [
@@ -48,4 +49,5 @@ __all__ = [
     "compare",
     "estimate",
     "interval",
+    "is_constant",
 ]

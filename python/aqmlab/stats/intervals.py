@@ -3,14 +3,14 @@
 An interval of the level 95 % promises that it holds the true value in 95 of 100 cases. Few
 replications of skewed quantities break that promise quietly: Student's t covers the mean of ten
 lognormal values in 83 of 100 cases, a bootstrap of three runs their 95th percentile in 78. What
-is here was chosen by simulation (docs/statistics.md has the figures, `test_infer_coverage` runs
-them): coverage from .93 to .97 for normal, exponential and lognormal values and for clustered
-replications, or no interval.
+is here was chosen by simulation and on runs of the engine (docs/statistics.md has the figures;
+`test_infer_coverage` and `test_engine_coverage` repeat them).
 
 * **mean**: Student's t whose two tails are shared out by the skewness of the sample: the farther
   the sample reaches out to one side, the more of the 5 % is kept for the other. For normal values
   the coverage does not depend on how the tails are shared (mean and standard deviation are
   independent of the shape of the sample), so nothing is lost there but length.
+  None where rare events decide the mean: see `_hidden`.
 * **median and quantiles of single values**: order statistics, interpolated by Hettmansperger and
   Sheather (1986) for the median, Nyblom (1992) for others. No shape is supposed, but that there
   are values near the quantile: none where it may lie in the gap between two clusters.
@@ -63,6 +63,13 @@ LOOKED = 0.5
 """What of 1 - level is used where values are added until the interval is short enough: it is so
 sooner where the values happen to lie close together, and then it misses more often. Simulated,
 the coverage is 93 to 98 % then; with all of it 90 to 95 %."""
+
+MOST_EQUAL = 0.3
+"""Share of equal values from which on the mean depends on the few others."""
+LEAST_EQUAL = 3
+"""Fewer equal values are no sign of that."""
+CROWDED = 0.05
+"""If more than half of the values lie within this share of the range, the rest decides the mean."""
 
 FEWEST_IN_CLUSTERS = 8
 """With fewer values two clusters cannot be told from skewness."""
@@ -134,16 +141,19 @@ def interval(
     *,
     bounds: Bounds = UNBOUNDED,
     looked: bool = False,
+    event: float = 0.0,
 ) -> Interval | None:
     """The interval of a statistic, None where no promise can be kept (`estimate` says why).
 
     `samples` is one array of independent values (one a replication), or a list of arrays (or
     `Histograms`), one a replication, whose values are pooled. `statistic` is "mean", "median",
     "p95" (or another "pNN") or "max". `bounds` are those of the quantity: (0, 1) of a share.
-    `looked` says that values were added until the interval was short enough. Raises `InputError`
-    for another statistic or level.
+    `looked` says that values were added until the interval was short enough. `event` is by how
+    much one rare event (a lost SYN) may change a value: no interval is shorter than what such an
+    event in one of the runs would do to the mean. Raises `InputError` for another statistic or
+    level.
     """
-    return estimate(samples, statistic, level, bounds=bounds, looked=looked).interval
+    return estimate(samples, statistic, level, bounds=bounds, looked=looked, event=event).interval
 
 
 def estimate(
@@ -153,12 +163,14 @@ def estimate(
     *,
     bounds: Bounds = UNBOUNDED,
     looked: bool = False,
+    event: float = 0.0,
 ) -> Estimate:
     """As `interval`, with the value, how it was made, and why there is no interval."""
     if not 0.5 <= level < 1:
         raise input_error("expected a level from 0.5 to below 1", key="level", given=level)
     if looked or bounds != UNBOUNDED:
-        found = estimate(samples, statistic, after_looks(level) if looked else level)
+        used = after_looks(level) if looked else level
+        found = estimate(samples, statistic, used, event=event)
         within = found.interval and replace(found.interval.inside(bounds), level=level)
         return replace(found, interval=within)
     share = _share(statistic)
@@ -172,7 +184,7 @@ def estimate(
     if statistic == "max":
         return _largest(float(data.max()), data.size)
     if statistic == "mean":
-        return _of_mean(data, float(data.mean()), level)
+        return _of_mean(data, float(data.mean()), level, event)
     return _of_quantile(np.sort(data), share, level)
 
 
@@ -221,12 +233,14 @@ def _too_few(count: int) -> str:
 # Means.
 
 
-def _of_mean(data: Floats, value: float, level: float) -> Estimate:
+def _of_mean(data: Floats, value: float, level: float, event: float = 0.0) -> Estimate:
     """Of the mean of `data`; `value` is where the interval is laid about."""
     count = data.size
     if count < FEWEST:
         return _none(value, _too_few(count), count)
     low, high = t_limits(data, level)
+    if why := _hidden(data, (high - low) / 2, event):
+        return _none(value, why, count)
     return Estimate(
         value,
         Interval(value - (float(data.mean()) - low), value + (high - float(data.mean())), level),
@@ -234,6 +248,49 @@ def _of_mean(data: Floats, value: float, level: float) -> Estimate:
         "",
         count,
     )
+
+
+def _hidden(data: Floats, half: float, event: float) -> str:
+    """Why the mean may depend on events that the sample does not show; empty if it does not.
+
+    1. All values are equal: copies of one run, or an event that none of the runs had.
+    2. Many are equal, or most lie close together and the others far away: the few others decide.
+    3. An `event` in one of the runs would move the mean by more than half the interval's length:
+       then the sample need not contain one that moves the true mean out of the interval.
+    """
+    count = data.size
+    if is_constant(data):
+        return f"all {count} runs gave the same value"
+    equal = int(np.unique(data, return_counts=True)[1].max())
+    if equal >= max(LEAST_EQUAL, MOST_EQUAL * count):
+        return f"{equal} of {count} runs gave the same value: the others decide the mean"
+    if crowded(data[None, :])[0]:
+        return f"{_most(count)} of {count} runs lie close together: the others decide the mean"
+    if event == inf:
+        return "the largest of the few values of each run: rare events decide it"
+    if half * count < event:
+        events = "a rare event (a lost SYN, flows that meet in one queue)"
+        return f"{count} runs are too few: {events} may be in none of them"
+    return ""
+
+
+def crowded(rows: Floats) -> NDArray[np.bool_]:
+    """Of each row, whether more than half of the values lie close together, for its range."""
+    count = rows.shape[1]
+    ordered, most = np.sort(rows, axis=1), _most(count)
+    closest = (ordered[:, most - 1 :] - ordered[:, : count - most + 1]).min(axis=1)
+    found: NDArray[np.bool_] = closest <= CROWDED * (ordered[:, -1] - ordered[:, 0])
+    return found
+
+
+def _most(count: int) -> int:
+    """More than half of the values; of five to seven, four, as three are close by chance."""
+    return max(count // 2 + 1, FEWEST - 1)
+
+
+def is_constant(data: Floats) -> bool:
+    """Whether all values are the same, but for rounding."""
+    return bool(np.ptp(data) <= 1e-12 * np.abs(data).max(initial=0.0))
 
 
 def t_limits(data: Floats, level: float) -> tuple[float, float]:

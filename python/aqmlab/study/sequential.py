@@ -15,6 +15,8 @@ import polars as pl
 
 from aqmlab.errors import FolderError, input_error
 from aqmlab.metrics import find, values
+from aqmlab.metrics.shown import event_of
+from aqmlab.metrics.values import runs_of
 from aqmlab.stats import Estimate, estimate
 from aqmlab.study.manifest import MANIFEST, read_manifest
 
@@ -63,14 +65,19 @@ def reached(result: StudyResult, precision: Precision) -> list[Reached]:
         of = f" of `{precision.subject}`" if precision.subject else ""
         problem = f"no run has a value of this metric{of}"
         raise input_error(problem, key="precision.metric", given=precision.metric)
-    metric, _ = find(precision.metric)
-    bounds = metric.bounds
+    metric, statistic = find(precision.metric)
+    bounds, runs = metric.bounds, runs_of(result)
     groups = rows.sort("run", maintain_order=True).group_by("point", "subject", maintain_order=True)
     return [
         Reached(
             int(str(point)),
             str(subject),
-            estimate(own["value"].to_numpy(), looked=True, bounds=bounds),
+            estimate(
+                own["value"].to_numpy(),
+                looked=True,
+                bounds=bounds,
+                event=event_of(runs, metric, statistic, str(subject)),
+            ),
         )
         for (point, subject), own in groups
     ]
