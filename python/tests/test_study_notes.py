@@ -28,11 +28,42 @@ def test_copies_are_no_replications() -> None:
     down = {"path": "down", "return_path": "up", "count": 2, "start": "0s"}
     copies = study({"bulk": down}, axes=AXES)
     [note] = [each for each in kinds(copies) if each["id"] == "replications-identical"]
-    assert note["runs"] == 10 and "uniform" in note["text"]
+    assert note["runs"] == 10 and "start = { each" in note["text"]
+    assert copies.notes.filter(id="replications-identical").height == 10
     assert not any(each.shown for each in findings(copies))
     varied = study({"bulk": down | {"start": {"uniform": ["0s", "1s"]}}}, axes=AXES)
     assert "replications-identical" not in ids(varied)
     assert any(each.shown for each in findings(varied))
+
+
+def test_a_label_of_copies_is_not_compared_and_does_not_end_a_study() -> None:
+    """Two flows in lockstep over FQ-CoDel, beside PIE, which draws: ten copies are no sample."""
+    bulk = {"path": "down", "return_path": "up", "count": 2, "start": "0s"}
+    scenario = {
+        "duration": "10s",
+        "links": {"down": {"rate": "20mbit", "delay": "20ms"}, "up": {"rate": "1gbit"}},
+        "flows": {"bulk": bulk},
+        "transport": {"profile": "rfc"},
+    }
+    axes = [{"key": "queue", "values": ["fq_codel", "pie"]}]
+    one = aqmlab.study({"name": "s", "scenario": scenario, "axes": axes, "replications": 10})
+    assert one.copied == [0]
+    assert one.notes.filter(id="replications-identical")["point"].unique().to_list() == [0]
+    told = findings(one)
+    assert told and not any(each.shown for each in told)
+    assert {each.why for each in told} == {
+        "not tested: the replications of fq_codel are copies of one run"
+    }
+    page = one.report().to_markdown()
+    assert "best with" not in page and "fq_codel are copies" in page
+    lone = {"name": "s", "scenario": scenario | {"links": {**scenario["links"]}}}
+    lone["scenario"]["links"]["down"] = {"rate": "20mbit", "queue": "fq_codel"}
+    exact = aqmlab.study(
+        lone | {"precision": {"metric": "goodput", "relative": 0.01, "at_most": 20}}
+    )
+    assert exact.info.replications == 20, "copies are not exact"
+    assert "precision-not-reached" in ids(exact)
+    assert "all 20 runs gave the same value" in exact.report().to_markdown()
 
 
 def test_uploads_are_judged_on_the_way_up() -> None:

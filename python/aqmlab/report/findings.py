@@ -60,18 +60,23 @@ def _contests(
     values = by_point(result, measure)
     others = [name for name, labels in result.info.axes if name != axis and len(labels) > 1]
     places: dict[tuple[str, ...], dict[str, Floats]] = {}
+    copies: dict[tuple[str, ...], list[str]] = {}
     for row in result.points.to_dicts():
-        at = places.setdefault(tuple(str(row[name]) for name in others), {})
+        place = tuple(str(row[name]) for name in others)
+        at = places.setdefault(place, {})
         if (own := values.get(row["point"])) is not None:
             at[str(row[axis])] = own
+            if row["point"] in result.copied:
+                copies.setdefault(place, []).append(str(row[axis]))
     for place, samples in places.items():
         full = {
             label: own for label, own in samples.items() if own.size == result.info.replications
         }
         if len(full) > 1:
             where = dict(zip(others, place, strict=True))
+            alike = copies.get(place, ())
             yield Contest(
-                measure.title, measure.unit, full, measure.direction, where, paired, first
+                measure.title, measure.unit, full, measure.direction, where, paired, first, alike
             )
 
 

@@ -27,34 +27,7 @@ def kinds(result: StudyResult) -> list[dict[str, Any]]:
         runs = rows["run"].n_unique()
         text = rows["text"][0]
         found.append({"subject": subject, "id": id_, "text": text, "points": points, "runs": runs})
-    return [*found, *_copies(result), *_idle(result), *_inexact(result)]
-
-
-def _copies(result: StudyResult) -> Iterator[dict[str, Any]]:
-    """Points all of whose replications are one run over again."""
-    info = result.info
-    if info.replications == 1:
-        return
-    counts = ("events", "end_s", "delivered_packets")
-    same = result.runs.group_by("point", maintain_order=True).agg(pl.col(counts).n_unique())
-    alike = set(same.filter(pl.all_horizontal(pl.col(counts) == 1))["point"])
-    waits = ("arrived", "delivered_bytes", "dropped", "sojourn_mean_s", "sojourn_p95_s")
-    links = result.links.group_by("point", "link").agg(pl.col(waits).n_unique())
-    alike -= set(links.filter(pl.any_horizontal(pl.col(waits) > 1))["point"])
-    if alike:
-        text = (
-            f"the {info.replications} replications are copies of one run: nothing in the scenario "
-            'is random. Let the flows start at random times, start = { uniform = ["0s", "1s"] }, '
-            "or give the links jitter. One replication gives the same information"
-        )
-        names = [name for name, _ in info.axes]
-        rows = result.points.filter(pl.col("point").is_in(sorted(alike))).select(names).rows()
-        points = [" ".join(map(str, row)) or info.name for row in rows] or [info.name]
-        runs = len(alike) * info.replications
-        yield {
-            "subject": "study", "id": "replications-identical", "text": text, "points": points,
-            "runs": runs,
-        }  # fmt: skip
+    return [*found, *_idle(result), *_inexact(result)]
 
 
 def of_run(result: RunResult) -> list[str]:

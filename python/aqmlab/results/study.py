@@ -12,7 +12,7 @@ import polars as pl
 
 import aqmlab
 from aqmlab.results.run import RunResult, TableAttributes, in_place_of, load, sizes, use_of
-from aqmlab.results.tables import Tables
+from aqmlab.results.tables import Tables, copied_points
 from aqmlab.scenario.quantity import numbers
 
 if TYPE_CHECKING:
@@ -47,6 +47,14 @@ class StudyInfo:
         for _, labels in self.axes:
             count *= len(labels)
         return count
+
+
+COPIES = (
+    "all {} replications are identical: nothing in the scenario is random, or its flows move in "
+    'lockstep. Start flows at random times, start = {{ each = ["0s", "1s"] }}, or give the links '
+    "jitter. One replication gives the same information"
+)
+"""The note `replications-identical`."""
 
 
 class StudyResult(TableAttributes):
@@ -112,8 +120,26 @@ class StudyResult(TableAttributes):
         return aqmlab.accessors.open_results(Path(folder))
 
     def raw(self, name: str) -> pl.DataFrame:
-        """Returns the table `name` as stored: `run` and its own columns."""
-        return load(self._tables, name, self.scenarios, self.info.replications)
+        """Returns the table `name` as stored: `run` and its own columns; `notes` with those about
+        all replications of a point."""
+        found = load(self._tables, name, self.scenarios, self.info.replications)
+        return self._with_copies(found) if name == "notes" else found
+
+    @cached_property
+    def copied(self) -> list[int]:
+        """Points whose replications are copies of one run."""
+        return copied_points(self._tables, self.info.points, self.info.replications)
+
+    def _with_copies(self, notes: pl.DataFrame) -> pl.DataFrame:
+        count = self.info.replications
+        runs = [point * count + each for point in self.copied for each in range(count)]
+        if not runs:
+            return notes
+        text = COPIES.format(count)
+        rows = {"run": runs, "subject": "study", "id": "replications-identical", "text": text}
+        own = pl.DataFrame(rows).cast(notes.schema)
+        others = notes.filter(pl.col("id") != rows["id"])
+        return pl.concat([others, own]).sort("run", maintain_order=True)
 
     def table(self, name: str) -> pl.DataFrame:
         """Returns the table `name`, joined with the points.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import polars as pl
 import polars.selectors as cs
 
@@ -30,6 +31,25 @@ class Tables(Protocol):
     def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
         """Some columns of the table called `name`, in frames of `PART` rows at most."""
         ...
+
+
+MEASURED = ("links", "flows", "times")
+"""The tables with what was measured in a run."""
+
+
+def copied_points(tables: Tables, points: int, replications: int) -> list[int]:
+    """Points whose replications all measured the same, to the last digit: copies of one run."""
+    if replications == 1:
+        return []
+    prints = np.zeros((points * replications, len(MEASURED)), dtype=np.uint64)
+    for column, name in enumerate(MEASURED):
+        rows = tables.load(name)
+        if rows.height:
+            own = rows.drop("run").hash_rows(seed=column).to_numpy()
+            np.add.at(prints[:, column], rows["run"].to_numpy(), own)
+    of_points = prints.reshape(points, replications, -1)
+    alike = (of_points == of_points[:, :1]).all(axis=(1, 2))
+    return [int(point) for point in np.flatnonzero(alike)]
 
 
 def plain_texts(frame: pl.DataFrame) -> pl.DataFrame:

@@ -50,6 +50,8 @@ class Contest:
     """Whether replication r of all labels had the same random streams."""
     first: bool = False
     """Whether this is the measure that the study is about."""
+    copies: Sequence[str] = ()
+    """Labels whose replications are copies of one run."""
 
 
 @dataclass(frozen=True)
@@ -173,9 +175,12 @@ class _Test:
             return "only one run each: add replications to test for differences"
         if self.contest.paired and len(set(sizes)) > 1:
             return "some replications have no value"
+        if all(np.ptp(each) == 0 for each in self.samples) and len(set(self.means.values())) == 1:
+            return "every run gave the same"
+        if copies := [name for name in self.names if name in self.contest.copies]:
+            return f"not tested: the replications of {' and '.join(copies)} are copies of one run"
         if all(np.ptp(each) == 0 for each in self.samples):
-            same = len(set(self.means.values())) == 1
-            return "every run gave the same" if same else "the replications are copies of one run"
+            return "not tested: the runs of each label are copies of one value"
         return ""
 
     def _errors(self) -> None:
