@@ -129,7 +129,7 @@ def test_the_report_of_a_study(result: StudyResult, tmp_path: Path) -> None:
     assert {each.name for each in (tmp_path / "figures").iterdir()} == names
     table = re.findall(r'<table class="points">.*?</table>', text, re.DOTALL)[0]
     assert table.count("<tr>") == 1 + 4
-    with pytest.raises(ValueError, match="say where"):
+    with pytest.raises(ValueError, match="pass the folder"):
         result.write_report()
 
 

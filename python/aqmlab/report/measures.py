@@ -117,7 +117,9 @@ def measures(result: StudyResult) -> list[Measure]:
 
 def of(shown: Shown) -> Measure:
     """A metric of the registry as a number of every run."""
-    return Measure(shown.title, shown.unit, shown.metric.direction, shown.values, shown.bounds, shown.event)
+    return Measure(
+        shown.title, shown.unit, shown.metric.direction, shown.values, shown.bounds, shown.event
+    )
 
 
 def answering(found: Sequence[Measure]) -> list[Measure]:
