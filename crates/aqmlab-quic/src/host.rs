@@ -83,12 +83,6 @@ impl<S: Stack> Host<S> {
     /// Cuts a batch into its datagrams.
     fn post(&mut self, batch: Datagrams) {
         let ecn = if self.uses_ecn { batch.ecn } else { Ecn::NotEct };
-        if batch.segment >= batch.size {
-            let mut whole = std::mem::take(&mut self.buffer);
-            whole.truncate(batch.size);
-            self.outbox.push_back((whole.into_boxed_slice(), ecn));
-            return;
-        }
         for datagram in self.buffer[..batch.size].chunks(batch.segment) {
             self.outbox.push_back((datagram.into(), ecn));
         }
@@ -110,7 +104,6 @@ impl<S: Stack> Host<S> {
             self.is_closing = true;
             self.stack.close(instant(now));
         }
-        self.deadline = self.stack.timeout().map(time);
     }
 
     /// Keeps the first reason.
@@ -154,10 +147,11 @@ impl<S: Stack> Endpoint for Host<S> {
     fn poll(&mut self, now: Time) -> Option<Outgoing> {
         if self.outbox.is_empty() {
             self.buffer.clear();
-            if let Some(batch) = self.stack.transmit(instant(now), &mut self.buffer) {
-                self.post(batch);
+            match self.stack.transmit(instant(now), &mut self.buffer) {
+                Some(batch) => self.post(batch),
+                // Polled last after every call: the timers are those of the state reached.
+                None => self.deadline = self.stack.timeout().map(time),
             }
-            self.deadline = self.stack.timeout().map(time);
         }
         let (payload, ecn) = self.outbox.pop_front()?;
         let size = self.header + payload.len() as u32;
