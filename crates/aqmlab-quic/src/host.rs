@@ -1,6 +1,7 @@
 //! One end of a connection as an endpoint of the simulator.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aqmlab_core::{Ecn, Time};
 use aqmlab_sim::endpoints::{
@@ -26,6 +27,8 @@ pub struct Host<S> {
     deadline: Option<Time>,
     counts: Counts,
     is_client: bool,
+    /// Both ends have data.
+    is_duplex: bool,
     is_connected: bool,
     failure: Option<String>,
     /// Stream of this end's data.
@@ -44,13 +47,27 @@ pub struct Host<S> {
     /// Stream of the peer's data.
     incoming: Option<u64>,
     received: u64,
+    /// The peer's stream has been read to its end.
+    is_read: bool,
 }
 
 impl<S: Stack + 'static> Host<S> {
     /// Makes both ends of a flow: the client has its data.
-    pub fn pair(params: &QuicParams, setup: &EndpointSetup) -> BoxedEnds {
+    pub fn ends(params: &QuicParams, setup: &EndpointSetup) -> BoxedEnds {
         let [client, server] = [true, false].map(|is_client| Self::new(params, setup, is_client));
         (Box::new(client), Box::new(server))
+    }
+
+    /// Makes the ends of a connection with data in both directions.
+    pub fn pair(params: &QuicParams, setup: &EndpointSetup) -> [BoxedEnds; 2] {
+        let [client, server] = [true, false].map(|is_client| {
+            let mut host = Self::new(params, setup, is_client);
+            host.is_duplex = true;
+            Arc::new(Mutex::new(host))
+        });
+        [(&client, &server), (&server, &client)].map(|(from, to)| -> BoxedEnds {
+            (Box::new(Sending(Arc::clone(from))), Box::new(Receiving(Arc::clone(to))))
+        })
     }
 }
 
@@ -66,6 +83,7 @@ impl<S: Stack> Host<S> {
             deadline: None,
             counts: Counts::default(),
             is_client,
+            is_duplex: false,
             is_connected: false,
             failure: None,
             stream: None,
@@ -77,6 +95,7 @@ impl<S: Stack> Host<S> {
             is_closing: false,
             incoming: None,
             received: 0,
+            is_read: false,
         }
     }
 
@@ -100,7 +119,8 @@ impl<S: Stack> Host<S> {
             }
         }
         self.write();
-        if self.is_acknowledged && self.is_client && !self.is_closing {
+        let is_done = self.is_acknowledged && (self.is_read || !self.is_duplex);
+        if is_done && self.is_client && !self.is_closing {
             self.is_closing = true;
             self.stack.close(instant(now));
         }
@@ -116,7 +136,10 @@ impl<S: Stack> Host<S> {
         self.incoming = self.incoming.or_else(|| self.stack.accept());
         let Some(stream) = self.incoming else { return };
         match self.stack.read(stream) {
-            Ok(bytes) => self.received += bytes,
+            Ok((bytes, is_end)) => {
+                self.received += bytes;
+                self.is_read |= is_end;
+            }
             Err(reason) => self.fail(now, &reason),
         }
     }
@@ -187,7 +210,9 @@ impl<S: Stack> Endpoint for Host<S> {
 
 impl<S: Stack> Source for Host<S> {
     fn open(&mut self, now: Time) {
-        if let Err(reason) = self.stack.connect(instant(now)) {
+        if self.is_client
+            && let Err(reason) = self.stack.connect(instant(now))
+        {
             self.fail(now, &reason);
         }
         self.settle(now);
@@ -223,8 +248,8 @@ impl<S: Stack> Source for Host<S> {
             ..Stats::default()
         })
     }
-    fn failure(&self) -> Option<&str> {
-        self.failure.as_deref().filter(|_| !self.is_acknowledged)
+    fn failure(&self) -> Option<String> {
+        self.failure.clone().filter(|_| !self.is_acknowledged)
     }
 }
 
@@ -234,5 +259,82 @@ impl<S: Stack> Sink for Host<S> {
     }
     fn arrived(&self) -> u64 {
         self.received
+    }
+}
+
+/// A host as the source of the flow that carries its packets. The host is also the sink of the
+/// flow back; a run uses both from one thread.
+struct Sending<S>(Arc<Mutex<Host<S>>>);
+
+/// A host as the sink of the flow that carries the packets of its peer.
+struct Receiving<S>(Arc<Mutex<Host<S>>>);
+
+fn locked<S>(host: &Mutex<Host<S>>) -> MutexGuard<'_, Host<S>> {
+    host.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<S: Stack> Endpoint for Sending<S> {
+    fn poll(&mut self, now: Time) -> Option<Outgoing> {
+        locked(&self.0).poll(now)
+    }
+    fn on_packet(&mut self, now: Time, packet: Incoming) {
+        locked(&self.0).on_packet(now, packet);
+    }
+    fn deadline(&self) -> Option<Time> {
+        locked(&self.0).deadline()
+    }
+    fn on_deadline(&mut self, now: Time) {
+        locked(&self.0).on_deadline(now);
+    }
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        locked(&self.0).observe(see);
+    }
+}
+
+impl<S: Stack> Source for Sending<S> {
+    fn open(&mut self, now: Time) {
+        locked(&self.0).open(now);
+    }
+    fn supply(&mut self, bytes: u64) {
+        locked(&self.0).supply(bytes);
+    }
+    fn finish(&mut self) {
+        locked(&self.0).finish();
+    }
+    fn cut(&mut self) -> u64 {
+        locked(&self.0).cut()
+    }
+    fn sent(&self) -> u64 {
+        locked(&self.0).sent()
+    }
+    fn is_finished(&self) -> bool {
+        locked(&self.0).is_finished()
+    }
+    fn is_connected(&self) -> bool {
+        locked(&self.0).is_connected()
+    }
+    fn stats(&self) -> Option<Stats> {
+        locked(&self.0).stats()
+    }
+    fn failure(&self) -> Option<String> {
+        locked(&self.0).failure()
+    }
+}
+
+impl<S: Stack> Endpoint for Receiving<S> {
+    fn poll(&mut self, _now: Time) -> Option<Outgoing> {
+        None
+    }
+    fn on_packet(&mut self, now: Time, packet: Incoming) {
+        locked(&self.0).on_packet(now, packet);
+    }
+}
+
+impl<S: Stack> Sink for Receiving<S> {
+    fn received(&self) -> u64 {
+        locked(&self.0).received()
+    }
+    fn arrived(&self) -> u64 {
+        locked(&self.0).arrived()
     }
 }

@@ -111,9 +111,16 @@ impl EndpointParams for QuicParams {
 
     fn build(&self, setup: &EndpointSetup) -> BoxedEnds {
         match self.stack {
+            Library::Noq => Host::<Noq>::ends(self, setup),
+            Library::Quinn => Host::<Quinn>::ends(self, setup),
+        }
+    }
+
+    fn pair(&self, setup: &EndpointSetup) -> Option<[BoxedEnds; 2]> {
+        Some(match self.stack {
             Library::Noq => Host::<Noq>::pair(self, setup),
             Library::Quinn => Host::<Quinn>::pair(self, setup),
-        }
+        })
     }
 
     fn check(&self) -> Result<()> {

@@ -73,8 +73,8 @@ pub trait Stack: Send + Sized {
     fn write(&mut self, stream: u64, data: Bytes) -> usize;
     /// Ends a stream; returns false if that has to be tried again.
     fn finish(&mut self, stream: u64) -> bool;
-    /// Reads all data in order from a stream; returns how many bytes it had.
-    fn read(&mut self, stream: u64) -> Result<u64, String>;
+    /// Reads all data in order from a stream; returns how many bytes it had, and whether it ended.
+    fn read(&mut self, stream: u64) -> Result<(u64, bool), String>;
     /// Closes the connection.
     fn close(&mut self, now: Instant);
     /// Returns the counts so far.
@@ -338,16 +338,17 @@ macro_rules! stack {
                 connection.send_stream(stream_of(stream)).finish().is_ok()
             }
 
-            fn read(&mut self, stream: u64) -> Result<u64, String> {
-                let Some(connection) = self.connection() else { return Ok(0) };
+            fn read(&mut self, stream: u64) -> Result<(u64, bool), String> {
+                let Some(connection) = self.connection() else { return Ok((0, false)) };
                 let mut stream = connection.recv_stream(stream_of(stream));
                 let mut received = 0;
                 // A stream that was read to its end is closed.
-                let Ok(mut chunks) = stream.read(true) else { return Ok(0) };
+                let Ok(mut chunks) = stream.read(true) else { return Ok((0, true)) };
                 let read = loop {
                     match chunks.next(usize::MAX) {
                         Ok(Some(chunk)) => received += chunk.bytes.len() as u64,
-                        Ok(None) | Err($proto::ReadError::Blocked) => break Ok(received),
+                        Ok(None) => break Ok((received, true)),
+                        Err($proto::ReadError::Blocked) => break Ok((received, false)),
                         Err(error) => break Err(error.to_string()),
                     }
                 };

@@ -33,13 +33,6 @@ fn each_stack_fills_its_share_beside_tcp() {
         let result = run_with(BESIDE, &[("flows.quic.endpoint.stack", &format!("\"{stack}\""))]);
         let [tcp, quic] = &result.flows[..] else { panic!("two flows") };
         let utilisation = result.links[0].utilisation;
-        println!(
-            "{stack}: utilisation {utilisation:.4}, tcp {:.3}, quic {:.3} Mbit/s, {:?}, marks {}",
-            tcp.goodput / 1e6,
-            quic.goodput / 1e6,
-            quic.stats,
-            result.links[0].counts.marked_total()
-        );
         assert!(utilisation > 0.95, "{stack}: {utilisation}");
         assert!((0.85..1.1).contains(&(quic.goodput / tcp.goodput)), "{stack}: {}", quic.goodput);
     }
@@ -132,5 +125,52 @@ fn a_failure_is_a_note() {
         let text = &note.unwrap_or_else(|| panic!("{stack}: {:?}", result.findings)).note.text;
         assert!(text.contains("1 of 1 connections failed. The first: `timed out` at "), "{text}");
         assert!(text.contains("seed 77, replication 0"), "{text}");
+    }
+}
+
+/// Transfers, requests and pages complete.
+#[test]
+fn applications_run_over_it() {
+    for stack in STACKS {
+        for workload in [
+            r#"{ kind = "transfers", size = "20kb", gap = "100ms", number = 20 }"#,
+            r#"{ kind = "requests", response = "20kb", requests = 5, think = "100ms" }"#,
+            r#"{ kind = "page", number = 3, tls = 0 }"#,
+        ] {
+            let set = [
+                ("flows.quic.endpoint.stack", &*format!("\"{stack}\"")),
+                ("flows.quic.workload", workload),
+                ("until", "\"quic\""),
+            ];
+            let result = run_with(BESIDE, &set);
+            let quic = &result.groups[1];
+            assert!(quic.completed >= 1 && quic.completed == quic.started, "{stack} {workload}");
+            let failed = result.findings.iter().find(|found| found.note.id == "connection-failed");
+            assert!(failed.is_none(), "{stack} {workload}: {failed:?}");
+        }
+    }
+}
+
+/// A request and its response share a connection. After the handshake and the exchange, two round
+/// trips in all, nothing is left of it.
+#[test]
+fn a_request_and_its_response_share_a_connection() {
+    for (stack, handshake) in [("noq", 0.07), ("quinn", 0.045)] {
+        let workload =
+            r#"{ kind = "requests", response = "1kb", requests = 1, gap = "200ms", number = 20 }"#;
+        let set = [
+            ("flows.quic.endpoint.stack", &*format!("\"{stack}\"")),
+            ("flows.quic.workload", workload),
+            ("flows.tcp.start", "\"19s\""),
+        ];
+        let result = run_with(BESIDE, &set);
+        let quic = &result.groups[1];
+        assert_eq!((quic.started, quic.completed), (20, 20), "{stack}");
+        let mean = |name: &str| quic.times_of(name).unwrap().mean;
+        assert!((0.08..handshake + 0.042).contains(&mean("response")), "{stack}");
+        // Each host's packets are those of the flow that it has data for.
+        let traffic = quic.traffic.map(|direction| direction.unwrap());
+        assert!(traffic.iter().all(|flow| flow.arrived[0] == 0), "{stack}: {traffic:?}");
+        assert_eq!(traffic.map(|flow| flow.delivered_bytes), [20 * 1024, 20 * 300], "{stack}");
     }
 }

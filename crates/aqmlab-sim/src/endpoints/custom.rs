@@ -33,6 +33,12 @@ pub trait EndpointParams: Params + Clone + fmt::Debug + Send + Sync + 'static {
     const NAME: &'static str;
     /// Makes both ends of a flow.
     fn build(&self, setup: &EndpointSetup) -> BoxedEnds;
+    /// Makes the ends of a connection that carries data in both directions: those of the flow of
+    /// the opening host, and those of the flow back. Packets of each flow are made by its source
+    /// and arrive at its sink. Without such connections the two flows do without each other.
+    fn pair(&self, _setup: &EndpointSetup) -> Option<[BoxedEnds; 2]> {
+        None
+    }
     /// Checks what no single parameter shows.
     ///
     /// # Errors
@@ -59,6 +65,8 @@ pub trait CustomEndpoint: CustomParams {
     fn boxed_clone(&self) -> Box<dyn CustomEndpoint>;
     /// Makes both ends of a flow.
     fn build(&self, setup: &EndpointSetup) -> BoxedEnds;
+    /// Makes the ends of a connection with data in both directions, if it has such.
+    fn pair(&self, setup: &EndpointSetup) -> Option<[BoxedEnds; 2]>;
 }
 
 impl Clone for Box<dyn CustomEndpoint> {
@@ -115,5 +123,8 @@ impl<P: EndpointParams> CustomEndpoint for Foreign<P> {
     }
     fn build(&self, setup: &EndpointSetup) -> BoxedEnds {
         self.0.build(setup)
+    }
+    fn pair(&self, setup: &EndpointSetup) -> Option<[BoxedEnds; 2]> {
+        self.0.pair(setup)
     }
 }

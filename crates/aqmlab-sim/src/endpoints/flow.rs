@@ -58,6 +58,9 @@ pub(crate) struct Other {
     sent: u64,
     /// The connection is open.
     is_connected: bool,
+    /// Flow of the other direction of the same connection, or [`NONE`]. A packet that arrives at
+    /// the sink of either is answered by the source of the other.
+    partner: u32,
 }
 
 /// One flow.
@@ -316,8 +319,9 @@ impl Flow {
         Some(SimPacket::new(header, size, ecn, content))
     }
 
-    /// A packet has come to the end of its route. Whether it opened the
-    /// connection for the source; of a datagram, whether it is no copy of one that had come.
+    /// Handles a packet at the end of its route. Returns, at the source, whether the packet opened
+    /// the connection; at the sink of datagrams, whether it is not a duplicate; at another sink,
+    /// whether the flow has a partner.
     #[inline(always)]
     pub fn receive(&mut self, now: Time, packet: Arrived, store: &mut Store) -> bool {
         let (size, ecn) = (packet.size(), packet.ecn());
@@ -381,7 +385,7 @@ impl Flow {
     }
 
     /// Why the connection failed, if it did.
-    pub fn failure(&self) -> Option<&str> {
+    pub fn failure(&self) -> Option<String> {
         match &self.ends {
             Ends::Other(other) => other.source.failure(),
             Ends::Tcp(_) | Ends::Datagrams(_) => None,
@@ -393,6 +397,32 @@ impl Flow {
         match &self.ends {
             Ends::Datagrams(Datagrams { sink, .. }) => Some((sink.delay.mean(), sink.delay.max())),
             _ => self.delays.map(|delays| (delays.mean(), delays.max)),
+        }
+    }
+
+    /// Flow of the other direction of the same connection.
+    pub fn partner(&self) -> Option<u32> {
+        match &self.ends {
+            Ends::Other(other) => Some(other.partner).filter(|partner| *partner != NONE),
+            Ends::Tcp(_) | Ends::Datagrams(_) => None,
+        }
+    }
+
+    /// Makes the flow one direction of a connection whose other direction is `partner`. Only the
+    /// opening end reports when the connection opens.
+    pub fn join(&mut self, ends: BoxedEnds, partner: u32, is_opening: bool) {
+        self.ends = Ends::other(ends);
+        if let Ends::Other(other) = &mut self.ends {
+            other.partner = partner;
+            other.is_connected = !is_opening;
+        }
+    }
+
+    /// Returns whether the connection opened since the last call.
+    pub fn has_connected(&mut self) -> bool {
+        match &mut self.ends {
+            Ends::Other(other) => other.has_connected(),
+            Ends::Tcp(_) | Ends::Datagrams(_) => false,
         }
     }
 
@@ -507,7 +537,7 @@ impl Flow {
 impl Ends {
     /// Ends whose packets carry messages.
     fn other((source, sink): BoxedEnds) -> Self {
-        Ends::Other(Other { source, sink, sent: 0, is_connected: false })
+        Ends::Other(Other { source, sink, sent: 0, is_connected: false, partner: NONE })
     }
 
     #[inline(never)]
@@ -547,14 +577,22 @@ impl Ends {
                 match to {
                     End::Source => {
                         other.source.on_packet(now, incoming);
-                        let is_connected = other.source.is_connected();
-                        return is_connected && !std::mem::replace(&mut other.is_connected, true);
+                        return other.has_connected();
                     }
-                    End::Sink => other.sink.on_packet(now, incoming),
+                    End::Sink => {
+                        other.sink.on_packet(now, incoming);
+                        return other.partner != NONE;
+                    }
                 }
             }
         }
         false
+    }
+}
+
+impl Other {
+    fn has_connected(&mut self) -> bool {
+        self.source.is_connected() && !std::mem::replace(&mut self.is_connected, true)
     }
 }
 

@@ -130,7 +130,7 @@ pub trait Source {
         None
     }
     /// Why the connection failed, if it did.
-    fn failure(&self) -> Option<&str> {
+    fn failure(&self) -> Option<String> {
         None
     }
 }

@@ -7,9 +7,9 @@ use aqmlab_tcp::Ack;
 
 use super::events::Event;
 use super::simulation::Simulation;
-use crate::endpoints::End;
 use crate::endpoints::flow::{Ends, Flow, GONE, NONE, Opening};
 use crate::endpoints::packet::Content;
+use crate::endpoints::{End, EndpointConfig, EndpointSetup};
 use crate::scenario::{Dscp, Level};
 use crate::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted};
 use crate::workload::quantities::Quantity;
@@ -63,8 +63,7 @@ impl Host for Simulation {
                 let of = |index: u32| (index, &self.flows[index as usize]);
                 recorder.paired(self.now, of(to_server), of(to_client));
             }
-        } else {
-            // Only TCP's two directions share a handshake.
+        } else if !self.pair(to_server, to_client) {
             self.open_flow(to_client);
         }
         self.open_flow(to_server);
@@ -127,6 +126,10 @@ impl Host for Simulation {
         state.is_open = false;
         state.app = GONE;
         state.source_mut().finish();
+        if matches!(state.ends, Ends::Other(_)) {
+            self.send(flow, End::Source);
+        }
+        let state = &mut self.flows[flow as usize];
         if let Some((answer, _)) = state.opening.take() {
             // The other side never sends.
             state.awaited = u64::MAX;
@@ -298,6 +301,42 @@ impl Simulation {
         index
     }
 
+    /// Makes two flows the directions of one connection, if their endpoint has such.
+    fn pair(&mut self, opening: u32, back: u32) -> bool {
+        let flow = &self.flows[opening as usize];
+        let group = &self.scenario.flows[flow.group as usize];
+        let EndpointConfig::Custom(custom) = &group.endpoint else { return false };
+        let [high, low] = flow.hashes.map(u64::from);
+        let setup = EndpointSetup {
+            size: Some(0),
+            is_open: true,
+            mss: group.transport.mss.get() as u32,
+            header: group.transport.header.get() as u32,
+            seed: high << 32 | low,
+        };
+        let Some([there, again]) = custom.config().pair(&setup) else { return false };
+        self.flows[opening as usize].join(there, back, true);
+        self.flows[back as usize].join(again, opening, false);
+        true
+    }
+
+    /// Lets the source of the other direction answer a packet that arrived at a flow's sink.
+    #[cold]
+    #[inline(never)]
+    pub fn answer(&mut self, index: u32) {
+        let Some(source) = self.flows[index as usize].partner() else { return };
+        let flow = &mut self.flows[source as usize];
+        let has_connected = flow.has_connected();
+        let is_drained = flow.finish.is_none() && flow.is_finished();
+        if has_connected {
+            self.connected(source);
+        }
+        if is_drained {
+            self.drained(source);
+        }
+        self.send(source, End::Source);
+    }
+
     fn open_flow(&mut self, flow: u32) {
         self.flows[flow as usize].source_mut().open(self.now);
         self.send(flow, End::Source);
@@ -369,7 +408,14 @@ impl Simulation {
             let group = flow.group;
             self.unfinished -= usize::from(self.is_awaited(group));
         } else if flow.is_transient && self.scenario.record.level == Level::Summary {
-            self.free_flows[flow.group as usize][flow.direction as usize].push(index);
+            // The two directions of a connection are gone together.
+            let partner = flow.partner();
+            if partner.is_none_or(|other| self.flows[other as usize].finish.is_some()) {
+                for gone in [Some(index), partner].into_iter().flatten() {
+                    let flow = &self.flows[gone as usize];
+                    self.free_flows[flow.group as usize][flow.direction as usize].push(gone);
+                }
+            }
         }
     }
 

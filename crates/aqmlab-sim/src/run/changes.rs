@@ -90,6 +90,7 @@ impl Simulation {
         flow.is_open = false;
         flow.app = GONE;
         flow.opening = None;
+        flow.source_mut().finish();
         if flow.start > self.now {
             flow.finish = Some(self.now);
         } else if flow.is_finished() {
@@ -98,9 +99,14 @@ impl Simulation {
         if runs_itself && was_finite {
             self.unfinished -= usize::from(self.is_awaited(group));
         }
-        // The time of completion may have changed.
-        if self.flows[index as usize].start <= self.now {
-            self.arm(index, End::Source);
+        let flow = &self.flows[index as usize];
+        if flow.start <= self.now {
+            match flow.ends {
+                // The end of the data may have to be sent.
+                Ends::Other(_) => self.send(index, End::Source),
+                // The time of completion may have changed.
+                _ => self.arm(index, End::Source),
+            }
         }
     }
 }

@@ -434,9 +434,12 @@ impl Simulation {
                 }
                 return;
             }
-            flow.receive(now, packet, store);
+            let has_partner = flow.receive(now, packet, store);
             let is_awaited = flow.received() >= flow.awaited;
             self.send(index, End::Sink);
+            if has_partner {
+                self.answer(index);
+            }
             if is_awaited {
                 self.heard(index);
             }
