@@ -52,7 +52,7 @@ class Running:
         }
 
     def processes(self) -> list[int]:
-        """The emulator, the first process inside, the two commands: in their order."""
+        """The emulator, the init process inside, the two commands: in their order."""
         return marked_by(self.mark)
 
     def have_begun(self, *commands: list[str]) -> bool:
@@ -182,7 +182,7 @@ def test_killing_any_process_ends_all(running: Running, which: int) -> None:
 
 @pytest.mark.parametrize("which", [0, 1, 2, 3])
 def test_killing_any_process_of_a_gateway_ends_all(which: int) -> None:
-    """The emulator, the first process inside, the one in the gateway, the command."""
+    """The emulator, the init process inside, the one in the gateway, the command."""
     running = Running(option="--nat")
     try:
         processes = running.processes()

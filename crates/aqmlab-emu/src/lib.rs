@@ -18,17 +18,19 @@
 //! 11. [`live`]: event loop that reads, waits and writes.
 //! 12. [`params`]: parameters of the emulator.
 //! 13. [`report`]: results of a run.
-//! 14. `spaces`: namespaces, their devices and init processes.
-//! 15. `steward`: background tasks of the event loop.
+//! 14. `netns`: namespaces, their devices and init processes.
+//! 15. `background_tasks`: background tasks of the event loop.
 //! 16. [`shell`]: one command behind a path.
 //! 17. [`topology`]: several hosts that share links.
 //! 18. [`traffic`]: workloads of a scenario, run in those hosts.
 
 pub mod addresses;
+mod background_tasks;
 pub mod changes;
 mod errors;
 pub mod live;
 pub mod nat;
+mod netns;
 pub mod observe;
 pub mod packet;
 pub mod params;
@@ -36,8 +38,6 @@ pub mod path;
 pub mod report;
 pub mod routing;
 pub mod shell;
-mod spaces;
-mod steward;
 pub mod sys;
 pub mod topology;
 pub mod traffic;

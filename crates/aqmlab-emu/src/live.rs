@@ -21,7 +21,7 @@ use std::time::Duration;
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::probe::TimeHistogram;
 
-use self::intake::{Course, Intake};
+use self::intake::{Intake, LatenessSeries};
 pub use self::pace::Precision;
 use self::pace::{Pace, Wait};
 use crate::nat::{Gate, Verdict};
@@ -65,7 +65,7 @@ pub struct Writer {
     /// Lateness of departures: the time waiting to be read plus the time from deadline to write.
     pub lateness: TimeHistogram,
     /// Largest lateness in each second.
-    pub course: Course,
+    pub lateness_series: LatenessSeries,
     /// By port: whether the device may be readable. Written packets are often answered at once.
     ready: Vec<bool>,
     /// True if a packet was written since the flag was last cleared.
@@ -104,7 +104,7 @@ impl Exits for Writer {
         let now = self.clock.now();
         let late = now.saturating_since(departure.due) + departure.waited;
         self.lateness.note_many(late, u64::from(departure.packets));
-        self.course.note(now, late);
+        self.lateness_series.note(now, late);
         self.has_written = true;
         self.ready[usize::from(departure.exit)] = true;
         if port.write(departure.offload, departure.parts).is_err() {
@@ -115,7 +115,7 @@ impl Exits for Writer {
 }
 
 /// Background tasks of the event loop.
-pub trait Steward {
+pub trait BackgroundTasks {
     /// Descriptors to poll in addition to the devices.
     fn watched(&self) -> [BorrowedFd<'_>; 2];
     /// Runs due tasks; called when a descriptor is readable and periodically. Returns false to
@@ -153,7 +153,7 @@ impl Live {
             ports,
             clock,
             lateness: TimeHistogram::new(),
-            course: Course::default(),
+            lateness_series: LatenessSeries::default(),
             ready,
             has_written: false,
             refused: Tally::default(),
@@ -175,20 +175,20 @@ impl Live {
     ///
     /// # Errors
     /// Returns an error if the kernel refuses to wait. A device that was removed is no error.
-    pub fn run(&mut self, steward: &mut impl Steward) -> io::Result<Time> {
+    pub fn run(&mut self, tasks: &mut impl BackgroundTasks) -> io::Result<Time> {
         self.polled = self.writer.ports.iter().map(|port| system::readable(port.as_fd())).collect();
-        self.watch(steward);
+        self.watch(tasks);
         let mut last_look = self.clock.now();
         loop {
             self.read_all();
             let now = self.clock.now();
             self.path.advance(now, &mut self.writer);
-            if now.saturating_since(last_look) >= LOOK || now >= steward.deadline() {
+            if now.saturating_since(last_look) >= LOOK || now >= tasks.deadline() {
                 last_look = now;
-                if !steward.attend(now, &mut self.path) {
+                if !tasks.attend(now, &mut self.path) {
                     return Ok(now);
                 }
-                self.watch(steward);
+                self.watch(tasks);
             }
             let due = self.path.next_time();
             if std::mem::take(&mut self.writer.has_written) {
@@ -209,20 +209,20 @@ impl Live {
                     continue;
                 }
             };
-            if self.sleep(until.min(steward.deadline()), for_packets)? {
+            if self.sleep(until.min(tasks.deadline()), for_packets)? {
                 last_look = self.clock.now();
-                if !steward.attend(last_look, &mut self.path) {
+                if !tasks.attend(last_look, &mut self.path) {
                     return Ok(last_look);
                 }
-                self.watch(steward);
+                self.watch(tasks);
             }
         }
     }
 
     /// Polls the current descriptors of the background tasks.
-    fn watch(&mut self, steward: &impl Steward) {
+    fn watch(&mut self, tasks: &impl BackgroundTasks) {
         self.polled.truncate(self.writer.ports.len());
-        self.polled.extend(steward.watched().map(system::readable));
+        self.polled.extend(tasks.watched().map(system::readable));
     }
 
     /// Reads waiting packets, a limited batch from each port.

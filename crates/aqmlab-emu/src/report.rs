@@ -134,9 +134,12 @@ fn doubts(
 /// Samples the lateness of the emulator over time.
 fn lateness_samples(writer: &Writer, intake: &Intake, end: Time) -> Vec<Sample> {
     let subject = Subject::Emulator;
-    let courses = [("lateness_max_s", &writer.course), ("input_lateness_max_s", &intake.course)];
-    let samples = courses.into_iter().flat_map(|(quantity, course)| {
-        course.until(end).map(move |(time, most)| Sample {
+    let series = [
+        ("lateness_max_s", &writer.lateness_series),
+        ("input_lateness_max_s", &intake.lateness_series),
+    ];
+    let samples = series.into_iter().flat_map(|(quantity, series)| {
+        series.until(end).map(move |(time, most)| Sample {
             time,
             subject,
             quantity,

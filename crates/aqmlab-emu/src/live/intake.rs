@@ -26,12 +26,12 @@ pub const INTERVAL: Span = Span::from_secs(1);
 
 /// Largest lateness in each interval.
 #[derive(Debug, Default)]
-pub struct Course {
+pub struct LatenessSeries {
     /// By interval number; zero for intervals without packets.
     most: Vec<Span>,
 }
 
-impl Course {
+impl LatenessSeries {
     /// Records the lateness of a packet.
     #[inline]
     pub fn note(&mut self, now: Time, late: Span) {
@@ -59,15 +59,15 @@ pub struct Intake {
     /// Upper bounds of the waiting times.
     pub lateness: TimeHistogram,
     /// Largest waiting time of each second.
-    pub course: Course,
+    pub lateness_series: LatenessSeries,
 }
 
 impl Intake {
     /// Creates the statistics for `ports` ports. Call it in the reading thread.
     pub fn new(ports: usize) -> Self {
-        let (lateness, course) = (TimeHistogram::new(), Course::default());
+        let (lateness, lateness_series) = (TimeHistogram::new(), LatenessSeries::default());
         let (since, run_delay) = (vec![Time::ZERO; ports], RunDelay::open());
-        Intake { since, ended_by: None, run_delay, lateness, course }
+        Intake { since, ended_by: None, run_delay, lateness, lateness_series }
     }
 
     /// Returns true if the kernel reports how long a sleeper waited to run.
@@ -122,7 +122,7 @@ impl Intake {
         let since = self.since[port];
         let late = now.saturating_since(since);
         self.lateness.note_many(late, 1);
-        self.course.note(now, late);
+        self.lateness_series.note(now, late);
         if self.ended_by == Some(port) {
             self.ended_by = None;
             return (since, Span::ZERO);
@@ -180,11 +180,11 @@ mod tests {
 
     #[test]
     fn the_longest_of_each_second_is_kept() {
-        let mut course = Course::default();
-        course.note(at(500_000), Span::from_micros(7));
-        course.note(at(600_000), Span::from_micros(3));
-        course.note(at(2_100_000), Span::from_micros(5));
-        let found: Vec<(Time, Span)> = course.until(at(2_500_000)).collect();
+        let mut lateness_series = LatenessSeries::default();
+        lateness_series.note(at(500_000), Span::from_micros(7));
+        lateness_series.note(at(600_000), Span::from_micros(3));
+        lateness_series.note(at(2_100_000), Span::from_micros(5));
+        let found: Vec<(Time, Span)> = lateness_series.until(at(2_500_000)).collect();
         let micros = Span::from_micros;
         let ends =
             [(at(1_000_000), micros(7)), (at(2_000_000), micros(0)), (at(2_500_000), micros(5))];

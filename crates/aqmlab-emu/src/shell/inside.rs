@@ -1,5 +1,5 @@
 //! Init process in the namespaces of a shell: creates the devices and everything else before the
-//! command starts. Its later work is in `spaces::first`.
+//! command starts. Its later work is in `netns::init`.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,13 +10,13 @@ use super::{Options, variables};
 use crate::addresses::Block;
 use crate::errors::failed;
 use crate::nat::keep_gate;
-use crate::spaces::broker::Broker;
-use crate::spaces::devices::{
+use crate::netns::broker::Broker;
+use crate::netns::devices::{
     NAME, configure_attached, configure_far, configure_near, make_gateway, make_near,
     own_all_addresses,
 };
-use crate::spaces::first::{ERROR, FAR, NEAR, NOT_STARTED, START, execute, serve, start};
-use crate::spaces::{allow_pings, map_user, new_network};
+use crate::netns::init::{ERROR, FAR, NEAR, NOT_STARTED, START, execute, serve, start};
+use crate::netns::{allow_pings, map_user, new_network};
 use crate::sys::files::{self, RESOLV_CONF};
 use crate::sys::process::{
     self, Pid, Program, Signals, die_with_parent, exit, fork_into, keep_capabilities, own_mounts,

@@ -1,19 +1,19 @@
 //! A path in front of an interface of this network namespace.
 //!
 //! The near and the far end are devices in this namespace, to which the packets of the interface
-//! are diverted (`spaces::diversion`). The path ends when the command ends.
+//! are diverted (`netns::diversion`). The path ends when the command ends.
 
 use std::os::fd::AsFd;
 
 use aqmlab_core::{Bytes, Error, Result};
 
 use super::{Options, Shell};
+use crate::background_tasks::InitProcess;
 use crate::errors::failed;
-use crate::spaces::devices::{configure_bare, make_bare};
-use crate::spaces::diversion::Target;
-use crate::spaces::first::{ERROR, READY, serve, start};
-use crate::spaces::no_namespaces;
-use crate::steward::First;
+use crate::netns::devices::{configure_bare, make_bare};
+use crate::netns::diversion::Target;
+use crate::netns::init::{ERROR, READY, serve, start};
+use crate::netns::no_namespaces;
 use crate::sys::process::{Signals, die_with_parent, exit, fork_into, own_mounts};
 use crate::sys::{files, receive, send, socket_pair};
 
@@ -50,8 +50,8 @@ impl<'a> Shell<'a> {
             serve(&theirs, None, &[], command, || files::dropped(&near))
         };
         drop(theirs);
-        let first = First::new(pid, socket, signals)?;
-        match receive(first.socket().as_fd())
+        let init = InitProcess::new(pid, socket, signals)?;
+        match receive(init.socket().as_fd())
             .map_err(|error| failed("the command", &error))?
             .0
             .split_first()
@@ -63,6 +63,6 @@ impl<'a> Shell<'a> {
             _ => return Err(Error::new("the process of the command ended during its setup")),
         }
         let mtu = Bytes::new(u64::from(target.mtu));
-        Ok(Shell { first, ports, gate: None, target: Some(target), mtu, depth: 0 })
+        Ok(Shell { init, ports, gate: None, target: Some(target), mtu, depth: 0 })
     }
 }

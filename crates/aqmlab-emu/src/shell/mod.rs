@@ -26,18 +26,18 @@ use aqmlab_sim::scenario::FlowGroup;
 
 use self::inside::{FarEnd, Inside};
 use crate::addresses::Block;
+use crate::background_tasks::{HANDLED, InitProcess, ProcessTasks, prioritise};
 use crate::errors::failed;
 use crate::live::{Clock, FAR as FAR_PORT, Live};
 use crate::nat::Gate;
+use crate::netns::devices::{self, NoDevice, configure_far, gateway_block, make_far};
+use crate::netns::diversion::Target;
+use crate::netns::init::{ERROR, FAR, NEAR};
+use crate::netns::{broker, mapped_user, no_namespaces, only_one_thread};
 use crate::observe::Recordings;
 use crate::params::EmulatorParams;
 use crate::path::{DataPath, Route};
 use crate::report::{Outcome, to_result};
-use crate::spaces::devices::{self, NoDevice, configure_far, gateway_block, make_far};
-use crate::spaces::diversion::Target;
-use crate::spaces::first::{ERROR, FAR, NEAR};
-use crate::spaces::{broker, mapped_user, no_namespaces, only_one_thread};
-use crate::steward::{Attendant, First, HANDLED, prioritise};
 use crate::sys::device::Tun;
 use crate::sys::process::{Signals, foreground, fork_into, set_foreground};
 use crate::sys::time::{processor, unset_real_time};
@@ -145,7 +145,7 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
 
 /// Processes and devices of a running shell.
 struct Shell<'a> {
-    first: First<'a>,
+    init: InitProcess<'a>,
     /// Near and far device.
     ports: [Tun; 2],
     /// Filter for departures to the outside.
@@ -213,11 +213,11 @@ impl<'a> Shell<'a> {
         };
         drop(their_gate);
         drop(theirs);
-        let first = First::new(pid, socket, signals)?;
-        let ports = receive_devices(first.socket(), far.map(|(tun, _)| tun))?;
+        let init = InitProcess::new(pid, socket, signals)?;
+        let ports = receive_devices(init.socket(), far.map(|(tun, _)| tun))?;
         let gate = gate.map(|gate| Gate::open(gate, &ports[1], block, name_server)).transpose()?;
         let depth = block.depth();
-        Ok(Shell { first, ports, gate, target: None, mtu: params.mtu, depth })
+        Ok(Shell { init, ports, gate, target: None, mtu: params.mtu, depth })
     }
 
     /// Starts the command, and emulates until it ends.
@@ -228,23 +228,23 @@ impl<'a> Shell<'a> {
         flows: &[FlowGroup],
         params: &EmulatorParams,
     ) -> Result<Outcome> {
-        let Shell { first, ports, gate, target, .. } = self;
+        let Shell { init, ports, gate, target, .. } = self;
         let links = [options.down.clone(), options.up.clone()];
-        let mut steward = Attendant::new(first, &path, links, params.drain, params)?;
+        let mut tasks = ProcessTasks::new(init, &path, links, params.drain, params)?;
         let until = options.until();
-        steward.until = until;
+        tasks.until = until;
         let mut remarks = prioritise(params);
         // New namespaces have no firewall rules.
         let is_here = ports[1].name != devices::GATEWAY_PORT && target.is_none();
-        steward.diversion = target.map(|it| it.divert(&ports[0], &ports[1])).transpose()?;
+        tasks.diversion = target.map(|it| it.divert(&ports[0], &ports[1])).transpose()?;
         let pace = Live::calibrate(params.precision);
         let before = processor();
-        steward.first.start(&[])?;
+        tasks.init.start(&[])?;
         let mut live = Live::new(path, ports.into(), pace, Clock::start());
         live.writer.gate = gate;
-        let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
-        let links_ended = until != Time::MAX && steward.until == Time::MAX;
-        let (status, overrun) = steward.first.end(Duration::ZERO)?;
+        let end = live.run(&mut tasks).map_err(|error| failed("waiting", &error))?;
+        let links_ended = until != Time::MAX && tasks.until == Time::MAX;
+        let (status, overrun) = tasks.init.end(Duration::ZERO)?;
         let status = if links_ended { 0 } else { status };
         live.writer.overrun = overrun + files::dropped(live.writer.name_of(FAR_PORT));
         let busy = Span::from_nanos(processor() - before);

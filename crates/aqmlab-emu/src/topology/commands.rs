@@ -6,13 +6,13 @@ use std::net::Ipv4Addr;
 use aqmlab_core::Result;
 use aqmlab_sim::Scenario;
 
-use super::{Course, Hosts, Job};
+use super::{Hosts, Job, RunTimes};
 use crate::errors::failed;
+use crate::netns::init::start;
 use crate::observe::Recordings;
 use crate::params::EmulatorParams;
 use crate::report::Outcome;
 use crate::routing::Topology;
-use crate::spaces::first::start;
 use crate::sys::files;
 use crate::sys::process::{Pid, Signals, foreground, set_foreground};
 
@@ -45,7 +45,7 @@ pub fn run(
 ) -> Result<Outcome> {
     let terminal = foreground();
     let outcome =
-        super::run(scenario, topology, commands, Course::OPEN, &commands.recordings, params);
+        super::run(scenario, topology, commands, RunTimes::OPEN, &commands.recordings, params);
     // A shell with job control has ended.
     if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
         set_foreground(group);

@@ -17,21 +17,21 @@ use aqmlab_sim::Scenario;
 
 pub use self::commands::{Commands, run as run_commands};
 use crate::addresses::Block;
+use crate::background_tasks::{HANDLED, InitProcess, ProcessTasks, prioritise};
 use crate::changes;
 use crate::errors::failed;
-use crate::live::{Clock, Live, Steward};
+use crate::live::{BackgroundTasks, Clock, Live};
+use crate::netns::broker::Broker;
+use crate::netns::devices::{NAME, configure_near, make_near};
+use crate::netns::init::{ERROR, NEAR, READY, serve};
+use crate::netns::{
+    allow_pings, map_user, mapped_user, new_network, no_namespaces, only_one_thread,
+};
 use crate::observe::Recordings;
 use crate::params::EmulatorParams;
 use crate::path::{DataPath, Route};
 use crate::report::{Outcome, to_result};
 use crate::routing::{Router, Topology};
-use crate::spaces::broker::Broker;
-use crate::spaces::devices::{NAME, configure_near, make_near};
-use crate::spaces::first::{ERROR, NEAR, READY, serve};
-use crate::spaces::{
-    allow_pings, map_user, mapped_user, new_network, no_namespaces, only_one_thread,
-};
-use crate::steward::{Attendant, First, HANDLED, prioritise};
 use crate::sys::device::Tun;
 use crate::sys::process::{
     Pid, Signals, die_with_parent, enter, exit, fork_into, keep_capabilities, own_mounts,
@@ -73,16 +73,16 @@ pub trait Job {
 
 /// Times of a run: its end, and the start of its distributions.
 #[derive(Clone, Copy, Debug)]
-pub struct Course {
+pub struct RunTimes {
     /// Time at which the links stop; the job may end later.
     pub end: Time,
     /// Time at which distributions begin.
     pub warmup: Time,
 }
 
-impl Course {
+impl RunTimes {
     /// Run until the job ends.
-    pub const OPEN: Course = Course { end: Time::MAX, warmup: Time::ZERO };
+    pub const OPEN: RunTimes = RunTimes { end: Time::MAX, warmup: Time::ZERO };
 }
 
 /// Time allowed for a job to end after the end of the links.
@@ -101,7 +101,7 @@ pub fn run(
     scenario: &Scenario,
     topology: &Topology,
     job: &dyn Job,
-    course: Course,
+    times: RunTimes,
     recordings: &Recordings,
     params: &EmulatorParams,
 ) -> Result<Outcome> {
@@ -109,8 +109,8 @@ pub fn run(
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let blocks = blocks(topology.hosts)?;
-    let first = open(&blocks, job, params, &signals)?;
-    let ports = receive_ports(first.socket(), topology.hosts)?;
+    let init = open(&blocks, job, params, &signals)?;
+    let ports = receive_ports(init.socket(), topology.hosts)?;
     let routes: Vec<Route> = topology
         .ways
         .iter()
@@ -123,46 +123,46 @@ pub fn run(
         path.set_tap(tap);
     }
     // Links with a fixed end stop then.
-    let drain = if course.end == Time::MAX { params.drain } else { Span::ZERO };
-    let attendant = Attendant::new(first, &path, Default::default(), drain, params)?;
+    let drain = if times.end == Time::MAX { params.drain } else { Span::ZERO };
+    let tasks = ProcessTasks::new(init, &path, Default::default(), drain, params)?;
     let remarks = prioritise(params);
     let pace = Live::calibrate(params.precision);
     let before = processor();
     let clock = Clock::start();
-    attendant.first.start(&clock.zero().to_le_bytes())?;
+    tasks.init.start(&clock.zero().to_le_bytes())?;
     // Without a warm-up no event is needed.
-    let warmup = if course.warmup > Time::ZERO { course.warmup } else { Time::MAX };
-    let mut steward = Timed { attendant, course: Course { warmup, ..course } };
+    let warmup = if times.warmup > Time::ZERO { times.warmup } else { Time::MAX };
+    let mut timed = Timed { tasks, times: RunTimes { warmup, ..times } };
     let mut live = Live::new(path, ports, pace, clock);
     live.router = Some(Router::new(topology));
-    let end = live.run(&mut steward).map_err(|error| failed("waiting", &error))?;
+    let end = live.run(&mut timed).map_err(|error| failed("waiting", &error))?;
     // The job may still write results.
-    let (status, overrun) = steward.attendant.first.end(PATIENCE)?;
+    let (status, overrun) = timed.tasks.init.end(PATIENCE)?;
     live.writer.overrun = overrun;
     let busy = Span::from_nanos(processor() - before);
     unset_real_time();
-    Ok(to_result(live, end.min(course.end), status, busy, &scenario.flows, params, remarks))
+    Ok(to_result(live, end.min(times.end), status, busy, &scenario.flows, params, remarks))
 }
 
 /// Handles the child process, the end and the warm-up.
 struct Timed<'a> {
-    attendant: Attendant<'a>,
-    course: Course,
+    tasks: ProcessTasks<'a>,
+    times: RunTimes,
 }
 
-impl Steward for Timed<'_> {
+impl BackgroundTasks for Timed<'_> {
     fn watched(&self) -> [BorrowedFd<'_>; 2] {
-        self.attendant.watched()
+        self.tasks.watched()
     }
     fn attend(&mut self, now: Time, path: &mut DataPath) -> bool {
-        if now >= self.course.warmup {
-            self.course.warmup = Time::MAX;
+        if now >= self.times.warmup {
+            self.times.warmup = Time::MAX;
             path.end_warmup(now);
         }
-        now < self.course.end && self.attendant.attend(now, path)
+        now < self.times.end && self.tasks.attend(now, path)
     }
     fn deadline(&self) -> Time {
-        self.attendant.deadline().min(self.course.end).min(self.course.warmup)
+        self.tasks.deadline().min(self.times.end).min(self.times.warmup)
     }
 }
 
@@ -182,7 +182,7 @@ fn open<'a>(
     job: &dyn Job,
     params: &EmulatorParams,
     signals: &'a Signals,
-) -> Result<First<'a>> {
+) -> Result<InitProcess<'a>> {
     let mapped = mapped_user(Tun::permitted());
     let user = if mapped.is_some() { libc::CLONE_NEWUSER } else { 0 };
     let namespaces = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user;
@@ -209,7 +209,7 @@ fn open<'a>(
         }
     };
     drop(theirs);
-    First::new(pid, socket, signals)
+    InitProcess::new(pid, socket, signals)
 }
 
 fn make_hosts(

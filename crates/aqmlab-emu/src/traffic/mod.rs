@@ -42,7 +42,7 @@ use crate::report::Outcome;
 use crate::routing::{Topology, Way};
 use crate::sys::files;
 use crate::sys::process::{Pid, Signals, exit, fork_into};
-use crate::topology::{self, Course, Hosts, Job};
+use crate::topology::{self, Hosts, Job, RunTimes};
 
 /// Runs the workloads of `scenario` over its links in real time, for its duration, and records the
 /// traffic. The outcome has the tables of a simulation.
@@ -59,10 +59,12 @@ pub fn run(
     let controls = controls(scenario)?;
     let report = files::memory_file("aqmlab").map_err(|error| failed("memory", &error))?;
     let job = Play { scenario, replication, controls, priority: params.priority, report: &report };
-    let course =
-        Course { end: Time::ZERO + scenario.duration, warmup: Time::ZERO + scenario.record.warmup };
+    let times = RunTimes {
+        end: Time::ZERO + scenario.duration,
+        warmup: Time::ZERO + scenario.record.warmup,
+    };
     let hosts = hosts_of(&scenario.flows);
-    let mut outcome = topology::run(scenario, &hosts, &job, course, recordings, params)?;
+    let mut outcome = topology::run(scenario, &hosts, &job, times, recordings, params)?;
     let size = report.metadata().map_or(0, |about| about.len() as usize);
     let mut bytes = vec![0; size];
     report.read_exact_at(&mut bytes, 0).map_err(|error| failed("the report", &error))?;

@@ -5,14 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use aqmlab_core::{Result, Span, Time};
 
 use crate::errors::failed;
-use crate::live::Steward;
+use crate::live::BackgroundTasks;
+use crate::netns::diversion::Diversion;
+use crate::netns::init::{DROPPED, SIGNAL, START};
 use crate::observe::TICK;
 use crate::observe::control::Control;
 use crate::observe::view::View;
 use crate::params::EmulatorParams;
 use crate::path::DataPath;
-use crate::spaces::diversion::Diversion;
-use crate::spaces::first::{DROPPED, SIGNAL, START};
 use crate::sys::process::{Child, Pid, Signals};
 use crate::sys::time::{pin, set_exact_timers, set_real_time, wait};
 use crate::sys::{receive, send};
@@ -30,9 +30,9 @@ pub(crate) const HANDLED: [i32; 7] = [
 /// Time allowed for a command to end after a signal to end.
 const PATIENCE: Span = Span::from_secs(2);
 
-/// Emulator's connection to the init process of the new namespaces (`spaces::first`), which ends at
+/// Emulator's connection to the init process of the new namespaces (`netns::init`), which ends at
 /// the latest when this is dropped.
-pub(crate) struct First<'a> {
+pub(crate) struct InitProcess<'a> {
     child: Child,
     /// Readable when the process has ended.
     ended: OwnedFd,
@@ -40,12 +40,12 @@ pub(crate) struct First<'a> {
     signals: &'a Signals,
 }
 
-impl<'a> First<'a> {
+impl<'a> InitProcess<'a> {
     /// Connects to process `pid` at the other end of the socket, which receives these signals.
     pub(crate) fn new(pid: Pid, socket: OwnedFd, signals: &'a Signals) -> Result<Self> {
         let child = Child::new(pid);
         let ended = child.watch().map_err(|error| failed("pidfd_open", &error))?;
-        Ok(First { child, ended, socket, signals })
+        Ok(InitProcess { child, ended, socket, signals })
     }
 
     /// Returns the socket on which the process reports its setup.
@@ -56,21 +56,21 @@ impl<'a> First<'a> {
     /// Starts the command, with this message.
     pub(crate) fn start(&self, message: &[u8]) -> Result<()> {
         let sent = send(self.socket.as_fd(), &[&[START], message].concat(), None);
-        sent.map_err(|error| failed("the first process", &error))
+        sent.map_err(|error| failed("the init process", &error))
     }
 
     /// Ends the process, forcibly after this time. Returns its exit status, and the number of
     /// packets that its devices dropped because they were not read in time.
     pub(crate) fn end(self, patience: std::time::Duration) -> Result<(i32, u64)> {
         let _ = wait([self.ended.as_fd()], Some(patience));
-        let ended = self.child.end().map_err(|error| failed("the first process", &error))?;
-        Ok((ended.status(), told_drops(&self.socket)))
+        let ended = self.child.end().map_err(|error| failed("the init process", &error))?;
+        Ok((ended.status(), reported_drops(&self.socket)))
     }
 }
 
 /// Handles signals and the init process.
-pub(crate) struct Attendant<'a> {
-    pub first: First<'a>,
+pub(crate) struct ProcessTasks<'a> {
+    pub init: InitProcess<'a>,
     /// Time at which the processes are killed.
     deadline: Time,
     /// Time at which the links end.
@@ -85,7 +85,7 @@ pub(crate) struct Attendant<'a> {
     control: Control,
 }
 
-impl<'a> Attendant<'a> {
+impl<'a> ProcessTasks<'a> {
     /// Creates the tasks of this process and a path. Observers see these links to and from the
     /// command (none with several hosts). `drain` is the longest time for packets in flight after
     /// the end.
@@ -93,14 +93,14 @@ impl<'a> Attendant<'a> {
     /// # Errors
     /// Returns an error if `params.name` is not allowed.
     pub(crate) fn new(
-        first: First<'a>,
+        init: InitProcess<'a>,
         path: &DataPath,
         links: [Vec<u32>; 2],
         drain: Span,
         params: &EmulatorParams,
     ) -> Result<Self> {
-        Ok(Attendant {
-            first,
+        Ok(ProcessTasks {
+            init,
             deadline: Time::MAX,
             until: Time::MAX,
             drain: Drain::new(drain),
@@ -115,7 +115,7 @@ impl<'a> Attendant<'a> {
 /// Interval after the end of the command in which packets in flight arrive.
 struct Drain {
     most: Span,
-    course: Option<Draining>,
+    draining: Option<Draining>,
 }
 
 #[derive(Clone, Copy)]
@@ -136,26 +136,26 @@ impl Drain {
 
     /// Creates an interval of at most `most`; zero: none.
     fn new(most: Span) -> Self {
-        Drain { most, course: None }
+        Drain { most, draining: None }
     }
 
     /// Called after the end of the command. Returns whether to wait for packets.
     fn goes_on(&mut self, now: Time, is_empty: bool) -> bool {
         let begun = Draining { end: now + self.most, quiet: now + Self::QUIET, look: now };
-        let course = self.course.get_or_insert(begun);
+        let draining = self.draining.get_or_insert(begun);
         if !is_empty {
-            course.quiet = now + Self::QUIET;
+            draining.quiet = now + Self::QUIET;
         }
-        course.look = now + Self::LOOK;
-        now < course.end && now < course.quiet
+        draining.look = now + Self::LOOK;
+        now < draining.end && now < draining.quiet
     }
 }
 
-impl Steward for Attendant<'_> {
+impl BackgroundTasks for ProcessTasks<'_> {
     fn watched(&self) -> [BorrowedFd<'_>; 2] {
         // The descriptor of an ended process remains readable.
-        let First { signals, ended, .. } = &self.first;
-        let ended = if self.drain.course.is_some() { signals.as_fd() } else { ended.as_fd() };
+        let InitProcess { signals, ended, .. } = &self.init;
+        let ended = if self.drain.draining.is_some() { signals.as_fd() } else { ended.as_fd() };
         [signals.as_fd(), ended]
     }
 
@@ -167,31 +167,31 @@ impl Steward for Attendant<'_> {
         self.view.attend(now, path.network());
         if now >= self.until {
             self.until = Time::MAX;
-            let _ = send(self.first.socket.as_fd(), &[SIGNAL, libc::SIGHUP as u8], None);
+            let _ = send(self.init.socket.as_fd(), &[SIGNAL, libc::SIGHUP as u8], None);
             self.deadline = self.deadline.min(now + PATIENCE);
         }
-        while let Some(signal) = self.first.signals.next() {
+        while let Some(signal) = self.init.signals.next() {
             if signal.number == libc::SIGURG {
                 self.control.attend(now, path);
                 continue;
             }
-            if self.drain.course.is_some() {
+            if self.drain.draining.is_some() {
                 return false;
             }
             let ends = [libc::SIGTERM, libc::SIGHUP].contains(&signal.number);
             // The terminal sends its signals to the command itself.
             if signal.is_sent || ends {
-                let _ = send(self.first.socket.as_fd(), &[SIGNAL, signal.number as u8], None);
+                let _ = send(self.init.socket.as_fd(), &[SIGNAL, signal.number as u8], None);
             }
             if ends {
                 self.deadline = self.deadline.min(now + PATIENCE);
             }
         }
         if now >= self.deadline {
-            self.first.child.signal(libc::SIGKILL);
+            self.init.child.signal(libc::SIGKILL);
             self.deadline = Time::MAX;
         }
-        let has_ended = wait([self.first.ended.as_fd()], Some(std::time::Duration::ZERO));
+        let has_ended = wait([self.init.ended.as_fd()], Some(std::time::Duration::ZERO));
         let has_ended = has_ended.is_ok_and(|[has_ended]| has_ended);
         if has_ended && let Some(diversion) = &mut self.diversion {
             diversion.stop();
@@ -200,13 +200,13 @@ impl Steward for Attendant<'_> {
     }
 
     fn deadline(&self) -> Time {
-        let look = self.drain.course.map_or(Time::MAX, |course| course.look);
+        let look = self.drain.draining.map_or(Time::MAX, |draining| draining.look);
         self.deadline.min(self.until).min(self.tick).min(self.view.deadline()).min(look)
     }
 }
 
 /// Returns the drop count reported by the init process before its end.
-fn told_drops(socket: &OwnedFd) -> u64 {
+fn reported_drops(socket: &OwnedFd) -> u64 {
     let is_readable = wait([socket.as_fd()], Some(std::time::Duration::ZERO));
     let told = match is_readable {
         Ok([true]) => receive(socket.as_fd()).map(|(text, _)| text).unwrap_or_default(),

@@ -3,7 +3,7 @@
 pub(crate) mod broker;
 pub(crate) mod devices;
 pub(crate) mod diversion;
-pub(crate) mod first;
+pub(crate) mod init;
 
 use std::io;
 
