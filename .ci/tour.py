@@ -151,7 +151,7 @@ class Tour:
         self.environment = {key: os.environ[key] for key in os.environ if key not in inherited}
         self.failed = 0
         self.workers: list[subprocess.Popen[bytes]] = []
-        """Of the cluster."""
+        """Address of the cluster."""
 
     def follow(self, lines: str) -> None:
         """Runs a line each, as `ALONE` has them."""

@@ -33,7 +33,7 @@ def planted(fault: dict[str, str], tree: Path) -> tuple[Path, str]:
 
 
 def write(file: Path, content: bytes) -> None:
-    """Writes a file of the copy unless it is so already: what is older is not compiled again."""
+    """Writes a file of the copy unless unchanged: older files are not compiled again."""
     target = COPY / file
     if not target.is_file() or target.read_bytes() != content:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def targets(crate: str, file: str | None = None) -> list[list[str]]:
 
 
 def run_tests(stages: list[list[str]]) -> str | None:
-    """What failed of a crate's tests; `None` if all passed."""
+    """Failures of a crate's tests; `None` if all passed."""
     for stage in stages:
         options = stage[: stage.index("--")] if "--" in stage else stage
         built = cargo(*options, "--no-run")

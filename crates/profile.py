@@ -41,11 +41,11 @@ PARTS = {
 OTHERS = "library, kernel"
 
 LOADED = 0x5555_5555_4000
-"""Where Linux puts a program when it may not choose (`setarch -R`)."""
+"""Load address of a program without randomisation (`setarch -R`)."""
 
 
 def part(frames: list[str]) -> str:
-    """Of a sample, from the source files of its inlined functions, innermost first."""
+    """Part of a sample, from the source files of its inlined functions, innermost first."""
     for file in frames:
         for beginning, name in PARTS.items():
             if f"/{beginning}" in file:

@@ -1,4 +1,4 @@
-"""Walks the ways of CONTRIBUTING.md: adds a discipline, a control, a workload, a metric and a key
+"""Follows the walkthroughs of CONTRIBUTING.md: adds a discipline, a control, a workload, a metric and a key
 that changes during a run, and tests them.
 
 `make walks` runs all; `python3 crates/walks.py WORD ...` those named. Each is one file of
@@ -19,7 +19,7 @@ from faults import COPY, ROOT, cargo, copy_tree, write
 
 @dataclass(frozen=True)
 class Walk:
-    """What is added where, and the tests that try it."""
+    """Additions, their places, and the tests for them."""
 
     what: str
     crate: str
@@ -42,7 +42,7 @@ class Walk:
         return [(each["file"], each["after"], each["add"]) for each in written["additions"]]
 
     def told(self) -> str:
-        """What it takes, in words."""
+        """Description of the effort."""
         files = len({file for file, _, _ in self.additions()})
         return "one file and one line" if self.target else f"additions to {files} files"
 

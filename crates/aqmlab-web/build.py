@@ -42,7 +42,7 @@ def digest() -> str:
 
 
 def in_script(text: str) -> str:
-    """JSON that may stand in a script element."""
+    """JSON that is safe in a script element."""
     return text.replace("</", "<\\/").replace("<!--", "<\\!--")
 
 

@@ -1,4 +1,4 @@
-"""How soon the page shows a packet, and how many frames it draws.
+"""Time until the page shows a packet, and its frame rate.
 
 `python crates/aqmlab-web/measure.py`: two links of 10 Mbit/s with ten downloads at ten times real
 time, in headless Chromium (software rendering). Other programs that run distort the figures.

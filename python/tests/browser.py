@@ -19,7 +19,7 @@ PATIENCE = 60.0
 
 
 class Browser:
-    """One page, and what it said and asked for."""
+    """A page with its messages and requests."""
 
     def __init__(self, folder: str) -> None:
         assert CHROMIUM
@@ -115,7 +115,7 @@ class Browser:
         raise TimeoutError(script)
 
     def click(self, selector: str) -> None:
-        """As a mouse does it: at the middle of what the selector finds."""
+        """Moves the mouse to the middle of the selected element."""
         place = self.run(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)}); "
             "e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect(); "

@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def aqmlab(request: pytest.FixtureRequest, tmp_path: Path, aqmlab_process: Aqmlab) -> Aqmlab:
-    """Runs the command in this process, in an empty folder, and returns what it said.
+    """Runs the command in this process, in an empty folder, and returns its output.
 
     Where real packets are sent, it is a process of its own: the emulator copies its process, which
     must have one thread.

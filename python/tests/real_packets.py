@@ -22,14 +22,14 @@ PATIENCE = 20
 
 @functools.cache
 def missing() -> str | None:
-    """What is missing for an emulated path here, in the words of the program."""
+    """Reason why this machine cannot create an emulated path, in the words of the program."""
     words = command("shell", "--quiet", "--", "true")
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     return done.stderr.strip() if done.returncode else None
 
 
 def tun_for_all(folder: Path) -> str:
-    """A line of a shell that makes /dev/net/tun what it is on most machines: everybody's."""
+    """Shell command that makes /dev/net/tun accessible to all users, as on most machines."""
     return (
         f"mknod -m 666 {folder}/tun c 10 200 && chmod 666 {folder}/tun && "
         f"mount --bind {folder}/tun /dev/net/tun || exit 99;"

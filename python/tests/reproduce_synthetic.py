@@ -77,7 +77,7 @@ def _frames(info: StudyInfo) -> dict[str, pl.DataFrame]:
 
 
 def _scenario() -> dict[str, object]:
-    """A scenario of the study, for what is run again with every packet recorded."""
+    """A scenario of the study, for runs with every packet recorded."""
     only = ["rest=11 ms", "queue=CoDel", "flows=6+6"]
     (study,) = Published.load("jarvinen2014").studies(only).values()
     return resolved(study.points[0].scenario.resolved)

@@ -1,4 +1,4 @@
-"""What pages say of studies that once were read wrongly: false winners, goodputs that were none,
+"""Pages of studies that were misread before: false winners, wrong goodputs,
 measures that were left out."""
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ QUEUES = [
 
 @pytest.fixture(scope="module")
 def mixed() -> aqmlab.StudyResult:
-    """Flows one after the other, the web, an upload and a call."""
+    """Flows in sequence, the web, an upload and a call."""
     flows = {
         "first": {**BOTH, "size": "3mb"},
         "second": {**BOTH, "start": {"uniform": ["4s", "5s"]}, "size": "3mb"},

@@ -1,4 +1,4 @@
-"""`python -m tools.bench`: what it measures, and what it refuses."""
+"""`python -m tools.bench`: measurements and refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Bench = Callable[..., "CompletedProcess[str]"]
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    """Runs the program in this process and returns what it said."""
+    """Runs the program in this process and returns its output."""
 
     def run(*words: object) -> CompletedProcess[str]:
         return in_process(lambda: app(prog_name="bench"), *words, cwd=tmp_path)

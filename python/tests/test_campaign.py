@@ -79,7 +79,7 @@ def test_what_both_have_in_common_cancels() -> None:
 
 
 def test_a_median_has_an_interval() -> None:
-    """Of values that come in steps, and with the limit between two of them: a verdict by the
+    """Values in steps, with the limit between two of them: a verdict by the
     number alone would never be `not decided`, and one by the jackknife seldom."""
     rule: Rule[Sample, float] = Rule(
         "median", "The median is below 0.", "below 0",
@@ -91,7 +91,7 @@ def test_a_median_has_an_interval() -> None:
 
 
 def test_many_comparisons_do_not_refute_by_chance() -> None:
-    """Of 40 numbers far on the right side none refutes; one on the wrong side does."""
+    """Forty numbers far on the right side do not refute; one on the wrong side does."""
     many: Rule[Sample, Floats] = Rule(
         "many", "All are above 0.", "above 0", lambda data: data.one,
         lambda found: [at_least(np.mean(found) + shift, 0.0) for shift in np.linspace(-1, 1, 40)],

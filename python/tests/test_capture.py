@@ -1,4 +1,4 @@
-"""`aqmlab run --pcap`: what tshark finds in a capture is what the run counted."""
+"""`aqmlab run --pcap`: tshark's findings in a capture equal the counts of the run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def fields(file: Path, *names: str, only: str = "") -> list[list[str]]:
 
 
 def expert(file: Path) -> dict[str, Counter[str]]:
-    """What tshark has to say, by severity; duplicate acknowledgements as one."""
+    """Messages of tshark by severity; duplicate acknowledgements as one."""
     found: dict[str, Counter[str]] = {}
     severity = ""
     for line in tshark(file, "-q", "-z", "expert").splitlines():
@@ -143,14 +143,14 @@ def test_accurate_ecn_counts_the_marks(tmp_path: Path) -> None:
     assert rows[0][2:] == ["···ACE····S·", "0"] and rows[1][2:] == ["····C··A··S·", "0"]
     data = [row for row in rows[2:] if row[0] != "50000"]
     assert {row[3] for row in data} == {"1"}
-    # RFC 9768, section 3.2.2.1: the first tells how the SYN-ACK came; then nothing has a mark.
+    # RFC 9768, section 3.2.2.1: the first reports the SYN-ACK; then no packet has a mark.
     assert data[0][1] == "2" and {row[1] for row in data[1:]} == {"5"}
     counts = [int(row[1]) for row in rows[2:] if row[0] == "50000"]
     steps = sum((after - before) % 8 for before, after in zip([5, *counts], counts, strict=False))
     captured(text, tmp_path, **options, pcap_links=["lan"])
     marks = Counter(row[0] for row in fields(file, "ip.dsfield.ecn"))["3"]
     assert marks == result.links.row(0, named=True)["marked"] > 100
-    # What was on its way at the end has not been told of.
+    # Packets in flight at the end are not reported yet.
     assert marks - 20 < steps <= marks
 
 
@@ -195,7 +195,7 @@ def test_warnings_at_the_hosts_are_true_of_the_packets(tmp_path: Path, way: dict
     notes = found["Notes"]
     again = notes[SUSPECTED + "retransmission"] + warned[SUSPECTED + OUT_OF_ORDER]
     assert again == flow["retransmissions"] > 10
-    # A D-SACK for each packet that came twice: on the way, or sent again though not lost.
+    # A D-SACK for each packet received twice: duplicated by a link, or retransmitted needlessly.
     twice = result.links["duplicated"][0] if way == DUPLICATES else again - flow["dropped"]
     assert twice - 2 <= warned["D-SACK Sequence"] <= twice + 2 and twice > 4
 

@@ -19,7 +19,7 @@ from aqmlab.characterize.environment import Contender
 SHORT = 0.05
 LOST = pl.col("dropped").sum() + pl.col("lost").sum()
 SHARE = (LOST / (LOST + pl.col("arrived").sum())).alias("dropped")
-"""Of the time of the cases: 2 or 3 s after the warm-up."""
+"""Share of the time of the cases: 2 or 3 s after the warm-up."""
 REPORTED = ["4.3.1", "4.4", "4.6", "5.1.2", "5.3", "6.2", "7.1", "8.2.2", "8.3", "10.2"]
 
 
@@ -111,7 +111,7 @@ def test_the_mix_is_sent_both_ways(two_way: Characterization) -> None:
             assert 0.3 * up_rate < sum(own.values()) < up_rate, case
             assert mean("9.2", case, "codel", "bulk", "goodput") > own["bulk"] / 2
             assert 1 <= mean("9.2", case, "codel", "voip", "mos") <= 4.5
-    # Drop-tail in the place of the discipline is drop-tail in both directions anyway.
+    # Drop-tail as the discipline is drop-tail in both directions anyway.
     for measure in ("goodput", "loss_share"):
         one, two = (
             mean("9.2", f"mix, symmetric, {where}", "droptail", "bulk-up", measure)
@@ -131,7 +131,7 @@ def test_the_mix_is_sent_both_ways(two_way: Characterization) -> None:
 def test_both_ways_the_directions_are_told_apart(two_way: Characterization) -> None:
     frame = two_way.measures.frame
     lost = frame.filter(measure="ack_loss")
-    # What is no data is an acknowledgement only where there are bulk flows alone.
+    # Packets without data are acknowledgements only with bulk flows alone.
     assert not lost["case"].str.starts_with("mix").any()
     assert lost["value"].is_between(0, 1).all()
     case = "symmetric, two AQMs"

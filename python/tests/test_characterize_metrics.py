@@ -1,4 +1,4 @@
-"""The metrics and rules of `aqmlab characterize`, with values worked out by hand."""
+"""The metrics and rules of `aqmlab characterize`, with manually computed values."""
 
 from __future__ import annotations
 

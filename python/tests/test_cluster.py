@@ -1,4 +1,4 @@
-"""Studies on other processes and machines: the same bytes, whatever becomes of a worker."""
+"""Studies on other processes and machines: the same bytes, even if workers fail."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_batches_grow_until_they_take_their_time(
 def test_a_worker_sends_back_what_takes_too_long(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a batch whose time is over the rest is left; what is finished is not lost."""
+    """A batch out of time leaves the rest; finished runs are kept."""
     monkeypatch.setattr(spread, "MOST_SECONDS", 0.0)
     plan = package.Study(study)
     order = spread._pickled(spread.Plan(plan.points, plan.replications))

@@ -1,4 +1,4 @@
-"""Completion: what is offered, and that bash takes it."""
+"""Completion: offered words, and their use by bash."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ LINES = {
 @pytest.mark.needs("zsh")
 @pytest.mark.parametrize("line", LINES)
 def test_zsh_completes(line: str, aqmlab: Aqmlab, tmp_path: Path) -> None:
-    # Outside of its line editor zsh has neither the words nor a place for what is found.
+    # Outside of its line editor zsh has neither the words nor a place for completions.
     count = len(line.split())
     program = (
         'compdef() { }; compadd() { print -rl -- "${@[${@[(i)--]}+1,-1]}"; }; . ./script; '

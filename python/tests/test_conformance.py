@@ -1,4 +1,4 @@
-"""What reference implementations did is what our queues do; what is not so is found and named."""
+"""Queues decide as reference implementations did; differences are found and named."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_a_pacing_rate_is_kept() -> None:
 
 
 class Everything(aqmlab.CongestionControl):
-    """Says what it was told."""
+    """Prints its arguments."""
 
     needs_rate_samples = True
     seen: dict[str, list[Any]] = {}  # noqa: RUF012

@@ -1,4 +1,4 @@
-"""Documents are values: what is written of them is what is in them, for whoever reads it."""
+"""Documents are values: every rendering has their content."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_a_full_buffer_is_the_reason_of_drop_tail(mapping: dict[str, Any]) -> No
 def test_packets_that_are_read_in_parts_say_the_same(
     queue: str, mapping: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Episodes and what is drawn, of parts that end in the middle of anything."""
+    """Episodes and drawn packets, from parts that end anywhere."""
     limit = {"queue.limit": "20p"} if queue == "droptail" else {}
     more = {"flows.bulk.count": 30, "links.down.rate": "2mbit"}
     result = package.run(mapping, set=RECORD | {"queue": queue} | limit | more)

@@ -1,4 +1,4 @@
-"""What is on the disk when a command ends before its time."""
+"""Contents of the disk when a command is interrupted."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_ctrl_c_during_start_up_is_no_traceback(long_study: Path) -> None:
     for step in range(6):
         process = started(long_study, "env", "PYTHONVERBOSE=1")
         assert process.stderr is not None
-        # The interpreter tells what it loads: so many lines after the first of our modules.
+        # The interpreter prints the modules that it loads: these lines after aqmlab's first.
         lines, said = 0, ""
         for said in process.stderr:
             lines += "import 'aqmlab.signals'" in said or lines > 0

@@ -1,4 +1,4 @@
-"""RFC 9743: planted faults are found, and the evidence is what the runs say."""
+"""RFC 9743: planted faults are found, and the evidence comes from the runs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_constant_rate_fails_collapse_and_fairness() -> None:
         {"algorithm": "cbr", "rate": "9mbit"}, only=["collapse", "fairness"], replications=5
     )
     collapse = {(row.case, row.measure): row for row in flood.line("collapse").rows}
-    silent = collapse["a path that goes silent", "sent while nothing comes back"]
+    silent = collapse["a path that goes silent", "sent without any answer"]
     assert silent.value == pytest.approx(9000, rel=0.02) and silent.words == "worse than both"
     assert max(silent.others.values()) < 50
     lossy = collapse["random loss of 50 %", "packets sent"]
@@ -94,7 +94,7 @@ def test_a_control_that_ignores_ecn_fails_with_l4s(tmp_path: Path) -> None:
 
 
 def test_every_criterion_gives_rows_with_numbers() -> None:
-    """Of Vegas, one replication: no case, group or quantity is misnamed."""
+    """Vegas, one replication: no case, group or quantity is misnamed."""
     result = evaluate("vegas", replications=1)
     assert [line.question.id for line in result.lines] == [each.id for each in criteria()]
     for line in result.lines:
@@ -140,7 +140,7 @@ ASKED = {
     "multipath": ["Multipath"],
     "data centres": ["data-centre"],
 }
-"""Each criterion of RFC 9743, and what answers it: ids, or what is listed as not tested."""
+"""Each criterion of RFC 9743 with the ids that answer it, or listed as not tested."""
 
 
 def test_each_criterion_of_the_rfc_is_run_or_listed_as_not_tested() -> None:
@@ -198,7 +198,7 @@ def test_rows_compare_pairs() -> None:
     noise = [1.0, 5.0, 3.0, 4.0, 2.0]
     more = [each + 2 for each in noise]
     row = row_of({"x": reading(more), "reno": reading(noise), "cubic": reading(noise)})
-    assert row.words == "worse than both", "each pair differs by 2, whatever the noise"
+    assert row.words == "worse than both", "each pair differs by 2, with any noise"
     assert row.excess == pytest.approx(2 / 10), "the larger number is 5, twenty grains are 10"
     row = row_of(
         {"x": reading(more, direction=1), "reno": reading(noise, direction=1),

@@ -117,7 +117,7 @@ def test_few_open_files(files: int, study: Path, right: dict[str, bytes]) -> Non
 
 
 def test_several_processes_on_one_folder(study: Path, right: dict[str, bytes]) -> None:
-    """Whoever comes first computes; the others are told so, or find it done."""
+    """The first process computes; the others report that, or find finished results."""
     line = command("study", study, "--json", "--out", study.parent / "out")
     draw = random.Random(time.time_ns())
     pipe = subprocess.PIPE
@@ -191,7 +191,7 @@ fails()
 
 
 def test_a_study_of_many_chunks(tmp_path: Path) -> None:
-    """A chunk a run, 36 of them: what is there is what one chunk gives."""
+    """A chunk for each of 36 runs gives the same as one chunk."""
     study = package.Study(write_study(tmp_path, replications=6))
     study.run(tmp_path / "one")
     from aqmlab.study import execute

@@ -1,4 +1,4 @@
-"""Files and values that nobody means well: one clear error each, soon."""
+"""Hostile files and values: one clear error each, soon."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ COMMANDS = {
 def test_every_command_refuses_what_has_no_end(
     name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A device, and a pipe that nobody writes to; for folders, in the place of a file in them."""
+    """A device, and a pipe without a writer; for folders, instead of a file in them."""
     monkeypatch.setattr(files, "PATIENCE_SECONDS", 0.2)
     monkeypatch.chdir(tmp_path)
     given = Path("/dev/zero")

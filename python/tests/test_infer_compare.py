@@ -21,7 +21,7 @@ def page(
     shape: str = "normal",
     paired: bool = True,
 ) -> list[Finding]:
-    """A page of which the first label is `shift` standard deviations worse in every measure."""
+    """A page whose first label is `shift` standard deviations worse in every measure."""
     size = (measures, replications, labels)
     table = rng.normal(size=size) if shape == "normal" else rng.lognormal(size=size) / 2.16
     table[..., 0] *= spread

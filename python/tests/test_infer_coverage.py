@@ -38,7 +38,7 @@ SAMPLES, POOLS = 8000, 2000
 
 
 def kept(covered: Truths, given: Truths) -> None:
-    """Asserts .93 to .97 where an interval is given in most cases. Where there is none in most,
+    """Asserts .93 to .97 where an interval is given in most cases. Without one in most,
     those that slip through are wrong in fewer than 5 % of all cases."""
     if given.mean() >= 0.5:
         assert 0.93 <= covered[given].mean() <= 0.97, f"{covered[given].mean():.3f}"
@@ -91,7 +91,7 @@ def test_median_keeps_its_promise(shape: str, count: int) -> None:
 
 
 def pooled(samples: Floats, share: float, truth: float) -> tuple[Truths, Truths]:
-    """Which of the samples of shape (samples, replications, values) have an interval of the pooled
+    """Samples of shape (samples, replications, values) that have an interval of the pooled
     quantile, and in which it holds the truth: where the shares up to the truth are not refuted."""
     _, runs, size = samples.shape
     ordered = np.sort(samples.reshape(len(samples), -1), axis=1)

@@ -44,7 +44,7 @@ EACH = 12
 # What the program takes by itself, and three times the file: its text as it comes and as it is
 # parsed, and the times in it.
 MEMORY = 200_000_000 + 3 * HUNDRED_MB
-# Linux hands the peak of a process on to what it starts: a small one stands between.
+# Linux passes the peak of a process on to its children: a small one is in between.
 METER = """
 import resource, subprocess, sys
 code = subprocess.call(sys.argv[2:])

@@ -1,4 +1,4 @@
-"""Results that are not what was written: found, named, set aside, and made again."""
+"""Damaged results: found, named, set aside, and computed again."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_chunks_in_any_order_make_the_same_tables(
 def test_batches_of_many_rows_make_the_same_tables(
     scenario: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They have chunks of their own, whose large tables are made a row group at a time."""
+    """Chunks of their own, whose large tables are made one row group at a time."""
     record = {"record.level": "packets", "record.interval": "100ms"}
     axes = [{"key": "queue", "values": ["codel", "pie"]}]
     plan = aqmlab.Study({"scenario": str(scenario), "replications": 2, "axes": axes}, set=record)

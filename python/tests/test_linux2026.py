@@ -1,4 +1,4 @@
-"""Recorded connections through the kernel's queues: what is compared, and a part of it."""
+"""Recorded connections through the kernel's queues: comparisons, and a part of them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_seconds_are_those_of_the_recordings(result: Reproduction) -> None:
     labels = {"control": "CUBIC", "queue": "CoDel, 10 Mbit/s"}
     first, second = (seconds(whole, flow, **labels) for flow in ("first", "second"))
     assert first.shape == second.shape == (6, 20)
-    # Two flows fill the link, and nobody more than that.
+    # Two flows fill the link, and not more.
     both = (first + second)[:, 5:].mean()
     assert 8.9 < both < 10 * 1448 / 1500
     assert abs(both - np.mean([sum(run["goodput"]) for run in runs(**labels)])) < 0.15
@@ -127,7 +127,7 @@ def test_seconds_are_those_of_the_recordings(result: Reproduction) -> None:
 def test_a_case_that_is_elsewhere_fails(
     result: Reproduction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The recordings of another queue in its place."""
+    """Recordings of another queue instead."""
     whole = result.measured.part("study")
     assert whole
     rule = study._case("Reno", "CoDel, 10 Mbit/s")

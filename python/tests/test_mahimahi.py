@@ -109,7 +109,7 @@ def test_the_log_of_a_link_is_mahimahis(
     opportunities = [row[0] for row in rows if row[1] == "#"]
     assert opportunities == list(range(1, opportunities[-1] + 1))
     assert {row[2] for row in rows if row[1] == "#"} == {1504}
-    # What came in has left, was dropped, or is in the queue of 20 and on the wire.
+    # Arrived packets have left, were dropped, or are in the queue of 20 and on the wire.
     count = Counter(row[1] for row in rows)
     assert count["d"] > 10
     assert all(row[2] == 1 and row[3] is not None for row in rows if row[1] == "d")
@@ -150,7 +150,7 @@ def test_queues(aqmlab: Aqmlab, server: None, trace: Path, tmp_path: Path, queue
     sent = found(aqmlab(*words, *client("flood 1 24")))
     up = row(tmp_path / "out", "up")
     assert 0.1 * sent < up[key] == up["dropped"] < 0.7 * sent
-    # Whichever limit counts: 20 packets, or those of 1028 bytes that fit.
+    # The lower limit counts: 20 packets, or those of 1028 bytes that fit.
     if key == "drop_overlimit":
         limit = 20 if "packets=20" in arguments else 30_000 // 1028
         assert limit - 1 <= up["backlog_max_packets"] <= limit
@@ -194,7 +194,7 @@ def test_a_link_that_is_off_drops(aqmlab: Aqmlab, tmp_path: Path) -> None:
     up = row(tmp_path / "out", "up")
     assert up["dropped"] == 0
     assert 250 < up["lost"] < 750
-    # Nothing waits for the link to come back.
+    # Packets do not wait until the link is on again.
     assert up["arrived"] == up["delivered"] >= 1000
     assert up["sojourn_max_s"] < 0.001
 
@@ -229,7 +229,7 @@ def test_random_losses_are_new_in_each_run_and_can_be_had_again(
 
 @pytest.mark.real_packets
 def test_options_may_stand_anywhere_and_traces_be_pipes(aqmlab: Aqmlab, tmp_path: Path) -> None:
-    """As mm-link has it: `mm-link <(echo 1) <(echo 1) COMMAND OPTION`."""
+    """Pipes as in mm-link: `mm-link <(echo 1) <(echo 1) COMMAND OPTION`."""
     link = f"{sys.executable} -m aqmlab mahimahi link"
     script = f"{link} <(seq 20) --once <(echo 5) sleep --uplink-log=up.log 9 -ddown.log"
     began = time.monotonic()

@@ -48,7 +48,7 @@ workload = "rfc7928-web"
 
 
 AT_ONCE = {"_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0", "MALLOC_ARENA_MAX": "1"}
-"""Has memory that is free go back at once: what counts is what is held. It takes time."""
+"""Returns free memory at once, so that only held memory counts. It takes time."""
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_packets_that_waited_on_the_disk_are_the_same(packets: Path) -> None:
 
 
 def test_tables_held_in_parts_are_the_same(packets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large tables in memory have codes for their texts and are made in parts: nobody sees it."""
+    """Large tables in memory have codes for their texts and are made in parts, invisibly."""
     study = aqmlab.Study(packets, set={"duration": "1s"}, replications=3)
     plain = study.run(threads=1)
     for module in (batches, tables):
@@ -142,7 +142,7 @@ def test_more_replications_of_large_tables(packets: Path, monkeypatch: pytest.Mo
 
 
 LONG = ("--set", "duration=1000s", "--threads", "1", "--json")
-"""What makes a run of the study last longer than a test."""
+"""Setting that makes a run of the study last longer than a test."""
 
 
 def spilled(out: Path) -> list[Path]:
@@ -175,7 +175,7 @@ def test_packets_of_a_run_that_did_not_end_count_for_nothing(
 
 
 def test_a_disk_without_room_for_packets(packets: Path) -> None:
-    """`ulimit -f` in units of 512 bytes: the error says how to go on, and nothing is left."""
+    """`ulimit -f` in units of 512 bytes: the error describes the next step, and no file is left."""
     out = packets.parent / "out"
     line = shlex.join(command("study", packets, "--json", "--out", out))
     words = ["sh", "-c", f"ulimit -f 100; {line}"]

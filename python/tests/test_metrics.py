@@ -46,7 +46,7 @@ UDP = {"workload": {"kind": "cbr", "rate": "1mbit"}}
 
 
 def flows(**groups: dict[str, Any]) -> dict[str, Any]:
-    """Groups of flows, of which each may leave out its path."""
+    """Groups of flows, each with or without its path."""
     return {name: {"path": "down", "return_path": "up"} | group for name, group in groups.items()}
 
 
@@ -102,7 +102,7 @@ def test_the_metrics_are_their_definitions() -> None:
     assert found["far", "rtt_fairness"] == pytest.approx(rates["far"].mean() / rates["near"].mean())
     assert found["far", "rtt_fairness"] < 0.8
     assert ("near", "rtt_fairness") not in found
-    # All flows begin at 0: what each had over its time is what the group had over the run.
+    # All flows begin at 0: the sum over their times is that of the group over the run.
     assert found["near", "goodput"] == pytest.approx(rates["near"].sum())
     delay = result.times.filter(group="near", quantity="delay").row(0, named=True)
     assert found["near", "delay_variation"] == pytest.approx(delay["p999_s"] - delay["min_s"])
@@ -222,7 +222,7 @@ def test_the_goodput_of_flows_that_come_and_go_does_not_depend_on_the_record() -
     traffic = [each.traffic for each in found]
     assert traffic[0].equals(traffic[1])
     done = found[0].groups.join(traffic[0], on="group").filter(group="mice").row(0, named=True)
-    # What has arrived at the end is not all acknowledged, and what is acknowledged not all whole.
+    # At the end, not all arrived data is acknowledged.
     assert abs(done["delivered_bytes"] - done["completed_bytes"]) < 100_000
     assert done["completed"] > 500
     call_bytes = traffic[0].filter(group="call")["delivered_bytes"].item()

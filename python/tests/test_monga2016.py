@@ -1,4 +1,4 @@
-"""The study monga2016: its files, its rules, and what the scenario does by hand."""
+"""The study monga2016: its files, its rules, and its scenario against computed values."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_claims_of_the_figures_and_the_conclusion_are_checked() -> None:
 
 
 def test_rules_see_that_nothing_happens() -> None:
-    """Where all queues are alike everywhere, only the statements that say so hold."""
+    """With equal queues everywhere, only statements of equality hold."""
     assert holding(flat) == {
         "drops-similar",
         "ftp-aqms-alike",
@@ -187,7 +187,7 @@ WINDOW = 20 * 1040 * 8
 
 def test_a_fast_link_carries_what_the_windows_allow() -> None:
     # Five windows in each round trip of 32 ms, and what does not respond; acknowledgements of the
-    # five flows backwards besides, 40 bytes for each 1040.
+    # and five flows backwards, 40 bytes for each 1040.
     expected = (5 * WINDOW / 0.032 * (1 + 40 / 1040) + LOAD) / 1e9
     assert utilisation(at("DropTail", "1000 Mbit/s")) == pytest.approx(expected, rel=0.02)
 
@@ -218,7 +218,7 @@ def test_what_waits_in_sfqcodel_is_what_comes_between_two_turns() -> None:
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:
-    """A part of it: what was not run is left out, and the rest is there."""
+    """A part of it: missing runs are omitted, the rest is complete."""
     command = ["reproduce", "monga2016", "--replications", "1", "--json", "--out", str(tmp_path)]
     command += ["--only", "where=RTT 1 ms", "--only", "queue=DropTail"]
     command += ["--only", "experiment=two packets a flow, RTT 1 ms"]

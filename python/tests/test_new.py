@@ -1,4 +1,4 @@
-"""`aqmlab new`: what it writes runs at once."""
+"""`aqmlab new`: its files run unchanged."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_a_metric_of_ones_own_is_seen_everywhere(own: Path, aqmlab: Aqmlab, scen
     done = aqmlab("study", "study.toml", "--set", "duration=4s", "--out", "out", *option)
     assert "waits above 20 ms" in done.stdout, done.stderr
     assert "waits above 20 ms" in (own / "out" / "report.html").read_text()
-    # What is kept in the folder are aqmlab's own: it opens anywhere.
+    # The folder has aqmlab's own metrics only, so it opens anywhere.
     kept = pl.read_parquet(own / "out" / "metrics.parquet")
     assert "waiting_share" not in kept["metric"].to_list()
     both = aqmlab("compare", "a=out", "b=out", "--out", "both", *option)

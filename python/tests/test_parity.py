@@ -66,7 +66,7 @@ def scenario(folder: Path, flows: str, duration: str = "2s") -> str:
 
 
 def parity(aqmlab: Aqmlab, *arguments: object) -> dict[str, tuple[float, float]]:
-    """What was measured, by name: simulated, and with real packets."""
+    """Measurements by name: simulated, and with real packets."""
     done = aqmlab("parity", *arguments, "--json")
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -275,7 +275,7 @@ def test_a_published_study_runs_with_real_packets(aqmlab: Aqmlab, tmp_path: Path
         # Steps of half a second are five round trips: little is left of what CoDel costs.
         assert 0.15 < cell["measured"] <= 1
     manifest = json.loads((tmp_path / "out" / "emulated" / "manifest.json").read_text())
-    # What was emulated is not emulated again.
+    # Emulated runs are not repeated.
     again = aqmlab("reproduce", "cs244_2015", *chosen, *run, "--json")
     assert "real packets, run" not in again.stderr
     assert json.loads((tmp_path / "out" / "emulated" / "manifest.json").read_text()) == manifest

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def result(real_median: float) -> dict[str, Any]:
-    """What `aqmlab parity --json` says of five runs each."""
+    """Output of `aqmlab parity --json` for five runs each."""
     spread = [-0.02, -0.01, 0.0, 0.01, 0.02]
 
     def both(name: str, simulated: float, real: float) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def changed(value: Any, draw: random.Random) -> Any:
 
 
 def opened(folder: Path) -> bool:
-    """Whether there are results, all of which can be read; any other error fails the test."""
+    """True if all results can be read; any other error fails the test."""
     try:
         result = aqmlab.StudyResult.open(folder)
         for name in ("runs", "links", "metrics", "notes"):
@@ -86,7 +86,7 @@ def opened(folder: Path) -> bool:
 @pytest.mark.filterwarnings("ignore::aqmlab.errors.DamageWarning")
 @pytest.mark.parametrize("name", ["manifest.json", "scenarios.json"])
 def test_a_folder_says_anything(name: str, done: Path) -> None:
-    """With checksums that are right: whoever made it meant it so."""
+    """With correct checksums, as if made on purpose."""
     manifest = json.loads((done / "manifest.json").read_text())
     scenarios = json.loads((done / "scenarios.json").read_text())
     draw = random.Random(SEED)
@@ -106,7 +106,7 @@ def test_a_folder_says_anything(name: str, done: Path) -> None:
 
 
 def test_tables_are_others(done: Path) -> None:
-    """Each table in the place of another, with checksums that are right."""
+    """Each table instead of another, with correct checksums."""
     manifest = json.loads((done / "manifest.json").read_text())
     whole = {path.name: path.read_bytes() for path in sorted(done.glob("*.parquet"))}
     names = list(whole)

@@ -35,7 +35,7 @@ class Captured:
 
     @property
     def ecn(self) -> int:
-        """Its ECN field, if it is IPv4."""
+        """ECN field of an IPv4 packet."""
         return self.data[1] & 3
 
 
@@ -126,7 +126,7 @@ def test_every_packet_is_in_it_before_and_after(aqmlab: Aqmlab, tmp_path: Path) 
 
 
 def tcp(packet: Captured) -> tuple[int, int, int]:
-    """Of a TCP segment over IPv4: source port, sequence number, bytes of data."""
+    """Source port, sequence number and bytes of data of a TCP segment over IPv4."""
     head = (packet.data[0] & 15) * 4
     port, _, number = struct.unpack_from("!HHI", packet.data, head)
     return port, number, packet.size - head - (packet.data[head + 12] >> 4) * 4
@@ -135,7 +135,7 @@ def tcp(packet: Captured) -> tuple[int, int, int]:
 @pytest.mark.real_packets
 @pytest.mark.parametrize("at", ["near", "far"])
 def test_each_packet_is_once_in_it(aqmlab: Aqmlab, tmp_path: Path, at: str) -> None:
-    """As on the host of the command, or the other: TCP's analysis takes all interfaces for one."""
+    """Captures as on either host: TCP's analysis treats all interfaces as one."""
     path = ["--rate", "20mbit", "--delay", "2ms", "--queue", "droptail limit=1000p"]
     run(aqmlab, *path, "--pcap", "one.pcapng", "--pcap-at", at, do="bulk 0.5")
     packets = read(tmp_path / "one.pcapng")

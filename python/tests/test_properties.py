@@ -1,4 +1,4 @@
-"""Whatever is given: an `InputError` that can be read, or a run; never a panic."""
+"""Any input gives a readable `InputError` or a run, never a panic."""
 
 from __future__ import annotations
 

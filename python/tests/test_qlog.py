@@ -29,7 +29,7 @@ FIELDS = {
          "ssthresh", "pacing_rate"), False),
     "quic:congestion_state_updated": {"new": True, "old": False},
 }  # fmt: skip
-# What events may have besides.
+# Optional fields of events.
 EXTENSIONS = {"congestion_control", "retransmission", "ece"}
 TRIGGERS = {"reordering_threshold", "time_threshold", "pto_expired"}
 STATES = {"slow_start", "congestion_avoidance", "recovery", "loss", "ecn_reduction", "open"}
@@ -132,7 +132,7 @@ def test_each_packet_is_acknowledged_lost_or_under_way(tmp_path: Path, own: str)
             acked(mine),
         )
         assert len(arrived) == len(set(arrived)) and arrived[0] == 0
-        # Nothing is reordered here: what is taken for lost is what the queue dropped.
+        # Without reordering, the packets declared lost are those that the queue dropped.
         assert len(lost) == len(set(lost)) == row["dropped"] > 10
         assert not set(lost) & set(arrived) and set(lost) | set(arrived) <= set(sent)
         under_way = set(sent) - set(lost) - set(arrived)

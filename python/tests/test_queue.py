@@ -210,7 +210,7 @@ def test_random_numbers_timers_and_recordings_are_the_same(alpha: float) -> None
 
 
 class Kinds(aqmlab.Queue):
-    """Says what it was given."""
+    """Prints its arguments."""
 
     seen: list[dict[str, Any]] = []  # noqa: RUF012
 

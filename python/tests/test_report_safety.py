@@ -1,4 +1,4 @@
-"""Names that are markup stand in a report as names; the page runs no script but its own."""
+"""Names with markup are text in a report; the page runs only its own scripts."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_statements_figures_and_contradictions(quick: Reproduction) -> None:
 
 
 def test_seconds_add_up_to_the_transfer(quick: Reproduction) -> None:
-    """What arrives second by second are the 10 MB in packets of 1050 bytes, and what came twice."""
+    """Arrivals by second add up to 10 MB in packets of 1050 bytes, and duplicates."""
     study = quick.measured.part("study")
     labels = {"buffer": "125", "control": "Vegas", "queue": "DropTail"}
     each = seconds(study, **labels)[0]

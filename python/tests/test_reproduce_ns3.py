@@ -1,4 +1,4 @@
-"""The benchmark scenarios beside ns-3: what is inside its bands, and what is known of the rest."""
+"""The benchmark scenarios beside ns-3: quantities inside its bands, and causes of the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reports of runs and studies: what they say is what the tables say."""
+"""Reports of runs and studies agree with the tables."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_finding_names_the_best_and_the_worst(result: StudyResult) -> None:
 
 
 def of_two(first: list[float], second: list[float]) -> list[str]:
-    """What is found where the two queues have these values in the replications."""
+    """Findings for two queues with these values in the replications."""
     scenario = {key: value for key, value in STUDY.items() if key != "axes"}
     axes = [{"key": "queue", "values": QUEUES}]
     varied = {"duration": "1s", "flows.bulk.start": {"each": ["0s", "500ms"]}}

@@ -1,4 +1,4 @@
-"""Results folders: the same bytes whatever happens on the way; strangers are left alone."""
+"""Results folders: the same bytes after any interruption; other folders are left alone."""
 
 from __future__ import annotations
 

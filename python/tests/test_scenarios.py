@@ -1,4 +1,4 @@
-"""Scenarios as objects are the same as scenario files, both ways."""
+"""Scenarios as objects equal scenario files, in both directions."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_every_entry_has_a_class_with_its_parameters() -> None:
 
 
 def test_type_checkers_find_mistakes(tmp_path: Path) -> None:
-    """Wrong names of parameters and wrong types, and nothing in what is right."""
+    """Wrong names of parameters and wrong types; no errors in correct code."""
     text = """
 from aqmlab.scenario import CoDel, Flow, Link, Rate, Scenario, Transport
 CoDel(targt="2ms")

@@ -1,4 +1,4 @@
-"""What senders of real kernels did is what ours do; what is not so is found and named."""
+"""Senders act as real kernels did; differences are found and named."""
 
 from __future__ import annotations
 

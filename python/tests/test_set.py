@@ -158,7 +158,7 @@ def test_what_cannot_change_is_refused_and_nothing_changes(
 
 
 def test_a_scenario_changes_while_packets_pass(aqmlab: Aqmlab, tmp_path: Path) -> None:
-    """Those of the file come at their times, as in the simulator."""
+    """Changes of the file occur at their times, as in the simulator."""
     (tmp_path / "s.toml").write_text(
         '[links.down]\nrate = "8mbit"\n[links.up]\nrate = "100mbit"\n'
         '[flows.bulk]\npath = ["down"]\nreturn_path = ["up"]\n'

@@ -32,7 +32,7 @@ def test_a_link_and_the_way_back_join_the_same_nodes() -> None:
 
 
 def test_figure_1_of_the_dumbbell() -> None:
-    """Two wings on either side, and a way back for both that is told and not drawn."""
+    """Two wings on either side, and a shared return path that is named, not drawn."""
     scenario = resolved("kuhn2014", "quick", "queue=CoDel", "control=CUBIC")
     layout = Layout(scenario)
     found = edges(layout)

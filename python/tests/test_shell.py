@@ -229,7 +229,7 @@ def test_shells_nest(aqmlab: Aqmlab) -> None:
 
 
 def test_twelve_shells_nest_and_a_second_one_has_room(aqmlab: Aqmlab) -> None:
-    """As deep as mahimahi's own test of its shells; in the sixth, two run one after the other."""
+    """As deep as mahimahi's own test of its shells; in the sixth, two run in sequence."""
     words = ["sh", "-c", f"{TRAFFIC} rtt $AQMLAB_FAR {PORT} 10"]
     for level in range(11):
         words = command("shell", "-q", "--delay", "1ms", "--", *words)
@@ -312,7 +312,7 @@ def test_every_packet_can_be_recorded(client: Client, tmp_path: Path) -> None:
     links = {row["link"]: row["arrived"] for row in table(tmp_path / "out", "links")}
     packets = pl.read_parquet(tmp_path / "out/packets.parquet")
     assert dict(packets.group_by("link").len().iter_rows()) == links
-    # The connection and its way back, and attempts while the server began.
+    # The connection in both directions, and attempts while the server started.
     flows = pl.read_parquet(tmp_path / "out/flows.parquet")
     assert flows.height == packets["flow"].n_unique() >= 2
     assert flows["goodput_bps"].max() == pytest.approx(50e6, rel=0.2)
@@ -374,7 +374,7 @@ def test_a_user_who_is_not_root_has_a_path(tmp_path: Path) -> None:
 @pytest.mark.needs("ping")
 @pytest.mark.parametrize("lacks", ["-sys_admin", "-sys_admin,-net_admin"])
 def test_root_has_a_path_without_all_capabilities(tmp_path: Path, lacks: str) -> None:
-    """What is missing comes from a user namespace."""
+    """A user namespace provides the missing capability."""
     pings = "ping -q -c 3 -i 0.1 $AQMLAB_FAR; id -u"
     far = ["--far", "touch far"]
     shell = command("shell", "-q", "--delay", "5ms", *far, "--", "sh", "-c", pings)

@@ -28,7 +28,7 @@ HOST_FILES = ("/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forw
 
 
 class Running:
-    """A shell under way, and what it has made."""
+    """A running shell and its namespaces and devices."""
 
     def __init__(self, *inside: str, option: str = "--far=sleep 999") -> None:
         self.mark = uuid.uuid4().hex
@@ -56,12 +56,12 @@ class Running:
         return marked_by(self.mark)
 
     def have_begun(self, *commands: list[str]) -> bool:
-        """Whether each of the commands has begun: a process is its parent's copy before."""
+        """True if each of the commands has begun: before, a process is its parent's copy."""
         found = [arguments(pid) for pid in self.processes()]
         return all(found.count(each) >= commands.count(each) for each in commands)
 
     def far(self) -> str:
-        """The address of the far end, as the commands are told it."""
+        """Address of the far end in the environment of the commands."""
         variables = contents(Path(f"/proc/{self.processes()[-1]}/environ")).split(b"\0")
         found = [each[11:].decode() for each in variables if each.startswith(b"AQMLAB_FAR=")]
         return found[0] if found else ""
@@ -115,7 +115,7 @@ def devices() -> set[tuple[int, str]]:
 
 
 def address(device: str) -> str:
-    """That of a device here, if it is still there."""
+    """Address of a device here, if it still exists."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
             request = struct.pack("256s", device.encode())
@@ -132,7 +132,7 @@ def holders(device: str) -> set[int]:
 
 
 def host() -> list[str]:
-    """What of the host must be as it was: forwarding, and routes over other devices."""
+    """State of the host that must not change: forwarding, and routes over other devices."""
     routes = Path("/proc/net/route").read_text().splitlines()
     files = [Path(each).read_text() for each in HOST_FILES if Path(each).exists()]
     files += [each.name for each in Path("/run/netns").glob("*")]
@@ -142,7 +142,7 @@ def host() -> list[str]:
 def wait_until(is_so: Callable[[], object]) -> None:
     until = time.monotonic() + PATIENCE
     while not is_so():
-        assert time.monotonic() < until, f"it did not come to that in {PATIENCE} s"
+        assert time.monotonic() < until, f"condition not met in {PATIENCE} s"
         time.sleep(0.02)
 
 
@@ -188,7 +188,7 @@ def test_killing_any_process_of_a_gateway_ends_all(which: int) -> None:
         processes = running.processes()
         assert len(processes) == 4
         for _, name in running.device:
-            # Of this address but not ours: gateways have what is free in the machine.
+            # Gateways take free addresses of the machine, which are not this shell's.
             assert holders(name) - set(processes), "nothing is in the machine's own namespace"
         assert len(running.networks) == 2
         os.kill(processes[which], signal.SIGKILL)
@@ -201,7 +201,7 @@ def test_killing_any_process_of_a_gateway_ends_all(which: int) -> None:
 @as_root
 @pytest.mark.slow
 def test_thirty_kills_at_any_moment_leave_nothing() -> None:
-    """Also while it begins. In a network of their own, where nobody else has devices."""
+    """Also during start-up, in a network namespace without other devices."""
     random, mark = Random(1), uuid.uuid4().hex
     idle = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec sleep 99"],
                             stdout=subprocess.PIPE)  # fmt: skip

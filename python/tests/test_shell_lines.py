@@ -1,4 +1,4 @@
-"""What `aqmlab shell` says of links in the terminal."""
+"""Lines of `aqmlab shell` about links in the terminal."""
 
 from __future__ import annotations
 

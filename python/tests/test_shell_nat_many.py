@@ -15,7 +15,7 @@ from test_shell_nat import pytestmark as on_machines
 pytestmark = on_machines
 MOST = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 MANY = min(10_000, (MOST - 200) // 2)
-"""As many as descriptors are enough for: the relay needs two for each."""
+"""Number of connections for these descriptors: the relay needs two for each."""
 HEAD = """
 import os, resource, selectors, socket, struct, sys, time
 most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

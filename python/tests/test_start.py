@@ -1,4 +1,4 @@
-"""How commands begin: what they load, what the list of commands says, and any encoding."""
+"""Start of commands: loaded modules, the list of commands, any encoding."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_package_loads_with_its_first_use() -> None:
 
 
 def test_a_run_needs_no_tables(scenario: Path) -> None:
-    """Without the extra `report` all is shown but what is computed from tables."""
+    """Without the extra `report` everything but derived metrics is shown."""
     run = ("run", str(scenario), "--set", "duration=5s")
     without = "import sys; sys.modules['polars'] = sys.modules['numpy'] = None\n"
     program = f"{without}from aqmlab.__main__ import main; sys.argv[1:] = sys.argv[2:]; main()"
@@ -61,7 +61,7 @@ def test_a_run_needs_no_tables(scenario: Path) -> None:
 
 
 def loaded(modules: tuple[str, ...], *words: str) -> list[str]:
-    """Those of the modules that a command loads."""
+    """Modules that a command loads."""
     program = (
         "import sys; from aqmlab.__main__ import main; sys.argv[1:] = sys.argv[2:]\n"
         "try: main()\n"

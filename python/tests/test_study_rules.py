@@ -107,7 +107,7 @@ def test_statements_have_ids_of_their_own(name: str) -> None:
 
 
 class Printed:
-    """Measurements that say what the paper's tables II and III print."""
+    """Measurements equal to the paper's tables II and III."""
 
     def __init__(self) -> None:
         published = Published.load("jarvinen2014")

@@ -95,7 +95,7 @@ def test_nested_shells_are_seen_in_a_terminal(aqmlab: Aqmlab, shell: int) -> Non
 
 
 def in_a_terminal(*words: str, interrupt_at: str = "never") -> tuple[str, int]:
-    """Runs it in a terminal: what is shown, and its status. Ctrl-C if a text is shown."""
+    """Runs it in a terminal; returns output and status. Presses Ctrl-C once a text is shown."""
     master, slave = pty.openpty()
     environ = environment() | {"TERM": "xterm"}
     process = subprocess.Popen(command(*words), stdin=slave, stdout=slave, stderr=slave,

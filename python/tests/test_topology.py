@@ -18,7 +18,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.toml"
 
 
 def devices() -> set[str]:
-    """Those here, but for far ends of shells, which others may start meanwhile."""
+    """Namespaces of this machine, except far ends of other shells."""
     names = {name for _, name in socket.if_nameindex()}
     return {name for name in names if not re.fullmatch(r"aqmlab\d+", name)}
 

@@ -1,4 +1,4 @@
-"""Commands of `aqmlab try`: what they set up is what was simulated."""
+"""Commands of `aqmlab try` set up the simulated line."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def trial(request: pytest.FixtureRequest) -> Trial:
 
 
 def missed(trial: Trial, queue: str, lines: Sequence[str]) -> list[str]:
-    """Measures that are not what was promised for a queue if these commands are run.
+    """Measures that differ from the promised ones when these commands are run.
 
     The modem is a driver here and a link of its own in the trial, so single packets depart at
     other times: the intervals of both may lie apart by what `try` itself takes for no difference.

@@ -1,4 +1,4 @@
-"""BBR beside CUBIC and Reno: the model by hand, and one point of the study."""
+"""BBR beside CUBIC and Reno: the model with computed values, and one point of the study."""
 
 from __future__ import annotations
 

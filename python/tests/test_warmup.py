@@ -1,4 +1,4 @@
-"""What is measured counts from the end of the warm-up: a run with one is the run without, less
+"""Measurements count from the end of the warm-up: a run with one is the run without, less
 the run that ends there."""
 
 from __future__ import annotations

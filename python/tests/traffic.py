@@ -129,7 +129,7 @@ SO_TIMESTAMPNS = 35
 
 
 def stamp(port: int) -> None:
-    """Answers an empty datagram with the longest way in s, other than of what it lists."""
+    """Answers an empty datagram with the longest delay in s, except of listed packets."""
     udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     udp.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     udp.bind(("", port))

@@ -43,7 +43,7 @@ def controls() -> list[str]:
 
 
 def measure(control: str, load: Sequence[str]) -> tuple[int, list[int]]:
-    """The instructions of a run, and what it counted: delivered, offered, acknowledgements."""
+    """Instructions of a run, and its counts: delivered, offered, acknowledgements."""
     command = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
     command += [str(PROGRAM), "d", control, f"duration={SECONDS}s", *load]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
