@@ -31,7 +31,7 @@ impl Discipline for NthParams {
     const NAME: &'static str = "nth";
     const SUMMARY: &'static str = "marks or drops every n-th packet";
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Nth {
             fifo: Fifo::default(),
             room: Room::new(self.limit, None, env),
@@ -40,13 +40,8 @@ impl Discipline for NthParams {
         })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        let queue = queue.machine::<Nth<P>>();
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        let queue = queue.machine::<Nth>();
         queue.room = Room::new(self.limit, None, env);
         queue.every = self.every;
         queue.fifo.trim(queue.room, cx);
@@ -54,16 +49,17 @@ impl Discipline for NthParams {
 }
 
 /// State of Nth.
-struct Nth<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct Nth {
+    fifo: Fifo,
     room: Room,
     every: u64,
     /// Packets since the last signal.
     count: u64,
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Nth<P> {
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Nth {
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         self.count += 1;
         if self.count >= self.every {
             self.count = 0;
@@ -76,7 +72,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Nth<P> {
         self.fifo.push_within(self.room, packet, cx);
     }
 
-    fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, _cx: &mut Context<'_>) -> Option<Packet> {
         self.fifo.pop()
     }
 

@@ -8,24 +8,8 @@ use std::hint::black_box;
 
 use aqmlab_aqm::registry::entries;
 use aqmlab_aqm::{LinkEnv, Queue, QueueConfig};
-use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time, packet_fields};
+use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time};
 use criterion::{Criterion, criterion_group, criterion_main};
-
-/// As large as a packet of the simulator.
-#[derive(Clone, Copy)]
-struct BenchPacket {
-    arrival: Time,
-    _carried: [u64; 3],
-    hash: u32,
-    ecn: Ecn,
-}
-
-impl Packet for BenchPacket {
-    packet_fields!(hash, ecn, mark, arrival);
-    fn size(&self) -> u32 {
-        1500
-    }
-}
 
 /// 10 Gbit/s: a packet of 1500 bytes takes 1.2 us.
 const GAP: Span = Span::from_nanos(1200);
@@ -38,7 +22,7 @@ struct Load {
 }
 
 struct Bench {
-    queue: Queue<BenchPacket>,
+    queue: Queue,
     now: Time,
     load: Load,
     next_flow: u32,
@@ -60,12 +44,7 @@ impl Bench {
     }
 
     fn enqueue(&mut self) {
-        let packet = BenchPacket {
-            arrival: self.now,
-            _carried: [0; 3],
-            hash: self.next_flow,
-            ecn: Ecn::NotEct,
-        };
+        let packet = Packet::new(1500, Ecn::NotEct).with_flow_hash(self.next_flow);
         self.next_flow = (self.next_flow + 1) % self.load.flows;
         self.queue.enqueue(packet, self.now);
     }
@@ -79,7 +58,7 @@ impl Bench {
         self.enqueue();
         black_box(self.queue.dequeue(self.now));
         self.queue.take_dropped(|packet, _| {
-            black_box(packet.arrival);
+            black_box(packet.arrival());
         });
     }
 }

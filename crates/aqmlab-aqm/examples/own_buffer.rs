@@ -1,13 +1,13 @@
 //! FQ-CoDel over a buffer of one's own: `cargo run -p aqmlab-aqm --example own_buffer`.
 //!
-//! The program has a pool of frames of fixed size, as a driver has a ring. The
-//! discipline holds handles: it decides which frame is sent next, which are
-//! dropped, and which are marked; the program frees what comes back. Nothing is
-//! copied, and no queue of aqmlab stands between.
+//! The program has a pool of frames of fixed size, as a driver has a ring. The discipline handles
+//! packet descriptors, whose key is the index of the frame: it decides which frame is sent next,
+//! which are dropped, and which are marked. The program frees the frames of packets that were sent
+//! or dropped. Frames are not copied.
 
 use aqmlab_aqm::disciplines::fq_codel::FqCodelParams;
 use aqmlab_aqm::{Context, Discipline, LinkEnv, QueueDiscipline, Reason, Sink};
-use aqmlab_core::{Bytes, Ecn, Limit, Packet, Rate, Span, Stream, Time, packet_fields};
+use aqmlab_core::{Bytes, Ecn, Limit, Packet, Rate, Span, Stream, Time};
 
 const FRAME: usize = 1514;
 
@@ -35,25 +35,12 @@ impl Pool {
     }
 }
 
-/// What the discipline holds: where the frame is, and what it asks of a packet.
-struct Handle {
-    place: usize,
-    size: u32,
-    hash: u32,
-    ecn: Ecn,
-    arrival: Time,
-}
-
-impl Packet for Handle {
-    packet_fields!(size, hash, ecn, mark, arrival);
-}
-
 /// The queue of the program.
 struct Port {
     pool: Pool,
-    discipline: Box<dyn QueueDiscipline<Handle>>,
+    discipline: Box<dyn QueueDiscipline>,
     random: Stream,
-    sink: Sink<Handle>,
+    sink: Sink,
     dropped: u64,
 }
 
@@ -78,26 +65,28 @@ impl Port {
     /// A frame of a flow comes; what there is no room for is not taken in.
     fn receive(&mut self, flow: u32, ecn: Ecn, now: Time) {
         let Some(place) = self.pool.fill(flow) else { return };
-        let handle = Handle { place, size: FRAME as u32, hash: flow, ecn, arrival: now };
+        let mut packet = Packet::new(FRAME as u32, ecn).with_flow_hash(flow).with_key(place as u64);
+        packet.set_arrival(now);
         let mut cx = Context::new(now, &mut self.random, &mut self.sink);
-        self.discipline.enqueue(handle, &mut cx);
+        self.discipline.enqueue(packet, &mut cx);
         self.free_dropped();
     }
 
     /// The line is free: the flow of the frame that goes out, and how long it waited.
     fn send(&mut self, now: Time) -> Option<(u32, Span)> {
         let mut cx = Context::new(now, &mut self.random, &mut self.sink);
-        let handle = self.discipline.dequeue(&mut cx);
+        let packet = self.discipline.dequeue(&mut cx);
         self.free_dropped();
-        let handle = handle?;
-        let flow = self.pool.flow(handle.place);
-        self.pool.free(handle.place);
-        Some((flow, now - handle.arrival))
+        let packet = packet?;
+        let place = packet.key as usize;
+        let flow = self.pool.flow(place);
+        self.pool.free(place);
+        Some((flow, now - packet.arrival()))
     }
 
     fn free_dropped(&mut self) {
-        for (handle, _) in self.sink.take_dropped() {
-            self.pool.free(handle.place);
+        for (packet, _) in self.sink.take_dropped() {
+            self.pool.free(packet.key as usize);
             self.dropped += 1;
         }
     }

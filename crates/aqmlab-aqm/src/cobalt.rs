@@ -144,15 +144,15 @@ impl CobaltState {
     /// A packet leaves now, marked or not, unless it is dropped: then it comes
     /// back with the reason. The last packet of a queue is not dropped. No
     /// delay up to `harmless` is too long.
-    pub fn release<P: Packet>(
+    pub fn release(
         &mut self,
         law: &Law,
         harmless: Span,
-        mut packet: P,
+        mut packet: Packet,
         is_last: bool,
         may_mark: bool,
-        cx: &mut Context<'_, P>,
-    ) -> Result<P, (P, Reason)> {
+        cx: &mut Context<'_>,
+    ) -> Result<Packet, (Packet, Reason)> {
         let sojourn = cx.now - packet.arrival();
         let is_late = sojourn > law.target && sojourn > harmless;
         let may_mark = may_mark && packet.ecn().is_capable();

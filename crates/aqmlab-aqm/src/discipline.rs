@@ -21,17 +21,17 @@ use aqmlab_core::{Bytes, Limit, Packet, Params, Rate, Result, Span, Stream, TcpH
 ///   `next_wakeup` when to ask again.
 ///
 /// In which order simultaneous events come is the caller's to decide.
-pub trait QueueDiscipline<P: Packet>: Any + Send {
+pub trait QueueDiscipline: CloneDiscipline + Any + Send {
     /// Takes a packet in, or hands it (or another) to [`Context::drop`].
     /// The packet's arrival time is set already.
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>);
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>);
 
     /// Gives the next packet to be sent.
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P>;
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet>;
 
     /// A packet comes to an idle link: [`enqueue`](Self::enqueue), and [`dequeue`](Self::dequeue)
     /// after it. To be given by disciplines that know a shorter way to the same.
-    fn pass(&mut self, packet: P, cx: &mut Context<'_, P>) -> Option<P> {
+    fn pass(&mut self, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
         self.enqueue(packet, cx);
         self.dequeue(cx)
     }
@@ -49,7 +49,7 @@ pub trait QueueDiscipline<P: Packet>: Any + Send {
     }
 
     /// The timer ran out.
-    fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {}
+    fn on_wakeup(&mut self, _cx: &mut Context<'_>) {}
 
     /// What is in the queue now. Cheap: it is asked for at every packet.
     fn backlog(&self) -> Backlog;
@@ -60,8 +60,16 @@ pub trait QueueDiscipline<P: Packet>: Any + Send {
 
     /// Passes every queued packet to `see`, in any order, and returns true; or returns false if the
     /// discipline does not list its packets. Their times are then found by dequeuing them.
-    fn list(&self, _see: &mut dyn FnMut(&P)) -> bool {
+    fn list(&self, _see: &mut dyn FnMut(&Packet)) -> bool {
         false
+    }
+
+    /// Checks that the discipline can be cloned. All that are written in Rust can.
+    ///
+    /// # Errors
+    /// If it cannot; the error names it.
+    fn check_clone(&self) -> Result<()> {
+        Ok(())
     }
 
     /// At the end of a run: what a reader of the results has to know, such
@@ -71,12 +79,32 @@ pub trait QueueDiscipline<P: Packet>: Any + Send {
     }
 }
 
-impl<P: Packet> dyn QueueDiscipline<P> {
+/// Clones a discipline behind the trait. Implemented for each that is `Clone`.
+pub trait CloneDiscipline {
+    /// Returns a copy with all packets and the whole state.
+    fn clone_box(&self) -> Box<dyn QueueDiscipline>;
+}
+
+impl<T: QueueDiscipline + Clone> CloneDiscipline for T {
+    fn clone_box(&self) -> Box<dyn QueueDiscipline> {
+        Box::new(self.clone())
+    }
+}
+
+/// # Panics
+/// If the discipline cannot be cloned: see [`QueueDiscipline::check_clone`].
+impl Clone for Box<dyn QueueDiscipline> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
+}
+
+impl dyn QueueDiscipline {
     /// The state machine behind the interface, for [`Discipline::change`].
     ///
     /// # Panics
     /// If the queue runs another one: a bug of the caller.
-    pub fn machine<M: QueueDiscipline<P>>(&mut self) -> &mut M {
+    pub fn machine<M: QueueDiscipline>(&mut self) -> &mut M {
         let machine: &mut dyn Any = self;
         machine.downcast_mut().expect("a queue runs the state machine that its parameters built")
     }
@@ -218,56 +246,60 @@ pub struct Note {
 }
 
 /// What a discipline is given with each call.
-pub struct Context<'a, P> {
+pub struct Context<'a> {
     /// The time.
     pub now: Time,
     /// The discipline's own random stream.
     pub random: &'a mut Stream,
     /// Headers of packets.
-    pub headers: &'a dyn Headers<P>,
+    pub headers: &'a dyn Headers,
     /// Where drops and marks go.
-    pub(crate) sink: &'a mut Sink<P>,
+    pub(crate) sink: &'a mut Sink,
 }
 
-impl<'a, P> Context<'a, P> {
+impl<'a> Context<'a> {
     /// For whoever drives a discipline without a [`Queue`](crate::Queue), over
     /// a buffer of their own: `examples/own_buffer.rs` does.
-    pub fn new(now: Time, random: &'a mut Stream, sink: &'a mut Sink<P>) -> Self {
+    #[inline]
+    pub fn new(now: Time, random: &'a mut Stream, sink: &'a mut Sink) -> Self {
         Context { now, random, headers: &(), sink }
     }
 
     /// The same context over packets whose headers can be read.
+    #[inline]
     #[must_use]
-    pub fn with_headers(self, headers: &'a dyn Headers<P>) -> Self {
+    pub fn with_headers(self, headers: &'a dyn Headers) -> Self {
         Context { headers, ..self }
     }
 }
 
 /// Reads the headers of packets, which packets do not carry themselves.
-pub trait Headers<P> {
+pub trait Headers {
     /// Returns the TCP header of a packet; `None` if it has none.
-    fn tcp(&self, packet: &P) -> Option<TcpHeader>;
+    fn tcp(&self, packet: &Packet) -> Option<TcpHeader>;
 }
 
 /// Packets whose headers cannot be read.
-impl<P> Headers<P> for () {
-    fn tcp(&self, _packet: &P) -> Option<TcpHeader> {
+impl Headers for () {
+    fn tcp(&self, _packet: &Packet) -> Option<TcpHeader> {
         None
     }
 }
 
 /// Takes back dropped packets and is told of marks. A [`Queue`](crate::Queue)
 /// has its own.
-#[derive(Debug)]
-pub struct Sink<P> {
-    pub(crate) dropped: Vec<(P, Reason)>,
+#[derive(Clone, Debug)]
+pub struct Sink {
+    pub(crate) dropped: Vec<(Packet, Reason)>,
     pub(crate) marked: [u64; Reason::COUNT],
+    /// Keys of marked packets, if they are recorded.
+    pub(crate) marks: Option<Vec<u64>>,
 }
 
-impl<P> Sink<P> {
+impl Sink {
     /// The packets dropped since the last call, in order; what they hold has
     /// to be freed by whoever owns the buffer.
-    pub fn take_dropped(&mut self) -> impl Iterator<Item = (P, Reason)> + '_ {
+    pub fn take_dropped(&mut self) -> impl Iterator<Item = (Packet, Reason)> + '_ {
         self.dropped.drain(..)
     }
     /// How many packets were marked for this reason so far.
@@ -276,16 +308,16 @@ impl<P> Sink<P> {
     }
 }
 
-impl<P> Default for Sink<P> {
+impl Default for Sink {
     fn default() -> Self {
-        Sink { dropped: Vec::new(), marked: [0; Reason::COUNT] }
+        Sink { dropped: Vec::new(), marked: [0; Reason::COUNT], marks: None }
     }
 }
 
-impl<P: Packet> Context<'_, P> {
+impl Context<'_> {
     /// Gives up a packet, be it the arriving one or one from the queue.
     #[inline]
-    pub fn drop(&mut self, packet: P, reason: Reason) {
+    pub fn drop(&mut self, packet: Packet, reason: Reason) {
         self.sink.dropped.push((packet, reason));
     }
 
@@ -295,10 +327,13 @@ impl<P: Packet> Context<'_, P> {
     /// If the packet is not ECN-capable: its sender would never know
     /// (RFC 3168, section 5).
     #[inline]
-    pub fn mark(&mut self, packet: &mut P, reason: Reason) {
+    pub fn mark(&mut self, packet: &mut Packet, reason: Reason) {
         assert!(packet.ecn().is_capable(), "a mark on a packet that is not ECN-capable");
         packet.mark();
         self.sink.marked[reason as usize] += 1;
+        if let Some(marks) = &mut self.sink.marks {
+            marks.push(packet.key);
+        }
     }
 }
 
@@ -352,16 +387,11 @@ pub trait Discipline: Params {
     const FIXED: &'static [&'static str] = &[];
 
     /// Makes the state machine.
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>>;
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline>;
 
     /// Gives these parameters to a queue that [`build`](Self::build) made from others, of which
     /// those of [`FIXED`](Self::FIXED) are equal. The parameters are written; packets, and the
     /// state of the control, stay. What a smaller limit has no room for is dropped. (Linux: the
     /// `change` of a qdisc.)
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    );
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>);
 }

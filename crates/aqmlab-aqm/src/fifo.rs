@@ -35,28 +35,28 @@ impl Room {
 }
 
 /// Packets in order of arrival, with their bytes counted.
-#[derive(Debug)]
-pub struct Fifo<P> {
-    packets: VecDeque<P>,
+#[derive(Clone, Debug)]
+pub struct Fifo {
+    packets: VecDeque<Packet>,
     bytes: u64,
 }
 
-impl<P> Default for Fifo<P> {
+impl Default for Fifo {
     fn default() -> Self {
         Fifo { packets: VecDeque::new(), bytes: 0 }
     }
 }
 
-impl<P: Packet> Fifo<P> {
+impl Fifo {
     /// Adds a packet at the tail.
     #[inline]
-    pub fn push(&mut self, packet: P) {
+    pub fn push(&mut self, packet: Packet) {
         self.bytes += u64::from(packet.size());
         self.packets.push_back(packet);
     }
     /// Adds a packet at the tail, or drops it if there is no room for it.
     #[inline]
-    pub fn push_within(&mut self, room: Room, packet: P, cx: &mut Context<'_, P>) {
+    pub fn push_within(&mut self, room: Room, packet: Packet, cx: &mut Context<'_>) {
         if room.admits(self.backlog(), packet.size()) {
             self.push(packet);
         } else {
@@ -64,7 +64,7 @@ impl<P: Packet> Fifo<P> {
         }
     }
     /// Drops from the head what there is no room for: the limit was larger before.
-    pub fn trim(&mut self, room: Room, cx: &mut Context<'_, P>) {
+    pub fn trim(&mut self, room: Room, cx: &mut Context<'_>) {
         while room.is_exceeded(self.backlog())
             && let Some(head) = self.pop()
         {
@@ -72,7 +72,7 @@ impl<P: Packet> Fifo<P> {
         }
     }
     /// The same from the tail.
-    pub fn trim_tail(&mut self, room: Room, cx: &mut Context<'_, P>) {
+    pub fn trim_tail(&mut self, room: Room, cx: &mut Context<'_>) {
         while room.is_exceeded(self.backlog())
             && let Some(tail) = self.pop_tail()
         {
@@ -80,35 +80,35 @@ impl<P: Packet> Fifo<P> {
         }
     }
     /// Drops all packets.
-    pub fn purge(&mut self, cx: &mut Context<'_, P>) {
+    pub fn purge(&mut self, cx: &mut Context<'_>) {
         self.trim(Room { packets: 0, bytes: 0 }, cx);
     }
     /// Takes the packet at the head.
     #[inline]
-    pub fn pop(&mut self) -> Option<P> {
+    pub fn pop(&mut self) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.size());
         Some(packet)
     }
     /// Takes the packet at the tail.
     #[inline]
-    pub fn pop_tail(&mut self) -> Option<P> {
+    pub fn pop_tail(&mut self) -> Option<Packet> {
         let packet = self.packets.pop_back()?;
         self.bytes -= u64::from(packet.size());
         Some(packet)
     }
     /// The packet at the head.
     #[inline]
-    pub fn head(&self) -> Option<&P> {
+    pub fn head(&self) -> Option<&Packet> {
         self.packets.front()
     }
     /// The packet at a place, counted from the head.
     #[inline]
-    pub fn get(&self, index: usize) -> Option<&P> {
+    pub fn get(&self, index: usize) -> Option<&Packet> {
         self.packets.get(index)
     }
     /// Takes the packet at a place out; the others keep their order.
-    pub fn remove(&mut self, index: usize) -> Option<P> {
+    pub fn remove(&mut self, index: usize) -> Option<Packet> {
         let packet = self.packets.remove(index)?;
         self.bytes -= u64::from(packet.size());
         Some(packet)

@@ -4,18 +4,12 @@
 //! ([`discipline`]); [`queue::Queue`] owns one, keeps the counts and checks
 //! that nothing is lost; [`registry`] is the list of all of them.
 //!
-//! A discipline can also be driven over a buffer of one's own:
+//! A program can also use a discipline for a buffer of its own:
 //!
 //! ```
 //! use aqmlab_aqm::disciplines::fq_codel::FqCodelParams;
 //! use aqmlab_aqm::{Context, Discipline, LinkEnv, QueueDiscipline, Sink};
-//! use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time, packet_fields};
-//!
-//! /// Stands for a frame in the buffer.
-//! struct Handle { place: usize, size: u32, hash: u32, ecn: Ecn, arrival: Time }
-//! impl Packet for Handle {
-//!     packet_fields!(size, hash, ecn, mark, arrival);
-//! }
+//! use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time};
 //!
 //! let env = LinkEnv {
 //!     rate: Rate::from_bps(10_000_000),
@@ -23,16 +17,16 @@
 //!     mtu: Bytes::new(1514),
 //!     header: 14,
 //! };
-//! let mut queue: Box<dyn QueueDiscipline<Handle>> = FqCodelParams::default().build(&env);
+//! let mut queue: Box<dyn QueueDiscipline> = FqCodelParams::default().build(&env);
 //! let (mut random, mut sink) = (Stream::from_state(1), Sink::default());
 //!
-//! let handle =
-//!     Handle { place: 7, size: 1500, hash: 3, ecn: Ecn::NotEct, arrival: Time::ZERO };
-//! queue.enqueue(handle, &mut Context::new(Time::ZERO, &mut random, &mut sink));
+//! // The frame with index 7 in the program's buffer.
+//! let packet = Packet::new(1500, Ecn::NotEct).with_flow_hash(3).with_key(7);
+//! queue.enqueue(packet, &mut Context::new(Time::ZERO, &mut random, &mut sink));
 //! let sent = queue.dequeue(&mut Context::new(Time::ZERO, &mut random, &mut sink));
-//! assert_eq!(sent.map(|handle| handle.place), Some(7));
-//! // The frames of these places are free again.
-//! assert_eq!(sink.take_dropped().map(|(handle, _)| handle.place).count(), 0);
+//! assert_eq!(sent.map(|packet| packet.key), Some(7));
+//! // The frames of these keys can be reused.
+//! assert_eq!(sink.take_dropped().map(|(packet, _)| packet.key).count(), 0);
 //! ```
 //!
 //! Without the default feature `std` the crate needs only `alloc`; results are
@@ -56,9 +50,10 @@ pub mod registry;
 #[cfg(test)]
 mod testing;
 
-pub use custom::{CustomConfig, Disciplines, Handle};
+pub use custom::{CustomConfig, Disciplines};
 pub use discipline::{
-    Backlog, Context, Discipline, Headers, LinkEnv, Note, QueueDiscipline, Reason, Sink,
+    Backlog, CloneDiscipline, Context, Discipline, Headers, LinkEnv, Note, QueueDiscipline, Reason,
+    Sink,
 };
 pub use disciplines::{QueueConfig, Transition};
 pub use queue::{Counts, Queue};

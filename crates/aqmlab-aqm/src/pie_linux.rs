@@ -124,26 +124,26 @@ impl PieState {
     /// Lets an arriving packet in, marked or not, or drops it; `backlog` are
     /// the bytes before it.
     #[inline]
-    pub fn admit<P: Packet>(
+    pub fn admit(
         &mut self,
         settings: &Settings,
-        packet: P,
+        packet: Packet,
         backlog: u64,
-        cx: &mut Context<'_, P>,
-    ) -> Option<P> {
+        cx: &mut Context<'_>,
+    ) -> Option<Packet> {
         self.admit_scaled(settings, packet, backlog, |p| p, cx)
     }
 
     /// The same for a packet whose drop probability is made of that of all.
     #[inline]
-    pub fn admit_scaled<P: Packet>(
+    pub fn admit_scaled(
         &mut self,
         settings: &Settings,
-        mut packet: P,
+        mut packet: Packet,
         backlog: u64,
         scale: impl FnOnce(u64) -> u64,
-        cx: &mut Context<'_, P>,
-    ) -> Option<P> {
+        cx: &mut Context<'_>,
+    ) -> Option<Packet> {
         if self.is_chosen(settings, packet.size(), backlog, scale, cx) {
             let may_mark = settings.ecn && self.probability <= settings.max_ecn;
             if !(may_mark && packet.ecn().is_capable()) {
@@ -161,13 +161,13 @@ impl PieState {
         self.accumulated = 0;
     }
 
-    fn is_chosen<P>(
+    fn is_chosen(
         &mut self,
         settings: &Settings,
         size: u32,
         backlog: u64,
         scale: impl FnOnce(u64) -> u64,
-        cx: &mut Context<'_, P>,
+        cx: &mut Context<'_>,
     ) -> bool {
         if self.burst_allowance > 0
             || (self.delay < settings.target / 2 && self.probability < ONE / 5)
@@ -199,25 +199,13 @@ impl PieState {
 
     /// A packet has left and `backlog` bytes stay.
     #[inline]
-    pub fn departed<P: Packet>(
-        &mut self,
-        settings: &Settings,
-        packet: &P,
-        backlog: u64,
-        now: Time,
-    ) {
+    pub fn departed(&mut self, settings: &Settings, packet: &Packet, backlog: u64, now: Time) {
         let passed = self.time_passed(settings, packet, backlog, clock(now));
         self.burst_allowance = self.burst_allowance.saturating_sub(passed);
     }
 
     /// The time that reduces the burst allowance.
-    fn time_passed<P: Packet>(
-        &mut self,
-        settings: &Settings,
-        packet: &P,
-        backlog: u64,
-        now: u64,
-    ) -> u64 {
+    fn time_passed(&mut self, settings: &Settings, packet: &Packet, backlog: u64, now: u64) -> u64 {
         let Some(threshold) = settings.dq_threshold else {
             self.delay = if backlog == 0 { 0 } else { now - clock(packet.arrival()) };
             let since = self.stamp.map_or(0, |stamp| now - stamp);
@@ -306,8 +294,9 @@ impl PieState {
 }
 
 /// The state machine of one queue.
-pub(crate) struct PieLinux<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+pub(crate) struct PieLinux {
+    fifo: Fifo,
     room: Room,
     settings: Settings,
     state: PieState,
@@ -320,7 +309,7 @@ pub(crate) struct PieLinux<P> {
     updates: u64,
 }
 
-impl<P: Packet> PieLinux<P> {
+impl PieLinux {
     pub fn new(params: &PieParams, env: &LinkEnv) -> Self {
         let settings = Settings::new(params, env);
         PieLinux {
@@ -337,7 +326,7 @@ impl<P: Packet> PieLinux<P> {
         }
     }
 
-    pub fn change(&mut self, params: &PieParams, env: &LinkEnv, cx: &mut Context<'_, P>) {
+    pub fn change(&mut self, params: &PieParams, env: &LinkEnv, cx: &mut Context<'_>) {
         self.settings = Settings::new(params, env);
         self.room = Room::new(params.limit, params.byte_limit, env);
         self.params = params.clone();
@@ -346,8 +335,8 @@ impl<P: Packet> PieLinux<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for PieLinux {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         if !self.room.admits(self.fifo.backlog(), packet.size()) {
             self.state.refused();
             cx.drop(packet, Reason::Overlimit);
@@ -366,7 +355,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         let packet = self.fifo.pop()?;
         self.memory.longest = self.memory.longest.max(cx.now - packet.arrival());
         self.state.departed(&self.settings, &packet, self.fifo.backlog().bytes, cx.now);
@@ -377,7 +366,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for PieLinux<P> {
         Some(self.next_update)
     }
 
-    fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
+    fn on_wakeup(&mut self, _cx: &mut Context<'_>) {
         self.next_update += self.settings.update_period;
         self.state.update(&self.settings, self.fifo.backlog().bytes);
         self.updates += 1;
@@ -446,7 +435,7 @@ mod tests {
             params.dq_threshold = Bytes::new(3000);
         });
         let mut state = PieState::new(&settings);
-        let packet = TestPacket::new(Ecn::NotEct);
+        let packet = Packet::of_ecn(Ecn::NotEct);
         // A short queue measures nothing, and takes nothing off the allowance.
         state.departed(&settings, &packet, 1500, at(0));
         assert_eq!((state.rate, state.measured, state.ever_measured), (0, None, false));
@@ -475,7 +464,7 @@ mod tests {
     fn timestamps_take_departures_off_the_allowance() {
         let settings = settings(|_| ());
         let mut state = PieState::new(&settings);
-        let packet = TestPacket::new(Ecn::NotEct);
+        let packet = Packet::of_ecn(Ecn::NotEct);
         for (millis, left) in [(40, 150), (100, 90), (189, 1), (300, 0)] {
             state.departed(&settings, &packet, 1500, at(millis));
             assert_eq!(state.burst_allowance, ticks(Span::from_millis(left)), "{millis}");
@@ -536,7 +525,7 @@ mod tests {
             let mut chosen = Vec::new();
             for number in 1..=count {
                 let before = queue.counts().marked_total();
-                queue.enqueue(TestPacket::new(ecn), Time::ZERO);
+                queue.enqueue(Packet::of_ecn(ecn), Time::ZERO);
                 let mut dropped = false;
                 queue.take_dropped(|_, _| dropped = true);
                 if dropped || queue.counts().marked_total() > before {
@@ -558,10 +547,10 @@ mod tests {
         for (variant, noted) in [(PieArithmetic::Linux, true), (PieArithmetic::LinuxClamped, false)]
         {
             let params = PieParams { variant, ..PieParams::default() };
-            let mut pie = PieLinux::<TestPacket>::new(&params, &env());
+            let mut pie = PieLinux::new(&params, &env());
             pie.state.probability = ONE - 1;
             for _ in 0..10 {
-                pie.fifo.push(TestPacket::new(Ecn::NotEct));
+                pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
             }
             let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
             queue.dequeue(at(400)).unwrap();

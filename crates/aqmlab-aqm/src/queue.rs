@@ -58,10 +58,11 @@ impl Counts {
 ///
 /// After every call the owner takes the dropped packets back with
 /// [`Queue::take_dropped`].
-pub struct Queue<P> {
-    discipline: Box<dyn QueueDiscipline<P>>,
+#[derive(Clone)]
+pub struct Queue {
+    discipline: Box<dyn QueueDiscipline>,
     random: Stream,
-    sink: Sink<P>,
+    sink: Sink,
     /// What is in the queue by these counts.
     backlog: Backlog,
     arrived: u64,
@@ -72,9 +73,9 @@ pub struct Queue<P> {
     dropped_bytes: u64,
 }
 
-impl<P: Packet> Queue<P> {
+impl Queue {
     /// A queue that draws from `random`.
-    pub fn new(discipline: Box<dyn QueueDiscipline<P>>, random: Stream) -> Self {
+    pub fn new(discipline: Box<dyn QueueDiscipline>, random: Stream) -> Self {
         Queue {
             discipline,
             random,
@@ -91,7 +92,7 @@ impl<P: Packet> Queue<P> {
 
     /// A packet arrives.
     #[inline]
-    pub fn enqueue(&mut self, mut packet: P, now: Time) {
+    pub fn enqueue(&mut self, mut packet: Packet, now: Time) {
         packet.set_arrival(now);
         self.enqueue_stamped(packet, now, &());
     }
@@ -99,7 +100,7 @@ impl<P: Packet> Queue<P> {
     /// The same for one that has `now` as its arrival time already, among packets whose headers
     /// can be read.
     #[inline]
-    pub fn enqueue_stamped(&mut self, packet: P, now: Time, headers: &dyn Headers<P>) {
+    pub fn enqueue_stamped(&mut self, packet: Packet, now: Time, headers: &dyn Headers) {
         debug_assert!(packet.arrival() == now);
         self.took(packet.size());
         let mut cx = Context::new(now, &mut self.random, &mut self.sink).with_headers(headers);
@@ -108,7 +109,7 @@ impl<P: Packet> Queue<P> {
 
     /// The link is free: the next packet to send.
     #[inline]
-    pub fn dequeue(&mut self, now: Time) -> Option<P> {
+    pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
         let mut cx = Context::new(now, &mut self.random, &mut self.sink);
         let packet = self.discipline.dequeue(&mut cx);
         // Not taken out of the option and put in again: that would be copies.
@@ -121,7 +122,12 @@ impl<P: Packet> Queue<P> {
     /// A packet, which has `now` as its arrival time already, comes to an idle link: it is
     /// enqueued, and the next to send is dequeued.
     #[inline]
-    pub fn pass_stamped(&mut self, packet: P, now: Time, headers: &dyn Headers<P>) -> Option<P> {
+    pub fn pass_stamped(
+        &mut self,
+        packet: Packet,
+        now: Time,
+        headers: &dyn Headers,
+    ) -> Option<Packet> {
         debug_assert!(packet.arrival() == now);
         self.took(packet.size());
         let mut cx = Context::new(now, &mut self.random, &mut self.sink).with_headers(headers);
@@ -175,7 +181,7 @@ impl<P: Packet> Queue<P> {
 
     /// Hands the packets dropped since the last call to `each`, in order.
     #[inline(always)]
-    pub fn take_dropped(&mut self, each: impl FnMut(P, Reason)) {
+    pub fn take_dropped(&mut self, each: impl FnMut(Packet, Reason)) {
         // Asked after every call, and seldom so.
         if !self.sink.dropped.is_empty() {
             self.drain_dropped(each);
@@ -183,7 +189,7 @@ impl<P: Packet> Queue<P> {
     }
 
     #[inline(never)]
-    fn drain_dropped(&mut self, mut each: impl FnMut(P, Reason)) {
+    fn drain_dropped(&mut self, mut each: impl FnMut(Packet, Reason)) {
         let mut dropped = core::mem::take(&mut self.sink.dropped);
         for (packet, reason) in dropped.drain(..) {
             self.dropped[reason as usize] += 1;
@@ -194,13 +200,21 @@ impl<P: Packet> Queue<P> {
         self.sink.dropped = dropped;
     }
 
+    /// Records which packets are marked from now on, for [`take_marks`](Self::take_marks).
+    pub fn record_marks(&mut self) {
+        self.sink.marks.get_or_insert_default();
+    }
+
+    /// Returns the keys of the packets marked since the last call, in order, if they are
+    /// [recorded](Self::record_marks).
+    pub fn take_marks(&mut self) -> impl Iterator<Item = u64> + '_ {
+        self.sink.marks.iter_mut().flat_map(|marks| marks.drain(..))
+    }
+
     /// Gives the discipline other parameters, to which there is a
     /// [`change`](crate::Transition::Change) from its own; take the
     /// [dropped](Self::take_dropped) packets afterwards.
-    pub fn change(&mut self, to: &QueueConfig, env: &LinkEnv, now: Time)
-    where
-        P: Send,
-    {
+    pub fn change(&mut self, to: &QueueConfig, env: &LinkEnv, now: Time) {
         let mut cx = Context::new(now, &mut self.random, &mut self.sink);
         to.change(&mut *self.discipline, env, &mut cx);
     }
@@ -209,7 +223,7 @@ impl<P: Packet> Queue<P> {
     /// them to `each`. [Take the dropped packets](Self::take_dropped) afterwards. For a discipline
     /// that shapes, the times that it waits for are taken as reached. Returns what the discipline
     /// keeps.
-    fn drain(&mut self, now: Time, mut each: impl FnMut(P)) -> Backlog {
+    fn drain(&mut self, now: Time, mut each: impl FnMut(Packet)) -> Backlog {
         let mut time = now;
         while self.discipline.backlog().packets > 0 {
             let mut cx = Context::new(time, &mut self.random, &mut self.sink);
@@ -229,7 +243,7 @@ impl<P: Packet> Queue<P> {
     /// and with their arrival times; [take the dropped packets](Self::take_dropped) afterwards. A
     /// discipline that shapes gives them as if the times had come that it waits for. Packets that
     /// the old discipline keeps count as dropped for want of room, and are returned.
-    pub fn replace(&mut self, mut discipline: Box<dyn QueueDiscipline<P>>, now: Time) -> Backlog {
+    pub fn replace(&mut self, mut discipline: Box<dyn QueueDiscipline>, now: Time) -> Backlog {
         let mut packets = Vec::new();
         let kept = self.drain(now, |packet| packets.push(packet));
         self.dropped[Reason::Overlimit as usize] += kept.packets;
@@ -252,7 +266,7 @@ impl<P: Packet> Queue<P> {
 
     /// At the end of a run, passes every packet that is still queued to `each`. Returns the number
     /// of packets that the discipline keeps.
-    pub fn into_queued(mut self, now: Time, mut each: impl FnMut(&P)) -> u64 {
+    pub fn into_queued(mut self, now: Time, mut each: impl FnMut(&Packet)) -> u64 {
         if self.discipline.list(&mut each) {
             return 0;
         }

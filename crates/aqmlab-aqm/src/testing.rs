@@ -1,75 +1,72 @@
 //! A packet and a link for the unit tests.
 
-use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, TcpHeader, Time, packet_fields};
+use std::cell::RefCell;
+
+use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, TcpHeader, Time};
 
 use crate::discipline::{Discipline, Headers, LinkEnv};
 use crate::queue::Queue;
 
-/// A packet, of 1500 bytes unless said otherwise.
-#[derive(Clone, Debug)]
-pub(crate) struct TestPacket {
-    pub ecn: Ecn,
-    flow: u32,
-    size: u32,
-    hosts: Option<[u32; 2]>,
-    class: u8,
-    header: Option<TcpHeader>,
-    arrival: Time,
-}
-
-impl TestPacket {
-    pub fn new(ecn: Ecn) -> Self {
-        TestPacket {
-            ecn,
-            flow: 0,
-            size: 1500,
-            hosts: None,
-            class: 0,
-            header: None,
-            arrival: Time::ZERO,
-        }
-    }
-    /// One that is not ECN-capable, of this flow.
-    pub fn of_flow(flow: u32) -> Self {
-        TestPacket { flow, ..TestPacket::new(Ecn::NotEct) }
-    }
-    /// One that is not ECN-capable, of this size.
-    pub fn of_size(size: u32) -> Self {
-        TestPacket::new(Ecn::NotEct).with_size(size)
-    }
-    pub fn with_size(self, size: u32) -> Self {
-        TestPacket { size, ..self }
-    }
-    /// From one host to another.
-    pub fn between(self, source: u32, destination: u32) -> Self {
-        TestPacket { hosts: Some([source, destination]), ..self }
-    }
-    /// With a DSCP.
-    pub fn classed(self, class: u8) -> Self {
-        TestPacket { class, ..self }
-    }
-    /// With a TCP header.
-    pub fn with_header(self, header: TcpHeader) -> Self {
-        TestPacket { header: Some(header), ..self }
-    }
-    /// A segment of 40 bytes that only acknowledges.
-    pub fn acking(self, number: u32) -> Self {
+/// Packets of tests. They have 1500 bytes and are not ECN-capable, unless stated otherwise.
+pub(crate) trait TestPacket: Sized {
+    /// Returns a packet with this codepoint.
+    fn of_ecn(ecn: Ecn) -> Self;
+    /// Returns a packet of this flow.
+    fn of_flow(flow: u32) -> Self;
+    /// Returns a packet of this size.
+    fn of_size(size: u32) -> Self;
+    /// Changes the size.
+    fn with_size(self, size: u32) -> Self;
+    /// Changes the codepoint.
+    fn with_ecn(self, ecn: Ecn) -> Self;
+    /// Adds a TCP header, for [`OfTests`].
+    fn with_header(self, header: TcpHeader) -> Self;
+    /// Turns it into a segment of 40 bytes that only acknowledges.
+    fn acking(self, number: u32) -> Self {
         self.with_size(40).with_header(acking(number))
     }
-    /// The acknowledgement number.
-    pub fn ack(&self) -> Option<u32> {
-        self.header.map(|header| header.ack)
+    /// Returns the acknowledgement number.
+    fn ack(&self) -> Option<u32>;
+}
+
+impl TestPacket for Packet {
+    fn of_ecn(ecn: Ecn) -> Self {
+        Packet::new(1500, ecn)
+    }
+    fn of_flow(flow: u32) -> Self {
+        Packet::of_ecn(Ecn::NotEct).with_flow_hash(flow)
+    }
+    fn of_size(size: u32) -> Self {
+        Packet::new(size, Ecn::NotEct)
+    }
+    fn with_size(self, size: u32) -> Self {
+        like(&self, size, self.ecn())
+    }
+    fn with_ecn(self, ecn: Ecn) -> Self {
+        like(&self, self.size(), ecn)
+    }
+    fn with_header(self, header: TcpHeader) -> Self {
+        HEADERS.with_borrow_mut(|headers| {
+            headers.push(header);
+            self.with_key(headers.len() as u64)
+        })
+    }
+    fn ack(&self) -> Option<u32> {
+        OfTests.tcp(self).map(|header| header.ack)
     }
 }
 
-impl Packet for TestPacket {
-    packet_fields!(size, class, ecn, mark, arrival);
-    fn flow_hash(&self) -> u32 {
-        self.flow
-    }
-    fn hosts(&self) -> [u32; 2] {
-        self.hosts.unwrap_or([self.flow; 2])
-    }
+fn like(packet: &Packet, size: u32, ecn: Ecn) -> Packet {
+    Packet::new(size, ecn)
+        .with_flow_hash(packet.flow_hash())
+        .with_hosts(packet.hosts())
+        .with_class(packet.class())
+        .with_key(packet.key)
+}
+
+std::thread_local! {
+    /// Headers of packets. The key of a packet is one more than the index.
+    static HEADERS: RefCell<Vec<TcpHeader>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Header of a segment that only acknowledges.
@@ -77,12 +74,13 @@ pub(crate) fn acking(number: u32) -> TcpHeader {
     TcpHeader { ack: number, flags: TcpHeader::ACK, ..TcpHeader::default() }
 }
 
-/// Headers of the packets of tests, which carry them.
+/// Headers of the packets of tests.
 pub(crate) struct OfTests;
 
-impl Headers<TestPacket> for OfTests {
-    fn tcp(&self, packet: &TestPacket) -> Option<TcpHeader> {
-        packet.header
+impl Headers for OfTests {
+    fn tcp(&self, packet: &Packet) -> Option<TcpHeader> {
+        let index = packet.key.checked_sub(1)?;
+        HEADERS.with_borrow(|headers| headers.get(index as usize).copied())
     }
 }
 
@@ -97,16 +95,13 @@ pub(crate) fn env() -> LinkEnv {
 }
 
 /// A queue of the discipline behind that link.
-pub(crate) fn queue(params: &impl Discipline) -> Queue<TestPacket> {
+pub(crate) fn queue(params: &impl Discipline) -> Queue {
     params.check().unwrap();
     Queue::new(params.build(&env()), Stream::from_state(1))
 }
 
 /// Offers packets at the start and gives those dropped.
-pub(crate) fn offer(
-    queue: &mut Queue<TestPacket>,
-    packets: impl IntoIterator<Item = TestPacket>,
-) -> Vec<TestPacket> {
+pub(crate) fn offer(queue: &mut Queue, packets: impl IntoIterator<Item = Packet>) -> Vec<Packet> {
     let mut dropped = Vec::new();
     for packet in packets {
         queue.enqueue_stamped(packet, Time::ZERO, &OfTests);
@@ -117,17 +112,17 @@ pub(crate) fn offer(
 }
 
 /// Takes all packets out at the start.
-pub(crate) fn drain(queue: &mut Queue<TestPacket>) -> Vec<TestPacket> {
+pub(crate) fn drain(queue: &mut Queue) -> Vec<Packet> {
     std::iter::from_fn(|| queue.dequeue(Time::ZERO)).collect()
 }
 
 /// Offers a packet every `gap` to a link that takes 6 ms for each (2 Mbit/s).
-pub(crate) fn run(queue: &mut Queue<TestPacket>, gap: Span, seconds: u64) {
+pub(crate) fn run(queue: &mut Queue, gap: Span, seconds: u64) {
     run_with(queue, gap, seconds, Ecn::NotEct);
 }
 
 /// The same with packets of the given codepoint.
-pub(crate) fn run_with(queue: &mut Queue<TestPacket>, gap: Span, seconds: u64, ecn: Ecn) {
+pub(crate) fn run_with(queue: &mut Queue, gap: Span, seconds: u64, ecn: Ecn) {
     let (end, service) = (Time::ZERO + Span::from_secs(seconds), Span::from_millis(6));
     let (mut arrival, mut free, mut busy) = (Time::ZERO, Time::MAX, false);
     loop {
@@ -142,7 +137,7 @@ pub(crate) fn run_with(queue: &mut Queue<TestPacket>, gap: Span, seconds: u64, e
             queue.on_wakeup(now);
             false
         } else {
-            queue.enqueue(TestPacket::new(ecn), now);
+            queue.enqueue(Packet::of_ecn(ecn), now);
             arrival += gap;
             !busy
         };

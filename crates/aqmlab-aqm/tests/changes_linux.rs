@@ -12,7 +12,7 @@ use harness::*;
 /// A queue that is changed by setting keys, as a scenario does.
 struct Changing {
     config: QueueConfig,
-    queue: Queue<Numbered>,
+    queue: Queue,
     next: u64,
 }
 
@@ -32,7 +32,7 @@ impl Changing {
     /// Packets of these flows come.
     fn offer(&mut self, flows: impl IntoIterator<Item = u32>, ecn: Ecn, now: Time) {
         for flow in flows {
-            let packet = Numbered { id: self.next, flow, size: 1500, ecn, arrival: now };
+            let packet = numbered(self.next, flow, 1500, ecn);
             self.next += 1;
             self.queue.enqueue(packet, now);
             self.queue.take_dropped(|_, _| ());
@@ -49,7 +49,7 @@ impl Changing {
         self.config = to;
         let mut dropped = (Vec::new(), Vec::new());
         self.queue.take_dropped(|packet, reason| {
-            dropped.0.push(packet.id);
+            dropped.0.push(packet.key);
             dropped.1.push(reason);
         });
         self.queue.assert_conservation(key);
@@ -68,7 +68,7 @@ impl Changing {
 
     /// The numbers of the packets in the order in which they are sent.
     fn drain(&mut self, now: Time) -> Vec<u64> {
-        std::iter::from_fn(|| self.queue.dequeue(now)).map(|packet| packet.id).collect()
+        std::iter::from_fn(|| self.queue.dequeue(now)).map(|packet| packet.key).collect()
     }
 }
 
@@ -234,7 +234,7 @@ fn dualpi2_knows_which_packets_came_before() {
     queue.set("min_qlen_step", "1000", ms(1));
     queue.offer([0; 3], Ecn::Ect1, ms(1));
     let marks: Vec<bool> = std::iter::from_fn(|| queue.queue.dequeue(ms(5)))
-        .map(|packet| packet.ecn == Ecn::Ce)
+        .map(|packet| packet.ecn() == Ecn::Ce)
         .collect();
     assert_eq!(marks, [true, true, true, false, false, false]);
 }

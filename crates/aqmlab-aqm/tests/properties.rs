@@ -6,7 +6,7 @@
 mod harness;
 
 use aqmlab_aqm::{Backlog, Context, Queue, QueueDiscipline};
-use aqmlab_core::{Ecn, Span, Stream, Time};
+use aqmlab_core::{Ecn, Packet, Span, Stream, Time};
 use proptest::prelude::*;
 
 use harness::*;
@@ -95,7 +95,7 @@ fn the_traffic_makes_disciplines_act() {
                 queue.on_wakeup(wakeup);
             }
             let Arrival { flow, size, .. } = *arrival;
-            let packet = Numbered { id: id as u64, flow, size, ecn: Ecn::NotEct, arrival: now };
+            let packet = numbered(id as u64, flow, size, Ecn::NotEct);
             queue.enqueue(packet, now);
             if free <= now {
                 let sent = queue.dequeue(now);
@@ -125,15 +125,16 @@ enum Fault {
     MarksAll,
 }
 
+#[derive(Clone)]
 struct Faulty {
-    packets: Vec<Numbered>,
+    packets: Vec<Packet>,
     fault: Fault,
     calls: u32,
 }
 
-impl QueueDiscipline<Numbered> for Faulty {
-    fn enqueue(&mut self, packet: Numbered, cx: &mut Context<'_, Numbered>) {
-        if self.fault == Fault::Loses && packet.id == 40 {
+impl QueueDiscipline for Faulty {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
+        if self.fault == Fault::Loses && packet.key == 40 {
             return;
         }
         let mut packet = packet;
@@ -146,7 +147,7 @@ impl QueueDiscipline<Numbered> for Faulty {
             self.packets.push(packet);
         }
     }
-    fn dequeue(&mut self, _cx: &mut Context<'_, Numbered>) -> Option<Numbered> {
+    fn dequeue(&mut self, _cx: &mut Context<'_>) -> Option<Packet> {
         self.calls += 1;
         if self.packets.is_empty() || (self.fault == Fault::Idles && self.calls == 20) {
             return None;
@@ -157,7 +158,7 @@ impl QueueDiscipline<Numbered> for Faulty {
         })
     }
     fn backlog(&self) -> Backlog {
-        let bytes = self.packets.iter().map(|packet| u64::from(packet.size)).sum();
+        let bytes = self.packets.iter().map(|packet| u64::from(packet.size())).sum();
         Backlog { packets: self.packets.len() as u64, bytes }
     }
 }

@@ -13,11 +13,8 @@
 
 pub mod emulated;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use aqmlab_aqm::{LinkEnv, Queue, QueueConfig, Reason};
-use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time, packet_fields};
+use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time};
 
 /// The longest round-trip time that disciplines are told of; none that is
 /// replayed takes a setting from it.
@@ -107,47 +104,24 @@ pub fn replay(
     let env =
         LinkEnv { rate: surroundings.rate, base_rtt: BASE_RTT, mtu: surroundings.mtu, header: 0 };
     let random = Stream::from_state(surroundings.random_seed);
+    let mut queue = Queue::new(config.build(&env), random);
+    queue.record_marks();
     let run = Replay {
-        queue: Queue::new(config.build(&env), random),
+        queue,
+        marked: vec![None; arrivals.len()],
         nanos_per_byte: surroundings.nanos_per_byte,
         busy_until: None,
-        clock: Clock::default(),
         outcomes: Vec::with_capacity(arrivals.len()),
     };
     run.run(config.name(), arrivals)
 }
 
-/// The time of the replay, for packets: [`Packet::mark`] is not told it.
-type Clock = Arc<AtomicU64>;
-
-/// A packet in the queue.
-struct Replayed {
-    id: u32,
-    size: u32,
-    flow: u32,
-    ecn: Ecn,
-    arrival: Time,
-    marked: Option<Time>,
-    clock: Clock,
-}
-
-impl Packet for Replayed {
-    packet_fields!(size, ecn, arrival);
-    fn flow_hash(&self) -> u32 {
-        self.flow
-    }
-    fn mark(&mut self) {
-        self.ecn = Ecn::Ce;
-        let now = Time::from_nanos(self.clock.load(Ordering::Relaxed));
-        self.marked = Some(now);
-    }
-}
-
 struct Replay {
-    queue: Queue<Replayed>,
+    queue: Queue,
+    /// Times of the last mark, by packet.
+    marked: Vec<Option<Time>>,
     nanos_per_byte: u64,
     busy_until: Option<Time>,
-    clock: Clock,
     outcomes: Vec<Outcome>,
 }
 
@@ -163,7 +137,6 @@ impl Replay {
             if self.busy_until == Some(work) && wakeup.is_none_or(|wakeup| work <= wakeup) {
                 self.send(work);
             } else if let Some(now) = wakeup {
-                self.set_clock(now);
                 self.queue.on_wakeup(now);
                 self.collect(now, Verdict::DroppedDequeue);
             } else if let Some(arrival) = arrival {
@@ -178,9 +151,7 @@ impl Replay {
 
     fn arrive(&mut self, id: u32, arrival: &Arrival) {
         let Arrival { time, flow, size, ecn } = *arrival;
-        self.set_clock(time);
-        let clock = Arc::clone(&self.clock);
-        let packet = Replayed { id, size, flow, ecn, arrival: time, marked: None, clock };
+        let packet = Packet::new(size, ecn).with_flow_hash(flow).with_key(id.into());
         self.queue.enqueue(packet, time);
         self.collect(time, Verdict::DroppedEnqueue);
         if self.busy_until.is_none() {
@@ -190,34 +161,39 @@ impl Replay {
 
     /// The link is free: the next packet, if there is one.
     fn send(&mut self, now: Time) {
-        self.set_clock(now);
         let packet = self.queue.dequeue(now);
         self.collect(now, Verdict::DroppedDequeue);
         self.busy_until = packet.map(|packet| {
-            let sent = packet.marked.map_or(Verdict::Delivered, |_| Verdict::Marked);
-            self.outcomes.push(outcome(&packet, sent, now, None));
-            now + Span::from_nanos(self.nanos_per_byte) * u64::from(packet.size)
+            let sent = if packet.is_marked() { Verdict::Marked } else { Verdict::Delivered };
+            self.outcomes.push(outcome(&packet, &self.marked, sent, now, None));
+            now + Span::from_nanos(self.nanos_per_byte) * u64::from(packet.size())
         });
     }
 
     /// Takes the dropped packets back; `signal` is what a signal is called in
     /// the call that they were dropped in.
     fn collect(&mut self, now: Time, signal: Verdict) {
-        let outcomes = &mut self.outcomes;
-        self.queue.take_dropped(|packet, reason| {
+        let Replay { queue, marked, outcomes, .. } = self;
+        for id in queue.take_marks() {
+            marked[id as usize] = Some(now);
+        }
+        queue.take_dropped(|packet, reason| {
             let verdict = if reason.is_signal() { signal } else { Verdict::DroppedOverlimit };
-            outcomes.push(outcome(&packet, verdict, now, Some(reason)));
+            outcomes.push(outcome(&packet, marked, verdict, now, Some(reason)));
         });
-    }
-
-    fn set_clock(&self, now: Time) {
-        self.clock.store(now.as_nanos(), Ordering::Relaxed);
     }
 }
 
-fn outcome(packet: &Replayed, verdict: Verdict, time: Time, reason: Option<Reason>) -> Outcome {
-    let sojourn = time - packet.arrival;
-    Outcome { id: packet.id, verdict, time, sojourn, marked: packet.marked, reason }
+fn outcome(
+    packet: &Packet,
+    marked: &[Option<Time>],
+    verdict: Verdict,
+    time: Time,
+    reason: Option<Reason>,
+) -> Outcome {
+    let sojourn = time - packet.arrival();
+    let id = packet.key as u32;
+    Outcome { id, verdict, time, sojourn, marked: marked[id as usize], reason }
 }
 
 #[cfg(test)]

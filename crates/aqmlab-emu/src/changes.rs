@@ -11,7 +11,7 @@ use aqmlab_sim::network::Network;
 use aqmlab_sim::scenario::{Change, ChangeParams, Changing, Effect, Surroundings};
 use aqmlab_sim::{Outside, Scenario};
 
-use crate::packet::handle::Handle;
+use crate::packet::buffers::Buffers;
 
 /// Requested change.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +74,7 @@ impl Changes {
     }
 
     /// Makes the planned changes that are due.
-    pub fn come(&mut self, now: Time, network: &mut Network<Handle>) {
+    pub fn come(&mut self, now: Time, network: &mut Network<Buffers>) {
         let Some(change) = self.planned.pop_front() else { return };
         change.effect.apply(network, now, &self.around);
         self.current.take(&change.effect, &self.scenario);
@@ -89,7 +89,7 @@ impl Changes {
         &mut self,
         now: Time,
         asked: &[Asked],
-        network: &mut Network<Handle>,
+        network: &mut Network<Buffers>,
     ) -> Result<Vec<Made>> {
         let mut next = self.current.clone();
         let (mut changes, mut made) = (Vec::new(), Vec::new());

@@ -12,12 +12,14 @@ use aqmlab_aqm::Reason;
 use aqmlab_core::{Bytes, Packet, Result, Span, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::series::{LinkSeries, Sample};
-use aqmlab_sim::network::{HEADER, LossCause, Network, Observer, RouteId, Setup, SidePool};
+use aqmlab_sim::network::{
+    HEADER, LossCause, Network, Observer, PacketStore, Position, RouteId, Setup,
+};
 use aqmlab_sim::scenario::{Change, Level, Surroundings};
 
 use crate::changes::{Asked, Changes, Made};
 use crate::packet::buffers::{Buffers, Frame};
-use crate::packet::handle::Handle;
+use crate::packet::descriptor::FrameSegment;
 use crate::packet::offload::Offload;
 use crate::packet::segments::{MOST_HEAD, Run, plan};
 use crate::packet::wire::{UDP, Unfit, parse};
@@ -71,22 +73,22 @@ pub trait Exits {
 
 /// Observes packets entering and leaving every link, as the network sees them.
 pub trait Tap: Send {
-    /// Called when a packet arrives at a link. The packet is segment `handle.segment` of the frame
+    /// Called when a packet arrives at a link. The packet is segment `handle.segment()` of the frame
     /// `bytes`.
-    fn arrived(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers);
+    fn arrived(&mut self, time: Time, link: u32, handle: &Packet, buffers: &Buffers);
     /// Called when a packet leaves a link.
-    fn departed(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers);
+    fn departed(&mut self, time: Time, link: u32, handle: &Packet, buffers: &Buffers);
     /// Called when the queue of a link drops a packet for a reason, or the link loses it.
     fn dropped(
         &mut self,
         time: Time,
         link: u32,
-        handle: &Handle,
+        handle: &Packet,
         reason: Option<Reason>,
         buffers: &Buffers,
     );
     /// Called periodically, with or without packets.
-    fn tick(&mut self, _now: Time, _network: &Network<Handle>) {}
+    fn tick(&mut self, _now: Time, _network: &Network<Buffers>) {}
     /// Called at the end. Returns messages for the user, one sentence each.
     fn finish(&mut self, _end: Time) -> Vec<String> {
         Vec::new()
@@ -96,13 +98,13 @@ pub trait Tap: Send {
 /// Network observer that forwards packets to the tap, if any.
 struct Shown<'a>(&'a mut Option<Box<dyn Tap>>);
 
-impl Observer<Handle> for Shown<'_> {
-    fn entered(&mut self, now: Time, link: u32, handle: &Handle, buffers: &Buffers) {
+impl Observer<Buffers> for Shown<'_> {
+    fn entered(&mut self, now: Time, link: u32, handle: &Packet, buffers: &Buffers) {
         if let Some(tap) = &mut self.0 {
             tap.arrived(now, link, handle, buffers);
         }
     }
-    fn left(&mut self, now: Time, link: u32, handle: &Handle, buffers: &Buffers) {
+    fn left(&mut self, now: Time, link: u32, handle: &Packet, buffers: &Buffers) {
         if let Some(tap) = &mut self.0 {
             tap.departed(now, link, handle, buffers);
         }
@@ -117,7 +119,7 @@ fn surroundings(scenario: &Scenario) -> Surroundings {
 
 /// Network with ports.
 pub struct DataPath {
-    network: Network<Handle>,
+    network: Network<Buffers>,
     changes: Changes,
     /// Port at the end of each route of the network.
     exits: Vec<u16>,
@@ -171,7 +173,7 @@ impl DataPath {
     /// Creates the path over an existing network without routes.
     pub fn with_network(
         scenario: &Scenario,
-        mut network: Network<Handle>,
+        mut network: Network<Buffers>,
         routes: Vec<Route>,
     ) -> Self {
         for route in &routes {
@@ -218,12 +220,12 @@ impl DataPath {
     }
 
     /// Returns the network, for observers.
-    pub fn network(&self) -> &Network<Handle> {
+    pub fn network(&self) -> &Network<Buffers> {
         &self.network
     }
 
     /// Returns the network, for readers of records.
-    pub fn network_mut(&mut self) -> &mut Network<Handle> {
+    pub fn network_mut(&mut self) -> &mut Network<Buffers> {
         &mut self.network
     }
 
@@ -269,8 +271,8 @@ impl DataPath {
         came[1] += u64::from(frame.headers.protocol != UDP);
         let place = buffers.keep(frame);
         for segment in 0..frame.segments {
-            let handle = Handle::new(place, &frame, segment, route);
-            self.entered.add(u64::from(handle.size));
+            let handle = Packet::of_frame(place, &frame, segment, route);
+            self.entered.add(u64::from(handle.size()));
             let observer = &mut Shown(&mut self.tap);
             self.network.inject(now, RouteId(u32::from(route)), handle, observer);
         }
@@ -286,7 +288,7 @@ impl DataPath {
                     LossCause::Dropped(reason) => Some(reason),
                     LossCause::Lost => None,
                 };
-                let link = self.network.link_of(handle.position);
+                let link = self.network.link_of(Position(handle.position));
                 tap.dropped(now, link, &handle, reason, self.network.store());
                 self.network.store_mut().free(handle);
             }
@@ -344,8 +346,8 @@ impl DataPath {
     }
 
     /// Processes a packet at the end of its route.
-    fn depart(&mut self, handle: Handle, exits: &mut impl Exits) {
-        let exit = self.exits[usize::from(handle.route)];
+    fn depart(&mut self, handle: Packet, exits: &mut impl Exits) {
+        let exit = self.exits[usize::from(handle.route())];
         self.left.add(u64::from(handle.size()));
         let other = match &mut self.run {
             Some((run, at, _)) if *at == exit => run.join(handle),

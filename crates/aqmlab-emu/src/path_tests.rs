@@ -281,9 +281,9 @@ fn ten_million_strange_packets() {
 struct Drops(Arc<AtomicUsize>);
 
 impl Tap for Drops {
-    fn arrived(&mut self, _: Time, _: u32, _: &Handle, _: &Buffers) {}
-    fn departed(&mut self, _: Time, _: u32, _: &Handle, _: &Buffers) {}
-    fn dropped(&mut self, _: Time, _: u32, _: &Handle, _: Option<Reason>, _: &Buffers) {
+    fn arrived(&mut self, _: Time, _: u32, _: &Packet, _: &Buffers) {}
+    fn departed(&mut self, _: Time, _: u32, _: &Packet, _: &Buffers) {}
+    fn dropped(&mut self, _: Time, _: u32, _: &Packet, _: Option<Reason>, _: &Buffers) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }

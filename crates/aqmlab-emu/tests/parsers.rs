@@ -3,12 +3,13 @@
 #[path = "../../fuzz/inputs.rs"]
 mod inputs;
 
+use aqmlab_core::Packet;
 use aqmlab_emu::packet::buffers::Buffers;
-use aqmlab_emu::packet::handle::Handle;
+use aqmlab_emu::packet::descriptor::FrameSegment;
 use aqmlab_emu::packet::offload::{self, Offload};
 use aqmlab_emu::packet::segments::{MOST_HEAD, Run, plan};
 use aqmlab_emu::packet::wire::parse;
-use aqmlab_sim::network::SidePool;
+use aqmlab_sim::network::PacketStore;
 
 /// Each input is the kernel's offload header and a packet.
 #[test]
@@ -29,11 +30,11 @@ fn packets_are_carried_or_counted_as_unfit() {
         let mut room = [0; MOST_HEAD];
         let mut bytes = 0;
         for segment in 0..frame.segments {
-            let mut handle = Handle::new(place, &frame, segment, 0);
+            let mut handle = Packet::of_frame(place, &frame, segment, 0);
             if segment % 2 == 0 {
-                aqmlab_core::Packet::mark(&mut handle);
+                handle.mark();
             }
-            let size = handle.size;
+            let size = handle.size();
             let run = Run::new(handle);
             let (_, parts) = run.frame(&buffers, &mut room);
             assert_eq!(parts.concat().len(), size as usize);

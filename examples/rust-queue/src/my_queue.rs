@@ -16,30 +16,26 @@ impl Discipline for MyQueueParams {
     const NAME: &'static str = "my_queue";
     const SUMMARY: &'static str = "drops from the front what has waited too long";
 
-    fn build<P: Packet + Send>(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(MyQueue { patience: self.patience, fifo: Fifo::default() })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        _: &LinkEnv,
-        _: &mut Context<'_, P>,
-    ) {
-        queue.machine::<MyQueue<P>>().patience = self.patience;
+    fn change(&self, queue: &mut dyn QueueDiscipline, _: &LinkEnv, _: &mut Context<'_>) {
+        queue.machine::<MyQueue>().patience = self.patience;
     }
 }
 
-struct MyQueue<P> {
+#[derive(Clone)]
+struct MyQueue {
     patience: Span,
-    fifo: Fifo<P>,
+    fifo: Fifo,
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for MyQueue<P> {
-    fn enqueue(&mut self, packet: P, _: &mut Context<'_, P>) {
+impl QueueDiscipline for MyQueue {
+    fn enqueue(&mut self, packet: Packet, _: &mut Context<'_>) {
         self.fifo.push(packet);
     }
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         let mut packet = self.fifo.pop()?;
         while cx.now.saturating_since(packet.arrival()) > self.patience {
             let Some(next) = self.fifo.pop() else { break };

@@ -70,7 +70,7 @@ impl Discipline for BlueParams {
         Some(("a tenth of the probability", self.freeze_time.scaled(0.1 / step)))
     }
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let resolve = |limit: Limit| limit.resolve(env.rate, env.base_rtt);
         Box::new(Blue {
             fifo: Fifo::default(),
@@ -89,14 +89,9 @@ impl Discipline for BlueParams {
         })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         let resolve = |limit: Limit| limit.resolve(env.rate, env.base_rtt);
-        let queue = queue.machine::<Blue<P>>();
+        let queue = queue.machine::<Blue>();
         queue.limit = resolve(self.limit);
         queue.threshold = self.threshold.map(resolve);
         queue.control.increment = self.increment;
@@ -109,6 +104,7 @@ impl Discipline for BlueParams {
 }
 
 /// The probability and when it may change.
+#[derive(Clone)]
 struct Control {
     probability: f64,
     increment: f64,
@@ -141,8 +137,9 @@ impl Control {
 }
 
 /// The state machine.
-struct Blue<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct Blue {
+    fifo: Fifo,
     limit: Limit,
     threshold: Option<Limit>,
     control: Control,
@@ -152,8 +149,8 @@ struct Blue<P> {
     ecn: bool,
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Blue<P> {
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Blue {
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         if core::mem::take(&mut self.is_idle) && self.idle_repeats {
             self.control.catch_up(cx.now);
         }
@@ -176,7 +173,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Blue<P> {
         self.fifo.push(packet);
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         let packet = self.fifo.pop();
         if packet.is_none() {
             self.is_idle = true;
@@ -205,10 +202,10 @@ mod tests {
     fn at(micros: u64) -> Time {
         Time::from_nanos(micros * 1000)
     }
-    fn queue(params: &BlueParams) -> Queue<TestPacket> {
+    fn queue(params: &BlueParams) -> Queue {
         Queue::new(params.build(&env()), Stream::from_state(1))
     }
-    fn probability(queue: &Queue<TestPacket>) -> f64 {
+    fn probability(queue: &Queue) -> f64 {
         let mut probability = f64::NAN;
         queue.observe(&mut |_, value| probability = value);
         probability
@@ -216,8 +213,8 @@ mod tests {
     fn assert_near(measured: f64, expected: f64) {
         assert!((measured - expected).abs() < 1e-12, "{measured} instead of {expected}");
     }
-    fn offer(queue: &mut Queue<TestPacket>, micros: u64) {
-        queue.enqueue(TestPacket::new(Ecn::NotEct), at(micros));
+    fn offer(queue: &mut Queue, micros: u64) {
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), at(micros));
         queue.take_dropped(|_, _| ());
     }
 

@@ -138,7 +138,7 @@ impl Discipline for ChokeParams {
         self.red().check()
     }
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Choke {
             red: Red::new(&self.red(), env),
             candidates: self.candidates,
@@ -146,14 +146,9 @@ impl Discipline for ChokeParams {
         })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         // Linux, choke_change: the average and the count begin anew; the oldest packets stay.
-        let queue = queue.machine::<Choke<P>>();
+        let queue = queue.machine::<Choke>();
         queue.red.change(&self.red(), env);
         queue.red.restart();
         (queue.candidates, queue.regions) = (self.candidates, self.regions);
@@ -162,13 +157,14 @@ impl Discipline for ChokeParams {
 }
 
 /// The state machine.
-struct Choke<P> {
-    red: Red<P>,
+#[derive(Clone)]
+struct Choke {
+    red: Red,
     candidates: Auto<u64>,
     regions: u64,
 }
 
-impl<P: Packet> Choke<P> {
+impl Choke {
     /// How many candidates are drawn now.
     fn candidates(&self) -> u64 {
         self.candidates.or_else(|| {
@@ -178,7 +174,7 @@ impl<P: Packet> Choke<P> {
     }
 
     /// Draws the candidates and drops those of the packet's flow.
-    fn matches(&mut self, packet: &P, cx: &mut Context<'_, P>) -> bool {
+    fn matches(&mut self, packet: &Packet, cx: &mut Context<'_>) -> bool {
         let mut found = false;
         for _ in 0..self.candidates() {
             let packets = self.red.fifo.backlog().packets;
@@ -197,8 +193,8 @@ impl<P: Packet> Choke<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Choke<P> {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Choke {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         if self.red.update(cx.now) && self.matches(&packet, cx) {
             cx.drop(packet, Reason::Choke);
         } else {
@@ -206,7 +202,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Choke<P> {
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         self.red.dequeue(cx)
     }
 
@@ -239,12 +235,12 @@ mod tests {
             ..ChokeParams::default()
         }
     }
-    fn queue(params: &ChokeParams, seed: u64) -> Queue<TestPacket> {
+    fn queue(params: &ChokeParams, seed: u64) -> Queue {
         Queue::new(params.build(&env()), Stream::from_state(seed))
     }
-    fn offer(queue: &mut Queue<TestPacket>, flows: &[u32]) {
+    fn offer(queue: &mut Queue, flows: &[u32]) {
         for flow in flows {
-            queue.enqueue(TestPacket::of_flow(*flow), Time::ZERO);
+            queue.enqueue(Packet::of_flow(*flow), Time::ZERO);
             queue.take_dropped(|_, _| ());
             queue.assert_conservation("choke");
         }
@@ -319,8 +315,8 @@ mod tests {
             ..plain()
         };
         for (length, candidates) in [(3, 2), (5, 2), (6, 4), (9, 4), (10, 6), (14, 8), (17, 8)] {
-            let mut red = Red::<TestPacket>::new(&params.red(), &env());
-            (0..length).for_each(|flow| red.fifo.push(TestPacket::of_flow(flow)));
+            let mut red = Red::new(&params.red(), &env());
+            (0..length).for_each(|flow| red.fifo.push(Packet::of_flow(flow)));
             red.update(Time::ZERO);
             let choke = Choke { red, candidates: params.candidates, regions: params.regions };
             assert_eq!(choke.candidates(), candidates, "{length} packets");
@@ -341,12 +337,12 @@ mod tests {
     fn share_of_the_greedy(params: Option<&ChokeParams>) -> f64 {
         let red = RedParams { wait: false, ..ChokeParams::default().red() };
         let build = params.map_or_else(|| red.build(&env()), |params| params.build(&env()));
-        let mut queue: Queue<TestPacket> = Queue::new(build, Stream::from_state(1));
+        let mut queue: Queue = Queue::new(build, Stream::from_state(1));
         let (mut now, mut greedy, mut all) = (Time::ZERO, 0, 0);
         let flows = [0, 1, 2, 0, 3, 4, 0, 5, 6, 0, 7, 8];
         for i in 0..60_000 {
             now += Span::from_millis(1);
-            queue.enqueue(TestPacket::of_flow(flows[i % 12]), now);
+            queue.enqueue(Packet::of_flow(flows[i % 12]), now);
             queue.take_dropped(|_, _| ());
             // Two packets for three arrivals.
             if i % 3 != 0

@@ -50,9 +50,9 @@ impl Discipline for CobaltParams {
     const SUMMARY: &'static str = "CoDel and BLUE in one queue, as in each flow of CAKE";
     const FIXED: &'static [&'static str] = &["variant"];
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let law = Law::new(self.target, self.interval, self.variant);
-        Box::new(Cobalt::<P> {
+        Box::new(Cobalt {
             fifo: Fifo::default(),
             limit: self.limit.resolve(env.rate, env.base_rtt),
             ecn: self.ecn,
@@ -61,13 +61,8 @@ impl Discipline for CobaltParams {
         })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        let queue = queue.machine::<Cobalt<P>>();
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        let queue = queue.machine::<Cobalt>();
         queue.law = Law::new(self.target, self.interval, self.variant);
         queue.limit = self.limit.resolve(env.rate, env.base_rtt);
         queue.ecn = self.ecn;
@@ -76,16 +71,17 @@ impl Discipline for CobaltParams {
 }
 
 /// The state machine.
-struct Cobalt<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct Cobalt {
+    fifo: Fifo,
     limit: Limit,
     ecn: bool,
     law: Law,
     state: CobaltState,
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Cobalt<P> {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Cobalt {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         let size = u64::from(packet.size());
         loop {
             let Backlog { packets, bytes } = self.fifo.backlog();
@@ -103,7 +99,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cobalt<P> {
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         loop {
             let Some(packet) = self.fifo.pop() else {
                 self.state.ran_empty(&self.law, cx.now);
@@ -139,7 +135,7 @@ mod tests {
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env, run, run_with};
 
-    fn queue(params: &CobaltParams) -> Queue<TestPacket> {
+    fn queue(params: &CobaltParams) -> Queue {
         Queue::new(params.build(&env()), Stream::from_state(1))
     }
 
@@ -148,11 +144,11 @@ mod tests {
     fn drops(variant: InitialGrace, until: u64) -> Vec<u64> {
         let mut queue = queue(&CobaltParams { variant, ..CobaltParams::default() });
         let mut drops = Vec::new();
-        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
         queue.dequeue(Time::ZERO).unwrap();
         for ms in 0..until {
             let now = Time::ZERO + Span::from_millis(ms);
-            queue.enqueue(TestPacket::new(Ecn::NotEct), now);
+            queue.enqueue(Packet::of_ecn(Ecn::NotEct), now);
             if ms >= 10 {
                 queue.dequeue(now).unwrap();
                 queue.take_dropped(|_, _| drops.push(ms));
@@ -202,7 +198,7 @@ mod tests {
     fn blue_rises_by_a_256th_with_overflows_a_target_apart() {
         let mut queue =
             queue(&CobaltParams { limit: Limit::Packets(5), ..CobaltParams::default() });
-        let blue = |queue: &Queue<TestPacket>| {
+        let blue = |queue: &Queue| {
             let mut probability = f64::NAN;
             queue.observe(&mut |name, value| {
                 if name == "blue_probability" {
@@ -212,14 +208,14 @@ mod tests {
             probability
         };
         for _ in 0..7 {
-            queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+            queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
         }
         let mut lost = 0;
         queue.take_dropped(|_, _| lost += 1);
         assert_eq!((lost, blue(&queue)), (2, 1.0 / 256.0));
-        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO + Span::from_millis(5));
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO + Span::from_millis(5));
         assert_eq!(blue(&queue), 1.0 / 256.0, "not yet");
-        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::from_nanos(5_000_001));
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::from_nanos(5_000_001));
         assert_eq!(blue(&queue), 2.0 / 256.0);
         // An empty queue takes 1/4096 off.
         while queue.dequeue(Time::ZERO + Span::from_millis(11)).is_some() {}
@@ -231,7 +227,7 @@ mod tests {
         let mut queue =
             queue(&CobaltParams { limit: Limit::Packets(2), ..CobaltParams::default() });
         for flow in 0..3 {
-            queue.enqueue(TestPacket::of_flow(flow), Time::ZERO);
+            queue.enqueue(Packet::of_flow(flow), Time::ZERO);
         }
         let mut lost = Vec::new();
         queue.take_dropped(|packet, _| lost.push(aqmlab_core::Packet::flow_hash(&packet)));
@@ -243,7 +239,7 @@ mod tests {
         // One at a time, each 10 ms late, for 3 s.
         let mut queue = queue(&CobaltParams::default());
         for i in 0..300 {
-            queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO + Span::from_millis(10) * i);
+            queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO + Span::from_millis(10) * i);
             let packet = queue.dequeue(Time::ZERO + Span::from_millis(10) * (i + 1));
             assert!(packet.is_some(), "{i}");
         }

@@ -84,17 +84,12 @@ impl Discipline for CodelDtParams {
     const NAME: &'static str = "codel_dt";
     const SUMMARY: &'static str = "CoDel at the tail: drops arrivals by their predicted delay";
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(CodelDt::new(self, env))
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        queue.machine::<CodelDt<P>>().change(self, env, cx);
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        queue.machine::<CodelDt>().change(self, env, cx);
     }
 }
 
@@ -142,8 +137,9 @@ impl Meter {
 }
 
 /// The state machine.
-struct CodelDt<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct CodelDt {
+    fifo: Fifo,
     limit: Limit,
     params: CodelDtParams,
     law: Settings,
@@ -157,7 +153,7 @@ struct CodelDt<P> {
     link_rate: Rate,
 }
 
-impl<P: Packet> CodelDt<P> {
+impl CodelDt {
     fn new(params: &CodelDtParams, env: &LinkEnv) -> Self {
         let law = params.law(env);
         CodelDt {
@@ -175,7 +171,7 @@ impl<P: Packet> CodelDt<P> {
         }
     }
 
-    fn change(&mut self, params: &CodelDtParams, env: &LinkEnv, cx: &mut Context<'_, P>) {
+    fn change(&mut self, params: &CodelDtParams, env: &LinkEnv, cx: &mut Context<'_>) {
         self.law = params.law(env);
         self.limit = params.limit.resolve(env.rate, env.base_rtt);
         self.meter.threshold = params.dq_threshold.get();
@@ -195,8 +191,8 @@ impl<P: Packet> CodelDt<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for CodelDt<P> {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for CodelDt {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         let Backlog { packets, bytes } = self.fifo.backlog();
         let size = u64::from(packet.size());
         if !self.limit.admits(packets, bytes, size) {
@@ -213,7 +209,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for CodelDt<P> {
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         let packet = self.fifo.pop()?;
         self.longest = self.longest.max(cx.now - packet.arrival());
         let backlog = self.fifo.backlog().bytes;
@@ -289,7 +285,7 @@ mod tests {
         let mut queue = Queue::new(params.build(&slow()), Stream::from_state(1));
         let mut drops = Vec::new();
         for ms in millis {
-            queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO + Span::from_millis(ms));
+            queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO + Span::from_millis(ms));
             queue.take_dropped(|_, reason| {
                 assert_eq!(reason, Reason::Codel);
                 drops.push(ms);
@@ -316,7 +312,7 @@ mod tests {
         let mut queue = Queue::new(shaped().build(&slow()), Stream::from_state(1));
         for i in 0..200 {
             let now = Time::ZERO + Span::from_millis(6) * i;
-            queue.enqueue(TestPacket::new(Ecn::NotEct), now);
+            queue.enqueue(Packet::of_ecn(Ecn::NotEct), now);
             if i > 1 {
                 queue.dequeue(now);
             }
@@ -347,7 +343,7 @@ mod tests {
 
     #[test]
     fn the_predicted_delay_is_the_backlog_with_the_packet_over_the_rate() {
-        let mut codel = CodelDt::<TestPacket>::new(&CodelDtParams::default(), &slow());
+        let mut codel = CodelDt::new(&CodelDtParams::default(), &slow());
         assert_eq!(codel.predict(Time::ZERO, 50_000), Span::ZERO, "no rate yet");
         codel.meter.rate = Some(250_000.0);
         assert_eq!(codel.predict(Time::ZERO, 3_000), Span::from_millis(12));
@@ -357,7 +353,7 @@ mod tests {
             peak_rate: Some(Rate::from_bps(20_000_000)),
             ..Default::default()
         };
-        let mut codel = CodelDt::<TestPacket>::new(&params, &slow());
+        let mut codel = CodelDt::new(&params, &slow());
         let expected = 3044.0 / 2_500_000.0 + 1956.0 / 250_000.0;
         assert_eq!(codel.predict(Time::ZERO, 5_000), Span::from_secs_f64(expected));
     }
@@ -399,7 +395,7 @@ mod tests {
             let mut queue = Queue::new(params.build(&env), Stream::from_state(1));
             for i in 0..100 {
                 let now = Time::ZERO + Span::from_millis(4) * i;
-                queue.enqueue(TestPacket::new(Ecn::NotEct), now);
+                queue.enqueue(Packet::of_ecn(Ecn::NotEct), now);
                 if queue.backlog().packets > 2 {
                     queue.dequeue(now);
                 }

@@ -92,17 +92,12 @@ impl Discipline for DocsisPieParams {
         Ok(())
     }
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(DocsisPie::new(self, env))
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        queue.machine::<DocsisPie<P>>().change(self, env, cx);
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        queue.machine::<DocsisPie>().change(self, env, cx);
     }
 }
 
@@ -123,8 +118,9 @@ enum State {
 }
 
 /// The state machine.
-struct DocsisPie<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct DocsisPie {
+    fifo: Fifo,
     limit: Limit,
     params: DocsisPieParams,
     shaper: Shaper,
@@ -139,7 +135,7 @@ struct DocsisPie<P> {
     was_active: bool,
 }
 
-impl<P: Packet> DocsisPie<P> {
+impl DocsisPie {
     fn new(params: &DocsisPieParams, env: &LinkEnv) -> Self {
         let shaper =
             Shaper::new(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
@@ -160,7 +156,7 @@ impl<P: Packet> DocsisPie<P> {
         }
     }
 
-    fn change(&mut self, params: &DocsisPieParams, env: &LinkEnv, cx: &mut Context<'_, P>) {
+    fn change(&mut self, params: &DocsisPieParams, env: &LinkEnv, cx: &mut Context<'_>) {
         self.shaper.change(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
         self.limit = params.limit(&self.shaper, env);
         self.params = params.clone();
@@ -178,7 +174,7 @@ impl<P: Packet> DocsisPie<P> {
     }
 
     /// Appendix A.3: whether an arriving packet is dropped.
-    fn drop_early(&mut self, size: u32, cx: &mut Context<'_, P>) -> bool {
+    fn drop_early(&mut self, size: u32, cx: &mut Context<'_>) -> bool {
         let p = &self.params;
         if self.burst_allowance > Span::ZERO {
             return false;
@@ -271,8 +267,8 @@ fn tuning(probability: f64) -> f64 {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for DocsisPie<P> {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for DocsisPie {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         let Backlog { packets, bytes } = self.fifo.backlog();
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
             self.accumulated = 0.0;
@@ -284,7 +280,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for DocsisPie<P> {
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         let packet = self.fifo.pop()?;
         self.longest = self.longest.max(cx.now - packet.arrival());
         self.shaper.departed(cx.now, packet.size(), self.fifo.backlog().bytes);
@@ -295,7 +291,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for DocsisPie<P> {
         Some(self.next_update)
     }
 
-    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+    fn on_wakeup(&mut self, cx: &mut Context<'_>) {
         self.next_update += self.params.tupdate;
         let delay = self.shaper.expected_delay(cx.now, self.fifo.backlog().bytes);
         if self.burst_allowance > Span::ZERO {
@@ -350,13 +346,13 @@ mod tests {
         LinkEnv { rate: Rate::from_bps(2_000_000), ..env() }
     }
 
-    fn pie() -> DocsisPie<TestPacket> {
+    fn pie() -> DocsisPie {
         DocsisPie::new(&DocsisPieParams::default(), &slow())
     }
 
     /// Offers a packet to a queue and says whether it was dropped early.
-    fn is_dropped(queue: &mut Queue<TestPacket>) -> bool {
-        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+    fn is_dropped(queue: &mut Queue) -> bool {
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
         let mut dropped = false;
         queue.take_dropped(|_, reason| dropped = reason == Reason::Pie);
         dropped
@@ -479,7 +475,7 @@ mod tests {
             let mut pie = pie();
             (pie.state, pie.probability, pie.old_delay) = (State::Active, 13.6, 1.0);
             for _ in 0..behind {
-                pie.fifo.push(TestPacket::new(Ecn::NotEct));
+                pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
             }
             let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
             let mut dropped = 0;
@@ -508,7 +504,7 @@ mod tests {
     fn a_full_buffer_clears_the_sum() {
         let mut pie = pie();
         (pie.accumulated, pie.limit) = (0.5, Limit::Packets(1));
-        pie.fifo.push(TestPacket::new(Ecn::NotEct));
+        pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
         let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
         is_dropped(&mut queue);
         let mut seen = Vec::new();

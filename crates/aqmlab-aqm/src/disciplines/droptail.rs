@@ -81,34 +81,30 @@ impl Discipline for DropTailParams {
     const SUMMARY: &'static str = "first in, first out; packets that do not fit are dropped";
     const SIGNALS: bool = false;
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let room = Room::new(self.limit, self.byte_limit, env);
         Box::new(DropTail { fifo: Fifo::default(), room, drop: self.drop })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        _cx: &mut Context<'_, P>,
-    ) {
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, _cx: &mut Context<'_>) {
         // Linux, fifo_init: what is queued beyond a smaller limit stays.
-        let queue = queue.machine::<DropTail<P>>();
+        let queue = queue.machine::<DropTail>();
         queue.room = Room::new(self.limit, self.byte_limit, env);
         queue.drop = self.drop;
     }
 }
 
 /// The state machine.
-struct DropTail<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct DropTail {
+    fifo: Fifo,
     room: Room,
     drop: DropFrom,
 }
 
-impl<P: Packet> DropTail<P> {
+impl DropTail {
     /// Drops at the head until a packet fits, unless it never will.
-    fn make_room(&mut self, size: u32, cx: &mut Context<'_, P>) {
+    fn make_room(&mut self, size: u32, cx: &mut Context<'_>) {
         if !self.room.admits(Backlog::default(), size) {
             return;
         }
@@ -119,17 +115,17 @@ impl<P: Packet> DropTail<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for DropTail<P> {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for DropTail {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         if self.drop == DropFrom::Head {
             self.make_room(packet.size(), cx);
         }
         self.fifo.push_within(self.room, packet, cx);
     }
-    fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, _cx: &mut Context<'_>) -> Option<Packet> {
         self.fifo.pop()
     }
-    fn pass(&mut self, packet: P, cx: &mut Context<'_, P>) -> Option<P> {
+    fn pass(&mut self, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
         let backlog = self.fifo.backlog();
         if backlog.packets == 0 && self.room.admits(backlog, packet.size()) {
             return Some(packet); // it is at the head at once
@@ -151,8 +147,8 @@ mod tests {
     use crate::testing::{TestPacket, env};
 
     /// What is dropped, in order, of these packets, and what stays.
-    fn offer(params: &DropTailParams, packets: &[TestPacket]) -> (Vec<u32>, Vec<u32>) {
-        let mut queue: Queue<TestPacket> = Queue::new(params.build(&env()), Stream::from_state(1));
+    fn offer(params: &DropTailParams, packets: &[Packet]) -> (Vec<u32>, Vec<u32>) {
+        let mut queue: Queue = Queue::new(params.build(&env()), Stream::from_state(1));
         let mut dropped = Vec::new();
         for packet in packets {
             queue.enqueue(packet.clone(), Time::ZERO);
@@ -168,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_loses_its_tail_or_its_head() {
-        let packets: Vec<TestPacket> = (1..=5).map(TestPacket::of_flow).collect();
+        let packets: Vec<Packet> = (1..=5).map(Packet::of_flow).collect();
         let limit = Limit::Packets(3);
         for (drop, dropped, left) in
             [(DropFrom::Tail, [4, 5], [1, 2, 3]), (DropFrom::Head, [1, 2], [3, 4, 5])]
@@ -181,10 +177,9 @@ mod tests {
 
     #[test]
     fn as_many_go_at_the_head_as_the_arriving_packet_needs() {
-        let packets: Vec<TestPacket> =
-            [(1, 500), (2, 500), (3, 500), (4, 900), (5, 1501), (6, 600)]
-                .map(|(flow, size)| TestPacket::of_flow(flow).with_size(size))
-                .to_vec();
+        let packets: Vec<Packet> = [(1, 500), (2, 500), (3, 500), (4, 900), (5, 1501), (6, 600)]
+            .map(|(flow, size)| Packet::of_flow(flow).with_size(size))
+            .to_vec();
         let limit = Limit::Bytes(Bytes::new(1500));
         let params = DropTailParams { limit, drop: DropFrom::Head, byte_limit: None };
         // The fourth needs 900 bytes: two go. The fifth never fits: it goes
@@ -194,9 +189,9 @@ mod tests {
 
     #[test]
     fn of_two_limits_the_one_that_is_reached_first_counts() {
-        let packets: Vec<TestPacket> =
+        let packets: Vec<Packet> =
             [(1, 100), (2, 100), (3, 100), (4, 100), (5, 1300), (6, 1500), (7, 100)]
-                .map(|(flow, size)| TestPacket::of_flow(flow).with_size(size))
+                .map(|(flow, size)| Packet::of_flow(flow).with_size(size))
                 .to_vec();
         let (limit, byte_limit) = (Limit::Packets(3), Some(Bytes::new(1500)));
         let params = |drop| DropTailParams { limit, byte_limit, drop };
@@ -212,7 +207,7 @@ mod tests {
 
     #[test]
     fn an_unlimited_queue_drops_nothing() {
-        let packets: Vec<TestPacket> = (0..20_000).map(TestPacket::of_flow).collect();
+        let packets: Vec<Packet> = (0..20_000).map(Packet::of_flow).collect();
         for drop in [DropFrom::Tail, DropFrom::Head] {
             let (dropped, left) = offer(
                 &DropTailParams { limit: Limit::Unlimited, byte_limit: None, drop },

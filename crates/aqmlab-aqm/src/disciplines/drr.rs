@@ -21,7 +21,7 @@
 
 use alloc::boxed::Box;
 
-use aqmlab_core::{Bytes, Limit, Packet, params};
+use aqmlab_core::{Bytes, Limit, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::fq::hash::Sharing;
@@ -53,17 +53,12 @@ impl Discipline for DrrParams {
     const SIGNALS: bool = false;
     const FIXED: &'static [&'static str] = &["flows", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        Box::new(Fq::<P, Plain, Rounds>::new(self.fq(env)))
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
+        Box::new(Fq::<Plain, Rounds>::new(self.fq(env)))
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        queue.machine::<Fq<P, Plain, Rounds>>().change(self.fq(env), cx);
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        queue.machine::<Fq<Plain, Rounds>>().change(self.fq(env), cx);
     }
 }
 
@@ -85,17 +80,19 @@ impl DrrParams {
 mod tests {
     use aqmlab_core::{Span, Time};
 
+    use aqmlab_core::Packet;
+
     use super::*;
     use crate::fq::hash::{Hashing, Isolation, Method};
     use crate::queue::Queue;
     use crate::testing::{TestPacket, drain, offer, queue};
 
-    fn packet(flow: u32, size: u32) -> TestPacket {
-        TestPacket::of_flow(flow).with_size(size)
+    fn packet(flow: u32, size: u32) -> Packet {
+        Packet::of_flow(flow).with_size(size)
     }
 
-    fn flows(queue: &mut Queue<TestPacket>) -> Vec<u32> {
-        drain(queue).iter().map(TestPacket::flow_hash).collect()
+    fn flows(queue: &mut Queue) -> Vec<u32> {
+        drain(queue).iter().map(Packet::flow_hash).collect()
     }
 
     /// The rounds by hand, with a quantum of 500: credits are given at turns,
@@ -156,7 +153,10 @@ mod tests {
             let mut queue = queue(&DrrParams { sharing, ..Default::default() });
             let arrivals = [1, 2, 3].map(|flow| packet(flow, 1500));
             let [one, two, three] = arrivals;
-            offer(&mut queue, [one.between(7, 1), two.between(7, 2), three.between(8, 1)]);
+            offer(
+                &mut queue,
+                [one.with_hosts([7, 1]), two.with_hosts([7, 2]), three.with_hosts([8, 1])],
+            );
             flows(&mut queue)
         };
         assert_eq!(turns(Isolation::Flow), [1, 2, 3]);

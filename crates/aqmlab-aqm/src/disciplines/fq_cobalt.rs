@@ -73,17 +73,12 @@ impl Discipline for FqCobaltParams {
     const SUMMARY: &'static str = "a queue for each flow, new flows first, COBALT in each";
     const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        Box::new(Fq::<P, CobaltState, Drr>::new(self.fq(env)))
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
+        Box::new(Fq::<CobaltState, Drr>::new(self.fq(env)))
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        queue.machine::<Fq<P, CobaltState, Drr>>().change(self.fq(env), cx);
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        queue.machine::<Fq<CobaltState, Drr>>().change(self.fq(env), cx);
     }
 }
 
@@ -105,13 +100,14 @@ impl FqCobaltParams {
 }
 
 /// What does not change during a run.
+#[derive(Clone)]
 pub(crate) struct Settings {
     law: Law,
     ecn: bool,
     ce_threshold: Option<Span>,
 }
 
-impl<P: Packet> Inner<P> for CobaltState {
+impl Inner for CobaltState {
     type Settings = Settings;
 
     fn new(settings: &Settings) -> Self {
@@ -120,9 +116,9 @@ impl<P: Packet> Inner<P> for CobaltState {
     fn dequeue(
         &mut self,
         settings: &Settings,
-        source: &mut FlowSource<'_, P>,
-        cx: &mut Context<'_, P>,
-    ) -> Option<P> {
+        source: &mut FlowSource<'_>,
+        cx: &mut Context<'_>,
+    ) -> Option<Packet> {
         while let Some(packet) = source.pop() {
             let is_last = source.flow_bytes() == 0;
             match self.release(&settings.law, Span::ZERO, packet, is_last, settings.ecn, cx) {
@@ -171,7 +167,7 @@ mod tests {
             for now in (0..=milliseconds).map(|ms| Time::ZERO + Span::from_millis(ms)) {
                 let ms = now.as_nanos() / 1_000_000;
                 if ms % 2 == 0 {
-                    queue.enqueue(TestPacket::new(Ecn::NotEct), now);
+                    queue.enqueue(Packet::of_ecn(Ecn::NotEct), now);
                 }
                 if ms % 6 == 0 {
                     queue.dequeue(now);

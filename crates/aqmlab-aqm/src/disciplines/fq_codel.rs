@@ -99,17 +99,12 @@ impl Discipline for FqCodelParams {
     const SUMMARY: &'static str = "a queue for each flow, new flows first, CoDel in each";
     const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        Box::new(Fq::<P, CodelState, Drr>::new(self.fq(env)))
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
+        Box::new(Fq::<CodelState, Drr>::new(self.fq(env)))
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        queue.machine::<Fq<P, CodelState, Drr>>().change(self.fq(env), cx);
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        queue.machine::<Fq<CodelState, Drr>>().change(self.fq(env), cx);
     }
 }
 
@@ -139,7 +134,7 @@ impl FqCodelParams {
     }
 }
 
-impl<P: Packet> Inner<P> for CodelState {
+impl Inner for CodelState {
     type Settings = Settings;
 
     fn new(settings: &Settings) -> Self {
@@ -148,9 +143,9 @@ impl<P: Packet> Inner<P> for CodelState {
     fn dequeue(
         &mut self,
         settings: &Settings,
-        source: &mut FlowSource<'_, P>,
-        cx: &mut Context<'_, P>,
-    ) -> Option<P> {
+        source: &mut FlowSource<'_>,
+        cx: &mut Context<'_>,
+    ) -> Option<Packet> {
         CodelState::dequeue(self, settings, source, cx)
     }
     fn overflowed(&mut self, _settings: &Settings, packets: u64, _now: Time) {
@@ -168,7 +163,7 @@ mod tests {
     fn dropped(small_backlog: SmallBacklog) -> u64 {
         let mut queue = queue(&FqCodelParams { small_backlog, ..FqCodelParams::default() });
         for flow in (0..10).chain(0..10) {
-            queue.enqueue(TestPacket::of_flow(flow), Time::ZERO);
+            queue.enqueue(Packet::of_flow(flow), Time::ZERO);
         }
         for step in 1..1000 {
             let now = Time::ZERO + Span::from_micros(1200) * step;
@@ -178,7 +173,7 @@ mod tests {
             let mut missing = vec![flow];
             queue.take_dropped(|packet, _| missing.push(packet.flow_hash()));
             for flow in missing {
-                queue.enqueue(TestPacket::of_flow(flow), now);
+                queue.enqueue(Packet::of_flow(flow), now);
             }
         }
         queue.counts().dropped_total()

@@ -107,17 +107,12 @@ impl Discipline for FqPieParams {
     const SUMMARY: &'static str = "a queue for each flow, new flows first, PIE in each";
     const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        Box::new(Fq::<P, PieState, Drr>::new(self.fq(env)))
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
+        Box::new(Fq::<PieState, Drr>::new(self.fq(env)))
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        queue.machine::<Fq<P, PieState, Drr>>().change(self.fq(env), cx);
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        queue.machine::<Fq<PieState, Drr>>().change(self.fq(env), cx);
     }
 }
 
@@ -150,7 +145,7 @@ impl FqPieParams {
     }
 }
 
-impl<P: Packet> Inner<P> for PieState {
+impl Inner for PieState {
     type Settings = Settings;
 
     fn new(settings: &Settings) -> Self {
@@ -160,19 +155,19 @@ impl<P: Packet> Inner<P> for PieState {
     fn enqueue(
         &mut self,
         settings: &Settings,
-        packet: P,
+        packet: Packet,
         backlog: u64,
-        cx: &mut Context<'_, P>,
-    ) -> Option<P> {
+        cx: &mut Context<'_>,
+    ) -> Option<Packet> {
         self.admit(settings, packet, backlog, cx)
     }
     #[inline]
     fn dequeue(
         &mut self,
         settings: &Settings,
-        source: &mut FlowSource<'_, P>,
-        cx: &mut Context<'_, P>,
-    ) -> Option<P> {
+        source: &mut FlowSource<'_>,
+        cx: &mut Context<'_>,
+    ) -> Option<Packet> {
         let packet = source.pop()?;
         self.departed(settings, &packet, source.flow_bytes(), cx.now);
         Some(packet)

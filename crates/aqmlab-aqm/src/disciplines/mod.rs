@@ -5,7 +5,7 @@
 
 use alloc::boxed::Box;
 
-use aqmlab_core::{Error, Packet, Result, Span, catalogue};
+use aqmlab_core::{Error, Result, Span, catalogue};
 
 use crate::custom::{self, CustomConfig};
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
@@ -55,7 +55,7 @@ impl QueueConfig {
         each!(self, params => params.slowest(env))
     }
     /// Makes the state machine.
-    pub fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    pub fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         each!(self, params => params.build(env), custom => custom::build(custom, env))
     }
 
@@ -88,12 +88,7 @@ impl QueueConfig {
     }
 
     /// See [`Discipline::change`].
-    pub fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
+    pub fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         each!(
             self,
             params => params.change(queue, env, cx),

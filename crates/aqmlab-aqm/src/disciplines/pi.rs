@@ -67,7 +67,7 @@ impl Discipline for PiParams {
         Ok(())
     }
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let settings = Settings::new(self, env);
         Box::new(Pi {
             fifo: Fifo::default(),
@@ -79,13 +79,8 @@ impl Discipline for PiParams {
         })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        let queue = queue.machine::<Pi<P>>();
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        let queue = queue.machine::<Pi>();
         let settings = Settings::new(self, env);
         if !settings.counts_as(&queue.settings) {
             // The last length in what lengths are counted in now.
@@ -98,6 +93,7 @@ impl Discipline for PiParams {
 }
 
 /// The parameters as the controller uses them.
+#[derive(Clone)]
 struct Settings {
     /// In packets, or in bytes by mean packets.
     reference: f64,
@@ -139,8 +135,9 @@ impl Settings {
 }
 
 /// The state machine.
-struct Pi<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct Pi {
+    fifo: Fifo,
     limit: Limit,
     settings: Settings,
     next_update: Time,
@@ -149,7 +146,7 @@ struct Pi<P> {
     probability: f64,
 }
 
-impl<P: Packet> Pi<P> {
+impl Pi {
     fn update(&mut self) {
         let Settings { gains: (a, b), reference, .. } = self.settings;
         let length = self.settings.length(self.fifo.backlog());
@@ -159,8 +156,8 @@ impl<P: Packet> Pi<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Pi<P> {
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Pi {
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         let Backlog { packets, bytes } = self.fifo.backlog();
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
             cx.drop(packet, Reason::Overlimit);
@@ -180,7 +177,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pi<P> {
         self.fifo.push(packet);
     }
 
-    fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, _cx: &mut Context<'_>) -> Option<Packet> {
         self.fifo.pop()
     }
 
@@ -188,7 +185,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pi<P> {
         Some(self.next_update)
     }
 
-    fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
+    fn on_wakeup(&mut self, _cx: &mut Context<'_>) {
         self.update();
         self.next_update += self.settings.period;
     }
@@ -212,20 +209,20 @@ mod tests {
 
     const PI: usize = Reason::Pi as usize;
 
-    fn queue(params: &PiParams) -> Queue<TestPacket> {
+    fn queue(params: &PiParams) -> Queue {
         params.check().unwrap();
         Queue::new(params.build(&env()), Stream::from_state(1))
     }
-    fn probability(queue: &Queue<TestPacket>) -> f64 {
+    fn probability(queue: &Queue) -> f64 {
         let mut probability = f64::NAN;
         queue.observe(&mut |_, value| probability = value);
         probability
     }
     /// Brings the queue to this many packets and lets the timer run out.
-    fn update_at(queue: &mut Queue<TestPacket>, packets: u64) -> f64 {
+    fn update_at(queue: &mut Queue, packets: u64) -> f64 {
         let now = queue.next_wakeup().unwrap();
         while queue.backlog().packets < packets {
-            queue.enqueue(TestPacket::new(Ecn::NotEct), now);
+            queue.enqueue(Packet::of_ecn(Ecn::NotEct), now);
             queue.take_dropped(|_, _| ());
         }
         while queue.backlog().packets > packets {
@@ -318,7 +315,7 @@ mod tests {
             let p = update_at(&mut queue, 100);
             assert!((p - 0.3).abs() < 1e-12, "{p}");
             for _ in 0..10_000 {
-                queue.enqueue(TestPacket::of_size(size), Time::ZERO);
+                queue.enqueue(Packet::of_size(size), Time::ZERO);
                 queue.take_dropped(|_, _| ());
             }
             *count = queue.counts().dropped[PI];

@@ -60,7 +60,7 @@ impl Discipline for Pi2Params {
     const NAME: &'static str = "pi2";
     const SUMMARY: &'static str = "PI squared: a controller moves the root of the drop probability";
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Pi2 {
             fifo: Fifo::default(),
             room: Room::new(self.limit, None, env),
@@ -74,13 +74,8 @@ impl Discipline for Pi2Params {
         })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        let queue = queue.machine::<Pi2<P>>();
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        let queue = queue.machine::<Pi2>();
         queue.room = Room::new(self.limit, None, env);
         queue.params = self.clone();
         queue.fifo.trim(queue.room, cx);
@@ -88,8 +83,9 @@ impl Discipline for Pi2Params {
 }
 
 /// The state machine.
-struct Pi2<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct Pi2 {
+    fifo: Fifo,
     room: Room,
     params: Pi2Params,
     next_update: Time,
@@ -114,8 +110,8 @@ fn recur(count: &mut f64, likelihood: f64) -> bool {
     hit
 }
 
-impl<P: Packet> Pi2<P> {
-    fn squared(&mut self, cx: &mut Context<'_, P>) -> bool {
+impl Pi2 {
+    fn squared(&mut self, cx: &mut Context<'_>) -> bool {
         let base = self.base;
         if self.params.derandomize {
             return recur(&mut self.counts[0], base * base);
@@ -123,7 +119,7 @@ impl<P: Packet> Pi2<P> {
         cx.random.uniform() < base && cx.random.uniform() < base
     }
 
-    fn linear(&mut self, likelihood: f64, cx: &mut Context<'_, P>) -> bool {
+    fn linear(&mut self, likelihood: f64, cx: &mut Context<'_>) -> bool {
         if self.params.derandomize {
             return recur(&mut self.counts[1], likelihood);
         }
@@ -131,7 +127,7 @@ impl<P: Packet> Pi2<P> {
     }
 
     /// Gives the packet back, marked or not, unless it is dropped.
-    fn signal(&mut self, mut packet: P, cx: &mut Context<'_, P>) -> Option<P> {
+    fn signal(&mut self, mut packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
         let ecn = packet.ecn();
         let likelihood = self.base * self.params.coupling;
         let overload = likelihood >= 1.0;
@@ -154,12 +150,12 @@ impl<P: Packet> Pi2<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Pi2<P> {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Pi2 {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         self.fifo.push_within(self.room, packet, cx);
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         loop {
             let packet = self.fifo.pop()?;
             if let Some(packet) = self.signal(packet, cx) {
@@ -172,7 +168,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pi2<P> {
         Some(self.next_update)
     }
 
-    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+    fn on_wakeup(&mut self, cx: &mut Context<'_>) {
         self.next_update += self.params.tupdate;
         let delay = self.fifo.head().map_or(0.0, |head| (cx.now - head.arrival()).as_secs_f64());
         let error = delay - self.params.target.as_secs_f64();
@@ -227,7 +223,7 @@ mod tests {
         (queue.counts(), base)
     }
 
-    fn pi2(base: f64, params: Pi2Params) -> Pi2<TestPacket> {
+    fn pi2(base: f64, params: Pi2Params) -> Pi2 {
         Pi2 {
             fifo: Fifo::default(),
             room: Room::new(Limit::Unlimited, None, &env()),
@@ -245,7 +241,7 @@ mod tests {
     fn at(base: f64, params: Pi2Params, ecn: Ecn) -> (u64, u64) {
         let mut queue = Queue::new(Box::new(pi2(base, params)), Stream::from_state(1));
         for _ in 0..100_000 {
-            queue.enqueue(TestPacket::new(ecn), Time::ZERO);
+            queue.enqueue(Packet::of_ecn(ecn), Time::ZERO);
             queue.dequeue(Time::ZERO);
             queue.take_dropped(|_, _| ());
         }
@@ -255,7 +251,7 @@ mod tests {
     #[test]
     fn the_update_follows_the_equation() {
         let mut queue = Queue::new(Pi2Params::default().build(&env()), Stream::from_state(1));
-        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
         let mut seen = Vec::new();
         for millis in [16, 32] {
             queue.on_wakeup(Time::ZERO + Span::from_millis(millis));
@@ -329,7 +325,7 @@ mod tests {
         let mut queue = Queue::new(Box::new(pi2(0.5, params)), Stream::from_state(1));
         let mut drops = Vec::new();
         for number in 1..=17 {
-            queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+            queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
             queue.dequeue(Time::ZERO);
             queue.take_dropped(|_, _| drops.push(number));
         }

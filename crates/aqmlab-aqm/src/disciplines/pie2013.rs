@@ -91,7 +91,7 @@ impl Discipline for Pie2013Params {
         }
     }
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Pie2013 {
             fifo: Fifo::default(),
             limit: self.limit.resolve(env.rate, env.base_rtt),
@@ -108,17 +108,13 @@ impl Discipline for Pie2013Params {
         })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        queue.machine::<Pie2013<P>>().change(self, env, cx);
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        queue.machine::<Pie2013>().change(self, env, cx);
     }
 }
 
 /// The departure rate, measured over cycles of a threshold's length.
+#[derive(Clone)]
 struct Meter {
     threshold: u64,
     in_bytes: bool,
@@ -177,8 +173,9 @@ impl Meter {
 }
 
 /// The state machine.
-struct Pie2013<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct Pie2013 {
+    fifo: Fifo,
     limit: Limit,
     params: Pie2013Params,
     next_update: Time,
@@ -193,8 +190,8 @@ struct Pie2013<P> {
     lost: u64,
 }
 
-impl<P: Packet> Pie2013<P> {
-    fn change(&mut self, params: &Pie2013Params, env: &LinkEnv, cx: &mut Context<'_, P>) {
+impl Pie2013 {
+    fn change(&mut self, params: &Pie2013Params, env: &LinkEnv, cx: &mut Context<'_>) {
         let mut meter = Meter::new(params.dq_threshold, params.rate_weight, params.count_first);
         if meter.in_bytes == self.meter.in_bytes {
             (meter.cycle, meter.rate) = (self.meter.cycle, self.meter.rate);
@@ -207,8 +204,8 @@ impl<P: Packet> Pie2013<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Pie2013 {
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         let Backlog { packets, bytes } = self.fifo.backlog();
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
             cx.drop(packet, Reason::Overlimit);
@@ -229,7 +226,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
         self.fifo.push(packet);
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         let packet = self.fifo.pop()?;
         self.longest = self.longest.max(cx.now - packet.arrival());
         if let Some(lasted) = self.meter.departure(cx.now, packet.size(), self.fifo.backlog()) {
@@ -245,7 +242,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie2013<P> {
         Some(self.next_update)
     }
 
-    fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
+    fn on_wakeup(&mut self, _cx: &mut Context<'_>) {
         self.next_update += self.params.tupdate;
         // Section V: the timer ends a cycle that is still running.
         self.lost += u64::from(self.meter.cycle.take().is_some());
@@ -311,7 +308,7 @@ mod tests {
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, env};
+    use crate::testing::env;
 
     fn meter(threshold: Limit) -> Meter {
         Meter::new(threshold, 0.125, false)
@@ -345,7 +342,7 @@ mod tests {
 
     /// A link of 2 Mbit/s (6 ms a packet) with 110 % of its rate offered,
     /// for as many seconds.
-    fn overload(settings: &[(&str, &str)], seconds: u64) -> Queue<TestPacket> {
+    fn overload(settings: &[(&str, &str)], seconds: u64) -> Queue {
         use aqmlab_core::Params;
         let mut params = Pie2013Params::default();
         for (key, text) in settings {
@@ -357,7 +354,7 @@ mod tests {
         queue
     }
 
-    fn note_ids(queue: &Queue<TestPacket>) -> Vec<&'static str> {
+    fn note_ids(queue: &Queue) -> Vec<&'static str> {
         queue.notes().iter().map(|note| note.id).collect()
     }
 

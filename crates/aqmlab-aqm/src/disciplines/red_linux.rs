@@ -181,19 +181,14 @@ impl Discipline for RedLinuxParams {
         }
     }
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        Box::new(RedLinux::<P>::new(self, env, Time::ZERO))
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
+        Box::new(RedLinux::new(self, env, Time::ZERO))
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         // Linux, __red_change: the packets go with their child qdisc, the average is zero, the
         // link idle, and the timer starts.
-        let queue = queue.machine::<RedLinux<P>>();
+        let queue = queue.machine::<RedLinux>();
         queue.fifo.purge(cx);
         *queue = RedLinux::new(self, env, cx.now);
     }
@@ -207,6 +202,7 @@ const LONGEST_SHIFT: u8 = 31;
 
 /// How the average decays on an idle link: by how many powers of two after
 /// so many cells of idle time.
+#[derive(Clone)]
 struct IdleTable {
     shifts: [u8; 256],
     /// A cell is this power of two in microseconds.
@@ -230,6 +226,7 @@ impl IdleTable {
 }
 
 /// The moving average of the bytes in the queue.
+#[derive(Clone)]
 struct Average {
     /// Scaled by 2^wlog.
     scaled: u64,
@@ -293,6 +290,7 @@ enum Fate {
 }
 
 /// The random decision.
+#[derive(Clone)]
 struct Decision {
     wlog: u32,
     min: u64,
@@ -331,11 +329,11 @@ impl Decision {
         (self.max - self.min).max(1)
     }
 
-    fn draw<P: Packet>(&mut self, cx: &mut Context<'_, P>) {
+    fn draw(&mut self, cx: &mut Context<'_>) {
         self.reach = u64::from(cx.random.next_u32()) / self.divisor;
     }
 
-    fn decide<P: Packet>(&mut self, scaled: u64, cx: &mut Context<'_, P>) -> Fate {
+    fn decide(&mut self, scaled: u64, cx: &mut Context<'_>) -> Fate {
         if scaled < self.min << self.wlog {
             self.count = None;
             return Fate::Pass;
@@ -374,8 +372,9 @@ impl Decision {
 }
 
 /// The state machine.
-struct RedLinux<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct RedLinux {
+    fifo: Fifo,
     limit: Limit,
     average: Average,
     decision: Decision,
@@ -384,7 +383,7 @@ struct RedLinux<P> {
     next_adaption: Option<Time>,
 }
 
-impl<P: Packet> RedLinux<P> {
+impl RedLinux {
     fn new(params: &RedLinuxParams, env: &LinkEnv, now: Time) -> Self {
         RedLinux {
             fifo: Fifo::default(),
@@ -398,8 +397,8 @@ impl<P: Packet> RedLinux<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for RedLinux<P> {
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for RedLinux {
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         let Backlog { packets, bytes } = self.fifo.backlog();
         self.average.update(cx.now, bytes);
         let signal = match self.decision.decide(self.average.scaled, cx) {
@@ -421,7 +420,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for RedLinux<P> {
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         let packet = self.fifo.pop();
         if packet.is_none() {
             self.average.idle_since.get_or_insert(cx.now);
@@ -433,7 +432,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for RedLinux<P> {
         self.next_adaption
     }
 
-    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+    fn on_wakeup(&mut self, cx: &mut Context<'_>) {
         if let Some(next) = &mut self.next_adaption {
             *next += ADAPT_INTERVAL;
         }

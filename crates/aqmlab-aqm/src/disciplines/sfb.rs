@@ -103,18 +103,13 @@ impl Discipline for SfbParams {
         Err(Error::not_allowed(self.warmup, allowed).at("warmup"))
     }
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Sfb::new(self, env))
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         // Linux, sfb_change: the packets go with their child qdisc, and all state begins anew.
-        let queue = queue.machine::<Sfb<P>>();
+        let queue = queue.machine::<Sfb>();
         queue.fifo.purge(cx);
         *queue = Sfb::new(self, env);
         queue.restart(cx);
@@ -205,6 +200,7 @@ impl Filter {
 }
 
 /// How a bin's probability moves.
+#[derive(Clone)]
 struct Steps {
     target: u32,
     increment: u32,
@@ -212,6 +208,7 @@ struct Steps {
 }
 
 /// What flows that do not react may still send.
+#[derive(Clone)]
 struct PenaltyBox {
     rate: u64,
     burst: u64,
@@ -242,8 +239,9 @@ impl PenaltyBox {
 type Counted = [Option<u32>; 2];
 
 /// The state machine.
-struct Sfb<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct Sfb {
+    fifo: Fifo,
     /// One for each packet in the queue.
     counted: VecDeque<Counted>,
     limit: Limit,
@@ -263,7 +261,7 @@ struct Sfb<P> {
     last_probability: u32,
 }
 
-impl<P: Packet> Sfb<P> {
+impl Sfb {
     fn new(params: &SfbParams, env: &LinkEnv) -> Self {
         let step = |value: f64| math::round(value * f64::from(ONE)) as u32;
         Sfb {
@@ -294,14 +292,14 @@ impl<P: Packet> Sfb<P> {
     }
 
     /// Begins now, with a hash of its own.
-    fn restart(&mut self, cx: &mut Context<'_, P>) {
+    fn restart(&mut self, cx: &mut Context<'_>) {
         let now = clock(cx.now);
         (self.active_since, self.penalty.counted_at) = (now, now);
         self.filters[self.active].renew(cx.random.next_u32());
     }
 
     /// Begins to fill the other filter, or changes over to it.
-    fn change_filters(&mut self, cx: &mut Context<'_, P>) {
+    fn change_filters(&mut self, cx: &mut Context<'_>) {
         if self.rehash == 0 {
             return;
         }
@@ -324,9 +322,9 @@ impl<P: Packet> Sfb<P> {
     /// or whether it is marked.
     fn decide(
         &mut self,
-        packet: &P,
+        packet: &Packet,
         counted: &mut Counted,
-        cx: &mut Context<'_, P>,
+        cx: &mut Context<'_>,
     ) -> core::result::Result<bool, Reason> {
         let flow = packet.flow_hash();
         let filter = &mut self.filters[self.active];
@@ -360,8 +358,8 @@ impl<P: Packet> Sfb<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Sfb<P> {
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Sfb {
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         let Backlog { packets, bytes } = self.fifo.backlog();
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
             cx.drop(packet, Reason::Overlimit);
@@ -383,7 +381,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfb<P> {
         self.fifo.push(packet);
     }
 
-    fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, _cx: &mut Context<'_>) -> Option<Packet> {
         let packet = self.fifo.pop()?;
         let counted = self.counted.pop_front().expect("one for each packet");
         for (filter, hash) in self.filters.iter_mut().zip(counted) {
@@ -425,8 +423,8 @@ mod tests {
         SfbParams { target: 1, max: 1000, increment: 1.0, ..SfbParams::default() }
     }
 
-    fn offer(queue: &mut Queue<TestPacket>, flow: u32, millis: u64) -> Counts {
-        queue.enqueue(TestPacket::of_flow(flow), at(millis));
+    fn offer(queue: &mut Queue, flow: u32, millis: u64) -> Counts {
+        queue.enqueue(Packet::of_flow(flow), at(millis));
         queue.take_dropped(|_, _| ());
         queue.counts()
     }
@@ -471,18 +469,18 @@ mod tests {
 
     /// Calls the state machine itself, to look into it.
     struct Bare {
-        sfb: Sfb<TestPacket>,
+        sfb: Sfb,
         random: Stream,
-        sink: crate::discipline::Sink<TestPacket>,
+        sink: crate::discipline::Sink,
     }
     impl Bare {
         fn new(params: &SfbParams) -> Self {
-            let sink = crate::discipline::Sink { dropped: Vec::new(), marked: [0; Reason::COUNT] };
+            let sink = crate::discipline::Sink::default();
             Bare { sfb: Sfb::new(params, &env()), random: Stream::from_state(5), sink }
         }
         fn enqueue(&mut self, flow: u32, millis: u64) {
             let mut cx = Context::new(at(millis), &mut self.random, &mut self.sink);
-            self.sfb.enqueue(TestPacket::of_flow(flow), &mut cx);
+            self.sfb.enqueue(Packet::of_flow(flow), &mut cx);
         }
         fn dequeue(&mut self, millis: u64) {
             let mut cx = Context::new(at(millis), &mut self.random, &mut self.sink);
@@ -558,7 +556,7 @@ mod tests {
         });
         for _ in 0..10_000 {
             let mut cx = Context::new(at(0), &mut bare.random, &mut bare.sink);
-            bare.sfb.enqueue(TestPacket::new(Ecn::Ect0), &mut cx);
+            bare.sfb.enqueue(Packet::of_ecn(Ecn::Ect0), &mut cx);
         }
         let marked = bare.sink.marked[Reason::SfbEarly as usize];
         let dropped = bare.sink.dropped.len();

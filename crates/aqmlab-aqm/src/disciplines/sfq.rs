@@ -112,7 +112,7 @@ impl Discipline for SfqParams {
     const SIGNALS: bool = false;
     const FIXED: &'static [&'static str] = &["divisor", "variant", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let bounds = Bounds::new(self, env);
         Box::new(Sfq {
             buckets: (0..self.divisor).map(|_| Bucket::default()).collect(),
@@ -128,15 +128,10 @@ impl Discipline for SfqParams {
         })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         // Linux, sfq_change: the longest bucket loses what is too much, and where the hash changes
         // from time to time it changes now.
-        let queue = queue.machine::<Sfq<P>>();
+        let queue = queue.machine::<Sfq>();
         queue.bounds = Bounds::new(self, env);
         queue.headdrop = self.headdrop;
         queue.quantum = self.quantum.unwrap_or(env.mtu).get() as i64;
@@ -148,6 +143,7 @@ impl Discipline for SfqParams {
 }
 
 /// How much there may be.
+#[derive(Clone)]
 struct Bounds {
     /// Of all buckets together.
     limit: Limit,
@@ -173,13 +169,14 @@ impl Bounds {
 }
 
 /// One flow's queue, or more than one's.
-struct Bucket<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct Bucket {
+    fifo: Fifo,
     /// Bytes that it may still send in its turn.
     allot: i64,
 }
 
-impl<P> Default for Bucket<P> {
+impl Default for Bucket {
     fn default() -> Self {
         Bucket { fifo: Fifo::default(), allot: 0 }
     }
@@ -190,6 +187,7 @@ const NONE: u32 = u32::MAX;
 
 /// The buckets that hold packets, in a list for each number of packets: in
 /// front is the one that came to this number last.
+#[derive(Clone)]
 struct ByDepth {
     /// The first bucket of each list.
     first: Vec<u32>,
@@ -239,8 +237,9 @@ impl ByDepth {
 }
 
 /// The state machine.
-struct Sfq<P> {
-    buckets: Vec<Bucket<P>>,
+#[derive(Clone)]
+struct Sfq {
+    buckets: Vec<Bucket>,
     /// The buckets that hold packets, the next one to be served in front.
     round: VecDeque<u32>,
     by_depth: ByDepth,
@@ -251,11 +250,11 @@ struct Sfq<P> {
     quantum: i64,
     classifier: Classifier,
     /// Packets between their old and new buckets.
-    moving: Fifo<P>,
+    moving: Fifo,
 }
 
-impl<P: Packet> Sfq<P> {
-    fn bucket_of(&mut self, packet: &P) -> u32 {
+impl Sfq {
+    fn bucket_of(&mut self, packet: &Packet) -> u32 {
         let buckets = &self.buckets;
         let is_free = |bucket: u32| buckets[bucket as usize].fifo.is_empty();
         self.classifier.bucket(packet, is_free)
@@ -278,7 +277,7 @@ impl<P: Packet> Sfq<P> {
         }
     }
 
-    fn push(&mut self, bucket: u32, packet: P) {
+    fn push(&mut self, bucket: u32, packet: Packet) {
         self.total.packets += 1;
         self.total.bytes += u64::from(packet.size());
         let old = self.depth_of(bucket);
@@ -292,7 +291,7 @@ impl<P: Packet> Sfq<P> {
     }
 
     /// Takes a packet out; a bucket that gets empty is still on the round.
-    fn take(&mut self, bucket: u32, from_head: bool) -> Option<P> {
+    fn take(&mut self, bucket: u32, from_head: bool) -> Option<Packet> {
         let old = self.depth_of(bucket);
         let fifo = &mut self.buckets[bucket as usize].fifo;
         let packet = if from_head { fifo.pop() } else { fifo.pop_tail() }?;
@@ -303,7 +302,7 @@ impl<P: Packet> Sfq<P> {
     }
 
     /// The longest bucket loses a packet; if all have one, the next in turn.
-    fn drop_from_longest(&mut self, cx: &mut Context<'_, P>) {
+    fn drop_from_longest(&mut self, cx: &mut Context<'_>) {
         let bucket = match self.by_depth.longest() {
             (2.., bucket) => bucket,
             _ => self.round.pop_front().expect("over its limit it holds packets"),
@@ -313,7 +312,7 @@ impl<P: Packet> Sfq<P> {
     }
 
     /// Puts all packets where the new hash wants them.
-    fn rehash(&mut self, cx: &mut Context<'_, P>) {
+    fn rehash(&mut self, cx: &mut Context<'_>) {
         self.round.clear();
         for bucket in 0..self.buckets.len() as u32 {
             while let Some(packet) = self.take(bucket, true) {
@@ -333,8 +332,8 @@ impl<P: Packet> Sfq<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Sfq {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         let bucket = self.bucket_of(&packet);
         if self.needs_too_many(bucket) {
             cx.drop(packet, Reason::Overlimit);
@@ -360,7 +359,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
         }
     }
 
-    fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, _cx: &mut Context<'_>) -> Option<Packet> {
         loop {
             let &bucket = self.round.front()?;
             let allot = &mut self.buckets[bucket as usize].allot;
@@ -386,7 +385,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
         self.classifier.next_change_or(None)
     }
 
-    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+    fn on_wakeup(&mut self, cx: &mut Context<'_>) {
         if self.classifier.change_if_due(cx.now, cx.random) && !self.round.is_empty() {
             self.rehash(cx);
         }
@@ -404,37 +403,18 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sfq<P> {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Ecn, Params, Span, Stream};
+    use aqmlab_core::{Params, Span, Stream};
 
     use super::*;
     use crate::fq::hash::Hashing;
     use crate::queue::Queue;
-    use crate::testing::env;
+    use crate::testing::{TestPacket, env};
 
-    /// A packet of a flow.
-    #[derive(Clone, Debug)]
-    struct Flow(u32, u32);
-
-    impl Packet for Flow {
-        fn size(&self) -> u32 {
-            self.1
-        }
-        fn flow_hash(&self) -> u32 {
-            self.0
-        }
-        fn ecn(&self) -> Ecn {
-            Ecn::NotEct
-        }
-        fn mark(&mut self) {
-            unreachable!("SFQ does not mark");
-        }
-        fn arrival(&self) -> Time {
-            Time::ZERO
-        }
-        fn set_arrival(&mut self, _now: Time) {}
+    fn packet(flow: u32, size: u32) -> Packet {
+        Packet::of_flow(flow).with_size(size)
     }
 
-    fn queue(params: &SfqParams) -> Queue<Flow> {
+    fn queue(params: &SfqParams) -> Queue {
         Queue::new(params.build(&env()), Stream::from_state(1))
     }
 
@@ -444,26 +424,26 @@ mod tests {
     }
 
     /// Offers packets and gives the flows of those dropped.
-    fn offer(queue: &mut Queue<Flow>, packets: impl IntoIterator<Item = Flow>) -> Vec<u32> {
+    fn offer(queue: &mut Queue, packets: impl IntoIterator<Item = Packet>) -> Vec<u32> {
         let mut dropped = Vec::new();
         for packet in packets {
             queue.enqueue(packet, Time::ZERO);
-            queue.take_dropped(|packet, _| dropped.push(packet.0));
+            queue.take_dropped(|packet, _| dropped.push(packet.flow_hash()));
             queue.assert_conservation("sfq");
         }
         dropped
     }
 
-    fn drain(queue: &mut Queue<Flow>) -> Vec<u32> {
-        std::iter::from_fn(|| queue.dequeue(Time::ZERO).map(|packet| packet.0)).collect()
+    fn drain(queue: &mut Queue) -> Vec<u32> {
+        std::iter::from_fn(|| queue.dequeue(Time::ZERO).map(|packet| packet.flow_hash())).collect()
     }
 
     #[test]
     fn turns_are_by_bytes() {
         let quantum = Some(Bytes::new(1500));
         let mut queue = queue(&SfqParams { quantum, ..SfqParams::default() });
-        let small = (0..6).map(|_| Flow(2, 500));
-        let dropped = offer(&mut queue, (0..3).map(|_| Flow(1, 1500)).chain(small));
+        let small = (0..6).map(|_| packet(2, 500));
+        let dropped = offer(&mut queue, (0..3).map(|_| packet(1, 1500)).chain(small));
         assert!(dropped.is_empty());
         assert_eq!(drain(&mut queue), [1, 2, 2, 2, 1, 2, 2, 2, 1]);
     }
@@ -473,8 +453,8 @@ mod tests {
         let variant = SfqTurns::McKenney;
         let params = SfqParams { variant, flows: 1, depth: 1, ..SfqParams::default() };
         let mut queue = queue(&params);
-        let small = (0..3).map(|_| Flow(2, 40));
-        let dropped = offer(&mut queue, (0..3).map(|_| Flow(1, 1500)).chain(small));
+        let small = (0..3).map(|_| packet(2, 40));
+        let dropped = offer(&mut queue, (0..3).map(|_| packet(1, 1500)).chain(small));
         assert!(dropped.is_empty());
         assert_eq!(drain(&mut queue), [1, 2, 1, 2, 1, 2]);
     }
@@ -483,18 +463,18 @@ mod tests {
     fn the_longest_makes_room_as_often_as_it_must() {
         let limit = Limit::Bytes(Bytes::new(3000));
         let mut queue = queue(&SfqParams { limit, ..SfqParams::default() });
-        let dropped = offer(&mut queue, (0..6).map(|_| Flow(1, 500)).chain([Flow(2, 1200)]));
+        let dropped = offer(&mut queue, (0..6).map(|_| packet(1, 500)).chain([packet(2, 1200)]));
         assert_eq!(dropped, [1, 1, 1]);
-        assert_eq!(offer(&mut queue, [Flow(3, 1200)]), [1, 1]);
+        assert_eq!(offer(&mut queue, [packet(3, 1200)]), [1, 1]);
         // One packet each: the next in turn has to go.
-        assert_eq!(offer(&mut queue, [Flow(4, 600)]), [1]);
+        assert_eq!(offer(&mut queue, [packet(4, 600)]), [1]);
         assert_eq!(drain(&mut queue), [2, 3, 4]);
     }
 
     #[test]
     fn buckets_in_use_are_bounded() {
         let mut queue = queue(&SfqParams { flows: 2, ..SfqParams::default() });
-        let arrivals = [1, 2, 3, 1, 3].map(|flow| Flow(flow, 1000));
+        let arrivals = [1, 2, 3, 1, 3].map(|flow| packet(flow, 1000));
         assert_eq!(offer(&mut queue, arrivals), [3, 3]);
     }
 
@@ -504,7 +484,7 @@ mod tests {
         let quantum = Some(Bytes::new(1500));
         let params = SfqParams { divisor: 64, sharing, quantum, ..SfqParams::default() };
         let mut queue = queue(&params);
-        let arrivals = || [0, 0, 0, 64, 64, 64].map(|flow| Flow(flow, 1500));
+        let arrivals = || [0, 0, 0, 64, 64, 64].map(|flow| packet(flow, 1500));
         offer(&mut queue, arrivals());
         assert_eq!(drain(&mut queue), [0, 0, 0, 64, 64, 64]);
         offer(&mut queue, arrivals());
@@ -522,7 +502,7 @@ mod tests {
         let sharing = perturbed(Span::from_secs(1));
         let params = SfqParams { divisor: 2, depth: 4, sharing, ..SfqParams::default() };
         let mut queue = queue(&params);
-        offer(&mut queue, (0..8).map(|i| Flow(i, 1500)));
+        offer(&mut queue, (0..8).map(|i| packet(i, 1500)));
         let mut dropped = 0;
         for second in 1..20 {
             queue.on_wakeup(Time::ZERO + Span::from_secs(second));

@@ -15,7 +15,7 @@
 
 use alloc::boxed::Box;
 
-use aqmlab_core::{Limit, Packet, Span, params};
+use aqmlab_core::{Limit, Span, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, Settings};
@@ -49,17 +49,12 @@ impl Discipline for SfqCodelParams {
     const SUMMARY: &'static str = "ns-2's stochastic fair queueing with CoDel in every bucket";
     const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
-        Box::new(Fq::<P, CodelState, Ring>::new(self.fq(env)))
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
+        Box::new(Fq::<CodelState, Ring>::new(self.fq(env)))
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        queue.machine::<Fq<P, CodelState, Ring>>().change(self.fq(env), cx);
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        queue.machine::<Fq<CodelState, Ring>>().change(self.fq(env), cx);
     }
 }
 

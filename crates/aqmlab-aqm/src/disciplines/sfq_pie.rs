@@ -91,13 +91,13 @@ impl Discipline for SfqPieParams {
     const SUMMARY: &'static str = "stochastic fair queueing, PIE by the length of the bucket";
     const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let settings = self.pie(env);
         match self.variant {
             ProbabilityScope::PerBucket => {
-                Box::new(Fq::<P, PieState, Ring>::new(self.fq(settings, env)))
+                Box::new(Fq::<PieState, Ring>::new(self.fq(settings, env)))
             }
-            ProbabilityScope::CableLabs => Box::new(SfqPie::<P> {
+            ProbabilityScope::CableLabs => Box::new(SfqPie {
                 fq: Fq::new(self.fq((), env)),
                 state: PieState::new(&settings),
                 next_update: Time::ZERO + settings.update_period,
@@ -106,19 +106,14 @@ impl Discipline for SfqPieParams {
         }
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         let settings = self.pie(env);
         match self.variant {
             ProbabilityScope::PerBucket => {
-                queue.machine::<Fq<P, PieState, Ring>>().change(self.fq(settings, env), cx);
+                queue.machine::<Fq<PieState, Ring>>().change(self.fq(settings, env), cx);
             }
             ProbabilityScope::CableLabs => {
-                let queue = queue.machine::<SfqPie<P>>();
+                let queue = queue.machine::<SfqPie>();
                 queue.fq.change(self.fq((), env), cx);
                 queue.settings = settings;
             }
@@ -162,15 +157,16 @@ impl SfqPieParams {
 }
 
 /// One PIE in front of all buckets.
-struct SfqPie<P: Packet> {
-    fq: Fq<P, Plain, Ring>,
+#[derive(Clone)]
+struct SfqPie {
+    fq: Fq<Plain, Ring>,
     state: PieState,
     settings: Settings,
     next_update: Time,
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for SfqPie<P> {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for SfqPie {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         if !self.fq.has_room(packet.size()) {
             self.state.refused();
             cx.drop(packet, Reason::Overlimit);
@@ -191,7 +187,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for SfqPie<P> {
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         let packet = self.fq.dequeue(cx)?;
         self.state.departed(&self.settings, &packet, self.fq.backlog().bytes, cx.now);
         Some(packet)
@@ -202,7 +198,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for SfqPie<P> {
         Some(change.map_or(self.next_update, |change| change.min(self.next_update)))
     }
 
-    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+    fn on_wakeup(&mut self, cx: &mut Context<'_>) {
         self.fq.on_wakeup(cx);
         if self.next_update <= cx.now {
             self.next_update += self.settings.update_period;
@@ -241,10 +237,10 @@ mod tests {
             }
             // 6 ms to send a packet.
             if tick % 3 == 0 {
-                queue.enqueue(TestPacket::of_flow(0), now);
+                queue.enqueue(Packet::of_flow(0), now);
             }
             if tick % 60 == 0 {
-                queue.enqueue(TestPacket::of_flow(1), now);
+                queue.enqueue(Packet::of_flow(1), now);
             }
             if tick % 6 == 0 {
                 queue.dequeue(now);

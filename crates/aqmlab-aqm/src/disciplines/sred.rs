@@ -82,7 +82,7 @@ impl Discipline for SredParams {
         Ok(())
     }
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Sred {
             fifo: Fifo::default(),
             limit: self.limit.resolve(env.rate, env.base_rtt),
@@ -94,13 +94,8 @@ impl Discipline for SredParams {
         })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        let queue = queue.machine::<Sred<P>>();
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        let queue = queue.machine::<Sred>();
         queue.limit = self.limit.resolve(env.rate, env.base_rtt);
         queue.estimate.change(self);
         (queue.max_p, queue.many_flows, queue.ecn) = (self.max_p, self.many_flows, self.ecn);
@@ -109,6 +104,7 @@ impl Discipline for SredParams {
 }
 
 /// The frequency of hits.
+#[derive(Clone)]
 struct Estimate {
     zombies: Vec<u32>,
     /// How many zombies there may be.
@@ -138,7 +134,7 @@ impl Estimate {
     }
 
     /// A packet arrives: whether it hit; `None` while the list fills up.
-    fn update<P: Packet>(&mut self, packet: &P, cx: &mut Context<'_, P>) -> Option<bool> {
+    fn update(&mut self, packet: &Packet, cx: &mut Context<'_>) -> Option<bool> {
         let flow = packet.flow_hash();
         if self.zombies.len() < self.places {
             self.zombies.push(flow);
@@ -157,8 +153,9 @@ impl Estimate {
 }
 
 /// The state machine.
-struct Sred<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct Sred {
+    fifo: Fifo,
     limit: Limit,
     estimate: Estimate,
     variant: SredForm,
@@ -167,7 +164,7 @@ struct Sred<P> {
     ecn: bool,
 }
 
-impl<P: Packet> Sred<P> {
+impl Sred {
     /// By the queue alone, p_sred: nothing below a sixth of the limit, all
     /// from a third on, a quarter between.
     fn by_length(&self) -> f64 {
@@ -196,8 +193,8 @@ impl<P: Packet> Sred<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Sred<P> {
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Sred {
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         let hit = self.estimate.update(&packet, cx);
         let Backlog { packets, bytes } = self.fifo.backlog();
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
@@ -214,7 +211,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Sred<P> {
         self.fifo.push(packet);
     }
 
-    fn dequeue(&mut self, _cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, _cx: &mut Context<'_>) -> Option<Packet> {
         self.fifo.pop()
     }
 
@@ -238,16 +235,16 @@ mod tests {
 
     const SRED: usize = Reason::Sred as usize;
 
-    fn queue(params: &SredParams) -> Queue<TestPacket> {
+    fn queue(params: &SredParams) -> Queue {
         params.check().unwrap();
         Queue::new(params.build(&env()), Stream::from_state(1))
     }
-    fn offer(queue: &mut Queue<TestPacket>, packet: TestPacket) {
+    fn offer(queue: &mut Queue, packet: Packet) {
         queue.enqueue(packet, Time::ZERO);
         queue.take_dropped(|_, _| ());
         queue.assert_conservation("sred");
     }
-    fn frequency(queue: &Queue<TestPacket>) -> f64 {
+    fn frequency(queue: &Queue) -> f64 {
         let mut frequency = f64::NAN;
         queue.observe(&mut |name, value| {
             if name == "hit_frequency" {
@@ -266,7 +263,7 @@ mod tests {
             let params = SredParams { zombies: 1, replacement, alpha, ..SredParams::default() };
             let mut queue = queue(&params);
             for (flow, expected) in [7, 7, 8, 8, 7].into_iter().zip(expected) {
-                offer(&mut queue, TestPacket::of_flow(flow));
+                offer(&mut queue, Packet::of_flow(flow));
                 assert_eq!(frequency(&queue), expected, "{replacement}, flow {flow}");
             }
         }
@@ -281,7 +278,7 @@ mod tests {
             let mut random = Stream::from_state(5);
             let (mut sum, mut count) = (0.0, 0);
             for i in 0..120_000 {
-                offer(&mut queue, TestPacket::of_flow(flow(&mut random)));
+                offer(&mut queue, Packet::of_flow(flow(&mut random)));
                 queue.dequeue(Time::ZERO);
                 if i >= 40_000 {
                     sum += frequency(&queue);
@@ -304,9 +301,9 @@ mod tests {
     }
 
     /// The state machine with a queue of packets and a frequency of hits.
-    fn sred(packets: u32, frequency: f64, params: &SredParams) -> Sred<TestPacket> {
+    fn sred(packets: u32, frequency: f64, params: &SredParams) -> Sred {
         let mut fifo = Fifo::default();
-        (0..packets).for_each(|flow| fifo.push(TestPacket::of_flow(flow)));
+        (0..packets).for_each(|flow| fifo.push(Packet::of_flow(flow)));
         let mut estimate = Estimate::new(params);
         estimate.frequency = frequency;
         let SredParams { limit, variant, max_p, many_flows, ecn, .. } = *params;
@@ -355,10 +352,8 @@ mod tests {
         let mut dropping = queue(&params);
         let mut marking = queue(&SredParams { ecn: true, ..params });
         for flow in 0..200 {
-            offer(&mut dropping, TestPacket::of_flow(flow));
-            let mut capable = TestPacket::of_flow(flow);
-            capable.ecn = Ecn::Ect0;
-            offer(&mut marking, capable);
+            offer(&mut dropping, Packet::of_flow(flow));
+            offer(&mut marking, Packet::of_flow(flow).with_ecn(Ecn::Ect0));
         }
         assert_eq!(dropping.backlog().packets, 20);
         assert_eq!(dropping.counts().dropped[SRED], 180);
@@ -378,7 +373,7 @@ mod tests {
         let (mut greedy, mut all) = (0, 0);
         for i in 0..90_000 {
             let flow = (random.next_u32() % 120).min(60);
-            offer(&mut queue, TestPacket::of_flow(flow));
+            offer(&mut queue, Packet::of_flow(flow));
             if i % 3 != 0
                 && let Some(packet) = queue.dequeue(Time::ZERO)
             {

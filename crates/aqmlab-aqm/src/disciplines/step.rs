@@ -101,7 +101,7 @@ impl Discipline for StepParams {
         Ok(())
     }
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Step {
             fifo: Fifo::default(),
             limit: self.limit.resolve(env.rate, env.base_rtt),
@@ -111,13 +111,8 @@ impl Discipline for StepParams {
         })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        let queue = queue.machine::<Step<P>>();
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        let queue = queue.machine::<Step>();
         queue.limit = self.limit.resolve(env.rate, env.base_rtt);
         queue.threshold = self.threshold(env);
         (queue.mark_at, queue.not_ect) = (self.mark_at, self.not_ect);
@@ -140,16 +135,17 @@ impl StepParams {
 }
 
 /// The state machine.
-struct Step<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct Step {
+    fifo: Fifo,
     limit: Limit,
     threshold: Threshold,
     mark_at: Moment,
     not_ect: NotEct,
 }
 
-impl<P: Packet> Step<P> {
-    fn is_above(&self, packet: &P, cx: &Context<'_, P>) -> bool {
+impl Step {
+    fn is_above(&self, packet: &Packet, cx: &Context<'_>) -> bool {
         match self.threshold {
             Threshold::Length(length) => self.fifo.backlog().exceeds(length),
             Threshold::Delay(delay) => cx.now - packet.arrival() > delay,
@@ -157,7 +153,7 @@ impl<P: Packet> Step<P> {
     }
 
     /// Gives the packet back, marked or not, unless it is dropped.
-    fn signal(&self, mut packet: P, cx: &mut Context<'_, P>) -> Option<P> {
+    fn signal(&self, mut packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
         if self.is_above(&packet, cx) {
             if packet.ecn().is_capable() {
                 cx.mark(&mut packet, Reason::Step);
@@ -170,8 +166,8 @@ impl<P: Packet> Step<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Step<P> {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Step {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         let Backlog { packets, bytes } = self.fifo.backlog();
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
             cx.drop(packet, Reason::Overlimit);
@@ -186,7 +182,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Step<P> {
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         loop {
             let packet = self.fifo.pop()?;
             let packet = match self.mark_at {
@@ -214,25 +210,25 @@ mod tests {
 
     const STEP: usize = Reason::Step as usize;
 
-    fn queue(params: &StepParams) -> Queue<TestPacket> {
+    fn queue(params: &StepParams) -> Queue {
         Queue::new(params.build(&env()), Stream::from_state(1))
     }
     fn with(threshold: Threshold, mark_at: Moment) -> StepParams {
         StepParams { threshold, mark_at, ..StepParams::default() }
     }
     /// Offers packets at one moment; none is sent.
-    fn offer(queue: &mut Queue<TestPacket>, ecn: Ecn, count: usize) {
+    fn offer(queue: &mut Queue, ecn: Ecn, count: usize) {
         for _ in 0..count {
-            queue.enqueue(TestPacket::new(ecn), Time::ZERO);
+            queue.enqueue(Packet::of_ecn(ecn), Time::ZERO);
             queue.take_dropped(|_, _| ());
             queue.assert_conservation("step");
         }
     }
     /// Sends everything, a packet every 1.2 ms as at 10 Mbit/s; says which of
     /// them, by place, carry a mark.
-    fn marked(queue: &mut Queue<TestPacket>) -> Vec<usize> {
+    fn marked(queue: &mut Queue) -> Vec<usize> {
         let sent = (0..).map_while(|i| queue.dequeue(Time::from_nanos(i * 1_200_000)));
-        let places = sent.enumerate().filter(|(_, packet)| packet.ecn == Ecn::Ce);
+        let places = sent.enumerate().filter(|(_, packet)| packet.ecn() == Ecn::Ce);
         places.map(|(place, _)| place).collect()
     }
 

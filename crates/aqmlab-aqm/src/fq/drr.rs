@@ -11,6 +11,7 @@ use aqmlab_core::Bytes;
 use crate::fq::Scheduler;
 
 /// Deficit round robin with new and old flows (RFC 8290, section 4.2).
+#[derive(Clone)]
 pub(crate) struct Drr {
     quantum: i64,
     deficits: Vec<i64>,

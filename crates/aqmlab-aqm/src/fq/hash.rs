@@ -93,6 +93,7 @@ impl From<Isolation> for Key {
 }
 
 /// Finds the buckets of packets.
+#[derive(Clone)]
 pub(crate) struct Classifier {
     key: Key,
     table: Table,
@@ -155,7 +156,7 @@ impl Classifier {
 
     /// What the packet is known by.
     #[inline]
-    fn number<P: Packet>(&self, packet: &P) -> u32 {
+    fn number(&self, packet: &Packet) -> u32 {
         let number = match self.key {
             Key::Flow => packet.flow_hash(),
             Key::SrcHost => packet.hosts()[0],
@@ -172,13 +173,13 @@ impl Classifier {
     /// The packet's place, which becomes that of its flow. `is_free` says
     /// whether nobody uses a bucket.
     #[inline]
-    pub fn place<P: Packet>(&mut self, packet: &P, is_free: impl Fn(u32) -> bool) -> Place {
+    pub fn place(&mut self, packet: &Packet, is_free: impl Fn(u32) -> bool) -> Place {
         self.table.place(self.number(packet), is_free)
     }
 
     /// The same for those who need not know whose bucket it was.
     #[inline]
-    pub fn bucket<P: Packet>(&mut self, packet: &P, is_free: impl Fn(u32) -> bool) -> u32 {
+    pub fn bucket(&mut self, packet: &Packet, is_free: impl Fn(u32) -> bool) -> u32 {
         match self.table.ways {
             1 => self.number(packet) % self.table.tags.len() as u32,
             _ => self.place(packet, is_free).bucket,
@@ -207,6 +208,7 @@ impl Classifier {
 }
 
 /// Buckets in sets, each with the number that it belongs to.
+#[derive(Clone)]
 pub(crate) struct Table {
     ways: u32,
     tags: Vec<u32>,

@@ -21,9 +21,9 @@ use crate::fifo::Fifo;
 use crate::fq::hash::{Classifier, Sharing};
 
 /// What runs inside each flow's queue.
-pub(crate) trait Inner<P>: Send + 'static {
+pub(crate) trait Inner: Clone + Send + 'static {
     /// What all flows share.
-    type Settings: Send + 'static;
+    type Settings: Clone + Send + 'static;
     /// The state of a flow that has not been seen yet.
     fn new(settings: &Self::Settings) -> Self;
     /// Lets an arriving packet in, marked or not, or drops it; `backlog` are
@@ -32,19 +32,19 @@ pub(crate) trait Inner<P>: Send + 'static {
     fn enqueue(
         &mut self,
         _settings: &Self::Settings,
-        packet: P,
+        packet: Packet,
         _backlog: u64,
-        _cx: &mut Context<'_, P>,
-    ) -> Option<P> {
+        _cx: &mut Context<'_>,
+    ) -> Option<Packet> {
         Some(packet)
     }
     /// The next packet of this flow; `None` if there is none left to give.
     fn dequeue(
         &mut self,
         settings: &Self::Settings,
-        source: &mut FlowSource<'_, P>,
-        cx: &mut Context<'_, P>,
-    ) -> Option<P>;
+        source: &mut FlowSource<'_>,
+        cx: &mut Context<'_>,
+    ) -> Option<Packet>;
     /// So many packets of the flow were dropped from the full buffer.
     fn overflowed(&mut self, _settings: &Self::Settings, _packets: u64, _now: Time) {}
     /// An arriving packet of the flow did not fit into the buffer.
@@ -61,9 +61,10 @@ pub(crate) trait Inner<P>: Send + 'static {
 }
 
 /// Nothing: a flow's queue is first in, first out.
+#[derive(Clone)]
 pub(crate) struct Plain;
 
-impl<P: Packet> Inner<P> for Plain {
+impl Inner for Plain {
     type Settings = ();
 
     fn new(_settings: &()) -> Self {
@@ -73,15 +74,15 @@ impl<P: Packet> Inner<P> for Plain {
     fn dequeue(
         &mut self,
         _settings: &(),
-        source: &mut FlowSource<'_, P>,
-        _cx: &mut Context<'_, P>,
-    ) -> Option<P> {
+        source: &mut FlowSource<'_>,
+        _cx: &mut Context<'_>,
+    ) -> Option<Packet> {
         source.pop()
     }
 }
 
 /// Which flow is served next.
-pub(crate) trait Scheduler: Send + 'static {
+pub(crate) trait Scheduler: Clone + Send + 'static {
     /// A scheduler of so many buckets, whose turns have so many bytes.
     fn new(buckets: u64, quantum: Bytes) -> Self;
     /// Other turns from now on.
@@ -117,8 +118,9 @@ pub(crate) enum Overflow {
 }
 
 /// One flow's queue.
-struct Bucket<P, I> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct Bucket<I> {
+    fifo: Fifo,
     inner: I,
     /// Whether it is on the list of those that the timer visits.
     is_awake: bool,
@@ -139,8 +141,9 @@ pub(crate) struct FqParams<'a, S> {
 }
 
 /// The generic discipline.
-pub(crate) struct Fq<P, I: Inner<P>, S> {
-    buckets: Vec<Bucket<P, I>>,
+#[derive(Clone)]
+pub(crate) struct Fq<I: Inner, S> {
+    buckets: Vec<Bucket<I>>,
     classifier: Classifier,
     scheduler: S,
     settings: I::Settings,
@@ -151,10 +154,11 @@ pub(crate) struct Fq<P, I: Inner<P>, S> {
     largest: u64,
     timer: Option<Timer>,
     /// Packets between their old and new buckets.
-    moving: Fifo<P>,
+    moving: Fifo,
 }
 
 /// The timer of the inner disciplines.
+#[derive(Clone)]
 struct Timer {
     period: Span,
     next: Time,
@@ -162,7 +166,7 @@ struct Timer {
     awake: Vec<u32>,
 }
 
-impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
+impl<I: Inner, S: Scheduler> Fq<I, S> {
     pub fn new(params: FqParams<'_, I::Settings>) -> Self {
         let FqParams { sharing, buckets, quantum, settings, limit, overflow, largest } = params;
         let bucket = || Bucket { fifo: Fifo::default(), inner: I::new(&settings), is_awake: false };
@@ -225,7 +229,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
 
     /// Whether an arriving packet of this size fits, perhaps after another
     /// had to give way.
-    fn makes_room(&mut self, size: u64, cx: &mut Context<'_, P>) -> bool {
+    fn makes_room(&mut self, size: u64, cx: &mut Context<'_>) -> bool {
         loop {
             if self.limit.admits(self.total.packets, self.total.bytes, size) {
                 return true;
@@ -241,7 +245,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
     }
 
     /// Drops a packet of the flow with the most bytes.
-    fn steal(&mut self, from_head: bool, cx: &mut Context<'_, P>) {
+    fn steal(&mut self, from_head: bool, cx: &mut Context<'_>) {
         let fattest = self.fattest().expect("packets are in active buckets");
         let bucket = &mut self.buckets[fattest as usize];
         let packet = if from_head { bucket.fifo.pop() } else { bucket.fifo.pop_tail() };
@@ -253,7 +257,7 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
     }
 
     /// Adds a packet, which is counted already, to its bucket.
-    fn put(&mut self, index: u32, packet: P) {
+    fn put(&mut self, index: u32, packet: Packet) {
         let bucket = &mut self.buckets[index as usize];
         bucket.fifo.push(packet);
         if let Some(timer) = &mut self.timer
@@ -283,13 +287,13 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
 
     /// The bucket of a packet.
     #[inline]
-    pub fn bucket_of(&mut self, packet: &P) -> u32 {
+    pub fn bucket_of(&mut self, packet: &Packet) -> u32 {
         let scheduler = &self.scheduler;
         self.classifier.bucket(packet, |bucket| !scheduler.is_active(bucket))
     }
 
     /// Drops a batch from the head of the flow with the most bytes.
-    fn drop_from_fattest(&mut self, batch: u64, cx: &mut Context<'_, P>) {
+    fn drop_from_fattest(&mut self, batch: u64, cx: &mut Context<'_>) {
         let reason = self.overflow_reason();
         let fattest = self.fattest().expect("packets are in active buckets");
         let fattest = &mut self.buckets[fattest as usize];
@@ -310,13 +314,13 @@ impl<P: Packet, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
 }
 
 /// One flow's queue as a source.
-pub(crate) struct FlowSource<'a, P> {
-    fifo: &'a mut Fifo<P>,
+pub(crate) struct FlowSource<'a> {
+    fifo: &'a mut Fifo,
     total: &'a mut Backlog,
     largest: &'a mut u64,
 }
 
-impl<P: Packet> FlowSource<'_, P> {
+impl FlowSource<'_> {
     /// The bytes of this flow alone.
     #[inline]
     pub fn flow_bytes(&self) -> u64 {
@@ -324,9 +328,9 @@ impl<P: Packet> FlowSource<'_, P> {
     }
 }
 
-impl<P: Packet> Source<P> for FlowSource<'_, P> {
+impl Source for FlowSource<'_> {
     #[inline]
-    fn pop(&mut self) -> Option<P> {
+    fn pop(&mut self) -> Option<Packet> {
         let packet = self.fifo.pop()?;
         self.total.packets -= 1;
         self.total.bytes -= u64::from(packet.size());
@@ -346,11 +350,11 @@ impl<P: Packet> Source<P> for FlowSource<'_, P> {
     }
 }
 
-impl<P: Packet + Send, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
+impl<I: Inner, S: Scheduler> Fq<I, S> {
     /// Writes other parameters; buckets, sharing and the largest packet stay. What a smaller limit
     /// has no room for is taken out as if it were sent, and dropped (Linux, fq_codel_change and
     /// fq_pie_change); where arriving packets steal room from the longest queue, it loses them.
-    pub fn change(&mut self, params: FqParams<'_, I::Settings>, cx: &mut Context<'_, P>) {
+    pub fn change(&mut self, params: FqParams<'_, I::Settings>, cx: &mut Context<'_>) {
         self.classifier.set_perturb(params.sharing.hashing.perturb, cx.now);
         self.scheduler.set_quantum(params.quantum);
         if let (Some(timer), Some(period)) = (&mut self.timer, I::period(&params.settings)) {
@@ -370,13 +374,12 @@ impl<P: Packet + Send, I: Inner<P>, S: Scheduler> Fq<P, I, S> {
     }
 }
 
-impl<P, I, S> QueueDiscipline<P> for Fq<P, I, S>
+impl<I, S> QueueDiscipline for Fq<I, S>
 where
-    P: Packet + Send,
-    I: Inner<P>,
+    I: Inner,
     S: Scheduler,
 {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         let size = u64::from(packet.size());
         let index = self.bucket_of(&packet);
         if !self.makes_room(size, cx) {
@@ -399,7 +402,7 @@ where
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         loop {
             let buckets = &self.buckets;
             let head = |i: u32| buckets[i as usize].fifo.head().map(Packet::size);
@@ -424,7 +427,7 @@ where
         self.classifier.next_change_or(self.timer.as_ref().map(|timer| timer.next))
     }
 
-    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+    fn on_wakeup(&mut self, cx: &mut Context<'_>) {
         if self.classifier.change_if_due(cx.now, cx.random) {
             self.rehash();
         }

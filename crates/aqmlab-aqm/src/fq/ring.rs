@@ -11,6 +11,7 @@ use aqmlab_core::Bytes;
 use crate::fq::Scheduler;
 
 /// The ring of active buckets, turned so that the next one is in front.
+#[derive(Clone)]
 pub(crate) struct Ring {
     ring: VecDeque<u32>,
     active: Vec<bool>,

@@ -12,6 +12,7 @@ use crate::fq::Scheduler;
 
 /// At its turn a flow gets a quantum, and sends what it then has credit for; a
 /// flow that has nothing left to send loses its credit.
+#[derive(Clone)]
 pub(crate) struct Rounds {
     quantum: u64,
     deficits: Vec<u64>,

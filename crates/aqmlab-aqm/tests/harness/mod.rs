@@ -4,43 +4,21 @@
 #![allow(dead_code)] // Each of them uses a part.
 
 use aqmlab_aqm::registry::{PRESETS, entries};
-use aqmlab_aqm::{
-    Backlog, Context, CustomConfig, Handle, LinkEnv, Queue, QueueConfig, QueueDiscipline,
-};
+use aqmlab_aqm::{Backlog, Context, CustomConfig, LinkEnv, Queue, QueueConfig, QueueDiscipline};
 use aqmlab_core::{
     Bytes, CustomParams, Ecn, Lookup, Packet, Rate, Result, Span, Stream, Table, Time, Value,
-    packet_fields,
 };
 use proptest::prelude::*;
 
 pub const LIMIT: u64 = 60;
 
-/// A packet that knows its place, and that only ECN-capable ones may be marked.
-#[derive(Clone, Debug)]
-pub struct Numbered {
-    pub id: u64,
-    pub flow: u32,
-    pub size: u32,
-    pub ecn: Ecn,
-    pub arrival: Time,
-}
-
-impl Packet for Numbered {
-    packet_fields!(size, ecn, arrival);
-    fn flow_hash(&self) -> u32 {
-        self.flow
-    }
-    /// Flows of five hosts, and of six classes.
-    fn hosts(&self) -> [u32; 2] {
-        [self.flow / 2, self.flow % 2]
-    }
-    fn class(&self) -> u8 {
-        (self.flow * 9) as u8
-    }
-    fn mark(&mut self) {
-        assert!(self.ecn.is_capable(), "packet {} was marked but is not ECN-capable", self.id);
-        self.ecn = Ecn::Ce;
-    }
+/// Returns a packet with a number as its key. Flows are of five hosts and of six classes.
+pub fn numbered(id: u64, flow: u32, size: u32, ecn: Ecn) -> Packet {
+    Packet::new(size, ecn)
+        .with_key(id)
+        .with_flow_hash(flow)
+        .with_hosts([flow / 2, flow % 2])
+        .with_class((flow * 9) as u8)
 }
 
 /// An arrival: how long after the last, and what.
@@ -86,12 +64,12 @@ pub struct Link<'a> {
     pub passes: bool,
     /// The most packets that there may be.
     pub limit: u64,
-    pub queue: Queue<Numbered>,
+    pub queue: Queue,
     pub free_at: Option<Time>,
     pub last_wakeup: Time,
     pub events: Vec<Event>,
     /// The packets by number, as they arrived.
-    pub packets: Vec<Numbered>,
+    pub packets: Vec<Packet>,
 }
 
 impl Link<'_> {
@@ -110,13 +88,9 @@ impl Link<'_> {
             next += arrival.gap;
             self.advance(Some(next));
             before(&mut self, id, next);
-            let packet = Numbered {
-                id: id as u64,
-                flow: arrival.flow,
-                size: arrival.size,
-                ecn: Ecn::from_bits(arrival.ecn),
-                arrival: next,
-            };
+            let Arrival { flow, size, ecn, .. } = *arrival;
+            let mut packet = numbered(id as u64, flow, size, Ecn::from_bits(ecn));
+            packet.set_arrival(next);
             self.packets.push(packet.clone());
             if self.passes && self.free_at.is_none() {
                 let packet = self.queue.pass_stamped(packet, next, &());
@@ -172,7 +146,7 @@ impl Link<'_> {
         let before = self.queue.counts().dropped_total();
         self.queue.change(to, &env(), now);
         let mut dropped = Vec::new();
-        self.queue.take_dropped(|packet, _| dropped.push(packet.id));
+        self.queue.take_dropped(|packet, _| dropped.push(packet.key));
         self.events.extend(dropped.into_iter().map(|id| Event::Dropped { id, at: now }));
         let backlog = self.queue.backlog();
         self.queue.assert_conservation(self.name);
@@ -189,14 +163,15 @@ impl Link<'_> {
         self.sent(packet, now);
     }
 
-    fn sent(&mut self, packet: Option<Numbered>, now: Time) {
+    fn sent(&mut self, packet: Option<Packet>, now: Time) {
         match packet {
             Some(packet) => {
-                let sent_as = &self.packets[packet.id as usize];
-                assert_eq!((packet.size, packet.flow), (sent_as.size, sent_as.flow));
-                let marked = packet.ecn != sent_as.ecn;
-                self.events.push(Event::Sent { id: packet.id, at: now, marked });
-                self.free_at = Some(now + Span::from_nanos(u64::from(packet.size) * 800));
+                let sent_as = &self.packets[packet.key as usize];
+                assert_eq!(packet.size(), sent_as.size());
+                assert_eq!(packet.flow_hash(), sent_as.flow_hash());
+                let marked = packet.ecn() != sent_as.ecn();
+                self.events.push(Event::Sent { id: packet.key, at: now, marked });
+                self.free_at = Some(now + Span::from_nanos(u64::from(packet.size()) * 800));
             }
             None => {
                 let backlog = self.queue.backlog();
@@ -211,7 +186,8 @@ impl Link<'_> {
 
     fn check(&mut self, now: Time) {
         let events = &mut self.events;
-        self.queue.take_dropped(|packet, _| events.push(Event::Dropped { id: packet.id, at: now }));
+        self.queue
+            .take_dropped(|packet, _| events.push(Event::Dropped { id: packet.key, at: now }));
         let Backlog { packets, bytes } = self.queue.backlog();
         assert!(packets <= self.limit, "{}: {packets} packets, limit {}", self.name, self.limit);
         assert!(bytes <= packets * 1500 && bytes >= packets * 40, "{}: {bytes}", self.name);
@@ -304,11 +280,7 @@ pub fn env() -> LinkEnv {
     }
 }
 
-pub fn link<'a>(
-    name: &'a str,
-    shapes: bool,
-    discipline: Box<dyn QueueDiscipline<Numbered>>,
-) -> Link<'a> {
+pub fn link<'a>(name: &'a str, shapes: bool, discipline: Box<dyn QueueDiscipline>) -> Link<'a> {
     Link {
         name,
         shapes,
@@ -418,18 +390,13 @@ impl CustomConfig for AsCustom {
     fn boxed_clone(&self) -> Box<dyn CustomConfig> {
         Box::new(self.clone())
     }
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<Handle>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         self.0.build(env)
     }
     fn check_change(&self, _key: &str) -> Result<()> {
         Ok(())
     }
-    fn change(
-        &self,
-        queue: &mut dyn QueueDiscipline<Handle>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, Handle>,
-    ) {
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         self.0.change(queue, env, cx);
     }
 }

@@ -9,14 +9,14 @@
 use std::sync::{Arc, Mutex};
 
 use aqmlab_aqm::{LinkEnv, Queue, QueueConfig, Reason};
-use aqmlab_core::{Bytes, Ecn, Error, Rate, Result, Stream, Time};
+use aqmlab_core::{Bytes, Ecn, Error, Packet, Rate, Result, Stream, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::probe::PacketRecord;
 use aqmlab_sim::network::{Network, Setup};
 
 use aqmlab_emu::packet::buffers::Buffers;
 use aqmlab_emu::packet::checksum::{fold, sum};
-use aqmlab_emu::packet::handle::Handle;
+use aqmlab_emu::packet::descriptor::FrameSegment;
 use aqmlab_emu::packet::offload::Offload;
 use aqmlab_emu::packet::wire::{UDP, be32};
 use aqmlab_emu::path::{DataPath, Departure, Exits, Route, Tap};
@@ -103,7 +103,7 @@ fn path(config: &QueueConfig, surroundings: &Surroundings) -> Result<DataPath> {
     );
     let scenario = Scenario::parse(&text, "<replay>", &[])?;
     let setup = Setup { mtu: Bytes::new(1514), ..scenario.network(0) };
-    let mut network = Network::<Handle>::new(&setup);
+    let mut network = Network::<Buffers>::new(&setup);
     let (rate, mtu) = (surroundings.rate, surroundings.mtu);
     let env = LinkEnv { rate, base_rtt: BASE_RTT, mtu, header: 0 };
     let random = Stream::from_state(surroundings.random_seed);
@@ -154,12 +154,12 @@ struct Seen {
 struct Watch(Arc<Mutex<Seen>>);
 
 impl Tap for Watch {
-    fn arrived(&mut self, _: Time, _: u32, _: &Handle, _: &Buffers) {}
-    fn departed(&mut self, _: Time, _: u32, handle: &Handle, _: &Buffers) {
+    fn arrived(&mut self, _: Time, _: u32, _: &Packet, _: &Buffers) {}
+    fn departed(&mut self, _: Time, _: u32, handle: &Packet, _: &Buffers) {
         self.0.lock().expect("no holder panics").marked.push(handle.is_marked());
     }
-    fn dropped(&mut self, _: Time, _: u32, handle: &Handle, _: Option<Reason>, buffers: &Buffers) {
-        let (packet, _) = buffers.get(handle.place);
+    fn dropped(&mut self, _: Time, _: u32, handle: &Packet, _: Option<Reason>, buffers: &Buffers) {
+        let (packet, _) = buffers.get(handle.place());
         let mut seen = self.0.lock().expect("no holder panics");
         let is_arriving = seen.is_arriving;
         seen.dropped.push((be32(packet, 12), is_arriving));

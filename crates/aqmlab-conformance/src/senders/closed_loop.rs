@@ -8,17 +8,13 @@
 
 use aqmlab_aqm::QueueConfig;
 use aqmlab_aqm::disciplines::droptail::DropTailParams;
-use aqmlab_core::{
-    Bytes, Ecn, Framing, Packet, Rate, Result, Span, Table, Time, Value, packet_fields,
-};
+use aqmlab_core::{Bytes, Ecn, Framing, Packet, Rate, Result, Span, Table, Time, Value};
 use aqmlab_tcp::{Ack, DataSegment};
 
 use aqmlab_sim::impairment::{
     ChanceParams, DelayProcess, ListedLossParams, Loss, PropagationConfig,
 };
-use aqmlab_sim::network::{
-    LinkConfig, LossCause, Network, NetworkPacket, Observer, Position, RouteId, Setup, Simultaneous,
-};
+use aqmlab_sim::network::{LinkConfig, Network, Observer, RouteId, Setup, Simultaneous};
 use aqmlab_sim::rate::schedule::Steps;
 use aqmlab_sim::rate::{MAX_RATE, RateProcess, RateStepsParams};
 
@@ -55,28 +51,18 @@ struct Drain {
     is_over: bool,
 }
 
-impl Observer<Packed> for Option<Drain> {
-    fn left(&mut self, now: Time, link: u32, packet: &Packed, (): &()) {
-        let Some(drain) = self.as_mut().filter(|_| link == BOTTLENECK) else { return };
-        if packet.arrival > drain.since {
+/// Observer of the packets for a drain, if there is one.
+struct Watch<'a>(&'a mut Option<Drain>);
+
+impl Observer<()> for Watch<'_> {
+    fn left(&mut self, now: Time, link: u32, packet: &Packet, (): &()) {
+        let Some(drain) = self.0.as_mut().filter(|_| link == BOTTLENECK) else { return };
+        if packet.arrival() > drain.since {
             drain.is_over = true;
         } else {
             drain.at = drain.at.max(Time::ZERO + (now - Time::ZERO - drain.delay));
         }
     }
-}
-
-/// Packet between the two ends.
-#[derive(Debug)]
-struct Packed {
-    content: Content,
-    arrival: Time,
-    position: Position,
-    size: u32,
-    hash: u32,
-    hosts: [u32; 2],
-    class: u8,
-    ecn: Ecn,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -87,49 +73,22 @@ enum Content {
     Nothing,
 }
 
-impl Packed {
-    fn new(content: Content, size: u32, ecn: Ecn) -> Self {
-        Packed {
-            content,
-            arrival: Time::ZERO,
-            position: Position::default(),
-            size,
-            hash: 0,
-            hosts: [0, 0],
-            class: 0,
-            ecn,
-        }
-    }
-}
+/// Contents of packets, by their key. They stay for the whole connection.
+#[derive(Default)]
+struct Contents(Vec<Content>);
 
-impl Packet for Packed {
-    packet_fields!(size, hash, hosts, class, ecn, mark, arrival);
-}
-
-impl NetworkPacket for Packed {
-    type Store = ();
-    fn position(&self) -> Position {
-        self.position
-    }
-    fn set_position(&mut self, position: Position) {
-        self.position = position;
-    }
-    fn flow(&self) -> u32 {
-        0
-    }
-    fn is_ack(&self) -> bool {
-        matches!(self.content, Content::Ack(_))
-    }
-    fn is_syn(&self) -> bool {
-        match self.content {
+impl Contents {
+    fn packet(&mut self, content: Content, size: u32, ecn: Ecn) -> Packet {
+        let is_syn = match content {
             Content::Data(segment) => segment.syn,
             Content::Ack(ack) => ack.syn,
             Content::Nothing => false,
-        }
-    }
-    fn end(self, (): &mut (), _cause: LossCause) {}
-    fn copy(&self, (): &mut ()) -> Self {
-        Packed { ..*self }
+        };
+        self.0.push(content);
+        Packet::new(size, ecn)
+            .with_ack(matches!(content, Content::Ack(_)))
+            .with_syn(is_syn)
+            .with_key(self.0.len() as u64 - 1)
     }
 }
 
@@ -215,7 +174,7 @@ fn bottleneck(path: &Path) -> Result<LinkConfig> {
 }
 
 /// Creates the links of a path, and the routes over them.
-fn build(path: &Path) -> Result<(Network<Packed>, Routes)> {
+fn build(path: &Path) -> Result<(Network<()>, Routes)> {
     let everything = Loss::Random(ChanceParams { chance: 1.0, ..ChanceParams::default() });
     let links = [
         listed("edge", &path.lost),
@@ -264,7 +223,8 @@ struct Connection<'a> {
     ends: Ends,
     /// Writes of the application, with their times.
     writes: Vec<(Time, u64)>,
-    network: Network<Packed>,
+    network: Network<()>,
+    contents: Contents,
     routes: Routes,
     /// Search in progress, if any.
     drain: Option<Drain>,
@@ -285,6 +245,7 @@ impl<'a> Connection<'a> {
             ends: case.ends()?,
             writes: writes.collect(),
             network,
+            contents: Contents::default(),
             routes,
             drain: None,
             segments: 0,
@@ -315,7 +276,7 @@ impl<'a> Connection<'a> {
                 let (_, bytes) = writes.next().expect("it was peeked at");
                 self.ends.sender.supply(bytes);
             } else if is_due(arrival) {
-                match self.network.step(&mut self.drain) {
+                match self.network.step(&mut Watch(&mut self.drain)) {
                     Some(packet) => self.arrive(packet),
                     None => continue,
                 }
@@ -334,14 +295,14 @@ impl<'a> Connection<'a> {
     }
 
     fn inject(&mut self, route: RouteId, content: Content, payload: u32, ecn: Ecn) {
-        let packet = Packed::new(content, self.ends.header + payload, ecn);
-        self.network.inject(self.now, route, packet, &mut self.drain);
+        let packet = self.contents.packet(content, self.ends.header + payload, ecn);
+        self.network.inject(self.now, route, packet, &mut Watch(&mut self.drain));
     }
 
-    fn arrive(&mut self, packet: Packed) {
-        match packet.content {
+    fn arrive(&mut self, packet: Packet) {
+        match self.contents.0[packet.key as usize] {
             Content::Data(mut segment) => {
-                segment.ecn = packet.ecn;
+                segment.ecn = packet.ecn();
                 self.ends.receiver.on_segment(self.now, &segment);
             }
             Content::Ack(ack) => {

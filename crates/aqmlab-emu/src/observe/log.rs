@@ -33,7 +33,6 @@ use aqmlab_sim::rate::{Cursor, Opportunities};
 
 use super::LogFile;
 use super::background::Background;
-use crate::packet::handle::Handle;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 /// Lines per millisecond: 12 Gbit/s.
@@ -107,29 +106,29 @@ impl Log {
         line(&mut self.file, time, what, numbers);
     }
 
-    fn size(&self, handle: &Handle) -> u64 {
-        u64::from(self.framing.wire_size(handle.size))
+    fn size(&self, handle: &Packet) -> u64 {
+        u64::from(self.framing.wire_size(handle.size()))
     }
 
-    pub fn arrived(&mut self, time: Time, handle: &Handle) {
+    pub fn arrived(&mut self, time: Time, handle: &Packet) {
         self.catch_up(time);
         self.line(time, b'+', [Some(self.size(handle)), None]);
     }
 
-    pub fn departed(&mut self, time: Time, handle: &Handle) {
+    pub fn departed(&mut self, time: Time, handle: &Packet) {
         self.catch_up(time);
         let milli = |time: Time| time.as_nanos() / NANOS_PER_MILLI;
         let delay = milli(time) - milli(handle.arrival());
         self.line(time, b'-', [Some(self.size(handle)), Some(delay)]);
     }
 
-    pub fn dropped(&mut self, time: Time, handle: &Handle) {
+    pub fn dropped(&mut self, time: Time, handle: &Packet) {
         self.catch_up(time);
         self.line(time, b'd', [Some(1), Some(self.size(handle))]);
     }
 
     /// Flushes, so that readers can follow the log and little is lost if the process is killed.
-    pub fn tick(&mut self, now: Time, link: &QueuedLink<Handle>) {
+    pub fn tick(&mut self, now: Time, link: &QueuedLink) {
         self.catch_up(now);
         if let Offer::Counted { capacity, bytes } = &mut self.offer {
             let capacity = capacity.get_or_insert_with(|| link.capacity());

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use aqmlab_aqm::Reason;
-use aqmlab_core::{Error, Result, Span, Time, choices};
+use aqmlab_core::{Error, Packet, Result, Span, Time, choices};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::Network;
 use aqmlab_sim::rate::RateProcess;
@@ -27,7 +27,6 @@ use self::log::{Log, Offer};
 pub use self::output::create;
 use self::pcapng::Capture;
 use crate::packet::buffers::Buffers;
-use crate::packet::handle::Handle;
 use crate::path::{Route, Tap};
 
 /// Interval of `tick` calls.
@@ -121,7 +120,7 @@ struct Observers {
 }
 
 impl Tap for Observers {
-    fn arrived(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers) {
+    fn arrived(&mut self, time: Time, link: u32, handle: &Packet, buffers: &Buffers) {
         for log in self.logs.iter_mut().filter(|log| log.link == link) {
             log.arrived(time, handle);
         }
@@ -130,7 +129,7 @@ impl Tap for Observers {
         }
     }
 
-    fn departed(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers) {
+    fn departed(&mut self, time: Time, link: u32, handle: &Packet, buffers: &Buffers) {
         for log in self.logs.iter_mut().filter(|log| log.link == link) {
             log.departed(time, handle);
         }
@@ -143,7 +142,7 @@ impl Tap for Observers {
         &mut self,
         time: Time,
         link: u32,
-        handle: &Handle,
+        handle: &Packet,
         reason: Option<Reason>,
         buffers: &Buffers,
     ) {
@@ -155,7 +154,7 @@ impl Tap for Observers {
         }
     }
 
-    fn tick(&mut self, now: Time, network: &Network<Handle>) {
+    fn tick(&mut self, now: Time, network: &Network<Buffers>) {
         for log in &mut self.logs {
             log.tick(now, network.link(log.link as usize));
         }

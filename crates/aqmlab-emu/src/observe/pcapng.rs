@@ -23,13 +23,13 @@ use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aqmlab_aqm::Reason;
-use aqmlab_core::Time;
+use aqmlab_core::{Packet, Time};
 use aqmlab_sim::capture::pcapng::{self, COMMENT, ENHANCED_PACKET, Interface, block, option, pad};
 
 use super::background::Background;
 use super::{CaptureFile, Places};
 use crate::packet::buffers::Buffers;
-use crate::packet::handle::Handle;
+use crate::packet::descriptor::FrameSegment;
 use crate::packet::segments::{MOST_HEAD, frame_of};
 use crate::path::Route;
 
@@ -110,11 +110,11 @@ impl Capture {
         Ok(Capture { file, name, chosen, zero: since_1970(), is_set: false, most, skipped: 0 })
     }
 
-    pub fn arrived(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers) {
+    pub fn arrived(&mut self, time: Time, link: u32, handle: &Packet, buffers: &Buffers) {
         self.packet(time, link, IN, handle, buffers, None);
     }
 
-    pub fn departed(&mut self, time: Time, link: u32, handle: &Handle, buffers: &Buffers) {
+    pub fn departed(&mut self, time: Time, link: u32, handle: &Packet, buffers: &Buffers) {
         self.packet(time, link, OUT, handle, buffers, None);
     }
 
@@ -122,7 +122,7 @@ impl Capture {
         &mut self,
         time: Time,
         link: u32,
-        handle: &Handle,
+        handle: &Packet,
         reason: Option<Reason>,
         buffers: &Buffers,
     ) {
@@ -135,11 +135,11 @@ impl Capture {
         time: Time,
         link: u32,
         side: usize,
-        handle: &Handle,
+        handle: &Packet,
         buffers: &Buffers,
         comment: Option<&str>,
     ) {
-        let Some(interface) = self.chosen.interface(link, side, handle.route) else { return };
+        let Some(interface) = self.chosen.interface(link, side, handle.route()) else { return };
         if self.file.is_behind() {
             self.skipped += 1;
             return;

@@ -15,7 +15,7 @@ use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::Network;
 use aqmlab_sim::network::probe::TimeHistogram;
 
-use crate::packet::handle::Handle;
+use crate::packet::buffers::Buffers;
 use crate::sys::files::memory_file;
 use crate::sys::time::monotonic;
 
@@ -50,7 +50,7 @@ impl View {
     }
 
     /// Writes the statistics if a viewer is subscribed and an update is due.
-    pub fn attend(&mut self, now: Time, network: &Network<Handle>) {
+    pub fn attend(&mut self, now: Time, network: &Network<Buffers>) {
         if now < self.next {
             return;
         }
@@ -75,7 +75,7 @@ impl View {
         self.before = sojourns;
     }
 
-    fn text(&self, now: Time, network: &Network<Handle>, sojourns: &[TimeHistogram]) -> String {
+    fn text(&self, now: Time, network: &Network<Buffers>, sojourns: &[TimeHistogram]) -> String {
         let mut text = format!("{{\"time_s\":{:.6},\"links\":[", now.as_secs_f64());
         for (index, link) in network.links().enumerate() {
             let (counts, backlog) = (link.counts(now), link.queue.backlog());

@@ -2,15 +2,15 @@
 //!
 //! The kernel delivers one packet at a time, or a large one of up to 64 kB that the network sees as
 //! many packets. Its bytes stay in one buffer from read to write. Queues and pipes carry
-//! [`Handle`]s of its segments; the last handle frees the buffer.
+//! [`Packet`]s of its segments; the last handle frees the buffer.
 
 use std::collections::VecDeque;
 
 use aqmlab_aqm::Headers;
-use aqmlab_core::{Span, TcpHeader};
-use aqmlab_sim::network::{LossCause, SidePool};
+use aqmlab_core::{Packet, Span, TcpHeader};
+use aqmlab_sim::network::{LossCause, PacketStore};
 
-use crate::packet::handle::Handle;
+use crate::packet::descriptor::FrameSegment;
 use crate::packet::offload::Offload;
 use crate::packet::segments::Run;
 use crate::packet::wire;
@@ -52,7 +52,7 @@ pub struct Buffers {
     /// Buffer for the next read.
     reading: Option<u32>,
     /// Dropped or lost handles waiting for the observer, if any.
-    dropped: Option<VecDeque<(Handle, LossCause)>>,
+    dropped: Option<VecDeque<(Packet, LossCause)>>,
 }
 
 impl Buffers {
@@ -107,14 +107,9 @@ impl Buffers {
         (&place.bytes[..frame.headers.length as usize], frame)
     }
 
-    /// Counts one more handle.
-    pub(super) fn copied(&mut self, handle: &Handle) {
-        self.places[handle.place as usize].handles += 1;
-    }
-
     /// Releases the handle of a packet.
-    pub fn free(&mut self, handle: Handle) {
-        self.release(handle.place, 1);
+    pub fn free(&mut self, handle: Packet) {
+        self.release(handle.place(), 1);
     }
 
     /// Releases the handles of a run.
@@ -139,29 +134,34 @@ impl Buffers {
     }
 
     /// Returns the first dropped or lost packet. The caller must free it.
-    pub fn take_dropped(&mut self) -> Option<(Handle, LossCause)> {
+    pub fn take_dropped(&mut self) -> Option<(Packet, LossCause)> {
         self.dropped.as_mut()?.pop_front()
-    }
-
-    /// Processes a dropped or lost packet.
-    pub(super) fn ended(&mut self, handle: Handle, fate: LossCause) {
-        match &mut self.dropped {
-            None => self.free(handle),
-            Some(dropped) => dropped.push_back((handle, fate)),
-        }
     }
 }
 
-impl Headers<Handle> for Buffers {
-    fn tcp(&self, packet: &Handle) -> Option<TcpHeader> {
-        let (bytes, frame) = self.get(packet.place);
+impl Headers for Buffers {
+    fn tcp(&self, packet: &Packet) -> Option<TcpHeader> {
+        let (bytes, frame) = self.get(packet.place());
         frame.headers.tcp(bytes)
     }
 }
 
-/// Counts of packets in flight.
-impl SidePool for Buffers {
+/// Packets in flight: all have a payload.
+impl PacketStore for Buffers {
     fn live_count(&self) -> u64 {
         self.places.iter().map(|place| u64::from(place.handles)).sum()
+    }
+    fn has_payload(&self, _packet: &Packet) -> bool {
+        true
+    }
+    fn release(&mut self, packet: Packet, cause: LossCause) {
+        match &mut self.dropped {
+            None => self.free(packet),
+            Some(dropped) => dropped.push_back((packet, cause)),
+        }
+    }
+    fn duplicate(&mut self, packet: &Packet) -> Packet {
+        self.places[packet.place() as usize].handles += 1;
+        packet.clone()
     }
 }

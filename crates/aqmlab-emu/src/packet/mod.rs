@@ -2,7 +2,7 @@
 
 pub mod buffers;
 pub mod checksum;
-pub mod handle;
+pub mod descriptor;
 pub mod offload;
 pub mod segments;
 pub mod wire;

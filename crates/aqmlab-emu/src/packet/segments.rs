@@ -12,11 +12,11 @@
 //! The virtio specification, 1.2, section 5.1.6.2 (how a device segments a packet with `gso_type`);
 //! RFC 3168, section 6.1.2 (CWR on the first segment only); RFC 1624 (incremental checksum update).
 
-use aqmlab_core::Span;
+use aqmlab_core::{Packet, Span};
 
 use crate::packet::buffers::{Buffers, Frame};
 use crate::packet::checksum::{fold, update};
-use crate::packet::handle::Handle;
+use crate::packet::descriptor::FrameSegment;
 use crate::packet::offload::{self, Offload};
 use crate::packet::wire::{Headers, TCP, UDP, Unfit, be16, be32};
 
@@ -82,7 +82,7 @@ pub fn plan(packet: &[u8], headers: Headers, offload: Offload) -> Result<Frame, 
 
 /// Returns the frame of a packet sent alone; see [`Run::frame`].
 pub fn frame_of<'a>(
-    handle: &Handle,
+    handle: &Packet,
     buffers: &'a Buffers,
     room: &'a mut [u8; MOST_HEAD],
 ) -> (Offload, [&'a [u8]; 2]) {
@@ -103,23 +103,23 @@ pub struct Run {
 
 impl Run {
     /// Creates a run of one segment.
-    pub fn new(handle: Handle) -> Self {
+    pub fn new(handle: Packet) -> Self {
         Self::of(&handle)
     }
 
-    fn of(handle: &Handle) -> Self {
+    fn of(handle: &Packet) -> Self {
         Run {
-            place: handle.place,
-            first: handle.segment,
+            place: handle.place(),
+            first: handle.segment(),
             count: 1,
             traffic_class: handle.traffic_class(),
         }
     }
 
     /// Appends the next segment, or returns it if it does not belong to the run.
-    pub fn join(&mut self, handle: Handle) -> Option<Handle> {
-        let follows = handle.place == self.place
-            && handle.segment == self.first + self.count
+    pub fn join(&mut self, handle: Packet) -> Option<Packet> {
+        let follows = handle.place() == self.place
+            && handle.segment() == self.first + self.count
             && handle.traffic_class() == self.traffic_class;
         self.count += u16::from(follows);
         (!follows).then_some(handle)

@@ -4,7 +4,7 @@ use super::*;
 use crate::packet::checksum::sum;
 use crate::packet::wire::parse;
 use crate::packet::wire::tests::{tcp, v4, v6};
-use aqmlab_sim::network::SidePool;
+use aqmlab_sim::network::PacketStore;
 use proptest::prelude::*;
 
 /// Returns the one's complement sum of the pseudo header, as the kernel stores it.
@@ -152,10 +152,10 @@ proptest! {
         let mut runs: Vec<Run> = Vec::new();
         let mut marked = Vec::new();
         for segment in 0..frame.segments {
-            let mut handle = Handle::new(place, &frame, segment, 0);
-            prop_assert_eq!(handle.size as usize, expected[usize::from(segment)].len());
+            let mut handle = Packet::of_frame(place, &frame, segment, 0);
+            prop_assert_eq!(handle.size() as usize, expected[usize::from(segment)].len());
             if marks >> (segment / 3 % 64) & 1 == 1 {
-                aqmlab_core::Packet::mark(&mut handle);
+                handle.mark();
             }
             marked.push(handle.traffic_class());
             let other = match runs.last_mut().filter(|_| !breaks.contains(&segment)) {
@@ -213,8 +213,8 @@ proptest! {
             let mut room = [0; MOST_HEAD];
             let mut bytes = 0;
             for segment in 0..frame.segments {
-                let handle = Handle::new(place, &frame, segment, 0);
-                let size = handle.size;
+                let handle = Packet::of_frame(place, &frame, segment, 0);
+                let size = handle.size();
                 let (_, parts) = Run::new(handle).frame(&buffers, &mut room);
                 prop_assert_eq!(parts.concat().len(), size as usize);
                 bytes += size - if frame.step > 0 { frame.head } else { 0 };

@@ -4,7 +4,7 @@
 mod objects;
 mod run;
 
-use aqmlab_aqm::{CustomConfig, Handle, LinkEnv, QueueDiscipline};
+use aqmlab_aqm::{CustomConfig, LinkEnv, QueueDiscipline};
 use aqmlab_core::{CustomParams, Error, Lookup, Result};
 
 use crate::custom::{CODE, Kind, PyConfig, PyLookup};
@@ -24,7 +24,7 @@ impl CustomConfig for PyConfig {
     fn boxed_clone(&self) -> Box<dyn CustomConfig> {
         Box::new(self.clone())
     }
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<Handle>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(run::PyQueue::new(self, env))
     }
     fn check_change(&self, key: &str) -> Result<()> {
@@ -41,9 +41,9 @@ impl CustomConfig for PyConfig {
     }
     fn change(
         &self,
-        queue: &mut dyn QueueDiscipline<Handle>,
+        queue: &mut dyn QueueDiscipline,
         env: &LinkEnv,
-        cx: &mut aqmlab_aqm::Context<'_, Handle>,
+        cx: &mut aqmlab_aqm::Context<'_>,
     ) {
         queue.machine::<run::PyQueue>().change(self, env, cx);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-use aqmlab_aqm::{Backlog, Handle, LinkEnv, Reason};
+use aqmlab_aqm::{Backlog, LinkEnv, Reason};
 use aqmlab_core::{Ecn, Limit, Packet, Stream, TcpHeader};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -49,17 +49,23 @@ pub struct PyPacket {
 }
 
 impl PyPacket {
-    pub fn of(handle: &Handle, header: Option<TcpHeader>, ledger: &Arc<Ledger>) -> Self {
-        let [source, destination] = handle.hosts();
+    /// Returns the object of a packet that the queue keeps at `place`.
+    pub fn new(
+        place: u32,
+        packet: &Packet,
+        header: Option<TcpHeader>,
+        ledger: &Arc<Ledger>,
+    ) -> Self {
+        let [source, destination] = packet.hosts();
         PyPacket {
-            place: handle.place(),
+            place,
             state: AtomicU8::new(ARRIVING),
-            ecn: AtomicU8::new(handle.ecn() as u8),
-            size: handle.size(),
-            flow: handle.flow_hash(),
-            arrival: handle.arrival().as_nanos(),
+            ecn: AtomicU8::new(packet.ecn() as u8),
+            size: packet.size(),
+            flow: packet.flow_hash(),
+            arrival: packet.arrival().as_nanos(),
             hosts: (source, destination),
-            class_: handle.class(),
+            class_: packet.class(),
             pure_ack: header.filter(TcpHeader::is_pure_ack).map(|header| header.ack),
             ledger: Arc::clone(ledger),
         }

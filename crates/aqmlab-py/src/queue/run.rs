@@ -6,7 +6,7 @@
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use aqmlab_aqm::{Backlog, Context, Handle, LinkEnv, Note, QueueDiscipline};
+use aqmlab_aqm::{Backlog, CloneDiscipline, Context, LinkEnv, Note, QueueDiscipline};
 use aqmlab_core::{Limit, Packet, Stream, Time};
 use pyo3::prelude::*;
 
@@ -28,7 +28,9 @@ pub struct PyQueue {
     /// Accounts of the packets of this queue.
     ledger: Arc<objects::Ledger>,
     /// Packets in the queue, by slot.
-    handles: Vec<Option<Handle>>,
+    packets: Vec<Option<Packet>>,
+    /// Free slots.
+    free: Vec<u32>,
     backlog: Backlog,
     wakeup: Option<Time>,
     now: Time,
@@ -66,7 +68,8 @@ impl PyQueue {
             change: optional("change")?,
             ledger: Arc::clone(&cx.ledger),
             cx: Py::new(py, cx)?,
-            handles: Vec::new(),
+            packets: Vec::new(),
+            free: Vec::new(),
             backlog: Backlog::default(),
             wakeup: None,
             now: Time::ZERO,
@@ -77,7 +80,7 @@ impl PyQueue {
     }
 
     /// Changes its parameters.
-    pub fn change(&mut self, config: &PyConfig, env: &LinkEnv, cx: &mut Context<'_, Handle>) {
+    pub fn change(&mut self, config: &PyConfig, env: &LinkEnv, cx: &mut Context<'_>) {
         self.call(cx, "change", |queue, py| {
             let change = queue.change.as_ref().expect("checked: the class has it");
             let keywords = config.keywords(py, &resolved(py, env))?;
@@ -89,10 +92,10 @@ impl PyQueue {
     /// Calls a method, and checks its result; a fault ends the run.
     fn call(
         &mut self,
-        cx: &mut Context<'_, Handle>,
+        cx: &mut Context<'_>,
         name: &'static str,
         call: impl FnOnce(&mut Self, Python<'_>) -> Result<Option<u32>, Fault>,
-    ) -> Option<Handle> {
+    ) -> Option<Packet> {
         self.abandonment.check();
         self.now = cx.now;
         Python::attach(|py| {
@@ -105,10 +108,10 @@ impl PyQueue {
     fn around(
         &mut self,
         py: Python<'_>,
-        cx: &mut Context<'_, Handle>,
+        cx: &mut Context<'_>,
         name: &str,
         call: impl FnOnce(&mut Self, Python<'_>) -> Result<Option<u32>, Fault>,
-    ) -> Result<Option<Handle>, Fault> {
+    ) -> Result<Option<Packet>, Fault> {
         {
             let mut own = self.cx.borrow_mut(py);
             own.now = cx.now.as_nanos();
@@ -117,21 +120,22 @@ impl PyQueue {
             own.open = true;
         }
         let leaves = call(self, py)?;
-        {
+        let dropped = {
             let own = &mut *self.cx.borrow_mut(py);
             own.open = false;
             *cx.random = own.random.clone();
             for (place, reason) in own.marked.drain(..) {
-                let handle =
-                    self.handles[place as usize].as_mut().expect("only what is here is marked");
-                cx.mark(handle, reason);
+                let packet =
+                    self.packets[place as usize].as_mut().expect("only what is here is marked");
+                cx.mark(packet, reason);
             }
-            for (place, reason) in own.dropped.drain(..) {
-                let handle = take(&mut self.handles, &mut self.backlog, place);
-                cx.drop(handle, reason);
-            }
+            std::mem::take(&mut own.dropped)
+        };
+        for (place, reason) in dropped {
+            let packet = self.take(place);
+            cx.drop(packet, reason);
         }
-        let leaves = leaves.map(|place| take(&mut self.handles, &mut self.backlog, place));
+        let leaves = leaves.map(|place| self.take(place));
         if self.ledger.lost() > 0 {
             let problem =
                 "a packet was lost: it is neither kept, nor dropped by cx.drop, nor returned";
@@ -144,6 +148,16 @@ impl PyQueue {
             return Err(Fault::Broken(problem));
         }
         Ok(leaves)
+    }
+
+    /// Takes out the packet at `place`.
+    fn take(&mut self, place: u32) -> Packet {
+        let packet = self.packets[place as usize].take();
+        let packet = packet.expect("a packet leaves once: that was checked");
+        self.free.push(place);
+        self.backlog.packets -= 1;
+        self.backlog.bytes -= u64::from(packet.size());
+        packet
     }
 
     fn ask_wakeup(&mut self, py: Python<'_>) -> Result<(), Fault> {
@@ -172,26 +186,27 @@ fn resolved<'py>(
     move |limit| Ok(Bound::new(py, objects::PyLimit(limit.resolve(rate, base_rtt)))?.into_any())
 }
 
-/// Removes the packet in slot `place` from the queue.
-fn take(handles: &mut [Option<Handle>], backlog: &mut Backlog, place: u32) -> Handle {
-    let handle = handles[place as usize].take().expect("a packet leaves once: that was checked");
-    backlog.packets -= 1;
-    backlog.bytes -= u64::from(handle.size());
-    handle
+/// # Panics
+/// Always: the object is Python's, and [`PyQueue::check_clone`] says so.
+impl CloneDiscipline for PyQueue {
+    fn clone_box(&self) -> Box<dyn QueueDiscipline> {
+        panic!("{}", self.check_clone().expect_err("it cannot be cloned"))
+    }
 }
 
-impl QueueDiscipline<Handle> for PyQueue {
-    fn enqueue(&mut self, handle: Handle, cx: &mut Context<'_, Handle>) {
-        let header = cx.headers.tcp(&handle);
+impl QueueDiscipline for PyQueue {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
+        let header = cx.headers.tcp(&packet);
         self.call(cx, "enqueue", |queue, py| {
-            let packet = Bound::new(py, PyPacket::of(&handle, header, &queue.ledger))?;
-            let (place, size) = (handle.place() as usize, u64::from(handle.size()));
-            if queue.handles.len() <= place {
-                queue.handles.resize_with(place + 1, || None);
-            }
-            queue.handles[place] = Some(handle);
+            let place = queue.free.pop().unwrap_or_else(|| {
+                queue.packets.push(None);
+                queue.packets.len() as u32 - 1
+            });
+            let object = PyPacket::new(place, &packet, header, &queue.ledger);
             queue.backlog.packets += 1;
-            queue.backlog.bytes += size;
+            queue.backlog.bytes += u64::from(packet.size());
+            queue.packets[place as usize] = Some(packet);
+            let packet = Bound::new(py, object)?;
             queue.enqueue.bind(py).call1((&packet, &queue.cx))?;
             if !packet.get().was_dropped() {
                 packet.get().is_queued_now();
@@ -200,7 +215,7 @@ impl QueueDiscipline<Handle> for PyQueue {
         });
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, Handle>) -> Option<Handle> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         self.call(cx, "dequeue", |queue, py| {
             let given = queue.dequeue.bind(py).call1((&queue.cx,))?;
             if given.is_none() {
@@ -222,7 +237,7 @@ impl QueueDiscipline<Handle> for PyQueue {
         self.wakeup
     }
 
-    fn on_wakeup(&mut self, cx: &mut Context<'_, Handle>) {
+    fn on_wakeup(&mut self, cx: &mut Context<'_>) {
         self.call(cx, "on_wakeup", |queue, py| {
             if let Some(on_wakeup) = &queue.on_wakeup {
                 on_wakeup.bind(py).call1((&queue.cx,))?;
@@ -240,6 +255,16 @@ impl QueueDiscipline<Handle> for PyQueue {
 
     fn backlog(&self) -> Backlog {
         self.backlog
+    }
+
+    fn list(&self, see: &mut dyn FnMut(&Packet)) -> bool {
+        self.packets.iter().flatten().for_each(see);
+        true
+    }
+
+    fn check_clone(&self) -> aqmlab_core::Result<()> {
+        let problem = format!("the queue discipline {} cannot be copied", self.class.name);
+        Err(aqmlab_core::Error::new(problem).hint("its state is a Python object"))
     }
 
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {

@@ -16,34 +16,30 @@ impl Discipline for BrokenParams {
     const NAME: &'static str = "broken";
     const SUMMARY: &'static str = "loses packets without a word";
 
-    fn build<P: Packet + Send>(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Broken { every: self.every, seen: 0, fifo: Fifo::default() })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        _: &LinkEnv,
-        _: &mut Context<'_, P>,
-    ) {
-        queue.machine::<Broken<P>>().every = self.every;
+    fn change(&self, queue: &mut dyn QueueDiscipline, _: &LinkEnv, _: &mut Context<'_>) {
+        queue.machine::<Broken>().every = self.every;
     }
 }
 
-struct Broken<P> {
+#[derive(Clone)]
+struct Broken {
     every: u64,
     seen: u64,
-    fifo: Fifo<P>,
+    fifo: Fifo,
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Broken<P> {
-    fn enqueue(&mut self, packet: P, _: &mut Context<'_, P>) {
+impl QueueDiscipline for Broken {
+    fn enqueue(&mut self, packet: Packet, _: &mut Context<'_>) {
         self.seen += 1;
         if !self.seen.is_multiple_of(self.every) {
             self.fifo.push(packet);
         }
     }
-    fn dequeue(&mut self, _: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, _: &mut Context<'_>) -> Option<Packet> {
         self.fifo.pop()
     }
     fn backlog(&self) -> Backlog {

@@ -89,7 +89,7 @@ impl Connections {
     }
 
     /// Records that a flow sends a packet.
-    pub fn sent(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
+    pub fn sent(&mut self, now: Time, flow: &Flow, packet: &Packet, store: &Store) {
         if self.find(packet).is_none() {
             let connection = self.connect(flow);
             self.place((packet.flow, flow), connection, 0);
@@ -115,9 +115,10 @@ impl Connections {
         }
     }
 
-    fn find(&self, packet: &SimPacket) -> Option<Known> {
-        let owns =
-            |known: &&Known| known.hashes[usize::from(packet.to() == End::Source)] == packet.hash;
+    fn find(&self, packet: &Packet) -> Option<Known> {
+        let owns = |known: &&Known| {
+            known.hashes[usize::from(packet.to() == End::Source)] == packet.flow_hash()
+        };
         self.places.get(packet.flow as usize)?.iter().flatten().find(owns).copied()
     }
 
@@ -181,7 +182,7 @@ impl Connections {
     }
 
     /// Appends the headers of a packet. Returns its length.
-    pub fn write(&self, packet: &SimPacket, store: &Store, bytes: &mut Vec<u8>) -> u32 {
+    pub fn write(&self, packet: &Packet, store: &Store, bytes: &mut Vec<u8>) -> u32 {
         let Some(known) = self.find(packet) else { return packet.size() };
         let connection = &self.all[known.connection as usize];
         let transport = &self.transports[connection.group as usize];

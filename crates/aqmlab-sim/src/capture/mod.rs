@@ -33,7 +33,7 @@ mod qlog;
 
 use std::io::Write;
 
-use aqmlab_core::Time;
+use aqmlab_core::{Packet, Time};
 
 use self::connections::Connections;
 use self::output::Output;
@@ -41,7 +41,7 @@ pub use self::output::Unwritten;
 use self::pcapng::Interface;
 use self::qlog::Qlog;
 use crate::endpoints::flow::Flow;
-use crate::endpoints::packet::{SimPacket, Store};
+use crate::endpoints::packet::Store;
 use crate::network::Observer;
 use crate::scenario::Scenario;
 
@@ -123,7 +123,7 @@ impl Recorder {
 
     /// Captures a packet created by a flow, which arrives at its first link next.
     #[inline(never)]
-    pub(crate) fn sent(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
+    pub(crate) fn sent(&mut self, now: Time, flow: &Flow, packet: &Packet, store: &Store) {
         if let Some(packets) = &mut self.packets {
             packets.connections.sent(now, flow, packet, store);
             packets.is_new = true;
@@ -136,7 +136,7 @@ impl Recorder {
     /// Logs a packet that arrives at the source of its flow.
     #[cold]
     #[inline(never)]
-    pub(crate) fn received(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
+    pub(crate) fn received(&mut self, now: Time, flow: &Flow, packet: &Packet, store: &Store) {
         if let Some(qlog) = &mut self.qlog {
             qlog.received(now, flow, packet, store);
         }
@@ -179,9 +179,9 @@ impl Recorder {
     }
 }
 
-impl Observer<SimPacket> for Option<Box<Recorder>> {
+impl Observer<Store> for Option<Box<Recorder>> {
     #[inline(always)]
-    fn entered(&mut self, now: Time, link: u32, packet: &SimPacket, store: &Store) {
+    fn entered(&mut self, now: Time, link: u32, packet: &Packet, store: &Store) {
         if let Some(recorder) = self {
             recorder.entered(now, link, packet, store);
         }
@@ -190,7 +190,7 @@ impl Observer<SimPacket> for Option<Box<Recorder>> {
 
 impl Recorder {
     #[inline(never)]
-    fn entered(&mut self, now: Time, link: u32, packet: &SimPacket, store: &Store) {
+    fn entered(&mut self, now: Time, link: u32, packet: &Packet, store: &Store) {
         let Some(packets) = &mut self.packets else { return };
         let is_new = std::mem::take(&mut packets.is_new);
         let interface = packets.interfaces.get(link as usize).copied().flatten();

@@ -132,7 +132,7 @@ impl Qlog {
     }
 
     /// Logs a packet that a flow sends.
-    pub fn sent(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
+    pub fn sent(&mut self, now: Time, flow: &Flow, packet: &Packet, store: &Store) {
         if packet.to() == End::Source || flow.tcp().is_none() {
             return;
         }
@@ -173,7 +173,7 @@ impl Qlog {
     }
 
     /// Logs an acknowledgement that arrives at a sender.
-    pub fn received(&mut self, now: Time, flow: &Flow, packet: &SimPacket, store: &Store) {
+    pub fn received(&mut self, now: Time, flow: &Flow, packet: &Packet, store: &Store) {
         let Some(tcp) = flow.tcp() else { return };
         self.know(now, packet.flow, flow);
         let Some(ack) = store.ack_of(packet, tcp.usual) else { return };

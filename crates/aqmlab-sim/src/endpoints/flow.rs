@@ -282,8 +282,8 @@ impl Flow {
     /// Whether a packet is of this flow, and not of one that had its place
     /// before: it bears the flow's hash.
     #[inline]
-    pub fn owns(&self, packet: &SimPacket) -> bool {
-        packet.hash == self.hashes[usize::from(packet.to() == End::Source)]
+    pub fn owns(&self, packet: &Packet) -> bool {
+        packet.flow_hash() == self.hashes[usize::from(packet.to() == End::Source)]
     }
 
     /// The route along which packets of this end go.
@@ -294,7 +294,7 @@ impl Flow {
 
     /// The next packet that one of the ends sends now.
     #[inline(always)]
-    pub fn poll(&mut self, of: End, now: Time, store: &mut Store) -> Option<SimPacket> {
+    pub fn poll(&mut self, of: End, now: Time, store: &mut Store) -> Option<Packet> {
         let (size, ecn, content) = match (&mut self.ends, of) {
             (Ends::Tcp(tcp), End::Source) => {
                 let Outgoing { payload, size, ecn } = tcp.source.poll(now)?;
@@ -316,7 +316,7 @@ impl Flow {
         };
         let hash = self.hashes[of as usize];
         let header = Header { flow: self.index, hash, hosts, class: self.class, to };
-        Some(SimPacket::new(header, size, ecn, content))
+        Some(Packet::sent(header, size, ecn, content))
     }
 
     /// Handles a packet at the end of its route. Returns, at the source, whether the packet opened
@@ -345,7 +345,7 @@ impl Flow {
 
     /// A data packet is about to be received that is measured: its one-way delay.
     #[inline]
-    pub fn delayed(&mut self, now: Time, packet: &SimPacket, store: &Store) -> Option<Span> {
+    pub fn delayed(&mut self, now: Time, packet: &Packet, store: &Store) -> Option<Span> {
         let delays = self.delays.as_mut()?;
         let delay = now - store.sent_at(packet.content())?;
         delays.add(delay);

@@ -1,134 +1,80 @@
-//! A packet in the simulator: a value of 48 bytes that is moved from queue
-//! to pipe to queue, and the store for what does not fit in.
+//! Packets of the simulator: the encoding of their content in a packet descriptor, and the store
+//! of contents that do not fit.
 
 mod store;
 
-use std::num::NonZeroU64;
 use std::ops::Deref;
 
-use aqmlab_core::{Ecn, Packet, Time, packet_fields};
+use aqmlab_core::{Ecn, Packet, Time};
 
 pub(crate) use self::store::Store;
 use super::End;
-use crate::network::{LossCause, NetworkPacket, Position};
 
-/// A packet.
-///
-/// Only whole numbers, and what queues and links ask for in words of its own. With an enum in it,
-/// `Option<SimPacket>` would have its discriminant among the packet's bytes, and with the bytes
-/// themselves compilers copy a packet in pieces: the next copy then waits for all of them to
-/// leave the processor's store buffer. So it does when the discriminant is before the packet, and
-/// an option is copied as one: a word that is not zero makes it as large as the packet.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct SimPacket {
-    /// The number or the place of its [`Content`].
-    number: u64,
-    /// Its sender's and its receiver's host, by number.
-    hosts: [u32; 2],
-    /// The flow, as an index.
-    pub flow: u32,
-    /// The hash of the flow that queues see.
-    pub hash: u32,
-    /// How far it has come on its route.
-    position: Position,
-    /// The number of a datagram in its flow.
-    serial: u32,
-    // What queues ask for is last: what is before it is copied as one.
-    /// When it came to the queue it is in.
-    arrival: Time,
-    what: What,
+/// Which byte of the tag has the kind of the content, and which its [`Flags`].
+const FLAGS: u32 = 8;
+
+/// Packets of the simulator.
+pub(crate) trait SimPacket {
+    /// Returns a packet that an endpoint sends.
+    fn sent(header: Header, size: u32, ecn: Ecn, content: Packed) -> Self;
+    /// Returns the content.
+    fn content(&self) -> Content;
+    /// Returns the end of the flow that the packet goes to.
+    fn to(&self) -> End;
 }
 
-// The hot path copies these from queue to pipe: the size is a promise.
-const _: () = assert!(size_of::<SimPacket>() == 48 && size_of::<Option<SimPacket>>() == 48);
-
-/// What a packet is, in one word: bytes on the wire (32 bits), DSCP (8), which [`Content`] (8),
-/// its [`Flags`] (8), the ECN codepoint (2), whether it goes to the source of its flow; and a
-/// bit that is always set.
-#[derive(Clone, Copy, Debug)]
-struct What(NonZeroU64);
-
-impl What {
-    const CLASS: u32 = 32;
-    const KIND: u32 = 40;
-    const FLAGS: u32 = 48;
-    const ECN: u32 = 56;
-    const TO_SOURCE: u32 = 58;
-    const ALWAYS: NonZeroU64 = NonZeroU64::new(1 << 63).expect("a bit is set");
-
-    #[inline(always)]
-    fn byte(self, at: u32) -> u8 {
-        (self.0.get() >> at) as u8
-    }
-    #[inline(always)]
-    fn to_source(self) -> bool {
-        self.0.get() >> Self::TO_SOURCE & 1 != 0
-    }
-}
-
-/// Of whom a packet is.
+/// Addressing of a packet.
 pub(crate) struct Header {
     pub flow: u32,
     pub hash: u32,
     pub hosts: [u32; 2],
     pub class: u8,
-    /// The end of the flow that it goes to.
+    /// End of the flow that it goes to.
     pub to: End,
 }
 
-impl SimPacket {
-    /// A packet that an endpoint sends.
+impl SimPacket for Packet {
     #[inline(always)]
-    pub fn new(header: Header, size: u32, ecn: Ecn, content: Packed) -> Self {
+    fn sent(header: Header, size: u32, ecn: Ecn, content: Packed) -> Self {
         let Header { flow, hash, hosts, class, to } = header;
-        let what = content.what
-            | u64::from(size)
-            | u64::from(class) << What::CLASS
-            | (ecn as u64) << What::ECN
-            | u64::from(to == End::Source) << What::TO_SOURCE;
-        SimPacket {
-            what: What(What::ALWAYS | what),
-            arrival: Time::ZERO,
-            number: content.number,
-            hosts,
-            flow,
-            hash,
-            position: Position::default(),
-            serial: content.serial,
-        }
+        Packet::new(size, ecn)
+            .with_flow_hash(hash)
+            .with_hosts(hosts)
+            .with_class(class)
+            .with_tag(content.tag)
+            .with_ack(to == End::Source)
+            .with_syn(Flags((content.tag >> FLAGS) as u8).has(Flags::SYN))
+            .with_key(content.number)
+            .with_flow(flow)
+            .with_serial(content.serial)
     }
-
-    /// What it carries.
     #[inline(always)]
-    pub fn content(&self) -> Content {
-        let flags = Flags(self.what.byte(What::FLAGS));
-        Content::of_parts(self.what.byte(What::KIND), flags, self.number, self.serial)
+    fn content(&self) -> Content {
+        let tag = self.tag();
+        Content::of_parts(tag as u8, Flags((tag >> FLAGS) as u8), self.key, self.serial)
     }
-
-    /// The end of the flow that it goes to.
     #[inline(always)]
-    pub fn to(&self) -> End {
-        if self.what.to_source() { End::Source } else { End::Sink }
+    fn to(&self) -> End {
+        if self.is_ack() { End::Source } else { End::Sink }
     }
 }
 
 /// A packet at the end of its route. It can be received once, and stays where it is for that: it
 /// is large.
-pub(crate) struct Arrived<'a>(&'a SimPacket);
+pub(crate) struct Arrived<'a>(&'a Packet);
 
 impl<'a> Arrived<'a> {
     /// To be made once of each packet.
     #[inline(always)]
-    pub fn new(packet: &'a mut SimPacket) -> Self {
+    pub fn new(packet: &'a mut Packet) -> Self {
         Arrived(packet)
     }
 }
 
 impl Deref for Arrived<'_> {
-    type Target = SimPacket;
+    type Target = Packet;
     #[inline(always)]
-    fn deref(&self) -> &SimPacket {
+    fn deref(&self) -> &Packet {
         self.0
     }
 }
@@ -185,7 +131,7 @@ pub(crate) enum Content {
 /// `Copy`, nor is a packet: the store gives one for a place, and takes a packet to free it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Packed {
-    what: u64,
+    tag: u16,
     number: u64,
     serial: u32,
 }
@@ -202,7 +148,7 @@ impl Content {
             Content::Datagram { sent, .. } => (4, Flags::default(), sent),
             Content::Message { place } => (5, Flags::default(), u64::from(place)),
         };
-        Packed { what: kind << What::KIND | u64::from(flags.0) << What::FLAGS, number, serial }
+        Packed { tag: kind | u16::from(flags.0) << FLAGS, number, serial }
     }
 
     #[inline(always)]
@@ -237,79 +183,20 @@ impl Content {
     }
 }
 
-impl Packet for SimPacket {
-    packet_fields!(hash, hosts, arrival);
-    #[inline]
-    fn size(&self) -> u32 {
-        self.what.0.get() as u32
-    }
-    #[inline]
-    fn class(&self) -> u8 {
-        self.what.byte(What::CLASS)
-    }
-    #[inline]
-    fn clear_class(&mut self) {
-        self.what.0 = What::ALWAYS | (self.what.0.get() & !(0xff << What::CLASS));
-    }
-    #[inline]
-    fn ecn(&self) -> Ecn {
-        Ecn::from_bits(self.what.byte(What::ECN))
-    }
-    #[inline]
-    fn mark(&mut self) {
-        self.what.0 |= (Ecn::Ce as u64) << What::ECN;
-    }
-}
-
-impl NetworkPacket for SimPacket {
-    type Store = Store;
-    #[inline]
-    fn position(&self) -> Position {
-        self.position
-    }
-    #[inline]
-    fn set_position(&mut self, position: Position) {
-        self.position = position;
-    }
-    #[inline]
-    fn flow(&self) -> u32 {
-        self.flow
-    }
-    #[inline]
-    fn is_ack(&self) -> bool {
-        self.what.to_source()
-    }
-    #[inline]
-    fn is_syn(&self) -> bool {
-        self.content().is_syn()
-    }
-    #[inline]
-    fn has_payload(&self) -> bool {
-        self.content().has_payload()
-    }
-    #[inline]
-    fn end(self, store: &mut Store, _cause: LossCause) {
-        store.free(self.content());
-    }
-    fn copy(&self, store: &mut Store) -> Self {
-        SimPacket { number: store.copy(self.content()).packed().number, ..*self }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::endpoints::datagrams::Sent;
-    use crate::network::SidePool;
+    use crate::network::{LossCause, PacketStore};
     use aqmlab_aqm::{Headers, Reason};
     use aqmlab_core::{Span, TcpHeader};
     use aqmlab_tcp::{Ack, CeCount, DataSegment, Timestamps};
 
     const USUAL: u64 = 1000;
 
-    fn packet(content: Packed) -> SimPacket {
+    fn packet(content: Packed) -> Packet {
         let header = Header { flow: 0, hash: 0, hosts: [0; 2], class: 0, to: End::Sink };
-        SimPacket::new(header, 1500, Ecn::NotEct, content)
+        Packet::sent(header, 1500, Ecn::NotEct, content)
     }
 
     #[test]
@@ -318,7 +205,7 @@ mod tests {
             for ecn in [Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
                 let header = Header { flow: 1, hash: 2, hosts: [3, 4], class: 5, to };
                 let content = Content::Datagram { sent: 6, serial: 7 };
-                let mut packet = SimPacket::new(header, 1500, ecn, content.packed());
+                let mut packet = Packet::sent(header, 1500, ecn, content.packed());
                 assert_eq!((packet.ecn(), packet.to()), (ecn, to));
                 packet.mark();
                 assert_eq!((packet.ecn(), packet.to()), (Ecn::Ce, to));
@@ -376,8 +263,8 @@ mod tests {
         sacked.sack.push(1, 2);
         for given in [ack(), Ack { syn: true, ece: true, ..ack() }, sacked] {
             let first = packet(store.ack(given, USUAL, false));
-            let second = first.copy(&mut store);
-            let third = second.copy(&mut store);
+            let second = store.duplicate(&first);
+            let third = store.duplicate(&second);
             assert_eq!(store.take_ack(Arrived(&first), USUAL), Some(given));
             assert_eq!(store.take_ack(Arrived(&second), USUAL), Some(given));
             assert_eq!(store.take_segment(Arrived(&third), 40), None);
@@ -387,7 +274,7 @@ mod tests {
         let again = DataSegment { retransmission: true, ..segment };
         for (given, has_times) in [(again, false), (timed, true)] {
             let first = packet(store.segment(Time::ZERO, given, has_times));
-            let second = first.copy(&mut store);
+            let second = store.duplicate(&first);
             assert_eq!(store.take_segment(Arrived(&first), 40), Some(given));
             assert_eq!(store.take_segment(Arrived(&second), 40), Some(given));
         }
@@ -395,7 +282,7 @@ mod tests {
         let datagram = packet(store.datagram(sent));
         assert_eq!(store.take_datagram(Arrived(&datagram)), Some(sent));
         let first = packet(store.message(Time::from_nanos(9), Box::new([1, 2, 3])));
-        let second = first.copy(&mut store);
+        let second = store.duplicate(&first);
         assert_eq!(store.sent_at(second.content()), Some(Time::from_nanos(9)));
         assert_eq!(store.take_message(Arrived(&first)).as_deref(), Some(&[1, 2, 3][..]));
         assert_eq!(store.take_message(Arrived(&second)).as_deref(), Some(&[1, 2, 3][..]));
@@ -406,7 +293,7 @@ mod tests {
     fn places_are_used_again_whether_packets_arrive_or_are_dropped() {
         let mut store = Store::default();
         let kept = Ack { window: 7, ..ack() };
-        let place = |packet: &SimPacket| packet.number;
+        let place = |packet: &Packet| packet.key;
         let next = |store: &mut Store| packet(store.ack(kept, USUAL, false));
         let mut first = next(&mut store);
         let used = place(&first);
@@ -414,12 +301,12 @@ mod tests {
         for fate in [LossCause::Lost, LossCause::Dropped(Reason::Overlimit)] {
             first = next(&mut store);
             assert_eq!((place(&first), store.live_count()), (used, 1));
-            first.end(&mut store, fate);
+            store.release(first, fate);
         }
         let next = |store: &mut Store| packet(store.message(Time::ZERO, Box::new([0])));
         let message = next(&mut store);
         let used = place(&message);
-        message.end(&mut store, LossCause::Lost);
+        store.release(message, LossCause::Lost);
         assert_eq!((place(&next(&mut store)), store.live_count()), (used, 1));
     }
 }

@@ -1,75 +1,78 @@
 //! Ownership accounting for packets in flight and their payloads.
 //!
-//! A packet is a value that is moved, never copied, so it is in one place. It enters the network
-//! where it is injected or duplicated, and leaves it in one of three ways: it arrives, a queue
-//! drops it, or a link loses it. The caller that receives an arrived packet owns it.
+//! A packet is a value that is moved. It begins where it is injected or duplicated, and ends in one
+//! of three ways: it arrives, a queue drops it, or it is lost during propagation. The receiver of a
+//! packet that arrived owns it and its payload.
 //!
-//! The type system ensures that no packet leaves twice. Leaks of packets and payloads are counted
-//! in builds with debug assertions, and [checked](PacketAccounting::check) at the end.
+//! Builds with debug assertions count packets in flight, and those with a payload in the store, to
+//! find leaks and packets that end twice. The counts are [checked](PacketAccounting::check) at the
+//! end.
 
-use super::packet::{LossCause, NetworkPacket, SidePool};
+use aqmlab_core::Packet;
 
-/// Side pool of a network, with the number of packets in flight.
-pub(crate) struct PacketAccounting<P: NetworkPacket> {
-    pub store: P::Store,
-    /// Packets in flight; counted with debug assertions only, like the next field.
+use super::packet::{LossCause, PacketStore};
+
+/// Store of a network, and the number of packets in flight.
+pub(crate) struct PacketAccounting<S: PacketStore> {
+    pub store: S,
+    /// Packets in flight. Only counted with debug assertions, as are the next.
     in_flight: u64,
-    /// Packets in flight that have a payload in the side pool.
-    with_payload: u64,
+    /// Packets in flight that have a payload in the store.
+    payloads: u64,
 }
 
-impl<P: NetworkPacket> PacketAccounting<P> {
-    pub fn new(store: P::Store) -> Self {
-        PacketAccounting { store, in_flight: 0, with_payload: 0 }
+impl<S: PacketStore> PacketAccounting<S> {
+    pub fn new(store: S) -> Self {
+        PacketAccounting { store, in_flight: 0, payloads: 0 }
     }
 
-    /// Counts a packet that enters the network.
+    /// Adds a packet.
     #[inline(always)]
-    pub fn begins(&mut self, packet: &P) {
+    pub fn begins(&mut self, packet: &Packet) {
         if cfg!(debug_assertions) {
             self.in_flight += 1;
-            self.with_payload += u64::from(packet.has_payload());
+            self.payloads += u64::from(self.store.has_payload(packet));
         }
     }
 
-    /// Counts a packet that arrives at the end of its route.
+    /// Removes a packet at the end of its route.
     #[inline(always)]
-    pub fn arrives(&mut self, packet: &P) {
+    pub fn arrives(&mut self, packet: &Packet) {
         if cfg!(debug_assertions) {
             self.in_flight -= 1;
-            self.with_payload -= u64::from(packet.has_payload());
+            self.payloads -= u64::from(self.store.has_payload(packet));
         }
     }
 
-    /// Ends a packet that does not arrive, and frees its payload.
+    /// Removes a packet that does not arrive, with its payload.
     #[inline(always)]
-    pub fn ends(&mut self, packet: P, fate: LossCause) {
+    pub fn ends(&mut self, packet: Packet, cause: LossCause) {
         self.arrives(&packet);
-        packet.end(&mut self.store, fate);
+        self.store.release(packet, cause);
     }
 
-    /// Duplicates a packet with its payload.
-    pub fn copy(&mut self, packet: &P) -> P {
-        let copy = packet.copy(&mut self.store);
+    /// Duplicates a packet.
+    pub fn copy(&mut self, packet: &Packet) -> Packet {
+        let copy = self.store.duplicate(packet);
         self.begins(&copy);
         copy
     }
 
-    /// Removes packets that a replaced discipline keeps: they are never delivered.
+    /// Removes packets that a replaced discipline retains and that never arrive.
     pub fn abandon(&mut self, packets: u64) {
         if cfg!(debug_assertions) {
             self.in_flight -= packets;
         }
     }
 
-    /// Checks that the packets in flight are those that the links hold, and that the side pool
-    /// contains payloads of no others.
+    /// Checks that the packets in flight are the `held` packets of the links, and that the store
+    /// contains their payloads only.
     ///
     /// # Panics
     /// With debug assertions, if a packet or a payload leaked: a bug.
     pub fn check(&self, held: u64) {
         debug_assert_eq!(self.in_flight, held, "packets in flight, and in the links");
-        let live = self.store.live_count();
-        debug_assert_eq!(live, self.with_payload, "payloads, and packets in flight with one");
+        let stored = self.store.live_count();
+        debug_assert_eq!(stored, self.payloads, "payloads, and packets in flight that have one");
     }
 }

@@ -33,11 +33,10 @@ use aqmlab_aqm::{Backlog, LinkEnv};
 use aqmlab_core::framing::CLASS_WORDS;
 use aqmlab_core::time::NANOS_PER_SEC;
 use aqmlab_core::words::{Dialect, Effect, Form, Word};
-use aqmlab_core::{Bytes, Framing, FramingParams, Limit, Rate, Span, Time, params};
+use aqmlab_core::{Bytes, Framing, FramingParams, Limit, Packet, Rate, Span, Time, params};
 
 use super::config::LinkConfig;
 use super::occupancy::{Occupancy, Waits};
-use super::packet::NetworkPacket;
 
 params! {
     /// Shaper between a queue and its link: one class of HTB.
@@ -221,11 +220,11 @@ impl DynamicLimit {
 }
 
 /// FIFO of the driver.
-struct Driver<P> {
+struct Driver {
     limit: Limit,
     dynamic: Option<DynamicLimit>,
     interrupts: Span,
-    fifo: VecDeque<P>,
+    fifo: VecDeque<Packet>,
     /// Packets that occupy room: waiting, in transmission, or sent and not reported.
     packets: u64,
     bytes: u64,
@@ -236,7 +235,7 @@ struct Driver<P> {
     interrupt_at: Option<Time>,
 }
 
-impl<P: NetworkPacket> Driver<P> {
+impl Driver {
     fn new(params: &DriverParams, env: &LinkEnv) -> Self {
         Driver {
             limit: params.limit.resolve(env.rate, env.base_rtt),
@@ -262,7 +261,7 @@ impl<P: NetworkPacket> Driver<P> {
         within && self.dynamic.as_ref().is_none_or(DynamicLimit::has_room)
     }
 
-    fn push(&mut self, packet: P) {
+    fn push(&mut self, packet: Packet) {
         self.packets += 1;
         self.bytes += u64::from(packet.size());
         if let Some(dynamic) = &mut self.dynamic {
@@ -314,9 +313,9 @@ impl DriverSummary {
 }
 
 /// Shaper and driver of a link.
-pub(crate) struct Egress<P> {
+pub(crate) struct Egress {
     shaper: Option<Shaper>,
-    driver: Driver<P>,
+    driver: Driver,
     pub summary: DriverSummary,
     /// Packets passed to the transmitter since the start of the run.
     pub passed: Backlog,
@@ -326,7 +325,7 @@ pub(crate) struct Egress<P> {
     waits: Waits,
 }
 
-impl<P: NetworkPacket> Egress<P> {
+impl Egress {
     /// Creates the egress; `None` if the link has neither.
     pub fn new(link: &LinkConfig, env: &LinkEnv) -> Option<Self> {
         if link.shaper.is_none() && link.driver.is_none() {
@@ -355,7 +354,7 @@ impl<P: NetworkPacket> Egress<P> {
     }
 
     /// Appends a packet to the driver's FIFO.
-    pub fn push(&mut self, mut packet: P, now: Time) {
+    pub fn push(&mut self, mut packet: Packet, now: Time) {
         if let Some(shaper) = &mut self.shaper {
             shaper.take(packet.size());
         }
@@ -366,7 +365,7 @@ impl<P: NetworkPacket> Egress<P> {
     }
 
     /// Removes the next packet for the transmitter.
-    pub fn pop(&mut self, now: Time) -> Option<P> {
+    pub fn pop(&mut self, now: Time) -> Option<Packet> {
         let packet = self.driver.fifo.pop_front()?;
         self.occupancy.leave(now, packet.size());
         let waited = now - packet.arrival();

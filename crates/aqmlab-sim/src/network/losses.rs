@@ -11,9 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use aqmlab_core::{Span, Time};
-
-use super::packet::NetworkPacket;
+use aqmlab_core::{Packet, Span, Time};
 
 /// Undelivered packets of one flow, for one cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +40,7 @@ impl Lost {
         self.syns += other.syns;
     }
 
-    fn of(packet: &impl NetworkPacket) -> Self {
+    fn of(packet: &Packet) -> Self {
         let is_ack = packet.is_ack();
         Lost { data: u64::from(!is_ack), acks: u64::from(is_ack), syns: u64::from(packet.is_syn()) }
     }
@@ -86,17 +84,16 @@ impl Losses {
 
     /// Counts a packet that the link loses after its transmission, which ends at `sent`.
     #[inline(never)]
-    pub fn lost(&mut self, packet: &impl NetworkPacket, sent: Time) {
-        if let Some((_, flow, lost)) = self.sending.replace((sent, packet.flow(), Lost::of(packet)))
-        {
+    pub fn lost(&mut self, packet: &Packet, sent: Time) {
+        if let Some((_, flow, lost)) = self.sending.replace((sent, packet.flow, Lost::of(packet))) {
             self.flows.entry(flow).or_default().links.add(lost);
         }
     }
 
     /// Counts a packet that the queue drops. Not inlined: drops are rare.
     #[inline(never)]
-    pub fn dropped(&mut self, now: Time, packet: &impl NetworkPacket) {
-        let flow = packet.flow();
+    pub fn dropped(&mut self, now: Time, packet: &Packet) {
+        let flow = packet.flow;
         self.flows.entry(flow).or_default().queues.add(Lost::of(packet));
         if packet.is_ack() {
             return;
@@ -146,7 +143,7 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::testing::Plain;
+    use crate::network::testing::{ack_of, of_flow};
 
     fn at(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
@@ -157,12 +154,12 @@ mod tests {
         let mut losses = Losses::new(Span::from_millis(100));
         // From 10 ms to 110 ms flows 0 and 2 have losses, flow 0 twice.
         for (time, flow) in [(10, 0), (11, 0), (109, 2)] {
-            losses.dropped(at(time), &Plain::of(flow));
+            losses.dropped(at(time), &of_flow(flow));
         }
         // The next event begins at 110 ms, with one flow; one at 500 ms has three.
-        losses.dropped(at(110), &Plain::of(2));
+        losses.dropped(at(110), &of_flow(2));
         for flow in [0, 1, 8] {
-            losses.dropped(at(500), &Plain::of(flow));
+            losses.dropped(at(500), &of_flow(flow));
         }
         assert_eq!(losses.events(), 3);
         assert_eq!(losses.mean_flows(), (2.0 + 1.0 + 3.0) / 3.0);
@@ -171,9 +168,9 @@ mod tests {
     #[test]
     fn acknowledgements_are_counted_and_make_no_event() {
         let mut losses = Losses::new(Span::from_millis(100));
-        losses.dropped(at(1), &Plain::ack_of(4, false));
-        losses.dropped(at(2), &Plain::ack_of(4, true));
-        losses.dropped(at(3), &Plain::of(9));
+        losses.dropped(at(1), &ack_of(4, false));
+        losses.dropped(at(2), &ack_of(4, true));
+        losses.dropped(at(3), &of_flow(9));
         assert_eq!(losses.events(), 1);
         assert_eq!(losses.of(4, at(600)).queues, Lost { data: 0, acks: 2, syns: 1 });
         assert_eq!(losses.of(9, at(600)).queues, Lost { data: 1, acks: 0, syns: 0 });
@@ -186,10 +183,10 @@ mod tests {
     #[test]
     fn losses_of_the_link_are_apart_from_drops_and_make_no_event() {
         let mut losses = Losses::new(Span::from_millis(100));
-        losses.lost(&Plain::of(4), at(1));
-        losses.lost(&Plain::ack_of(4, true), at(2));
-        losses.lost(&Plain::of(4), at(5));
-        losses.dropped(at(1), &Plain::of(4));
+        losses.lost(&of_flow(4), at(1));
+        losses.lost(&ack_of(4, true), at(2));
+        losses.lost(&of_flow(4), at(5));
+        losses.dropped(at(1), &of_flow(4));
         let [one, ack] = [Lost { data: 1, acks: 0, syns: 0 }, Lost { data: 1, acks: 1, syns: 1 }];
         assert_eq!(losses.of(4, at(4)), FlowLosses { queues: one, links: ack });
         assert_eq!(losses.of(4, at(5)).links.data, 2, "its transmission has ended");

@@ -3,7 +3,7 @@
 //! [Injected](Network::inject) packets traverse the links of their route.
 //! [`step`](Network::step) handles one event, and returns the packet that reaches the end of its
 //! route. The simulator is a network with endpoints and applications, the emulator is one with
-//! ports: packets are of any type that implements [`NetworkPacket`]. Their purpose has no meaning
+//! ports: packets are of any type that implements [`PacketStore`]. Their purpose has no meaning
 //! here.
 
 mod accounting;
@@ -28,12 +28,12 @@ pub(crate) mod wire;
 use std::sync::Arc;
 
 use aqmlab_aqm::{LinkEnv, QueueConfig, QueueDiscipline};
-use aqmlab_core::{Bytes, Span, Time};
+use aqmlab_core::{Bytes, Packet, Span, Time};
 
 pub use self::config::LinkConfig;
 pub use self::events::Simultaneous;
 pub use self::link::{LinkColumn, LinkResult, QueuedLink};
-pub use self::packet::{LossCause, NetworkPacket, SidePool};
+pub use self::packet::{LossCause, PacketStore};
 pub use self::routes::{Position, RouteId};
 pub use self::wire::Capacity;
 
@@ -90,45 +90,45 @@ impl Setup<'_> {
 }
 
 /// State that the links of a network share.
-pub(crate) struct Shared<P: NetworkPacket> {
+pub(crate) struct Shared<S: PacketStore> {
     /// Time of the present event.
     pub now: Time,
     /// Greatest key of all events handled so far.
     pub reached: EventKey,
     pub events: LinkEvents,
-    pub accounting: PacketAccounting<P>,
+    pub accounting: PacketAccounting<S>,
     pub media: Vec<Medium>,
 }
 
 /// Observes packets entering and leaving each link.
-pub trait Observer<P: NetworkPacket> {
+pub trait Observer<S: PacketStore> {
     /// Handles a packet that enters a link.
     #[inline]
-    fn entered(&mut self, _now: Time, _link: u32, _packet: &P, _store: &P::Store) {}
+    fn entered(&mut self, _now: Time, _link: u32, _packet: &Packet, _store: &S) {}
     /// Handles a packet that leaves a link.
     #[inline]
-    fn left(&mut self, _now: Time, _link: u32, _packet: &P, _store: &P::Store) {}
+    fn left(&mut self, _now: Time, _link: u32, _packet: &Packet, _store: &S) {}
 }
 
 /// No-op observer.
-impl<P: NetworkPacket> Observer<P> for () {}
+impl<S: PacketStore> Observer<S> for () {}
 
 /// Links, routes and packets in flight.
-pub struct Network<P: NetworkPacket> {
-    links: Vec<Link<P>>,
+pub struct Network<S: PacketStore> {
+    links: Vec<Link>,
     routes: Routes,
-    shared: Shared<P>,
+    shared: Shared<S>,
     handled: u64,
 }
 
-impl<P: NetworkPacket> Network<P>
+impl<S: PacketStore> Network<S>
 where
-    P::Store: Default,
+    S: Default,
 {
     /// Returns the network of `setup`, empty, at time zero.
     pub fn new(setup: &Setup) -> Self {
         let make = |index| Link::Queued(Box::new(QueuedLink::new(index, setup)));
-        let mut links: Vec<Link<P>> = (0..setup.links.len()).map(make).collect();
+        let mut links: Vec<Link> = (0..setup.links.len()).map(make).collect();
         let mut media = Vec::new();
         for (index, parties) in setup.media().iter().enumerate() {
             let (medium, shares) = Medium::of(parties, index);
@@ -141,14 +141,14 @@ where
             now: Time::ZERO,
             reached: EventKey::MIN,
             events: LinkEvents::new(setup.simultaneous),
-            accounting: PacketAccounting::new(P::Store::default()),
+            accounting: PacketAccounting::new(S::default()),
             media,
         };
         Network { links, routes: Routes::default(), shared, handled: 0 }
     }
 }
 
-impl<P: NetworkPacket> Network<P> {
+impl<S: PacketStore> Network<S> {
     /// Adds a link without a queue, which delays packets by `delay`. Returns its index.
     pub fn add_delay(&mut self, delay: Span) -> u32 {
         let index = self.links.len() as u32;
@@ -192,14 +192,14 @@ impl<P: NetworkPacket> Network<P> {
         &mut self,
         now: Time,
         route: RouteId,
-        mut packet: P,
-        observer: &mut impl Observer<P>,
+        mut packet: Packet,
+        observer: &mut impl Observer<S>,
     ) {
         debug_assert!(now >= self.shared.now, "time goes forward");
         self.shared.now = now;
         let start = self.routes.start(route);
         let link = self.routes.link(start).expect("a route has a link");
-        packet.set_position(start.next());
+        packet.position = start.next().0;
         self.shared.accounting.begins(&packet);
         self.enter(link, packet, observer);
     }
@@ -218,9 +218,9 @@ impl<P: NetworkPacket> Network<P> {
     }
 
     /// Handles the next event. Returns the packet that reaches the end of its route, if there is
-    /// one; the caller takes its payload out of the side pool.
+    /// one; the caller takes its payload out of the store.
     #[inline]
-    pub fn step(&mut self, observer: &mut impl Observer<P>) -> Option<P> {
+    pub fn step(&mut self, observer: &mut impl Observer<S>) -> Option<Packet> {
         let mut arrived = None;
         self.step_into(&mut arrived, observer);
         arrived
@@ -229,7 +229,11 @@ impl<P: NetworkPacket> Network<P> {
     /// Handles the next event, and puts the packet that reaches the end of its route into
     /// `arrived`, which is `None`. This saves a copy compared to [`step`](Self::step).
     #[inline(always)]
-    pub(crate) fn step_into(&mut self, arrived: &mut Option<P>, observer: &mut impl Observer<P>) {
+    pub(crate) fn step_into(
+        &mut self,
+        arrived: &mut Option<Packet>,
+        observer: &mut impl Observer<S>,
+    ) {
         let Some((key, event)) = self.shared.events.pop() else { return };
         let time = key.time();
         debug_assert!(time >= self.shared.now, "time goes forward");
@@ -241,7 +245,7 @@ impl<P: NetworkPacket> Network<P> {
                 *arrived = self.links[link as usize].deliver(&mut self.shared);
                 let Some(packet) = arrived else { return };
                 observer.left(time, link, packet, &self.shared.accounting.store);
-                let Some(next) = self.routes.link(packet.position()) else {
+                let Some(next) = self.routes.link(Position(packet.position)) else {
                     return self.shared.accounting.arrives(packet);
                 };
                 if let Some(packet) = arrived.take() {
@@ -257,14 +261,14 @@ impl<P: NetworkPacket> Network<P> {
 
     /// Forwards a packet to its next link.
     #[inline(never)]
-    fn forward(&mut self, link: u32, mut packet: P, observer: &mut impl Observer<P>) {
-        packet.set_position(packet.position().next());
+    fn forward(&mut self, link: u32, mut packet: Packet, observer: &mut impl Observer<S>) {
+        packet.position = Position(packet.position).next().0;
         self.enter(link, packet, observer);
     }
 
     /// Passes a packet to a link.
     #[inline(always)]
-    fn enter(&mut self, link: u32, mut packet: P, observer: &mut impl Observer<P>) {
+    fn enter(&mut self, link: u32, mut packet: Packet, observer: &mut impl Observer<S>) {
         packet.set_arrival(self.shared.now);
         observer.entered(self.shared.now, link, &packet, &self.shared.accounting.store);
         self.links[link as usize].arrive(packet, &mut self.shared);
@@ -284,34 +288,34 @@ impl<P: NetworkPacket> Network<P> {
         self.handled + self.links().map(QueuedLink::deferred_ends).sum::<u64>()
     }
 
-    /// Returns the side pool with the payloads of packets.
-    pub fn store(&self) -> &P::Store {
+    /// Returns the store with the payloads of packets.
+    pub fn store(&self) -> &S {
         &self.shared.accounting.store
     }
 
-    /// Returns the side pool to be changed.
+    /// Returns the store to be changed.
     #[inline]
-    pub fn store_mut(&mut self) -> &mut P::Store {
+    pub fn store_mut(&mut self) -> &mut S {
         &mut self.shared.accounting.store
     }
 
     /// Returns the links that have a queue, in the order of the setup.
-    pub fn links(&self) -> impl Iterator<Item = &QueuedLink<P>> + Clone {
+    pub fn links(&self) -> impl Iterator<Item = &QueuedLink> + Clone {
         self.links.iter().filter_map(Link::queued)
     }
 
     /// Returns the links that have a queue, to be changed.
-    pub fn links_mut(&mut self) -> impl Iterator<Item = &mut QueuedLink<P>> {
+    pub fn links_mut(&mut self) -> impl Iterator<Item = &mut QueuedLink> {
         self.links.iter_mut().filter_map(Link::queued_mut)
     }
 
     /// Returns the link with this index in the setup.
-    pub fn link(&self, index: usize) -> &QueuedLink<P> {
+    pub fn link(&self, index: usize) -> &QueuedLink {
         self.links[index].queued().expect("links of the setup have a queue")
     }
 
     /// Returns the link with this index in the setup, to be changed.
-    pub fn link_mut(&mut self, index: usize) -> &mut QueuedLink<P> {
+    pub fn link_mut(&mut self, index: usize) -> &mut QueuedLink {
         self.links[index].expect_queued()
     }
 
@@ -349,7 +353,7 @@ impl<P: NetworkPacket> Network<P> {
         &mut self,
         now: Time,
         link: u32,
-        change: impl FnOnce(&mut QueuedLink<P>, &mut Shared<P>),
+        change: impl FnOnce(&mut QueuedLink, &mut Shared<S>),
     ) {
         self.shared.now = now;
         let link = self.links[link as usize].expect_queued();
@@ -359,7 +363,7 @@ impl<P: NetworkPacket> Network<P> {
     }
 
     /// Replaces the discipline of a link; the new one gets the packets.
-    pub fn replace_queue(&mut self, now: Time, link: u32, discipline: Box<dyn QueueDiscipline<P>>) {
+    pub fn replace_queue(&mut self, now: Time, link: u32, discipline: Box<dyn QueueDiscipline>) {
         self.change_link(now, link, |link, shared| link.replace_queue(discipline, shared));
     }
 
@@ -375,7 +379,7 @@ impl<P: NetworkPacket> Network<P> {
     }
 
     /// Finalises statistics at the end of the run. Payloads of arrived packets have been taken out of
-    /// the side pool.
+    /// the store.
     ///
     /// # Panics
     /// Panics if a packet is unaccounted for: a bug of a discipline.

@@ -1,12 +1,11 @@
 //! Measurements at a link: streaming statistics in constant memory.
 
 use aqmlab_aqm::{Backlog, Reason};
-use aqmlab_core::{Bytes, Ecn, Span, Time};
+use aqmlab_core::{Bytes, Ecn, Packet, Span, Time};
 
 use super::histogram::Histogram;
 use super::losses::Losses;
 use super::occupancy::{Occupancy, Waits};
-use super::packet::NetworkPacket;
 use super::records::Records;
 
 /// Histogram of times: sojourn times of sent packets, and others.
@@ -287,19 +286,19 @@ impl LinkProbe {
 
     /// Records an arrival; the packet enters the queue unless it [passes](Self::passed).
     #[inline]
-    pub fn arrived(&mut self, now: Time, packet: &impl NetworkPacket) {
+    pub fn arrived(&mut self, now: Time, packet: &Packet) {
         if self.watched.is_some() {
             self.watch(now, now, packet, Happened::Arrived);
         }
     }
 
     #[inline(never)]
-    fn watch(&mut self, now: Time, arrival: Time, packet: &impl NetworkPacket, what: Happened) {
+    fn watch(&mut self, now: Time, arrival: Time, packet: &Packet, what: Happened) {
         if let Some(watched) = &mut self.watched {
             watched.push(PacketEvent {
                 time: now,
                 arrival,
-                flow: packet.flow(),
+                flow: packet.flow,
                 size: packet.size(),
                 is_ack: packet.is_ack(),
                 ce: packet.ecn() == Ecn::Ce,
@@ -317,7 +316,7 @@ impl LinkProbe {
     /// Records that a packet of size `entering` enters the queue while one of size `leaving`
     /// leaves.
     #[inline(always)]
-    pub fn passed(&mut self, now: Time, entering: u32, leaving: &Option<impl NetworkPacket>) {
+    pub fn passed(&mut self, now: Time, entering: u32, leaving: &Option<Packet>) {
         match leaving {
             Some(packet) => {
                 self.occupancy.exchange(now, entering, packet.size());
@@ -346,7 +345,7 @@ impl LinkProbe {
 
     /// Records that a packet leaves the queue.
     #[inline(always)]
-    pub fn left(&mut self, now: Time, packet: &impl NetworkPacket) {
+    pub fn left(&mut self, now: Time, packet: &Packet) {
         self.occupancy.leave(now, packet.size());
         self.departure(now, packet);
     }
@@ -359,7 +358,7 @@ impl LinkProbe {
 
     /// Updates the statistics of a packet that leaves the queue.
     #[inline(always)]
-    fn departure(&mut self, now: Time, packet: &impl NetworkPacket) {
+    fn departure(&mut self, now: Time, packet: &Packet) {
         self.first_arrival.get_or_insert(packet.arrival());
         let sojourn = now - packet.arrival();
         self.sojourn.record(sojourn);
@@ -371,7 +370,7 @@ impl LinkProbe {
     }
 
     /// Records a drop.
-    pub fn dropped(&mut self, now: Time, packet: &impl NetworkPacket, reason: Reason) {
+    pub fn dropped(&mut self, now: Time, packet: &Packet, reason: Reason) {
         if reason.is_signal() {
             self.first_signal.get_or_insert(now);
             self.capable_dropped += u64::from(packet.ecn().is_capable());
@@ -398,14 +397,14 @@ impl LinkProbe {
     }
 
     #[inline]
-    fn record(&mut self, now: Time, packet: &impl NetworkPacket, dropped: Option<Reason>) {
+    fn record(&mut self, now: Time, packet: &Packet, dropped: Option<Reason>) {
         if self.watched.is_some() {
             let what = dropped.map_or(Happened::Left, Happened::Dropped);
             self.watch(now, packet.arrival(), packet, what);
         }
         if let Some(packets) = &mut self.packets {
             packets.push(PacketRecord {
-                flow: packet.flow(),
+                flow: packet.flow,
                 size: packet.size(),
                 is_ack: packet.is_ack(),
                 arrival: packet.arrival(),

@@ -6,12 +6,12 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-use aqmlab_core::{Span, Stream, Time};
+use aqmlab_core::{Packet, Span, Stream, Time};
 
 use super::Shared;
 use super::events::LinkEvent;
 use super::losses::Losses;
-use super::packet::{LossCause, NetworkPacket};
+use super::packet::{LossCause, PacketStore};
 use crate::impairment::{
     ChanceState, DelayProcess, JitterState, Loss, LossState, PropagationConfig, SlotState,
 };
@@ -42,27 +42,33 @@ impl PropagationCounts {
 }
 
 /// Propagation of packets.
-pub(crate) enum Propagation<P> {
+pub(crate) enum Propagation {
     /// Constant delay.
-    Fixed(FixedDelay<P>),
+    Fixed(FixedDelay),
     /// Variable delay, loss or duplication.
-    Impaired(Box<ImpairedPath<P>>),
+    Impaired(Box<ImpairedPath>),
 }
 
 /// Propagation with the same delay for all packets, which keep their order.
-pub(crate) struct FixedDelay<P> {
+pub(crate) struct FixedDelay {
     pub delay: Span,
-    packets: VecDeque<(Time, P)>,
+    packets: VecDeque<(Time, Packet)>,
 }
 
-impl<P: NetworkPacket> FixedDelay<P> {
+impl FixedDelay {
     pub fn new(delay: Span) -> Self {
         FixedDelay { delay, packets: VecDeque::new() }
     }
 
     /// Sends a packet at `sent`, and schedules its arrival as an event of the link `index`.
     #[inline(always)]
-    pub fn push(&mut self, packet: P, sent: Time, index: u32, shared: &mut Shared<P>) {
+    pub fn push<S: PacketStore>(
+        &mut self,
+        packet: Packet,
+        sent: Time,
+        index: u32,
+        shared: &mut Shared<S>,
+    ) {
         let arrival = sent + self.delay;
         if self.packets.is_empty() {
             shared.events.push(arrival, LinkEvent::Delivery(index));
@@ -72,7 +78,7 @@ impl<P: NetworkPacket> FixedDelay<P> {
 
     /// Removes the packet that arrives now.
     #[inline(always)]
-    pub fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
+    pub fn pop<S: PacketStore>(&mut self, index: u32, shared: &mut Shared<S>) -> Option<Packet> {
         let packet = self.packets.pop_front().map(|(_, packet)| packet);
         debug_assert!(packet.is_some(), "a delivery is pending for a packet");
         if let Some((time, _)) = self.packets.front() {
@@ -87,7 +93,7 @@ impl<P: NetworkPacket> FixedDelay<P> {
     }
 }
 
-impl<P: NetworkPacket> Propagation<P> {
+impl Propagation {
     /// Creates the propagation of a link. `stream` returns the random stream of a part by name; the
     /// run ends at `end`.
     pub fn new(config: &PropagationConfig, end: Time, stream: impl Fn(&str) -> Stream) -> Self {
@@ -107,13 +113,13 @@ impl<P: NetworkPacket> Propagation<P> {
     /// Sends a packet whose transmission ends at `sent`, and schedules its arrival as an event of
     /// the link `index`; `losses` counts it if it is lost.
     #[inline(always)]
-    pub fn push(
+    pub fn push<S: PacketStore>(
         &mut self,
-        packet: P,
+        packet: Packet,
         sent: Time,
         index: u32,
         losses: &mut Losses,
-        shared: &mut Shared<P>,
+        shared: &mut Shared<S>,
     ) {
         match self {
             Propagation::Fixed(path) => path.push(packet, sent, index, shared),
@@ -123,7 +129,7 @@ impl<P: NetworkPacket> Propagation<P> {
 
     /// Removes the packet that arrives now; `None` if a packet overtook it.
     #[inline(always)]
-    pub fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
+    pub fn pop<S: PacketStore>(&mut self, index: u32, shared: &mut Shared<S>) -> Option<Packet> {
         match self {
             Propagation::Fixed(path) => path.pop(index, shared),
             Propagation::Impaired(path) => path.pop(index, shared),
@@ -151,7 +157,7 @@ impl<P: NetworkPacket> Propagation<P> {
 
     /// Changes to an impaired path for packets sent from now on, with this stream unless it is
     /// impaired already.
-    fn vary(&mut self, stream: Stream) -> &mut ImpairedPath<P> {
+    fn vary(&mut self, stream: Stream) -> &mut ImpairedPath {
         if let Propagation::Fixed(FixedDelay { delay, packets }) = self {
             let packets = std::mem::take(packets);
             *self =
@@ -209,36 +215,36 @@ impl<P: NetworkPacket> Propagation<P> {
 }
 
 /// Packet in flight, ordered by arrival, the earliest being the greatest.
-struct InFlight<P> {
+struct InFlight {
     arrival: Time,
     number: u64,
-    packet: P,
+    packet: Packet,
 }
 
-impl<P> InFlight<P> {
+impl InFlight {
     fn key(&self) -> (Time, u64) {
         (self.arrival, self.number)
     }
 }
-impl<P> PartialEq for InFlight<P> {
+impl PartialEq for InFlight {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
-impl<P> Eq for InFlight<P> {}
-impl<P> PartialOrd for InFlight<P> {
+impl Eq for InFlight {}
+impl PartialOrd for InFlight {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl<P> Ord for InFlight<P> {
+impl Ord for InFlight {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }
 }
 
 /// Path with variable delay, loss or duplication.
-pub(crate) struct ImpairedPath<P> {
+pub(crate) struct ImpairedPath {
     delay: DelayProcess,
     reordering: bool,
     loss: Option<LossState>,
@@ -246,7 +252,7 @@ pub(crate) struct ImpairedPath<P> {
     jitter: Option<JitterState>,
     slot: Option<SlotState>,
     stream: Stream,
-    packets: BinaryHeap<InFlight<P>>,
+    packets: BinaryHeap<InFlight>,
     /// Time of the pending event, if any.
     pending: Option<Time>,
     /// Latest arrival so far: without reordering, no packet arrives earlier.
@@ -262,7 +268,7 @@ pub(crate) struct ImpairedPath<P> {
     last: (Time, PropagationCounts),
 }
 
-impl<P: NetworkPacket> ImpairedPath<P> {
+impl ImpairedPath {
     fn new(config: PropagationConfig, end: Time, stream: &impl Fn(&str) -> Stream) -> Self {
         ImpairedPath {
             loss: config.loss.map(|loss| LossState::new(loss, end, stream("outages"))),
@@ -285,7 +291,7 @@ impl<P: NetworkPacket> ImpairedPath<P> {
     }
 
     /// Creates the path with packets in flight that had a constant delay.
-    fn of_fixed(packets: VecDeque<(Time, P)>, delay: Span, stream: Stream) -> Self {
+    fn of_fixed(packets: VecDeque<(Time, Packet)>, delay: Span, stream: Stream) -> Self {
         let number = packets.len() as u64;
         let in_flight = packets.into_iter().zip(0..);
         let in_flight =
@@ -312,13 +318,13 @@ impl<P: NetworkPacket> ImpairedPath<P> {
     }
 
     #[inline(never)]
-    fn push(
+    fn push<S: PacketStore>(
         &mut self,
-        packet: P,
+        packet: Packet,
         sent: Time,
         index: u32,
         losses: &mut Losses,
-        shared: &mut Shared<P>,
+        shared: &mut Shared<S>,
     ) {
         self.entered += 1;
         self.last = (sent, self.counts);
@@ -338,7 +344,7 @@ impl<P: NetworkPacket> ImpairedPath<P> {
         self.await_first(index, shared);
     }
 
-    fn send(&mut self, packet: P, sent: Time) {
+    fn send(&mut self, packet: Packet, sent: Time) {
         let mut delay = self.delay.at(sent);
         if let Some(jitter) = &mut self.jitter {
             delay = jitter.next(delay, &mut self.stream);
@@ -356,7 +362,7 @@ impl<P: NetworkPacket> ImpairedPath<P> {
     }
 
     /// Schedules an event at the first arrival. An event scheduled for another time has no effect.
-    fn await_first(&mut self, index: u32, shared: &mut Shared<P>) {
+    fn await_first<S: PacketStore>(&mut self, index: u32, shared: &mut Shared<S>) {
         if let Some(first) = self.packets.peek()
             && self.pending.is_none_or(|pending| first.arrival < pending)
         {
@@ -366,7 +372,7 @@ impl<P: NetworkPacket> ImpairedPath<P> {
     }
 
     #[inline(never)]
-    fn pop(&mut self, index: u32, shared: &mut Shared<P>) -> Option<P> {
+    fn pop<S: PacketStore>(&mut self, index: u32, shared: &mut Shared<S>) -> Option<Packet> {
         if self.pending != Some(shared.now) {
             return None;
         }

@@ -10,7 +10,7 @@ pub struct RouteId(pub u32);
 
 /// Index of the next hop of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position(u32);
+pub struct Position(pub u32);
 
 /// Marks the end of a route.
 const END: u32 = u32::MAX;

@@ -3,7 +3,7 @@
 use aqmlab_core::{Span, Time};
 
 use super::Network;
-use super::packet::NetworkPacket;
+use super::packet::PacketStore;
 use super::wire::Meter;
 
 /// Subject of a sample.
@@ -58,10 +58,10 @@ impl LinkSeries {
     }
 
     /// Samples every link.
-    pub fn sample<P: NetworkPacket>(
+    pub fn sample<S: PacketStore>(
         &mut self,
         time: Time,
-        network: &mut Network<P>,
+        network: &mut Network<S>,
         to: &mut Vec<Sample>,
     ) {
         let elapsed = time.saturating_since(self.last).as_secs_f64();

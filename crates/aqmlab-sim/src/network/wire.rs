@@ -2,7 +2,7 @@
 //! certain times.
 
 use aqmlab_core::time::NANOS_PER_SEC;
-use aqmlab_core::{Framing, Rate, Span, Stream, Time};
+use aqmlab_core::{Framing, Packet, Rate, Span, Stream, Time};
 
 use super::MAX_PACKET;
 use super::config::LinkConfig;
@@ -56,16 +56,16 @@ impl RateClock {
 }
 
 /// Wire with a variable rate, or with framing overhead.
-pub(crate) struct CourseWire<P> {
+pub(crate) struct CourseWire {
     transmitter: CourseTransmitter,
     framing: Framing,
     /// Meter at the start of the run.
     meter: CourseMeter,
     /// Packet whose transmission never ends.
-    stuck: Option<P>,
+    stuck: Option<Packet>,
 }
 
-impl<P> CourseWire<P> {
+impl CourseWire {
     /// Returns the end of the transmission of the next packet, of this size; `None`: never.
     #[inline(never)]
     pub fn transmit(&mut self, size: u32) -> Option<Time> {
@@ -91,18 +91,18 @@ impl<P> CourseWire<P> {
 }
 
 /// Wire that sends when granted.
-pub(crate) struct GrantWire<P> {
+pub(crate) struct GrantWire {
     grants: Grants,
     pub framing: Framing,
     /// Partly sent packet, with the number of remaining bytes.
-    pub sending: Option<(P, u64)>,
+    pub sending: Option<(Packet, u64)>,
     /// Bytes sent.
     pub used: u64,
     /// Meter at the start of the run.
     meter: GrantsMeter,
 }
 
-impl<P> GrantWire<P> {
+impl GrantWire {
     /// Returns the bytes of the present grant, and marks it as used.
     pub fn next(&mut self) -> u64 {
         let (_, bytes) = self.grants.peek().expect("a grant has come");
@@ -118,13 +118,13 @@ impl<P> GrantWire<P> {
 }
 
 /// Transmitter of a link.
-pub(crate) enum Wire<P> {
+pub(crate) enum Wire {
     Constant(RateClock),
-    Course(Box<CourseWire<P>>),
-    Grants(Box<GrantWire<P>>),
+    Course(Box<CourseWire>),
+    Grants(Box<GrantWire>),
 }
 
-impl<P> Wire<P> {
+impl Wire {
     /// Creates the wire for a run that ends at `end`.
     pub fn new(link: &LinkConfig, stream: Stream, end: Time) -> Self {
         let framing = link.framing;
@@ -158,7 +158,7 @@ impl<P> Wire<P> {
 
     /// Keeps a packet whose transmission never ends.
     #[cold]
-    pub fn keep(&mut self, packet: P) {
+    pub fn keep(&mut self, packet: Packet) {
         match self {
             Wire::Course(wire) => wire.stuck = Some(packet),
             Wire::Constant(_) | Wire::Grants(_) => unreachable!("its transmissions end"),
@@ -204,7 +204,7 @@ impl<P> Wire<P> {
     }
 
     /// Returns the packet that grants have sent partly, or whose transmission never ends.
-    pub fn unfinished(&self) -> Option<&P> {
+    pub fn unfinished(&self) -> Option<&Packet> {
         match self {
             Wire::Constant(_) => None,
             Wire::Course(wire) => wire.stuck.as_ref(),

@@ -10,7 +10,6 @@ use aqmlab_tcp::params::Stack;
 use super::simulation::{MTU, Simulation};
 use crate::endpoints::EndpointConfig;
 use crate::endpoints::flow::{Flow, NONE, Tcp};
-use crate::endpoints::packet::SimPacket;
 use crate::network::{HEADER, LinkConfig, QueuedLink};
 use crate::rate::RateProcess;
 use crate::scenario::{FlowGroup, Scenario};
@@ -96,7 +95,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
 
 /// Link under examination.
 struct Site<'a> {
-    link: &'a QueuedLink<SimPacket>,
+    link: &'a QueuedLink,
     config: &'a LinkConfig,
     end: Time,
 }
@@ -373,17 +372,17 @@ impl Run<'_> {
 
     /// Most queuing delay was at a link other than the bottleneck.
     fn bottleneck_elsewhere(&self, site: &Site) -> Option<Note> {
-        let waited = |link: &QueuedLink<SimPacket>| link.probe.sojourn.mean();
+        let waited = |link: &QueuedLink| link.probe.sojourn.mean();
         let here = waited(site.link);
         let links = self.simulation.network.links();
         let longest = links
             .filter(|link| waited(link) > 0.0)
             .max_by(|a, b| waited(a).total_cmp(&waited(b)))?;
-        let busy = |link: &QueuedLink<SimPacket>| link.utilisation(self.simulation.now);
+        let busy = |link: &QueuedLink| link.utilisation(self.simulation.now);
         let is_elsewhere = longest.name != site.link.name
             && (here.is_nan() || waited(longest) > 2.0 * here)
             && busy(longest) > busy(site.link);
-        let of = |link: &QueuedLink<SimPacket>| {
+        let of = |link: &QueuedLink| {
             let mean = Span::from_secs_f64(waited(link));
             format!("{} ({} on average, {} busy)", link.name, rounded(mean), percent(busy(link)))
         };

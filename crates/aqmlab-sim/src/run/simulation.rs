@@ -11,7 +11,7 @@ use super::series::Series;
 use super::watch::{Effort, Stopped, Watch};
 use crate::capture::Recorder;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
-use crate::endpoints::packet::{Arrived, SimPacket};
+use crate::endpoints::packet::{Arrived, SimPacket, Store};
 use crate::endpoints::{Direction, End};
 use crate::network::events::EventKey;
 use crate::network::{Network, RouteId, Setup};
@@ -26,7 +26,7 @@ pub(crate) struct Simulation {
     pub scenario: Arc<Scenario>,
     pub replication: u64,
     pub now: Time,
-    pub network: Network<SimPacket>,
+    pub network: Network<Store>,
     /// Routes by group.
     pub(super) routes: Vec<GroupRoutes>,
     pub flows: Vec<Flow>,
@@ -67,7 +67,7 @@ pub(super) struct GroupRoutes {
 impl GroupRoutes {
     /// Adds the routes of a group. The access delay of each member, drawn with the stream
     /// `flows.NAME.access`, is a separate link after the others.
-    pub fn add(group: &FlowGroup, stream: Stream, network: &mut Network<SimPacket>) -> Self {
+    pub fn add(group: &FlowGroup, stream: Stream, network: &mut Network<Store>) -> Self {
         let paths = [&group.path, &group.return_path];
         let shared = paths.map(|path| network.add_route(path.iter().copied()));
         let mut own = Vec::new();
@@ -83,7 +83,7 @@ impl GroupRoutes {
     }
 
     /// Changes the routes of packets sent from now on.
-    fn change(&self, change: &Reroute, network: &mut Network<SimPacket>) {
+    fn change(&self, change: &Reroute, network: &mut Network<Store>) {
         let mut direction = |direction: usize, path: &Option<Vec<u32>>| {
             let Some(path) = path else { return };
             network.change_route(self.shared[direction], path.iter().copied());

@@ -31,7 +31,7 @@ use aqmlab_tcp::TcpParams;
 use super::overrides::{at_key, with_link};
 use super::read::{read_flow, transport_of};
 use super::{ChangeParams, FlowGroup, LinkConfig, LinkKey, Outside, Scenario};
-use crate::network::{Network, NetworkPacket};
+use crate::network::{Network, PacketStore};
 
 /// Change during a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,9 +84,9 @@ pub struct Surroundings {
 impl Effect {
     /// Applies the change to a network at `now`, which must be between the last and the next event.
     /// Changes of flows do not affect the network.
-    pub fn apply<P: NetworkPacket>(
+    pub fn apply<S: PacketStore>(
         &self,
-        network: &mut Network<P>,
+        network: &mut Network<S>,
         now: Time,
         around: &Surroundings,
     ) {

@@ -8,7 +8,7 @@ use super::overrides::set;
 use super::read::read_link_alone;
 use super::{LinkChange, LinkConfig, Outside, Surroundings};
 use crate::impairment::{DelayProcess, Loss};
-use crate::network::{HEADER, Network, NetworkPacket};
+use crate::network::{HEADER, Network, PacketStore};
 use crate::rate::RateProcess;
 
 choices! {
@@ -121,10 +121,10 @@ impl LinkKey {
     }
 
     /// Makes the change in a network.
-    pub(super) fn apply<P: NetworkPacket>(
+    pub(super) fn apply<S: PacketStore>(
         self,
         to: &LinkChange,
-        network: &mut Network<P>,
+        network: &mut Network<S>,
         now: Time,
         around: &Surroundings,
     ) {

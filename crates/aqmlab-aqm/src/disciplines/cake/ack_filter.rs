@@ -37,11 +37,7 @@ choices! {
 
 impl AckFilter {
     /// Returns the place of a packet that the last one of the queue makes superfluous.
-    pub(super) fn find<P: Packet>(
-        self,
-        queue: &Fifo<P>,
-        headers: &dyn Headers<P>,
-    ) -> Option<usize> {
+    pub(super) fn find(self, queue: &Fifo, headers: &dyn Headers) -> Option<usize> {
         let last = queue.backlog().packets.checked_sub(1)? as usize;
         let packet = queue.get(last)?;
         let newest = headers.tcp(packet)?;
@@ -49,7 +45,7 @@ impl AckFilter {
         if self == AckFilter::None || !is_trigger {
             return None;
         }
-        let is_own = |other: &&P| other.flow_hash() == packet.flow_hash();
+        let is_own = |other: &&Packet| other.flow_hash() == packet.flow_hash();
         // A superfluous one with its ECN flags.
         let mut first: Option<(usize, u16)> = None;
         for place in 0..last {
@@ -140,7 +136,7 @@ mod tests {
     }
 
     /// What each filter finds: the conservative and the aggressive one.
-    fn found_of(packets: impl IntoIterator<Item = TestPacket>) -> (Option<usize>, Option<usize>) {
+    fn found_of(packets: impl IntoIterator<Item = Packet>) -> (Option<usize>, Option<usize>) {
         let mut queue = Fifo::default();
         packets.into_iter().for_each(|packet| queue.push(packet));
         assert_eq!(AckFilter::None.find(&queue, &OfTests), None);
@@ -151,7 +147,7 @@ mod tests {
     }
 
     fn found<const N: usize>(headers: [TcpHeader; N]) -> (Option<usize>, Option<usize>) {
-        found_of(headers.map(|header| TestPacket::of_flow(1).with_header(header)))
+        found_of(headers.map(|header| Packet::of_flow(1).with_header(header)))
     }
 
     const NOTHING: (Option<usize>, Option<usize>) = (None, None);
@@ -241,12 +237,12 @@ mod tests {
 
     #[test]
     fn other_packets_are_left_alone() {
-        let of = |flow, header| TestPacket::of_flow(flow).with_header(header);
+        let of = |flow, header| Packet::of_flow(flow).with_header(header);
         let own = |number| of(1, ack(number));
         assert_eq!(found_of([of(2, ack(1)), own(2), own(3)]), (None, Some(1)));
         assert_eq!(found_of([own(1), of(2, ack(1)), own(2)]), NOTHING, "not next to it");
         assert_eq!(found_of([own(1), of(2, ack(1)), own(2), own(3)]), FIRST);
-        let plain = || TestPacket::of_flow(1);
+        let plain = || Packet::of_flow(1);
         assert_eq!(found_of([own(1), own(2), plain()]), NOTHING, "no TCP");
         assert_eq!(found_of([own(1), plain(), own(2), own(3)]), FIRST);
     }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 /// Queues by their bytes. Entry `8 i + t` is queue `i` of tin `t`, whether
 /// there is such a tin or not.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Heap {
     /// Empty until the buffer is full for the first time.
     entries: Vec<u32>,

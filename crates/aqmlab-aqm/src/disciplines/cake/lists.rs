@@ -12,6 +12,7 @@ pub(super) enum List {
 }
 
 /// The three lists.
+#[derive(Clone)]
 pub(super) struct Lists {
     links: Vec<Link>,
     /// First and last of each.

@@ -63,10 +63,10 @@ impl Discipline for CakeParams {
         "a shaper, tins by DSCP, hosts and flows that share, COBALT in each flow: CAKE";
     const FIXED: &'static [&'static str] = &["flows", "hashing", "ways", "variant"];
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let autorate =
             || Box::new((Autorate::new(self.bandwidth.0, Time::ZERO), self.clone(), *env));
-        Box::new(Cake::<P> {
+        Box::new(Cake {
             tins: self.plans(env).into_iter().map(|plan| self.tin(plan)).collect(),
             tin_of: self.diffserv.map(),
             current: 0,
@@ -85,19 +85,15 @@ impl Discipline for CakeParams {
         })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        queue.machine::<Cake<P>>().change(self.clone(), env, cx);
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        queue.machine::<Cake>().change(self.clone(), env, cx);
     }
 }
 
 /// The state machine.
-struct Cake<P> {
-    tins: Vec<Tin<P>>,
+#[derive(Clone)]
+struct Cake {
+    tins: Vec<Tin>,
     /// The tin of each codepoint.
     tin_of: [u8; 64],
     /// The tin served last.
@@ -120,14 +116,14 @@ struct Cake<P> {
 }
 
 /// What came of looking at a flow.
-enum Taken<P> {
-    Packet(P),
+enum Taken {
+    Packet(Packet),
     /// A packet was dropped, and its time counts.
     Dropped,
     Nothing,
 }
 
-impl<P: Packet> Cake<P> {
+impl Cake {
     fn is_over_limit(&self) -> bool {
         match self.limit {
             Limit::Packets(limit) => self.total.packets > limit,
@@ -137,7 +133,7 @@ impl<P: Packet> Cake<P> {
     }
 
     /// A packet has left the queues.
-    fn uncount(&mut self, tin: usize, packet: &P) {
+    fn uncount(&mut self, tin: usize, packet: &Packet) {
         for backlog in [&mut self.total, &mut self.tins[tin].backlog] {
             backlog.packets -= 1;
             backlog.bytes -= u64::from(packet.size());
@@ -145,7 +141,7 @@ impl<P: Packet> Cake<P> {
     }
 
     /// Puts a packet into its queue.
-    fn push(&mut self, tin: usize, packet: P) -> u32 {
+    fn push(&mut self, tin: usize, packet: Packet) -> u32 {
         for backlog in [&mut self.total, &mut self.tins[tin].backlog] {
             backlog.packets += 1;
             backlog.bytes += u64::from(packet.size());
@@ -158,7 +154,7 @@ impl<P: Packet> Cake<P> {
 
     /// Drops the acknowledgement that the last packet of a queue makes
     /// superfluous, if there is one.
-    fn filter(&mut self, tin: usize, index: u32, cx: &mut Context<'_, P>) {
+    fn filter(&mut self, tin: usize, index: u32, cx: &mut Context<'_>) {
         let fifo = &mut self.tins[tin].flows[index as usize].fifo;
         let place = self.ack_filter.find(fifo, cx.headers);
         let Some(ack) = place.and_then(|place| fifo.remove(place)) else { return };
@@ -168,13 +164,13 @@ impl<P: Packet> Cake<P> {
     }
 
     /// The queue has got a packet: its flow gets in line.
-    fn line_up(&mut self, tin: usize, index: u32, cx: &mut Context<'_, P>) {
+    fn line_up(&mut self, tin: usize, index: u32, cx: &mut Context<'_>) {
         self.heap.grown(tin as u32, index, bytes_in(&self.tins));
         self.tins[tin].arrived(index, cx.random);
     }
 
     /// Takes the first packet of a queue.
-    fn pop(&mut self, tin: usize, index: u32) -> Option<P> {
+    fn pop(&mut self, tin: usize, index: u32) -> Option<Packet> {
         let packet = self.tins[tin].flows[index as usize].fifo.pop()?;
         self.uncount(tin, &packet);
         self.heap.shrunk(tin as u32, index, bytes_in(&self.tins));
@@ -190,7 +186,7 @@ impl<P: Packet> Cake<P> {
     }
 
     /// A packet was dropped that did not have its turn.
-    fn charge_drop(&mut self, tin: usize, packet: &P, now: Time) {
+    fn charge_drop(&mut self, tin: usize, packet: &Packet, now: Time) {
         if self.ingress {
             self.charge(tin, u64::from(self.framing.wire_size(packet.size())), true, now);
         }
@@ -243,7 +239,7 @@ impl<P: Packet> Cake<P> {
     /// Linux, cake_change and cake_reconfigure: parameters are written, tins that there are go on.
     /// Packets of tins that there are no longer are dropped; those of other tins stay in theirs.
     /// A smaller limit is met when the next packet comes.
-    fn change(&mut self, mut params: CakeParams, env: &LinkEnv, cx: &mut Context<'_, P>) {
+    fn change(&mut self, mut params: CakeParams, env: &LinkEnv, cx: &mut Context<'_>) {
         let given = core::mem::replace(&mut self.given, params.bandwidth);
         if given == params.bandwidth {
             params.bandwidth = self.bandwidth; // perhaps as it was measured
@@ -272,7 +268,7 @@ impl<P: Packet> Cake<P> {
         });
     }
 
-    fn clear_last_tin(&mut self, cx: &mut Context<'_, P>) {
+    fn clear_last_tin(&mut self, cx: &mut Context<'_>) {
         let last = self.tins.len() - 1;
         for index in 0..self.tins[last].flows.len() as u32 {
             while let Some(packet) = self.pop(last, index) {
@@ -283,7 +279,7 @@ impl<P: Packet> Cake<P> {
     }
 
     /// Drops the first packet of what the heap holds for the longest queue.
-    fn drop_from_longest(&mut self, cx: &mut Context<'_, P>) {
+    fn drop_from_longest(&mut self, cx: &mut Context<'_>) {
         let flows = self.tins[0].flows.len();
         let (tin, index) = self.heap.top(flows, bytes_in(&self.tins));
         let packet = self.pop(tin as usize, index).expect("something is over the limit");
@@ -320,7 +316,7 @@ impl<P: Packet> Cake<P> {
     }
 
     /// The next packet of a tin; `None` if a flow was found empty first.
-    fn serve(&mut self, tin: usize, is_first: &mut bool, cx: &mut Context<'_, P>) -> Option<P> {
+    fn serve(&mut self, tin: usize, is_first: &mut bool, cx: &mut Context<'_>) -> Option<Packet> {
         loop {
             let index = self.tins[tin].next(core::mem::take(is_first));
             if self.tins[tin].flows[index as usize].deficit <= 0 {
@@ -339,7 +335,7 @@ impl<P: Packet> Cake<P> {
     }
 
     /// The next packet of a flow that passes COBALT.
-    fn take(&mut self, tin: usize, index: u32, cx: &mut Context<'_, P>) -> Taken<P> {
+    fn take(&mut self, tin: usize, index: u32, cx: &mut Context<'_>) -> Taken {
         while let Some(packet) = self.pop(tin, index) {
             let bytes = u64::from(self.framing.wire_size(packet.size()));
             let within = &mut self.tins[tin];
@@ -365,8 +361,8 @@ impl<P: Packet> Cake<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Cake {
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         let tin = usize::from(self.tin_of[usize::from(packet.class() & 63)]);
         if self.wash {
             packet.clear_class();
@@ -393,7 +389,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         self.wakeup = None;
         let mut is_first = true;
         while self.total.packets > 0 {
@@ -417,7 +413,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Cake<P> {
         false
     }
 
-    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+    fn on_wakeup(&mut self, cx: &mut Context<'_>) {
         self.wakeup = self.wakeup.filter(|wakeup| *wakeup > cx.now);
         for tin in 0..self.tins.len() {
             for packet in self.tins[tin].rehash_if_due(cx.now, cx.random) {

@@ -5,7 +5,7 @@ use alloc::{format, string::String, string::ToString, vec::Vec};
 use aqmlab_core::framing::CAKE_WORDS;
 use aqmlab_core::params::ParamType;
 use aqmlab_core::words::{Dialect, Form, Word};
-use aqmlab_core::{Bytes, FramingParams, Limit, Packet, Rate, Span, Value, choices, params};
+use aqmlab_core::{Bytes, FramingParams, Limit, Rate, Span, Value, choices, params};
 
 use super::ack_filter::AckFilter;
 use super::shaper::bytes_per_second;
@@ -219,7 +219,7 @@ const TC: &[Dialect] = &[Dialect {
 
 impl CakeParams {
     /// A tin, empty.
-    pub(super) fn tin<P: Packet>(&self, plan: Plan) -> Tin<P> {
+    pub(super) fn tin(&self, plan: Plan) -> Tin {
         let classifier = Classifier::new(self.isolation.key(), &self.hashing, self.flows);
         Tin::new(plan, classifier, self.flows, self.isolation.counts_hosts())
     }

@@ -34,7 +34,7 @@ impl Sent {
 
 /// A link of 100 Mbit/s behind a queue in which 20 packets of each kind always
 /// wait. The flow hash is the kind's number.
-fn saturate(params: &CakeParams, kinds: &[TestPacket], seconds: u64) -> Sent {
+fn saturate(params: &CakeParams, kinds: &[Packet], seconds: u64) -> Sent {
     let mut queue = queue(params);
     for packet in kinds.iter().flat_map(|kind| std::iter::repeat_n(kind, 20)) {
         queue.enqueue(packet.clone(), Time::ZERO);
@@ -66,10 +66,10 @@ fn assert_shares(sent: &Sent, expected: &[f64]) {
 
 /// One flow of a host and ten of another; to ten hosts or to the same.
 fn one_against_ten(isolation: Isolation, same_destination: bool) -> f64 {
-    let kinds: Vec<TestPacket> = (0..11)
+    let kinds: Vec<Packet> = (0..11)
         .map(|flow| {
             let destination = if same_destination { 50 } else { 50 + flow };
-            TestPacket::of_flow(flow).between(u32::from(flow > 0), destination)
+            Packet::of_flow(flow).with_hosts([u32::from(flow > 0), destination])
         })
         .collect();
     saturate(&CakeParams { isolation, ..shaped(50_000_000) }, &kinds, 20).shares()[0]
@@ -96,8 +96,8 @@ fn hosts_share_whatever_flows_they_have() {
 }
 
 /// DF, CS1, CS3, EF: best effort, bulk, video and voice.
-fn classes(points: &[u8]) -> Vec<TestPacket> {
-    let packet = |(i, point): (usize, &u8)| TestPacket::of_flow(i as u32).classed(*point);
+fn classes(points: &[u8]) -> Vec<Packet> {
+    let packet = |(i, point): (usize, &u8)| Packet::of_flow(i as u32).with_class(*point);
     points.iter().enumerate().map(packet).collect()
 }
 
@@ -149,8 +149,8 @@ proptest! {
         let (diffserv, points, weights) = WEIGHTS[mode];
         let tins: Vec<usize> = (0..points.len()).filter(|tin| busy & (1 << tin) != 0).collect();
         prop_assume!(tins.len() > 1);
-        let kinds: Vec<TestPacket> = (0..).zip(&tins).map(|(flow, tin)| {
-            TestPacket::of_flow(flow).classed(points[*tin]).with_size(sizes[*tin])
+        let kinds: Vec<Packet> = (0..).zip(&tins).map(|(flow, tin)| {
+            Packet::of_flow(flow).with_class(points[*tin]).with_size(sizes[*tin])
         }).collect();
         let sent = saturate(&CakeParams { diffserv, ..calm() }, &kinds, 3).bytes;
         let rounds = |kind: usize| sent[kind] as f64 / weights[tins[kind]] as f64;
@@ -171,8 +171,8 @@ proptest! {
         sizes in prop::collection::vec(400..1501_u32, 8),
     ) {
         let (diffserv, points, weights) = WEIGHTS[mode];
-        let kinds: Vec<TestPacket> = (0..).zip(points).zip(&sizes).map(|((flow, point), size)| {
-            TestPacket::of_flow(flow).classed(*point).with_size(*size)
+        let kinds: Vec<Packet> = (0..).zip(points).zip(&sizes).map(|((flow, point), size)| {
+            Packet::of_flow(flow).with_class(*point).with_size(*size)
         }).collect();
         let seconds = 3;
         let params = CakeParams { diffserv, ..shaped(megabits * 1_000_000) };
@@ -190,7 +190,7 @@ proptest! {
 
 #[test]
 fn the_rate_is_kept_to_a_ten_thousandth() {
-    let sizes = [1500, 40, 577, 9000].map(|size| TestPacket::of_flow(0).with_size(size));
+    let sizes = [1500, 40, 577, 9000].map(|size| Packet::of_flow(0).with_size(size));
     for (bits, kind) in [1_000_000, 16_000_000, 50_000_000, 79_000_000].into_iter().zip(sizes) {
         let mut params = shaped(bits);
         params.framing.link_layer = LinkLayer::Ethernet;
@@ -206,7 +206,7 @@ fn a_shaper_holds_back_and_says_until_when() {
     // 1500 bytes in 1.5 ms.
     let mut queue = queue(&shaped(8_000_000));
     let at = |micros| Time::ZERO + Span::from_micros(micros);
-    offer(&mut queue, (0..2).map(|_| TestPacket::of_flow(0)));
+    offer(&mut queue, (0..2).map(|_| Packet::of_flow(0)));
     assert!(queue.dequeue(at(0)).is_some());
     assert_eq!(queue.next_wakeup(), None, "nobody asked in vain");
     assert!(queue.dequeue(at(120)).is_none());
@@ -227,7 +227,7 @@ fn overload(ingress: bool) -> f64 {
     for tick in 0..400_000 {
         let now = Time::ZERO + Span::from_micros(100 * tick);
         if tick % 10 == 0 {
-            queue.enqueue(TestPacket::of_flow(0), now);
+            queue.enqueue(Packet::of_flow(0), now);
         }
         let packet = queue.dequeue(now);
         queue.take_dropped(|_, _| ());
@@ -258,7 +258,7 @@ fn the_bandwidth_can_follow_what_arrives() {
             let now = Time::ZERO + Span::from_micros(100 * tick);
             // 1500 bytes in 1.5 ms: 8 Mbit/s.
             if tick % 15 == 0 {
-                queue.enqueue(TestPacket::of_flow(0), now);
+                queue.enqueue(Packet::of_flow(0), now);
             }
             if let Some(packet) = queue.dequeue(now).filter(|_| tick >= 200_000) {
                 sent += f64::from(packet.size());
@@ -279,8 +279,8 @@ fn superfluous_acknowledgements_give_way() {
         (AckFilter::Aggressive, &[6, 7]),
     ] {
         let mut queue = queue(&CakeParams { ack_filter, ..calm() });
-        let acks = [1, 2, 3, 4, 5, 6, 6, 7].map(|number| TestPacket::of_flow(1).acking(number));
-        let others = [1, 2].map(|number| TestPacket::of_flow(2 + number).acking(number));
+        let acks = [1, 2, 3, 4, 5, 6, 6, 7].map(|number| Packet::of_flow(1).acking(number));
+        let others = [1, 2].map(|number| Packet::of_flow(2 + number).acking(number));
         let dropped = offer(&mut queue, acks.into_iter().chain(others));
         let counts = queue.counts();
         assert_eq!(counts.dropped[Reason::AckFilter as usize], dropped.len() as u64);
@@ -299,7 +299,7 @@ fn washed_packets_have_had_their_tin() {
         let mut queue = queue(&CakeParams { wash, ..shaped(1_000_000) });
         offer(
             &mut queue,
-            [(0, 0), (1, 46)].map(|(flow, class)| TestPacket::of_flow(flow).classed(class)),
+            [(0, 0), (1, 46)].map(|(flow, class)| Packet::of_flow(flow).with_class(class)),
         );
         let first = queue.dequeue(Time::ZERO).unwrap();
         assert_eq!((first.flow_hash(), first.class()), (1, if wash { 0 } else { 46 }));
@@ -310,7 +310,7 @@ fn washed_packets_have_had_their_tin() {
 fn blue_comes_with_overflow() {
     let limit = Some(Limit::Packets(20));
     let mut queue = queue(&CakeParams { limit, ..CakeParams::default() });
-    let blue = |queue: &Queue<TestPacket>| {
+    let blue = |queue: &Queue| {
         let mut probability = 0.0;
         queue.observe(&mut |name, value| {
             if name == "blue_probability" {
@@ -330,9 +330,9 @@ fn blue_comes_with_overflow() {
 fn the_longest_queue_of_all_tins_makes_room() {
     let limit = Some(Limit::Bytes(Bytes::new(20_000)));
     let mut queue = queue(&CakeParams { limit, ..calm() });
-    let voice = |_| TestPacket::of_flow(1).classed(46);
+    let voice = |_| Packet::of_flow(1).with_class(46);
     assert!(offer(&mut queue, (0..9).map(voice)).is_empty());
-    let bulk = |_| TestPacket::of_flow(2).classed(8);
+    let bulk = |_| Packet::of_flow(2).with_class(8);
     let dropped = offer(&mut queue, (0..6).map(bulk));
     assert_eq!(dropped.iter().map(Packet::class).collect::<Vec<_>>(), [46, 46]);
 }
@@ -344,7 +344,7 @@ fn a_change_of_the_hash_keeps_packets_and_their_order() {
         let hashing = Hashing { hashing, perturb, ..Hashing::default() };
         let mut queue = queue(&CakeParams { hashing, flows: 64, ..calm() });
         let packet =
-            |i: u32| TestPacket::of_flow(i % 10).with_size(100 + i).classed((i % 10 * 6) as u8);
+            |i: u32| Packet::of_flow(i % 10).with_size(100 + i).with_class((i % 10 * 6) as u8);
         offer(&mut queue, (0..100).map(packet));
         for second in 1..10 {
             let change = queue.next_wakeup().unwrap();
@@ -353,7 +353,7 @@ fn a_change_of_the_hash_keeps_packets_and_their_order() {
             queue.assert_conservation("cake");
         }
         let mut last = [0; 10];
-        let rest: Vec<TestPacket> =
+        let rest: Vec<Packet> =
             std::iter::from_fn(|| queue.dequeue(Time::ZERO + Span::from_secs(9))).collect();
         assert_eq!(rest.len(), 100);
         for packet in rest {
@@ -365,7 +365,7 @@ fn a_change_of_the_hash_keeps_packets_and_their_order() {
 }
 
 /// A queue on an Ethernet device whose packets leave out the header of 14 bytes.
-fn on_ethernet(params: &CakeParams) -> Queue<TestPacket> {
+fn on_ethernet(params: &CakeParams) -> Queue {
     let env = LinkEnv { header: 14, ..env() };
     Queue::new(params.build(&env), Stream::from_state(1))
 }
@@ -380,7 +380,7 @@ fn the_header_of_the_device_counts_unless_an_overhead_is_given() {
     };
     for (params, micros) in [(raw.clone(), 1000), (with(0), 991), (with(14), 1000)] {
         let mut queue = on_ethernet(&params);
-        offer(&mut queue, [1, 1].map(TestPacket::of_flow));
+        offer(&mut queue, [1, 1].map(Packet::of_flow));
         assert!(queue.dequeue(Time::ZERO).is_some());
         assert!(queue.dequeue(Time::ZERO).is_none());
         let next = queue.next_wakeup().unwrap() - Time::ZERO;
@@ -390,9 +390,9 @@ fn the_header_of_the_device_counts_unless_an_overhead_is_given() {
 
 #[test]
 fn a_quantum_is_one_packet_with_its_header() {
-    let switches = |mut queue: Queue<TestPacket>| {
-        offer(&mut queue, (0..400).map(|number| TestPacket::of_flow(number % 2)));
-        let order: Vec<u32> = drain(&mut queue).iter().map(TestPacket::flow_hash).collect();
+    let switches = |mut queue: Queue| {
+        offer(&mut queue, (0..400).map(|number| Packet::of_flow(number % 2)));
+        let order: Vec<u32> = drain(&mut queue).iter().map(Packet::flow_hash).collect();
         order.windows(2).filter(|pair| pair[0] != pair[1]).count()
     };
     assert_eq!(switches(on_ethernet(&calm())), 399, "the flows take turns");

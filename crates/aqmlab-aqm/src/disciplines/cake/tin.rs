@@ -33,8 +33,9 @@ enum Set {
 }
 
 /// A queue and its flow.
-pub(super) struct Flow<P> {
-    pub fifo: Fifo<P>,
+#[derive(Clone)]
+pub(super) struct Flow {
+    pub fifo: Fifo,
     pub cobalt: CobaltState,
     pub deficit: i64,
     set: Set,
@@ -43,6 +44,7 @@ pub(super) struct Flow<P> {
 }
 
 /// The hosts of one side, and how many bulk flows each has.
+#[derive(Clone)]
 struct Hosts {
     table: Table,
     bulk_flows: Vec<u32>,
@@ -63,6 +65,7 @@ impl Hosts {
 }
 
 /// What a tin is at a bandwidth.
+#[derive(Clone)]
 pub(super) struct Plan {
     pub law: Law,
     pub quantum: u64,
@@ -72,8 +75,9 @@ pub(super) struct Plan {
     pub rate: Option<Rate>,
 }
 
-pub(super) struct Tin<P> {
-    pub flows: Vec<Flow<P>>,
+#[derive(Clone)]
+pub(super) struct Tin {
+    pub flows: Vec<Flow>,
     lists: Lists,
     classifier: Classifier,
     /// The hosts on each side, if they share.
@@ -86,7 +90,7 @@ pub(super) struct Tin<P> {
     bulk_flows: u64,
 }
 
-impl<P: Packet> Tin<P> {
+impl Tin {
     /// A tin with so many flow queues; hosts share, on each side, or do not.
     pub fn new(plan: Plan, classifier: Classifier, flows: u64, counts_hosts: [bool; 2]) -> Self {
         let flow = || Flow {
@@ -153,7 +157,7 @@ impl<P: Packet> Tin<P> {
     }
 
     /// The queue of a packet.
-    pub fn queue_of(&mut self, packet: &P) -> u32 {
+    pub fn queue_of(&mut self, packet: &Packet) -> u32 {
         let flows = &self.flows;
         let is_free = |bucket: u32| flows[bucket as usize].set == Set::None;
         let place = self.classifier.place(packet, is_free);
@@ -275,7 +279,7 @@ impl<P: Packet> Tin<P> {
 
     /// Changes the hash if it is time to, and gives back all packets to be put
     /// where they belong then. The states of the queues stay.
-    pub fn rehash_if_due(&mut self, now: Time, random: &mut Stream) -> Vec<P> {
+    pub fn rehash_if_due(&mut self, now: Time, random: &mut Stream) -> Vec<Packet> {
         let mut packets = Vec::new();
         if self.classifier.change_if_due(now, random) {
             for index in 0..self.flows.len() as u32 {
@@ -291,7 +295,7 @@ impl<P: Packet> Tin<P> {
 }
 
 /// The bytes of a queue in a tin, for the heap; none where there is no tin.
-pub(super) fn bytes_in<P: Packet>(tins: &[Tin<P>]) -> impl Fn(u32, u32) -> u64 + '_ {
+pub(super) fn bytes_in(tins: &[Tin]) -> impl Fn(u32, u32) -> u64 + '_ {
     debug_assert!(tins.len() <= Heap::TINS as usize);
     |tin, index| tins.get(tin as usize).map_or(0, |tin| tin.bytes_of(index))
 }

@@ -103,7 +103,7 @@ impl Discipline for CodelParams {
     const SUMMARY: &'static str = "controlled delay: drops at dequeue while the delay stays high";
     const FIXED: &'static [&'static str] = &["variant"];
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let law = Settings::new(self, env);
         Box::new(Codel {
             fifo: Fifo::default(),
@@ -118,14 +118,9 @@ impl Discipline for CodelParams {
         })
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         // Linux, codel_change: a smaller limit drops from the head.
-        let queue = queue.machine::<Codel<P>>();
+        let queue = queue.machine::<Codel>();
         queue.law = Settings::new(self, env);
         queue.room = Room::new(self.limit, self.byte_limit, env);
         (queue.target, queue.link_rate) = (self.target, env.rate);
@@ -149,8 +144,9 @@ pub(crate) fn target_below_packet(target: Span, largest: u64, rate: Rate) -> Opt
 }
 
 /// CoDel over one queue.
-struct Codel<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+struct Codel {
+    fifo: Fifo,
     room: Room,
     law: Settings,
     state: CodelState,
@@ -163,14 +159,14 @@ struct Codel<P> {
 }
 
 /// The queue as a source, with what the variants learn of it.
-struct Single<'a, P> {
-    fifo: &'a mut Fifo<P>,
+struct Single<'a> {
+    fifo: &'a mut Fifo,
     largest: &'a mut u64,
 }
 
-impl<P: Packet> Source<P> for Single<'_, P> {
+impl Source for Single<'_> {
     #[inline]
-    fn pop(&mut self) -> Option<P> {
+    fn pop(&mut self) -> Option<Packet> {
         self.fifo.pop()
     }
     #[inline]
@@ -183,11 +179,11 @@ impl<P: Packet> Source<P> for Single<'_, P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Codel<P> {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Codel {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         self.fifo.push_within(self.room, packet, cx);
     }
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         let mut source = Single { fifo: &mut self.fifo, largest: &mut self.largest };
         let packet = self.state.dequeue(&self.law, &mut source, cx);
         self.sojourn = packet.as_ref().map_or(Span::ZERO, |packet| cx.now - packet.arrival());
@@ -223,7 +219,7 @@ mod tests {
         let mut drops = Vec::new();
         for ms in 0..350 {
             let now = Time::ZERO + Span::from_millis(ms);
-            queue.enqueue(TestPacket::of_flow(0), now);
+            queue.enqueue(Packet::of_flow(0), now);
             if ms >= 10 {
                 queue.dequeue(now).unwrap();
                 queue.take_dropped(|_, _| drops.push(ms));

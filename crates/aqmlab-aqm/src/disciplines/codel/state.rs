@@ -75,9 +75,9 @@ impl Settings {
 }
 
 /// Where CoDel takes its packets from: a queue of its own, or one of many.
-pub(crate) trait Source<P> {
+pub(crate) trait Source {
     /// The next packet.
-    fn pop(&mut self) -> Option<P>;
+    fn pop(&mut self) -> Option<Packet>;
     /// The backlog that is compared with the smallest, after the pop.
     fn backlog_bytes(&self) -> u64;
     /// Of it, what is in the queue at hand, if there are many.
@@ -117,12 +117,12 @@ impl CodelState {
 
     /// RFC 8289, section 5.6: takes a packet and sees whether the delay has
     /// been above target for long enough.
-    fn take<P: Packet>(
+    fn take(
         &mut self,
         law: &Settings,
         now: f64,
-        source: &mut impl Source<P>,
-    ) -> (Option<P>, bool) {
+        source: &mut impl Source,
+    ) -> (Option<Packet>, bool) {
         match source.pop() {
             Some(packet) => {
                 let ok_to_drop = self.is_ok_to_drop(law, now, &packet, source);
@@ -145,12 +145,12 @@ impl CodelState {
     /// Whether the delay, of which `packet` is the sample, has been above
     /// target for long enough.
     #[inline]
-    fn is_ok_to_drop<P: Packet>(
+    fn is_ok_to_drop(
         &mut self,
         law: &Settings,
         now: f64,
-        packet: &P,
-        source: &mut impl Source<P>,
+        packet: &Packet,
+        source: &mut impl Source,
     ) -> bool {
         let sojourn = now - law.clock(packet.arrival());
         if law.form.learns {
@@ -242,12 +242,12 @@ impl CodelState {
 
     /// RFC 8289, section 5.5: the packet that leaves now.
     #[inline]
-    pub fn dequeue<P: Packet>(
+    pub fn dequeue(
         &mut self,
         law: &Settings,
-        source: &mut impl Source<P>,
-        cx: &mut Context<'_, P>,
-    ) -> Option<P> {
+        source: &mut impl Source,
+        cx: &mut Context<'_>,
+    ) -> Option<Packet> {
         let Some(mut packet) = source.pop() else {
             self.ran_empty(law);
             self.dropping = false;
@@ -270,14 +270,14 @@ impl CodelState {
 
     /// The delay has been above target for long enough: what leaves now.
     #[inline(never)]
-    fn signal<P: Packet>(
+    fn signal(
         &mut self,
         law: &Settings,
         now: f64,
-        mut packet: P,
-        source: &mut impl Source<P>,
-        cx: &mut Context<'_, P>,
-    ) -> Option<P> {
+        mut packet: Packet,
+        source: &mut impl Source,
+        cx: &mut Context<'_>,
+    ) -> Option<Packet> {
         if self.dropping {
             return self.drop_while_due(law, now, packet, source, cx);
         }
@@ -292,14 +292,14 @@ impl CodelState {
     }
 
     /// In the dropping state: drops whatever is due.
-    fn drop_while_due<P: Packet>(
+    fn drop_while_due(
         &mut self,
         law: &Settings,
         now: f64,
-        mut packet: P,
-        source: &mut impl Source<P>,
-        cx: &mut Context<'_, P>,
-    ) -> Option<P> {
+        mut packet: Packet,
+        source: &mut impl Source,
+        cx: &mut Context<'_>,
+    ) -> Option<Packet> {
         // The time is set on entering the state, always.
         while let Some(due) = self.drop_next.filter(|due| self.dropping && now >= *due) {
             if law.form.counts == Counts::Always {
@@ -349,13 +349,7 @@ impl CodelState {
     }
 
     #[inline]
-    fn ce_threshold<P: Packet>(
-        &self,
-        law: &Settings,
-        now: f64,
-        packet: &mut P,
-        cx: &mut Context<'_, P>,
-    ) {
+    fn ce_threshold(&self, law: &Settings, now: f64, packet: &mut Packet, cx: &mut Context<'_>) {
         if let Some(threshold) = law.ce_threshold
             && now - law.clock(packet.arrival()) > threshold
             && packet.ecn().is_capable()

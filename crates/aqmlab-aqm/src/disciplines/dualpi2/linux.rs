@@ -37,6 +37,7 @@ fn gain(hertz: f64) -> i128 {
 }
 
 /// The proportional integral controller of the base probability p'.
+#[derive(Clone)]
 struct Controller {
     alpha: i128,
     beta: i128,
@@ -92,8 +93,9 @@ fn step(params: &DualPi2Params) -> Span {
 }
 
 /// The state machine.
-pub(super) struct DualPi2<P> {
-    queues: Queues<P>,
+#[derive(Clone)]
+pub(super) struct DualPi2 {
+    queues: Queues,
     /// Whether the step applies to each L4S packet; empty if it always does.
     may_step: VecDeque<bool>,
     limit: Limit,
@@ -108,7 +110,7 @@ pub(super) struct DualPi2<P> {
     updates: u64,
 }
 
-impl<P: Packet> DualPi2<P> {
+impl DualPi2 {
     pub fn new(params: &DualPi2Params, env: &LinkEnv) -> Self {
         DualPi2 {
             queues: Queues::new(params, env.mtu.get()),
@@ -126,7 +128,7 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    pub fn change(&mut self, params: &DualPi2Params, env: &LinkEnv, cx: &mut Context<'_, P>) {
+    pub fn change(&mut self, params: &DualPi2Params, env: &LinkEnv, cx: &mut Context<'_>) {
         self.queues.change(params, env.mtu.get());
         self.limit = limit(params, env);
         self.step = step(params);
@@ -171,7 +173,7 @@ impl<P: Packet> DualPi2<P> {
     }
 
     /// Whether an L4S packet that was taken out has met the step.
-    fn is_over_step(&self, packet: &P, now: Time) -> bool {
+    fn is_over_step(&self, packet: &Packet, now: Time) -> bool {
         match self.params.step_packets {
             Some(packets) => self.queues.l4s.backlog().packets > packets,
             None => now - packet.arrival() > self.step,
@@ -179,8 +181,8 @@ impl<P: Packet> DualPi2<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for DualPi2<P> {
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for DualPi2 {
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         let Backlog { packets, bytes } = self.queues.total();
         self.arrived += 1;
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
@@ -210,7 +212,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for DualPi2<P> {
         self.queues.l4s.push(packet);
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         loop {
             let Taken { mut packet, is_l4s, credit } = self.queues.take(cx.now)?;
             let may_step = is_l4s && self.may_step.pop_front().unwrap_or(true);
@@ -240,7 +242,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for DualPi2<P> {
         Some(self.next_update)
     }
 
-    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+    fn on_wakeup(&mut self, cx: &mut Context<'_>) {
         self.next_update += self.params.tupdate();
         let (classic, l4s) = self.queues.ages(cx.now);
         self.controller.update(classic.max(l4s).as_nanos());
@@ -274,7 +276,7 @@ mod tests {
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env, run_with};
 
-    fn overload(params: &DualPi2Params, ecn: Ecn) -> Queue<TestPacket> {
+    fn overload(params: &DualPi2Params, ecn: Ecn) -> Queue {
         let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
         run_with(&mut queue, Span::from_millis(4), 60, ecn);
         queue
@@ -282,7 +284,7 @@ mod tests {
     fn linux() -> DualPi2Params {
         DualPi2Params { variant: DualPi2Form::Linux, ..DualPi2Params::default() }
     }
-    fn base(queue: &Queue<TestPacket>) -> f64 {
+    fn base(queue: &Queue) -> f64 {
         let mut base = f64::NAN;
         queue.observe(&mut |name, value| {
             if name == "base_probability" {
@@ -333,7 +335,7 @@ mod tests {
     fn step_marks(params: &DualPi2Params) -> u64 {
         let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
         for _ in 0..10 {
-            queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO);
+            queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO);
         }
         while queue.dequeue(Time::ZERO).is_some() {}
         queue.counts().marked[Reason::Step as usize]
@@ -355,7 +357,7 @@ mod tests {
     fn the_step_in_time_is_strict() {
         for (wait, marks) in [(1_000_000, 0), (1_000_001, 1)] {
             let mut queue = Queue::new(linux().build(&env()), Stream::from_state(1));
-            queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO);
+            queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO);
             queue.dequeue(Time::from_nanos(wait)).unwrap();
             assert_eq!(queue.counts().marked[Reason::Step as usize], marks);
         }

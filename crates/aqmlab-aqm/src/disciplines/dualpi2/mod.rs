@@ -40,7 +40,7 @@ choices! {
 
 choices! {
     /// Classification of packets as L4S.
-    pub enum Classifier {
+        pub enum Classifier {
         /// ECT(1) and CE.
         L4s = "l4s",
         /// Any ECN-capable packet.
@@ -195,23 +195,18 @@ impl Discipline for DualPi2Params {
         }
     }
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         match self.variant {
             DualPi2Form::Rfc9332 => Box::new(rfc9332::DualPi2::new(self, env)),
             DualPi2Form::Linux => Box::new(linux::DualPi2::new(self, env)),
         }
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         // Linux, dualpi2_change: a smaller limit drops from the head of the classic queue.
         match self.variant {
-            DualPi2Form::Rfc9332 => queue.machine::<rfc9332::DualPi2<P>>().change(self, env, cx),
-            DualPi2Form::Linux => queue.machine::<linux::DualPi2<P>>().change(self, env, cx),
+            DualPi2Form::Rfc9332 => queue.machine::<rfc9332::DualPi2>().change(self, env, cx),
+            DualPi2Form::Linux => queue.machine::<linux::DualPi2>().change(self, env, cx),
         }
     }
 }
@@ -232,9 +227,10 @@ impl DualPi2Params {
 }
 
 /// The two queues, and whose turn it is.
-struct Queues<P> {
-    classic: Fifo<P>,
-    l4s: Fifo<P>,
+#[derive(Clone)]
+struct Queues {
+    classic: Fifo,
+    l4s: Fifo,
     classifier: Classifier,
     scheduler: Scheduler,
     tshift: Span,
@@ -250,14 +246,14 @@ struct Queues<P> {
 const WHOLE: i64 = 10_000;
 
 /// A packet that was taken out.
-struct Taken<P> {
-    packet: P,
+struct Taken {
+    packet: Packet,
     is_l4s: bool,
     /// By how much the credit changes if the packet is sent.
     credit: i64,
 }
 
-impl<P: Packet> Queues<P> {
+impl Queues {
     fn new(params: &DualPi2Params, mtu: u64) -> Self {
         let share = math::round(params.c_protection() * 100.0) as i64;
         let initial_credit = (2 * share - WHOLE) * mtu as i64;
@@ -277,7 +273,7 @@ impl<P: Packet> Queues<P> {
     /// dualpi2_calculate_c_protection).
     fn change(&mut self, params: &DualPi2Params, mtu: u64) {
         let Queues { classifier, scheduler, tshift, share, initial_credit, .. } =
-            Queues::<P>::new(params, mtu);
+            Queues::new(params, mtu);
         if share != self.share {
             self.credit = initial_credit;
         }
@@ -287,7 +283,7 @@ impl<P: Packet> Queues<P> {
 
     /// Drops a packet because the limit has become smaller: from the head of the classic queue,
     /// or else of the other; gives whether it was of the other.
-    fn drop_head(&mut self, cx: &mut Context<'_, P>) -> bool {
+    fn drop_head(&mut self, cx: &mut Context<'_>) -> bool {
         let is_l4s = self.classic.is_empty();
         let queue = if is_l4s { &mut self.l4s } else { &mut self.classic };
         if let Some(head) = queue.pop() {
@@ -310,13 +306,13 @@ impl<P: Packet> Queues<P> {
 
     /// The ages of the heads, zero for an empty queue: classic and L4S.
     fn ages(&self, now: Time) -> (Span, Span) {
-        let age = |queue: &Fifo<P>| queue.head().map_or(Span::ZERO, |head| now - head.arrival());
+        let age = |queue: &Fifo| queue.head().map_or(Span::ZERO, |head| now - head.arrival());
         (age(&self.classic), age(&self.l4s))
     }
 
     /// Takes a packet from the queue whose turn it is. The round robin's
     /// credit changes only while both have packets (RFC 9332, appendix A.1).
-    fn take(&mut self, now: Time) -> Option<Taken<P>> {
+    fn take(&mut self, now: Time) -> Option<Taken> {
         let (classic_waits, l4s_waits) = (!self.classic.is_empty(), !self.l4s.is_empty());
         let l4s_turn = match self.scheduler {
             Scheduler::Wrr => self.credit <= 0,
@@ -380,7 +376,7 @@ mod tests {
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env, run_with};
 
-    fn queue(params: &DualPi2Params) -> Queue<TestPacket> {
+    fn queue(params: &DualPi2Params) -> Queue {
         Queue::new(params.build(&env()), Stream::from_state(1))
     }
 
@@ -391,7 +387,7 @@ mod tests {
                 let params = DualPi2Params { classifier, variant, ..DualPi2Params::default() };
                 let mut queue = queue(&params);
                 for _ in 0..3 {
-                    queue.enqueue(TestPacket::new(Ecn::Ect0), Time::ZERO);
+                    queue.enqueue(Packet::of_ecn(Ecn::Ect0), Time::ZERO);
                 }
                 let mut seen = Vec::new();
                 queue.observe(&mut |name, value| seen.push((name, value)));
@@ -414,11 +410,12 @@ mod tests {
             let mut queue = queue(&params);
             // No time passes, so nothing is dropped.
             for _ in 0..2000 {
-                queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO);
-                queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+                queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO);
+                queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
             }
-            let classic =
-                (0..2000).filter(|_| queue.dequeue(Time::ZERO).unwrap().ecn == Ecn::NotEct).count();
+            let classic = (0..2000)
+                .filter(|_| queue.dequeue(Time::ZERO).unwrap().ecn() == Ecn::NotEct)
+                .count();
             let share = classic as f64 / 2000.0;
             assert!((share - expected).abs() < 0.01, "{variant:?} {c_protection:?}: {share}");
         }
@@ -434,14 +431,14 @@ mod tests {
             ..DualPi2Params::default()
         };
         let mut queue = queue(&params);
-        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
         for millis in [9, 10, 11] {
-            queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO + Span::from_millis(millis));
+            queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO + Span::from_millis(millis));
         }
         let now = Time::ZERO + Span::from_millis(12);
         let mut order = Vec::new();
         while let Some(packet) = queue.dequeue(now) {
-            order.push(packet.ecn == Ecn::NotEct);
+            order.push(packet.ecn() == Ecn::NotEct);
         }
         assert_eq!(order, [false, false, true, false]);
     }
@@ -487,7 +484,7 @@ mod tests {
     #[test]
     fn an_idle_link_puts_the_l4s_queue_ahead_again() {
         let mut queue = queue(&DualPi2Params::default());
-        let credit = |queue: &Queue<TestPacket>| {
+        let credit = |queue: &Queue| {
             let mut credit = f64::NAN;
             queue.observe(&mut |name, value| {
                 if name == "credit" {
@@ -500,7 +497,7 @@ mod tests {
         let initial = -14.0 / 16.0 * 1514.0;
         assert_eq!(credit(&queue), initial);
         for ecn in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect1] {
-            queue.enqueue(TestPacket::new(ecn), Time::ZERO);
+            queue.enqueue(Packet::of_ecn(ecn), Time::ZERO);
         }
         // An L4S packet beside a classic one earns it a sixteenth; alone
         // neither changes anything.

@@ -26,6 +26,7 @@ use super::{DualPi2Params, Queues, Taken};
 use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
 
 /// What does not change during a run (figure 2).
+#[derive(Clone)]
 struct Law {
     target: f64,
     tupdate: Span,
@@ -80,7 +81,7 @@ impl Law {
 }
 
 /// The probabilities, and what the recurrences have added up.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Signals {
     /// The base probability p'.
     base: f64,
@@ -128,8 +129,9 @@ fn limit(params: &DualPi2Params, env: &LinkEnv) -> Limit {
 }
 
 /// The state machine.
-pub(super) struct DualPi2<P> {
-    queues: Queues<P>,
+#[derive(Clone)]
+pub(super) struct DualPi2 {
+    queues: Queues,
     limit: Limit,
     mtu: u64,
     law: Law,
@@ -141,7 +143,7 @@ pub(super) struct DualPi2<P> {
     updates: u64,
 }
 
-impl<P: Packet> DualPi2<P> {
+impl DualPi2 {
     pub fn new(params: &DualPi2Params, env: &LinkEnv) -> Self {
         let law = Law::new(params);
         DualPi2 {
@@ -158,7 +160,7 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    pub fn change(&mut self, params: &DualPi2Params, env: &LinkEnv, cx: &mut Context<'_, P>) {
+    pub fn change(&mut self, params: &DualPi2Params, env: &LinkEnv, cx: &mut Context<'_>) {
         self.queues.change(params, self.mtu);
         self.limit = limit(params, env);
         self.law = Law::new(params);
@@ -169,7 +171,7 @@ impl<P: Packet> DualPi2<P> {
 
     /// Figure 7 after the scheduler: the packet, marked or not, unless it is
     /// dropped.
-    fn signal(&mut self, taken: Taken<P>, cx: &mut Context<'_, P>) -> Option<P> {
+    fn signal(&mut self, taken: Taken, cx: &mut Context<'_>) -> Option<Packet> {
         let Taken { mut packet, is_l4s, .. } = taken;
         let (law, signals) = (&self.law, &mut self.signals);
         let (coupled, classic) = (signals.coupled(law), signals.classic());
@@ -196,8 +198,8 @@ impl<P: Packet> DualPi2<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for DualPi2<P> {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for DualPi2 {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         let Backlog { packets, bytes } = self.queues.total();
         self.arrived += 1;
         if !self.limit.admits(packets, bytes, self.mtu.max(u64::from(packet.size()))) {
@@ -210,7 +212,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for DualPi2<P> {
         }
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         loop {
             let taken = self.queues.take(cx.now)?;
             let credit = taken.credit;
@@ -225,7 +227,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for DualPi2<P> {
         Some(self.next_update)
     }
 
-    fn on_wakeup(&mut self, cx: &mut Context<'_, P>) {
+    fn on_wakeup(&mut self, cx: &mut Context<'_>) {
         self.next_update += self.law.tupdate;
         let (classic, l4s) = self.queues.ages(cx.now);
         self.signals.update(&self.law, classic.max(l4s).as_secs_f64());
@@ -258,7 +260,7 @@ mod tests {
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env, run_with};
 
-    fn with(change: impl FnOnce(&mut DualPi2Params)) -> DualPi2<TestPacket> {
+    fn with(change: impl FnOnce(&mut DualPi2Params)) -> DualPi2 {
         let mut params = DualPi2Params::default();
         change(&mut params);
         DualPi2::new(&params, &env())
@@ -298,9 +300,9 @@ mod tests {
     #[test]
     fn the_update_takes_the_older_head_and_stays_within_its_bounds() {
         let mut queue = Queue::new(Box::new(with(|_| ())), Stream::from_state(1));
-        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO + Span::from_millis(10));
-        queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO + Span::from_millis(12));
-        let base = |queue: &Queue<TestPacket>| {
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO + Span::from_millis(10));
+        queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO + Span::from_millis(12));
+        let base = |queue: &Queue| {
             let mut base = f64::NAN;
             queue.observe(&mut |name, value| {
                 if name == "base_probability" {
@@ -319,7 +321,7 @@ mod tests {
         // Without the classic packet the L4S head is the older: 24 ms.
         queue.dequeue(Time::ZERO + Span::from_millis(35)).unwrap();
         queue.dequeue(Time::ZERO + Span::from_millis(35)).unwrap();
-        queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO + Span::from_millis(36));
+        queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO + Span::from_millis(36));
         queue.on_wakeup(Time::ZERO + Span::from_millis(60));
         let third = second + 0.15 * 0.009 + 3.0 * -0.001;
         assert!((base(&queue) - third).abs() < 1e-12, "{}", base(&queue));
@@ -331,11 +333,11 @@ mod tests {
     }
 
     /// Offers packets one by one at a fixed base probability.
-    fn at(base: f64, mut dualpi2: DualPi2<TestPacket>, ecn: Ecn) -> (u64, u64) {
+    fn at(base: f64, mut dualpi2: DualPi2, ecn: Ecn) -> (u64, u64) {
         dualpi2.signals.base = base;
         let mut queue = Queue::new(Box::new(dualpi2), Stream::from_state(1));
         for _ in 0..100_000 {
-            queue.enqueue(TestPacket::new(ecn), Time::ZERO);
+            queue.enqueue(Packet::of_ecn(ecn), Time::ZERO);
             queue.dequeue(Time::ZERO);
             queue.take_dropped(|_, _| ());
         }
@@ -377,8 +379,8 @@ mod tests {
         let mut queue = Queue::new(Box::new(dualpi2), Stream::from_state(1));
         let mut marks = Vec::new();
         for number in 1..=17 {
-            queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO);
-            if queue.dequeue(Time::ZERO).unwrap().ecn == Ecn::Ce {
+            queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO);
+            if queue.dequeue(Time::ZERO).unwrap().ecn() == Ecn::Ce {
                 marks.push(number);
             }
         }
@@ -388,13 +390,13 @@ mod tests {
 
     /// Of ten L4S packets that come at once and leave together after `wait`,
     /// which are marked.
-    fn marked(dualpi2: DualPi2<TestPacket>, wait: Span) -> Vec<bool> {
+    fn marked(dualpi2: DualPi2, wait: Span) -> Vec<bool> {
         let mut queue = Queue::new(Box::new(dualpi2), Stream::from_state(1));
         for _ in 0..10 {
-            queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO);
+            queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO);
         }
         let leave = std::iter::from_fn(|| queue.dequeue(Time::ZERO + wait));
-        let marks = leave.map(|packet| packet.ecn == Ecn::Ce).collect();
+        let marks = leave.map(|packet| packet.ecn() == Ecn::Ce).collect();
         assert_eq!(queue.counts().marked_total(), queue.counts().marked[Reason::Step as usize]);
         marks
     }
@@ -421,7 +423,7 @@ mod tests {
         dualpi2.signals.base = 0.375;
         let mut queue = Queue::new(Box::new(dualpi2), Stream::from_state(1));
         for _ in 0..100 {
-            queue.enqueue(TestPacket::new(Ecn::Ect1), Time::ZERO);
+            queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO);
         }
         while queue.dequeue(Time::ZERO + Span::from_millis(1)).is_some() {}
         assert_eq!(queue.counts().marked[Reason::Pi2 as usize], 74);
@@ -434,7 +436,7 @@ mod tests {
         // for one of 1514; 208 do not.
         let mut queue = Queue::new(Box::new(with(|_| ())), Stream::from_state(1));
         for _ in 0..300 {
-            queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+            queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
         }
         assert_eq!(queue.backlog().packets, 208);
         for (bytes, packets) in [(3013, 1), (3014, 2)] {
@@ -442,7 +444,7 @@ mod tests {
             let mut queue =
                 Queue::new(Box::new(with(|params| params.limit = limit)), Stream::from_state(1));
             for _ in 0..5 {
-                queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+                queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
             }
             assert_eq!(queue.backlog().packets, packets, "{bytes}");
         }
@@ -452,7 +454,7 @@ mod tests {
     fn the_excess_is_dropped_and_the_base_is_its_root() {
         for ecn in [Ecn::NotEct, Ecn::Ect1] {
             let mut queue = Queue::new(
-                Box::new(with(|_| ())) as Box<dyn QueueDiscipline<_>>,
+                Box::new(with(|_| ())) as Box<dyn QueueDiscipline>,
                 Stream::from_state(1),
             );
             run_with(&mut queue, Span::from_millis(4), 60, ecn);

@@ -18,7 +18,7 @@ use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
 mod rfc8033;
 
 use aqmlab_core::words::{Dialect, Form, Word};
-use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, choices, params};
+use aqmlab_core::{Bytes, Error, Limit, Rate, Result, Span, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, Note, QueueDiscipline};
 use crate::pie_linux::PieLinux;
@@ -169,7 +169,7 @@ impl Discipline for PieParams {
         Ok(())
     }
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         match self.variant {
             PieArithmetic::Rfc8033 => Box::new(rfc8033::Pie::new(self, env)),
             PieArithmetic::Linux | PieArithmetic::LinuxClamped => {
@@ -178,17 +178,12 @@ impl Discipline for PieParams {
         }
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         // Linux, pie_change: a smaller limit drops from the head; the timer goes on as it is.
         match self.variant {
-            PieArithmetic::Rfc8033 => queue.machine::<rfc8033::Pie<P>>().change(self, env, cx),
+            PieArithmetic::Rfc8033 => queue.machine::<rfc8033::Pie>().change(self, env, cx),
             PieArithmetic::Linux | PieArithmetic::LinuxClamped => {
-                queue.machine::<PieLinux<P>>().change(self, env, cx);
+                queue.machine::<PieLinux>().change(self, env, cx);
             }
         }
     }
@@ -267,17 +262,17 @@ mod tests {
     use super::*;
     use crate::discipline::Reason;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, env, run_with};
+    use crate::testing::{env, run_with};
 
     /// 110 % of what a link of 2 Mbit/s can send, for 30 s.
-    fn overload(params: &PieParams, ecn: Ecn) -> Queue<TestPacket> {
+    fn overload(params: &PieParams, ecn: Ecn) -> Queue {
         let env = LinkEnv { rate: Rate::from_bps(2_000_000), ..env() };
         let mut queue = Queue::new(params.build(&env), Stream::from_state(1));
         run_with(&mut queue, Span::from_micros(5455), 30, ecn);
         queue
     }
 
-    fn ids(queue: &Queue<TestPacket>) -> Vec<&'static str> {
+    fn ids(queue: &Queue) -> Vec<&'static str> {
         queue.notes().iter().map(|note| note.id).collect()
     }
 

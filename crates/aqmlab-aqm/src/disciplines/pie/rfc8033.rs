@@ -29,6 +29,7 @@ use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason
 use crate::fifo::{Fifo, Room};
 
 /// Section 5.2: the average time that a threshold of bytes takes.
+#[derive(Clone)]
 struct Meter {
     threshold: u64,
     weight: f64,
@@ -66,8 +67,9 @@ impl Meter {
 }
 
 /// The state machine.
-pub(super) struct Pie<P> {
-    fifo: Fifo<P>,
+#[derive(Clone)]
+pub(super) struct Pie {
+    fifo: Fifo,
     limit: Limit,
     room: Room,
     params: PieParams,
@@ -88,7 +90,7 @@ pub(super) struct Pie<P> {
     ever_measured: bool,
 }
 
-impl<P: Packet> Pie<P> {
+impl Pie {
     pub fn new(params: &PieParams, env: &LinkEnv) -> Self {
         let is_active = params.activation.is_none();
         Pie {
@@ -112,7 +114,7 @@ impl<P: Packet> Pie<P> {
         }
     }
 
-    pub fn change(&mut self, params: &PieParams, env: &LinkEnv, cx: &mut Context<'_, P>) {
+    pub fn change(&mut self, params: &PieParams, env: &LinkEnv, cx: &mut Context<'_>) {
         self.limit = params.limit.resolve(env.rate, env.base_rtt);
         self.room = Room::new(params.limit, params.byte_limit, env);
         self.mean_packet = params.mean_packet.unwrap_or(env.mtu).get();
@@ -159,7 +161,7 @@ impl<P: Packet> Pie<P> {
     }
 
     /// Whether an arriving packet is chosen.
-    fn is_chosen(&mut self, packet: &P, cx: &mut Context<'_, P>) -> bool {
+    fn is_chosen(&mut self, packet: &Packet, cx: &mut Context<'_>) -> bool {
         // Section 4.4: bursts pass.
         if !self.is_active || self.burst_allowance > Span::ZERO {
             return false;
@@ -209,8 +211,8 @@ impl<P: Packet> Pie<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
-    fn enqueue(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Pie {
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         if !self.room.admits(self.fifo.backlog(), packet.size()) {
             self.accumulated = 0.0;
             cx.drop(packet, Reason::Overlimit);
@@ -239,7 +241,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
         self.fifo.push(packet);
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         let packet = self.fifo.pop();
         let sojourn = packet.as_ref().map_or(Span::ZERO, |packet| cx.now - packet.arrival());
         self.memory.longest = self.memory.longest.max(sojourn);
@@ -260,7 +262,7 @@ impl<P: Packet + Send> QueueDiscipline<P> for Pie<P> {
     }
 
     /// Sections 4.2 to 4.4: the update of the probability.
-    fn on_wakeup(&mut self, _cx: &mut Context<'_, P>) {
+    fn on_wakeup(&mut self, _cx: &mut Context<'_>) {
         self.next_update += self.params.tupdate;
         if !self.is_active {
             return;

@@ -5,6 +5,7 @@ use aqmlab_core::Time;
 use super::automatic::Settings;
 use super::{Adaptive, RedParams, seconds};
 
+#[derive(Clone)]
 pub(super) enum Adapt {
     None,
     Floyd(Floyd),
@@ -12,6 +13,7 @@ pub(super) enum Adapt {
 }
 
 /// Adaptive RED (2001), section 4: keeps the average in the middle.
+#[derive(Clone)]
 pub(super) struct Floyd {
     alpha: f64,
     beta: f64,
@@ -23,6 +25,7 @@ pub(super) struct Floyd {
 
 /// Self-configuring RED (1999): a step whenever the average leaves the space
 /// between the thresholds.
+#[derive(Clone)]
 pub(super) struct Feng {
     alpha: f64,
     beta: f64,

@@ -8,6 +8,7 @@ use super::{RedParams, Unit};
 use crate::discipline::LinkEnv;
 
 /// The parameters that depend on the link.
+#[derive(Clone)]
 pub(super) struct Settings {
     pub min: f64,
     pub max: f64,

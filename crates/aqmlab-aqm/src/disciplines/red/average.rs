@@ -11,6 +11,7 @@ use crate::discipline::Backlog;
 /// one power: a fast link sends more in an idle second than anybody can wait for.
 const ONE_BY_ONE: u64 = 100_000;
 
+#[derive(Clone)]
 pub(super) struct Average {
     pub value: f64,
     weight: f64,

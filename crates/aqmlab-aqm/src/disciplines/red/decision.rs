@@ -7,6 +7,7 @@ use super::automatic::Settings;
 use super::{RedParams, Shape};
 use crate::discipline::{Context, Reason};
 
+#[derive(Clone)]
 pub(super) struct Decision {
     pub min: f64,
     max: f64,
@@ -90,12 +91,12 @@ impl Decision {
     }
 
     /// What happens to an arriving packet, the limit apart.
-    pub fn decide<P: Packet>(
+    pub fn decide(
         &mut self,
         average: f64,
         length: u64,
-        packet: &P,
-        cx: &mut Context<'_, P>,
+        packet: &Packet,
+        cx: &mut Context<'_>,
     ) -> Fate {
         self.count += 1;
         self.count_bytes += u64::from(packet.size());

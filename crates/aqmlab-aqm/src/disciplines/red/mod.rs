@@ -213,17 +213,12 @@ impl Discipline for RedParams {
         }
     }
 
-    fn build<P: Packet + Send>(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline<P>> {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Red::new(self, env))
     }
 
-    fn change<P: Packet + Send>(
-        &self,
-        queue: &mut dyn QueueDiscipline<P>,
-        env: &LinkEnv,
-        cx: &mut Context<'_, P>,
-    ) {
-        let queue = queue.machine::<Red<P>>();
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        let queue = queue.machine::<Red>();
         queue.change(self, env);
         queue.fifo.trim(Room::new(self.limit, None, env), cx);
     }
@@ -235,15 +230,16 @@ fn seconds(time: Time) -> f64 {
 }
 
 /// The state machine.
-pub(crate) struct Red<P> {
-    pub(crate) fifo: Fifo<P>,
+#[derive(Clone)]
+pub(crate) struct Red {
+    pub(crate) fifo: Fifo,
     limit: Limit,
     victim: Victim,
     average: Average,
     decision: Decision,
 }
 
-impl<P: Packet> Red<P> {
+impl Red {
     pub fn new(params: &RedParams, env: &LinkEnv) -> Self {
         let settings = Settings::new(params, env);
         Red {
@@ -285,7 +281,7 @@ impl<P: Packet> Red<P> {
     }
 
     /// Takes a packet in or not, after [`update`](Self::update).
-    pub fn admit(&mut self, mut packet: P, cx: &mut Context<'_, P>) {
+    pub fn admit(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         let length = self.average.length(self.fifo.backlog());
         let fate = self.decision.decide(self.average.value, length, &packet, cx);
         if fate == Fate::Mark {
@@ -305,7 +301,7 @@ impl<P: Packet> Red<P> {
     }
 
     /// A packet has to go: the arriving one, or one in the queue for it.
-    fn drop_one_of(&mut self, packet: P, reason: Reason, cx: &mut Context<'_, P>) {
+    fn drop_one_of(&mut self, packet: Packet, reason: Reason, cx: &mut Context<'_>) {
         self.fifo.push(packet);
         let packets = self.fifo.backlog().packets;
         let index = match self.victim {
@@ -329,13 +325,13 @@ impl<P: Packet> Red<P> {
     }
 }
 
-impl<P: Packet + Send> QueueDiscipline<P> for Red<P> {
-    fn enqueue(&mut self, packet: P, cx: &mut Context<'_, P>) {
+impl QueueDiscipline for Red {
+    fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         self.update(cx.now);
         self.admit(packet, cx);
     }
 
-    fn dequeue(&mut self, cx: &mut Context<'_, P>) -> Option<P> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         let packet = self.fifo.pop();
         if packet.is_none() {
             self.average.idle_since = Some(cx.now);
@@ -379,12 +375,12 @@ mod tests {
     fn bytes(bytes: u64) -> Auto<Limit> {
         Auto::Set(Limit::Bytes(Bytes::new(bytes)))
     }
-    fn queue(params: &RedParams, seed: u64) -> Queue<TestPacket> {
+    fn queue(params: &RedParams, seed: u64) -> Queue {
         params.check().unwrap();
         Queue::new(params.build(&env()), Stream::from_state(seed * 7919))
     }
     /// Offers packets one after another and sends none.
-    fn offer(queue: &mut Queue<TestPacket>, packets: &[TestPacket]) {
+    fn offer(queue: &mut Queue, packets: &[Packet]) {
         for packet in packets {
             queue.enqueue(packet.clone(), Time::ZERO);
             queue.take_dropped(|_, _| ());
@@ -392,7 +388,7 @@ mod tests {
         }
     }
     /// In how many of 4000 runs the last packet is dropped at random.
-    fn share_of_drops(params: &RedParams, packets: &[TestPacket]) -> f64 {
+    fn share_of_drops(params: &RedParams, packets: &[Packet]) -> f64 {
         let (last, first) = packets.split_last().unwrap();
         let mut dropped = 0;
         for seed in 0..4000 {
@@ -411,7 +407,7 @@ mod tests {
     fn the_queue_is_measured_in_bytes() {
         let mut params =
             RedParams { min_threshold: bytes(3000), max_threshold: bytes(9000), ..plain() };
-        let full = TestPacket::of_size(1500);
+        let full = Packet::of_size(1500);
         let mut packets = vec![full; 4];
         let p = share_of_drops(&params, &packets);
         assert!((p - 1.0 / 6.0).abs() < 0.02, "{p}");
@@ -419,7 +415,7 @@ mod tests {
         params.by_size = true;
         let p = share_of_drops(&params, &packets);
         assert!((p - 0.3).abs() < 0.025, "{p}");
-        packets[3] = TestPacket::of_size(400);
+        packets[3] = Packet::of_size(400);
         // 1900 bytes are 1 mean packet: 1/7, for 0.4 of one.
         let p = share_of_drops(&params, &packets);
         assert!((p - 0.4 / 7.0).abs() < 0.012, "{p}");
@@ -429,7 +425,7 @@ mod tests {
     fn one_packet_is_no_queue_but_its_bytes_are() {
         // From the second packet above a threshold on RED may drop, and
         // with max_p = 1 and an average above the upper one it does.
-        let packets = vec![TestPacket::of_size(1500); 3];
+        let packets = vec![Packet::of_size(1500); 3];
         let by = |min_threshold, max_threshold| {
             let mut queue = queue(&RedParams { min_threshold, max_threshold, ..plain() }, 1);
             offer(&mut queue, &packets);
@@ -450,7 +446,7 @@ mod tests {
             ecn: true,
             ..plain()
         };
-        let capable = vec![TestPacket::new(Ecn::Ect0); 200];
+        let capable = vec![Packet::of_ecn(Ecn::Ect0); 200];
         // p_b is 0.1 for each packet above two; the queue cannot pass twelve.
         for (mark_p, least) in [(Some(0.25), 5), (Some(0.75), 10), (Some(1.1), 200)] {
             let mut marking = queue(&RedParams { mark_p, ..params.clone() }, 3);
@@ -471,7 +467,7 @@ mod tests {
         assert_eq!(counts.dropped[FORCED], 188);
         // Packets that are not capable are dropped in either case.
         let mut dropping = queue(&RedParams { mark_p: Some(1.1), ..params }, 3);
-        offer(&mut dropping, &vec![TestPacket::new(Ecn::NotEct); 200]);
+        offer(&mut dropping, &vec![Packet::of_ecn(Ecn::NotEct); 200]);
         assert_eq!((dropping.counts().marked[EARLY], dropping.counts().dropped[FORCED]), (0, 0));
         assert!(dropping.backlog().packets <= 13, "{:?}", dropping.backlog());
     }
@@ -483,7 +479,7 @@ mod tests {
             let mut queue = queue(&RedParams { adaptive, max_p: 0.12, gentle: true, ..plain() }, 1);
             let mut max_p = f64::NAN;
             for _ in 0..arrivals {
-                queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO + Span::from_secs(1));
+                queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO + Span::from_secs(1));
                 queue.take_dropped(|_, _| ());
             }
             queue.observe(&mut |name, value| {
@@ -503,7 +499,7 @@ mod tests {
 
     #[test]
     fn forced_drops_take_their_victim() {
-        let packets: Vec<TestPacket> = (0..5).map(TestPacket::of_flow).collect();
+        let packets: Vec<Packet> = (0..5).map(Packet::of_flow).collect();
         let limit = |packets| Auto::Set(Limit::Packets(packets));
         // Room for four, or an average of four above the upper threshold.
         let full = RedParams { limit: Limit::Packets(4), ..RedParams::default() };

@@ -7,7 +7,7 @@ use aqmlab_tcp::{Ack, CeCount, DataSegment};
 use super::{Arrived, Content, Flags, Packed, SimPacket, timestamp};
 use crate::endpoints::Message;
 use crate::endpoints::datagrams::Sent;
-use crate::network::SidePool;
+use crate::network::{LossCause, PacketStore};
 
 /// Things kept in places that are used again.
 struct Places<T> {
@@ -135,7 +135,7 @@ impl Store {
     }
 
     /// The segment of a packet, which stays where it is.
-    pub fn segment_of(&self, packet: &SimPacket, header: u32) -> Option<DataSegment> {
+    pub fn segment_of(&self, packet: &Packet, header: u32) -> Option<DataSegment> {
         match packet.content() {
             Content::Segment { flags, seq } => Some(plain_segment(packet, header, flags, seq)),
             Content::KeptSegment { place, .. } => {
@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// The acknowledgement of a packet, which stays where it is.
-    pub fn ack_of(&self, packet: &SimPacket, usual: u64) -> Option<Ack> {
+    pub fn ack_of(&self, packet: &Packet, usual: u64) -> Option<Ack> {
         match packet.content() {
             Content::Ack { flags, number } => Some(plain_ack(usual, flags, number)),
             Content::KeptAck { place, .. } => Some(self.acks.kept[place as usize]),
@@ -197,7 +197,7 @@ impl Store {
     }
 
     /// The same once more.
-    pub(super) fn copy(&mut self, content: Content) -> Content {
+    fn copy(&mut self, content: Content) -> Content {
         match content {
             Content::KeptSegment { flags, place } => {
                 Content::KeptSegment { flags, place: self.segments.copy(place) }
@@ -226,16 +226,27 @@ impl Store {
     }
 }
 
-impl SidePool for Store {
+impl PacketStore for Store {
     fn live_count(&self) -> u64 {
         self.acks.used() + self.segments.used() + self.messages.used()
+    }
+    #[inline]
+    fn has_payload(&self, packet: &Packet) -> bool {
+        packet.content().has_payload()
+    }
+    #[inline]
+    fn release(&mut self, packet: Packet, _cause: LossCause) {
+        self.free(packet.content());
+    }
+    fn duplicate(&mut self, packet: &Packet) -> Packet {
+        packet.clone().with_key(self.copy(packet.content()).packed().number)
     }
 }
 
 /// Data segments here do not acknowledge: the acknowledgements of a connection that carries data
 /// both ways are packets of their own.
-impl Headers<SimPacket> for Store {
-    fn tcp(&self, packet: &SimPacket) -> Option<TcpHeader> {
+impl Headers for Store {
+    fn tcp(&self, packet: &Packet) -> Option<TcpHeader> {
         match packet.content() {
             Content::Ack { flags, number } => Some(header(flags, &plain_ack(0, flags, number))),
             Content::KeptAck { flags, place } => {
@@ -268,7 +279,7 @@ fn header(flags: Flags, ack: &Ack) -> TcpHeader {
 
 /// The segment that a packet carries in itself.
 #[inline(always)]
-fn plain_segment(packet: &SimPacket, header: u32, flags: Flags, seq: u64) -> DataSegment {
+fn plain_segment(packet: &Packet, header: u32, flags: Flags, seq: u64) -> DataSegment {
     DataSegment {
         seq,
         len: packet.size() - header,

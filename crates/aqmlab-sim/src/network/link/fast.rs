@@ -22,20 +22,20 @@
 //! effects outside the link: such links use the [general path](super::general).
 
 use aqmlab_aqm::Queue;
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{Packet, Span, Time};
 
 use super::QueuedLink;
 use super::transmitter::{End, Transmitter};
 use crate::network::Shared;
 use crate::network::accounting::PacketAccounting;
 use crate::network::events::{EventKey, LinkEvent};
-use crate::network::packet::{LossCause, NetworkPacket};
+use crate::network::packet::{LossCause, PacketStore};
 use crate::network::probe::LinkProbe;
 use crate::network::wire::Wire;
 
-impl<P: NetworkPacket> QueuedLink<P> {
+impl QueuedLink {
     #[inline(always)]
-    pub(super) fn arrive_fast(&mut self, packet: P, shared: &mut Shared<P>) {
+    pub(super) fn arrive_fast<S: PacketStore>(&mut self, packet: Packet, shared: &mut Shared<S>) {
         let now = shared.now;
         self.catch_up(shared);
         self.end_quiet(now + Span::from_nanos(u64::from(self.departures_first)));
@@ -52,7 +52,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Enqueues a packet at an idle link and dequeues the next in one step.
     #[inline(never)]
-    pub(super) fn pass(&mut self, packet: P, shared: &mut Shared<P>) {
+    pub(super) fn pass<S: PacketStore>(&mut self, packet: Packet, shared: &mut Shared<S>) {
         let (now, size) = (shared.now, packet.size());
         self.wire.restart(now);
         let packet = self.queue.pass_stamped(packet, now, &shared.accounting.store);
@@ -67,14 +67,14 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Handles the deferred ends of transmissions before the present.
     #[inline(always)]
-    pub(crate) fn catch_up(&mut self, shared: &mut Shared<P>) {
+    pub(crate) fn catch_up<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         if self.transmitter.deferred().is_some_and(|until| until <= shared.now) {
             self.end_deferred(shared);
         }
     }
 
     #[inline(never)]
-    fn end_deferred(&mut self, shared: &mut Shared<P>) {
+    fn end_deferred<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         debug_assert_eq!(shared.reached.time(), shared.now);
         while let Some(until) = self.transmitter.deferred()
             && (until < shared.now
@@ -86,7 +86,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Handles the deferred end of the transmission in progress, at `until`.
     #[inline(always)]
-    pub(crate) fn end_one(&mut self, until: Time, shared: &mut Shared<P>) {
+    pub(crate) fn end_one<S: PacketStore>(&mut self, until: Time, shared: &mut Shared<S>) {
         self.deferred += 1;
         self.transmitter = Transmitter::Idle;
         let Some(packet) = self.dequeue_to_send(until, &mut shared.accounting) else { return };
@@ -119,7 +119,12 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Starts the transmission of a packet.
     #[inline(always)]
-    pub(super) fn begin(&mut self, packet: P, now: Time, shared: &mut Shared<P>) {
+    pub(super) fn begin<S: PacketStore>(
+        &mut self,
+        packet: Packet,
+        now: Time,
+        shared: &mut Shared<S>,
+    ) {
         let size = packet.size();
         let until = match &mut self.wire {
             Wire::Constant(serializer) => {
@@ -141,7 +146,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Schedules the end of the transmission in progress, if packets wait for it.
     #[inline(always)]
-    pub(super) fn expect_end(&mut self, shared: &mut Shared<P>) {
+    pub(super) fn expect_end<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         let Transmitter::Busy { until, end: end @ End::Quiet, .. } = &mut self.transmitter else {
             return;
         };
@@ -166,11 +171,11 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Removes the next packet from the queue.
     #[inline(always)]
-    pub(super) fn dequeue_to_send(
+    pub(super) fn dequeue_to_send<S: PacketStore>(
         &mut self,
         now: Time,
-        accounting: &mut PacketAccounting<P>,
-    ) -> Option<P> {
+        accounting: &mut PacketAccounting<S>,
+    ) -> Option<Packet> {
         let packet = dequeue(&mut self.queue, &mut self.probe, now, accounting);
         if let Some(packet) = &packet {
             self.probe.left(now, packet);
@@ -180,19 +185,23 @@ impl<P: NetworkPacket> QueuedLink<P> {
     }
 
     #[inline(always)]
-    pub(super) fn take_dropped(&mut self, now: Time, accounting: &mut PacketAccounting<P>) {
+    pub(super) fn take_dropped<S: PacketStore>(
+        &mut self,
+        now: Time,
+        accounting: &mut PacketAccounting<S>,
+    ) {
         take_dropped(&mut self.queue, &mut self.probe, now, accounting);
     }
 }
 
 /// Dequeues the next packet from the discipline.
 #[inline(always)]
-pub(super) fn dequeue<P: NetworkPacket>(
-    queue: &mut Queue<P>,
+pub(super) fn dequeue<S: PacketStore>(
+    queue: &mut Queue,
     probe: &mut LinkProbe,
     now: Time,
-    accounting: &mut PacketAccounting<P>,
-) -> Option<P> {
+    accounting: &mut PacketAccounting<S>,
+) -> Option<Packet> {
     let packet = queue.dequeue(now);
     take_dropped(queue, probe, now, accounting);
     debug_assert_eq!(queue.counted(), queue.backlog());
@@ -200,11 +209,11 @@ pub(super) fn dequeue<P: NetworkPacket>(
 }
 
 #[inline(always)]
-fn take_dropped<P: NetworkPacket>(
-    queue: &mut Queue<P>,
+fn take_dropped<S: PacketStore>(
+    queue: &mut Queue,
     probe: &mut LinkProbe,
     now: Time,
-    accounting: &mut PacketAccounting<P>,
+    accounting: &mut PacketAccounting<S>,
 ) {
     queue.take_dropped(|packet, reason| {
         probe.dropped(now, &packet, reason);

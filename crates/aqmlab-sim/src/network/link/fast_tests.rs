@@ -6,7 +6,7 @@ use proptest::prelude::{Just, Strategy, prop, prop_assert_eq, prop_oneof, propte
 use proptest::test_runner::Config as ProptestConfig;
 
 use crate::network::events::EventKey;
-use crate::network::testing::Plain;
+use crate::network::testing::numbered;
 use crate::network::{Network, RouteId, Setup};
 use crate::scenario::Scenario;
 
@@ -59,7 +59,7 @@ fn scenario(links: &[(u64, u64, &str)], order: &str) -> Scenario {
 /// the number of events.
 fn seen(scenario: &Scenario, plan: &[(u64, Act)], defers_ends: bool) -> Vec<String> {
     let setup = Setup { defers_ends, record_packets: true, ..scenario.network(0) };
-    let mut network = Network::<Plain>::new(&setup);
+    let mut network = Network::<()>::new(&setup);
     network.add_delay(Span::ZERO);
     for route in [&[0][..], &[0, 1, 2], &[2, 0, 3], &[1, 3]] {
         network.add_route(route.iter().copied());
@@ -76,12 +76,12 @@ fn seen(scenario: &Scenario, plan: &[(u64, Act)], defers_ends: bool) -> Vec<Stri
         let event = network.next();
         if event != EventKey::MAX && event.time() <= next {
             let Some(packet) = network.step(&mut ()) else { continue };
-            seen.push(format!("{:?} {} out", event.time(), packet.number));
+            seen.push(format!("{:?} {} out", event.time(), packet.key));
             // Two of three packets are answered at once.
-            if packet.number % 3 != 0 && number < 500 {
+            if packet.key % 3 != 0 && number < 500 {
                 number += 1;
-                let answer = Plain::new(number, 1 + packet.number as u32 % 4);
-                network.inject(event.time(), RouteId(packet.number as u32 % 4), answer, &mut ());
+                let answer = numbered(number, 1 + packet.key as u32 % 4);
+                network.inject(event.time(), RouteId(packet.key as u32 % 4), answer, &mut ());
             }
             continue;
         }
@@ -96,7 +96,7 @@ fn seen(scenario: &Scenario, plan: &[(u64, Act)], defers_ends: bool) -> Vec<Stri
 }
 
 fn done(
-    network: &mut Network<Plain>,
+    network: &mut Network<()>,
     now: Time,
     act: &Act,
     number: &mut u64,
@@ -112,7 +112,7 @@ fn done(
     match act {
         Act::Inject(route, size, count) => (0..*count).for_each(|_| {
             *number += 1;
-            network.inject(now, RouteId(*route), Plain::new(*number, *size), &mut ());
+            network.inject(now, RouteId(*route), numbered(*number, *size), &mut ());
         }),
         Act::Look => {
             network.catch_up();

@@ -1,7 +1,7 @@
 //! The general path: links with shapers or drivers, disciplines that shape, grants, shared media,
 //! rates that vary, and impairments. Ends of transmissions for which packets wait have events.
 
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{Packet, Span, Time};
 
 use super::QueuedLink;
 use super::fast::dequeue;
@@ -9,12 +9,16 @@ use super::transmitter::Transmitter;
 use crate::network::Shared;
 use crate::network::accounting::PacketAccounting;
 use crate::network::events::LinkEvent;
-use crate::network::packet::NetworkPacket;
+use crate::network::packet::PacketStore;
 use crate::network::wire::Wire;
 
-impl<P: NetworkPacket> QueuedLink<P> {
+impl QueuedLink {
     #[inline(never)]
-    pub(super) fn arrive_general(&mut self, packet: P, shared: &mut Shared<P>) {
+    pub(super) fn arrive_general<S: PacketStore>(
+        &mut self,
+        packet: Packet,
+        shared: &mut Shared<S>,
+    ) {
         let now = shared.now;
         self.end_quiet(now + Span::from_nanos(u64::from(self.departures_first)));
         self.probe.arrived(now, &packet);
@@ -40,7 +44,10 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Handles the end of a transmission, or a grant. Returns the link that may use a shared medium
     /// now.
-    pub(crate) fn transmission_end(&mut self, shared: &mut Shared<P>) -> Option<u32> {
+    pub(crate) fn transmission_end<S: PacketStore>(
+        &mut self,
+        shared: &mut Shared<S>,
+    ) -> Option<u32> {
         let state = std::mem::replace(&mut self.transmitter, Transmitter::Idle);
         let mut next = None;
         if let Transmitter::Busy { size, .. } = state {
@@ -63,7 +70,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Handles the turn of this link on a shared medium. Returns the link that may use the medium
     /// instead, if this one has nothing to send.
-    pub(crate) fn granted(&mut self, shared: &mut Shared<P>) -> Option<u32> {
+    pub(crate) fn granted<S: PacketStore>(&mut self, shared: &mut Shared<S>) -> Option<u32> {
         debug_assert_eq!(self.transmitter, Transmitter::AwaitingMedium);
         self.transmitter = Transmitter::Idle;
         let medium = self.medium.expect("the link waited for a medium");
@@ -75,7 +82,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
     }
 
     /// Begins a busy period with what waits at an idle link.
-    pub(super) fn send_waiting(&mut self, shared: &mut Shared<P>) {
+    pub(super) fn send_waiting<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         if self.waiting() > 0 {
             self.wire.restart(shared.now);
             self.send_next(shared);
@@ -83,7 +90,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
     }
 
     /// Sends the next packet as soon as grants or the medium allow. The transmitter must be idle.
-    fn send_next(&mut self, shared: &mut Shared<P>) {
+    fn send_next<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         let now = shared.now;
         if matches!(self.wire, Wire::Grants(_)) {
             return self.await_grant(self.departures_first, shared);
@@ -103,7 +110,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
     }
 
     /// Waits for the next grant, the first after the present if `is_later`.
-    fn await_grant(&mut self, is_later: bool, shared: &mut Shared<P>) {
+    fn await_grant<S: PacketStore>(&mut self, is_later: bool, shared: &mut Shared<S>) {
         let Wire::Grants(wire) = &mut self.wire else { return };
         self.transmitter = Transmitter::AwaitingGrant;
         if let Some(at) = wire.next_from(shared.now, is_later) {
@@ -113,14 +120,14 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Waits for the turn of this link on the medium.
     #[cold]
-    fn await_medium(&mut self, shared: &mut Shared<P>) {
+    fn await_medium<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         let medium = self.medium.expect("the link shares a medium");
         medium.set_waiting(true, &mut shared.media);
         self.transmitter = Transmitter::AwaitingMedium;
     }
 
     /// Sends what a grant has room for. The rest of the grant is lost.
-    fn use_grant(&mut self, shared: &mut Shared<P>) {
+    fn use_grant<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         let now = shared.now;
         let Wire::Grants(wire) = &mut self.wire else { return };
         let (granted, framing) = (wire.next(), wire.framing);
@@ -157,7 +164,11 @@ impl<P: NetworkPacket> QueuedLink<P> {
     }
 
     /// Removes the next packet from driver or queue.
-    fn take(&mut self, now: Time, accounting: &mut PacketAccounting<P>) -> Option<P> {
+    fn take<S: PacketStore>(
+        &mut self,
+        now: Time,
+        accounting: &mut PacketAccounting<S>,
+    ) -> Option<Packet> {
         self.fill_driver(now, accounting);
         match &mut self.egress {
             Some(egress) => egress.pop(now),
@@ -167,7 +178,11 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Moves packets from the queue into the driver, if any, while shaper and driver
     /// allow.
-    pub(super) fn fill_driver(&mut self, now: Time, accounting: &mut PacketAccounting<P>) {
+    pub(super) fn fill_driver<S: PacketStore>(
+        &mut self,
+        now: Time,
+        accounting: &mut PacketAccounting<S>,
+    ) {
         let Some(egress) = &mut self.egress else { return };
         // A discipline with an empty queue learns from the call that it is idle.
         while egress.has_room() && (self.queue.counted().packets == 0 || egress.may_pass(now)) {
@@ -181,7 +196,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Schedules the next wake-up, unless an earlier one is pending.
     #[inline(never)]
-    pub(super) fn schedule_wakeup(&mut self, shared: &mut Shared<P>) {
+    pub(super) fn schedule_wakeup<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         let next = self.next_wakeup(shared.now);
         if let Some(at) = next
             && self.wakeup_at.is_none_or(|pending| at < pending)

@@ -10,23 +10,23 @@ mod queued_tests;
 mod result;
 mod transmitter;
 
-use aqmlab_core::Span;
+use aqmlab_core::{Packet, Span};
 
 pub use self::queued::QueuedLink;
 pub use self::result::{LinkColumn, LinkResult};
 use super::Shared;
-use super::packet::NetworkPacket;
+use super::packet::PacketStore;
 use super::propagation::FixedDelay;
 
 /// A link.
-pub(crate) enum Link<P> {
+pub(crate) enum Link {
     /// Queue, from which packets are sent at a rate.
-    Queued(Box<QueuedLink<P>>),
+    Queued(Box<QueuedLink>),
     /// Constant delay of all packets.
-    Delay { index: u32, propagation: FixedDelay<P> },
+    Delay { index: u32, propagation: FixedDelay },
 }
 
-impl<P: NetworkPacket> Link<P> {
+impl Link {
     /// Returns a link without a queue.
     pub fn delay(index: u32, delay: Span) -> Self {
         Link::Delay { index, propagation: FixedDelay::new(delay) }
@@ -34,7 +34,7 @@ impl<P: NetworkPacket> Link<P> {
 
     /// Handles an arriving packet.
     #[inline]
-    pub fn arrive(&mut self, packet: P, shared: &mut Shared<P>) {
+    pub fn arrive<S: PacketStore>(&mut self, packet: Packet, shared: &mut Shared<S>) {
         match self {
             Link::Queued(link) => link.arrive(packet, shared),
             Link::Delay { index, propagation } => {
@@ -45,7 +45,7 @@ impl<P: NetworkPacket> Link<P> {
 
     /// Removes the packet that arrives at the far end, if any.
     #[inline]
-    pub fn deliver(&mut self, shared: &mut Shared<P>) -> Option<P> {
+    pub fn deliver<S: PacketStore>(&mut self, shared: &mut Shared<S>) -> Option<Packet> {
         match self {
             Link::Queued(link) => link.deliver(shared),
             Link::Delay { index, propagation } => propagation.pop(*index, shared),
@@ -62,7 +62,7 @@ impl<P: NetworkPacket> Link<P> {
 
     /// Returns the link if it has a queue.
     #[inline]
-    pub fn queued(&self) -> Option<&QueuedLink<P>> {
+    pub fn queued(&self) -> Option<&QueuedLink> {
         match self {
             Link::Queued(link) => Some(link),
             Link::Delay { .. } => None,
@@ -71,7 +71,7 @@ impl<P: NetworkPacket> Link<P> {
 
     /// Returns the link for changes if it has a queue.
     #[inline]
-    pub fn queued_mut(&mut self) -> Option<&mut QueuedLink<P>> {
+    pub fn queued_mut(&mut self) -> Option<&mut QueuedLink> {
         match self {
             Link::Queued(link) => Some(link),
             Link::Delay { .. } => None,
@@ -80,7 +80,7 @@ impl<P: NetworkPacket> Link<P> {
 
     /// Returns the link of an event that only links with a queue schedule.
     #[inline]
-    pub fn expect_queued(&mut self) -> &mut QueuedLink<P> {
+    pub fn expect_queued(&mut self) -> &mut QueuedLink {
         self.queued_mut().expect("only links with a queue schedule this event")
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aqmlab_aqm::{Backlog, Counts, LinkEnv, Queue, QueueConfig, QueueDiscipline};
-use aqmlab_core::{Rate, Span, Stream, Time};
+use aqmlab_core::{Packet, Rate, Span, Stream, Time};
 
 use super::result::Before;
 use super::transmitter::{End, Transmitter};
@@ -11,7 +11,7 @@ use crate::network::egress::Egress;
 use crate::network::events::{LinkEvent, Simultaneous};
 use crate::network::medium::Share;
 use crate::network::occupancy::Waits;
-use crate::network::packet::NetworkPacket;
+use crate::network::packet::PacketStore;
 use crate::network::probe::{LinkProbe, PacketEvent, PacketRecord, TimeHistogram};
 use crate::network::propagation::{Propagation, PropagationCounts};
 use crate::network::records::RecordSink;
@@ -19,16 +19,16 @@ use crate::network::wire::{Capacity, Meter, Offered, Wire};
 use crate::network::{HEADER, Setup, Shared};
 
 /// Link with a queue.
-pub struct QueuedLink<P> {
+pub struct QueuedLink {
     /// Name in the scenario.
     pub name: String,
     /// Queue discipline with its counts.
-    pub queue: Queue<P>,
+    pub queue: Queue,
     pub(crate) probe: LinkProbe,
     pub(super) index: u32,
     /// Shaper and driver, if the link has one of them.
-    pub(crate) egress: Option<Box<Egress<P>>>,
-    pub(super) wire: Wire<P>,
+    pub(crate) egress: Option<Box<Egress>>,
+    pub(super) wire: Wire,
     /// Share of a medium with other links.
     pub(super) medium: Option<Share>,
     pub(super) transmitter: Transmitter,
@@ -38,7 +38,7 @@ pub struct QueuedLink<P> {
     may_be_fast: bool,
     /// Number of transmissions that ended without an event while packets waited.
     pub(super) deferred: u64,
-    pub(crate) propagation: Propagation<P>,
+    pub(crate) propagation: Propagation,
     /// Time of the pending wake-up of queue or egress.
     pub(super) wakeup_at: Option<Time>,
     /// True if a transmission that ends at the time of an arrival ends first.
@@ -51,7 +51,7 @@ pub struct QueuedLink<P> {
     pub(super) before: Box<Before>,
 }
 
-impl<P: NetworkPacket> QueuedLink<P> {
+impl QueuedLink {
     /// Returns the link with this index in the setup.
     pub(crate) fn new(index: usize, setup: &Setup) -> Self {
         let config = &setup.links[index];
@@ -104,7 +104,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Handles an arriving packet, whose arrival time is the present.
     #[inline]
-    pub(crate) fn arrive(&mut self, packet: P, shared: &mut Shared<P>) {
+    pub(crate) fn arrive<S: PacketStore>(&mut self, packet: Packet, shared: &mut Shared<S>) {
         if self.is_fast {
             self.arrive_fast(packet, shared);
         } else {
@@ -114,18 +114,18 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Removes the packet that arrives at the far end, if any.
     #[inline]
-    pub(crate) fn deliver(&mut self, shared: &mut Shared<P>) -> Option<P> {
+    pub(crate) fn deliver<S: PacketStore>(&mut self, shared: &mut Shared<S>) -> Option<Packet> {
         self.catch_up(shared);
         self.propagation.pop(self.index, shared)
     }
 
     /// Schedules the first wake-up, before any packet arrives.
-    pub(crate) fn start(&mut self, shared: &mut Shared<P>) {
+    pub(crate) fn start<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         self.schedule_wakeup(shared);
     }
 
     /// Handles a timer of queue discipline, shaper or driver.
-    pub(crate) fn wakeup(&mut self, shared: &mut Shared<P>) {
+    pub(crate) fn wakeup<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         let now = shared.now;
         if self.wakeup_at != Some(now) {
             return; // Another was scheduled since.
@@ -161,10 +161,10 @@ impl<P: NetworkPacket> QueuedLink<P> {
     }
 
     /// Replaces the discipline; the new one gets the packets.
-    pub(crate) fn replace_queue(
+    pub(crate) fn replace_queue<S: PacketStore>(
         &mut self,
-        discipline: Box<dyn QueueDiscipline<P>>,
-        shared: &mut Shared<P>,
+        discipline: Box<dyn QueueDiscipline>,
+        shared: &mut Shared<S>,
     ) {
         let now = shared.now;
         self.end_quiet(now + Span::from_nanos(1));
@@ -175,7 +175,12 @@ impl<P: NetworkPacket> QueuedLink<P> {
     }
 
     /// Changes parameters of the discipline.
-    pub(crate) fn change_queue(&mut self, to: &QueueConfig, env: &LinkEnv, shared: &mut Shared<P>) {
+    pub(crate) fn change_queue<S: PacketStore>(
+        &mut self,
+        to: &QueueConfig,
+        env: &LinkEnv,
+        shared: &mut Shared<S>,
+    ) {
         let now = shared.now;
         self.end_quiet(now + Span::from_nanos(1));
         self.queue.change(to, env, now);
@@ -183,7 +188,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
     }
 
     /// Resumes with a changed queue.
-    fn resume(&mut self, shared: &mut Shared<P>) {
+    fn resume<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         let now = shared.now;
         self.take_dropped(now, &mut shared.accounting);
         self.probe.backlog(now, self.queue.counted());
@@ -202,7 +207,7 @@ impl<P: NetworkPacket> QueuedLink<P> {
 
     /// Handles a change of the link, which must have [caught up](Self::catch_up): deferred ends get
     /// events if the link is no longer fast.
-    pub(crate) fn changed(&mut self, shared: &mut Shared<P>) {
+    pub(crate) fn changed<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         self.choose_path();
         if let Transmitter::Busy { until, end: end @ End::Deferred, .. } = &mut self.transmitter
             && !self.is_fast

@@ -7,7 +7,7 @@ use aqmlab_aqm::{Backlog, Context, QueueDiscipline};
 use aqmlab_core::{Packet, Span, Time};
 use proptest::prelude::*;
 
-use crate::network::testing::Plain;
+use crate::network::testing::numbered;
 use crate::network::{Network, RouteId};
 use crate::rate::InputFile;
 use crate::scenario::{Outside, Scenario};
@@ -25,7 +25,7 @@ const LINK: &str = r#"
 "#;
 
 /// Returns a network of that link and another; its only route is the link.
-fn network(trace: &str, overhead: u32) -> Network<Plain> {
+fn network(trace: &str, overhead: u32) -> Network<()> {
     let overrides = [("links.down.overhead".to_string(), overhead.to_string().as_str().into())];
     let read_file = |_: &str| Ok(Arc::new(InputFile::new(trace.as_bytes().to_vec())));
     let scenario =
@@ -36,7 +36,7 @@ fn network(trace: &str, overhead: u32) -> Network<Plain> {
 }
 
 /// Returns the millisecond of each departure.
-fn departures(mut network: Network<Plain>, arrivals: &[(u64, u32)]) -> Vec<u64> {
+fn departures(mut network: Network<()>, arrivals: &[(u64, u32)]) -> Vec<u64> {
     let mut left = (0..).zip(arrivals).peekable();
     let mut out = Vec::new();
     while out.len() < arrivals.len() {
@@ -44,9 +44,9 @@ fn departures(mut network: Network<Plain>, arrivals: &[(u64, u32)]) -> Vec<u64> 
         let next = left.peek().map(|(_, (ms, _))| Time::ZERO + Span::from_millis(*ms));
         if let Some(next) = next.filter(|next| now.is_none_or(|now| *next <= now)) {
             let (number, (_, size)) = left.next().expect("peeked");
-            network.inject(next, RouteId(0), Plain::new(number, *size), &mut ());
+            network.inject(next, RouteId(0), numbered(number, *size), &mut ());
         } else if let Some(packet) = network.step(&mut ()) {
-            assert_eq!(packet.number as usize, out.len());
+            assert_eq!(packet.key as usize, out.len());
             out.push(now.expect("it had an event").as_nanos() / 1_000_000);
         }
     }
@@ -104,17 +104,18 @@ proptest! {
 }
 
 /// FIFO with a fault: packets leave with a changed arrival time.
+#[derive(Clone)]
 struct Restamping {
-    fifo: Fifo<Plain>,
+    fifo: Fifo,
     by: Span,
     stays: bool,
 }
 
-impl QueueDiscipline<Plain> for Restamping {
-    fn enqueue(&mut self, packet: Plain, _: &mut Context<'_, Plain>) {
+impl QueueDiscipline for Restamping {
+    fn enqueue(&mut self, packet: Packet, _: &mut Context<'_>) {
         self.fifo.push(packet);
     }
-    fn dequeue(&mut self, cx: &mut Context<'_, Plain>) -> Option<Plain> {
+    fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         if self.stays {
             return None;
         }
@@ -131,10 +132,10 @@ impl QueueDiscipline<Plain> for Restamping {
 fn restamped(by: Span, end: u64) {
     let text = LINK.replace("{ trace = \"x\" }", "\"12mbit\"");
     let scenario = Scenario::parse(&text, "link", &[]).unwrap();
-    let mut network = Network::<Plain>::new(&scenario.network(0));
+    let mut network = Network::<()>::new(&scenario.network(0));
     network.add_route([0]);
     for number in 0..5 {
-        network.inject(Time::ZERO, RouteId(0), Plain::new(number, 1500), &mut ());
+        network.inject(Time::ZERO, RouteId(0), numbered(number, 1500), &mut ());
     }
     while network.next_time().is_some_and(|next| next.as_nanos() <= 2_500_000) {
         network.step(&mut ());

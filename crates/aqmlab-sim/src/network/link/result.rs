@@ -5,7 +5,6 @@ use aqmlab_core::{Span, Time};
 
 use super::QueuedLink;
 use crate::network::egress::DriverSummary;
-use crate::network::packet::NetworkPacket;
 use crate::network::probe::{Excursions, PacketRecord, QUANTILES, TimeSummary, percentile};
 use crate::network::propagation::PropagationCounts;
 
@@ -134,7 +133,7 @@ pub(super) struct Before {
     used_bits: f64,
 }
 
-impl<P: NetworkPacket> QueuedLink<P> {
+impl QueuedLink {
     /// Ends the warm-up: statistics count from now on.
     pub fn end_warmup(&mut self, now: Time) {
         let unsent = self.transmitter.unsent(now);

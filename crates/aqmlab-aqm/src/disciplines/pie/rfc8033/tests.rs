@@ -6,17 +6,17 @@ use super::*;
 use crate::queue::Queue;
 use crate::testing::{TestPacket, env};
 
-fn with(change: impl FnOnce(&mut PieParams)) -> Pie<TestPacket> {
+fn with(change: impl FnOnce(&mut PieParams)) -> Pie {
     let mut params = PieParams::default();
     change(&mut params);
     Pie::new(&params, &env())
 }
 
-fn queue(pie: Pie<TestPacket>) -> Queue<TestPacket> {
+fn queue(pie: Pie) -> Queue {
     Queue::new(Box::new(pie), Stream::from_state(3))
 }
 
-fn seen(queue: &Queue<TestPacket>, name: &str) -> f64 {
+fn seen(queue: &Queue, name: &str) -> f64 {
     let mut found = None;
     queue.observe(&mut |key, value| {
         if key == name {
@@ -36,17 +36,17 @@ fn close(a: f64, b: f64) {
 
 /// Which of so many arrivals are dropped or marked, at a standing queue
 /// of ten packets; counted from 1.
-fn chosen(mut pie: Pie<TestPacket>, probability: f64, ecn: Ecn, count: u64) -> Vec<u64> {
+fn chosen(mut pie: Pie, probability: f64, ecn: Ecn, count: u64) -> Vec<u64> {
     (pie.probability, pie.delay, pie.old_delay) = (probability, 1.0, 1.0);
     (pie.burst_allowance, pie.room) = (Span::ZERO, Room::new(Limit::Unlimited, None, &env()));
     for _ in 0..10 {
-        pie.fifo.push(TestPacket::new(Ecn::NotEct));
+        pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
     }
     let mut queue = queue(pie);
     let mut chosen = Vec::new();
     for number in 1..=count {
         let marks = queue.counts().marked_total();
-        queue.enqueue(TestPacket::new(ecn), Time::ZERO);
+        queue.enqueue(Packet::of_ecn(ecn), Time::ZERO);
         let mut dropped = false;
         queue.take_dropped(|_, _| dropped = true);
         if dropped || queue.counts().marked_total() > marks {
@@ -115,7 +115,7 @@ fn a_run_of_samples_moves_the_probability() {
     // Packets that waited 10, 25 and 40 ms, each before an update.
     let mut queue = queue(with(|_| ()));
     for _ in 0..4 {
-        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
     }
     let mut expected = (0.125 * -0.005 + 1.25 * 0.01) / 2048.0;
     for (wait, update) in [(10, 15), (25, 30), (40, 45)] {
@@ -158,10 +158,10 @@ fn a_cycle_measures_the_time_of_its_threshold() {
 #[test]
 fn the_burst_allowance_shrinks_at_updates_and_returns_when_calm() {
     let mut queue = queue(with(|_| ()));
-    let allowance = |queue: &Queue<TestPacket>| seen(queue, "burst_allowance");
+    let allowance = |queue: &Queue| seen(queue, "burst_allowance");
     // A first packet that waits for 40 ms, another for 200 ms.
     for _ in 0..3 {
-        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
     }
     queue.dequeue(at(40)).unwrap();
     for i in 1..=10 {
@@ -169,7 +169,7 @@ fn the_burst_allowance_shrinks_at_updates_and_returns_when_calm() {
         close(allowance(&queue), 0.150 - 0.015 * i as f64);
     }
     // Not calm: the probability is above zero.
-    queue.enqueue(TestPacket::new(Ecn::NotEct), at(191));
+    queue.enqueue(Packet::of_ecn(Ecn::NotEct), at(191));
     assert_eq!(allowance(&queue), 0.0);
     // Calm is a matter of the next arrival after two short samples.
     while queue.dequeue(at(200)).is_some() {}
@@ -179,7 +179,7 @@ fn the_burst_allowance_shrinks_at_updates_and_returns_when_calm() {
         update += 15;
     }
     assert_eq!(allowance(&queue), 0.0);
-    queue.enqueue(TestPacket::new(Ecn::NotEct), at(update));
+    queue.enqueue(Packet::of_ecn(Ecn::NotEct), at(update));
     assert_eq!(allowance(&queue), 0.150);
     // While it lasts nothing is dropped, whatever the probability.
     let mut pie = with(|_| ());
@@ -187,7 +187,7 @@ fn the_burst_allowance_shrinks_at_updates_and_returns_when_calm() {
     pie.burst_allowance = Span::from_nanos(1);
     let mut queue = self::queue(pie);
     for _ in 0..100 {
-        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
     }
     assert_eq!(queue.backlog().packets, 100);
 }
@@ -200,7 +200,7 @@ fn the_safeguards_are_strict() {
     pie.burst_allowance = Span::ZERO;
     let mut queue = queue(pie);
     for _ in 0..5 {
-        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
     }
     assert_eq!(queue.backlog().packets, 3);
     // A short delay protects up to a probability of 0.2.
@@ -212,7 +212,7 @@ fn the_safeguards_are_strict() {
         pie.burst_allowance = Span::ZERO;
         let mut queue = self::queue(pie);
         for _ in 0..200 {
-            queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+            queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
         }
         assert_eq!(queue.backlog().packets == 200, protected, "{probability} {old_delay}");
     }
@@ -241,11 +241,11 @@ fn ecn_packets_are_marked_below_the_threshold_only() {
         (pie.probability, pie.delay, pie.old_delay) = (probability, 1.0, 1.0);
         (pie.burst_allowance, pie.room) = (Span::ZERO, Room::new(Limit::Unlimited, None, &env()));
         for _ in 0..10 {
-            pie.fifo.push(TestPacket::new(Ecn::NotEct));
+            pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
         }
         let mut queue = queue(pie);
         for _ in 0..1000 {
-            queue.enqueue(TestPacket::new(Ecn::Ect0), Time::ZERO);
+            queue.enqueue(Packet::of_ecn(Ecn::Ect0), Time::ZERO);
         }
         let ids: Vec<_> = queue.notes().iter().map(|note| note.id).collect();
         queue.take_dropped(|_, _| ());
@@ -286,7 +286,7 @@ fn a_third_of_the_limit_makes_it_active() {
     };
     let mut queue = queue(make());
     for _ in 0..10 {
-        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
     }
     // Inactive: updates do nothing. The tenth packet found nine.
     queue.on_wakeup(at(15));
@@ -294,7 +294,7 @@ fn a_third_of_the_limit_makes_it_active() {
     // The eleventh finds ten; the measurement begins with it, and 11
     // packets later there is a rate: 11 in 66 ms, so 10 in 60 ms.
     for i in 0..11 {
-        queue.enqueue(TestPacket::new(Ecn::NotEct), at(16 + 6 * i));
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), at(16 + 6 * i));
         queue.dequeue(at(16 + 6 * (i + 1))).unwrap();
         assert_eq!(seen(&queue, "active"), 1.0);
     }
@@ -303,22 +303,22 @@ fn a_third_of_the_limit_makes_it_active() {
     close(seen(&queue, "delay_estimate"), 15_000.0 * 0.066 / 16_384.0);
     // Back below the third, but the probability is not zero.
     while queue.dequeue(at(100)).is_some() {}
-    queue.enqueue(TestPacket::new(Ecn::NotEct), at(100));
+    queue.enqueue(Packet::of_ecn(Ecn::NotEct), at(100));
     assert_eq!(seen(&queue, "active"), 1.0);
     for i in 0..20 {
         queue.on_wakeup(at(105 + 15 * i));
     }
-    queue.enqueue(TestPacket::new(Ecn::NotEct), at(400));
+    queue.enqueue(Packet::of_ecn(Ecn::NotEct), at(400));
     assert_eq!((seen(&queue, "active"), seen(&queue, "burst_allowance")), (0.0, 0.15));
     // With timestamps the packet that left has waited.
     let mut pie = make();
     pie.params.delay = DelaySource::Timestamps;
     let mut queue = self::queue(pie);
     for _ in 0..12 {
-        queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
     }
     queue.dequeue(at(20)).unwrap();
-    queue.enqueue(TestPacket::new(Ecn::NotEct), at(20));
+    queue.enqueue(Packet::of_ecn(Ecn::NotEct), at(20));
     assert_eq!(seen(&queue, "active"), 1.0);
     queue.on_wakeup(at(30));
     close(seen(&queue, "burst_allowance"), 0.135);
@@ -331,14 +331,14 @@ fn the_sum_is_cleared_by_a_full_buffer_and_with_activation() {
     let mut pie = with(|params| params.limit = Limit::Packets(1));
     pie.accumulated = 0.5;
     let mut queue = queue(pie);
-    queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+    queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
     assert_eq!(seen(&queue, "accumulated"), 0.5);
-    queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+    queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
     assert_eq!(seen(&queue, "accumulated"), 0.0);
     let mut pie = with(|params| params.activation = Some(0.0));
     (pie.accumulated, pie.old_delay, pie.delay) = (0.5, 0.005, 0.015);
     let mut queue = self::queue(pie);
-    queue.enqueue(TestPacket::new(Ecn::NotEct), Time::ZERO);
+    queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
     assert_eq!(seen(&queue, "accumulated"), 0.0);
     // With the last delay zero: (1/8 * 0 + 1.25 * 15 ms) / 2048.
     queue.on_wakeup(at(15));
