@@ -1,10 +1,8 @@
-//! Endpoints of other crates: a transport that is not in here, between the
-//! same queues and beside TCP.
+//! Endpoints of other crates: transports that use the same queues as TCP.
 //!
-//! One is written like a congestion control of one's own: `params!` for what
-//! can be set, [`EndpointParams`] for its name and how its two ends are made,
-//! and types that implement [`Endpoint`] and [`Source`] or [`Sink`]. [`Endpoints`] gives it to
-//! whoever reads scenarios, by its name.
+//! An endpoint is written like a custom congestion control: `params!` declares its parameters,
+//! [`EndpointParams`] its name and constructor, and types implement [`Endpoint`] and [`Source`] or
+//! [`Sink`]. [`Endpoints`] passes it to the parser of scenarios, by its name.
 
 use std::fmt;
 
@@ -12,26 +10,26 @@ use aqmlab_core::{Added, CustomParams, Lookup, Params, Result, Value};
 
 use super::{Endpoint, EndpointConfig, Sink, Source};
 
-/// What the ends of a flow are made for.
+/// Setup of the ends of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointSetup {
-    /// Bytes to transfer; `None` without end.
+    /// Bytes to transfer; `None`: no end.
     pub size: Option<u64>,
-    /// More bytes may be supplied later.
+    /// True if more bytes may be written later.
     pub is_open: bool,
-    /// The most bytes of data in a packet: `transport.mss`.
+    /// Maximum bytes of data in a packet: `transport.mss`.
     pub mss: u32,
     /// Bytes of all headers of a packet: `transport.header`.
     pub header: u32,
-    /// For what is drawn; each flow has its own.
+    /// Seed of random draws, different for each flow.
     pub seed: u64,
 }
 
-/// The parameters of an endpoint of another crate.
+/// Parameters of an endpoint of another crate.
 pub trait EndpointParams: Params + Clone + fmt::Debug + Send + Sync + 'static {
-    /// The name in scenario files.
+    /// Name in scenario files.
     const NAME: &'static str;
-    /// Makes both ends of a flow.
+    /// Creates both ends of a flow.
     fn build(&self, setup: &EndpointSetup) -> BoxedEnds;
     /// Makes the ends of a connection that carries data in both directions: those of the flow of
     /// the opening host, and those of the flow back. Packets of each flow are made by its source
@@ -39,31 +37,31 @@ pub trait EndpointParams: Params + Clone + fmt::Debug + Send + Sync + 'static {
     fn pair(&self, _setup: &EndpointSetup) -> Option<[BoxedEnds; 2]> {
         None
     }
-    /// Checks what no single parameter shows.
+    /// Checks combinations of parameters.
     ///
     /// # Errors
-    /// If the parameters contradict each other.
+    /// Returns an error if the parameters contradict each other.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 }
 
-/// The two ends of a flow, whatever they are.
+/// Both ends of a flow.
 pub type BoxedEnds = (Box<dyn MessageSource>, Box<dyn MessageSink>);
 
-/// A source whose packets carry messages.
+/// Source whose packets carry messages.
 pub trait MessageSource: Endpoint + Source {}
 impl<T: Endpoint + Source> MessageSource for T {}
 
-/// A sink whose packets carry messages.
+/// Sink whose packets carry messages.
 pub trait MessageSink: Endpoint + Sink {}
 impl<T: Endpoint + Sink> MessageSink for T {}
 
-/// The configuration of an endpoint that is not in here.
+/// Configuration of a custom endpoint.
 pub trait CustomEndpoint: CustomParams {
-    /// A copy.
+    /// Returns a copy.
     fn boxed_clone(&self) -> Box<dyn CustomEndpoint>;
-    /// Makes both ends of a flow.
+    /// Creates both ends of a flow.
     fn build(&self, setup: &EndpointSetup) -> BoxedEnds;
     /// Makes the ends of a connection with data in both directions, if it has such.
     fn pair(&self, setup: &EndpointSetup) -> Option<[BoxedEnds; 2]>;
@@ -75,7 +73,7 @@ impl Clone for Box<dyn CustomEndpoint> {
     }
 }
 
-/// Endpoints of another crate. Without any, only the catalogue is known.
+/// Registry of custom endpoints; the default contains none.
 #[derive(Default)]
 pub struct Endpoints(Added<dyn CustomEndpoint>);
 
@@ -83,7 +81,7 @@ impl Endpoints {
     /// Adds an endpoint under its parameters' name.
     ///
     /// # Errors
-    /// If the name is taken.
+    /// Returns an error if the name is taken.
     pub fn with<P: EndpointParams>(self) -> Result<Endpoints> {
         self.0.with::<EndpointConfig>(Box::new(Foreign(P::default()))).map(Endpoints)
     }
@@ -98,7 +96,7 @@ impl Lookup<dyn CustomEndpoint> for Endpoints {
     }
 }
 
-/// An endpoint of another crate.
+/// Endpoint of another crate.
 #[derive(Debug)]
 struct Foreign<P>(P);
 

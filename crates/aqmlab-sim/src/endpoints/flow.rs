@@ -1,4 +1,4 @@
-//! A flow: two endpoints, and the routes between them.
+//! Flow: two endpoints, and the routes between them.
 
 use aqmlab_core::{Deadline, Ecn, Packet, Span, Time};
 use aqmlab_tcp::params::EcnMode;
@@ -14,13 +14,12 @@ use super::{
 };
 use crate::network::RouteId;
 
-/// No application: the flow runs by itself.
+/// Marks a flow without an application.
 pub(crate) const NONE: u32 = u32::MAX;
-/// An application that is gone.
+/// Marks a flow of an ended application.
 pub(crate) const GONE: u32 = u32::MAX - 1;
 
-/// The two ends. Nearly all are TCP's, and asked for every packet: they stand
-/// in the flow itself.
+/// Both ends. Nearly all are TCP's, and used for every packet: they are stored in the flow itself.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Ends {
     Tcp(Tcp),
@@ -28,25 +27,25 @@ pub(crate) enum Ends {
     Other(Other),
 }
 
-/// The ends of a connection.
+/// Ends of a TCP connection.
 pub(crate) struct Tcp {
     pub source: TcpSource,
     pub sink: TcpSink,
     header: u32,
     mss: u64,
-    /// Data carry when they were sent: for timestamps, or to be measured.
+    /// True if data packets carry their sending times, for timestamps or measurements.
     has_times: bool,
-    /// The window that acknowledgements advertise as long as nothing fills it.
+    /// Default window, advertised while the receive buffer is empty.
     pub usual: u64,
-    /// Acknowledgements have the counter of accurate ECN.
+    /// True if acknowledgements have the counter of accurate ECN.
     counts_marks: bool,
 }
 
-/// The ends of a flow of datagrams.
+/// Ends of a flow of datagrams.
 pub(crate) struct Datagrams {
     pub source: DatagramSource,
     pub sink: DatagramSink,
-    /// The application wants to be told of every arrival.
+    /// True if every arrival is reported to the application.
     pub tells: bool,
 }
 
@@ -54,58 +53,56 @@ pub(crate) struct Datagrams {
 pub(crate) struct Other {
     pub source: Box<dyn MessageSource>,
     pub sink: Box<dyn MessageSink>,
-    /// Packets that the source sent.
+    /// Number of packets that the source sent.
     sent: u64,
-    /// The connection is open.
+    /// True if the connection is open.
     is_connected: bool,
     /// Flow of the other direction of the same connection, or [`NONE`]. A packet that arrives at
     /// the sink of either is answered by the source of the other.
     partner: u32,
 }
 
-/// One flow.
+/// Flow of the simulation.
 pub(crate) struct Flow {
-    /// Which group of the scenario it belongs to.
+    /// Group of the scenario, by index.
     pub group: u32,
     pub ends: Ends,
-    /// The route from source to sink, and the one back.
+    /// Route from source to sink, and the route back.
     routes: [RouteId; 2],
-    /// Bytes to transfer; `None` without end.
+    /// Bytes to transfer; `None`: no end.
     pub size: Option<u64>,
     pub start: Time,
-    /// When the last byte was acknowledged.
+    /// Time at which the last byte was acknowledged.
     pub finish: Option<Time>,
-    /// The application that it belongs to, or [`NONE`].
+    /// Application that owns the flow, or [`NONE`].
     pub app: u32,
-    /// The application may write more.
+    /// True if the application may write more.
     pub is_open: bool,
-    /// It comes and goes: it has no row in the results unless all have.
+    /// True for a short-lived flow, which has a row in the results only if all flows have.
     pub is_transient: bool,
-    /// Direction of its data.
+    /// Direction of the data.
     pub direction: Direction,
-    /// The bytes that are to arrive: all, or what is written so far.
+    /// Bytes that must arrive: all, or those written so far.
     pub goal: u64,
-    /// The application wants to be told when so many have: the goal, unless it
-    /// asked for less.
+    /// Number of received bytes at which the application is notified: the goal, or less on request.
     pub expects: u64,
-    /// With so many bytes received there is something to do: [`Opening`], or
-    /// what the application expects.
+    /// Number of received bytes at which an action follows: [`Opening`], or a notification.
     pub awaited: u64,
-    /// What had been counted when the warm-up ended, of a flow that had begun by then.
+    /// Counters at the end of the warm-up, if the flow had started.
     before: Option<Box<tally::Before>>,
-    /// Bytes on the wire that its source sent, those sent again among them.
+    /// Bytes on the wire that the source sent, including retransmissions.
     pub sent_bytes: u64,
     /// Packets that reached each [`End`].
     pub arrived: [u64; 2],
-    /// The other direction of its connection, which is being opened.
+    /// Other direction of a connection that is being opened.
     pub opening: Option<(u32, Opening)>,
     index: u32,
-    /// Hashes of the two directions, as queues see them.
+    /// Hashes of the two directions, for queues.
     pub hashes: [u32; 2],
-    /// The source's and the sink's host.
+    /// Hosts of source and sink.
     pub hosts: [u32; 2],
     pub class: u8,
-    /// What the one-way delays of data packets sum up to, if they are measured.
+    /// Sum of the one-way delays of data packets, if measured.
     pub delays: Option<Delays>,
     timers: [Pending; 2],
 }
@@ -124,28 +121,26 @@ impl Delays {
         self.sum += u128::from(delay.as_nanos());
         self.max = self.max.max(delay);
     }
-    /// The mean in seconds; NaN without packets.
+    /// Returns the mean in seconds; NaN without packets.
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.count as f64 * 1e-9
     }
 }
 
-/// How far the opening of a connection has come that carries data both ways.
-/// Its two directions are flows; the SYN of the first, its SYN-ACK and the
-/// first data after them are the handshake of both.
+/// State of opening a connection with data in both directions. Its directions are two flows, which
+/// share a handshake: the SYN of the first, its SYN-ACK and the first data after them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Opening {
     /// The passive side waits for the SYN.
     Listen,
-    /// It has the SYN, and waits for what answers its SYN-ACK.
+    /// The passive side has received the SYN, and waits for the answer to its SYN-ACK.
     SynReceived,
 }
 
-/// When the pending events of a timer are due, the next first: of more than
-/// these the latest are forgotten. An event may come early (the deadline moved
-/// on meanwhile): it is asked for again then. A timer that alternates between
-/// near and far deadlines (pacing, retransmission) so does not leave an event
-/// behind each time.
+/// Times of a timer's pending events, the next first; limited to the earliest ones. An event may be
+/// early, because the deadline has moved: it is then scheduled again. A timer that alternates
+/// between near and far deadlines (pacing, retransmission) therefore does not leave an event each
+/// time.
 #[derive(Clone, Copy)]
 struct Pending([Deadline; 3]);
 
@@ -156,7 +151,7 @@ impl Default for Pending {
 }
 
 impl Pending {
-    /// Whether an event has to be asked for: none is pending so early.
+    /// Returns whether an event must be scheduled: none is pending at or before this time.
     #[inline]
     fn asks_for(&mut self, deadline: Time) -> bool {
         let deadline = Deadline::at(deadline);
@@ -167,7 +162,7 @@ impl Pending {
         self.0 = [deadline, first, second];
         true
     }
-    /// An event came.
+    /// Removes an event that has fired.
     #[inline]
     fn came(&mut self, now: Time) {
         let [first, second, third] = self.0;
@@ -177,7 +172,7 @@ impl Pending {
     }
 }
 
-/// What a flow is made of.
+/// Setup of a flow.
 pub(crate) struct FlowSetup<'a> {
     pub index: u32,
     pub group: u32,
@@ -198,7 +193,7 @@ pub(crate) struct FlowSetup<'a> {
 }
 
 impl FlowSetup<'_> {
-    /// Has the data go along the group's return path.
+    /// Reverses the flow: data use the group's return path.
     pub fn turn(&mut self) {
         self.routes.reverse();
         self.hosts.reverse();
@@ -238,13 +233,13 @@ impl FlowSetup<'_> {
 }
 
 impl Flow {
-    /// A flow of bytes.
+    /// Creates a flow of bytes.
     pub fn new(setup: FlowSetup) -> Self {
         let ends = setup.ends();
         Self::with(setup, ends)
     }
 
-    /// A flow of datagrams.
+    /// Creates a flow of datagrams.
     pub fn datagrams(setup: FlowSetup, tells: bool) -> Self {
         let (source, sink) = (DatagramSource::default(), DatagramSink::default());
         Self::with(setup, Ends::Datagrams(Datagrams { source, sink, tells }))
@@ -279,20 +274,20 @@ impl Flow {
         }
     }
 
-    /// Whether a packet is of this flow, and not of one that had its place
-    /// before: it bears the flow's hash.
+    /// Returns whether a packet belongs to this flow, not to a former flow of the slot: their
+    /// hashes differ.
     #[inline]
     pub fn owns(&self, packet: &Packet) -> bool {
         packet.flow_hash() == self.hashes[usize::from(packet.to() == End::Source)]
     }
 
-    /// The route along which packets of this end go.
+    /// Returns the route of packets from this end.
     #[inline(always)]
     pub fn route(&self, of: End) -> RouteId {
         self.routes[of as usize]
     }
 
-    /// The next packet that one of the ends sends now.
+    /// Returns the next packet that one of the ends sends now.
     #[inline(always)]
     pub fn poll(&mut self, of: End, now: Time, store: &mut Store) -> Option<Packet> {
         let (size, ecn, content) = match (&mut self.ends, of) {
@@ -343,7 +338,7 @@ impl Flow {
         }
     }
 
-    /// A data packet is about to be received that is measured: its one-way delay.
+    /// Records the one-way delay of a data packet before it is received.
     #[inline]
     pub fn delayed(&mut self, now: Time, packet: &Packet, store: &Store) -> Option<Span> {
         let delays = self.delays.as_mut()?;
@@ -352,12 +347,12 @@ impl Flow {
         Some(delay)
     }
 
-    /// Traffic so far.
+    /// Returns the traffic so far.
     pub fn volume(&self) -> Volume {
         Volume { sent: self.sent_bytes, delivered: self.delivered(), arrived: self.arrived }
     }
 
-    /// Bytes of data that have arrived, each counted once.
+    /// Returns the bytes of data that arrived, each counted once.
     pub fn delivered(&self) -> u64 {
         match &self.ends {
             Ends::Tcp(tcp) => tcp.sink.arrived(),
@@ -366,7 +361,7 @@ impl Flow {
         }
     }
 
-    /// Data packets that its source sent, those sent again among them.
+    /// Returns the data packets that the source sent, including retransmissions.
     pub fn sent(&self) -> u64 {
         match &self.ends {
             Ends::Tcp(tcp) => tcp.source.sender.stats().segments_sent,
@@ -375,7 +370,7 @@ impl Flow {
         }
     }
 
-    /// Counts of the transport.
+    /// Returns the counters of the transport.
     pub fn stats(&self) -> Option<Stats> {
         match &self.ends {
             Ends::Tcp(tcp) => tcp.source.stats(),
@@ -384,7 +379,7 @@ impl Flow {
         }
     }
 
-    /// Why the connection failed, if it did.
+    /// Returns the reason of a failed connection.
     pub fn failure(&self) -> Option<String> {
         match &self.ends {
             Ends::Other(other) => other.source.failure(),
@@ -392,7 +387,7 @@ impl Flow {
         }
     }
 
-    /// The mean in seconds and the largest of its one-way delays, if they are measured.
+    /// Returns mean (in seconds) and maximum of the one-way delays, if measured.
     pub fn delay_summary(&self) -> Option<(f64, Span)> {
         match &self.ends {
             Ends::Datagrams(Datagrams { sink, .. }) => Some((sink.delay.mean(), sink.delay.max())),
@@ -426,7 +421,7 @@ impl Flow {
         }
     }
 
-    /// Its ends, if it is one of TCP.
+    /// Returns the ends of a TCP flow.
     pub fn tcp(&self) -> Option<&Tcp> {
         match &self.ends {
             Ends::Tcp(tcp) => Some(tcp),
@@ -434,7 +429,7 @@ impl Flow {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the ends of a TCP flow for changes.
     pub fn tcp_mut(&mut self) -> Option<&mut Tcp> {
         match &mut self.ends {
             Ends::Tcp(tcp) => Some(tcp),
@@ -442,13 +437,13 @@ impl Flow {
         }
     }
 
-    /// Whether it is one of datagrams.
+    /// Returns whether the flow consists of datagrams.
     #[inline]
     pub fn is_of_datagrams(&self) -> bool {
         matches!(self.ends, Ends::Datagrams(_))
     }
 
-    /// The end that bytes are written to.
+    /// Returns the end to which bytes are written.
     pub fn source(&self) -> &dyn Source {
         match &self.ends {
             Ends::Tcp(tcp) => &tcp.source,
@@ -457,7 +452,7 @@ impl Flow {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the end to which bytes are written, for changes.
     pub fn source_mut(&mut self) -> &mut dyn Source {
         match &mut self.ends {
             Ends::Tcp(tcp) => &mut tcp.source,
@@ -466,7 +461,7 @@ impl Flow {
         }
     }
 
-    /// Names the state of its source that recordings show.
+    /// Reports the state of the source that recordings contain.
     pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         match &self.ends {
             Ends::Tcp(tcp) => tcp.source.observe(see),
@@ -475,7 +470,7 @@ impl Flow {
         }
     }
 
-    /// Whether all that there is has arrived, and the source knows.
+    /// Returns whether all data has arrived, as far as the source knows.
     #[inline]
     pub fn is_finished(&self) -> bool {
         match &self.ends {
@@ -485,7 +480,7 @@ impl Flow {
         }
     }
 
-    /// Bytes that have arrived without a gap; of datagrams nobody waits for any.
+    /// Returns the bytes that arrived without a gap; 0 for datagrams.
     #[inline]
     pub fn received(&self) -> u64 {
         match &self.ends {
@@ -495,7 +490,7 @@ impl Flow {
         }
     }
 
-    /// When one of the ends has something to do.
+    /// Returns the next deadline of an end.
     #[inline]
     fn deadline(&self, of: End) -> Option<Time> {
         match (&self.ends, of) {
@@ -507,7 +502,7 @@ impl Flow {
         }
     }
 
-    /// Its deadline has come.
+    /// Handles the deadline of an end.
     #[inline]
     pub fn on_deadline(&mut self, of: End, now: Time) {
         match (&mut self.ends, of) {
@@ -519,15 +514,14 @@ impl Flow {
         }
     }
 
-    /// When an event has to be asked for, so that one is pending no later than
-    /// the deadline.
+    /// Returns the time of an event to schedule, so that one is pending no later than the deadline.
     #[inline]
     pub fn arm(&mut self, of: End) -> Option<Time> {
         let deadline = self.deadline(of)?;
         self.timers[of as usize].asks_for(deadline).then_some(deadline)
     }
 
-    /// A timer's event came; whether the timer really ran out.
+    /// Handles a timer's event. Returns whether the timer has expired.
     pub fn is_due(&mut self, of: End, now: Time) -> bool {
         self.timers[of as usize].came(now);
         self.deadline(of).is_some_and(|deadline| deadline <= now)
@@ -535,7 +529,7 @@ impl Flow {
 }
 
 impl Ends {
-    /// Ends whose packets carry messages.
+    /// Creates the ends of a flow of messages.
     fn other((source, sink): BoxedEnds) -> Self {
         Ends::Other(Other { source, sink, sent: 0, is_connected: false, partner: NONE })
     }
@@ -597,19 +591,19 @@ impl Other {
 }
 
 impl Tcp {
-    /// Whether the receiver's window, and not the congestion window, holds the
-    /// sender back: less than a segment lies between the two.
+    /// Returns whether the receive window, not the congestion window, limits the sender: they
+    /// differ by less than a segment.
     pub fn is_held_by_receiver(&self) -> bool {
         self.source.sender.cwnd() + self.mss > self.receive_window()
     }
 
-    /// The window that the receiver advertises.
+    /// Returns the advertised window of the receiver.
     pub fn receive_window(&self) -> u64 {
         self.sink.receiver.window()
     }
 
-    /// For how long data have arrived beyond a hole that is still open, if that is more than so
-    /// many round trips.
+    /// Returns how long data have arrived beyond a gap that is still open, if that exceeds this
+    /// number of round trips.
     pub fn held_up(&self, round_trips: u64) -> Option<Span> {
         let held_up = self.sink.receiver.held_up();
         self.source.sender.srtt().filter(|srtt| held_up > *srtt * round_trips).map(|_| held_up)

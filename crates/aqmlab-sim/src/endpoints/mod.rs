@@ -1,11 +1,10 @@
-//! Endpoints: what sends packets into the network, and takes what comes out.
+//! Endpoints: senders and receivers of packets.
 //!
-//! A flow has two of them: a [`Source`], from which data go to a [`Sink`],
-//! and what the sink answers to the source. An endpoint is a state machine
-//! without clock, timer or socket: it is given the packets that arrive and the
-//! time, and asked for packets and for its next deadline. [TCP](tcp) is one,
-//! [TFRC](tfrc) another, [datagrams] a third, and [`Endpoints`] adds those of
-//! other crates: `examples/rust-endpoint` is a whole program.
+//! A flow has two of them: a [`Source`], which sends data to a [`Sink`], which answers. An endpoint
+//! is a state machine without clock, timer or socket: its host passes arriving packets and the
+//! time, and polls for packets and the next deadline. Built in are [TCP](tcp), [TFRC](tfrc) and
+//! [datagrams]; [`Endpoints`] adds those of other crates: `examples/rust-endpoint` is a complete
+//! program.
 
 pub mod custom;
 pub mod datagrams;
@@ -20,34 +19,35 @@ pub use self::dscp::Dscp;
 use aqmlab_core::{Ecn, Lookup, Params, Result, Time, Value, catalogue};
 use aqmlab_tcp::Stats;
 
-/// What the parameters of an endpoint that is in here have to offer.
+/// Parameters of a built-in endpoint.
 pub(crate) trait BuiltIn: Params {
-    /// The name in scenario files.
+    /// Name in scenario files.
     const NAME: &'static str;
-    /// One line that says what it is.
+    /// One-line description.
     const SUMMARY: &'static str;
-    /// Checks what no single parameter shows.
+    /// Checks combinations of parameters.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 }
 
 catalogue! {
-    /// What the flows of a group run over.
+    /// Transport endpoint of the flows of a group.
     pub enum EndpointConfig of BuiltIn, or dyn CustomEndpoint;
     what "endpoint", key "kind", example "tcp";
     presets &[], elsewhere (|_| None);
     each each;
-    // One line an endpoint.
+    // One line for each endpoint.
     Tcp(tcp::TcpParams),
     Tfrc(tfrc::TfrcParams),
 }
 
 impl EndpointConfig {
-    /// Reads what stands under `endpoint` in a group of flows: a name, or a
-    /// table with `kind` and parameters.
+    /// Reads the value of `endpoint` in a group of flows: a name, or a table with `kind` and
+    /// parameters.
     ///
     /// # Errors
+    /// Returns an error for unknown names and keys, and for invalid values.
     /// For unknown names and keys, and values that are not allowed.
     pub fn read(value: &Value, others: &dyn Lookup<dyn CustomEndpoint>) -> Result<Self> {
         catalogue::read(value, others)
@@ -60,91 +60,90 @@ impl Default for EndpointConfig {
     }
 }
 
-/// What endpoints of another crate tell each other: bytes that only these
-/// two understand.
+/// Message between endpoints of another crate, opaque to the simulator.
 pub type Message = Box<[u8]>;
 
-/// A packet that an endpoint sends.
+/// Packet sent by an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outgoing<T = Message> {
-    /// What it carries.
+    /// Contents of the packet.
     pub payload: T,
-    /// Bytes on the wire, all headers among them. What it carries does not count.
+    /// Bytes on the wire with all headers, independent of the contents.
     pub size: u32,
-    /// Its ECN codepoint.
+    /// ECN codepoint.
     pub ecn: Ecn,
 }
 
-/// A packet that has come to an endpoint.
+/// Packet received by an endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Incoming<T = Message> {
-    /// What it carries.
+    /// Contents of the packet.
     pub payload: T,
     /// Bytes on the wire.
     pub size: u32,
-    /// Its ECN codepoint, as it is now.
+    /// ECN codepoint on arrival.
     pub ecn: Ecn,
 }
 
-/// One end of a flow, which sends packets that carry `Sends`, and takes such
-/// that carry `Takes`.
+/// One end of a flow, which sends packets with contents `Sends` and receives packets with contents
+/// `Takes`.
 pub trait Endpoint<Sends = Message, Takes = Message>: Send {
-    /// The next packet that is to be sent at `now`; asked until there is none.
+    /// Returns the next packet to send at `now`; called until `None`.
     fn poll(&mut self, now: Time) -> Option<Outgoing<Sends>>;
-    /// A packet from the other end has come.
+    /// Handles a packet from the other end.
     fn on_packet(&mut self, now: Time, packet: Incoming<Takes>);
-    /// When there is something to do though nothing comes.
+    /// Returns the time of the next timer, if any.
     fn deadline(&self) -> Option<Time> {
         None
     }
-    /// The deadline has come.
+    /// Handles the timer.
     fn on_deadline(&mut self, _now: Time) {}
-    /// Names the state that recordings show.
+    /// Reports the state that recordings contain.
     fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// The end that has data to send.
+/// End that sends data.
 pub trait Source {
-    /// It begins: it is polled from now on, and not before.
+    /// Starts the source, which is polled from now on.
     fn open(&mut self, _now: Time) {}
-    /// There are so many bytes more to send.
+    /// Adds bytes to send.
     fn supply(&mut self, bytes: u64);
-    /// Nothing new is sent any more: how many bytes there are, then.
+    /// Discards unsent data. Returns the total of bytes.
     fn cut(&mut self) -> u64;
-    /// Bytes of data that were sent so far, each counted once.
+    /// Returns the bytes of data sent so far, each counted once.
     fn sent(&self) -> u64;
-    /// Whether all that there is has arrived, and it knows.
+    /// Returns whether all data has arrived, as far as the source knows.
     fn is_finished(&self) -> bool;
-    /// Nobody is there: it is never answered. By default it sends nothing new.
+    /// Handles an unreachable peer. By default, discards unsent data.
     fn abort(&mut self) {
         self.cut();
     }
-    /// No more bytes are supplied. A transport that signals the end of the data does so.
+    /// Declares the end of the data. A transport may signal it.
     fn finish(&mut self) {}
-    /// Whether the connection is open; asked when a packet arrives.
+    /// Returns whether the connection is open; called when a packet arrives.
     fn is_connected(&self) -> bool {
         true
     }
-    /// Counts of the transport, if it has any.
+    /// Returns the counters of the transport, if any.
     fn stats(&self) -> Option<Stats> {
         None
     }
-    /// Why the connection failed, if it did.
+    /// Returns the reason of a failed connection.
     fn failure(&self) -> Option<String> {
         None
     }
 }
 
-/// The end that takes the data.
+/// End that receives the data.
 pub trait Sink {
-    /// Bytes of data that have arrived without a gap.
+    /// Returns the bytes of data that arrived without a gap.
     fn received(&self) -> u64;
-    /// Bytes of data that have arrived, each counted once when it first arrives, whether in order
-    /// or not: the goodput.
+    /// Returns the bytes of data that arrived, each counted at its first arrival, in order or not:
+    /// the goodput.
     fn arrived(&self) -> u64;
 }
 
-/// Direction in which the data of a flow travel.
+/// Direction of a flow's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Direction {
@@ -155,10 +154,10 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both.
+    /// Both directions.
     pub const ALL: [Direction; 2] = [Direction::Forward, Direction::Backward];
 
-    /// Name in tables.
+    /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Direction::Forward => "forward",
@@ -167,7 +166,7 @@ impl Direction {
     }
 }
 
-/// Which end of a flow.
+/// End of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum End {
@@ -177,12 +176,12 @@ pub enum End {
     Sink,
 }
 
-/// Traffic of a flow, whatever its endpoints are.
+/// Traffic of a flow, with any endpoints.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Volume {
-    /// Bytes on the wire that the source sent, retransmissions included.
+    /// Bytes on the wire that the source sent, including retransmissions.
     pub sent: u64,
-    /// Bytes of data that have arrived, each counted once.
+    /// Bytes of data that arrived, each counted once.
     pub delivered: u64,
     /// Packets that reached an end of the flow, by [`End`]: acknowledgements at the source, data
     /// packets and SYNs at the sink.
@@ -190,7 +189,7 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Adds that of another flow.
+    /// Adds the traffic of another flow.
     pub fn add(&mut self, other: Volume) {
         self.sent += other.sent;
         self.delivered += other.delivered;
