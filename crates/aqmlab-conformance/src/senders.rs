@@ -148,7 +148,7 @@ fn play(case: &Case, (phase, jiffies): (Span, u64), phases: &[u8]) -> Result<(Co
         last = last.max(at);
         run_timers(&mut sender, at, &mut sent);
         match event {
-            Event::Write { bytes, .. } => sender.supply(*bytes),
+            Event::Write { bytes, .. } => sender.write(*bytes),
             Event::Acknowledged(acknowledged) => {
                 compare_state(&mut sender, acknowledged, mss, &mut comparison);
                 sender.on_ack(at, &acknowledged.ack);

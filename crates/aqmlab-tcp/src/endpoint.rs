@@ -74,8 +74,8 @@ impl Sender {
     ///
     /// # Panics
     /// If the data were without end before.
-    pub fn supply(&mut self, bytes: u64) {
-        each!(mut self, sender => sender.supply(bytes));
+    pub fn write(&mut self, bytes: u64) {
+        each!(mut self, sender => sender.write(bytes));
     }
     /// Gives up a connection that is not open yet: nothing is sent any more.
     pub fn abort(&mut self) {
@@ -85,15 +85,16 @@ impl Sender {
     pub fn sent_bytes(&self) -> u64 {
         each!(self, sender => sender.sent_bytes())
     }
-    /// The application has nothing more to send than what was sent; gives the
-    /// number of bytes. What was lost of them is still sent again.
-    pub fn cut(&mut self) -> u64 {
-        each!(mut self, sender => sender.cut())
+    /// Discards the data that have not been sent; returns the number of bytes that have. Lost ones
+    /// are still retransmitted.
+    pub fn truncate_unsent(&mut self) -> u64 {
+        each!(mut self, sender => sender.truncate_unsent());
+        self.sent_bytes()
     }
     /// Whether all bytes are acknowledged.
     #[inline]
     pub fn is_finished(&self) -> bool {
-        each!(self, sender => sender.is_finished())
+        each!(self, sender => sender.conn.is_finished(sender.acknowledged()))
     }
     /// The congestion window in bytes, with what the recovery adds to it.
     #[inline]
@@ -138,7 +139,7 @@ impl Sender {
     }
     /// The counts so far.
     pub fn stats(&self) -> Stats {
-        each!(self, sender => sender.stats())
+        each!(self, sender => sender.conn.stats)
     }
     /// What was taken for lost since the last call: the number of the first byte and the length of
     /// each segment, in order. Nothing is kept before the first call.

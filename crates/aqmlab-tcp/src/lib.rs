@@ -5,6 +5,7 @@
 //! deadline come out. [`congestion`] holds the algorithms that set the window.
 
 pub mod congestion;
+mod connection;
 mod delivery;
 mod endpoint;
 mod linux;
@@ -18,7 +19,7 @@ mod right_sizing;
 mod rtt;
 mod scoreboard;
 pub mod segment;
-pub mod sender;
+mod sender;
 
 #[cfg(test)]
 mod path_tests;

@@ -36,7 +36,7 @@ fn mean_window(control: &str, loss_rate: f64, losses: u64) -> f64 {
                 lost += 1;
                 // The first tenth is left out.
                 if lost == losses / 10 {
-                    begun = (now, sender.stats().segments_sent);
+                    begun = (now, sender.conn.stats.segments_sent);
                 }
             } else {
                 data.push_back((now + RTT / 2, segment));
@@ -69,7 +69,7 @@ fn mean_window(control: &str, loss_rate: f64, losses: u64) -> f64 {
         }
     }
     let rounds = (now - begun.0).as_secs_f64() / RTT.as_secs_f64();
-    (sender.stats().segments_sent - begun.1) as f64 / rounds
+    (sender.conn.stats.segments_sent - begun.1) as f64 / rounds
 }
 
 /// The mean windows are within these shares of what is expected.

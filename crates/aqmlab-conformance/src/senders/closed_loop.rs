@@ -274,7 +274,7 @@ impl<'a> Connection<'a> {
             let is_due = |at: Option<Time>| at.is_some_and(|at| at <= next);
             if is_due(write) {
                 let (_, bytes) = writes.next().expect("it was peeked at");
-                self.ends.sender.supply(bytes);
+                self.ends.sender.write(bytes);
             } else if is_due(arrival) {
                 match self.network.step(&mut Watch(&mut self.drain)) {
                     Some(packet) => self.arrive(packet),

@@ -81,10 +81,10 @@ impl Source for TcpSource {
         self.sender.open(now);
     }
     fn supply(&mut self, bytes: u64) {
-        self.sender.supply(bytes);
+        self.sender.write(bytes);
     }
     fn cut(&mut self) -> u64 {
-        self.sender.cut()
+        self.sender.truncate_unsent()
     }
     fn sent(&self) -> u64 {
         self.sender.sent_bytes()

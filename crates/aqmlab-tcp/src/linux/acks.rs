@@ -2,9 +2,10 @@
 
 use aqmlab_core::Time;
 
+use super::LinuxSender;
 use super::control::Event;
 use super::state::{INFINITE, REORDERING, Rate};
-use super::{LinuxSender, Stage};
+use crate::connection::ConnState;
 use crate::segment::Ack;
 
 /// What is found out about an acknowledgement.
@@ -57,14 +58,12 @@ impl LinuxSender {
     /// An acknowledgement arrives.
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &Ack) {
-        if let Some(times) = ack.timestamps {
-            self.echo = self.echo.max(times.value);
-        }
+        self.conn.take_timestamps(ack);
         if ack.syn {
             self.on_syn_ack(now, ack);
             return;
         }
-        if self.stage != Stage::Established || ack.ack + 1 > self.state.nxt {
+        if self.conn.state != ConnState::Established || ack.ack + 1 > self.state.nxt {
             return;
         }
         self.refresh(now);
@@ -75,11 +74,11 @@ impl LinuxSender {
     }
 
     fn on_syn_ack(&mut self, now: Time, ack: &Ack) {
-        if self.stage != Stage::SynSent {
+        if self.conn.state != ConnState::SynSent {
             return;
         }
         self.refresh(now);
-        self.stage = Stage::Established;
+        self.conn.state = ConnState::Established;
         // The SYN of an answering side is its SYN-ACK, which has been sent for it.
         self.outbox.clear();
         let state = &mut self.state;
@@ -87,11 +86,13 @@ impl LinuxSender {
         (state.window, state.max_window) = (ack.window, ack.window);
         state.delivered = 1;
         state.delivered_at = state.micros;
-        state.flight_began = self.clock.nanos(self.syn_sent) / 1000;
-        let measured = self.syn_repeats == 0 || ack.timestamps.is_some();
+        state.flight_began = self.clock.nanos(self.conn.syn_sent) / 1000;
+        let measured = self.conn.syn_repeats == 0 || ack.timestamps.is_some();
         if measured {
-            let sent =
-                ack.timestamps.filter(|_| self.syn_repeats > 0).map_or(self.syn_sent, |t| t.echo);
+            let sent = ack
+                .timestamps
+                .filter(|_| self.conn.syn_repeats > 0)
+                .map_or(self.conn.syn_sent, |t| t.echo);
             let rtt = state.micros.saturating_sub(self.clock.nanos(sent) / 1000);
             state.take_min_rtt(rtt, false);
             state.estimate(rtt);
@@ -103,7 +104,7 @@ impl LinuxSender {
             self.backoff = 0;
         }
         // tcp_init_transfer: one segment if the SYN was sent three times.
-        state.cwnd = if self.syn_repeats > 1 { 1 } else { state.initial_window };
+        state.cwnd = if self.conn.syn_repeats > 1 { 1 } else { state.initial_window };
         state.cwnd_stamp = state.jiffies;
         state.last_sent = state.jiffies;
         self.pending = None;
@@ -117,7 +118,7 @@ impl LinuxSender {
             self.state.update_pacing_rate(slow_start, avoidance);
         }
         self.has_written = self.state.written > 1;
-        if self.has_written && self.finite {
+        if self.has_written && self.conn.is_finite() {
             self.check_app_limited_of_first();
         }
     }
@@ -228,7 +229,7 @@ impl LinuxSender {
     }
 
     fn advance(&mut self, number: u64) {
-        self.stats.bytes_acked += number - self.state.una;
+        self.conn.stats.bytes_acked += number - self.state.una;
         self.state.una = number;
     }
 

@@ -55,14 +55,14 @@ impl LinuxSender {
     /// The application writes what has room, of what it has.
     pub(super) fn fill(&mut self) {
         let most = self.memory.map_or(u64::MAX / 2, |memory| memory.most(self.queue.joined()));
-        let end = self.supplied.min(self.state.una.max(1) + most);
+        let end = (self.conn.written + 1).min(self.state.una.max(1) + most);
         self.state.written = self.state.written.max(end);
     }
 
     /// An acknowledgement has freed memory: the application goes on, if it waits and is woken.
     #[inline]
     pub(super) fn wake_writer(&mut self) {
-        if self.state.written < self.supplied {
+        if self.state.written <= self.conn.written {
             self.refill();
         }
     }

@@ -41,19 +41,12 @@ use queue::Queue;
 use state::{CaState, Pending, State};
 pub(crate) use support::{check, is_complete};
 
+use crate::connection::{ConnState, Connection};
 use crate::losses::Losses;
 use crate::params::{Codepoint, EcnMode, Stack, TcpParams, WindowValidation};
 use crate::recovery::Recovery;
 use crate::segment::DataSegment;
-use crate::sender::{CongestionState, Stats};
-
-/// Where the connection stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Closed,
-    SynSent,
-    Established,
-}
+use crate::sender::CongestionState;
 
 /// What of the kernel's settings (`net.ipv4.tcp_*`) the sender has.
 #[derive(Clone, Copy, Debug)]
@@ -95,15 +88,13 @@ impl Sysctl {
 /// The sending end of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct LinuxSender {
-    stage: Stage,
+    pub conn: Connection,
     clock: Clock,
     state: State,
     queue: Queue,
     control: Control,
     sysctl: Sysctl,
-    finite: bool,
-    /// The number after the last byte that the application has, and the buffer that takes them.
-    supplied: u64,
+    /// Buffer for what the application writes.
     memory: Option<Memory>,
     /// Segments that are to leave now.
     outbox: VecDeque<DataSegment>,
@@ -130,11 +121,6 @@ pub(crate) struct LinuxSender {
     /// The blocks of the last acknowledgement that reported any.
     known: [(u64, u64); 4],
 
-    syn_sent: Time,
-    syn_repeats: u32,
-    /// TS.Recent: when the acknowledgement was sent that came last (RFC 7323).
-    echo: Time,
-    stats: Stats,
     /// What was taken for lost, if somebody logs it.
     losses: Losses,
 }
@@ -159,14 +145,12 @@ impl LinuxSender {
         state.has_timestamps = params.timestamps;
         state.paces = params.pacing;
         let mut sender = LinuxSender {
-            stage: Stage::Closed,
+            conn: Connection::new(bytes),
             clock: Clock::somewhere(seed),
             state,
             queue: Queue::new(),
             control,
             sysctl: Sysctl::new(params),
-            finite: bytes.is_some(),
-            supplied: 1 + bytes.unwrap_or(u64::MAX / 4),
             memory: Memory::new(params),
             outbox: VecDeque::new(),
             has_written: false,
@@ -183,10 +167,6 @@ impl LinuxSender {
             again_hint: None,
             highest_sack: 0,
             known: [(0, 0); 4],
-            syn_sent: Time::ZERO,
-            syn_repeats: 0,
-            echo: Time::ZERO,
-            stats: Stats::default(),
             losses: Losses::default(),
         };
         sender.fill();
@@ -228,33 +208,30 @@ impl LinuxSender {
 
     /// Opens the connection: the SYN is due.
     pub fn open(&mut self, now: Time) {
-        assert_eq!(self.stage, Stage::Closed, "a connection is opened once");
+        self.conn.open(now);
         self.refresh(now);
-        self.stage = Stage::SynSent;
-        self.syn_sent = now;
         self.state.nxt = 1;
-        self.outbox.push_back(DataSegment { syn: true, sent_at: now, ..DataSegment::default() });
+        self.outbox.push_back(self.conn.syn(now));
         self.set_timer(Pending::Timeout, self.state.rto);
     }
-    /// The application has more to send.
-    pub fn supply(&mut self, bytes: u64) {
-        assert!(self.finite, "data without end cannot grow");
-        if self.stage == Stage::Established {
+    pub fn write(&mut self, bytes: u64) {
+        if self.conn.state == ConnState::Established {
             self.check_app_limited();
         }
         if !self.has_written {
             self.had_sent_all = self.state.nxt == self.state.written;
         }
         let before = self.state.written;
-        self.supplied += bytes;
-        if before + bytes == self.supplied {
+        // Without an application that waits for the buffer the data go into it.
+        let was_full = before <= self.conn.written;
+        self.conn.write(bytes);
+        if !was_full {
             self.fill();
         }
         self.has_written |= self.state.written > before;
     }
-    /// Gives up a connection that is not open yet.
     pub fn abort(&mut self) {
-        self.stage = Stage::Closed;
+        self.conn.state = ConnState::Closed;
         self.outbox.clear();
         self.pending = None;
         self.looked_at = None;
@@ -262,16 +239,14 @@ impl LinuxSender {
     pub fn sent_bytes(&self) -> u64 {
         self.state.nxt.saturating_sub(1)
     }
-    /// The application has nothing more to send than what was sent.
-    pub fn cut(&mut self) -> u64 {
-        self.finite = true;
-        self.state.written = self.state.nxt.max(1);
-        self.supplied = self.state.written;
-        self.sent_bytes()
-    }
+    /// Acknowledged bytes; before the handshake no number of bytes.
     #[inline]
-    pub fn is_finished(&self) -> bool {
-        self.finite && self.state.una == self.supplied
+    pub fn acknowledged(&self) -> u64 {
+        self.state.una.wrapping_sub(1)
+    }
+    pub fn truncate_unsent(&mut self) {
+        self.conn.truncate(self.sent_bytes());
+        self.state.written = self.state.nxt.max(1);
     }
     #[inline]
     pub fn cwnd(&self) -> u64 {
@@ -327,9 +302,6 @@ impl LinuxSender {
     pub fn is_cloneable(&self) -> bool {
         self.control.is_cloneable()
     }
-    pub fn stats(&self) -> Stats {
-        self.stats
-    }
     /// What was taken for lost since the last call.
     pub fn take_losses(&mut self) -> Vec<(u64, u32)> {
         self.losses.take()
@@ -338,7 +310,7 @@ impl LinuxSender {
     /// The segment to be sent now, if there is one: call until `None`.
     #[inline(never)] // with this in it, the poll of all senders would go through memory
     pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
-        if self.has_written && self.stage == Stage::Established {
+        if self.has_written && self.conn.state == ConnState::Established {
             self.has_written = false;
             self.refresh(now);
             self.restart_after_idle();

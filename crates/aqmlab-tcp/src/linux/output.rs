@@ -31,7 +31,7 @@ impl LinuxSender {
     }
     /// The same; sees to it that a closed window is probed.
     pub(super) fn push_pending(&mut self) {
-        if self.write(Amount::All) && self.pending.is_none() {
+        if self.write_xmit(Amount::All) && self.pending.is_none() {
             self.set_timer(Pending::WindowProbe, self.probe_wait());
         }
     }
@@ -46,7 +46,7 @@ impl LinuxSender {
     }
 
     /// Sends new data; whether there are some, nothing is in flight, and none can be sent.
-    pub(super) fn write(&mut self, amount: Amount) -> bool {
+    pub(super) fn write_xmit(&mut self, amount: Amount) -> bool {
         let mut sent = 0;
         let mut limited = false;
         let most = if self.sysctl.offload { self.segments_at_once() } else { 1 };
@@ -157,12 +157,12 @@ impl LinuxSender {
             syn: false,
             retransmission: again,
             sent_at: self.clock.time(at),
-            echo: self.echo,
+            echo: self.conn.echo,
             ecn: if capable { self.sysctl.codepoint.into() } else { Ecn::NotEct },
             cwr,
         });
-        self.stats.segments_sent += 1;
-        self.stats.retransmissions += u64::from(again);
+        self.conn.stats.segments_sent += 1;
+        self.conn.stats.retransmissions += u64::from(again);
     }
 
     #[inline]

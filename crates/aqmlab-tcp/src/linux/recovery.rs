@@ -152,7 +152,7 @@ impl LinuxSender {
     }
 
     pub(super) fn enter_recovery(&mut self, ece: bool) {
-        self.stats.fast_retransmits += 1;
+        self.conn.stats.fast_retransmits += 1;
         if !self.any_sent_again() {
             self.state.retrans_stamp = 0;
         }
@@ -219,7 +219,7 @@ impl LinuxSender {
         self.state.prior_ssthresh = 0;
         if self.state.ca_state < CaState::Cwr {
             self.state.undo_marker = 0;
-            self.stats.ecn_reductions += 1;
+            self.conn.stats.ecn_reductions += 1;
             self.begin_reduction(Congestion::Ecn);
             self.enter(CaState::Cwr);
         }

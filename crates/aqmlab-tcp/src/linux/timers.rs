@@ -2,11 +2,12 @@
 
 use aqmlab_core::Time;
 
+use super::LinuxSender;
 use super::clock::{jiffies_of, runs_out};
 use super::output::Amount;
 use super::rack::LEAST_TIMEOUT;
 use super::state::{CaState, Pending};
-use super::{LinuxSender, Stage};
+use crate::connection::ConnState;
 use crate::segment::DataSegment;
 
 impl LinuxSender {
@@ -105,14 +106,14 @@ impl LinuxSender {
     }
 
     fn on_pace(&mut self) {
-        if self.stage != Stage::Established {
+        if self.conn.state != ConnState::Established {
             return;
         }
         if self.state.lost_out > self.state.retrans_out && self.state.cwnd > self.state.in_flight()
         {
             self.retransmit_lost();
         }
-        self.write(Amount::All);
+        self.write_xmit(Amount::All);
     }
 
     fn look_at_timer(&mut self) {
@@ -139,7 +140,7 @@ impl LinuxSender {
     fn on_probe_timeout(&mut self) {
         if self.state.probe_end == 0 && self.send_probe() {
             self.state.probe_end = self.state.nxt;
-            self.stats.tail_probes += 1;
+            self.conn.stats.tail_probes += 1;
             self.pending = None;
         }
         self.restart_timer();
@@ -150,7 +151,7 @@ impl LinuxSender {
         let len = (state.written - state.nxt).min(u64::from(state.mss));
         if len > 0 && state.nxt + len <= state.window_end() {
             let before = state.packets_out;
-            self.write(Amount::Probe);
+            self.write_xmit(Amount::Probe);
             return self.state.packets_out > before;
         }
         if self.queue.is_empty() || !self.transmit_last() {
@@ -161,16 +162,12 @@ impl LinuxSender {
     }
 
     fn on_retransmission_timeout(&mut self) {
-        self.stats.timeouts += 1;
-        if self.stage == Stage::SynSent {
-            self.syn_repeats += 1;
+        self.conn.stats.timeouts += 1;
+        if self.conn.state == ConnState::SynSent {
+            self.conn.syn_repeats += 1;
             self.on_syn_timeout();
-            self.outbox.push_back(DataSegment {
-                syn: true,
-                retransmission: true,
-                sent_at: self.clock.time(self.state.nanos),
-                ..DataSegment::default()
-            });
+            let now = self.clock.time(self.state.nanos);
+            self.outbox.push_back(self.conn.syn(now));
         } else {
             if self.state.packets_out == 0 {
                 return;
@@ -196,7 +193,7 @@ impl LinuxSender {
         self.outbox.push_back(DataSegment {
             seq: self.state.nxt - 1,
             sent_at: self.clock.time(self.state.nanos),
-            echo: self.echo,
+            echo: self.conn.echo,
             ..DataSegment::default()
         });
         self.backoff += 1;

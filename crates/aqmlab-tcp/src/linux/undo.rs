@@ -54,7 +54,7 @@ impl LinuxSender {
         state.cwnd_stamp = state.jiffies;
         state.undo_marker = 0;
         state.rack.advanced = true;
-        self.stats.undone += 1;
+        self.conn.stats.undone += 1;
     }
     pub(super) fn clear_hints(&mut self) {
         self.lost_hint = None;

@@ -2,11 +2,12 @@
 
 use aqmlab_core::{Deadline, Time};
 
+use super::Sender;
 use super::prr::{Progress, Prr};
-use super::{Sender, State};
 use crate::congestion::{
     AckSample, Congestion, CongestionControl, CongestionEvent, Control, Setup,
 };
+use crate::connection::ConnState;
 use crate::recovery::{AckContext, LossRecovery, Phase};
 use crate::scoreboard::DUP_THRESH;
 use crate::segment::Ack;
@@ -15,14 +16,12 @@ impl Sender {
     /// An acknowledgement arrives.
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &Ack) {
-        if let Some(times) = ack.timestamps {
-            self.echo = self.echo.max(times.value);
-        }
+        self.conn.take_timestamps(ack);
         if ack.syn {
             self.on_syn_ack(now, ack);
             return;
         }
-        if self.state != State::Established || ack.ack > self.board.nxt() {
+        if self.conn.state != ConnState::Established || ack.ack > self.board.nxt() {
             return; // RFC 9293, section 3.10.7.4: of what was never sent.
         }
         self.window_end = self.window_end.max(ack.ack + ack.window);
@@ -37,13 +36,13 @@ impl Sender {
     }
 
     fn on_syn_ack(&mut self, now: Time, ack: &Ack) {
-        if self.state != State::SynSent {
+        if self.conn.state != ConnState::SynSent {
             return;
         }
-        self.state = State::Established;
+        self.conn.state = ConnState::Established;
         self.window_end = ack.ack + ack.window;
         self.deadline = Deadline::NEVER;
-        if self.syn_retransmitted {
+        if self.conn.syn_repeats > 0 {
             self.rtt.after_syn_timeout(self.params.initial_rto);
             // RFC 5681, section 3.1: a window of one segment after a lost SYN.
             let setup = Setup::new(&self.params, self.mss, self.seed);
@@ -53,7 +52,7 @@ impl Sender {
                 self.control.set_ssthresh(2 * self.mss);
             }
         } else {
-            self.rtt.first_sample(now, now - self.syn_sent);
+            self.rtt.first_sample(now, now - self.conn.syn_sent);
         }
         self.control.on_connected(now, self.rtt.smoothed());
     }
@@ -63,7 +62,7 @@ impl Sender {
         let lost_before = self.board.delivery.lost;
         let acked = self.board.acknowledge(ack.ack, now);
         news.acked = acked.bytes;
-        self.stats.bytes_acked = ack.ack;
+        self.conn.stats.bytes_acked = ack.ack;
         let timed = !acked.ambiguous || self.rules.times_repaired;
         news.rtt = acked.sent_at.filter(|_| timed).map(|sent_at| now - sent_at);
         // RFC 7323, section 4.1: timestamps tell which transmission it was.
@@ -211,7 +210,7 @@ impl Sender {
 
     /// RFC 6675, section 5, step 4; RFC 6582, section 3.2, step 2.
     fn begin_recovery(&mut self, now: Time, delivered: u64) {
-        self.stats.fast_retransmits += 1;
+        self.conn.stats.fast_retransmits += 1;
         // In a reduction for ECN the window has been reduced already.
         if self.phase == Phase::Open {
             let flight_size = self.flight_at_loss(self.limited);

@@ -107,7 +107,7 @@ fn marks_and_delays_are_told() {
     assert_eq!(told.one_way_delay, Some(Span::from_millis(60)));
     let told = take(&mut sender, 200, Ack { ce: marked.ce, ..ack(3, &[]) });
     assert_eq!((told.ece, told.ce_packets), (false, 0));
-    assert_eq!(sender.stats().ecn_reductions, 1);
+    assert_eq!(sender.conn.stats.ecn_reductions, 1);
 }
 
 /// With records, a rate comes with what SACK alone reports, and rounds are
@@ -134,8 +134,8 @@ fn rates_and_rounds_come_from_what_was_delivered() {
 
 /// The slow start threshold after the next timeout.
 fn time_out(sender: &mut Sender) -> u64 {
-    let before = sender.stats.timeouts;
-    while sender.stats.timeouts == before {
+    let before = sender.conn.stats.timeouts;
+    while sender.conn.stats.timeouts == before {
         let now = sender.next_timeout().expect("a timer runs");
         sender.on_timeout(now);
         while sender.poll(now).is_some() {}

@@ -85,7 +85,7 @@ impl Sender {
             return;
         }
         let flight_size = self.flight_at_loss(self.limited);
-        self.stats.ecn_reductions += 1;
+        self.conn.stats.ecn_reductions += 1;
         let in_use = self.in_use_at_loss(now, flight_size);
         self.tell_congestion(now, Congestion::Ecn, in_use);
         self.validation.forget();

@@ -41,19 +41,12 @@ use undo::Undo;
 use validation::Validation;
 
 use crate::congestion::{CongestionControl, Control, Setup};
+use crate::connection::{ConnState, Connection};
 use crate::delivery::Delivery;
 use crate::params::TcpParams;
 use crate::recovery::{LossRecovery, Phase, Recoverer, Rules};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
-
-/// Where the connection stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Closed,
-    SynSent,
-    Established,
-}
 
 /// What a sender is doing about congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,8 +102,8 @@ impl Stats {
 
 /// The sending end of a connection.
 #[derive(Clone, Debug)]
-pub struct Sender {
-    state: State,
+pub(crate) struct Sender {
+    pub(crate) conn: Connection,
     phase: Phase,
     board: Scoreboard,
     recovery: Recoverer,
@@ -124,9 +117,6 @@ pub struct Sender {
     /// While the window is being reduced with PRR.
     prr: Option<Prr>,
     control: Control,
-    /// Bytes to send in all.
-    size: u64,
-    finite: bool,
     mss: u64,
     params: TcpParams,
     /// The byte up to which the receiver takes data.
@@ -150,15 +140,10 @@ pub struct Sender {
     seed: u64,
     /// When data were last sent.
     last_sent: Time,
-    /// TS.Recent: when the acknowledgement was sent that came last (RFC 7323).
-    echo: Time,
     /// The receiver's window is closed: the timer is for probing it.
     persisting: bool,
     window_probe_due: bool,
     syn_due: bool,
-    syn_sent: Time,
-    syn_retransmitted: bool,
-    stats: Stats,
     /// What the control was told last.
     #[cfg(test)]
     told: crate::congestion::AckSample,
@@ -180,7 +165,7 @@ impl Sender {
             board = board.collecting();
         }
         Sender {
-            state: State::Closed,
+            conn: Connection::new(bytes),
             phase: Phase::Open,
             board,
             recovery: Recoverer::new(params),
@@ -193,8 +178,6 @@ impl Sender {
             validation: Validation::new(params),
             prr: None,
             control,
-            size: bytes.unwrap_or(u64::MAX / 4),
-            finite: bytes.is_some(),
             mss: params.mss.get(),
             params: params.clone(),
             window_end: 0,
@@ -208,13 +191,9 @@ impl Sender {
             round_end: 0,
             seed,
             last_sent: Time::ZERO,
-            echo: Time::ZERO,
             persisting: false,
             window_probe_due: false,
             syn_due: false,
-            syn_sent: Time::ZERO,
-            syn_retransmitted: false,
-            stats: Stats::default(),
             #[cfg(test)]
             told: crate::congestion::AckSample::default(),
         }
@@ -222,44 +201,29 @@ impl Sender {
 
     /// Opens the connection: the SYN is due.
     pub fn open(&mut self, now: Time) {
-        assert_eq!(self.state, State::Closed, "a connection is opened once");
-        self.state = State::SynSent;
+        self.conn.open(now);
         self.syn_due = true;
-        self.syn_sent = now;
         self.deadline = Deadline::at(now + self.rtt.rto());
     }
-
-    /// The application has more to send.
-    ///
-    /// # Panics
-    /// If the data were without end before.
-    pub fn supply(&mut self, bytes: u64) {
-        assert!(self.finite, "data without end cannot grow");
-        self.size += bytes;
+    pub fn write(&mut self, bytes: u64) {
+        self.conn.write(bytes);
     }
-
-    /// Gives up a connection that is not open yet: nothing is sent any more.
     pub fn abort(&mut self) {
-        self.state = State::Closed;
+        self.conn.state = ConnState::Closed;
         self.syn_due = false;
         self.deadline = Deadline::NEVER;
     }
-    /// The bytes that have been sent, once or more often.
+    /// Bytes that have been sent, once or more often.
     pub fn sent_bytes(&self) -> u64 {
         self.board.nxt()
     }
-    /// The application has nothing more to send than what was sent; gives the
-    /// number of bytes. What was lost of them is still sent again.
-    pub fn cut(&mut self) -> u64 {
-        self.finite = true;
-        self.size = self.board.nxt();
-        self.size
-    }
-
-    /// Whether all bytes are acknowledged.
+    /// Bytes that are acknowledged.
     #[inline]
-    pub fn is_finished(&self) -> bool {
-        self.finite && self.board.una() == self.size
+    pub fn acknowledged(&self) -> u64 {
+        self.board.una()
+    }
+    pub fn truncate_unsent(&mut self) {
+        self.conn.truncate(self.board.nxt());
     }
     /// The congestion window in bytes, with what the recovery adds to it.
     #[inline]
@@ -313,10 +277,6 @@ impl Sender {
     pub(crate) fn is_cloneable(&self) -> bool {
         self.control.is_cloneable()
     }
-    /// The counts so far.
-    pub fn stats(&self) -> Stats {
-        self.stats
-    }
     /// What was taken for lost since the last call.
     pub(crate) fn take_losses(&mut self) -> Vec<(u64, u32)> {
         self.board.losses.take()
@@ -327,13 +287,14 @@ impl Sender {
     pub(crate) fn check(&self) {
         self.board.check();
         assert_eq!(self.board.is_empty(), self.board.flight_size() == 0);
-        let quiet = self.state == State::Established && self.board.is_empty() && !self.persisting;
-        assert_eq!(quiet || self.state == State::Closed, self.deadline.is_never());
+        let quiet =
+            self.conn.state == ConnState::Established && self.board.is_empty() && !self.persisting;
+        assert_eq!(quiet || self.conn.state == ConnState::Closed, self.deadline.is_never());
     }
     /// Keeps records of all segments, as for a control that needs rates.
     #[cfg(test)]
     pub(crate) fn keep_records(&mut self) {
-        assert_eq!(self.state, State::Closed);
+        assert_eq!(self.conn.state, ConnState::Closed);
         self.board.delivery = Delivery::new(true);
     }
     /// The byte up to which the receiver takes data.

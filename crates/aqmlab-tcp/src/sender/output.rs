@@ -2,8 +2,9 @@
 
 use aqmlab_core::{Deadline, Time};
 
-use super::{Sender, State};
+use super::Sender;
 use crate::congestion::{CongestionControl, SentSample};
+use crate::connection::ConnState;
 use crate::recovery::{Choice, LossRecovery, Phase, Repair, Sent, SentAgain};
 use crate::scoreboard::DUP_THRESH;
 use crate::segment::DataSegment;
@@ -13,7 +14,7 @@ impl Sender {
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
         // Most segments are new data while nothing is being mended.
-        if self.state == State::Established && self.phase.is_open() && !self.tlp.due {
+        if self.conn.state == ConnState::Established && self.phase.is_open() && !self.tlp.due {
             if self.pacing_holds(now) {
                 return None;
             }
@@ -25,18 +26,16 @@ impl Sender {
 
     #[inline(never)]
     fn poll_other(&mut self, now: Time) -> Option<DataSegment> {
-        match self.state {
-            State::Established => {
+        match self.conn.state {
+            ConnState::Established => {
                 if self.pacing_holds(now) {
                     return None;
                 }
                 if self.tlp.due { self.send_probe(now) } else { self.recovery_segment(now) }
             }
-            State::SynSent if self.syn_due => {
+            ConnState::SynSent if self.syn_due => {
                 self.syn_due = false;
-                let retransmission = self.syn_retransmitted;
-                let segment = DataSegment { syn: true, retransmission, ..DataSegment::default() };
-                Some(DataSegment { sent_at: now, ..segment })
+                Some(self.conn.syn(now))
             }
             _ => None,
         }
@@ -66,8 +65,8 @@ impl Sender {
         if let Some(prr) = &mut self.prr {
             prr.on_sent(len);
         }
-        self.stats.segments_sent += 1;
-        self.stats.retransmissions += u64::from(retransmission);
+        self.conn.stats.segments_sent += 1;
+        self.conn.stats.retransmissions += u64::from(retransmission);
         self.last_sent = now;
         if self.deadline.is_never() || self.persisting {
             self.persisting = false;
@@ -79,7 +78,7 @@ impl Sender {
     /// the receiver's window has no more.
     #[inline]
     pub(super) fn next_len(&self) -> u64 {
-        let len = (self.size - self.board.nxt()).min(self.mss);
+        let len = (self.conn.written - self.board.nxt()).min(self.mss);
         if self.board.nxt() + len > self.window_end { 0 } else { len }
     }
 
@@ -107,7 +106,7 @@ impl Sender {
         let len = self.next_len();
         if len == 0 {
             self.window_limited = false;
-            if self.board.nxt() == self.size && self.board.pipe() < self.cwnd() {
+            if self.board.nxt() == self.conn.written && self.board.pipe() < self.cwnd() {
                 self.board.delivery.app_limited(self.board.pipe());
             }
             self.persist(now);
@@ -137,7 +136,7 @@ impl Sender {
         self.sent(now, len, prior_in_flight, false);
         self.schedule_probe(now);
         let (ecn, cwr) = self.ecn.of_new_data();
-        let (len, echo) = (len as u32, self.echo);
+        let (len, echo) = (len as u32, self.conn.echo);
         DataSegment { seq, len, ecn, cwr, sent_at: now, echo, ..DataSegment::default() }
     }
 
@@ -184,7 +183,7 @@ impl Sender {
         let again = SentAgain { seq, now, nxt: self.board.nxt(), is_head };
         self.recovery.on_sent(&Sent { len, repair: Some(again) });
         self.undo.on_repair(seq + u64::from(len), now);
-        let echo = self.echo;
+        let echo = self.conn.echo;
         DataSegment { seq, len, retransmission: true, sent_at: now, echo, ..DataSegment::default() }
     }
 }

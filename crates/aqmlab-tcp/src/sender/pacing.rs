@@ -12,8 +12,9 @@
 use aqmlab_core::time::NANOS_PER_SEC;
 use aqmlab_core::{Deadline, Rate, Span, Time};
 
-use super::{Sender, State};
+use super::Sender;
 use crate::congestion::CongestionControl;
+use crate::connection::ConnState;
 use crate::params::TcpParams;
 
 /// When the next segment may leave.
@@ -115,7 +116,7 @@ impl Sender {
 
     /// Whether the windows would let a segment leave.
     fn has_segment(&mut self) -> bool {
-        debug_assert_eq!(self.state, State::Established);
+        debug_assert_eq!(self.conn.state, ConnState::Established);
         if self.tlp.due || !self.phase.is_open() {
             return true; // maybe: asked for in vain at most once
         }

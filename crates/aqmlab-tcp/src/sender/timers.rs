@@ -2,8 +2,9 @@
 
 use aqmlab_core::{Deadline, Time};
 
-use super::{Sender, State};
+use super::Sender;
 use crate::congestion::Congestion;
+use crate::connection::ConnState;
 use crate::recovery::{AckContext, LossRecovery, Phase};
 
 impl Sender {
@@ -29,7 +30,7 @@ impl Sender {
     /// flight will bring word of its opening.
     #[inline]
     pub(super) fn persist(&mut self, now: Time) {
-        let waits = self.board.nxt() < self.size && self.board.is_empty();
+        let waits = self.board.nxt() < self.conn.written && self.board.is_empty();
         if waits && !self.persisting {
             self.persisting = true;
             self.deadline = Deadline::at(now + self.rtt.rto());
@@ -57,10 +58,10 @@ impl Sender {
             self.window_probe_due = true;
             return;
         }
-        self.stats.timeouts += 1;
-        if self.state == State::SynSent {
+        self.conn.stats.timeouts += 1;
+        if self.conn.state == ConnState::SynSent {
             self.syn_due = true;
-            self.syn_retransmitted = true;
+            self.conn.syn_repeats += 1;
             return;
         }
         let head = self.board.una();

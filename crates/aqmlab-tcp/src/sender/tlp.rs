@@ -92,7 +92,7 @@ impl Sender {
             }
             len => self.send_new(len, now),
         };
-        self.stats.tail_probes += 1;
+        self.conn.stats.tail_probes += 1;
         self.tlp.sent = Some((self.board.nxt(), len == 0));
         self.tlp.measured = false;
         self.tlp.at = Deadline::NEVER;

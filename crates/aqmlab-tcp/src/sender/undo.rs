@@ -174,6 +174,6 @@ impl Sender {
             self.rtt.undo_back_off();
             self.timed_out = None;
         }
-        self.stats.undone += 1;
+        self.conn.stats.undone += 1;
     }
 }

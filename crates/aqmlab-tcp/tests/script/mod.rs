@@ -118,7 +118,7 @@ fn play_sender(params: &TcpParams, case: &Case, place: &str) {
         let (now, words, expected, state) = split(line);
         match words[0] {
             "open" => sender.open(now),
-            "supply" => sender.supply(bytes(words[1])),
+            "supply" => sender.write(bytes(words[1])),
             "timer" => {
                 let next = sender.next_timeout();
                 assert_eq!(next, Some(now), "{place}: the timer in `{line}`");
