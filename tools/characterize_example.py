@@ -11,7 +11,7 @@ from pathlib import Path
 
 import aqmlab
 from aqmlab.characterize import Characterization, characterize
-from aqmlab.characterize.rules import RULES
+from aqmlab.characterize.questions import SECTIONS
 from aqmlab.characterize.rules.common import ms
 from aqmlab.characterize.view import View
 
@@ -104,11 +104,11 @@ def page(result: Characterization) -> str:
 
 
 def _finding(result: Characterization, number: str, name: str) -> tuple[str, str]:
-    own = next(each for each in result.plan.contenders if each.name == name)
+    own = result.plan.contenders[name]
     view = View(
         result.measures, result.plan.environment, number, name, "droptail", own.has_flow_queues
     )
-    found = RULES[number](view)
+    found = next(each for each in SECTIONS if each.number == number).rule(view)
     return found.outcome, found.text
 
 

@@ -29,15 +29,10 @@ from aqmlab.characterize.environment import (
     projected_loss,
     scaled,
 )
-from aqmlab.characterize.rules import (
-    mix,
-    packet_sizes,
-    queue_and_goodput,
-)
-from aqmlab.characterize.rules import (
-    rtt_fairness as rtt_rule,
-)
-from aqmlab.characterize.rules.common import trade
+from aqmlab.characterize.rules.alone import packet_sizes
+from aqmlab.characterize.rules.common import queue_and_goodput, trade
+from aqmlab.characterize.rules.mixes import mix
+from aqmlab.characterize.rules.traffic import rtt_fairness as rtt_rule
 from aqmlab.characterize.view import View
 from aqmlab.metrics.samples import unfairness
 from aqmlab.metrics.tradeoff import ellipse

@@ -21,8 +21,8 @@ class Case:
     """A scenario with one slot to fill."""
 
     name: str
-    fill: Callable[[Any], Table]
-    """The whole scenario with a contender in the slot."""
+    fill: Callable[[Any], Table | None]
+    """The whole scenario with a contender in the slot; None if there is none with this one."""
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ class Plan:
             for name, contender in self.contenders.items():
                 for case in question.cases:
                     table = case.fill(contender)
+                    if table is None:
+                        continue
                     text = json.dumps(table, sort_keys=True, default=repr)
                     if text not in known:
                         known[text] = len(self.scenarios)

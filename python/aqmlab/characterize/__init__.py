@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 import polars.selectors as cs
 
 import aqmlab
+from aqmlab import campaign
+from aqmlab.campaign import Campaign, Pack, Question
 from aqmlab.characterize.case import STEPS
 from aqmlab.characterize.environment import Contender, Environment
+from aqmlab.characterize.figures import Album
 from aqmlab.characterize.measure import Measures
-from aqmlab.characterize.sections import Section, all_sections
+from aqmlab.characterize.questions import SECTIONS, Section, figures
 from aqmlab.errors import input_error, unknown
-from aqmlab.study import Study
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -49,10 +51,10 @@ def sections(wanted: Sequence[str] = ()) -> list[Section]:
 
     Raises `InputError` for a number that is none.
     """
-    known = all_sections()
+    known = list(SECTIONS)
     for number in wanted:
         if not any(_within(each.number, number) for each in known):
-            raise unknown("section", number, [each.number for each in known], key="--section")
+            raise unknown("section", number, [each.number for each in known], key="only")
     if not wanted:
         return known
     return [each for each in known if any(_within(each.number, number) for number in wanted)]
@@ -120,8 +122,8 @@ def characterize(
     return Characterization(plan, result)
 
 
-class Plan:
-    """What is to be run: contenders, sections, cases."""
+class Plan(campaign.Plan):
+    """The cases of the chosen sections with every contender."""
 
     def __init__(
         self,
@@ -131,7 +133,6 @@ class Plan:
         scale: float = 1.0,
     ) -> None:
         self.environment = environment
-        self.contenders = list(contenders)
         self.sections = list(chosen)
         self.scale = scale
         self.cases = [
@@ -140,6 +141,36 @@ class Plan:
             for contender in contenders
             for case in section.cases(environment, contender, contenders)
         ]
+        first = contenders[0].name
+        pack = Pack(
+            f"characterize-{first}",
+            f"{first}, characterised by RFC 7928",
+            tuple(self._question(section) for section in chosen),
+            "RFC 7928",
+            REPLICATIONS,
+            SEED,
+        )
+        super().__init__(pack, {each.name: each for each in contenders})
+
+    def _question(self, section: Section) -> Question:
+        """A section as a question; a contender lacks the cases that do not concern it."""
+        own = {case.key: case for case in self.cases if case.section == section.number}
+
+        def filled(name: str) -> campaign.Case:
+            def fill(contender: Contender) -> Mapping[str, Any] | None:
+                case = own.get((section.number, contender.name, name))
+                return case.scenario if case else None
+
+            return campaign.Case(name, fill)
+
+        return Question(
+            section.number,
+            section.title,
+            section.question,
+            tuple(filled(name) for name in dict.fromkeys(case.name for case in own.values())),
+            source=f"RFC 7928, section {section.number}",
+            level=section.requirement,
+        )
 
     @staticmethod
     def of(
@@ -153,13 +184,12 @@ class Plan:
         """The plan that the arguments of `characterize` make."""
         contenders = [Contender.of(discipline, settings)]
         for other in [BASELINE, *against]:
-            contender = Contender.of(other, given_as="--against")
+            contender = Contender.of(other, given_as="against")
             if contender.name not in [each.name for each in contenders]:
                 contenders.append(contender)
         if len(contenders) == 1:
-            hint = "--against pie"
             problem = "every discipline is compared with drop-tail; name another one"
-            raise input_error(problem, key="DISCIPLINE", given=contenders[0].name, hint=hint)
+            raise input_error(problem, key="against", given=contenders[0].name)
         plan = Plan(environment, contenders, sections(only), scale)
         short = next((case for case in plan.cases if case.lasting < case.interval), None)
         if short:
@@ -167,52 +197,28 @@ class Plan:
                 f"the path is too long: goodput is sampled every {STEPS} round-trip times, and "
                 f"section {short.section} lasts {short.lasting:g} s"
             )
-            raise input_error(problem, key="--rtt", given=f"{environment.rtt:g}s")
+            raise input_error(problem, key="rtt", given=f"{environment.rtt:g}s")
         return plan
 
-    @property
-    def name(self) -> str:
-        """What results are called."""
-        return f"characterize-{self.contenders[0].name}"
 
-    def study(self, replications: int, seed: int) -> Study:
-        """The cases as a study with one axis."""
-        values = [{"label": case.label, "set": dict(case.scenario)} for case in self.cases]
-        link = {"rate": "10mbit", "delay": "10ms"}
-        table = {
-            "name": self.name,
-            "title": f"{self.contenders[0].name}, characterised by RFC 7928",
-            "scenario": {
-                "links": {"down": link, "up": link},
-                "flows": {"bulk": {"path": "down", "return_path": "up"}},
-            },
-            "axes": [{"name": "case", "values": values}],
-        }
-        return Study(table, replications=replications, seed=seed)
-
-
-class Characterization:
+class Characterization(Campaign):
     """What came out."""
 
+    plan: Plan
+
     def __init__(self, plan: Plan, result: StudyResult) -> None:
-        self.plan = plan
-        self.result = result
-        self.measures = Measures(result, plan.cases)
+        super().__init__(plan, result)
+        self.measures = Measures(result, plan.cases, [plan.points[case.key] for case in plan.cases])
 
     @property
     def discipline(self) -> str:
-        """The name of the discipline that is characterised."""
-        return self.plan.contenders[0].name
+        """Name of the discipline that is characterised."""
+        return self.subject
 
     @property
     def others(self) -> list[str]:
-        """The names of those that it is compared with; drop-tail is the first."""
-        return [each.name for each in self.plan.contenders[1:]]
-
-    @property
-    def runs(self) -> int:
-        """The number of simulations behind it."""
-        return self.result.info.points * self.result.info.replications
+        """Names of the disciplines that it is compared with; drop-tail is the first."""
+        return list(self.plan.contenders)[1:]
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -224,9 +230,7 @@ class Characterization:
     @cached_property
     def figures(self) -> list[Figure]:
         """All charts, in the order of the sections."""
-        from aqmlab.characterize.figures import figures
-
-        return figures(self)
+        return list(figures(Album(self), self.plan.sections))
 
     @property
     def table(self) -> pl.DataFrame:

@@ -65,9 +65,9 @@ class Case:
     """The case's place on its section's axis: a round-trip time, a factor."""
 
     @property
-    def label(self) -> str:
-        """How the study calls it."""
-        return " | ".join(filter(None, (self.section, self.name, self.contender)))
+    def key(self) -> tuple[str, str, str]:
+        """Section, contender and name: its place in `Plan.points`."""
+        return self.section, self.contender, self.name
 
     @property
     def lasting(self) -> float:

@@ -76,7 +76,7 @@ def deployment(of: Characterization) -> Iterator[Section]:
 def _cost(of: Characterization) -> Iterator[Block]:
     known = costs()
     rows = []
-    for each in of.plan.contenders:
+    for each in of.plan.contenders.values():
         entry, nanoseconds = described(each.name), known["nanoseconds"].get(_origin(each.name))
         names = {param["name"] for param in entry["params"]} if entry else set(each.params)
         rows.append(
@@ -108,7 +108,7 @@ def _cost(of: Characterization) -> Iterator[Block]:
     yield Table(columns, tuple(rows))
     pages = [
         f"`docs/disciplines/{_origin(each.name)}.md`"
-        for each in of.plan.contenders
+        for each in of.plan.contenders.values()
         if described(each.name)
     ]
     if pages:
@@ -124,7 +124,7 @@ def _where(of: Characterization, name: str) -> str:
 
 
 def _control(of: Characterization) -> Iterator[Block]:
-    own = of.plan.contenders[0]
+    own = of.plan.contenders[of.discipline]
     entry = described(own.name)
     if entry is None:
         yield Text(f"`{own.name}` is no discipline of aqmlab; its parameters:")

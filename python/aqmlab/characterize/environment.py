@@ -92,7 +92,7 @@ class Contender:
 
     @staticmethod
     def of(
-        discipline: Any, settings: Mapping[str, Any] | None = None, given_as: str = "DISCIPLINE"
+        discipline: Any, settings: Mapping[str, Any] | None = None, given_as: str = "discipline"
     ) -> Contender:
         """Checks that there is such a discipline, and that it takes the settings.
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aqmlab.characterize import more_figures as more
 from aqmlab.characterize.sections.methodology import BOTH_WAYS
 from aqmlab.characterize.sections.mixes import MIX, UP
 from aqmlab.document import Figure
@@ -40,14 +39,6 @@ FAST_SHOWN = 2.0
 """Seconds of the fast changes that are drawn."""
 
 
-def figures(characterization: Characterization) -> list[Figure]:
-    """All figures of the sections that were run."""
-    album = Album(characterization)
-    ran = {section.number for section in characterization.plan.sections}
-    drawn = [figure for number, make in album.pages() if number & ran for figure in make()]
-    return [*drawn, *more.figures(album)]
-
-
 def section_of(figure: Figure) -> str:
     """The section that a figure belongs to, in the report."""
     return figure.id.partition("-")[0]
@@ -58,29 +49,10 @@ class Album:
 
     def __init__(self, characterization: Characterization) -> None:
         self.measures = characterization.measures
-        self.names = [each.name for each in characterization.plan.contenders]
+        self.names = list(characterization.plan.contenders)
         self.palette = charts.colours(self.names)
         self.rtt = characterization.plan.environment.rtt
-        self.sections = [section.number for section in characterization.plan.sections]
-        self.ran = set(self.sections)
-
-    def pages(self) -> Sequence[tuple[set[str], Callable[[], Iterator[Figure]]]]:
-        """Which sections each of the makers is about."""
-        return (
-            ({"4.4"}, self.packet_sizes),
-            ({"4.5"}, self.ecn),
-            ({"4.6"}, self.scheduling),
-            ({"5.1.1", "5.1.2", "5.2", "5.3", "5.4"}, self.profiles),
-            ({"6.2"}, self.fairness),
-            ({"7.2"}, self.bursts),
-            (set(LEVELS), self.levels),
-            ({"8.2.5"}, self.load),
-            ({"8.2.6"}, self.capacity),
-            ({"8.3"}, self.sensitivity),
-            ({"9.1"}, self.mix),
-            ({"9.2"}, self.both_ways),
-            ({"10.2"}, self.in_series),
-        )
+        self.ran = {section.number for section in characterization.plan.sections}
 
     def runs(
         self, section: str, case: str, name: str, subject: str, measure: str, factor: float = 1.0

@@ -6,7 +6,7 @@ either (`down/low`). Rates are bits a second, times seconds, shares of 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -58,12 +58,15 @@ CATEGORIES = (("cat1", "cat2"), ("small", "large"))
 class Measures:
     """The measures of a characterisation, by section, case and discipline."""
 
-    def __init__(self, result: StudyResult, cases: Sequence[Case]) -> None:
-        self.result, self.cases = result, cases
+    def __init__(self, result: StudyResult, cases: Sequence[Case], points: Sequence[int]) -> None:
+        self.result, self.cases, self.points = result, cases, points
         self.replications = result.info.replications
-        self._index: dict[tuple[str, str, str], int] = {
-            (case.section, case.name, case.contender): number for number, case in enumerate(cases)
+        self._index = {
+            (case.section, case.name, case.contender): (point, case)
+            for case, point in zip(cases, points, strict=True)
         }
+        self._of_point = dict(zip(points, cases, strict=True))
+        """A case of each point; all cases of a point have the same scenario."""
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -75,7 +78,8 @@ class Measures:
         long = long.filter(pl.col("value").is_finite())
         names = pl.DataFrame(
             {
-                "point": range(len(self.cases)),
+                "point": self.points,
+                "place": range(len(self.cases)),
                 "section": [case.section for case in self.cases],
                 "case": [case.name for case in self.cases],
                 "discipline": [case.contender for case in self.cases],
@@ -85,7 +89,7 @@ class Measures:
         return (
             long.with_columns(point=self._point(), replication=pl.col("run") % self.replications)
             .join(names, on="point", maintain_order="left")
-            .sort("point", "subject", "measure", "run", maintain_order=True)
+            .sort("place", "subject", "measure", "run", maintain_order=True)
             .select(
                 "section", "case", "discipline", "replication", "subject", "measure", "value"
             )
@@ -140,7 +144,7 @@ class Measures:
 
     def case(self, section: str, name: str, discipline: str) -> Case:
         """A case by its names."""
-        return self.cases[self._index[section, name, discipline]]
+        return self._index[section, name, discipline][1]
 
     def subjects(self, section: str, case: str, discipline: str, measure: str) -> list[str]:
         """The subjects that have a measure in a case."""
@@ -169,16 +173,16 @@ class Measures:
         metric, statistic = find(name)
         return metric.values(runs, statistic).with_columns(measure=pl.lit(measure))
 
-    def _of(self, name: str, values: Sequence[Sequence[tuple[str, float]]]) -> pl.DataFrame:
+    def _of(self, name: str, values: Callable[[Case], Iterable[tuple[str, float]]]) -> pl.DataFrame:
         """A number for each point and subject."""
-        rows = [(point, *pair) for point, pairs in enumerate(values) for pair in pairs]
+        rows = [(n, *pair) for n, case in self._of_point.items() for pair in values(case)]
         schema = {"point": pl.UInt32, "subject": pl.String, name: pl.Float64}
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     @cached_property
     def _watched(self) -> pl.DataFrame:
-        links = [[(link, 1.0) for link in case.links] for case in self.cases]
-        return self._of("watched", links).select("point", "subject")
+        links = self._of("watched", lambda case: ((link, 1.0) for link in case.links))
+        return links.select("point", "subject")
 
     def _is_watched(self, rows: pl.DataFrame) -> pl.DataFrame:
         rows = rows.with_columns(point=self._point())
@@ -205,7 +209,7 @@ class Measures:
 
     def _waiting(self) -> pl.DataFrame:
         """Mean one-way delay less the delay without queues."""
-        base = self._of("base", [list(case.base.items()) for case in self.cases])
+        base = self._of("base", lambda case: case.base.items())
         rows = self._metric(self._pools, "delay_mean", "waiting").with_columns(point=self._point())
         rows = rows.join(base, on=["point", "subject"], maintain_order="left")
         return rows.with_columns(value=pl.col("value") - pl.col("base"))
@@ -235,7 +239,7 @@ class Measures:
         a queue under test in each direction."""
         both = [
             n
-            for n, case in enumerate(self.cases)
+            for n, case in self._of_point.items()
             if set(case.links) == {"down", "up"}
             and not any("workload" in group for group in case.scenario["flows"].values())
         ]
@@ -249,7 +253,7 @@ class Measures:
 
     def _phases(self) -> Iterator[pl.DataFrame]:
         """Delay and goodput in each phase of the cases that have some (sections 8.2.5, 8.2.6)."""
-        for number, case in enumerate(self.cases):
+        for number, case in self._of_point.items():
             part = self._is_watched(self._series.filter(point=number)) if case.phases else None
             for phase in case.phases:
                 assert part is not None
@@ -264,7 +268,7 @@ class Measures:
         self, section: str, case: str, discipline: str, subject: str, quantity: str
     ) -> tuple[Floats, Floats]:
         """Times since the warm-up and the median over the replications of a series."""
-        number = self._index[section, case, discipline]
+        number, _ = self._index[section, case, discipline]
         rows = self._series.filter(point=number, subject=subject, quantity=quantity)
         middle = rows.group_by(pl.col("since").round(6)).agg(pl.col("value").median()).sort("since")
         return middle["since"].to_numpy(), middle["value"].to_numpy()
@@ -272,7 +276,7 @@ class Measures:
     def histogram(self, section: str, case: str, discipline: str) -> tuple[Floats, Floats]:
         """Sojourn times at the bottleneck over all replications: values, and the share of
         packets that is not above each."""
-        number = self._index[section, case, discipline]
+        number, _ = self._index[section, case, discipline]
         rows = self._sojourn.filter(point=number).group_by("sojourn_s").agg(pl.col("count").sum())
         rows = rows.sort("sojourn_s")
         counts = rows["count"].to_numpy().astype(float)
@@ -285,7 +289,7 @@ class Measures:
     def goodput_samples(self, section: str, case: str, discipline: str) -> tuple[Floats, Floats]:
         """The goodput of all flows together over K round-trip times each: values ascending,
         and the share of samples that is not above each."""
-        number = self._index[section, case, discipline]
+        number, _ = self._index[section, case, discipline]
         rows = self._series.filter(point=number, quantity="goodput_bps")
         rows = rows.join(self._forward, on=["run", "subject"], how="semi")
         sums = rows.group_by("run", "since").agg(pl.col("value").sum())["value"].sort().to_numpy()

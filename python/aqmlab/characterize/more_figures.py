@@ -19,25 +19,8 @@ if TYPE_CHECKING:
 
 CURVE_POINTS = 21
 """Of a distribution: every 5 % of it."""
-OWN_CURVES = ("8.2.2", "8.2.3", "8.2.4")
-"""Sections whose distributions are drawn by level of congestion."""
 DELAY, GOODPUT = "queuing delay (ms)", "goodput (Mbit/s)"
 WIDE = 315
-
-
-def figures(album: Album) -> Iterator[Figure]:
-    """All of the sections that were run."""
-    if "4.3.1" in album.ran:
-        yield from _same_targets(album)
-    if "7.1" in album.ran:
-        yield _buffers(album)
-    if "8.2.6" in album.ran:
-        yield _wireless(album)
-    if "8.3" in album.ran:
-        yield _steadiness(album)
-    for section in album.sections:
-        if section not in OWN_CURVES:
-            yield from _distributions(album, section)
 
 
 def is_distribution(figure: Figure) -> bool:
@@ -45,7 +28,7 @@ def is_distribution(figure: Figure) -> bool:
     return figure.id.endswith("-cdf")
 
 
-def _distributions(album: Album, section: str) -> Iterator[Figure]:
+def distributions(album: Album, section: str) -> Iterator[Figure]:
     """The distributions of delay and goodput that section 2.7 asks for."""
     every = (case for name in album.names for case in album.measures.names(section, name))
     cases = list(dict.fromkeys(every))
@@ -88,7 +71,7 @@ def _scaled(points: tuple[Floats, Floats], factor: float) -> tuple[Floats, Float
     return values[places] * factor, wanted
 
 
-def _same_targets(album: Album) -> Iterator[Figure]:
+def same_targets(album: Album) -> Iterator[Figure]:
     """Section 4.3.1."""
     costs, kept = {}, {}
     get = album.measures.mean
@@ -119,7 +102,7 @@ def _same_targets(album: Album) -> Iterator[Figure]:
         )
 
 
-def _buffers(album: Album) -> Figure:
+def buffers(album: Album) -> Iterator[Figure]:
     """Section 7.1."""
     panels = {}
     for title, subject, measure, factor, unit in (
@@ -139,7 +122,7 @@ def _buffers(album: Album) -> Figure:
             order = np.argsort(x)
             points[name] = (np.array(x)[order], np.array(y)[order])
         panels[title] = charts.Panel(points, "factor of the buffer", unit, dots=True, log_x=True)
-    return Figure(
+    yield Figure(
         "7.1-buffers",
         "Bursts and the size of the buffer",
         "Web pages, video frames, a constant stream and a bulk flow (mix IV of section 7.2).",
@@ -148,13 +131,13 @@ def _buffers(album: Album) -> Figure:
     )
 
 
-def _wireless(album: Album) -> Figure:
+def wireless(album: Album) -> Iterator[Figure]:
     """Section 8.2.6."""
     panels = {
         case: album.points("8.2.6", case, ("down", "queue_delay"), ("all", "goodput"))
         for case in WIRELESS
     }
-    return Figure(
+    yield Figure(
         "8.2.6-wireless",
         "Realistic capacities",
         "Five flows over synthetic LTE and Wi-Fi.",
@@ -164,14 +147,14 @@ def _wireless(album: Album) -> Figure:
     )
 
 
-def _steadiness(album: Album) -> Figure:
+def steadiness(album: Album) -> Iterator[Figure]:
     """Section 8.3."""
     cases = {
         case: case
         for case in album.measures.names("8.3", album.names[0])
         if album.measures.case("8.3", case, album.names[0]).value is None
     }
-    return Figure(
+    yield Figure(
         "8.3-stability",
         "How steady the queue is",
         "The discipline as it is, medium congestion, where one condition is different.",

@@ -25,7 +25,7 @@ from aqmlab.characterize.deployment import comparison, deployment, setup
 from aqmlab.characterize.environment import Environment
 from aqmlab.characterize.figures import section_of
 from aqmlab.characterize.more_figures import is_distribution
-from aqmlab.characterize.sections import all_sections
+from aqmlab.characterize.questions import SECTIONS
 from aqmlab.characterize.verdict import Line
 from aqmlab.document import (
     BAD,
@@ -213,17 +213,15 @@ def _distributions(figures: list[Figure]) -> Iterator[Block]:
 
 def _notes(of: Characterization, number: str) -> Iterator[Block]:
     """What the engine noted of the discipline in the section's runs, each kind once."""
-    points = {n for n, case in enumerate(of.plan.cases) if case.section == number}
-    contenders = {n: case.contender for n, case in enumerate(of.plan.cases)}
-    names = {n: case.name for n, case in enumerate(of.plan.cases)}
-    rows = of.result.pooled_notes.filter(pl.col("point").is_in(points))
+    names = {
+        of.plan.points[case.key]: case.name
+        for case in of.plan.cases
+        if (case.section, case.contender) == (number, of.discipline)
+    }
+    rows = of.result.pooled_notes.filter(pl.col("point").is_in(list(names)))
     rows = rows.filter(pl.col("subject").is_in(["down", "up", "first"]))
     items = []
-    mine = [n for n in points if contenders[n] == of.discipline]
-    for _, part in rows.group_by("id", maintain_order=True):
-        own = part.filter(pl.col("point").is_in(mine))
-        if not own.height:
-            continue
+    for _, own in rows.group_by("id", maintain_order=True):
         cases = sorted({names[n] for n in own["point"].to_list() if names[n]})
         where = f" ({'; '.join(cases)})" if cases else ""
         items.append(Text(f"{own['text'][0]}{where}"))
@@ -261,7 +259,7 @@ def _number(value: float | None, measure: str) -> str:
 
 def _command(of: Characterization) -> str:
     plan, info = of.plan, of.result.info
-    own, place = plan.contenders[0], plan.environment
+    own, place = plan.contenders[of.discipline], plan.environment
     command = f"aqmlab characterize {own.name}"
     command += "".join(f" --set {shlex.quote(f'{k}={v}')}" for k, v in own.settings.items())
     against = [name for name in of.others if name != "droptail"]
@@ -273,7 +271,7 @@ def _command(of: Characterization) -> str:
         command += f" --rtt {1e3 * place.rtt:g}ms"
     if place.buffer != usual.buffer:
         command += f" --buffer {place.buffer:g}"
-    if len(plan.sections) < len(all_sections()):
+    if len(plan.sections) < len(SECTIONS):
         command += "".join(f" --section {section.number}" for section in plan.sections)
     command += " --quick" if plan.scale == QUICK else ""
     return f"{command} --replications {info.replications} --seed {info.seed}"
@@ -301,6 +299,6 @@ def _how(of: Characterization) -> Iterator[Block]:
     )
     params = (
         (each.name, ", ".join(f"{k} {v}" for k, v in each.params.items() if k != "limit"))
-        for each in plan.contenders
+        for each in plan.contenders.values()
     )
     yield Facts(tuple(params))

@@ -16,12 +16,11 @@ from aqmlab.campaign.outcomes import (
     WORSE,
     Finding,
 )
-from aqmlab.characterize.rules import ALONE, RULES
 from aqmlab.characterize.view import View
 
 if TYPE_CHECKING:
     from aqmlab.characterize import Characterization
-    from aqmlab.characterize.sections import Section
+    from aqmlab.characterize.questions import Section
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Line:
     @property
     def is_alone(self) -> bool:
         """Whether the rule looks at the discipline alone."""
-        return self.section.number in ALONE
+        return self.section.is_alone
 
 
 @dataclass(frozen=True)
@@ -98,25 +97,25 @@ def judge(characterization: Characterization) -> Verdict:
     """Applies each section's rule, against each other discipline."""
     plan = characterization.plan
     lines = [
-        Line(section, _findings(characterization, section.number, characterization.others))
+        Line(section, _findings(characterization, section, characterization.others))
         for section in plan.sections
     ]
     return Verdict(characterization.discipline, tuple(lines))
 
 
 def _findings(
-    characterization: Characterization, number: str, others: Iterable[str]
+    characterization: Characterization, section: Section, others: Iterable[str]
 ) -> dict[str, Finding]:
     plan, found = characterization.plan, {}
-    own = plan.contenders[0]
+    own = plan.contenders[characterization.discipline]
     for other in others:
         view = View(
             characterization.measures,
             plan.environment,
-            number,
+            section.number,
             own.name,
             other,
             own.has_flow_queues,
         )
-        found[other] = RULES[number](view)
+        found[other] = section.rule(view)
     return found

@@ -19,6 +19,7 @@ from aqmlab.cli.common import (
     console,
     default_folder,
     executor_at,
+    options,
     print_json,
     progress_bar,
     reported,
@@ -114,7 +115,8 @@ def characterize(
     words = [name, *own, *changed, *extra]
     folder = out or default_folder("characterize", words, r=replications, s=seed)
     bar = progress_bar(f"characterize {name}", shown=not json)
-    with executor_at(cluster) as executor, bar as progress:
+    named = options(only="--section", against="--against", rtt="--rtt", discipline="DISCIPLINE")
+    with executor_at(cluster) as executor, bar as progress, named:
         result = run(
             discipline,
             against=[other.strip() for other in others],

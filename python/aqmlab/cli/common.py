@@ -126,6 +126,19 @@ Only = Annotated[
 ]
 
 
+@contextmanager
+def options(**names: str) -> Iterator[None]:
+    """Names options of the command (`only="--section"`) in errors about the arguments of a function
+    of the package."""
+    try:
+        yield
+    except InputError as error:
+        if error.file is None and error.key in names:
+            key = names[error.key]
+            raise input_error(error.problem, key=key, given=error.given, hint=error.hint) from None
+        raise
+
+
 def reported(command: Callable[P, R]) -> Callable[P, R]:
     """Ends a command with one message on stderr instead of a traceback.
 

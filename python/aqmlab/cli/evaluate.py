@@ -19,6 +19,7 @@ from aqmlab.cli.common import (
     console,
     default_folder,
     executor_at,
+    options,
     print_json,
     progress_bar,
     reported,
@@ -92,7 +93,8 @@ def evaluate(
     extra = ["quick"] if quick else []
     folder = out or default_folder("evaluate", [*words, *extra], r=replications, s=seed)
     bar = progress_bar(f"evaluate {name}", shown=not json)
-    with executor_at(cluster) as executor, bar as progress:
+    named = options(only="--only")
+    with executor_at(cluster) as executor, bar as progress, named:
         result = run(
             {"algorithm": control, **params} if params else control,
             name=name,

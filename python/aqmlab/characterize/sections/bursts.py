@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from aqmlab.characterize.case import DOWNWARDS, Case, Dumbbell, Way
 from aqmlab.characterize.environment import Contender, Environment
-from aqmlab.characterize.sections import Section
 
 WEB = "rfc7928-web"
 """Pages of 50 objects of at least 1 kB over six connections, one page after another."""
@@ -55,21 +54,3 @@ def buffers(environment: Environment, contender: Contender, _: Sequence[Contende
         plan = _mix(Dumbbell(environment, contender, limit=limit), CASES["IV"])
         cases.append(plan.case("7.1", f"{limit} packets", value=factor))
     return cases
-
-
-SECTIONS = [
-    Section(
-        "7.1",
-        "Buffer size",
-        "How much of the burst absorption is the size of the buffer?",
-        buffers,
-        "may be considered",
-    ),
-    Section(
-        "7.2",
-        "Burst absorption",
-        "What becomes of pages and video frames that come in bursts?",
-        bursts,
-        "must be considered",
-    ),
-]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from aqmlab.characterize.case import HEADER, UPWARDS, Case, Dumbbell
 from aqmlab.characterize.environment import PACKET, Contender, Environment
-from aqmlab.characterize.sections import Section
 from aqmlab.characterize.sections.rtt import rtt_cases
 
 SMALL = 500
@@ -77,34 +76,3 @@ def scheduling(
     plan.tcp("bulk", environment.mild)
     plan.datagrams("thin", THIN_RATE, packet=f"{THIN_PACKET}b")
     return [plan.case("4.6")]
-
-
-SECTIONS = [
-    Section(
-        "4.3.1",
-        "Performance comparison",
-        "What does the same delay cost, when every discipline is told to keep it?",
-        same_targets,
-        "recommended",
-    ),
-    Section(
-        "4.4",
-        "Packet sizes",
-        "Do flows with small packets get an advantage?",
-        packet_sizes,
-    ),
-    Section(
-        "4.5",
-        "ECN",
-        "What changes when the queue may mark instead of drop?",
-        ecn,
-        "must be discussed if supported",
-    ),
-    Section(
-        "4.6",
-        "Scheduling",
-        "Where does it drop, and does a thin flow wait behind the others?",
-        scheduling,
-        "should be discussed",
-    ),
-]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from aqmlab.characterize.case import DOWNWARDS, UPWARDS, Case, Dumbbell, Way
 from aqmlab.characterize.environment import Contender, Environment, congestion_flows
-from aqmlab.characterize.sections import Section
 from aqmlab.characterize.sections.bursts import CBR_SHARE, add_web
 
 BROWSERS, BULK = 6, 5
@@ -59,22 +58,3 @@ def both_ways(environment: Environment, contender: Contender, _: Sequence[Conten
             add_mix(applications, up_rate, UP, UPWARDS)
             mixes.append(applications.case("9.2", f"{MIX}, {name}, {where}", links=("down", "up")))
     return [*mild, *mixes]
-
-
-SECTIONS = [
-    Section(
-        "9.1",
-        "Traffic mix",
-        "How do calls, pages, video and bulk flows fare together?",
-        mix,
-        "recommended",
-    ),
-    Section(
-        "9.2",
-        "Bidirectional traffic",
-        "Mild congestion, and the mix, both ways: what becomes of both directions, and how many "
-        "acknowledgements are lost?",
-        both_ways,
-        "may be considered",
-    ),
-]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from aqmlab.characterize.case import HEADER, Case, Dumbbell
 from aqmlab.characterize.environment import PACKET, Contender, Environment
-from aqmlab.characterize.sections import Section
 
 SHORT_PACKETS = 50
 """Packets of an application-limited flow: more than 10, fewer than 100."""
@@ -75,31 +74,3 @@ def background(
     plan.tcp("bulk")
     plan.tcp("ledbat", control=LEDBAT)
     return [plan.case("5.4")]
-
-
-MUST, MAY = "must be considered", "may be considered"
-SECTIONS = [
-    Section("5.1.1", "TCP-friendly sender", "One NewReno flow; one TFRC flow.", friendly, MUST),
-    Section(
-        "5.1.2",
-        "Initial windows",
-        "How do short flows fare beside a long one, with initial windows of 3 and 10?",
-        windows,
-        MUST,
-    ),
-    Section("5.2", "Aggressive sender", "One CUBIC flow.", aggressive, MUST),
-    Section(
-        "5.3",
-        "Unresponsive sender",
-        "How long is the queue when datagrams do not give way, and what is left for TCP?",
-        unresponsive,
-        MUST,
-    ),
-    Section(
-        "5.4",
-        "Less-than-best-effort sender",
-        "Does LEDBAT still give way to NewReno?",
-        background,
-        MAY,
-    ),
-]

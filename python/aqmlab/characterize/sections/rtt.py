@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from aqmlab.characterize.case import Case, Dumbbell, bits, seconds
 from aqmlab.characterize.environment import Contender, Environment
-from aqmlab.characterize.sections import Section
 
 FIRST = 0.1
 """Seconds there and back of category I."""
@@ -38,14 +37,3 @@ def rtt_cases(
 def fairness(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
     """The recommended tests."""
     return rtt_cases(environment, contender, "6.2", ecn=False)
-
-
-SECTIONS = [
-    Section(
-        "6.2",
-        "Round-trip time fairness",
-        "How do two flows share the link if one has another round-trip time than 100 ms?",
-        fairness,
-        "must be considered",
-    )
-]

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from aqmlab.characterize.case import Case, Dumbbell, bits
 from aqmlab.characterize.environment import Contender, Environment
-from aqmlab.characterize.sections import Section
 
 
 def multi(
@@ -42,14 +41,3 @@ def multi(
         plan.tcp("b", half)
         cases.append(plan.case("10.2", name, links=("down", "first")))
     return cases
-
-
-SECTIONS = [
-    Section(
-        "10.2",
-        "Several AQMs",
-        "Two queues in a row: does one disturb the other?",
-        multi,
-        "may be considered",
-    )
-]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from aqmlab.characterize.case import WARMUP, Case, Dumbbell, Phase, seconds
 from aqmlab.characterize.environment import Contender, Environment
-from aqmlab.characterize.sections import Section
+from aqmlab.characterize.sections import Maker
 
 PHASE = 20.0
 FAST_PHASE = 0.1
@@ -29,16 +29,15 @@ CONDITIONS = {
 of flows."""
 
 
-def level(number: str, flows: str) -> Section:
-    """A section with one level of congestion: 8.2.2 to 8.2.4."""
+def level(number: str, flows: str) -> Maker:
+    """One level of congestion: 8.2.2 to 8.2.4."""
 
     def cases(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Case]:
         plan = Dumbbell(environment, contender)
         plan.tcp("bulk", getattr(environment, flows))
         return [plan.case(number)]
 
-    question = f"Bulk flows that make {flows} congestion with drop-tail."
-    return Section(number, f"{flows.capitalize()} congestion", question, cases, "")
+    return cases
 
 
 def changing_load(
@@ -127,32 +126,3 @@ def _conditions(environment: Environment, contender: Contender) -> list[Case]:
         plan.tcp("bulk", max(round(place.medium * flows), 1))
         cases.append(plan.case("8.3", name))
     return cases
-
-
-MUST = "must be considered"
-SECTIONS = [
-    level("8.2.2", "mild"),
-    level("8.2.3", "medium"),
-    level("8.2.4", "heavy"),
-    Section(
-        "8.2.5",
-        "Varying congestion",
-        "How does the queue follow a load that changes every 20 s?",
-        changing_load,
-        MUST,
-    ),
-    Section(
-        "8.2.6",
-        "Varying capacity",
-        "How does the queue follow a capacity that changes by a factor of ten?",
-        changing_capacity,
-        MUST,
-    ),
-    Section(
-        "8.3",
-        "Parameter sensitivity and stability",
-        "What does its main parameter move, and how steady is its queue under other conditions?",
-        sensitivity,
-        "should be discussed",
-    ),
-]
