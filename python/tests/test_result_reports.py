@@ -56,7 +56,7 @@ def test_the_finding_names_the_best_and_the_worst(result: StudyResult) -> None:
     lines = sentences(of_measures(result, found, layout), found, layout.compared)
     assert re.fullmatch(
         r"Time in the queue, 95th percentile, in both cases: best with codel, worst with "
-        r"droptail; difference [\d.,]+ ms to [\d.,]+ ms\.",
+        r"droptail; difference [\d.,]+ to [\d.,]+ ms\.",
         lines[0],
     )
     assert any(re.match("call: MOS", each) for each in lines)
@@ -75,7 +75,7 @@ def of_two(first: list[float], second: list[float]) -> list[str]:
 
 def test_chance_is_no_finding() -> None:
     (text,) = of_two([1.0, 5.0, 3.0], [2.0, 3.0, 5.0])
-    assert "no difference shown (3.00 ms to 3.33 ms; a difference of " in text
+    assert "no difference shown (means 3.00 ms to 3.33 ms; a difference of " in text
     # The same spread, but one is lower under the same arrivals each time.
     (text,) = of_two([1.0, 5.0, 3.0], [2.0, 6.01, 4.02])
     assert text == (

@@ -144,7 +144,7 @@ def curves(
 
 
 def ranges(
-    panels: Mapping[str, Mapping[tuple[str, str], Floats]],
+    panels: Mapping[str, Mapping[tuple[str, str], Floats | Estimate]],
     palette: Colours,
     y_titles: Mapping[str, str],
     *,
@@ -153,8 +153,9 @@ def ranges(
     x_title: str | None = None,
     alike: Mapping[str, str] | None = None,
 ) -> Spec:
-    """Medians over the runs as points, from the lower to the upper quartile as lines; a panel
-    each, keys are (discipline, place). Panels that are `alike` (panel to measure) have one scale.
+    """Medians over the runs as points, from the lower to the upper quartile as lines, or means
+    with their intervals; a panel each, keys are (discipline, place). Panels that are `alike`
+    (panel to measure) have one scale.
 
     Places stand on the x axis, or on the y axis in all panels where they are too long for that.
     Where the largest median is many times the smallest, the values are on a logarithmic axis.
@@ -166,15 +167,17 @@ def ranges(
     group = {each: (alike or {}).get(each, each) for each in panels}
     reach: dict[str, list[tuple[float, float]]] = {}
     for each, cells in panels.items():
-        found = (quartiles(values) for values in cells.values() if values.size)
-        reach.setdefault(group[each], []).extend((of.low, of.high) for of in found)
+        found = (_span(own) for own in cells.values())
+        reach.setdefault(group[each], []).extend(of[1:] for of in found if of)
 
-    def draw(each: str, cells: Mapping[tuple[str, str], Floats]) -> Spec:
+    def draw(each: str, cells: Mapping[tuple[str, str], Floats | Estimate]) -> Spec:
         title, spans = y_titles[each], reach[group[each]]
+        is_mean = any(isinstance(own, Estimate) for own in cells.values())
+        words = MEAN_WORDS if is_mean else QUARTILE_WORDS
         axis = {"labelAngle": 0, "ticks": False} | ({"labelLimit": 150} if lying else {})
         log, scale = _is_wide(spans), _scale(spans, is_shared=bool(alike))
         ticks = {"tickCount": 4} | ({} if lying else EXTENT)
-        value = number("median", title, scale=scale, axis=ticks)
+        value = number("value", title, scale=scale, axis=ticks)
         spread = number("low", title, scale=scale)
         bar = {"mark": {"type": "bar", "opacity": 0.28}, "encoding": {along: value}}
         dot = {"type": "point", "filled": True, "size": 42, "opacity": 1}
@@ -188,9 +191,7 @@ def ranges(
                 "tooltip": [
                     tip("name", "queue"),
                     tip("place", x_title or "at"),
-                    tip("median", title, ".3~g"),
-                    tip("low", "lower quartile", ".3~g"),
-                    tip("high", "upper quartile", ".3~g"),
+                    *(tip(key, word or title, ".3~g") for key, word in words.items()),
                 ],
             },
             "layer": [
@@ -264,16 +265,32 @@ def estimates(
     return _joined({each: draw(panel) for each, panel in panels.items()}, columns, width)
 
 
-def _range_rows(cells: Mapping[tuple[str, str], Floats]) -> list[dict[str, object]]:
-    rows: list[dict[str, object]] = []
-    for (discipline, place), values in cells.items():
-        if values.size:
-            of = quartiles(values)
-            rows.append(
-                {"name": discipline, "place": place, "median": _short(of.median),
-                 "low": _short(of.low), "high": _short(of.high)}
-            )  # fmt: skip
-    return rows
+QUARTILE_WORDS = {"value": "", "low": "lower quartile", "high": "upper quartile"}
+MEAN_WORDS = {"value": "", "low": "interval from", "high": "interval to"}
+"""What the numbers of a point are; the first has the title of the axis."""
+
+
+def _span(cell: Floats | Estimate) -> tuple[float, float, float] | None:
+    """A value and the ends of its range: median and quartiles, or a mean and its interval."""
+    if isinstance(cell, Estimate):
+        low, high = (cell.value if end is None else end for end in (cell.low, cell.high))
+        return cell.value, low, high
+    if not cell.size:
+        return None
+    of = quartiles(cell)
+    return of.median, of.low, of.high
+
+
+def _range_rows(
+    cells: Mapping[tuple[str, str], Floats | Estimate],
+) -> list[dict[str, object]]:
+    found = {key: _span(cell) for key, cell in cells.items()}
+    return [
+        {"name": discipline, "place": place}
+        | {key: _short(value) for key, value in zip(("value", "low", "high"), of, strict=True)}
+        for (discipline, place), of in found.items()
+        if of
+    ]
 
 
 def _scale(spans: Sequence[tuple[float, float]], *, is_shared: bool) -> Spec:

@@ -125,18 +125,18 @@ def _bottleneck(
 
 
 def _of_group(result: StudyResult, runs: Runs, group: str) -> Iterator[Shown]:
-    """The first score that the group has, or its goodput; and its first time."""
-    scored = set(result.scores["group"].cast(pl.String))
-    named = {each.name: each for each in registered()}
-    if group in scored:
+    """The first score that the group has, or its goodput if that is what it is for; and its first
+    time."""
+    times = list(_first(runs, "times", group))
+    if group in set(result.scores["group"].cast(pl.String)):
         yield from _first(runs, "scores", group)
-    else:
+    elif all(each.metric.name == "delay" for each in times):
         flows = result.flows.filter(pl.col("group").cast(pl.String) == group)
         if flows.height and flows["size_bytes"].is_null().all():
-            rows = named["goodput"].values(runs)
-            own = rows.filter(pl.col("subject") == group)
-            yield _shown(named["goodput"], "", group, own)
-    yield from _first(runs, "times", group)
+            goodput = {each.name: each for each in registered()}["goodput"]
+            own = goodput.values(runs).filter(pl.col("subject") == group)
+            yield _shown(goodput, "", group, own)
+    yield from times
 
 
 def _first(runs: Runs, table: str, group: str) -> Iterator[Shown]:

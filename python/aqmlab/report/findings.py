@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 EMULATED = "timer_lateness"
 """A quantity of the table `times` that runs in real time alone have."""
+QUEUE = "time in the queue"
 MOST_WHERE = 3
 """Places that are named in a sentence; of more, their number."""
 
@@ -38,7 +39,7 @@ def of_measures(result: StudyResult, found: Sequence[Measure], layout: Layout) -
     goodput = any(each.unit == "Mbit/s" for each in found)
     told = [each for each in found if not (goodput and each.title == BUSY)]
     told = [each for each in told if each.direction != NEITHER]
-    paired = _is_paired(result)
+    paired = is_paired(result)
     contests = [
         contest
         for number, each in enumerate(told)
@@ -47,7 +48,17 @@ def of_measures(result: StudyResult, found: Sequence[Measure], layout: Layout) -
     return compare(contests, looked=result.info.precision is not None)
 
 
-def _is_paired(result: StudyResult) -> bool:
+QUESTIONS = ("What do users notice?", "How much gets through?", "How long do packets wait?")
+
+
+def question(measure: Measure) -> str:
+    """What a measure answers."""
+    if QUEUE in measure.title:
+        return QUESTIONS[2]
+    return QUESTIONS[1] if measure.unit == "Mbit/s" or measure.title == BUSY else QUESTIONS[0]
+
+
+def is_paired(result: StudyResult) -> bool:
     """True if replication r has the same random streams at all points: simulated, with one seed."""
     if len({scenario["seed"] for scenario in result.scenarios}) > 1:
         return False
@@ -91,13 +102,21 @@ def intervals(result: StudyResult, measure: Measure) -> dict[int, Interval | Non
 
 def sentences(found: Sequence[Finding], told: Sequence[Measure], axis: str | None) -> list[str]:
     """The findings in words, those of one measure together."""
+    return [line for _, line in by_measure(found, told, axis)]
+
+
+def by_measure(
+    found: Sequence[Finding], told: Sequence[Measure], axis: str | None
+) -> list[tuple[Measure, str]]:
+    """The findings in words, each with its measure."""
     lines = []
     for measure in told:
         own = [each for each in found if each.measure == measure.title]
         groups: dict[tuple[object, ...], list[Finding]] = {}
         for each in own:
             groups.setdefault((each.shown, each.best, each.worst, each.why), []).append(each)
-        lines += [_sentence(each, measure, len(own), axis or "") for each in groups.values()]
+        for same in groups.values():
+            lines.append((measure, _sentence(same, measure, len(own), axis or "")))
     return lines
 
 
@@ -110,27 +129,23 @@ def _sentence(same: Sequence[Finding], measure: Measure, places: int, axis: str)
         value = measure.text(next(iter(one.means.values())))
         return f"{what}: {value} with every {axis.replace('_', ' ')}."
     if same[0].why:
-        return f"{what}: {_span(same, measure)}; {same[0].why}."
+        return f"{what}: means {_span(same, measure)}; {same[0].why}."
     most = max(each.detectable for each in same)
     return (
-        f"{what}: no difference shown ({_span(same, measure)}; a difference of "
+        f"{what}: no difference shown (means {_span(same, measure)}; a difference of "
         f"{measure.text(most)} or more would have been)."
     )
 
 
 def _shown(same: Sequence[Finding], measure: Measure, one: Finding | None) -> str:
     best, worst = (_names(each) for each in (same[0].best, same[0].worst))
+    # The interval of the difference; of several places, from the least end to the greatest.
+    ends = sorted(abs(end) for each in same for end in (each.low, each.high))
+    apart = f"difference {measure.number(ends[0])} to {measure.text(ends[-1])}"
     if one is None:
-        effects = sorted(abs(each.effect) for each in same)
-        ends = [measure.text(each) for each in (effects[0], effects[-1])]
-        apart = " to ".join(dict.fromkeys(ends))
-        return f"best with {best}, worst with {worst}; difference {apart}"
+        return f"best with {best}, worst with {worst}; {apart}"
     first, *_, last = (measure.text(each) for each in one.means.values())
-    low, high = sorted((abs(one.low), abs(one.high)))
-    return (
-        f"best with {best} ({first}), worst with {worst} ({last}); "
-        f"difference {measure.number(low)} to {measure.text(high)}"
-    )
+    return f"best with {best} ({first}), worst with {worst} ({last}); {apart}"
 
 
 def _span(same: Sequence[Finding], measure: Measure) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import polars.selectors as cs
 
-from aqmlab.document import Note
+from aqmlab.document import Estimate, Note
 from aqmlab.document.numbers import percent, seconds
 from aqmlab.document.terminal import block, grid
 from aqmlab.metrics.formulas import LINK
@@ -129,7 +129,8 @@ def _show_groups(result: StudyResult, screen: Console) -> None:
         for name in names:
             table.add_column(name)
         for each in of_groups:
-            table.add_column(each.title, justify="right")
+            unit = f" ({each.unit})" if each.unit else ""
+            table.add_column(f"{each.title}{unit}", justify="right")
         averages = [means(result, each) for each in of_groups]
         ranges = [intervals(result, each) for each in of_groups]
         for row in result.points.head(SHOWN_POINTS).to_dicts():
@@ -145,7 +146,8 @@ def _show_groups(result: StudyResult, screen: Console) -> None:
 
 
 def _with_range(measure: Measure, mean: float | None, within: Interval | None) -> str:
-    """The mean and how far the interval goes to its farther end."""
-    if mean is None or within is None or within.low == within.high:
-        return measure.text(mean)
-    return f"{measure.text(mean)} ±{measure.number(max(mean - within.low, within.high - mean))}"
+    """The mean and both ends of its interval, which need not be equally far away."""
+    if mean is None or within is None:
+        return measure.number(mean)
+    value, ends = Estimate(mean, within.low, within.high).told()
+    return f"{value} ({ends})"

@@ -31,9 +31,16 @@ from aqmlab.document.colours import by_label
 from aqmlab.document.numbers import count, seconds
 from aqmlab.document.panels import Panel, curves, ranges
 from aqmlab.metrics import everything
-from aqmlab.metrics.samples import Histograms
-from aqmlab.report import own
-from aqmlab.report.findings import intervals, of_measures, sentences
+from aqmlab.metrics.samples import Floats, Histograms
+from aqmlab.report import own, power
+from aqmlab.report.findings import (
+    QUESTIONS,
+    by_measure,
+    intervals,
+    is_paired,
+    of_measures,
+    question,
+)
 from aqmlab.report.made import made
 from aqmlab.report.measures import (
     Layout,
@@ -77,45 +84,67 @@ def document(result: StudyResult, command: str = "", folder: Path | None = None)
     which = f" ({axes})" if axes else ""
     runs, points = info.points * info.replications, count(info.points, "point")
     found, layout = measures(result), Layout.of(info.axes)
-    told = of_measures(result, found, layout)
-    lines = sentences(told, found, layout.compared)
+    told = by_measure(of_measures(result, found, layout), found, layout.compared)
     return Document(
         info.title,
-        tuple(_body(result, found, lines, layout, command, folder)),
+        tuple(_body(result, found, told, layout, command, folder)),
         soft=f"{count(runs, 'run')}: {points}{which}, {count(info.replications, 'replication')}, "
         f"seed {info.seed} · aqmlab {info.version}",
-        head=(Items(tuple(Finding(line) for line in lines), "lead"),),
+        head=tuple(Text(line, "lead") for _, line in told[:1]),
     )
 
 
 def _body(
     result: StudyResult,
     found: Sequence[Measure],
-    lines: Sequence[str],
+    told: Sequence[tuple[Measure, str]],
     layout: Layout,
     command: str,
     folder: Path | None,
 ) -> Iterator[Block]:
+    first, *rest = _figures(result, found, layout)
+    yield first
     yield from notes(note_lines(result))
-    yield from _figures(result, found, lines, layout)
+    yield from _findings(result, found, told, layout)
+    yield from rest
     yield Section("All points", tuple(_points(result, answering(found))), id="points")
     yield from _everything(result, found)
     digest = Facts((("Digest", result.info.digest),))
     yield Section("How this was made", (*made(command, folder), digest), id="how")
 
 
+def _findings(
+    result: StudyResult,
+    found: Sequence[Measure],
+    told: Sequence[tuple[Measure, str]],
+    layout: Layout,
+) -> Iterator[Block]:
+    """The findings by the question they answer, and what the study could have shown."""
+    blocks: list[Block] = []
+    for asked in QUESTIONS:
+        own = [line for measure, line in told if question(measure) == asked]
+        if own:
+            blocks.append(Section(asked, (Items(tuple(Finding(line) for line in own)),)))
+    if needed := power.sentence(result, answering(found), layout, paired=is_paired(result)):
+        blocks.append(Text(needed, "method"))
+    if told:
+        explained = (
+            "A difference is the 95 % interval of the largest one, for all of them together."
+        )
+        yield Section("Findings", (Text(explained, "method"), *blocks), id="findings")
+    else:
+        yield from blocks
+
+
 def figures(result: StudyResult) -> list[Figure]:
     """All points at a glance, the distributions of the time in the queue, delay and goodput."""
     found, layout = measures(result), Layout.of(result.info.axes)
-    told = of_measures(result, found, layout)
-    return list(_figures(result, found, sentences(told, found, layout.compared), layout))
+    return list(_figures(result, found, layout))
 
 
-def _figures(
-    result: StudyResult, found: Sequence[Measure], lines: Sequence[str], layout: Layout
-) -> Iterator[Figure]:
+def _figures(result: StudyResult, found: Sequence[Measure], layout: Layout) -> Iterator[Figure]:
     if result.info.points > 1:
-        yield _overview(result, found, lines, layout)
+        yield _overview(result, found, layout)
     yield from _sojourn(result, layout)
     if result.info.points > 1 and result.info.replications > 1 and _panels(result) <= MOST_PANELS:
         yield tradeoff(result)
@@ -129,9 +158,7 @@ def _panels(result: StudyResult) -> int:
     return prod(number for name, number in axes.items() if name != coloured)
 
 
-def _overview(
-    result: StudyResult, found: Sequence[Measure], lines: Sequence[str], layout: Layout
-) -> Figure:
+def _overview(result: StudyResult, found: Sequence[Measure], layout: Layout) -> Figure:
     axes = dict(result.info.axes)
     labels = axes.get(layout.colour or "", ("",))
     palette = by_label(labels)
@@ -159,20 +186,31 @@ def _overview(
     else:
         units = {title: each.unit for title, each in of.items()}
         alike = {title: each.title for title, each in of.items()} if len(facets) > 1 else None
+        looked = result.info.precision is not None
         spec = ranges(
-            tables, palette, units, columns=columns, width=width, x_title=x_title or None,
+            {
+                title: {at: _mean(of[title], values, looked) for at, values in table.items()}
+                for title, table in tables.items()
+            },
+            palette, units, columns=columns, width=width, x_title=x_title or None,
             alike=alike,
         )  # fmt: skip
-        how = "Points: medians over the replications; lines: from lower to upper quartile."
+        how = f"Points: means over the replications; lines: {100 * LEVEL:g} % intervals, if any."
     only = ", ".join(f"{name} = {label}" for name, label in layout.left_out.items())
     rest = f" Drawn for {only}; the table below has all points." if only else ""
     return Figure(
         "overview",
-        result.info.title,
-        next(iter(lines), "All points of the study."),
-        f"{how}{rest}",
+        "All points at a glance",
+        how,
+        rest.strip(),
         spec,
     )
+
+
+def _mean(measure: Measure, values: Floats, looked: bool) -> Estimate:
+    found = measure.estimate(values, looked)
+    within = found.interval
+    return Estimate(found.value, *((within.low, within.high) if within else ()))
 
 
 def _lines(

@@ -43,12 +43,14 @@ def copied_points(tables: Tables, points: int, replications: int) -> list[int]:
         return []
     prints = np.zeros((points * replications, len(MEASURED)), dtype=np.uint64)
     for column, name in enumerate(MEASURED):
+        if name not in tables.names():
+            continue
         rows = tables.load(name)
         if rows.height:
             own = rows.drop("run").hash_rows(seed=column).to_numpy()
             np.add.at(prints[:, column], rows["run"].to_numpy(), own)
     of_points = prints.reshape(points, replications, -1)
-    alike = (of_points == of_points[:, :1]).all(axis=(1, 2))
+    alike = (of_points == of_points[:, :1]).all(axis=(1, 2)) & of_points.any(axis=(1, 2))
     return [int(point) for point in np.flatnonzero(alike)]
 
 

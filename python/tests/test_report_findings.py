@@ -1,0 +1,127 @@
+"""Pages and terminals say what they show: one statistic, its interval, and what would be needed."""
+
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from rich.console import Console
+from scipy import stats
+
+import aqmlab
+from aqmlab.report import power
+from aqmlab.report.findings import QUESTIONS, findings
+from aqmlab.report.measures import Layout, answering, by_point, measures
+from aqmlab.report.study_console import show
+from aqmlab.report.study_page import figures
+
+BOTH = {"path": "down", "return_path": "up"}
+STUDY = {
+    "name": "household",
+    "replications": 8,
+    "scenario": {
+        "duration": "10s",
+        "links": {"down": {"rate": "5mbit", "delay": "20ms"}, "up": {"rate": "2mbit"}},
+        "flows": {
+            "bulk": BOTH | {"count": 2},
+            "ping": BOTH | {"workload": "probe"},
+            "call": BOTH | {"workload": "voip"},
+        },
+    },
+    "axes": [
+        {"key": "queue", "values": ["droptail", "codel"]},
+        {"name": "rtt", "key": "links.down.delay", "values": ["10ms", "40ms"]},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def result() -> aqmlab.StudyResult:
+    return aqmlab.study(STUDY)
+
+
+def test_goodput_is_compared_only_where_it_is_what_a_group_is_for(
+    result: aqmlab.StudyResult,
+) -> None:
+    titles = [each.title for each in measures(result)]
+    assert "bulk: goodput" in titles and "ping: goodput" not in titles
+    assert any(each.startswith("ping: round trip") for each in titles)
+    assert not any(each.measure == "ping: goodput" for each in findings(result))
+
+
+def test_a_difference_is_the_interval_also_of_several_places(result: aqmlab.StudyResult) -> None:
+    own = [each for each in findings(result) if each.measure.startswith("time in the queue")]
+    assert len(own) == 2 and all(each.shown for each in own)
+    ends = sorted(abs(end) for each in own for end in (each.low, each.high))
+    [line] = re.findall(r"Time in the queue.*?difference ([\d,.]+) to ([\d,.]+) ms", page(result))[
+        :1
+    ]
+    shown = [float(each.replace(",", "")) for each in line]
+    assert shown == pytest.approx([ends[0], ends[-1]], rel=0.005)
+
+
+def page(result: aqmlab.StudyResult) -> str:
+    return result.report().to_markdown()
+
+
+def test_the_page_answers_first_and_groups_by_question(result: aqmlab.StudyResult) -> None:
+    text = page(result)
+    places = [
+        text.index(each) for each in ("Time in the queue, 95th", "overview.svg", "## Findings")
+    ]
+    assert places == sorted(places)
+    questions = [text.index(each) for each in QUESTIONS]
+    assert questions == sorted(questions) and text.index("### " + QUESTIONS[0]) > places[-1]
+    call = text.index("call: MOS", questions[0])
+    assert questions[0] < call < questions[1] < text.index("bulk: goodput", questions[1])
+
+
+def test_a_figure_and_its_sentences_use_the_mean(result: aqmlab.StudyResult) -> None:
+    overview = next(each for each in figures(result) if each.id == "overview")
+    assert "means" in overview.message
+    goodput = next(each for each in measures(result) if each.title == "bulk: goodput")
+    values = by_point(result, goodput)[0]
+    [row] = re.findall(r"droptail,10ms,([\d.]+),([\d.]+),([\d.]+)", json.dumps(overview.spec))[:1]
+    within = goodput.estimate(values).interval
+    assert within is not None
+    drawn = [values.mean(), within.low, within.high]
+    assert [float(each) for each in row] == pytest.approx(drawn, rel=1e-3)
+
+
+def test_both_ends_of_an_interval_are_in_the_terminal(result: aqmlab.StudyResult) -> None:
+    out = io.StringIO()
+    show(result, Console(file=out, width=200))
+    assert "±" not in out.getvalue()
+    found = re.findall(r" ([\d.]+) \(([\d.]+)–([\d.]+)\)", out.getvalue())
+    sides = [(float(v) - float(low), float(high) - float(v)) for v, low, high in found]
+    assert sides and any(below != pytest.approx(above, rel=0.2) for below, above in sides)
+
+
+def test_replications_needed_are_those_of_the_t_test() -> None:
+    for spread, difference in ((1.0, 1.0), (1.0, 0.25), (0.2, 1.0)):
+        count = power.replications(spread, difference)
+        reached = [power_of(n, spread, difference) for n in (count - 1, count) if n > 1]
+        assert reached[-1] >= 0.8 and (count == 2 or reached[0] < 0.8)
+    assert power.replications(1.0, 1e-6) == power.MOST
+    rng = np.random.default_rng(2)
+    common = rng.normal(size=400)
+    samples = [common + rng.normal(size=400), 3 + common + rng.normal(size=400)]
+    assert power.spread_of(samples, paired=True) == pytest.approx(2**0.5, rel=0.1)
+    assert power.spread_of(samples, paired=False) == pytest.approx(2.0, rel=0.1)
+
+
+def power_of(count: int, spread: float, difference: float) -> float:
+    shift = difference / spread * count**0.5
+    limit = stats.t.isf(0.025, count - 1)
+    return float(stats.nct.sf(limit, count - 1, shift))
+
+
+def test_the_page_says_what_a_tenth_would_need(result: aqmlab.StudyResult) -> None:
+    told = power.sentence(
+        result, answering(measures(result)), Layout.of(result.info.axes), paired=True
+    )
+    assert told in page(result).replace("\n", " ")
+    assert re.search(r"difference of 10 % .*bulk: goodput \d", told)
+    once = aqmlab.study(STUDY | {"replications": 1})
+    assert "Replications that would show" not in page(once)
