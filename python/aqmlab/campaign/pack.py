@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from aqmlab.campaign.rule import Rule
 from aqmlab.metrics.samples import Floats
+from aqmlab.stats import interval
 
 if TYPE_CHECKING:
     from aqmlab.campaign.plan import Filled
@@ -42,6 +45,21 @@ class Reading:
     """Smaller differences count as none, in `unit`."""
     window: tuple[float, float] | None = None
     """Begin and end in seconds; None for the time from the warm-up to the end."""
+
+    @property
+    def label(self) -> str:
+        """`four-flows, down, sojourn_p95`."""
+        return ", ".join(each for each in (self.case, self.subject, self.metric) if each)
+
+    @property
+    def estimate(self) -> tuple[float, float | None, float | None]:
+        """The mean over the replications that have a value, and the ends of its 95 % interval."""
+        kept = self.values[np.isfinite(self.values)]
+        if not kept.size:
+            return float("nan"), None, None
+        found = interval(kept)
+        low, high = (found.low, found.high) if found else (None, None)
+        return float(kept.mean()), low, high
 
 
 def cases_of(build: Callable[[Any], Mapping[str, Table]], example: Any) -> tuple[Case, ...]:
@@ -90,6 +108,8 @@ class Pack:
     source: str = ""
     replications: int = 20
     seed: int = 1
+    contenders: Mapping[str, Any] = field(default_factory=dict)
+    """What fills the slot, by name; callers may add more."""
     beside: tuple[str, ...] = ()
     """Names of the contenders that the first one is compared with, reading by reading."""
     groups: Mapping[str, str] = field(default_factory=dict)

@@ -11,22 +11,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import aqmlab
+from aqmlab.campaign import verdicts
 from aqmlab.campaign.beside import Line, rows_of
 from aqmlab.campaign.console import show
 from aqmlab.campaign.pack import Pack, Question, Reading
 from aqmlab.campaign.page import document
 from aqmlab.campaign.readings import Point, Readings
-from aqmlab.campaign.rule import Answer, Replicated, answers, picks
-from aqmlab.document import Document, save
+from aqmlab.campaign.rule import VERDICTS, Answer, Replicated, answers, picks
+from aqmlab.document import Document, save, write_text
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.results import StudyResult
-from aqmlab.stats import interval
 from aqmlab.study import Study
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rich.console import Console
+
 
 SCHEMA = 1
 """Version of the JSON of results; docs/packs.md describes it."""
@@ -189,7 +190,7 @@ class Campaign:
 
     def document(self) -> Document:
         """The page as a value: to HTML, Markdown or JSON."""
-        return document(self)
+        return document(self) if self.others else verdicts.document(self)
 
     def write_report(self, folder: str | Path, *, figures: bool = True) -> Path:
         """Writes report.html, and with `figures` figures/, into `folder`; returns the path of the
@@ -198,7 +199,12 @@ class Campaign:
 
     def print(self, console: Console) -> None:
         """Prints the overview."""
-        show(self, console)
+        (show if self.others else verdicts.show)(self, console)
+
+    def write_answers(self, folder: str | Path) -> None:
+        """Writes answers.json (`to_json`). Raises `StorageError` if it cannot be written."""
+        text = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
+        write_text(Path(folder) / "answers.json", text, "the answers were not written")
 
     @cached_property
     def answers(self) -> dict[tuple[str, str], list[Answer]]:
@@ -208,6 +214,26 @@ class Campaign:
             for question in self.plan.pack.questions
             for name in self.plan.contenders
         }
+
+    def counts(self) -> dict[str, int]:
+        """How many answers have each verdict."""
+        words = [each.verdict for found in self.answers.values() for each in found]
+        return {word: words.count(word) for word in VERDICTS}
+
+    @property
+    def headline(self) -> str:
+        """The result in one sentence."""
+        counts = self.counts()
+        info = self.result.info
+        listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        return (
+            f"{sum(counts.values())} answers: {listed or 'none'} ({self.runs:,} simulations, "
+            f"{info.replications} replications)."
+        )
+
+    def readings_of(self, question: Question, contender: str) -> Sequence[Reading]:
+        """The readings of a question with one contender."""
+        return question.read(self.filled(question, contender))
 
     def to_json(self) -> dict[str, Any]:
         """The answers and readings of every question and contender; docs/packs.md has the keys."""
@@ -250,18 +276,16 @@ class Campaign:
         ]
 
     def _contender(self, question: Question, name: str) -> dict[str, Any]:
-        found = self.filled(question, name)
         return {
             "name": name,
             "answers": [each.to_json() for each in self.answers[question.id, name]],
-            "readings": list(_readings(question.read(found))),
+            "readings": list(_readings(self.readings_of(question, name))),
         }
 
 
 def _readings(given: Sequence[Reading]) -> Iterator[dict[str, Any]]:
     for each in given:
-        kept = each.values[np.isfinite(each.values)]
-        found = interval(kept) if kept.size else None
+        mean, low, high = each.estimate
         yield {
             "case": each.case,
             "metric": each.metric,
@@ -269,7 +293,7 @@ def _readings(given: Sequence[Reading]) -> Iterator[dict[str, Any]]:
             "unit": each.unit,
             "direction": each.direction,
             "window": list(each.window) if each.window else None,
-            "mean": float(kept.mean()) if kept.size else None,
-            "low": found.low if found else None,
-            "high": found.high if found else None,
+            "mean": mean if np.isfinite(mean) else None,
+            "low": low,
+            "high": high,
         }

@@ -53,6 +53,9 @@ COMMANDS = {
     ),
     "try": Entry("Compare queues on your access line by what each user would notice.", "try_"),
     "evaluate": Entry("Evaluate a congestion control by the criteria of RFC 9743."),
+    "check": Entry(
+        "Answer the questions of a pack: does each rule hold, with intervals over the replications?"
+    ),
     "shell": Entry(
         "Run a command behind a path of links with the simulator's queues, in real time.",
         runs_program=True,
@@ -74,7 +77,9 @@ COMMANDS = {
         "set_",
     ),
     "top": Entry("Show the links of running emulators: rate, sojourn time, drops, marks, backlog."),
-    "new": Entry("Write a scenario, study, queue, control, metric or endpoint to start from."),
+    "new": Entry(
+        "Write a scenario, study, pack, queue, control, metric or endpoint to start from."
+    ),
     "completion": Entry("Print a script that completes commands, options, names, keys and values."),
     "lab": Entry("Open the live lab: two queues side by side under the same traffic."),
     "list": Entry(

@@ -12,7 +12,8 @@ from aqmlab.cli.common import EXAMPLES, reported
 from aqmlab.errors import StorageError, input_error, unknown
 
 EXAMPLE = EXAMPLES.format(
-    "aqmlab new scenario home\n\naqmlab new study queues\n\naqmlab new queue patient\n\n"
+    "aqmlab new scenario home\n\naqmlab new study queues\n\naqmlab new pack goals\n\n"
+    "aqmlab new queue patient\n\n"
     "aqmlab new control steady\n\naqmlab new metric waiting\n\naqmlab new endpoint window"
 )
 TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -20,7 +21,7 @@ SOURCES = Path(__file__).parents[3]
 """The source tree, where aqmlab is installed from one in place."""
 ENDPOINT = Path("examples") / "rust-endpoint"
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-KINDS = ("scenario", "study", "queue", "control", "metric", "endpoint")
+KINDS = ("scenario", "study", "pack", "queue", "control", "metric", "endpoint")
 DROPTAIL = '{ discipline = "droptail", limit = "250p" }'
 
 
@@ -28,7 +29,9 @@ DROPTAIL = '{ discipline = "droptail", limit = "250p" }'
 def new(
     kind: Annotated[
         str,
-        typer.Argument(metavar="KIND", help="scenario, study, queue, control, metric or endpoint."),
+        typer.Argument(
+            metavar="KIND", help="scenario, study, pack, queue, control, metric or endpoint."
+        ),
     ],
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and `_`.")
@@ -40,7 +43,7 @@ def new(
         ),
     ] = None,
 ) -> None:
-    """Write a scenario, study, queue, control, metric or endpoint to start from.
+    """Write a scenario, study, pack, queue, control, metric or endpoint to start from.
 
     The files go into the working directory; no file is overwritten. The last line shows the
     command that runs them.
@@ -72,8 +75,9 @@ def new(
 def _files(kind: str, name: str) -> tuple[dict[str, str], str]:
     """The files of a kind, and the command that runs them."""
     run = f"aqmlab run {name}.toml"
-    if kind == "study":
-        return {f"{name}.toml": _text("study.toml", name)}, f"aqmlab study {name}.toml"
+    if kind in ("study", "pack"):
+        command = "study" if kind == "study" else "check"
+        return {f"{name}.toml": _text(f"{kind}.toml", name)}, f"aqmlab {command} {name}.toml"
     own = f'"{name}.py:{class_name(name)}"'
     queue = own if kind == "queue" else DROPTAIL
     control = f"transport = {{ congestion_control = {own} }}\n" if kind == "control" else ""

@@ -10,7 +10,7 @@ Nothing here runs a simulation or knows of one: `charts` and `panels` draw array
 """
 
 from aqmlab.document.figure import FORMATS, Figure
-from aqmlab.document.files import save
+from aqmlab.document.files import save, write_text
 from aqmlab.document.model import (
     BAD,
     GOOD,
@@ -62,4 +62,5 @@ __all__ = [
     "Verdict",
     "notes",
     "save",
+    "write_text",
 ]

@@ -13,6 +13,18 @@ REPORT = "report.html"
 FIGURES = "figures"
 
 
+def write_text(path: Path, text: str, kept: str) -> None:
+    """Writes a text file, and its folder if it is missing.
+
+    Raises `StorageError`, which says what is `kept`, if it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace(path, content(text.encode()))
+    except OSError as error:
+        raise StorageError(error, path, kept) from error
+
+
 def save(document: Document, folder: Path, *, figures: bool = True) -> Path:
     """Writes the document as `report.html` into `folder`, and with `figures` its figures as
     SVG, PNG and PDF into `figures/` there; returns the path of the page.
@@ -20,11 +32,7 @@ def save(document: Document, folder: Path, *, figures: bool = True) -> Path:
     Raises `StorageError` if a file cannot be written.
     """
     path = folder / REPORT
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        replace(path, content(document.to_html().encode()))
-    except OSError as error:
-        raise StorageError(error, folder, "the report was not written") from error
+    write_text(path, document.to_html(), "the report was not written")
     if figures:
         try:
             draw_all(document.figures, folder / FIGURES)

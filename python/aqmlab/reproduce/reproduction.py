@@ -16,8 +16,7 @@ import polars as pl
 import aqmlab
 from aqmlab.campaign import UNDECIDED, Answer
 from aqmlab.campaign.plan import SCHEMA
-from aqmlab.document import Document, Figure, save
-from aqmlab.errors import StorageError
+from aqmlab.document import Document, Figure, save, write_text
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Contradiction, Table, Warning
@@ -378,9 +377,4 @@ class Reproduction:
             "claims.csv": pl.DataFrame(claims, infer_schema_length=None).write_csv(),
         }
         for name, text in texts.items():
-            path = Path(folder) / name
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-            except OSError as error:
-                raise StorageError(error, path, "the verdicts were not written") from error
+            write_text(Path(folder) / name, text, "the verdicts were not written")

@@ -1,0 +1,154 @@
+"""Packs in files: the rules, their answers and exit status, and mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from aqmlab import InputError
+from aqmlab.campaign import FAILS, HOLDS, UNDECIDED, Pack, Plan, packfile
+from aqmlab.campaign.packfile import load, parse
+from aqmlab.cli import app
+from aqmlab.scenario.settings import parse_toml
+
+PACK = """
+replications = 5
+[contenders]
+fifo = { discipline = "droptail", limit = "100p" }
+codel = "codel"
+[scenario]
+duration = "6s"
+bottleneck = "down"
+[scenario.links.down]
+rate = "5mbit"
+delay = "10ms"
+[scenario.links.up]
+rate = "5mbit"
+delay = "10ms"
+[scenario.flows.bulk]
+path = "down"
+return_path = "up"
+start = { each = ["0s", "1s"] }
+[scenario.record]
+warmup = "2s"
+[cases.one]
+[cases.two]
+"flows.bulk.count" = 2
+[[questions]]
+id = "delay"
+source = "RFC 8289"
+[questions.expect]
+low = "down.sojourn_p95 <= 60ms"
+lower = { rule = "sojourn_p95 < 0.5 * fifo", text = "Less than half.", cases = ["two"] }
+[[questions]]
+id = "use"
+cases = ["two"]
+[questions.expect]
+busy = "bulk.goodput >= 0.8 * capacity"
+some = "goodput >= 1mbit"
+"""
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[tuple[str, str, str], dict[str, Any]]:
+    """(question, contender, rule) to the answer."""
+    pack = parse(parse_toml(PACK, "mine.toml"), "mine.toml", "mine")
+    form = Plan(pack, pack.contenders).run().to_json()
+    assert (form["pack"], form["replications"], form["runs"]) == ("mine", 5, 20)
+    return {
+        (question["id"], each["name"], answer["id"]): answer
+        for question in form["questions"]
+        for each in question["contenders"]
+        for answer in each["answers"]
+    }
+
+
+def test_rules_are_answered(found: dict[tuple[str, str, str], dict[str, Any]]) -> None:
+    words = {key: answer["verdict"] for key, answer in found.items()}
+    assert words["delay", "fifo", "low"] == FAILS
+    assert words["delay", "codel", "low"] == words["delay", "codel", "lower"] == HOLDS
+    assert words["use", "codel", "busy"] == words["use", "codel", "some"] == HOLDS
+    assert ("delay", "fifo", "lower") not in words, "it is the one that others are beside"
+    low = found["delay", "codel", "low"]["comparisons"]
+    assert [each["name"] for each in low] == ["one", "two"]
+    for each in low:
+        assert each["low"] <= each["number"] <= each["high"] < each["limit"] == 0.06
+    (lower,) = found["delay", "codel", "lower"]["comparisons"]
+    assert lower["limit"] == 0.5 and lower["wanted"] == "below" and 0 < lower["number"] < 0.5
+    assert found["delay", "codel", "lower"]["text"] == "Less than half."
+    (busy,) = found["use", "codel", "busy"]["comparisons"]
+    assert busy["limit"] == 0.8 * 5e6
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "parts"),
+    [
+        ("down.sojourn_p95", "down.sojourn_p59", ("metric", "sojourn_p95")),
+        ("<= 60ms", "<= 60", ("questions.1.expect.low", "a time such as 30ms")),
+        ("0.5 * fifo", "0.5 * fifi", ("questions.1.expect.lower", "a contender (fifo, codel)")),
+        ("<= 60ms", "= 60ms", ("questions.1.expect.low", "SUBJECT.METRIC <= LIMIT")),
+        ('cases = ["two"]\n[questions', 'cases = ["tow"]\n[questions', ("case", "two")),
+        ("source =", "sauce =", ("questions.1", "source")),
+        ("replications = 5", "replications = 0", ("replications", "from 1")),
+        ('id = "use"', 'id = "delay"', ("two questions", "delay")),
+    ],
+)
+def test_a_mistake_is_one_error(old: str, new: str, parts: tuple[str, ...]) -> None:
+    text = PACK.replace(old, new, 1)
+    assert text != PACK
+    with pytest.raises(InputError) as error:
+        parse(parse_toml(text, "mine.toml"), "mine.toml")
+    for part in parts:
+        assert part in str(error.value)
+
+
+def test_a_group_that_is_not_there_is_refused() -> None:
+    text = PACK.replace("bulk.goodput", "bilk.goodput")
+    with pytest.raises(InputError, match="did you mean `bulk`"):
+        parse(parse_toml(text, "mine.toml"), "mine.toml")
+
+
+def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `aqmlab new pack` writes runs; the exit status says whether a rule fails."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> Any:
+        return CliRunner().invoke(app, list(words))
+
+    assert run("new", "pack", "goals").exit_code == 0
+    done = run("check", "goals.toml", "--replications", "5")
+    assert done.exit_code == 1, done.output
+    assert "droptail, low: Rule" in done.output and HOLDS in done.output
+    assert (tmp_path / "results/goals-r5/report.html").exists()
+    text = (tmp_path / "goals.toml").read_text().replace('low = "down.sojourn_p95 <= 40ms"\n', "")
+    (tmp_path / "goals.toml").write_text(text)
+    done = run("check", "goals.toml", "--replications", "5", "--json", "--with", "mine=pie")
+    assert done.exit_code == 0, done.output
+    form = json.loads(done.stdout)
+    assert form["contenders"] == ["droptail", "codel", "fq_codel", "mine"]
+    few = run("check", "goals.toml", "--replications", "2", "--no-report")
+    assert few.exit_code == 0 and UNDECIDED in few.output
+    assert run("check", "goals.toml", "--replications", "2", "--strict").exit_code == 1
+    assert run("check", "gaols.toml").exit_code == 2
+    (tmp_path / "empty.toml").write_text("title = 'x'\n")
+    assert run("check", "empty.toml").exit_code == 2
+
+
+class Point:
+    """An entry point."""
+
+    name = "mine"
+
+    def load(self) -> Pack:
+        return parse(parse_toml(PACK, "mine.toml"), "mine.toml", "mine")
+
+
+def test_packages_bring_packs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packfile, "entry_points", lambda group: [Point()])
+    assert load("mine").name == "mine"
+    with pytest.raises(InputError, match="did you mean `mine`"):
+        load("mien")
