@@ -105,7 +105,7 @@ def test_every_criterion_gives_rows_with_numbers() -> None:
             assert set(row.others) == {"reno", "cubic"}
         assert any(row.value != 0 for row in line.rows), line.question.id
     form = json.loads(json.dumps(result.to_json(), allow_nan=False))
-    assert len(form["questions"]) == len(result.lines) == 24
+    assert len(form["questions"]) == len(result.lines) == 25
     assert all(each["why"] for each in form["untested"])
     stream = io.StringIO()
     result.print(Console(file=stream, width=150))
@@ -119,7 +119,7 @@ ASKED = {
     "high packet loss": ["loss"],
     "fairness": ["fairness"],
     "short flows": ["short"],
-    "existing controls": ["existing", "deployed", "QUIC's recovery (RFC 9002) beside it"],
+    "existing controls": ["existing", "deployed", "quic"],
     "starvation": ["starvation"],
     "real-time": ["real-time"],
     "short and long flows": ["short-long"],
@@ -229,3 +229,27 @@ def test_from_the_command_line(tmp_path: Path) -> None:
 def test_unknown_criteria_are_refused_with_the_nearest() -> None:
     with pytest.raises(InputError, match="did you mean `fairness`"):
         criteria(["fairnes"])
+
+
+def test_a_controller_of_a_quic_stack_is_evaluated() -> None:
+    result = evaluate("noq:cubic", only=["loss"], replications=2)
+    assert result.subject == "noq:cubic"
+    assert all(set(row.others) == {"reno", "cubic"} for row in result.line("loss").rows)
+    quinn = Control("quinn:bbr", "quinn:bbr", {"segments": 1})
+    endpoint = {"kind": "quic", "stack": "quinn", "controller": "bbr", "segments": 1}
+    assert quinn.flow(ecn="classic") == {"endpoint": endpoint}
+    assert quinn.flow(mss="536b") == {"endpoint": endpoint | {"max_mtu": "none"}}
+    assert quinn.sets_ecn
+
+
+@pytest.mark.parametrize(
+    ("control", "message"),
+    [
+        ("quiche:cubic", "expected one of noq, quinn"),
+        ("noq:vegas", "expected one of new_reno, cubic, bbr, bbr3"),
+        ("noq:bbr", "expected one of new_reno, cubic, bbr3 with stack `noq`"),
+    ],
+)
+def test_an_unknown_stack_or_controller_names_the_known(control: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate(control, only=["loss"], replications=2)

@@ -24,13 +24,16 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
+from aqmlab.errors import input_error
+from aqmlab.scenario.quic import quic_endpoint
 from aqmlab.scenario.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab evaluate bbr --quick\n\n"
     "aqmlab evaluate prague --only special\n\n"
     "aqmlab evaluate cbr --param rate=9mbit --only collapse --only fairness\n\n"
-    "aqmlab evaluate my_control.py:MyControl --set ecn=classic --json"
+    "aqmlab evaluate my_control.py:MyControl --set ecn=classic --json\n\n"
+    "aqmlab evaluate noq:cubic --quick"
 )
 
 
@@ -39,7 +42,8 @@ def evaluate(
     control: Annotated[
         str,
         typer.Argument(
-            help="A congestion control of `aqmlab list`, or FILE:CLASS.", metavar="CONTROL"
+            help="A congestion control of `aqmlab list`, FILE:CLASS, or STACK:CONTROLLER of QUIC.",
+            metavar="CONTROL",
         ),
     ],
     only: Annotated[
@@ -84,11 +88,14 @@ def evaluate(
     line each with the evidence, and writes report.html and all results to
     results/evaluate-NAME or --out.
     """
-    from aqmlab.evaluate import QUICK_REPLICATIONS, REPLICATIONS, SEED
+    from aqmlab.evaluate import QUICK_REPLICATIONS, REPLICATIONS, SEED, name_of
     from aqmlab.evaluate import evaluate as run
 
     params, transport = parse_settings(param or []), parse_settings(set_ or [])
-    name = control.rpartition(":")[2]
+    name = name_of(control)
+    if params and quic_endpoint(control):
+        problem = f"`{control}` has keys of the endpoint `quic`, and no parameters"
+        raise input_error(problem, key="--param", hint="use --set")
     words = [name, *(f"{k}={v}" for k, v in (params | transport).items()), *(only or [])]
     extra = ["quick"] if quick else []
     folder = out or default_folder("evaluate", [*words, *extra], r=replications, s=seed)

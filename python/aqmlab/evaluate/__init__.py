@@ -18,11 +18,12 @@ from aqmlab.campaign import Campaign, Pack, Plan, Question
 from aqmlab.errors import unknown
 from aqmlab.evaluate.criteria import GROUPS, LEAD, UNTESTED, all_criteria
 from aqmlab.evaluate.scene import STANDARD, Control
+from aqmlab.scenario.quic import quic_endpoint
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-__all__ = ["GROUPS", "STANDARD", "Control", "criteria", "evaluate", "plan_of"]
+__all__ = ["GROUPS", "STANDARD", "Control", "criteria", "evaluate", "name_of", "plan_of"]
 
 REPLICATIONS = 20
 QUICK_REPLICATIONS = 5
@@ -60,12 +61,12 @@ def evaluate(
     Parameters
     ----------
     control : str, mapping or class
-        Name (`aqmlab list`), table with `algorithm` and parameters, `"FILE:CLASS"`, or a class
-        (`aqmlab.CongestionControl`).
+        Name (`aqmlab list`), table with `algorithm` and parameters, `"FILE:CLASS"`, a class
+        (`aqmlab.CongestionControl`), or `"STACK:CONTROLLER"` of a QUIC stack (`"noq:cubic"`).
     name : str, optional
         Name of the control in tables.
     transport : mapping, optional
-        Keys of its transport, such as `ecn`.
+        Keys of its transport, such as `ecn`; of the endpoint `quic` for a QUIC stack.
     only : sequence of str, optional
         Criteria, or groups of criteria, to run.
     replications : int, default 20
@@ -100,7 +101,12 @@ def _name(control: Any) -> str:
         return control.__name__
     if isinstance(control, Mapping):
         return str(control.get("algorithm", "control"))
-    return str(control).rpartition(":")[2]
+    return name_of(str(control))
+
+
+def name_of(control: str) -> str:
+    """The class of `FILE:CLASS`; other names as they are, `STACK:CONTROLLER` too."""
+    return control if quic_endpoint(control) else control.rpartition(":")[2]
 
 
 def plan_of(subject: Control, only: Sequence[str] = ()) -> Plan:

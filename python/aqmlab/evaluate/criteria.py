@@ -41,11 +41,6 @@ UNTESTED: tuple[Mapping[str, str], ...] = (
         "why": "an endpoint has one path: no coupled windows, no fail-over between paths",
     },
     {
-        "criterion": "QUIC's recovery (RFC 9002) beside it",
-        "level": "MUST",
-        "why": "the endpoints are TCP's; Reno and CUBIC have TCP's recovery",
-    },
-    {
         "criterion": "Receivers that do not comply",
         "level": "SHOULD",
         "why": "receivers here always comply: no divided or optimistic acknowledgements, no hidden "

@@ -21,6 +21,8 @@ from aqmlab.metrics.samples import Floats
 VICTIMS = tuple(Control(name, name) for name in STANDARD)
 DEPLOYED = tuple(Control(name, name) for name in ("bbr", "bbr3"))
 """Widely deployed, and not standard."""
+QUIC = tuple(Control(name, name) for name in ("noq:new_reno", "quinn:new_reno"))
+"""RFC 9002, of two published libraries."""
 PATHS = [
     Path(rate, rtt, buffer)
     for rate in (5e6, 50e6)
@@ -200,6 +202,11 @@ CRITERIA = (
         "deployed", "Beside BBR and BBRv3", "mixed", "considered",
         "What do widely deployed controls that are no standard lose beside it?",
         _beside(DEPLOYED, FEW_PATHS), _read_beside(DEPLOYED, FEW_PATHS),
+    ),
+    criterion(
+        "quic", "Beside QUIC", "mixed", "MUST",
+        "What do flows with QUIC's recovery and NewReno (RFC 9002) lose beside it?",
+        _beside(QUIC, FEW_PATHS), _read_beside(QUIC, FEW_PATHS),
     ),
     criterion(
         "starvation", "Starvation", "mixed", "MUST",

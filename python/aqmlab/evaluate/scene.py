@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from aqmlab.scenario.quic import quic_endpoint
+
 Table = dict[str, Any]
 PACKET = 1500
 STANDARD = ("reno", "cubic")
@@ -27,8 +29,20 @@ class Control:
 
     name: str
     control: Any
-    """A name, a table with `algorithm`, `FILE:CLASS`, or a class."""
+    """A name, a table with `algorithm`, `FILE:CLASS`, a class, or `STACK:CONTROLLER` of QUIC."""
     transport: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of its transport; of the endpoint, for a QUIC stack."""
+
+    def flow(self, **keys: Any) -> Table:
+        """The keys of its flows; `keys` are those of a transport of TCP.
+
+        A QUIC stack keeps its own settings, except that packets stay small where those of TCP do.
+        """
+        quic = quic_endpoint(self.control)
+        if quic is None:
+            return {"transport": self.sender(**keys)}
+        small = {"max_mtu": "none"} if "mss" in keys else {}
+        return {"endpoint": quic | small | dict(self.transport)}
 
     def sender(self, **keys: Any) -> Table:
         """The transport of its flows: Linux's with this control. What the control itself asks for
@@ -44,8 +58,8 @@ class Control:
 
     @property
     def sets_ecn(self) -> bool:
-        """Whether it asks for ECN by itself."""
-        return "ecn" in self.sender()
+        """Whether it asks for ECN by itself, as the QUIC stacks do."""
+        return "ecn" in self.sender() or quic_endpoint(self.control) is not None
 
 
 @dataclass(frozen=True)
@@ -89,13 +103,12 @@ def rate_text(rate: float) -> str:
 
 def bulk(control: Control, count: int = 1, start: float = 0.0, **keys: Any) -> Table:
     """Greedy flows that begin within a second of `start`, each at its own time."""
-    transport = control.sender(**keys.pop("transport", {}))
     return {
+        **control.flow(**keys.pop("transport", {})),
         "count": count,
         "path": "down",
         "return_path": "up",
         "start": {"each": [f"{start:g}s", f"{start + 1:g}s"]},
-        "transport": transport,
         **keys,
     }
 
@@ -110,7 +123,7 @@ def load(workload: Any, control: Control | None = None, start: float = 2.0, **ke
         **keys,
     }
     if control is not None:
-        flow["transport"] = control.sender()
+        flow |= control.flow()
     return flow
 
 
