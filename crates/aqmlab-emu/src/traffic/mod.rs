@@ -18,7 +18,7 @@
 //! 3. Connections are closed with the usual packets.
 //! 4. The application host has further differences; see `host`.
 
-mod books;
+mod flow_stats;
 mod host;
 mod play;
 mod played;
@@ -33,7 +33,7 @@ use aqmlab_sim::scenario::{FlowGroup, Level};
 use aqmlab_sim::{RunResult, Scenario};
 use aqmlab_tcp::TcpParams;
 
-use self::books::Books;
+use self::flow_stats::FlowStats;
 use self::play::Stage;
 use crate::errors::failed;
 use crate::observe::Recordings;
@@ -72,11 +72,11 @@ pub fn run(
         let why = String::from_utf8_lossy(&bytes);
         return Err(Error::new(format!("the traffic ended with status {}: {why}", outcome.status)));
     }
-    let books = Books::from_bytes(&bytes);
+    let stats = FlowStats::from_bytes(&bytes);
     outcome.result.replication = replication;
-    enter(&mut outcome.result, &books);
-    if let Some(first) = books.failures.first() {
-        let more = books.failures.len() - 1;
+    enter(&mut outcome.result, &stats);
+    if let Some(first) = stats.failures.first() {
+        let more = stats.failures.len() - 1;
         outcome.remarks.push(format!("a connection failed: {first} ({more} more like it)"));
     }
     Ok(outcome)
@@ -105,9 +105,9 @@ pub fn controls(scenario: &Scenario) -> Result<Vec<CString>> {
 }
 
 /// Enters flows and groups into the result, next to the emulator's own measurements.
-fn enter(result: &mut RunResult, books: &Books) {
-    result.flows = books.flow_results(result.end);
-    for (group, played) in result.groups.iter_mut().zip(books.group_results()) {
+fn enter(result: &mut RunResult, stats: &FlowStats) {
+    result.flows = stats.flow_results(result.end);
+    for (group, played) in result.groups.iter_mut().zip(stats.group_results()) {
         group.stack = played.stack;
         group.started = played.started;
         group.completed = played.completed;

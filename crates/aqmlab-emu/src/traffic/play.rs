@@ -15,7 +15,7 @@ use aqmlab_sim::Scenario;
 use aqmlab_sim::scenario::{FlowGroup, Start};
 use aqmlab_tcp::params::EcnMode;
 
-use super::books::{Books, KERNEL};
+use super::flow_stats::{FlowStats, KERNEL};
 use super::host;
 use crate::errors::failed;
 use crate::sys::files;
@@ -50,7 +50,7 @@ pub struct Stage {
     controls: Vec<CString>,
     namespaces: Vec<File>,
     addresses: Vec<Ipv4Addr>,
-    books: Mutex<Books>,
+    stats: Mutex<FlowStats>,
     /// Signalled when a member of a group finishes.
     done: Condvar,
     /// Set when the threads should end.
@@ -77,7 +77,7 @@ impl Stage {
             controls: controls.to_vec(),
             namespaces,
             addresses: hosts.blocks.iter().map(|block| block.near().0).collect(),
-            books: Mutex::new(Books::new(scenario.flows.len())),
+            stats: Mutex::new(FlowStats::new(scenario.flows.len())),
             done: Condvar::new(),
             is_closing: AtomicBool::new(false),
         }))
@@ -108,8 +108,8 @@ impl Stage {
         &self.controls[group]
     }
     /// Returns the statistics so far.
-    pub fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().expect("no thread panics with the books open")
+    pub fn stats(&self) -> MutexGuard<'_, FlowStats> {
+        self.stats.lock().expect("no thread panics with the stats open")
     }
     /// Returns the address of a host of a group.
     pub fn address(&self, group: usize, end: End) -> SocketAddrV4 {
@@ -125,7 +125,7 @@ impl Stage {
     }
     /// Records that a member of a group has finished.
     pub fn member_done(&self, group: usize) {
-        self.books().members_done[group] += 1;
+        self.stats().members_done[group] += 1;
         self.done.notify_all();
     }
 
@@ -140,11 +140,11 @@ impl Stage {
             if let Err(error) = act(&stage)
                 && stage.now() < stage.end
             {
-                stage.books().failures.push(error.to_string());
+                stage.stats().failures.push(error.to_string());
             }
         };
         if let Err(error) = thread::Builder::new().stack_size(STACK).spawn(run) {
-            self.books().failures.push(error.to_string());
+            self.stats().failures.push(error.to_string());
         }
     }
 
@@ -201,34 +201,34 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
     };
     let is_endless = awaited.iter().any(|group| !scenario.flows[*group].ends());
     let mut warmup = Some(stage.warmup).filter(|end| *end > Time::ZERO);
-    let mut books = stage.books();
+    let mut stats = stage.stats();
     loop {
         let now = stage.now();
         if let Some(end) = warmup.filter(|end| now >= *end) {
             warmup = None;
-            books.end_warmup(end);
+            stats.end_warmup(end);
         }
         let all_done =
-            awaited.iter().all(|group| books.members_done[*group] >= scenario.flows[*group].count);
+            awaited.iter().all(|group| stats.members_done[*group] >= scenario.flows[*group].count);
         if now >= stage.end || (all_done && !is_endless) {
             stage.is_closing.store(true, Ordering::Relaxed);
-            let wait = |books| {
-                stage.done.wait_timeout_while(books, PATIENCE, |seen: &mut Books| seen.awaited > 0)
+            let wait = |stats| {
+                stage.done.wait_timeout_while(stats, PATIENCE, |seen: &mut FlowStats| seen.awaited > 0)
             };
-            books = wait(books).expect("no thread panics").0;
-            books.close();
-            for (group, seen) in books.groups.iter_mut().enumerate() {
+            stats = wait(stats).expect("no thread panics").0;
+            stats.close();
+            for (group, seen) in stats.groups.iter_mut().enumerate() {
                 if stage.enter(group, End::Sender).is_ok() {
                     seen.kernel = KERNEL.map(|(name, _)| files::tcp_count(name));
                 }
             }
-            let bytes = books.to_bytes();
+            let bytes = stats.to_bytes();
             // Keep the lock: the other threads wait until the process ends.
-            std::mem::forget(books);
+            std::mem::forget(stats);
             return Ok(bytes);
         }
         let left = warmup.unwrap_or(stage.end).saturating_since(now);
         let left = Duration::from_nanos(left.as_nanos());
-        books = stage.done.wait_timeout(books, left).expect("no thread panics").0;
+        stats = stage.done.wait_timeout(stats, left).expect("no thread panics").0;
     }
 }

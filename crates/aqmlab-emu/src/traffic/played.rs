@@ -8,7 +8,7 @@ use aqmlab_sim::endpoints::Direction;
 use aqmlab_sim::network::probe::{QUANTILES, TimeSummary};
 use aqmlab_sim::workload::quantities::Quantity;
 
-use super::books::{Reader, Writer};
+use super::flow_stats::{Reader, Writer};
 
 /// Counts, times and scores of a group.
 #[derive(Clone, Debug, Default, PartialEq)]

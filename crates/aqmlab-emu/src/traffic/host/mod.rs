@@ -141,14 +141,14 @@ pub struct Apps {
 /// Runs the applications of a group, starting at `starts`, in a new thread.
 pub fn play(stage: &Arc<Stage>, group: usize, starts: Vec<Time>) -> io::Result<()> {
     let mut apps = Apps::new(stage, group, starts.len())?;
-    stage.books().awaited += 1;
+    stage.stats().awaited += 1;
     stage.spawn(move |stage| {
         let done = apps.run(starts);
         let played = apps.played();
-        let mut books = stage.books();
-        books.groups[group].played = played;
-        books.awaited -= 1;
-        drop(books);
+        let mut stats = stage.stats();
+        stats.groups[group].played = played;
+        stats.awaited -= 1;
+        drop(stats);
         stage.tell();
         done
     });
@@ -360,7 +360,7 @@ impl Apps {
         let state = &mut self.flows[flow as usize];
         state.size = size;
         if let Some(row) = state.row {
-            self.stage.books().set_size(row, size);
+            self.stage.stats().set_size(row, size);
         }
     }
 
@@ -502,7 +502,7 @@ impl Host for Apps {
             Ok(socket) => self.senders.push(socket),
             Err(error) => self.failed(&error),
         }
-        let row = self.stage.books().open_datagrams(self.group, direction, self.now);
+        let row = self.stage.stats().open_datagrams(self.group, direction, self.now);
         let flow = self.add_flow(Some(app), None, Carrier::Socket(number), direction);
         let state = &mut self.flows[flow as usize];
         (state.row, state.tells) = (Some(row), tells);
@@ -514,9 +514,9 @@ impl Host for Apps {
         let Some(socket) = self.senders.get(number) else { return };
         let length = (size.saturating_sub(HEADERS) as usize).max(HEAD);
         let bytes = &mut self.room[..length];
-        let books = state.row.map(|row| (row, self.stage.books()));
+        let stats = state.row.map(|row| (row, self.stage.stats()));
         let number =
-            books.map_or(0, |(row, mut books)| books.datagram_sent(row, length as u32 + HEADERS));
+            stats.map_or(0, |(row, mut stats)| stats.datagram_sent(row, length as u32 + HEADERS));
         bytes[..8].copy_from_slice(&(u64::from(number) << 32 | u64::from(flow)).to_le_bytes());
         bytes[8..16].copy_from_slice(&self.now.as_nanos().to_le_bytes());
         // A datagram that does not fit in the kernel's buffer is lost.

@@ -45,7 +45,7 @@ impl Apps {
 
     pub(super) fn failed(&self, error: &io::Error) {
         if !self.stage.is_over() {
-            self.stage.books().failures.push(error.to_string());
+            self.stage.stats().failures.push(error.to_string());
         }
     }
 
@@ -54,7 +54,7 @@ impl Apps {
         let state = &mut self.flows[flow as usize];
         let (direction, start, size) = (state.direction, state.start, state.size);
         let socket = Arc::clone(socket);
-        let row = self.stage.books().open(self.group, direction, start, size, socket);
+        let row = self.stage.stats().open(self.group, direction, start, size, socket);
         state.row = Some(row);
     }
 
@@ -173,7 +173,7 @@ impl Apps {
         let Some(flow) = finished.map(|flow| &mut self.flows[flow as usize]) else { return };
         if let Some(row) = flow.row.take() {
             let now = self.stage.now();
-            self.stage.books().finished(row, now);
+            self.stage.stats().finished(row, now);
         }
         if flow.app.is_none() {
             self.stage.member_done(self.group);
@@ -218,7 +218,7 @@ impl Apps {
             let (row, app, tells, direction) = (flow.row, flow.app, flow.tells, flow.direction);
             let Some(row) = row else { continue };
             let (wire, stamp) = (size as u32 + HEADERS, Sent { at: sent, number: serial });
-            if !self.stage.books().datagram_arrived(row, wire, now, stamp) {
+            if !self.stage.stats().datagram_arrived(row, wire, now, stamp) {
                 continue; // Duplicate.
             }
             self.activity.record_delay(direction, now.saturating_since(sent));

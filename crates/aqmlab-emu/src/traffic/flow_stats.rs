@@ -77,7 +77,7 @@ pub struct Group {
 
 /// Statistics of all flows and groups.
 #[derive(Default)]
-pub struct Books {
+pub struct FlowStats {
     pub groups: Vec<Group>,
     connections: Vec<Connection>,
     datagrams: Vec<Datagrams>,
@@ -91,12 +91,12 @@ pub struct Books {
     pub failures: Vec<String>,
 }
 
-impl Books {
+impl FlowStats {
     pub fn new(groups: usize) -> Self {
-        Books {
+        FlowStats {
             groups: vec![Group::default(); groups],
             members_done: vec![0; groups],
-            ..Books::default()
+            ..FlowStats::default()
         }
     }
 
@@ -279,7 +279,7 @@ impl Books {
         let members_done = words.list();
         let text = String::from_utf8_lossy(words.bytes);
         let failures = text.lines().map(str::to_string).collect();
-        Books { groups, connections, datagrams, warmup, members_done, awaited: 0, failures }
+        FlowStats { groups, connections, datagrams, warmup, members_done, awaited: 0, failures }
     }
 }
 
@@ -508,11 +508,11 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let mut books = Books::new(2);
-        books.groups[1].kernel[2] = 7;
+        let mut stats = FlowStats::new(2);
+        stats.groups[1].kernel[2] = 7;
         let mut times = TimeHistogram::new();
         times.note(Span::from_millis(8));
-        books.groups[0].played = Played {
+        stats.groups[0].played = Played {
             started: 3,
             completed: 2,
             bytes: 9,
@@ -522,18 +522,18 @@ mod tests {
                 (Quantity { name: "mos", direction: Some(Direction::Backward) }, 4.5),
             ],
         };
-        let flow = books.open_datagrams(1, Direction::Backward, Time::from_nanos(5));
-        books.datagram_sent(flow, 100);
+        let flow = stats.open_datagrams(1, Direction::Backward, Time::from_nanos(5));
+        stats.datagram_sent(flow, 100);
         let sent = Sent { at: Time::from_nanos(100), number: 0 };
-        assert!(books.datagram_arrived(flow, 100, Time::from_nanos(900), sent));
-        assert!(!books.datagram_arrived(flow, 100, Time::from_nanos(950), sent), "a copy");
-        books.members_done[0] = 1;
-        books.failures = vec!["one".into(), "two".into()];
-        let read = Books::from_bytes(&books.to_bytes());
-        assert_eq!(read.groups, books.groups);
-        books.datagrams.iter_mut().for_each(|each| each.copies = Copies::default());
-        assert_eq!(read.datagrams, books.datagrams);
-        assert_eq!((read.members_done, read.failures), (books.members_done, books.failures));
+        assert!(stats.datagram_arrived(flow, 100, Time::from_nanos(900), sent));
+        assert!(!stats.datagram_arrived(flow, 100, Time::from_nanos(950), sent), "a copy");
+        stats.members_done[0] = 1;
+        stats.failures = vec!["one".into(), "two".into()];
+        let read = FlowStats::from_bytes(&stats.to_bytes());
+        assert_eq!(read.groups, stats.groups);
+        stats.datagrams.iter_mut().for_each(|each| each.copies = Copies::default());
+        assert_eq!(read.datagrams, stats.datagrams);
+        assert_eq!((read.members_done, read.failures), (stats.members_done, stats.failures));
         let row = &read.datagrams[0].result(Time::ZERO, Time::from_nanos(1005));
         assert_eq!(row.goodput, 800.0 / 1e-6);
         assert_eq!(row.datagrams.as_ref().unwrap().delay.count, 1);
