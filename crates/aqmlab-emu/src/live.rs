@@ -24,7 +24,7 @@ use aqmlab_sim::network::probe::TimeHistogram;
 use self::intake::{Intake, LatenessSeries};
 pub use self::pace::Precision;
 use self::pace::{Pace, Wait};
-use crate::nat::{Gate, Verdict};
+use crate::nat::{GatewayFilter, Verdict};
 use crate::path::{DataPath, Departure, Exits, Tally};
 use crate::routing::Router;
 use crate::sys::device::Tun;
@@ -73,7 +73,7 @@ pub struct Writer {
     /// Packets refused by a device.
     pub refused: Tally,
     /// Gateway filter for departures to other networks.
-    pub gate: Option<Gate>,
+    pub gateway: Option<GatewayFilter>,
     /// Packets without a route through the gateway.
     pub unroutable: u64,
     /// Packets that arrived faster than they were read; a large packet counts once.
@@ -83,7 +83,7 @@ pub struct Writer {
 impl Writer {
     /// Returns the failures of the gateway, one sentence each.
     pub fn remarks(&self) -> Vec<String> {
-        self.gate.as_ref().map(Gate::remarks).unwrap_or_default()
+        self.gateway.as_ref().map(GatewayFilter::remarks).unwrap_or_default()
     }
     /// Returns the name of the device of a port.
     pub fn name_of(&self, port: u16) -> &str {
@@ -93,8 +93,8 @@ impl Writer {
 
 impl Exits for Writer {
     fn send(&mut self, departure: &Departure<'_>) {
-        if let Some(gate) = self.gate.as_mut().filter(|_| departure.exit == FAR) {
-            match gate.admits(departure) {
+        if let Some(gateway) = self.gateway.as_mut().filter(|_| departure.exit == FAR) {
+            match gateway.admits(departure) {
                 Verdict::Passes => {}
                 Verdict::Held => return,
                 Verdict::NoRoute => return self.unroutable += u64::from(departure.packets),
@@ -157,7 +157,7 @@ impl Live {
             ready,
             has_written: false,
             refused: Tally::default(),
-            gate: None,
+            gateway: None,
             unroutable: 0,
             overrun: 0,
         };

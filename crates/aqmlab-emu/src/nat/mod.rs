@@ -118,7 +118,7 @@ pub enum Verdict {
 }
 
 /// Filters departures to the gateway, and requests gateway sockets.
-pub struct Gate {
+pub struct GatewayFilter {
     block: Block,
     shared: Arc<Shared>,
     held: Sender<Held>,
@@ -126,7 +126,7 @@ pub struct Gate {
     descriptors: u64,
 }
 
-impl Gate {
+impl GatewayFilter {
     /// Starts the relay. `keeper` is the connection to the process in the gateway, whose device is
     /// `far`.
     ///
@@ -150,7 +150,7 @@ impl Gate {
             (Arc::clone(&shared), far.another().map_err(about)?, descriptors as usize);
         let relay = Relay::new(inward, both, far, packets, [woken, keeper], most).map_err(about)?;
         std::thread::spawn(move || relay.run());
-        Ok(Gate { block, shared, held, wake, descriptors })
+        Ok(GatewayFilter { block, shared, held, wake, descriptors })
     }
 
     /// Decides about a packet to the gateway. Packets to a port without a gateway socket are passed
@@ -235,7 +235,7 @@ impl Gate {
 
 /// Runs the process inside the gateway: opens sockets and passes them to the relay until the
 /// emulator exits.
-pub fn keep_gate(emulator: &OwnedFd) {
+pub fn run_keeper(emulator: &OwnedFd) {
     while let Ok((text, _)) = receive(emulator.as_fd()) {
         let [protocol, high, low] = text[..] else { return };
         let port = u16::from_be_bytes([high, low]);

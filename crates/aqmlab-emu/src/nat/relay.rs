@@ -55,9 +55,9 @@ impl Inward {
 /// Kind and index of a descriptor as a number: the kind in the upper 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    Gate,
+    Filter,
     Keeper,
-    Door(u8, u16),
+    GatewaySocket(u8, u16),
     Outside(u32),
     Pair(u32),
 }
@@ -65,9 +65,11 @@ enum Source {
 impl Source {
     fn number(self) -> u64 {
         let (kind, which) = match self {
-            Source::Gate => (0, 0),
+            Source::Filter => (0, 0),
             Source::Keeper => (1, 0),
-            Source::Door(protocol, port) => (2, u32::from(protocol) << 16 | u32::from(port)),
+            Source::GatewaySocket(protocol, port) => {
+                (2, u32::from(protocol) << 16 | u32::from(port))
+            }
             Source::Outside(which) => (3, which),
             Source::Pair(which) => (4, which),
         };
@@ -76,9 +78,9 @@ impl Source {
     fn of(number: u64) -> Self {
         let which = number as u32;
         match number >> 32 {
-            0 => Source::Gate,
+            0 => Source::Filter,
             1 => Source::Keeper,
-            2 => Source::Door((which >> 16) as u8, which as u16),
+            2 => Source::GatewaySocket((which >> 16) as u8, which as u16),
             3 => Source::Outside(which),
             _ => Source::Pair(which),
         }
@@ -122,7 +124,7 @@ enum Socket {
     Datagrams(OwnedFd),
 }
 
-struct Door {
+struct GatewaySocket {
     socket: Socket,
     last: u64,
 }
@@ -152,7 +154,7 @@ pub struct Relay {
     to_ask: VecDeque<(u8, u16)>,
     /// Packets waiting for a gateway socket.
     held: HashMap<(u8, u16), Vec<Held>>,
-    doors: BTreeMap<(u8, u16), Door>,
+    gateway_sockets: BTreeMap<(u8, u16), GatewaySocket>,
     outside: Numbered<Outside>,
     by_ends: HashMap<Ends, u32>,
     pairs: Numbered<Pair>,
@@ -176,7 +178,7 @@ impl Relay {
         most: usize,
     ) -> io::Result<Self> {
         let epoll = Epoll::new()?;
-        for (fd, source) in [(&woken, Source::Gate), (&keeper, Source::Keeper)] {
+        for (fd, source) in [(&woken, Source::Filter), (&keeper, Source::Keeper)] {
             set_nonblocking(fd.as_fd())?;
             epoll.add(fd.as_fd(), source.number())?;
         }
@@ -191,7 +193,7 @@ impl Relay {
             asked: VecDeque::new(),
             to_ask: VecDeque::new(),
             held: HashMap::new(),
-            doors: BTreeMap::new(),
+            gateway_sockets: BTreeMap::new(),
             outside: Numbered::new(),
             by_ends: HashMap::new(),
             pairs: Numbered::new(),
@@ -216,10 +218,10 @@ impl Relay {
             let now = monotonic();
             for source in turns {
                 match source {
-                    Source::Gate if !self.take_packets() => return,
-                    Source::Gate => {}
+                    Source::Filter if !self.take_packets() => return,
+                    Source::Filter => {}
                     Source::Keeper => self.hear_keeper(now),
-                    Source::Door(protocol, port) => self.serve_door(protocol, port, now),
+                    Source::GatewaySocket(protocol, port) => self.serve_socket(protocol, port, now),
                     Source::Outside(which) => self.bring_back(which, now),
                     Source::Pair(which) => self.carry(which),
                 }
@@ -298,7 +300,7 @@ impl Relay {
             let Some(key) = self.asked.pop_front() else { break };
             // Without a socket, the port has a server of the user's own, or none.
             if let Some(socket) = socket {
-                let number = Source::Door(key.0, key.1).number();
+                let number = Source::GatewaySocket(key.0, key.1).number();
                 if self.epoll.add(socket.as_fd(), number).is_err() {
                     self.refuse_door(key);
                     continue;
@@ -308,7 +310,7 @@ impl Relay {
                     _ => Socket::Datagrams(socket),
                 };
                 self.open += 1;
-                self.doors.insert(key, Door { socket, last: now });
+                self.gateway_sockets.insert(key, GatewaySocket { socket, last: now });
             }
             let waiting = self.held.remove(&key).unwrap_or_default();
             waiting.iter().for_each(|held| self.let_in(held));
@@ -318,13 +320,13 @@ impl Relay {
     }
 
     /// Serves new connections or datagrams at a gateway socket.
-    fn serve_door(&mut self, protocol: u8, port: u16, now: u64) {
+    fn serve_socket(&mut self, protocol: u8, port: u16, now: u64) {
         for _ in 0..TURNS {
-            let Some(door) = self.doors.get_mut(&(protocol, port)) else { return };
-            let has_more = match &door.socket {
+            let Some(entry) = self.gateway_sockets.get_mut(&(protocol, port)) else { return };
+            let has_more = match &entry.socket {
                 Socket::Listener(listener) => match listener.accept() {
                     Ok((inside, _)) => {
-                        door.last = now;
+                        entry.last = now;
                         self.open_pair(inside, now);
                         true
                     }
@@ -338,7 +340,7 @@ impl Relay {
                 },
                 Socket::Datagrams(socket) => match receive_from(socket.as_fd(), &mut self.room) {
                     Ok(datagram) => {
-                        door.last = now;
+                        entry.last = now;
                         let ends = (datagram.from, datagram.to, port);
                         self.forward(ends, datagram.size, now);
                         true
@@ -350,7 +352,7 @@ impl Relay {
                 return;
             }
         }
-        self.again.push_back(Source::Door(protocol, port));
+        self.again.push_back(Source::GatewaySocket(protocol, port));
     }
 
     /// Returns whether `count` more descriptors are available; closes idle datagram sockets if
@@ -462,11 +464,11 @@ impl Relay {
                 // The destination refused an earlier datagram.
                 Err(_) => continue,
             };
-            if let Some(Door { socket: Socket::Datagrams(door), last }) =
-                self.doors.get_mut(&(crate::packet::wire::UDP, port))
+            if let Some(GatewaySocket { socket: Socket::Datagrams(socket), last }) =
+                self.gateway_sockets.get_mut(&(crate::packet::wire::UDP, port))
             {
                 *last = now;
-                let _ = send_from(door.as_fd(), &self.room[..size], to, &from);
+                let _ = send_from(socket.as_fd(), &self.room[..size], to, &from);
             }
         }
         self.again.push_back(Source::Outside(which));
@@ -488,17 +490,17 @@ impl Relay {
             }
         }
         let mut left = Vec::new();
-        for (key, door) in &self.doors {
-            if now.saturating_sub(door.last) > LIFE {
+        for (key, socket) in &self.gateway_sockets {
+            if now.saturating_sub(socket.last) > LIFE {
                 left.push(*key);
-            } else if matches!(door.socket, Socket::Listener(_)) {
+            } else if matches!(socket.socket, Socket::Listener(_)) {
                 // Connections that could not be accepted may be waiting.
-                self.again.push_back(Source::Door(key.0, key.1));
+                self.again.push_back(Source::GatewaySocket(key.0, key.1));
             }
         }
         for key in left {
             self.shared.set(key, UNKNOWN);
-            self.doors.remove(&key);
+            self.gateway_sockets.remove(&key);
             self.open -= 1;
         }
     }

@@ -9,7 +9,7 @@ use aqmlab_core::Result;
 use super::{Options, variables};
 use crate::addresses::Block;
 use crate::errors::failed;
-use crate::nat::keep_gate;
+use crate::nat::run_keeper;
 use crate::netns::broker::Broker;
 use crate::netns::devices::{
     NAME, configure_attached, configure_far, configure_near, make_gateway, make_near,
@@ -47,7 +47,7 @@ pub struct Inside<'a> {
     pub mapped: Option<(u32, u32)>,
     pub socket: OwnedFd,
     /// Connection to the emulator's gateway filter, for traffic to the outside.
-    pub gate: Option<OwnedFd>,
+    pub gateway: Option<OwnedFd>,
     /// True if the far end resolves names.
     pub own_names: bool,
     /// True if the shell was started inside another shell.
@@ -102,7 +102,8 @@ impl Inside<'_> {
                 block
             }
         };
-        let keeper = self.gate.as_ref().map(|gate| self.start_keeper(gate, &block)).transpose()?;
+        let keeper =
+            self.gateway.as_ref().map(|gateway| self.start_keeper(gateway, &block)).transpose()?;
         let far_namespace =
             files::network().map_err(|error| failed("the network namespace", &error))?;
         let far = (!self.options.far.is_empty()).then(|| self.hold_far(&block)).transpose()?;
@@ -154,7 +155,7 @@ impl Inside<'_> {
     }
 
     /// Configures the gateway namespace, and starts the process that opens ports there.
-    fn start_keeper(&self, gate: &OwnedFd, block: &Block) -> Result<Pid> {
+    fn start_keeper(&self, gateway: &OwnedFd, block: &Block) -> Result<Pid> {
         own_all_addresses()?;
         if self.own_names {
             let text = format!("nameserver {}\n", block.far().0);
@@ -165,7 +166,7 @@ impl Inside<'_> {
             None => {
                 // The emulator waits for this process.
                 let _ = set_real_time(self.priority);
-                keep_gate(gate);
+                run_keeper(gateway);
                 exit(0)
             }
         }

@@ -63,6 +63,6 @@ impl<'a> Shell<'a> {
             _ => return Err(Error::new("the process of the command ended during its setup")),
         }
         let mtu = Bytes::new(u64::from(target.mtu));
-        Ok(Shell { init, ports, gate: None, target: Some(target), mtu, depth: 0 })
+        Ok(Shell { init, ports, gateway: None, target: Some(target), mtu, depth: 0 })
     }
 }

@@ -29,7 +29,7 @@ use crate::addresses::Block;
 use crate::background_tasks::{HANDLED, InitProcess, ProcessTasks, prioritise};
 use crate::errors::failed;
 use crate::live::{Clock, FAR as FAR_PORT, Live};
-use crate::nat::Gate;
+use crate::nat::GatewayFilter;
 use crate::netns::devices::{self, NoDevice, configure_far, gateway_block, make_far};
 use crate::netns::diversion::Target;
 use crate::netns::init::{ERROR, FAR, NEAR};
@@ -149,7 +149,7 @@ struct Shell<'a> {
     /// Near and far device.
     ports: [Tun; 2],
     /// Filter for departures to the outside.
-    gate: Option<Gate>,
+    gateway: Option<GatewayFilter>,
     /// Interface whose packets are diverted, if any.
     target: Option<Target>,
     /// Maximum packet size.
@@ -184,8 +184,8 @@ impl<'a> Shell<'a> {
         let name_server = servers.first().copied().filter(|_| servers.iter().all(is_own));
         let pair = || socket_pair().map_err(|error| failed("a socket", &error));
         let [socket, theirs] = pair()?;
-        let (gate, their_gate) = match options.nat.then(pair).transpose()? {
-            Some([gate, theirs]) => (Some(gate), Some(theirs)),
+        let (gateway, their_gateway) = match options.nat.then(pair).transpose()? {
+            Some([gateway, theirs]) => (Some(gateway), Some(theirs)),
             None => (None, None),
         };
         let user = if mapped.is_some() { libc::CLONE_NEWUSER } else { 0 };
@@ -193,7 +193,7 @@ impl<'a> Shell<'a> {
         let Some(pid) = fork_into(namespaces).map_err(|error| no_namespaces(&error))? else {
             // The child must not keep the emulator's descriptors.
             let end = if far.is_some() { FarEnd::Here(block) } else { FarEnd::Gateway(block) };
-            drop((far, socket, gate));
+            drop((far, socket, gateway));
             let own_names = name_server.is_some();
             Inside {
                 options,
@@ -204,20 +204,22 @@ impl<'a> Shell<'a> {
                 far: end,
                 mapped,
                 socket: theirs,
-                gate: their_gate,
+                gateway: their_gateway,
                 own_names,
                 is_inside,
                 signals,
             }
             .run()
         };
-        drop(their_gate);
+        drop(their_gateway);
         drop(theirs);
         let init = InitProcess::new(pid, socket, signals)?;
         let ports = receive_devices(init.socket(), far.map(|(tun, _)| tun))?;
-        let gate = gate.map(|gate| Gate::open(gate, &ports[1], block, name_server)).transpose()?;
+        let gateway = gateway
+            .map(|gateway| GatewayFilter::open(gateway, &ports[1], block, name_server))
+            .transpose()?;
         let depth = block.depth();
-        Ok(Shell { init, ports, gate, target: None, mtu: params.mtu, depth })
+        Ok(Shell { init, ports, gateway, target: None, mtu: params.mtu, depth })
     }
 
     /// Starts the command, and emulates until it ends.
@@ -228,7 +230,7 @@ impl<'a> Shell<'a> {
         flows: &[FlowGroup],
         params: &EmulatorParams,
     ) -> Result<Outcome> {
-        let Shell { init, ports, gate, target, .. } = self;
+        let Shell { init, ports, gateway, target, .. } = self;
         let links = [options.down.clone(), options.up.clone()];
         let mut tasks = ProcessTasks::new(init, &path, links, params.drain, params)?;
         let until = options.until();
@@ -241,7 +243,7 @@ impl<'a> Shell<'a> {
         let before = processor();
         tasks.init.start(&[])?;
         let mut live = Live::new(path, ports.into(), pace, Clock::start());
-        live.writer.gate = gate;
+        live.writer.gateway = gateway;
         let end = live.run(&mut tasks).map_err(|error| failed("waiting", &error))?;
         let links_ended = until != Time::MAX && tasks.until == Time::MAX;
         let (status, overrun) = tasks.init.end(Duration::ZERO)?;
