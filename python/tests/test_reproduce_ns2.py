@@ -40,7 +40,7 @@ FITTED = tuple(
 
 @pytest.fixture(scope="module")
 def result() -> Reproduction:
-    return reproduce("jarvinen2014", only="short")
+    return reproduce("jarvinen2014", only="short", replications=100)
 
 
 def check(result: Reproduction, kind: str, queue: str, flows: str, share: float, span: float = 0):

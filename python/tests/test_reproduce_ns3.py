@@ -26,7 +26,7 @@ from aqmlab_studies.ns3.outcomes import (
 
 @pytest.fixture(scope="module")
 def result() -> Reproduction:
-    return reproduce("ns3", only="jobs")
+    return reproduce("ns3", only="jobs", replications=5)
 
 
 @pytest.fixture(scope="module")

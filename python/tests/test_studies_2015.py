@@ -63,7 +63,7 @@ def test_every_statement_of_the_steps_has_numbers(steps: Reproduction) -> None:
         assert claim.verdict in VERDICTS
         assert claim.evidence.startswith("Rule: ") and re.search(r"\d", claim.evidence)
     assert len({claim.id for claim in steps.claims}) == len(steps.claims)
-    assert len(steps.contradictions) == 6
+    assert len(steps.contradictions) == 7
 
 
 def test_no_two_things_of_a_report_have_one_id(steps: Reproduction, dynamic: Reproduction) -> None:

@@ -40,6 +40,7 @@ VERDICTS = {
     UNDECIDED: "the replications allow both",
 }
 """The verdicts, and what they mean."""
+PLURAL = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "are not decided"}
 DRAWS = 200
 ROUNDING = 1e-9
 """Relative distance at which a number equals its limit."""
@@ -296,7 +297,7 @@ def _deciding(made: list[Decided]) -> str:
     if least.half is None:
         return f"No interval: it needs {FEWEST} replications that have all numbers."
     words = [each.verdict for each in made]
-    counts = ", ".join(f"{words.count(word)} {word}" for word in VERDICTS if word in words)
+    counts = ", ".join(f"{words.count(word)} {do}" for word, do in PLURAL.items() if word in words)
     start = "Compared" if len(made) == 1 else f"Of {len(made)} comparisons {counts}; decisive"
     return f"{start}, with the {100 * LEVEL:.0f} % interval: {least.text}."
 

@@ -65,7 +65,7 @@ class Measurements(Replicated):
 
     def relabelled(self, axis: str, names: Mapping[str, str]) -> Measurements:
         """The same results in a world in which the points labelled with a key of `names` gave what
-        those with its value gave."""
+        those with its value gave, in the parts that have such points."""
         return self._view(self._number, {**self._renamed, axis: names})
 
     def part(self, name: str) -> Measurements | None:
@@ -92,7 +92,9 @@ class Measurements(Replicated):
         """
         index = 0
         for axis, known in self.axes.items():
-            label = self._renamed.get(axis, {}).get(labels[axis], labels[axis])
+            label = labels[axis]
+            other = self._renamed.get(axis, {}).get(label, label)
+            label = other if other in known else label
             if label not in known:
                 raise KeyError(f"{axis}={label}")
             index = index * len(known) + known.index(label)

@@ -274,18 +274,16 @@ class Published:
         `subject` has) were the same: the most over the labels on that axis, whose results then
         stand for all. None if the study has no such axis."""
         axis = str(self.paper.get("subject", "queue"))
-        labels = [label for part in measured.parts.values() for label in part.axes.get(axis, ())]
-        if len(set(labels)) < 2:
+        labels = next((p.axes[axis] for p in measured.parts.values() if axis in p.axes), ())
+        if len(labels) < 2:
             return None
         asked = [each for each in self.claims(measured) if not each.rule.own]
         there = {each.rule.id for each in asked}
         counts = []
-        for label in dict.fromkeys(labels):
-            names = dict.fromkeys(labels, label)
-            if all(label in part.axes.get(axis, (label,)) for part in measured.parts.values()):
-                world = self.claims(measured.relabelled(axis, names))
-                counts.append(sum(each.holds for each in world if each.rule.id in there))
-        return max(counts, default=None)
+        for label in labels:
+            world = self.claims(measured.relabelled(axis, dict.fromkeys(labels, label)))
+            counts.append(sum(each.holds for each in world if each.rule.id in there))
+        return max(counts)
 
     def causes(self, measured: Measurements) -> list[Cause]:
         """Why cells differ."""
