@@ -151,7 +151,7 @@ class Tour:
         self.environment = {key: os.environ[key] for key in os.environ if key not in inherited}
         self.failed = 0
         self.workers: list[subprocess.Popen[bytes]] = []
-        """Address of the cluster."""
+        """Workers of the cluster."""
 
     def follow(self, lines: str) -> None:
         """Runs a line each, as `ALONE` has them."""
@@ -305,7 +305,7 @@ def packets(tour: Tour) -> None:
 
 
 def main() -> None:
-    """As the module says."""
+    """Follows the tour in a temporary folder."""
     folder, kind = Path(sys.argv[1]).resolve(), sys.argv[2]
     place = Path(tempfile.mkdtemp())
     os.chdir(place)

@@ -176,11 +176,11 @@ def test_times_are_exact_and_marks_are_seen(aqmlab: Aqmlab, tmp_path: Path) -> N
 
 
 @pytest.mark.real_packets
-def test_what_is_lost_on_the_way_says_so(aqmlab: Aqmlab, tmp_path: Path) -> None:
+def test_a_packet_lost_on_the_link_has_a_comment(aqmlab: Aqmlab, tmp_path: Path) -> None:
     run(aqmlab, "--up", "loss=0.3 rate=50mbit", *ALL, do="burst 200 0")
     dropped = [each for each in read(tmp_path / "all.pcapng") if each.interface == "up dropped"]
     assert 30 < len(dropped) < 100
-    assert {packet.comment for packet in dropped} == {"lost on the way"}
+    assert {packet.comment for packet in dropped} == {"lost on the link"}
 
 
 @pytest.mark.real_packets
