@@ -15,7 +15,7 @@ use aqmlab_aqm::QueueConfig;
 use aqmlab_sim::capture::{self, Recorder};
 use aqmlab_sim::network::records::RecordSink;
 use aqmlab_sim::scenario::{FlowGroup, LinkConfig};
-use aqmlab_sim::{RunResult, Scenario, Stopped, Watch, run_into, try_run_recorded};
+use aqmlab_sim::{RunResult, Scenario, Stopped, WorkLimit, run_into, try_run_recorded};
 use aqmlab_tcp::congestion::CongestionConfig;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -339,18 +339,18 @@ type Recorded = (RunResult, Result<(), capture::Unwritten>);
 fn run(work: &Work, job: &mut Job, spill: Option<&Arc<Spill>>) -> Option<Ran> {
     let recorder = job.recorder.take();
     let (scenario, replication) = (&job.scenario, job.replication);
-    let simulate = |watch: &Watch| {
+    let simulate = |limit: &WorkLimit| {
         let sink = spill.map(|spill| Arc::clone(spill) as Arc<dyn RecordSink>);
         catch_unwind(AssertUnwindSafe(|| match recorder {
-            None => Ok((run_into(scenario, replication, watch, sink)?, Ok(()))),
-            Some(recorder) => try_run_recorded(scenario, replication, watch, recorder),
+            None => Ok((run_into(scenario, replication, limit, sink)?, Ok(()))),
+            Some(recorder) => try_run_recorded(scenario, replication, limit, recorder),
         }))
     };
     if has_custom(&job.scenario) {
-        return Some(run_custom(work, job, || simulate(&Watch::default())));
+        return Some(run_custom(work, job, || simulate(&WorkLimit::default())));
     }
     let progress = work.running.begin(job.run, &job.scenario);
-    let result = simulate(&Watch { progress: Some(progress), ..Watch::default() });
+    let result = simulate(&WorkLimit { progress: Some(progress), ..WorkLimit::default() });
     work.running.end(job.run).then_some(result)
 }
 

@@ -1,6 +1,6 @@
 //! Detection of stuck runs, whose virtual time does not advance for minutes.
 //!
-//! The engine itself ends a run with too many events at one time ([`Watch`](aqmlab_sim::Watch)).
+//! The engine itself ends a run with too many events at one time ([`WorkLimit`](aqmlab_sim::WorkLimit)).
 //! This module detects endless events, which no event count reveals. A thread cannot be stopped;
 //! the run is abandoned, and its thread left behind.
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use aqmlab_core::Time;
 use aqmlab_sim::Scenario;
-use aqmlab_sim::run::watch::Progress;
+use aqmlab_sim::run::work_limit::Progress;
 
 /// Time without progress before a run is abandoned.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -3,7 +3,7 @@
 
 use aqmlab_core::{Table, Value};
 use aqmlab_sim::network::probe::PacketRecord;
-use aqmlab_sim::{LinkResult, RunResult, Scenario, Watch, run, try_run};
+use aqmlab_sim::{LinkResult, RunResult, Scenario, WorkLimit, run, try_run};
 use proptest::prelude::*;
 
 /// Two groups of finite flows over two bottlenecks in a row, two-way.
@@ -203,14 +203,14 @@ fn a_run_without_progress_is_ended() {
         return_path = "up"
     "#;
     let scenario = Scenario::parse(text, "many", &[]).unwrap();
-    let few = Watch { at_once: 60, ..Watch::default() };
+    let few = WorkLimit { at_once: 60, ..WorkLimit::default() };
     let stopped = try_run(&scenario, 0, &few).err().unwrap();
     assert!(stopped.at_once && stopped.work > 60 && stopped.work <= 62, "{stopped:?}");
     let told = stopped.to_string();
     assert!(told.contains("no progress: 6") && told.contains("flows `many`"), "{told}");
-    let short = Watch { in_all: 10_000, ..Watch::default() };
+    let short = WorkLimit { in_all: 10_000, ..WorkLimit::default() };
     let stopped = try_run(&scenario, 0, &short).err().unwrap();
     assert!(!stopped.at_once && stopped.at > aqmlab_core::Time::ZERO, "{stopped:?}");
     assert_eq!(try_run(&scenario, 0, &short).err(), Some(stopped), "it is the same each time");
-    assert!(try_run(&scenario, 0, &Watch::default()).is_ok());
+    assert!(try_run(&scenario, 0, &WorkLimit::default()).is_ok());
 }

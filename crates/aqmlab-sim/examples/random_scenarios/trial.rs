@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use aqmlab_core::Table;
-use aqmlab_sim::{Scenario, Watch, try_run};
+use aqmlab_sim::{Scenario, WorkLimit, try_run};
 
 use crate::check::check;
 use crate::parse;
@@ -94,8 +94,8 @@ fn attempt(
     let scenario = Arc::clone(scenario);
     keep_panics();
     thread::spawn(move || {
-        let watch = Watch { at_once: AT_ONCE, in_all: work, ..Watch::default() };
-        let outcome = catch_unwind(AssertUnwindSafe(|| match try_run(&scenario, 0, &watch) {
+        let limit = WorkLimit { at_once: AT_ONCE, in_all: work, ..WorkLimit::default() };
+        let outcome = catch_unwind(AssertUnwindSafe(|| match try_run(&scenario, 0, &limit) {
             Err(stopped) => Ok(Err(stopped.at.as_nanos())),
             Ok(result) => check(&scenario, &result)
                 .map(|()| Ok(Trial { digest: result.digest(), events: result.events })),

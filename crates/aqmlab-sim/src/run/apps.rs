@@ -161,7 +161,7 @@ impl Host for Simulation {
         index
     }
     fn send_datagram(&mut self, flow: u32, size: u32) {
-        if !self.effort.spend() {
+        if !self.work.spend() {
             return; // A frame may have millions of packets: the run ends after this event.
         }
         let flow = &mut self.flows[flow as usize];

@@ -9,13 +9,13 @@ pub mod results;
 mod series;
 mod simulation;
 pub mod stepping;
-pub mod watch;
+pub mod work_limit;
 
 use std::sync::Arc;
 
 use self::results::RunResult;
 use self::simulation::Simulation;
-use self::watch::{Stopped, Watch};
+use self::work_limit::{Stopped, WorkLimit};
 use crate::capture::{Recorder, Unwritten};
 use crate::network::records::RecordSink;
 use crate::scenario::Scenario;
@@ -26,18 +26,23 @@ use crate::scenario::Scenario;
 /// Panics if a packet was lost without being counted, a bug, and where [`try_run`] returns an
 /// error.
 pub fn run(scenario: &Scenario, replication: u64) -> RunResult {
-    try_run(scenario, replication, &Watch::default()).unwrap_or_else(|stopped| panic!("{stopped}"))
+    try_run(scenario, replication, &WorkLimit::default())
+        .unwrap_or_else(|stopped| panic!("{stopped}"))
 }
 
 /// Runs one replication of a scenario, while it makes progress.
 ///
 /// # Errors
-/// Returns an error if it makes no progress: see [`Watch`].
+/// Returns an error if it makes no progress: see [`WorkLimit`].
 ///
 /// # Panics
 /// Panics if a packet was lost without being counted: a bug.
-pub fn try_run(scenario: &Scenario, replication: u64, watch: &Watch) -> Result<RunResult, Stopped> {
-    run_into(scenario, replication, watch, None)
+pub fn try_run(
+    scenario: &Scenario,
+    replication: u64,
+    limit: &WorkLimit,
+) -> Result<RunResult, Stopped> {
+    run_into(scenario, replication, limit, None)
 }
 
 /// Runs one replication, and passes the records of level `packets` to `sink`, if any, during the
@@ -51,10 +56,10 @@ pub fn try_run(scenario: &Scenario, replication: u64, watch: &Watch) -> Result<R
 pub fn run_into(
     scenario: &Scenario,
     replication: u64,
-    watch: &Watch,
+    limit: &WorkLimit,
     sink: Option<Arc<dyn RecordSink>>,
 ) -> Result<RunResult, Stopped> {
-    let mut simulation = Simulation::new(Arc::new(scenario.clone()), replication, watch);
+    let mut simulation = Simulation::new(Arc::new(scenario.clone()), replication, limit);
     if let Some(sink) = sink {
         simulation.network.give_records(&sink);
     }
@@ -70,10 +75,10 @@ pub fn run_into(
 pub fn try_run_recorded(
     scenario: &Scenario,
     replication: u64,
-    watch: &Watch,
+    limit: &WorkLimit,
     recorder: Recorder,
 ) -> Result<(RunResult, Result<(), Unwritten>), Stopped> {
-    let mut simulation = Simulation::new(Arc::new(scenario.clone()), replication, watch);
+    let mut simulation = Simulation::new(Arc::new(scenario.clone()), replication, limit);
     simulation.recorder = Some(Box::new(recorder));
     let ran = simulation.run(None);
     let written = simulation.recorder.take().map_or(Ok(()), |recorder| recorder.finish());

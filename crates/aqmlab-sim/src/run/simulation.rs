@@ -8,7 +8,7 @@ use super::apps::AppSlot;
 use super::events::{Event, Events};
 use super::results::{GroupBefore, counted};
 use super::series::Series;
-use super::watch::{Effort, Stopped, Watch};
+use super::work_limit::{Stopped, Work, WorkLimit};
 use crate::capture::Recorder;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
 use crate::endpoints::packet::{Arrived, SimPacket, Store};
@@ -32,7 +32,7 @@ pub(crate) struct Simulation {
     pub flows: Vec<Flow>,
     pub series: Option<Series>,
     pub(super) handled: u64,
-    pub effort: Effort,
+    pub work: Work,
     pub apps: Vec<AppSlot>,
     /// Slots of ended applications.
     pub free_apps: Vec<u32>,
@@ -102,7 +102,7 @@ impl GroupRoutes {
 }
 
 impl Simulation {
-    pub fn new(scenario: Arc<Scenario>, replication: u64, watch: &Watch) -> Self {
+    pub fn new(scenario: Arc<Scenario>, replication: u64, limit: &WorkLimit) -> Self {
         let end = Time::ZERO + scenario.duration;
         let setup = Setup { mtu: MTU, end, defers_ends: true, ..scenario.network(replication) };
         let network = Network::new(&setup);
@@ -114,7 +114,7 @@ impl Simulation {
             flows: Vec::new(),
             series: (scenario.record.level != Level::Summary).then(Series::default),
             handled: 0,
-            effort: Effort::new(watch),
+            work: Work::new(limit),
             events: Events::default(),
             apps: Vec::new(),
             free_apps: Vec::new(),
@@ -321,10 +321,10 @@ impl Simulation {
         let time = event.time();
         debug_assert!(time >= self.now, "time goes forward");
         if time > self.now {
-            self.effort.advance();
+            self.work.advance();
         }
         self.now = time;
-        self.effort.show(event, is_in_network);
+        self.work.show(event, is_in_network);
         if is_in_network {
             let mut arrived = None;
             self.network.step_into(&mut arrived, &mut self.recorder);
@@ -337,7 +337,7 @@ impl Simulation {
             let event = self.events.pop();
             self.handle(event);
         }
-        if self.effort.spend() { Ok(()) } else { Err(self.stopped(event, is_in_network)) }
+        if self.work.spend() { Ok(()) } else { Err(self.stopped(event, is_in_network)) }
     }
 
     /// Handles the next event of the run. Returns whether an event was left.
@@ -490,7 +490,7 @@ impl Simulation {
                     self.network.inject(self.now, route, packet, &mut self.recorder);
                 }
             }
-            if of == End::Source && !self.effort.spend() {
+            if of == End::Source && !self.work.spend() {
                 return;
             }
         }

@@ -14,7 +14,7 @@ use aqmlab_core::{Result, Span, Time, Value};
 
 use super::results::{RunResult, volume};
 use super::simulation::Simulation;
-use super::watch::{Stopped, Watch};
+use super::work_limit::{Stopped, WorkLimit};
 use crate::endpoints::Direction;
 use crate::endpoints::flow::Flow;
 use crate::network::probe::PacketEvent;
@@ -46,7 +46,7 @@ impl Current {
 /// Run in progress.
 pub struct Run {
     simulation: Simulation,
-    watch: Watch,
+    limit: WorkLimit,
     /// Requested time.
     time: Time,
     /// All events strictly before this time have been handled.
@@ -87,13 +87,13 @@ pub struct FlowView {
 impl Run {
     /// Creates a replication of a scenario, at its start.
     pub fn new(scenario: Scenario, replication: u64) -> Self {
-        Self::watched(Arc::new(scenario), replication, Watch::default())
+        Self::with_limit(Arc::new(scenario), replication, WorkLimit::default())
     }
 
     /// Creates a replication with a work limit.
-    pub fn watched(scenario: Arc<Scenario>, replication: u64, watch: Watch) -> Self {
-        let simulation = Simulation::new(scenario, replication, &watch);
-        Run { simulation, watch, time: Time::ZERO, open: Time::ZERO, watched: None, current: None }
+    pub fn with_limit(scenario: Arc<Scenario>, replication: u64, limit: WorkLimit) -> Self {
+        let simulation = Simulation::new(scenario, replication, &limit);
+        Run { simulation, limit, time: Time::ZERO, open: Time::ZERO, watched: None, current: None }
     }
 
     /// Returns the scenario, with all changes.
@@ -119,7 +119,7 @@ impl Run {
     /// Handles all events before `until`; events at `until` remain pending.
     ///
     /// # Errors
-    /// Returns an error if the run makes no progress: see [`Watch`].
+    /// Returns an error if the run makes no progress: see [`WorkLimit`].
     pub fn advance(&mut self, until: Time) -> std::result::Result<(), Stopped> {
         let end = Time::ZERO + self.scenario().duration;
         self.simulation.run(Some(until))?;
@@ -220,7 +220,7 @@ impl Run {
     pub fn restore(&mut self, to: &Snapshot) -> std::result::Result<(), Stopped> {
         let replication = self.simulation.replication;
         self.current = None;
-        self.simulation = Simulation::new(Arc::clone(&to.scenario), replication, &self.watch);
+        self.simulation = Simulation::new(Arc::clone(&to.scenario), replication, &self.limit);
         self.watch_packets(self.watched);
         self.simulation.run(Some(Time::from_nanos(to.open.as_nanos().saturating_sub(1))))?;
         while self.events() < to.events && self.simulation.step_once()? {}

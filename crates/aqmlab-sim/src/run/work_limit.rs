@@ -1,7 +1,7 @@
 //! Work limit of a run, to end runs that make no progress in virtual time.
 //!
 //! Work is counted in events and in packets that endpoints send. A run with more work at one time
-//! than [`Watch::at_once`] makes no progress; the caller may also limit the total. Both are counts,
+//! than [`WorkLimit::at_once`] makes no progress; the caller may also limit the total. Both are counts,
 //! so a run stops at the same event on every machine.
 
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::scenario::Scenario;
 
 /// Limits of the work of a run.
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub struct WorkLimit {
     /// Work at one virtual time.
     pub at_once: u64,
     /// Work of the whole run.
@@ -26,11 +26,11 @@ pub struct Watch {
     pub progress: Option<Arc<Progress>>,
 }
 
-impl Default for Watch {
+impl Default for WorkLimit {
     /// A limit far above any finite scenario: a million flows that start simultaneously with ten
     /// segments each use half of it.
     fn default() -> Self {
-        Watch { at_once: 20_000_000, in_all: u64::MAX, progress: None }
+        WorkLimit { at_once: 20_000_000, in_all: u64::MAX, progress: None }
     }
 }
 
@@ -79,16 +79,16 @@ impl fmt::Display for Stopped {
 }
 
 /// Work of a run so far.
-pub(crate) struct Effort {
-    watch: Watch,
+pub(crate) struct Work {
+    limit: WorkLimit,
     done: u64,
     /// Work before the current virtual time.
     before: u64,
 }
 
-impl Effort {
-    pub fn new(watch: &Watch) -> Self {
-        Effort { watch: watch.clone(), done: 0, before: 0 }
+impl Work {
+    pub fn new(limit: &WorkLimit) -> Self {
+        Work { limit: limit.clone(), done: 0, before: 0 }
     }
     /// Advances the virtual time.
     #[inline]
@@ -99,12 +99,12 @@ impl Effort {
     #[inline]
     pub fn spend(&mut self) -> bool {
         self.done += 1;
-        self.done - self.before <= self.watch.at_once && self.done <= self.watch.in_all
+        self.done - self.before <= self.limit.at_once && self.done <= self.limit.in_all
     }
     /// Publishes the progress of the run.
     #[inline]
     pub fn show(&self, event: EventKey, is_in_network: bool) {
-        if let Some(progress) = &self.watch.progress {
+        if let Some(progress) = &self.limit.progress {
             progress.time.store(event.time().as_nanos(), Ordering::Relaxed);
             progress.event.store(EventTag::new(event, is_in_network).0, Ordering::Relaxed);
         }
@@ -116,8 +116,8 @@ impl Simulation {
     #[cold]
     pub fn stopped(&self, event: EventKey, is_in_network: bool) -> Stopped {
         let event = EventTag::new(event, is_in_network);
-        let at_once = self.effort.done < self.effort.watch.in_all;
-        let work = if at_once { self.effort.done - self.effort.before } else { self.effort.done };
+        let at_once = self.work.done < self.work.limit.in_all;
+        let work = if at_once { self.work.done - self.work.before } else { self.work.done };
         let group = if event.is_in_network() {
             None
         } else {
