@@ -10,7 +10,7 @@ use aqmlab_core::{Ecn, Packet, Time};
 pub(crate) use self::store::Store;
 use super::End;
 
-/// Which byte of the tag has the kind of the content, and which its [`Flags`].
+/// Position of the [`Flags`] byte in the tag; the kind of the content is in the byte below.
 const FLAGS: u32 = 8;
 
 /// Packets of the simulator.
@@ -29,7 +29,7 @@ pub(crate) struct Header {
     pub hash: u32,
     pub hosts: [u32; 2],
     pub class: u8,
-    /// End of the flow that it goes to.
+    /// Destination end of the flow.
     pub to: End,
 }
 
@@ -59,12 +59,11 @@ impl SimPacket for Packet {
     }
 }
 
-/// A packet at the end of its route. It can be received once, and stays where it is for that: it
-/// is large.
+/// Packet at the end of its route. It can be received once, and is borrowed because it is large.
 pub(crate) struct Arrived<'a>(&'a Packet);
 
 impl<'a> Arrived<'a> {
-    /// To be made once of each packet.
+    /// Wraps a packet; call once per packet.
     #[inline(always)]
     pub fn new(packet: &'a mut Packet) -> Self {
         Arrived(packet)
@@ -79,20 +78,20 @@ impl Deref for Arrived<'_> {
     }
 }
 
-/// Flags of a TCP header, and what the simulator notes besides.
+/// Flags of a TCP header, and additional flags of the simulator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags(u8);
 
 impl Flags {
     /// A SYN or SYN-ACK.
     pub const SYN: Flags = Flags(1);
-    /// Data that were sent before.
+    /// Retransmitted data.
     pub const RETRANSMISSION: Flags = Flags(2);
     /// CWR (RFC 3168).
     pub const CWR: Flags = Flags(4);
     /// ECE (RFC 3168).
     pub const ECE: Flags = Flags(8);
-    /// An acknowledgement with the counter of accurate ECN.
+    /// Acknowledgement with the counter of accurate ECN.
     pub const ACCURATE: Flags = Flags(16);
 
     #[inline(always)]
@@ -105,30 +104,30 @@ impl Flags {
     }
 }
 
-/// The clock of timestamps: milliseconds, as Linux has them. 0 would mean that there is none.
+/// Returns the clock of timestamps: milliseconds, as in Linux. 0 would mean no timestamp.
 pub(crate) fn timestamp(time: Time) -> u32 {
     (time.as_nanos() / 1_000_000) as u32 + 1
 }
 
-/// What a packet carries: in itself, or at a place in the [`Store`].
+/// Contents of a packet, stored in the packet or in the [`Store`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Data of TCP that begin with this byte.
+    /// TCP data that begins with this byte.
     Segment { flags: Flags, seq: u64 },
-    /// Data of TCP with times.
+    /// TCP data with timestamps.
     KeptSegment { flags: Flags, place: u32 },
-    /// An acknowledgement of TCP, with a window as usual and nothing else.
+    /// TCP acknowledgement with the default window and no other fields.
     Ack { flags: Flags, number: u64 },
-    /// An acknowledgement of TCP with more.
+    /// TCP acknowledgement with other fields.
     KeptAck { flags: Flags, place: u32 },
-    /// A datagram, with the time at which it was sent and its number in the flow.
+    /// Datagram with its sending time and its number in the flow.
     Datagram { sent: u64, serial: u32 },
-    /// What endpoints of another crate tell each other.
+    /// Message of an endpoint of another crate.
     Message { place: u32 },
 }
 
-/// A [`Content`] as a packet holds it: its kind and flags, and its number or place. It is not
-/// `Copy`, nor is a packet: the store gives one for a place, and takes a packet to free it.
+/// Encoded [`Content`] in a packet: kind and flags, and number or store index. Neither this type
+/// nor a packet is `Copy`: the store returns one for an index, and takes a packet to free it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Packed {
     tag: u16,
@@ -164,7 +163,7 @@ impl Content {
         }
     }
 
-    /// Whether it is at a place in the store.
+    /// Returns whether the contents are in the store.
     pub fn has_payload(self) -> bool {
         match self {
             Content::KeptSegment { .. } | Content::KeptAck { .. } | Content::Message { .. } => true,
@@ -233,7 +232,7 @@ mod tests {
         let mut flags = |ack, counts_marks| read(ack, counts_marks).flags & !TcpHeader::ACK;
         assert_eq!(flags(Ack { syn: true, ..ack() }, false), TcpHeader::SYN);
         assert_eq!(flags(Ack { ece: true, ..ack() }, false), TcpHeader::ECE);
-        // RFC 9768, section 3.2.1: the counter begins at 5.
+        // RFC 9768, section 3.2.1: the counter starts at 5.
         assert_eq!(flags(ack(), true), TcpHeader::AE | TcpHeader::ECE);
         let ce = CeCount { packets: 2, bytes: 3000 };
         assert_eq!(
@@ -255,7 +254,7 @@ mod tests {
         assert_eq!(store.tcp(&message), None);
     }
 
-    /// Whatever goes into a packet comes out of it, and out of its copy.
+    /// Contents of a packet, and of its duplicate, decode unchanged.
     #[test]
     fn packets_carry_what_they_were_given() {
         let mut store = Store::default();
