@@ -7,8 +7,8 @@ paper: the page has its own, light or dark.
 """
 
 import aqmlab
-from aqmlab.document import Figure
-from aqmlab.document.vega import data, number, spec
+from aqmlab.report.document import Figure
+from aqmlab.report.document.vega import data, number, spec
 
 
 @aqmlab.chart

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import aqmlab
-from aqmlab.document import Figure, charts
+from aqmlab.report.document import Figure, charts
 
 LINK = {"rate": "10mbit", "delay": "20ms"}
 SCENARIO = {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from aqmlab.document import Figure, charts
+from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.published import Published
 from aqmlab.study import Study
 from aqmlab_studies.jarvinen2014.figures import COLOURS

@@ -1,4 +1,4 @@
-from . import accessors, document, metrics, scenario, stats
+from . import accessors, metrics, scenario, stats
 from ._core import __version__, reference
 from .characterize import characterize
 from .compare import compare
@@ -19,6 +19,7 @@ from .errors import (
 from .evaluate import evaluate
 from .metrics import Runs, metric
 from .queue import Queue
+from .report import document
 from .report.own import chart
 from .reproduce import reproduce
 from .results import RunResult, StudyResult

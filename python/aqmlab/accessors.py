@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import polars as pl
     import xarray
 
-    from aqmlab.document import Document
+    from aqmlab.report.document import Document
     from aqmlab.results import RunResult, StudyResult
     from aqmlab.results.tables import Tables
 

@@ -20,7 +20,8 @@ from helpers import Aqmlab
 from rich.console import Console
 
 import aqmlab as package
-from aqmlab.document import (
+from aqmlab.metrics.samples import Quartiles
+from aqmlab.report.document import (
     Column,
     Compared,
     Document,
@@ -35,8 +36,7 @@ from aqmlab.document import (
     charts,
     panels,
 )
-from aqmlab.document.vega import light
-from aqmlab.metrics.samples import Quartiles
+from aqmlab.report.document.vega import light
 from aqmlab.stats import Interval
 
 TABLE = Table(

@@ -14,7 +14,7 @@ import pytest
 from helpers import SCENARIO, Aqmlab, assert_refused
 
 import aqmlab as package
-from aqmlab.document.html import packed
+from aqmlab.report.document.html import packed
 
 HOSTILE = [
     "<!--<script>",

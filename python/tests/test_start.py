@@ -16,7 +16,7 @@ from rich.console import Console
 
 from aqmlab import plain
 from aqmlab.cli import COMMANDS
-from aqmlab.document import Note, terminal
+from aqmlab.report.document import Note, terminal
 
 TABLES = ("polars", "numpy", "scipy", "vl_convert", "jinja2")
 

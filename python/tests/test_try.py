@@ -14,7 +14,7 @@ from helpers import Aqmlab, assert_refused
 from aqmlab.advice import Trial, loads, study_of
 from aqmlab.advice.choice import comparisons, recommended, sentences
 from aqmlab.advice.page import document
-from aqmlab.document import Figure
+from aqmlab.report.document import Figure
 from aqmlab.scenario.access import KINDS, PROFILES, Line, line_of
 from aqmlab.study import Study
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import aqmlab
 from aqmlab import libraries
-from aqmlab.document import charts
-from aqmlab.document.colours import by_label
-from aqmlab.document.figure import Figure
+from aqmlab.report.document import charts
+from aqmlab.report.document.colours import by_label
+from aqmlab.report.document.figure import Figure
 
 LINK = {"rate": "100mbit", "delay": "5ms"}
 SCENARIO = {

@@ -15,7 +15,8 @@ from aqmlab.advice.choice import Choice, Comparison, comparisons, recommended, s
 from aqmlab.advice.commands import Commands, commands
 from aqmlab.advice.setup import BASELINE
 from aqmlab.advice.trial import Noticed, Trial
-from aqmlab.document import (
+from aqmlab.errors import StorageError
+from aqmlab.report.document import (
     Block,
     Cell,
     Code,
@@ -30,8 +31,7 @@ from aqmlab.document import (
     Text,
     Verdict,
 )
-from aqmlab.document import panels as draw
-from aqmlab.errors import StorageError
+from aqmlab.report.document import panels as draw
 
 PICTURED = ("web.page_load", "call.mos", "game.delay", "ping.rtt", "download.goodput",
             "upload.goodput")  # fmt: skip

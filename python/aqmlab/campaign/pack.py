@@ -14,7 +14,7 @@ from aqmlab.stats import interval
 
 if TYPE_CHECKING:
     from aqmlab.campaign.plan import Filled
-    from aqmlab.document import Figure
+    from aqmlab.report.document import Figure
 
 Table = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab.campaign.beside import BETTER, OTHER, WORSE, Line, Row
 from aqmlab.campaign.console import number
-from aqmlab.document import (
+from aqmlab.report.document import (
     BAD,
     GOOD,
     NEAR,

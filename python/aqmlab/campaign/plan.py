@@ -18,8 +18,8 @@ from aqmlab.campaign.pack import Pack, Question, Reading
 from aqmlab.campaign.page import document
 from aqmlab.campaign.readings import Point, Readings
 from aqmlab.campaign.rule import VERDICTS, Answer, Replicated, answers, picks
-from aqmlab.document import Document, save, write_text
 from aqmlab.metrics.samples import Floats, Whole
+from aqmlab.report.document import Document, save, write_text
 from aqmlab.results import StudyResult
 from aqmlab.study import Study
 

@@ -12,7 +12,7 @@ from rich.text import Text as Line
 import aqmlab
 from aqmlab.campaign.outcomes import UNDECIDED
 from aqmlab.campaign.rule import FAILS, HOLDS, VERDICTS
-from aqmlab.document import (
+from aqmlab.report.document import (
     BAD,
     GOOD,
     NEAR,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from aqmlab.characterize.verdict import Verdict
-    from aqmlab.document import Document, Figure
+    from aqmlab.report.document import Document, Figure
     from aqmlab.results import StudyResult
 
 __all__ = ["Characterization", "Contender", "Environment", "characterize", "sections"]

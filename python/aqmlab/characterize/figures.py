@@ -9,10 +9,10 @@ import numpy as np
 
 from aqmlab.characterize.sections.methodology import BOTH_WAYS
 from aqmlab.characterize.sections.mixes import MIX, UP
-from aqmlab.document import Figure
-from aqmlab.document import panels as charts
-from aqmlab.document.panels import Points
 from aqmlab.metrics.samples import Floats
+from aqmlab.report.document import Figure
+from aqmlab.report.document import panels as charts
+from aqmlab.report.document.panels import Points
 
 if TYPE_CHECKING:
     from aqmlab.characterize import Characterization

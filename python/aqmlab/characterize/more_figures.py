@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aqmlab.characterize.sections.stability import WIRELESS
-from aqmlab.document import Figure
-from aqmlab.document import panels as charts
 from aqmlab.metrics.samples import Floats
+from aqmlab.report.document import Figure
+from aqmlab.report.document import panels as charts
 
 if TYPE_CHECKING:
     from aqmlab.characterize.figures import Album

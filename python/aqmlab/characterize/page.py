@@ -27,7 +27,8 @@ from aqmlab.characterize.figures import section_of
 from aqmlab.characterize.more_figures import is_distribution
 from aqmlab.characterize.questions import SECTIONS
 from aqmlab.characterize.verdict import Line
-from aqmlab.document import (
+from aqmlab.errors import StorageError
+from aqmlab.report.document import (
     BAD,
     GOOD,
     NEAR,
@@ -45,8 +46,7 @@ from aqmlab.document import (
     Verdict,
     save,
 )
-from aqmlab.document.numbers import NONE
-from aqmlab.errors import StorageError
+from aqmlab.report.document.numbers import NONE
 
 if TYPE_CHECKING:
     from aqmlab.characterize import Characterization

@@ -19,7 +19,7 @@ from aqmlab.characterize.sections import (
     stability,
 )
 from aqmlab.characterize.sections import mixes as mixed
-from aqmlab.document import Figure
+from aqmlab.report.document import Figure
 
 Figures = Callable[[Album], Iterator[Figure]]
 

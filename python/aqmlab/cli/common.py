@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from aqmlab.document import Figure
+    from aqmlab.report.document import Figure
     from aqmlab.study.sweep import Progress
 
 REPORT = ("polars", "numpy", "scipy", "tomli_w", "jinja2", "markdown_it", "vl_convert")
@@ -269,14 +269,14 @@ def print_json(value: Any) -> None:
 
 def console(columns: int = 110) -> Console:
     """Console for tables: as wide as the terminal, or wide enough for all columns."""
-    from aqmlab.document import terminal
+    from aqmlab.report.document import terminal
 
     return terminal.console(columns)
 
 
 def grid(title: str | None, screen: Console) -> Table:
     """An empty table whose usual contents fit into a terminal of 80 columns."""
-    from aqmlab.document import terminal
+    from aqmlab.report.document import terminal
 
     return terminal.grid(title, screen)
 
@@ -318,7 +318,7 @@ def default_folder(name: str, only: Sequence[str] = (), **changes: int | None) -
 
 def check_chart(path: Path, option: str) -> None:
     """Raises `InputError` if no chart can be written as `path`."""
-    from aqmlab.document import FORMATS
+    from aqmlab.report.document import FORMATS
 
     if path.suffix[1:] not in FORMATS:
         allowed = f"expected a file that ends in .{', .'.join(FORMATS)}"

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from aqmlab.document.figure import FORMATS, Figure
+from aqmlab.report.document.figure import FORMATS, Figure
 
 
 def main(folder: Path) -> None:

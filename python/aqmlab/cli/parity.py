@@ -131,9 +131,9 @@ def _free(folder: Path) -> Path:
 
 def show(found: Parity, screen: Console) -> None:
     """Prints the table, and what to know."""
-    from aqmlab.document import Note
-    from aqmlab.document.terminal import block
     from aqmlab.emulator.parity_page import row
+    from aqmlab.report.document import Note
+    from aqmlab.report.document.terminal import block
 
     title = f"{found.result.info.title} ({found.link})"
     table = grid(title, screen)

@@ -137,7 +137,7 @@ def _show_own(result: RunResult) -> None:
     from aqmlab.metrics import own
 
     if own():
-        from aqmlab.document.terminal import blocks
+        from aqmlab.report.document.terminal import blocks
         from aqmlab.report.run_page import own_metrics
 
         blocks(own_metrics(result), console())
@@ -145,7 +145,7 @@ def _show_own(result: RunResult) -> None:
 
 def _explain_drops(result: RunResult) -> None:
     """Prints why the bottleneck dropped packets."""
-    from aqmlab.document.terminal import blocks
+    from aqmlab.report.document.terminal import blocks
     from aqmlab.report.drops_page import sections
 
     blocks(list(sections(result)), console())

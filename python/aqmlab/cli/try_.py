@@ -104,8 +104,8 @@ def try_(
     from aqmlab.advice.assertion import parse
     from aqmlab.advice.page import answer, document, write_study
     from aqmlab.advice.trial import Trial, noticed_with, study_of
-    from aqmlab.document import save
-    from aqmlab.document.terminal import show
+    from aqmlab.report.document import save
+    from aqmlab.report.document.terminal import show
     from aqmlab.scenario.access import line_of
     from aqmlab.study import Study
 

@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 
 import aqmlab
-from aqmlab.document import (
+from aqmlab.emulator.parity import Measure, Parity
+from aqmlab.emulator.play import EMULATOR, SIMULATOR
+from aqmlab.metrics.samples import Floats
+from aqmlab.report.document import (
     Block,
     Code,
     Column,
@@ -21,10 +24,7 @@ from aqmlab.document import (
     charts,
     save,
 )
-from aqmlab.document.numbers import rate, seconds
-from aqmlab.emulator.parity import Measure, Parity
-from aqmlab.emulator.play import EMULATOR, SIMULATOR
-from aqmlab.metrics.samples import Floats
+from aqmlab.report.document.numbers import rate, seconds
 
 COLOURS = {SIMULATOR: "#2f6fbb", EMULATOR: "#ef9232"}
 MILLI = 1e3

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 import aqmlab
-from aqmlab.document import (
+from aqmlab.metrics.samples import Floats
+from aqmlab.report.document import (
     Column,
     Document,
     Facts,
@@ -23,9 +24,8 @@ from aqmlab.document import (
     notes,
     save,
 )
-from aqmlab.document.colours import by_label
-from aqmlab.document.numbers import percent, seconds
-from aqmlab.metrics.samples import Floats
+from aqmlab.report.document.colours import by_label
+from aqmlab.report.document.numbers import percent, seconds
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
 from aqmlab.report.run_page import finding, links, parameters, sojourn_figure

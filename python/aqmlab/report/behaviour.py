@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aqmlab.document import Figure, charts
 from aqmlab.metrics.samples import Floats
+from aqmlab.report.document import Figure, charts
 from aqmlab.results import RunResult
 from aqmlab.study.single import run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from aqmlab.document import Block, Code, Text
+from aqmlab.report.document import Block, Code, Text
 from aqmlab.study.manifest import MANIFEST
 
 

@@ -1,7 +1,7 @@
 """Custom charts, and files that define custom metrics and charts::
 
     import aqmlab
-    from aqmlab.document import Figure
+    from aqmlab.report.document import Figure
 
     @aqmlab.chart
     def drops(result):                        # a StudyResult
@@ -20,9 +20,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypeVar
 
-from aqmlab.document import Figure
 from aqmlab.errors import AqmlabError, CustomError, input_error, place_of
 from aqmlab.metrics import registered
+from aqmlab.report.document import Figure
 from aqmlab.results import StudyResult
 
 GROUP = "aqmlab.charts"

@@ -10,7 +10,11 @@ import numpy as np
 import polars as pl
 
 from aqmlab._core import __version__
-from aqmlab.document import (
+from aqmlab.metrics import own
+from aqmlab.metrics.samples import Floats
+from aqmlab.numbers import sender
+from aqmlab.report import drops_page
+from aqmlab.report.document import (
     Block,
     Column,
     Document,
@@ -24,12 +28,8 @@ from aqmlab.document import (
     notes,
     save,
 )
-from aqmlab.document.colours import by_label
-from aqmlab.document.numbers import count, percent, plain, rate, reasons, seconds, whole
-from aqmlab.metrics import own
-from aqmlab.metrics.samples import Floats
-from aqmlab.numbers import sender
-from aqmlab.report import drops_page
+from aqmlab.report.document.colours import by_label
+from aqmlab.report.document.numbers import count, percent, plain, rate, reasons, seconds, whole
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
 from aqmlab.report.setup_diagram import caption, diagram

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import polars.selectors as cs
 
-from aqmlab.document import Estimate, Note
-from aqmlab.document.numbers import percent, seconds
-from aqmlab.document.terminal import block, grid
 from aqmlab.metrics.formulas import LINK
 from aqmlab.metrics.table import evaluated
+from aqmlab.report.document import Estimate, Note
+from aqmlab.report.document.numbers import percent, seconds
+from aqmlab.report.document.terminal import block, grid
 from aqmlab.report.findings import findings, intervals, of_measures, sentences
 from aqmlab.report.measures import Layout, means, measures
 from aqmlab.report.notes import kinds, note_lines

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aqmlab.document import (
+from aqmlab.metrics import everything
+from aqmlab.metrics.samples import Floats, Histograms
+from aqmlab.report import own, power
+from aqmlab.report.document import (
     Block,
     Column,
     Document,
@@ -27,12 +30,9 @@ from aqmlab.document import (
     notes,
     save,
 )
-from aqmlab.document.colours import by_label
-from aqmlab.document.numbers import count, seconds
-from aqmlab.document.panels import Panel, curves, ranges
-from aqmlab.metrics import everything
-from aqmlab.metrics.samples import Floats, Histograms
-from aqmlab.report import own, power
+from aqmlab.report.document.colours import by_label
+from aqmlab.report.document.numbers import count, seconds
+from aqmlab.report.document.panels import Panel, curves, ranges
 from aqmlab.report.findings import (
     QUESTIONS,
     by_measure,

@@ -6,10 +6,10 @@ from itertools import product
 
 import polars as pl
 
-from aqmlab.document import Figure
-from aqmlab.document.colours import by_label
-from aqmlab.document.panels import Points, tradeoff
 from aqmlab.errors import input_error
+from aqmlab.report.document import Figure
+from aqmlab.report.document.colours import by_label
+from aqmlab.report.document.panels import Points, tradeoff
 from aqmlab.results import StudyResult
 
 QUEUE_AXIS = "queue"

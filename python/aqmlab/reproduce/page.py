@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import aqmlab
-from aqmlab import document as paper
 from aqmlab.campaign import FAILS, HOLDS
 from aqmlab.campaign.rule import VERDICTS as STATEMENTS
-from aqmlab.document import (
+from aqmlab.report import document as paper
+from aqmlab.report.document import (
     BAD,
     GOOD,
     NEAR,

@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import Any
 
 from aqmlab.campaign import Asked
-from aqmlab.document import Figure
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import Metric, registered
+from aqmlab.report.document import Figure
 from aqmlab.reproduce.catalogue import place, places
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Contradiction, Table

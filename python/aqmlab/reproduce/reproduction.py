@@ -16,7 +16,7 @@ import polars as pl
 import aqmlab
 from aqmlab.campaign import UNDECIDED, Answer
 from aqmlab.campaign.plan import SCHEMA
-from aqmlab.document import Document, Figure, save, write_text
+from aqmlab.report.document import Document, Figure, save, write_text
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Contradiction, Table, Warning

@@ -64,8 +64,8 @@ Each function takes the measurements and gives a list; those that are not needed
 """
 
 from aqmlab.campaign import Asked, Rule, asked, below
-from aqmlab.document import Figure, charts
-from aqmlab.document.colours import by_label
+from aqmlab.report.document import Figure, charts
+from aqmlab.report.document.colours import by_label
 from aqmlab.reproduce import Measurements
 
 QUEUES = ("codel", "pie")

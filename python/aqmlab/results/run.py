@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from aqmlab.document import Document
+    from aqmlab.report.document import Document
 
 IDLE, BUSY = 0.2, 0.5
 """Utilisation below which a link is idle, and above which it is busy."""

@@ -18,7 +18,7 @@ from aqmlab.scenario.quantity import numbers
 if TYPE_CHECKING:
     import xarray
 
-    from aqmlab.document import Document
+    from aqmlab.report.document import Document
     from aqmlab.study.precision import Precision
 
 VALUE = "_value"

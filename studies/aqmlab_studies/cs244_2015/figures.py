@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from aqmlab.document import Figure, charts
 from aqmlab.metrics.samples import quartiles
+from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.cs244_2015 import packets
 from aqmlab_studies.cs244_2015.curves import CODEL, TAIL, average, both, settings, shares, told

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from aqmlab._core import parse_value
-from aqmlab.document import Figure, charts
 from aqmlab.errors import input_error
+from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.reproduce.verdicts import Criterion

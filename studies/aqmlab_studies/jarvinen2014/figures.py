@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from aqmlab.document import Figure, charts
 from aqmlab.metrics.samples import Floats, Quartiles, jain_indices, quartiles
+from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.jarvinen2014.ns2 import REST, reference
 

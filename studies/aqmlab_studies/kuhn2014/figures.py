@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from aqmlab.document import Figure, charts
 from aqmlab.metrics.samples import Floats, Histograms, quantile
+from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.stats import interval
 from aqmlab_studies.kuhn2014.measure import (

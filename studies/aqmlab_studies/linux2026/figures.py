@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from aqmlab.document import Figure, charts
 from aqmlab.metrics.samples import Floats
+from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.linux2026.recorded import (
     FLOWS,

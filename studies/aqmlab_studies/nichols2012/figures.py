@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from aqmlab.document import Figure, charts
 from aqmlab.metrics.samples import quartiles
+from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.nichols2012.curves import (
     LARGE,

@@ -6,8 +6,8 @@ import csv as comma
 import io
 from collections.abc import Iterator, Sequence
 
-from aqmlab.document.figure import Figure
-from aqmlab.document.model import (
+from aqmlab.report.document.figure import Figure
+from aqmlab.report.document.model import (
     Block,
     Cell,
     Code,
@@ -26,7 +26,7 @@ from aqmlab.document.model import (
     Tiles,
     Verdict,
 )
-from aqmlab.document.numbers import digits
+from aqmlab.report.document.numbers import digits
 
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",

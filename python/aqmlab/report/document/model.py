@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from aqmlab.document.figure import Figure
-from aqmlab.document.numbers import NONE, digits, is_none, plain
+from aqmlab.report.document.figure import Figure
+from aqmlab.report.document.numbers import NONE, digits, is_none, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -202,24 +202,24 @@ class Table:
 
     def to_csv(self) -> str:
         """The table as CSV, numbers unrounded."""
-        from aqmlab.document.tables import csv
+        from aqmlab.report.document.tables import csv
 
         return csv(self)
 
     def to_latex(self) -> str:
         """The table as LaTeX for the package booktabs, value ± half of the interval."""
-        from aqmlab.document.tables import latex
+        from aqmlab.report.document.tables import latex
 
         return latex(self)
 
     def to_markdown(self) -> str:
         """The table as Markdown."""
-        from aqmlab.document.tables import markdown
+        from aqmlab.report.document.tables import markdown
 
         return markdown(self)
 
     def _repr_html_(self) -> str:
-        from aqmlab.document.html import fragment
+        from aqmlab.report.document.html import fragment
 
         return fragment([self])
 
@@ -363,13 +363,13 @@ class Document:
 
     def to_html(self) -> str:
         """A page that needs nothing else."""
-        from aqmlab.document.html import page
+        from aqmlab.report.document.html import page
 
         return page(self)
 
     def to_markdown(self) -> str:
         """The document as Markdown; figures are the files figures/ID.svg."""
-        from aqmlab.document.tables import document_markdown
+        from aqmlab.report.document.tables import document_markdown
 
         return document_markdown(self)
 
@@ -380,12 +380,12 @@ class Document:
 
     def print(self, console: Console) -> None:
         """Prints the document on a terminal."""
-        from aqmlab.document.terminal import show
+        from aqmlab.report.document.terminal import show
 
         show(self, console)
 
     def _repr_html_(self) -> str:
-        from aqmlab.document.html import fragment
+        from aqmlab.report.document.html import fragment
 
         return fragment([Text(f"**{self.title}**", "lead"), *self.head, *self.blocks])
 

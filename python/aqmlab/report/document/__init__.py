@@ -1,6 +1,6 @@
 """Documents as values, rendered as HTML, Markdown, LaTeX, JSON and for terminals.
 
-    from aqmlab.document import Column, Document, Section, Table, Text
+    from aqmlab.report.document import Column, Document, Section, Table, Text
 
     table = Table((Column("queue", label=True), Column("delay", unit="ms")), (("codel", 5.3),))
     page = Document("My page", (Text("What I *found*:"), table))
@@ -9,9 +9,9 @@
 Nothing here runs a simulation or knows of one: `charts` and `panels` draw arrays.
 """
 
-from aqmlab.document.figure import FORMATS, Figure
-from aqmlab.document.files import save, write_text
-from aqmlab.document.model import (
+from aqmlab.report.document.figure import FORMATS, Figure
+from aqmlab.report.document.files import save, write_text
+from aqmlab.report.document.model import (
     BAD,
     GOOD,
     NEAR,

@@ -13,8 +13,8 @@ from rich.table import Table as Grid
 from rich.text import Text as Line
 
 from aqmlab import plain
-from aqmlab.document.figure import Figure
-from aqmlab.document.model import (
+from aqmlab.report.document.figure import Figure
+from aqmlab.report.document.model import (
     Block,
     Code,
     Document,

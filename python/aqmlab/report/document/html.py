@@ -24,8 +24,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from aqmlab import libraries
-from aqmlab.document import markdown
-from aqmlab.document.model import Block, Document, Section, walk
+from aqmlab.report.document import markdown
+from aqmlab.report.document.model import Block, Document, Section, walk
 
 HERE = Path(__file__).parent
 POLICY = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aqmlab.document.figure import draw_all
-from aqmlab.document.model import Document
 from aqmlab.errors import StorageError
+from aqmlab.report.document.figure import draw_all
+from aqmlab.report.document.model import Document
 from aqmlab.storage import content, replace
 
 REPORT = "report.html"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aqmlab.document.model import Estimate
-from aqmlab.document.vega import Colours, Spec, colour, data, name, number, spec, tip
 from aqmlab.metrics.samples import Floats, quartiles
 from aqmlab.metrics.tradeoff import ellipse
+from aqmlab.report.document.model import Estimate
+from aqmlab.report.document.vega import Colours, Spec, colour, data, name, number, spec, tip
 
 WIDTH, HEIGHT = 184, 170
 COLUMNS = 3

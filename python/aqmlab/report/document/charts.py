@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from aqmlab.document.vega import (
+from aqmlab.metrics.samples import Floats, Quartiles
+from aqmlab.report.document.vega import (
     PICK,
     WIDTH,
     Colours,
@@ -28,7 +29,6 @@ from aqmlab.document.vega import (
     spec,
     tip,
 )
-from aqmlab.metrics.samples import Floats, Quartiles
 from aqmlab.stats import Interval
 
 CDF_POINTS = 240

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aqmlab import libraries, storage
-from aqmlab.document.vega import light
+from aqmlab.report.document.vega import light
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,3 @@
+from . import document
+
+__all__ = ["document"]
