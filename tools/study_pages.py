@@ -12,6 +12,7 @@ from pathlib import Path
 
 import aqmlab
 from aqmlab.reproduce import Reproduction, names, reproduce
+from aqmlab.reproduce.console import OWN, base_rate
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.published import title
 from aqmlab.reproduce.summary import HEAD, Summary
@@ -64,8 +65,11 @@ def page(reproduction: Reproduction) -> Iterator[str]:
     )
     if reproduction.claims:
         yield "## Statements\n"
+        if reproduction.held_if_alike is not None:
+            yield f"{base_rate(reproduction)}\n"
         for number, claim in enumerate(reproduction.claims, start=1):
-            yield f"{number}. **{claim.text}** *{claim.verdict}*. {claim.evidence}"
+            own = OWN if claim.own else ""
+            yield f"{number}. {own}**{claim.text}** *{claim.verdict}*. {claim.evidence}"
         yield ""
     found = ((each.title, each.text) for each in reproduction.contradictions)
     yield from _remarks("Where the paper contradicts itself", found)
