@@ -1,9 +1,10 @@
 //! One end of a connection as an endpoint of the simulator.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aqmlab_core::{Ecn, Time};
+use aqmlab_core::{Ecn, ParamType, Time};
 use aqmlab_sim::endpoints::{
     BoxedEnds, Endpoint, EndpointSetup, Incoming, Message, Outgoing, Sink, Source,
 };
@@ -20,6 +21,10 @@ static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 /// One end. Each end sends its data on one unidirectional stream.
 pub struct Host<S> {
     stack: S,
+    /// Library and controller, for messages.
+    name: String,
+    now: Time,
+    has_panicked: bool,
     header: u32,
     uses_ecn: bool,
     outbox: VecDeque<(Message, Ecn)>,
@@ -75,6 +80,9 @@ impl<S: Stack> Host<S> {
     fn new(params: &QuicParams, setup: &EndpointSetup, is_client: bool) -> Self {
         let is_complete = is_client && setup.size.is_some() && !setup.is_open;
         Host {
+            name: format!("{}:{}", params.stack.to_text(), params.controller.to_text()),
+            now: Time::ZERO,
+            has_panicked: false,
             stack: S::new(params, setup.seed, is_client),
             header: params.header.get() as u32,
             uses_ecn: params.ecn,
@@ -107,6 +115,29 @@ impl<S: Stack> Host<S> {
         }
     }
 
+    /// Makes the next datagrams.
+    fn transmit(&mut self) {
+        self.buffer.clear();
+        match self.stack.transmit(instant(self.now), &mut self.buffer) {
+            Some(batch) => self.post(batch),
+            // Polled last after every call: the timers are those of the state reached.
+            None => self.deadline = self.stack.timeout().map(time),
+        }
+    }
+
+    fn handle(&mut self, packet: Incoming) {
+        self.buffer.clear();
+        let data = BytesMut::from(Bytes::from(packet.payload));
+        let answer = self.stack.handle(instant(self.now), packet.ecn, data, &mut self.buffer);
+        if let Some(batch) = answer {
+            self.post(batch);
+        }
+        self.settle(self.now);
+        if self.stream.is_some() {
+            self.counts = self.stack.counts();
+        }
+    }
+
     /// Handles the events of the connection, and writes what it takes.
     fn settle(&mut self, now: Time) {
         while let Some(event) = self.stack.event() {
@@ -126,9 +157,27 @@ impl<S: Stack> Host<S> {
         }
     }
 
+    /// Calls the stack. A panic of the library or its controller fails the connection, not the run:
+    /// the stack is not called again.
+    fn guarded<T: Default>(&mut self, now: Time, call: impl FnOnce(&mut Self) -> T) -> T {
+        self.now = now;
+        if self.has_panicked {
+            return T::default();
+        }
+        catch_unwind(AssertUnwindSafe(|| call(self))).unwrap_or_else(|panic| {
+            self.has_panicked = true;
+            self.outbox.clear();
+            self.deadline = None;
+            let text = panic.downcast_ref::<&str>().copied();
+            let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+            self.fail(now, &format!("panic: {}", text.unwrap_or("no message")));
+            T::default()
+        })
+    }
+
     /// Keeps the first reason.
     fn fail(&mut self, now: Time, reason: &str) {
-        let reason = || format!("`{reason}` at {:.6} s", now.as_secs_f64());
+        let reason = || format!("{}: `{reason}` at {:.6} s", self.name, now.as_secs_f64());
         self.failure.get_or_insert_with(reason);
     }
 
@@ -169,12 +218,7 @@ impl<S: Stack> Host<S> {
 impl<S: Stack> Endpoint for Host<S> {
     fn poll(&mut self, now: Time) -> Option<Outgoing> {
         if self.outbox.is_empty() {
-            self.buffer.clear();
-            match self.stack.transmit(instant(now), &mut self.buffer) {
-                Some(batch) => self.post(batch),
-                // Polled last after every call: the timers are those of the state reached.
-                None => self.deadline = self.stack.timeout().map(time),
-            }
+            self.guarded(now, Self::transmit);
         }
         let (payload, ecn) = self.outbox.pop_front()?;
         let size = self.header + payload.len() as u32;
@@ -182,16 +226,7 @@ impl<S: Stack> Endpoint for Host<S> {
     }
 
     fn on_packet(&mut self, now: Time, packet: Incoming) {
-        self.buffer.clear();
-        let data = BytesMut::from(Bytes::from(packet.payload));
-        let answer = self.stack.handle(instant(now), packet.ecn, data, &mut self.buffer);
-        if let Some(batch) = answer {
-            self.post(batch);
-        }
-        self.settle(now);
-        if self.stream.is_some() {
-            self.counts = self.stack.counts();
-        }
+        self.guarded(now, |host| host.handle(packet));
     }
 
     fn deadline(&self) -> Option<Time> {
@@ -199,8 +234,10 @@ impl<S: Stack> Endpoint for Host<S> {
     }
 
     fn on_deadline(&mut self, now: Time) {
-        self.stack.on_timeout(instant(now));
-        self.settle(now);
+        self.guarded(now, |host| {
+            host.stack.on_timeout(instant(now));
+            host.settle(now);
+        });
     }
 
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
@@ -210,20 +247,22 @@ impl<S: Stack> Endpoint for Host<S> {
 
 impl<S: Stack> Source for Host<S> {
     fn open(&mut self, now: Time) {
-        if self.is_client
-            && let Err(reason) = self.stack.connect(instant(now))
-        {
-            self.fail(now, &reason);
-        }
-        self.settle(now);
+        self.guarded(now, |host| {
+            if host.is_client
+                && let Err(reason) = host.stack.connect(instant(now))
+            {
+                host.fail(now, &reason);
+            }
+            host.settle(now);
+        });
     }
     fn supply(&mut self, bytes: u64) {
         self.goal = self.goal.saturating_add(bytes);
-        self.write();
+        self.guarded(self.now, Self::write);
     }
     fn finish(&mut self) {
         self.is_complete = true;
-        self.write();
+        self.guarded(self.now, Self::write);
     }
     fn cut(&mut self) -> u64 {
         self.goal = self.written;
@@ -336,5 +375,82 @@ impl<S: Stack> Sink for Receiving<S> {
     }
     fn arrived(&self) -> u64 {
         locked(&self.0).arrived()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    /// A stack that panics on its first packet.
+    struct Broken;
+
+    impl Stack for Broken {
+        fn new(_: &QuicParams, _: u64, _: bool) -> Self {
+            Broken
+        }
+        fn connect(&mut self, _: Instant) -> Result<(), String> {
+            Ok(())
+        }
+        fn handle(
+            &mut self,
+            _: Instant,
+            _: Ecn,
+            data: BytesMut,
+            _: &mut Vec<u8>,
+        ) -> Option<Datagrams> {
+            panic!("a packet of {} bytes", data.len())
+        }
+        fn transmit(&mut self, _: Instant, buffer: &mut Vec<u8>) -> Option<Datagrams> {
+            buffer.resize(1200, 0);
+            Some(Datagrams { size: 1200, segment: 1200, ecn: Ecn::Ect0 })
+        }
+        fn timeout(&mut self) -> Option<Instant> {
+            Some(instant(Time::ZERO))
+        }
+        fn on_timeout(&mut self, _: Instant) {}
+        fn event(&mut self) -> Option<Event> {
+            None
+        }
+        fn open(&mut self) -> Option<u64> {
+            None
+        }
+        fn accept(&mut self) -> Option<u64> {
+            None
+        }
+        fn write(&mut self, _: u64, _: Bytes) -> usize {
+            0
+        }
+        fn finish(&mut self, _: u64) -> bool {
+            true
+        }
+        fn read(&mut self, _: u64) -> Result<(u64, bool), String> {
+            Ok((0, false))
+        }
+        fn close(&mut self, _: Instant) {}
+        fn counts(&mut self) -> Counts {
+            Counts::default()
+        }
+        fn observe(&self, _: &mut dyn FnMut(&'static str, f64)) {}
+    }
+
+    #[test]
+    fn a_panic_fails_the_connection_and_silences_the_stack() {
+        let setup = EndpointSetup { size: Some(1), ..EndpointSetup::default() };
+        let mut host = Host::<Broken>::new(&QuicParams::default(), &setup, true);
+        host.open(Time::ZERO);
+        let first = host.poll(Time::ZERO).expect("a datagram");
+        assert_eq!((first.size, first.ecn), (1228, Ecn::Ect0));
+        let now = Time::from_nanos(1_500_000_000);
+        let packet = Incoming { payload: vec![0; 7].into(), size: 35, ecn: Ecn::NotEct };
+        host.on_packet(now, packet);
+        let failure = host.failure().expect("it failed");
+        assert_eq!(failure, "noq:cubic: `panic: a packet of 7 bytes` at 1.500000 s");
+        assert_eq!((host.poll(now), host.deadline()), (None, None));
+        host.on_deadline(now);
+        host.supply(1);
+        assert_eq!(host.failure(), Some(failure));
     }
 }

@@ -1,5 +1,6 @@
 //! Parameters of a QUIC flow in scenario files.
 
+use aqmlab_aqm::Note;
 use aqmlab_core::params::Auto;
 use aqmlab_core::{Bytes, Error, ParamType, Result, Span, choices, params};
 use aqmlab_sim::endpoints::{BoxedEnds, EndpointParams, EndpointSetup};
@@ -121,6 +122,18 @@ impl EndpointParams for QuicParams {
             Library::Noq => Host::<Noq>::pair(self, setup),
             Library::Quinn => Host::<Quinn>::pair(self, setup),
         })
+    }
+
+    fn notes(&self) -> Vec<Note> {
+        if !matches!(self.controller, Controller::Bbr | Controller::Bbr3) {
+            return Vec::new();
+        }
+        let text = format!(
+            "{}:{} seeds its random numbers from the operating system: runs with the same seed differ.",
+            self.stack.to_text(),
+            self.controller.to_text()
+        );
+        vec![Note { id: "not-reproducible", text }]
     }
 
     fn check(&self) -> Result<()> {

@@ -123,7 +123,9 @@ fn a_failure_is_a_note() {
         let result = run_with(BESIDE, &set);
         let note = result.findings.iter().find(|found| found.note.id == "connection-failed");
         let text = &note.unwrap_or_else(|| panic!("{stack}: {:?}", result.findings)).note.text;
-        assert!(text.contains("1 of 1 connections failed. The first: `timed out` at "), "{text}");
+        let expected =
+            format!("1 of 1 connections failed. The first: {stack}:cubic: `timed out` at ");
+        assert!(text.contains(&expected), "{text}");
         assert!(text.contains("seed 77, replication 0"), "{text}");
     }
 }
@@ -173,4 +175,32 @@ fn a_request_and_its_response_share_a_connection() {
         assert!(traffic.iter().all(|flow| flow.arrived[0] == 0), "{stack}: {traffic:?}");
         assert_eq!(traffic.map(|flow| flow.delivered_bytes), [20 * 1024, 20 * 300], "{stack}");
     }
+}
+
+/// Both controllers of BBR run, and the results say that they cannot be repeated.
+#[test]
+fn bbr_runs_are_noted_as_not_reproducible() {
+    for (stack, controller) in [("noq", "bbr3"), ("quinn", "bbr"), ("noq", "cubic")] {
+        let endpoint =
+            format!("{{ kind = \"quic\", stack = \"{stack}\", controller = \"{controller}\" }}");
+        let result = run_with(BESIDE, &[("flows.quic.endpoint", &endpoint)]);
+        let quic = &result.flows[1];
+        assert!(quic.goodput > 2e6, "{endpoint}: {}", quic.goodput);
+        let noted = result.findings.iter().any(|found| found.note.id == "not-reproducible");
+        assert_eq!(noted, controller != "cubic", "{endpoint}");
+    }
+}
+
+/// The same bytes in another thread: no state is shared between runs.
+#[test]
+fn threads_do_not_change_a_run() {
+    let mut set = HARD.to_vec();
+    set.push(("flows.quic.size", "\"300000b\""));
+    let alone = run_with(BESIDE, &set).digest();
+    let digests = std::thread::scope(|scope| {
+        [(), ()]
+            .map(|()| scope.spawn(|| run_with(BESIDE, &set).digest()))
+            .map(|thread| thread.join().unwrap())
+    });
+    assert_eq!(digests, [alone; 2]);
 }

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use aqmlab_aqm::Note;
 use aqmlab_core::{Added, CustomParams, Lookup, Params, Result, Value};
 
 use super::{Endpoint, EndpointConfig, Sink, Source};
@@ -44,6 +45,10 @@ pub trait EndpointParams: Params + Clone + fmt::Debug + Send + Sync + 'static {
     fn check(&self) -> Result<()> {
         Ok(())
     }
+    /// Returns statements that a reader of the results needs.
+    fn notes(&self) -> Vec<Note> {
+        Vec::new()
+    }
 }
 
 /// Both ends of a flow.
@@ -65,6 +70,8 @@ pub trait CustomEndpoint: CustomParams {
     fn build(&self, setup: &EndpointSetup) -> BoxedEnds;
     /// Makes the ends of a connection with data in both directions, if it has such.
     fn pair(&self, setup: &EndpointSetup) -> Option<[BoxedEnds; 2]>;
+    /// Statements that a reader of the results needs.
+    fn notes(&self) -> Vec<Note>;
 }
 
 impl Clone for Box<dyn CustomEndpoint> {
@@ -124,5 +131,8 @@ impl<P: EndpointParams> CustomEndpoint for Foreign<P> {
     }
     fn pair(&self, setup: &EndpointSetup) -> Option<[BoxedEnds; 2]> {
         self.0.pair(setup)
+    }
+    fn notes(&self) -> Vec<Note> {
+        self.0.notes()
     }
 }

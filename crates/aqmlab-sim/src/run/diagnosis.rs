@@ -88,7 +88,11 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
             run.short_for_the_control(group),
             run.queue_on_the_way_back(group),
         ];
-        add(About::Group(index as u32), notes.into_iter().flatten().collect());
+        let mut notes: Vec<Note> = notes.into_iter().flatten().collect();
+        if let EndpointConfig::Custom(custom) = &group.endpoint {
+            notes.extend(custom.config().notes());
+        }
+        add(About::Group(index as u32), notes);
     }
     findings
 }
