@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import aqmlab
 from aqmlab._core import reference
 from aqmlab.characterize.environment import Contender
+from aqmlab.numbers import NONE
 from aqmlab.report.document import Block, Code, Column, Facts, Section, Table, Text
-from aqmlab.report.document.numbers import NONE
 
 if TYPE_CHECKING:
     from aqmlab.characterize import Characterization

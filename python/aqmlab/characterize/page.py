@@ -28,6 +28,7 @@ from aqmlab.characterize.more_figures import is_distribution
 from aqmlab.characterize.questions import SECTIONS
 from aqmlab.characterize.verdict import Line
 from aqmlab.errors import StorageError
+from aqmlab.numbers import NONE
 from aqmlab.report.document import (
     BAD,
     GOOD,
@@ -46,7 +47,6 @@ from aqmlab.report.document import (
     Verdict,
     save,
 )
-from aqmlab.report.document.numbers import NONE
 
 if TYPE_CHECKING:
     from aqmlab.characterize import Characterization

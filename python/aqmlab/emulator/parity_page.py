@@ -11,6 +11,7 @@ import aqmlab
 from aqmlab.emulator.parity import Measure, Parity
 from aqmlab.emulator.play import EMULATOR, SIMULATOR
 from aqmlab.metrics.samples import Floats
+from aqmlab.numbers import rate, seconds
 from aqmlab.report.document import (
     Block,
     Code,
@@ -24,7 +25,6 @@ from aqmlab.report.document import (
     charts,
     save,
 )
-from aqmlab.report.document.numbers import rate, seconds
 
 COLOURS = {SIMULATOR: "#2f6fbb", EMULATOR: "#ef9232"}
 MILLI = 1e3

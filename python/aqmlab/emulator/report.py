@@ -11,6 +11,7 @@ import polars as pl
 
 import aqmlab
 from aqmlab.metrics.samples import Floats
+from aqmlab.numbers import percent, seconds
 from aqmlab.report.document import (
     Column,
     Document,
@@ -25,7 +26,6 @@ from aqmlab.report.document import (
     save,
 )
 from aqmlab.report.document.colours import by_label
-from aqmlab.report.document.numbers import percent, seconds
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
 from aqmlab.report.run_page import finding, links, parameters, sojourn_figure

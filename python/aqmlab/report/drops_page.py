@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from aqmlab.metrics.samples import Floats
+from aqmlab.numbers import count, seconds, whole
 from aqmlab.report.document import Block, Column, Figure, Items, Section, Table, Text
-from aqmlab.report.document.numbers import count, seconds, whole
 from aqmlab.report.document.vega import WIDTH, Spec, colour, data, name, number, spec, tip
 from aqmlab.report.drops import Episode, course, target_of, why
 from aqmlab.results import RunResult

@@ -12,7 +12,7 @@ import polars as pl
 from aqmlab._core import __version__
 from aqmlab.metrics import own
 from aqmlab.metrics.samples import Floats
-from aqmlab.numbers import sender
+from aqmlab.numbers import count, percent, plain, rate, reasons, seconds, sender, whole
 from aqmlab.report import drops_page
 from aqmlab.report.document import (
     Block,
@@ -29,7 +29,6 @@ from aqmlab.report.document import (
     save,
 )
 from aqmlab.report.document.colours import by_label
-from aqmlab.report.document.numbers import count, percent, plain, rate, reasons, seconds, whole
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
 from aqmlab.report.setup_diagram import caption, diagram

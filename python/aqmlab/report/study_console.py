@@ -9,8 +9,8 @@ import polars.selectors as cs
 
 from aqmlab.metrics.formulas import LINK
 from aqmlab.metrics.table import evaluated
+from aqmlab.numbers import percent, seconds
 from aqmlab.report.document import Estimate, Note
-from aqmlab.report.document.numbers import percent, seconds
 from aqmlab.report.document.terminal import block, grid
 from aqmlab.report.findings import findings, intervals, of_measures, sentences
 from aqmlab.report.measures import Layout, means, measures

@@ -13,6 +13,7 @@ import polars as pl
 
 from aqmlab.metrics import everything
 from aqmlab.metrics.samples import Floats, Histograms
+from aqmlab.numbers import count, seconds
 from aqmlab.report import own, power
 from aqmlab.report.document import (
     Block,
@@ -31,7 +32,6 @@ from aqmlab.report.document import (
     save,
 )
 from aqmlab.report.document.colours import by_label
-from aqmlab.report.document.numbers import count, seconds
 from aqmlab.report.document.panels import Panel, curves, ranges
 from aqmlab.report.findings import (
     QUESTIONS,

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from aqmlab.numbers import NONE, digits, is_none, plain
 from aqmlab.report.document.figure import Figure
-from aqmlab.report.document.numbers import NONE, digits, is_none, plain
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,6 +6,7 @@ import csv as comma
 import io
 from collections.abc import Iterator, Sequence
 
+from aqmlab.numbers import digits
 from aqmlab.report.document.figure import Figure
 from aqmlab.report.document.model import (
     Block,
@@ -26,7 +27,6 @@ from aqmlab.report.document.model import (
     Tiles,
     Verdict,
 )
-from aqmlab.report.document.numbers import digits
 
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
