@@ -199,6 +199,7 @@ fn a_run_without_progress_is_ended() {
         delay = "10ms"
         [flows.many]
         count = 50
+        start = "0s"
         path = "down"
         return_path = "up"
     "#;
