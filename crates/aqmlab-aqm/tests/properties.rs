@@ -23,11 +23,28 @@ fn run_passing(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) 
     Link { passes: true, ..link }.run(arrivals)
 }
 
-/// The same through the adapter that custom disciplines run behind.
+/// The same behind the checks of custom disciplines.
 fn run_adapted(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
     let adapted = adapted_config(&config(name, settings));
     let label = format!("{name} {settings:?}");
     link(&label, shapes(settings), adapted.build(&env())).run(arrivals)
+}
+
+/// The same, with a copy of the queue from time to time; what then happens to the original has no
+/// effect on the copy.
+fn run_cloned(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
+    let label = format!("{name} {settings:?}");
+    let link = link(&label, shapes(settings), config(name, settings).build(&env()));
+    link.run_with(arrivals, |link, id, now| {
+        if id % 50 == 49 {
+            let copy = link.queue.clone();
+            let mut original = std::mem::replace(&mut link.queue, copy);
+            for _ in 0..5 {
+                original.dequeue(now);
+            }
+            original.enqueue(numbered(u64::MAX, 7, 100, Ecn::Ect0), now);
+        }
+    })
 }
 
 proptest! {
@@ -40,8 +57,9 @@ proptest! {
             let events = run(name, &settings, &arrivals);
             check_order(&label, &arrivals, &events, |arrival| lane(name, &settings, arrival));
             prop_assert_eq!(&events, &run_passing(name, &settings, &arrivals), "{} differs", label);
+            prop_assert_eq!(&events, &run_cloned(name, &settings, &arrivals), "{} copied", label);
             let adapted = run_adapted(name, &settings, &arrivals);
-            prop_assert_eq!(events, adapted, "{} differs through the adapter", label);
+            prop_assert_eq!(events, adapted, "{} differs behind the checks", label);
         }
     }
 }

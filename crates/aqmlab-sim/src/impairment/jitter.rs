@@ -50,6 +50,7 @@ impl Distribution {
 }
 
 /// State of jitter.
+#[derive(Clone)]
 pub(crate) struct JitterState {
     params: JitterParams,
     draws: Draws,

@@ -165,6 +165,7 @@ impl OutageParams {
 }
 
 /// State of random events.
+#[derive(Clone)]
 pub(crate) struct ChanceState {
     params: ChanceParams,
     draws: Draws,
@@ -185,6 +186,7 @@ impl ChanceState {
 }
 
 /// State of a loss process.
+#[derive(Clone)]
 pub(crate) struct LossState {
     model: Loss,
     draws: Draws,

@@ -74,7 +74,7 @@ const MAX_CORRELATION: f64 = 0.9999;
 ///
 /// The draws have the distribution of independent ones, and an autocorrelation of correlation^k at a
 /// distance of k draws.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Draws {
     last: Option<f64>,
 }

@@ -42,6 +42,7 @@ impl SlotParams {
 }
 
 /// State of slots.
+#[derive(Clone)]
 pub(crate) struct SlotState {
     params: SlotParams,
     /// Time of the slot.

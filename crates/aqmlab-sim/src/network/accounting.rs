@@ -13,6 +13,7 @@ use aqmlab_core::Packet;
 use super::packet::{LossCause, PacketStore};
 
 /// Store of a network, and the number of packets in flight.
+#[derive(Clone)]
 pub(crate) struct PacketAccounting<S: PacketStore> {
     pub store: S,
     /// Packets in flight. Only counted with debug assertions, as are the next.

@@ -112,7 +112,7 @@ params! {
 
 /// Token bucket, in units of a bit times the rate's nanosecond, so that no remainder is lost.
 /// Negative tokens are a deficit.
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Bucket {
     rate: u64,
     full: i64,
@@ -144,6 +144,7 @@ impl Bucket {
 }
 
 /// Token buckets of `rate` and `ceil`.
+#[derive(Clone)]
 struct Shaper {
     buckets: Vec<Bucket>,
     framing: Framing,
@@ -169,7 +170,7 @@ impl Shaper {
 }
 
 /// Dynamic queue limits, in bytes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct DynamicLimit {
     limit: u64,
     queued: u64,
@@ -220,6 +221,7 @@ impl DynamicLimit {
 }
 
 /// FIFO of the driver.
+#[derive(Clone)]
 struct Driver {
     limit: Limit,
     dynamic: Option<DynamicLimit>,
@@ -313,6 +315,7 @@ impl DriverSummary {
 }
 
 /// Shaper and driver of a link.
+#[derive(Clone)]
 pub(crate) struct Egress {
     shaper: Option<Shaper>,
     driver: Driver,

@@ -54,6 +54,7 @@ impl FlowLosses {
 }
 
 /// Losses at one link.
+#[derive(Clone)]
 pub(crate) struct Losses {
     /// Losses by flow.
     flows: BTreeMap<u32, FlowLosses>,

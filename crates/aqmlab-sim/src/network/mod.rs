@@ -90,6 +90,7 @@ impl Setup<'_> {
 }
 
 /// State that the links of a network share.
+#[derive(Clone)]
 pub(crate) struct Shared<S: PacketStore> {
     /// Time of the present event.
     pub now: Time,
@@ -114,6 +115,7 @@ pub trait Observer<S: PacketStore> {
 impl<S: PacketStore> Observer<S> for () {}
 
 /// Links, routes and packets in flight.
+#[derive(Clone)]
 pub struct Network<S: PacketStore> {
     links: Vec<Link>,
     routes: Routes,

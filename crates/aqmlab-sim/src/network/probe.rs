@@ -229,6 +229,7 @@ pub enum Happened {
 }
 
 /// Probe of a link.
+#[derive(Clone)]
 pub(crate) struct LinkProbe {
     pub sojourn: TimeHistogram,
     pub backlog_max: Backlog,

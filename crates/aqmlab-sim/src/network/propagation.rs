@@ -42,6 +42,7 @@ impl PropagationCounts {
 }
 
 /// Propagation of packets.
+#[derive(Clone)]
 pub(crate) enum Propagation {
     /// Constant delay.
     Fixed(FixedDelay),
@@ -50,6 +51,7 @@ pub(crate) enum Propagation {
 }
 
 /// Propagation with the same delay for all packets, which keep their order.
+#[derive(Clone)]
 pub(crate) struct FixedDelay {
     pub delay: Span,
     packets: VecDeque<(Time, Packet)>,
@@ -215,6 +217,7 @@ impl Propagation {
 }
 
 /// Packet in flight, ordered by arrival, the earliest being the greatest.
+#[derive(Clone)]
 struct InFlight {
     arrival: Time,
     number: u64,
@@ -244,6 +247,7 @@ impl Ord for InFlight {
 }
 
 /// Path with variable delay, loss or duplication.
+#[derive(Clone)]
 pub(crate) struct ImpairedPath {
     delay: DelayProcess,
     reordering: bool,

@@ -19,7 +19,7 @@ pub trait RecordSink: Send + Sync {
 }
 
 /// Records of one link.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Records {
     kept: Vec<PacketRecord>,
     sink: Option<(u32, Arc<dyn RecordSink>)>,

@@ -16,6 +16,7 @@ use crate::rate::schedule::Schedule;
 /// Within a busy period, the end of the n-th packet is the start of the period plus all bits so far
 /// divided by the rate, rounded down once: the remainder of each division is carried over to the
 /// next packet.
+#[derive(Clone)]
 pub(crate) struct RateClock {
     rate: u64,
     remainder: u64,
@@ -56,6 +57,7 @@ impl RateClock {
 }
 
 /// Wire with a variable rate, or with framing overhead.
+#[derive(Clone)]
 pub(crate) struct CourseWire {
     transmitter: CourseTransmitter,
     framing: Framing,
@@ -91,6 +93,7 @@ impl CourseWire {
 }
 
 /// Wire that sends when granted.
+#[derive(Clone)]
 pub(crate) struct GrantWire {
     grants: Grants,
     pub framing: Framing,
@@ -118,6 +121,7 @@ impl GrantWire {
 }
 
 /// Transmitter of a link.
+#[derive(Clone)]
 pub(crate) enum Wire {
     Constant(RateClock),
     Course(Box<CourseWire>),

@@ -97,6 +97,7 @@ impl CourseMeter {
 /// current rate as work. A packet in transmission during a change continues at the new rate. The
 /// end of a packet is rounded down to a nanosecond, and the remaining work is added to the next
 /// packets: over a busy period no time is lost to rounding.
+#[derive(Clone)]
 pub(crate) struct CourseTransmitter {
     course: Course,
     /// End of the last transmission.

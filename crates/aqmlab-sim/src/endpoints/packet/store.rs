@@ -10,6 +10,7 @@ use crate::endpoints::datagrams::Sent;
 use crate::network::{LossCause, PacketStore};
 
 /// Things kept in places that are used again.
+#[derive(Clone)]
 struct Places<T> {
     kept: Vec<T>,
     free: Vec<u32>,
@@ -50,7 +51,7 @@ impl<T> Default for Places<T> {
 /// What does not fit into packets: acknowledgements that carry more than a
 /// number (SACK blocks, counters), data with timestamps, messages. Kept aside
 /// so that all packets stay small.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Store {
     acks: Places<Ack>,
     /// Segments with the times at which they left. The time in a segment is what its sender writes

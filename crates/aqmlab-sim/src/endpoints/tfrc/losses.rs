@@ -22,6 +22,7 @@ pub struct Arrival {
 type Arrived = (f64, f64);
 
 /// Gap between two packets that arrived consecutively.
+#[derive(Clone)]
 struct Hole {
     first: u64,
     last: u64,
@@ -47,6 +48,7 @@ struct Interval {
 }
 
 /// Arrived packets and loss events.
+#[derive(Clone)]
 pub struct Losses {
     /// Number of averaged intervals, n.
     count: usize,

@@ -24,6 +24,8 @@ enum Act {
     /// Changes the limit of a link's queue, in packets.
     Limit(u32, u64),
     WarmupEnd,
+    /// Continues with a copy of the network, in the run that defers ends.
+    Copy,
 }
 
 const QUEUES: [&str; 6] = ["droptail", "codel", "pie", "fq_codel", "red", "cake"];
@@ -40,6 +42,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0u32..3, prop::sample::select(QUEUES.to_vec())).prop_map(|(link, queue)| Act::Queue(link, queue)),
         1 => (0u32..3, 1u64..20).prop_map(|(link, limit)| Act::Limit(link, limit)),
         1 => Just(Act::WarmupEnd),
+        1 => Just(Act::Copy),
     ]
 }
 
@@ -87,6 +90,16 @@ fn seen(scenario: &Scenario, plan: &[(u64, Act)], defers_ends: bool) -> Vec<Stri
         }
         network.reach(EventKey::after(next));
         let Some((_, act)) = plan.next() else { break };
+        if let Act::Copy = act {
+            if defers_ends {
+                let copy = network.clone();
+                let mut original = std::mem::replace(&mut network, copy);
+                // The original has no effect on the copy.
+                original.inject(next, RouteId(0), numbered(u64::MAX, 5), &mut ());
+                (0..50).for_each(|_| drop(original.step(&mut ())));
+            }
+            continue;
+        }
         done(&mut network, next, act, &mut number, &mut queues, &mut seen);
     }
     network.finish(end);
@@ -114,6 +127,7 @@ fn done(
             *number += 1;
             network.inject(now, RouteId(*route), numbered(*number, *size), &mut ());
         }),
+        Act::Copy => unreachable!("handled by the caller"),
         Act::Look => {
             network.catch_up();
             seen.extend(network.links().map(|link| {

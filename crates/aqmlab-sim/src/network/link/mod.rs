@@ -19,6 +19,7 @@ use super::packet::PacketStore;
 use super::propagation::FixedDelay;
 
 /// A link.
+#[derive(Clone)]
 pub(crate) enum Link {
     /// Queue, from which packets are sent at a rate.
     Queued(Box<QueuedLink>),

@@ -19,6 +19,7 @@ use crate::network::wire::{Capacity, Meter, Offered, Wire};
 use crate::network::{HEADER, Setup, Shared};
 
 /// Link with a queue.
+#[derive(Clone)]
 pub struct QueuedLink {
     /// Name in the scenario.
     pub name: String,
