@@ -16,8 +16,7 @@ pub mod emulated;
 use aqmlab_aqm::{LinkEnv, Queue, QueueConfig, Reason};
 use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time};
 
-/// The longest round-trip time that disciplines are told of; none that is
-/// replayed takes a setting from it.
+/// Longest round-trip time reported to disciplines; no replayed one derives a setting from it.
 pub const BASE_RTT: Span = Span::from_millis(100);
 
 /// A packet that arrives. Its place in the list of arrivals is its number.
@@ -25,45 +24,45 @@ pub const BASE_RTT: Span = Span::from_millis(100);
 pub struct Arrival {
     /// When; never before the arrival ahead of it.
     pub time: Time,
-    /// Its flow, which flow queues use in the place of a hash.
+    /// Flow, used by flow queues instead of a hash.
     pub flow: u32,
-    /// Its size on the wire.
+    /// Size on the wire.
     pub size: u32,
-    /// Its ECN codepoint.
+    /// ECN codepoint.
     pub ecn: Ecn,
 }
 
 /// The link behind the queue, and what the queue draws from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Surroundings {
-    /// The rate that disciplines are told of.
+    /// Rate reported to disciplines.
     pub rate: Rate,
-    /// How long a byte occupies the link.
+    /// Time for which a byte occupies the link.
     pub nanos_per_byte: u64,
-    /// The largest packet that disciplines are told of.
+    /// Largest packet size reported to disciplines.
     pub mtu: Bytes,
     /// Where the random numbers start, see [`Stream::from_state`].
     pub random_seed: u64,
 }
 
-/// What became of a packet.
+/// Outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The packet: its place in the list of arrivals.
     pub id: u32,
-    /// What was decided.
+    /// Decision.
     pub verdict: Verdict,
     /// When: at the start of its transmission, or of its drop.
     pub time: Time,
-    /// How long it was in the queue then.
+    /// Sojourn time at that moment.
     pub sojourn: Span,
-    /// When it was marked last, if it was, whatever came of it later.
+    /// Time of its latest mark, even if it was dropped afterwards.
     pub marked: Option<Time>,
     /// Why it was dropped.
     pub reason: Option<Reason>,
 }
 
-/// What was decided about a packet.
+/// Decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Sent without a mark.
@@ -91,11 +90,11 @@ impl Verdict {
     }
 }
 
-/// Replays `arrivals` and says what became of them, in the order of the
-/// decisions. What is still queued when nothing more happens has no outcome.
+/// Replays `arrivals`; returns the outcomes in the order of the decisions. Packets that are still
+/// queued at the end have none.
 ///
 /// # Panics
-/// If the discipline loses packets, or there are more than 2^32.
+/// Panics if the discipline loses packets, or if there are more than 2^32.
 pub fn replay(
     config: &QueueConfig,
     surroundings: &Surroundings,
@@ -159,7 +158,7 @@ impl Replay {
         }
     }
 
-    /// The link is free: the next packet, if there is one.
+    /// The link is free: returns the next packet, if there is one.
     fn send(&mut self, now: Time) {
         let packet = self.queue.dequeue(now);
         self.collect(now, Verdict::DroppedDequeue);

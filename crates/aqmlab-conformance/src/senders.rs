@@ -28,17 +28,16 @@ const PHASES: [u8; 7] = [0, 2, 3, 4, 5, 6, 7];
 /// Entries of ProbeBW whose phase is looked for.
 const ENTRIES: usize = 16;
 
-/// How much of a recording our sender did as well.
+/// Agreement of our sender with a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
     /// Data segments recorded.
     pub segments: u64,
-    /// Of these, sent by ours with the same numbers at the same time; less what ours sent beyond
-    /// their number.
+    /// Segments that ours sent with the same numbers at the same time, less the excess of ours.
     pub segments_equal: u64,
     /// Acknowledgements with a recorded window.
     pub windows: u64,
-    /// Of these, before which window and threshold were the same.
+    /// Acknowledgements before which window and threshold are equal.
     pub windows_equal: u64,
     /// Before which the smoothed round-trip time was the same within a millisecond.
     pub srtt_equal: u64,
@@ -49,7 +48,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Whether all segments and windows are equal.
+    /// True if all segments and windows are equal.
     pub fn is_equal(&self) -> bool {
         self.segments == self.segments_equal && self.windows == self.windows_equal
     }
@@ -67,12 +66,12 @@ struct Sent {
 /// Gives a recording to the sender of its kernel and control.
 ///
 /// # Errors
-/// If the control is not one of ours.
+/// Returns an error if the control is unknown.
 pub fn compare(case: &Case) -> Result<Comparison> {
     Ok(best_take(case)?.comparison)
 }
 
-/// The way of playing a recording in which most is equal.
+/// Best match among the replays of a recording.
 fn best_take(case: &Case) -> Result<Take> {
     let mut best = Take::of(case, case.clock(), Vec::new())?;
     for clock in case.clocks() {
@@ -90,13 +89,13 @@ fn best_take(case: &Case) -> Result<Take> {
     if case.is_bbr() { with_phases(case, best) } else { Ok(best) }
 }
 
-/// One way in which a recording was played.
+/// One replay of a recording.
 struct Take {
     clock: (Span, u64),
     /// The phases in which BBR enters its gain cycle, as far as they are found out.
     phases: Vec<u8>,
     comparison: Comparison,
-    /// How often it enters it.
+    /// Number of entries.
     entries: usize,
 }
 
@@ -112,7 +111,7 @@ impl Take {
     }
 }
 
-/// Finds the phases, one after the other.
+/// Searches the phases one after the other.
 fn with_phases(case: &Case, mut best: Take) -> Result<Take> {
     while !best.comparison.is_equal() && best.phases.len() < best.entries.min(ENTRIES) {
         let known = best.phases.clone();

@@ -43,7 +43,7 @@ struct Newest {
     send_elapsed: Span,
 }
 
-/// What is counted of deliveries, and the records.
+/// Delivery counters, and the records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delivery {
     /// All bytes delivered and taken for lost.
@@ -57,7 +57,7 @@ pub(crate) struct Delivery {
     /// The application is the limit until more than this is delivered.
     app_limited_until: u64,
     newest: Option<Newest>,
-    /// Losses that the control has not been told of.
+    /// Losses not reported to the control yet.
     losses: Vec<LostSegment>,
 }
 
@@ -157,14 +157,13 @@ impl Delivery {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
 
-    /// There is a record for each segment, if there are any.
+    /// Each segment has a record, if records are kept.
     #[cfg(test)]
     pub fn check(&self, segments: usize) {
         assert_eq!(self.records.len(), if self.keep { segments } else { 0 });
     }
 
-    /// What had been delivered when the newest segment was sent that the
-    /// acknowledgement at hand delivers.
+    /// Bytes delivered when the newest segment was sent that the current acknowledgement delivers.
     pub fn prior_delivered(&self) -> Option<u64> {
         self.newest.map(|newest| newest.record.delivered)
     }
@@ -261,7 +260,7 @@ mod tests {
         assert_eq!(sample.rtt, millis(10));
     }
 
-    /// Section 3.4: samples are marked until what was in flight has arrived.
+    /// Section 3.4: samples are marked until the data in flight have been delivered.
     #[test]
     fn what_the_application_limited_is_marked() {
         let mut board = board();

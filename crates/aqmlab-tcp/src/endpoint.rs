@@ -1,4 +1,4 @@
-//! The sending end of a connection, whichever state machine it has.
+//! The sending end of a connection, for both state machines.
 
 use aqmlab_core::{Rate, Span, Time};
 
@@ -39,7 +39,7 @@ impl Sender {
     /// A sender of `bytes` bytes, or of data without end. Random numbers start from `seed`.
     ///
     /// # Panics
-    /// If [`TcpParams::check`] refuses the parameters' `stack`.
+    /// Panics if [`TcpParams::check`] refuses the parameters' `stack`.
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
         Sender(match params.machine() {
             params::Stack::Rfc => Stack::Rfc(sender::Sender::new(params, bytes, seed)),
@@ -73,7 +73,7 @@ impl Sender {
     /// The application has more to send.
     ///
     /// # Panics
-    /// If the data were without end before.
+    /// Panics if the data were endless before.
     pub fn write(&mut self, bytes: u64) {
         each!(mut self, sender => sender.write(bytes));
     }
@@ -91,7 +91,7 @@ impl Sender {
         each!(mut self, sender => sender.truncate_unsent());
         self.sent_bytes()
     }
-    /// Whether all bytes are acknowledged.
+    /// Returns true if all bytes are acknowledged.
     #[inline]
     pub fn is_finished(&self) -> bool {
         each!(self, sender => sender.conn.is_finished(sender.acknowledged()))
@@ -125,7 +125,7 @@ impl Sender {
     pub fn pacing_rate(&self) -> Option<Rate> {
         each!(self, sender => sender.pacing_rate())
     }
-    /// What it is doing about congestion.
+    /// Returns the congestion state.
     pub fn congestion_state(&self) -> CongestionState {
         each!(self, sender => sender.congestion_state())
     }
@@ -133,7 +133,7 @@ impl Sender {
     pub fn bytes_in_flight(&self) -> u64 {
         each!(self, sender => sender.bytes_in_flight())
     }
-    /// Shows what the congestion control has to record besides its window.
+    /// Reports the values that the congestion control records besides its window.
     pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         each!(self, sender => sender.observe(see));
     }
@@ -141,8 +141,8 @@ impl Sender {
     pub fn stats(&self) -> Stats {
         each!(self, sender => sender.conn.stats)
     }
-    /// What was taken for lost since the last call: the number of the first byte and the length of
-    /// each segment, in order. Nothing is kept before the first call.
+    /// Returns the losses since the last call: first byte and length of each segment, in order.
+    /// Recording starts with the first call.
     pub fn take_losses(&mut self) -> Vec<(u64, u32)> {
         each!(mut self, sender => sender.take_losses())
     }
@@ -151,12 +151,12 @@ impl Sender {
     pub fn on_ack(&mut self, now: Time, ack: &Ack) {
         each!(mut self, sender => sender.on_ack(now, ack));
     }
-    /// The segment to be sent now, if there is one: call until `None`.
+    /// Returns the next segment to be sent now: call until `None`.
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
         each!(mut self, sender => sender.poll(now))
     }
-    /// When [`on_timeout`](Self::on_timeout) is to be called, if at all.
+    /// Returns the time at which [`on_timeout`](Self::on_timeout) must be called.
     #[inline]
     pub fn next_timeout(&self) -> Option<Time> {
         each!(self, sender => sender.next_timeout())

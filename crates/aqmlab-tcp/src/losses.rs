@@ -1,6 +1,6 @@
-//! What a sender takes for lost, for whoever logs it.
+//! Record of lost segments, for logs.
 
-/// A list of what was taken for lost, kept if somebody asks for it.
+/// List of lost segments, kept on request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Losses(Option<Box<Kept>>);
 
@@ -16,7 +16,7 @@ impl Losses {
             kept.0.push((seq, len));
         }
     }
-    /// Those since the last call, in order. The first call begins the list.
+    /// Returns the losses since the last call, in order. The first call starts the list.
     pub fn take(&mut self) -> Vec<(u64, u32)> {
         std::mem::take(&mut self.0.get_or_insert_default().0)
     }

@@ -8,15 +8,15 @@ use crate::profiles::Profile;
 use crate::recovery::Recovery;
 
 choices! {
-    /// How both ends use explicit congestion notification.
+    /// Explicit congestion notification at both ends.
     pub enum EcnMode {
         /// Not at all: queues drop.
         Off = "off",
         /// ECE until CWR: one signal a window of data (RFC 3168).
         Classic = "classic",
-        /// ECE says whether what is acknowledged came with CE (RFC 8257, section 3.2).
+        /// ECE reports whether the acknowledged data arrived with CE (RFC 8257, section 3.2).
         Dctcp = "dctcp",
-        /// Acknowledgements count what came with CE (RFC 9768).
+        /// Acknowledgements count packets and bytes that arrived with CE (RFC 9768).
         Accurate = "accurate",
     }
 }
@@ -64,20 +64,21 @@ choices! {
 }
 
 choices! {
-    /// What becomes of a window that is not used.
+    /// Treatment of an unused window.
     pub enum WindowValidation {
-        /// It stays.
+        /// The window stays.
         Off = "off",
         /// Halved for each timeout of idle time, down to the first window; half of what the
         /// application leaves unused for a timeout is given up (RFC 2861, as in Linux).
         Rfc2861 = "rfc2861",
-        /// It stays for five minutes; a loss meanwhile leaves half of what was in use (RFC 7661).
+        /// The window stays for five minutes; a loss in that time leaves half of the part in use
+        /// (RFC 7661).
         Rfc7661 = "rfc7661",
     }
 }
 
 choices! {
-    /// What ECN-capable data are sent with.
+    /// ECN codepoint of new data.
     pub enum Codepoint {
         /// ECT(0).
         Ect0 = "ect0",
@@ -216,7 +217,7 @@ impl TcpParams {
     /// Checks what single ranges cannot say.
     ///
     /// # Errors
-    /// If the parameters contradict each other.
+    /// Returns an error if the parameters contradict each other.
     pub fn check(&self) -> Result<()> {
         // All of it is sent at one moment.
         let is_fit = match self.initial_window {
@@ -258,7 +259,7 @@ impl TcpParams {
     /// State machine of a sender with these parameters: never `Auto`.
     ///
     /// # Panics
-    /// If `stack` is a kernel's and lacks a setting, which [`TcpParams::check`] reports.
+    /// Panics if `stack` is a kernel's and lacks a setting, which [`TcpParams::check`] reports.
     pub fn machine(&self) -> Stack {
         match self.stack {
             Stack::Rfc => Stack::Rfc,

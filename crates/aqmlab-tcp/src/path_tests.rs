@@ -10,7 +10,7 @@ use crate::congestion;
 use crate::params::{EcnMode, Stack, WindowValidation};
 use crate::{Ack, DataSegment, Profile, Receiver, Recovery, Sender, TcpParams};
 
-/// What becomes of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Arrives,
@@ -148,7 +148,7 @@ impl Path {
     }
 }
 
-/// Blocks tell of what has arrived.
+/// Blocks report data that have arrived.
 fn check_sack(ack: &Ack, arrived: &BTreeSet<u64>) {
     for &(start, end) in ack.sack.as_slice() {
         assert!(start < end && (ack.ack < start || ack.dsack() == Some((start, end))));

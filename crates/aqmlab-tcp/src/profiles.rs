@@ -98,7 +98,7 @@ impl Profile {
     /// The control `name` with the settings of the profile.
     ///
     /// # Errors
-    /// If there is no such control.
+    /// Returns an error if there is no such control.
     pub(crate) fn control(self, name: &str) -> Result<CongestionConfig> {
         let mut control = CongestionConfig::named(name)?;
         for (key, value) in self.settings() {
@@ -136,7 +136,7 @@ impl TcpParams {
     /// keys follow.
     ///
     /// # Errors
-    /// If a key or a value is not allowed.
+    /// Returns an error if a key or a value is not allowed.
     pub fn read(&mut self, table: &Table) -> Result<()> {
         self.read_with(table, &Nothing)
     }
@@ -144,7 +144,7 @@ impl TcpParams {
     /// Reads a transport table whose congestion control may be one of `more`.
     ///
     /// # Errors
-    /// As [`TcpParams::read`].
+    /// Returns an error as [`TcpParams::read`] does.
     pub fn read_with(&mut self, table: &Table, more: &dyn Lookup<dyn CustomControl>) -> Result<()> {
         if let Some(value) = table.get("profile") {
             let mut named = TcpParams::default();
@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    /// What is written out in full reads back as the same.
+    /// The full text form reads back as the same value.
     #[test]
     fn the_text_of_a_profile_reads_back() {
         let params = TcpParams::of_profile(Profile::LinuxL4s).unwrap();

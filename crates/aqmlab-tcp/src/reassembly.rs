@@ -1,4 +1,4 @@
-//! What arrived out of order: blocks of data, and in which order they last grew.
+//! Out-of-order data: blocks, and the order in which they last grew.
 //!
 //! There may be tens of thousands of blocks (of a large window every second segment is lost; or a lost
 //! repair leaves the first gap open while new data go on coming), of which the four that grew last are
@@ -34,7 +34,7 @@ impl Reassembly {
         Reassembly { kept: Vec::new(), free: Vec::new(), sorted: VecDeque::new(), newest: NONE }
     }
 
-    /// Whether nothing has arrived out of order.
+    /// True if no data are out of order.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.newest == NONE

@@ -1,4 +1,4 @@
-//! The receiving end: what has arrived, and when to say so.
+//! The receiving end: reassembly and acknowledgements.
 //!
 //! # Sources
 //! RFC 9293 (cumulative acknowledgement, window), RFC 5681, section 4.2, and
@@ -32,7 +32,7 @@ struct Hole {
 pub struct Receiver {
     /// RCV.NXT: all bytes before have arrived.
     next: u64,
-    /// What has arrived beyond.
+    /// Data beyond it.
     beyond: Reassembly,
     hole: Option<Hole>,
     duplicates: u64,
@@ -50,7 +50,7 @@ pub struct Receiver {
     quick_acks: u64,
     /// Bytes in order that are not acknowledged yet.
     unacknowledged: u64,
-    /// When they have to be.
+    /// Time by which they must be acknowledged.
     deadline: Deadline,
     /// Acknowledgements to be sent now: out of order, each segment has one.
     due: bool,
@@ -59,7 +59,7 @@ pub struct Receiver {
     /// ECE is set: until CWR comes, or, as DCTCP.CE, until a segment comes
     /// without CE.
     ece: bool,
-    /// What is to be sent before anything else.
+    /// Acknowledgement to be sent first.
     earlier: Option<Ack>,
     ce: CeCount,
     /// Marks since the last acknowledgement, and whether the last segment had
@@ -426,7 +426,7 @@ mod tests {
             let bytes = [receiver.received(), receiver.arrived()];
             assert_eq!(bytes, [1460 * in_order, 1460 * arrived], "{number}");
         }
-        // A longer segment over what is there adds what is not.
+        // A longer segment over received data adds the missing part.
         receiver.on_segment(at(0), &DataSegment { len: 2 * 1460, ..segment(6) });
         receiver.on_segment(at(0), &DataSegment { len: 4 * 1460, ..segment(5) });
         assert_eq!(receiver.arrived(), 9 * 1460);

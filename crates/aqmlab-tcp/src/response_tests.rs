@@ -72,7 +72,7 @@ fn mean_window(control: &str, loss_rate: f64, losses: u64) -> f64 {
     (sender.conn.stats.segments_sent - begun.1) as f64 / rounds
 }
 
-/// The mean windows are within these shares of what is expected.
+/// Relative tolerances of the mean windows.
 fn check(control: &str, low: f64, high: f64, loss_rates: &[f64], expected: impl Fn(f64) -> f64) {
     for &loss_rate in loss_rates {
         let ratio = mean_window(control, loss_rate, 500) / expected(loss_rate);
@@ -129,7 +129,7 @@ fn compound_follows_its_formula() {
     });
 }
 
-/// What Westwood+ is for: losses without congestion cost little.
+/// Westwood+'s purpose: losses without congestion cost little.
 #[test]
 fn westwood_has_much_more_than_reno() {
     check("westwood", 2.0, 20.0, &[1e-2, 1e-3], square_root);

@@ -19,8 +19,8 @@ use aqmlab_core::{Span, Time};
 use crate::params::{Stack, TcpParams};
 use crate::segment::DataSegment;
 
-/// Of these two numbers the first is what payload takes of a buffer of the second: in Linux 6.1
-/// half, since 6.6 what segments of 1448 bytes do.
+/// Share of the payload in a buffer, as a fraction: in Linux 6.1 half, since 6.6 that of segments
+/// of 1448 bytes.
 const SHARE: (u64, u64) = (5, 8);
 const SHARE_61: (u64, u64) = (1, 2);
 /// Memory of the segment at hand, for which Linux 6.12 keeps room; 6.1 does so for its payload.
@@ -29,7 +29,7 @@ const SEGMENT: u64 = 2304;
 const FIRST: u64 = 65_535;
 /// Segments shorter than this do not let the window grow: their headers would fill the buffer.
 const SHORT: u32 = 128;
-/// Of how many segments in the first round trip more is window given.
+/// Segments of the first round trip beyond which the window grows further.
 const EXPECTED: u64 = 10;
 /// Room for variations of the rate, in segments.
 const CUSHION: u64 = 16;
@@ -38,9 +38,9 @@ const CUSHION: u64 = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct RightSizing {
     window: u64,
-    /// How far the window may grow: what fits into the buffer that there is now.
+    /// Bound of the window: the capacity of the present buffer.
     clamp: u64,
-    /// What fits into the largest buffer.
+    /// Capacity of the largest buffer.
     max: u64,
     mss: u64,
     rtt: RoundTrips,
@@ -55,7 +55,7 @@ pub(crate) struct RightSizing {
 struct RoundTrips {
     estimate: Option<Span>,
     has_timestamps: bool,
-    /// With timestamps: the last one that came back.
+    /// With timestamps: the latest echoed one.
     echo: Time,
     /// Without: since when, and up to where, a window of data is awaited.
     since: Time,

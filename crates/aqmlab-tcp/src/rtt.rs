@@ -18,7 +18,7 @@ pub(crate) struct RttEstimator {
     smoothed: Option<Span>,
     /// What the timeout is made of, once there is a measurement.
     timed: Option<Timed>,
-    /// What was sent before belongs to the round-trip time before.
+    /// Data sent before belong to the previous round-trip time.
     round_from: Time,
     /// The least of all measurements, and of those of data.
     least: Option<Span>,
@@ -30,7 +30,7 @@ pub(crate) struct RttEstimator {
     kind: RetransmissionTimer,
 }
 
-/// SRTT and what is added to it, each in the way of one timer.
+/// SRTT and variation in the arithmetic of each timer.
 #[derive(Clone, Copy, Debug)]
 enum Timed {
     /// SRTT and RTTVAR.
@@ -119,7 +119,7 @@ impl RttEstimator {
         self.rto = (self.rto * 2).min(self.max);
     }
 
-    /// The timeout was spurious, or something new was measured: what was measured holds again.
+    /// Restores the measured timeout: the last timeout was spurious, or there is a new measurement.
     pub fn undo_back_off(&mut self) {
         if let Some(timed) = self.timed {
             let rto = match timed {

@@ -1,4 +1,4 @@
-//! What is in flight, and what the sender knows of it (RFC 6675).
+//! Scoreboard of segments in flight (RFC 6675).
 //!
 //! The scoreboard holds a record for each segment from SND.UNA to SND.NXT.
 //! `pipe` (section 4: the octets thought to be in the network) is kept as
@@ -21,14 +21,14 @@ pub(crate) const DUP_THRESH: u64 = 3;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
     pub seq: u64,
-    /// When it was last sent.
+    /// Time of the last transmission.
     pub sent_at: Time,
     pub len: u32,
     pub sacked: bool,
     pub lost: bool,
     /// A retransmission of it is thought to be in the network.
     pub retransmitted: bool,
-    /// It was sent more than once: no round-trip time is taken from it.
+    /// Sent more than once: gives no round-trip time.
     pub ambiguous: bool,
 }
 
@@ -39,7 +39,7 @@ impl Record {
     fn segment(&self) -> Segment {
         Segment { end: self.end(), len: u64::from(self.len), sent_at: self.sent_at }
     }
-    /// Its part of `pipe` (RFC 6675, section 4, SetPipe).
+    /// Contribution to `pipe` (RFC 6675, section 4, SetPipe).
     fn in_network(&self) -> u64 {
         let copies = u64::from(!self.lost) + u64::from(self.retransmitted);
         if self.sacked { 0 } else { u64::from(self.len) * copies }
@@ -54,7 +54,7 @@ pub(crate) struct Acked {
     /// (Karn's rule, RFC 6298, section 3) and has not been SACKed before: its
     /// arrival would be long ago, and the time until now the recovery's.
     pub sent_at: Option<Time>,
-    /// Whether any of them was sent twice.
+    /// True if any of them was retransmitted.
     pub ambiguous: bool,
 }
 
@@ -83,10 +83,9 @@ pub(crate) struct Scoreboard {
     /// The segments that the acknowledgement at hand delivers, if `collects`.
     pub news: Vec<Record>,
     collects: bool,
-    /// What was delivered and lost, with a record for each segment if the
-    /// control needs it.
+    /// Delivery and loss counters, with a record for each segment if the control needs it.
     pub delivery: Delivery,
-    /// What was taken for lost, if somebody logs it.
+    /// Segments declared lost, for logs.
     pub losses: Losses,
 }
 
@@ -112,7 +111,7 @@ impl Scoreboard {
         }
     }
 
-    /// Losses are found by the caller: by time, or whichever way.
+    /// The caller detects losses: by time, or otherwise.
     pub fn by_time(mut self) -> Self {
         self.by_time = true;
         self
@@ -311,8 +310,8 @@ impl Scoreboard {
         self.lost_edge = edge;
     }
 
-    /// The first unacknowledged segment is lost, whatever the rules say: the
-    /// third duplicate acknowledgement, or a partial one (RFC 6582).
+    /// Marks the first unacknowledged segment as lost, independent of the rules: third duplicate
+    /// acknowledgement, or a partial one (RFC 6582).
     pub fn head_lost(&mut self) {
         if let Some(head) = self.records.front_mut() {
             self.pipe -= head.in_network();
@@ -353,8 +352,8 @@ impl Scoreboard {
         self.high_rxt = self.una;
     }
 
-    /// The receiver has reneged (RFC 2018, section 8): what it reported and
-    /// has not acknowledged is to be sent again.
+    /// The receiver has reneged (RFC 2018, section 8): reported, unacknowledged data must be
+    /// retransmitted.
     fn forget_sacked(&mut self) {
         for record in self.records.iter_mut().filter(|record| record.sacked) {
             record.sacked = false;
@@ -374,7 +373,7 @@ impl Scoreboard {
         self.records.get(index)
     }
 
-    /// The segment at this place is lost: by time, whichever it is.
+    /// Marks the segment at this place as lost.
     pub fn mark_lost(&mut self, index: usize) {
         let record = &mut self.records[index];
         self.pipe -= record.in_network();
@@ -407,8 +406,7 @@ impl Scoreboard {
         self.records.len().checked_sub(1)
     }
 
-    /// What was taken for lost was not: one copy of each segment that was not
-    /// reported is in the network.
+    /// The losses were spurious: one copy of each unreported segment is in the network.
     pub fn undo_losses(&mut self) {
         for record in self.records.iter_mut().filter(|record| !record.sacked) {
             record.lost = false;
@@ -419,7 +417,7 @@ impl Scoreboard {
         self.high_rxt = self.una;
     }
 
-    /// Nothing is known of what is in flight: one copy of each segment.
+    /// Clears the reports: one copy of each segment is in flight.
     pub fn forget_all(&mut self) {
         for record in &mut self.records {
             record.sacked = false;
@@ -472,7 +470,7 @@ impl Scoreboard {
         (record.seq, record.len)
     }
 
-    /// Counts anew what is kept as records change.
+    /// Recomputes the incremental counters.
     #[cfg(test)]
     pub fn check(&self) {
         let mut seq = self.una;

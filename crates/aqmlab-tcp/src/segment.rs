@@ -1,4 +1,4 @@
-//! What endpoints send each other.
+//! Segments and acknowledgements.
 
 use aqmlab_core::{Ecn, Time};
 
@@ -11,9 +11,9 @@ pub struct DataSegment {
     pub seq: u64,
     /// Bytes of payload.
     pub len: u32,
-    /// Whether it is the SYN.
+    /// True for the SYN.
     pub syn: bool,
-    /// Whether it was sent before.
+    /// True for a retransmission.
     pub retransmission: bool,
     /// TSval: when it was sent (RFC 7323); for receivers that send timestamps.
     pub sent_at: Time,
@@ -38,15 +38,15 @@ impl DataSegment {
 pub struct Ack {
     /// All bytes before this one have arrived.
     pub ack: u64,
-    /// Whether it is the SYN-ACK.
+    /// True for the SYN-ACK.
     pub syn: bool,
     /// Bytes beyond `ack` that the receiver can take.
     pub window: u64,
-    /// What has arrived beyond `ack`.
+    /// Blocks received beyond `ack`.
     pub sack: SackBlocks,
     /// ECE: data came with CE (classic ECN; RFC 3168, section 6.1.3).
     pub ece: bool,
-    /// What has come with CE (accurate ECN).
+    /// Data received with CE (accurate ECN).
     pub ce: CeCount,
     /// With the timestamps option (RFC 7323).
     pub timestamps: Option<Timestamps>,
@@ -113,7 +113,7 @@ impl SackBlocks {
     pub fn option_bytes(&self) -> u32 {
         if self.is_empty() { 0 } else { 4 + 8 * self.len as u32 }
     }
-    /// Whether there are none.
+    /// True if there are no blocks.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0

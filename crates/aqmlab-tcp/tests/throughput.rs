@@ -9,7 +9,7 @@ use aqmlab_tcp::{Ack, DataSegment, Receiver, Recovery, Sender, Stats, TcpParams}
 const RTT: Span = Span::from_millis(100);
 const MSS: u64 = 1000;
 
-/// A path of 50 ms each way without a rate, which loses data at random.
+/// Path of 50 ms each way without a rate and with random losses.
 struct Path {
     data: VecDeque<(Time, DataSegment)>,
     acks: VecDeque<(Time, Ack)>,

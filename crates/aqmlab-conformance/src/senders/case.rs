@@ -13,7 +13,7 @@ const JIFFY: i64 = 1_000_000;
 /// Segments whose time is not that of their timestamp: the first ones, while the host finds the
 /// route.
 const UNSURE: usize = 12;
-/// What is sent so long after the last event was sent by a timer.
+/// Delay after the last event from which on a segment counts as sent by a timer.
 const BY_TIMER: u64 = 100_000;
 
 /// An acknowledgement that the recorded sender was given, and its state just before.
@@ -31,14 +31,14 @@ pub struct Acknowledged {
     pub srtt: Span,
 }
 
-/// What happened.
+/// Event of a recorded connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// The application handed over data.
     Write {
         /// Time of the change.
         at: Time,
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
     /// An acknowledgement came.
@@ -47,15 +47,15 @@ pub enum Event {
     Sent {
         /// Time of the change.
         at: Time,
-        /// Its first byte, from 0.
+        /// First byte, from 0.
         seq: u64,
-        /// Its payload.
+        /// Payload.
         len: u32,
     },
 }
 
 impl Event {
-    /// When it happened.
+    /// Returns the time of the event.
     pub fn at(&self) -> Time {
         match self {
             Event::Write { at, .. } | Event::Sent { at, .. } => *at,
@@ -73,19 +73,19 @@ pub struct Settings {
     pub stack: Stack,
     /// The payload of a full segment.
     pub mss: u64,
-    /// How losses are found: RACK, by the number of segments reported above, or without SACK.
+    /// Loss detection: RACK, by the number of segments reported above, or without SACK.
     pub recovery: Recovery,
-    /// Whether both ends send timestamps.
+    /// True if both ends send timestamps.
     pub timestamps: bool,
-    /// Whether ECN was agreed on.
+    /// True if ECN was negotiated.
     pub ecn: bool,
-    /// Whether spurious timeouts are looked for (`tcp_frto`).
+    /// True if spurious timeouts are detected (`tcp_frto`).
     pub frto: bool,
-    /// Whether tail losses are probed for (`tcp_early_retrans`).
+    /// True if tail loss probes are sent (`tcp_early_retrans`).
     pub tail_loss_probe: bool,
     /// Whether the host had segmentation offload.
     pub offload: bool,
-    /// Whether windows come down after idle times (`tcp_slow_start_after_idle`).
+    /// True if windows are reduced after idle times (`tcp_slow_start_after_idle`).
     pub after_idle: bool,
 }
 
@@ -93,7 +93,7 @@ impl Settings {
     /// The parameters of our sender.
     ///
     /// # Errors
-    /// If there is no such control.
+    /// Returns an error if the control is unknown.
     pub fn params(&self) -> Result<TcpParams> {
         let profile = match self.stack {
             Stack::Linux61 => "linux-6.1",
@@ -119,7 +119,7 @@ impl Settings {
     }
 }
 
-/// What else is known of a recorded connection.
+/// Properties of a recorded connection besides its events.
 #[derive(Clone, Debug)]
 pub struct Around {
     /// The table `path`.
@@ -133,16 +133,16 @@ pub struct Around {
 /// A recorded connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// How it was set up.
+    /// Settings of the connection.
     pub settings: Settings,
-    /// What happened, in order.
+    /// Events in order.
     pub events: Vec<Event>,
-    /// How much of a jiffy had passed when the connection began, at least and at most, by the
-    /// timestamps of what was sent; in nanoseconds.
+    /// Bounds of the elapsed part of a jiffy at the beginning of the connection, from the
+    /// timestamps sent; in nanoseconds.
     pub phase: Option<(i64, i64)>,
-    /// What lay between sender and receiver.
+    /// Path between sender and receiver.
     pub path: Path,
     /// The receiver's buffer, if it was not that of the others.
     pub receive_buffer: Option<u64>,
@@ -155,7 +155,7 @@ impl Case {
     /// size of segments, timestamps and ECN.
     ///
     /// # Errors
-    /// If a line cannot be read; the line is named.
+    /// Returns an error that names the line that cannot be read.
     pub fn read(name: &str, settings: Settings, around: &Around, text: &str) -> Result<Case> {
         let mut lines = text.lines();
         let head = lines.next().unwrap_or_default();
@@ -203,7 +203,7 @@ impl Case {
         self.phase = Some((known_least.max(least), known_most.min(least + JIFFY)));
     }
 
-    /// Takes a line; returns the timestamp of what was sent.
+    /// Parses a line; returns the timestamp of a sent segment.
     fn take_line(&mut self, columns: &Columns, line: &str) -> Result<Option<(Time, u64)>> {
         let row = Row { columns, cells: line.split(',').collect() };
         let at = Time::from_nanos(row.number("t_ns")?);
@@ -285,7 +285,7 @@ impl Case {
     }
 }
 
-/// Which column is where.
+/// Positions of the columns.
 struct Columns(Vec<String>);
 
 impl Columns {

@@ -51,7 +51,7 @@ struct Drain {
     is_over: bool,
 }
 
-/// Observer of the packets for a drain, if there is one.
+/// Optional observer of the packets for a drain.
 struct Watch<'a>(&'a mut Option<Drain>);
 
 impl Observer<()> for Watch<'_> {

@@ -236,7 +236,7 @@ fn take_list(bytes: &mut &[u8]) -> Result<Vec<u64>> {
         })
         .collect()
 }
-/// Pairs of which the first grows.
+/// Pairs with growing first numbers.
 fn put_pairs(bytes: &mut Vec<u8>, pairs: impl ExactSizeIterator<Item = (u64, u64)> + Clone) {
     put_list(bytes, &pairs.clone().map(|(first, _)| first).collect::<Vec<_>>());
     pairs.for_each(|(_, second)| put(bytes, second));
@@ -318,7 +318,7 @@ impl Case {
     /// Reads the first of several packed recordings, and goes on to the next.
     ///
     /// # Errors
-    /// If the bytes are not what [`Case::pack`] made.
+    /// Returns an error if the bytes were not written by [`Case::pack`].
     pub fn unpack(bytes: &mut &[u8]) -> Result<Case> {
         let (name, control) = (take_text(bytes)?, take_text(bytes)?);
         let stack = take_choice::<Stack>(bytes)?;

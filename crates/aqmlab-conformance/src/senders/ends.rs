@@ -17,7 +17,7 @@ const WITH_TIMESTAMPS: u32 = 52;
 /// How a connection went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// When all was acknowledged; `None` if that took too long.
+    /// Time at which everything was acknowledged; `None` if that took too long.
     pub all_acknowledged: Option<Time>,
     /// Data segments sent again.
     pub retransmitted: u64,
@@ -65,7 +65,7 @@ impl Case {
     /// clock as the recording has it.
     ///
     /// # Errors
-    /// If the control is not one of ours.
+    /// Returns an error if the control is unknown.
     pub fn ends(&self) -> Result<Ends> {
         let params = self.closed_params()?;
         let header = if params.timestamps { WITH_TIMESTAMPS } else { HEADERS };

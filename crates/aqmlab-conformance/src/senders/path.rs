@@ -2,7 +2,7 @@
 
 use aqmlab_core::{Error, Result, Span, Table, Time, Value};
 
-/// What lies between the two ends of a recorded connection.
+/// Path between the two ends of a recorded connection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Path {
     /// Bits a second of IP packets; 0 is without limit.
@@ -17,11 +17,11 @@ pub struct Path {
     pub mark_above: u64,
     /// Data segments that are lost, by number from 1, retransmissions counted, sorted.
     pub lost: Vec<u64>,
-    /// Those that are marked.
+    /// Marked packets.
     pub marked: Vec<u64>,
     /// Acknowledgements that are lost, by number from 1.
     pub acks_lost: Vec<u64>,
-    /// Those that are late, and by how much.
+    /// Late packets with their delays.
     pub late: Vec<(u64, Span)>,
     /// Data sent in these times are lost.
     pub blackouts: Vec<(Time, Time)>,
@@ -64,10 +64,10 @@ fn pairs(key: &str, value: &Value) -> Result<Vec<(f64, f64)>> {
 }
 
 impl Path {
-    /// Reads the table `path` of a case; what was lost at random is in `lost`.
+    /// Parses the table `path` of a case; random losses are in `lost`.
     ///
     /// # Errors
-    /// If a key or a value is not one of a path.
+    /// Returns an error if a key or a value is not allowed.
     pub fn read(table: &Table, lost: &[u64]) -> Result<Path> {
         let at = |seconds: f64| Time::from_nanos(nanos(seconds));
         let mut path = Path::default();

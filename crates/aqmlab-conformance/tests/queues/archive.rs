@@ -32,7 +32,7 @@ pub struct Case {
     pub outcomes: Vec<Recorded>,
 }
 
-/// What became of a packet. Times in nanoseconds.
+/// Outcome of a packet. Times in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     pub id: u32,
@@ -44,7 +44,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// What our queue decided, in the words of the records.
+    /// Converts our outcome to the terms of the records.
     pub fn of(outcome: &Outcome) -> Self {
         let reason = outcome.reason.map(|reason| reason.name());
         let theirs =
@@ -64,7 +64,7 @@ impl Recorded {
 pub struct Archive {
     cases: Vec<Json>,
     reasons: Vec<String>,
-    /// How many packets the patterns of arrivals have.
+    /// Number of packets in each arrival pattern.
     lengths: Vec<usize>,
     arrivals: Columns,
     outcomes: Columns,
@@ -72,7 +72,7 @@ pub struct Archive {
 
 impl Archive {
     /// # Panics
-    /// If the archive is not there or not whole: it is part of the repository.
+    /// Panics if the archive is incomplete: it is part of the repository.
     pub fn read() -> Self {
         let folder =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/aqmlab/conformance/recorded");
@@ -236,7 +236,7 @@ fn expected_times(rows: &[Row], ids: &[usize], arrivals: &[Arrival], ns_per_byte
 struct Columns {
     content: Vec<u8>,
     rows: usize,
-    /// Where each begins, and how many bytes its numbers have.
+    /// Offset of each column, and the width of its numbers in bytes.
     places: Vec<(usize, usize)>,
 }
 

@@ -38,8 +38,7 @@ impl<const N: usize> MaxFilter<N> {
     }
 }
 
-/// Round trips by deliveries: one ends with the delivery of what was sent after
-/// it began.
+/// Round trips by deliveries: a round ends when data sent after its beginning are delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rounds {
     next_delivered: u64,
@@ -62,8 +61,8 @@ impl Rounds {
     }
 }
 
-/// Samples of what was sent while ProbeRTT held the sender back: they count as
-/// the application's limit (MarkConnectionAppLimited).
+/// Samples of data sent while ProbeRTT limited the sender: they count as application-limited
+/// (MarkConnectionAppLimited).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeldBack {
     from: u64,
@@ -74,7 +73,7 @@ impl HeldBack {
     pub fn new() -> Self {
         HeldBack { from: u64::MAX, until: 0 }
     }
-    /// Until more is delivered than this and what is in flight.
+    /// Until more is delivered than this and the data in flight.
     pub fn mark(&mut self, total_delivered: u64, in_flight: u64) {
         if self.from == u64::MAX || total_delivered > self.until {
             self.from = total_delivered;
@@ -93,7 +92,7 @@ pub(super) fn first_pacing_rate(window: u64, gain: f64, srtt: Option<Span>) -> O
     Some(gain * window as f64 / srtt.as_secs_f64())
 }
 
-/// From payload to what is on the wire.
+/// Conversion from payload to bytes on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wire {
     bits_per_byte: f64,

@@ -1,11 +1,11 @@
-//! CBR: a constant rate, whatever happens to it.
+//! CBR: a constant rate, independent of congestion.
 //!
 //! A baseline: what an unresponsive source does to a queue and to others. The
 //! rate is that of all segments on the wire, with headers and with what is
 //! sent again; losses, marks, delays and timeouts change nothing.
 //!
 //! # Sources
-//! None; RFC 7567, section 3, says what such senders do to networks.
+//! None; RFC 7567, section 3, describes the effect of such senders on networks.
 //!
 //! # Differences
 //! 1. What is lost is sent again, as in any connection here: over a full link

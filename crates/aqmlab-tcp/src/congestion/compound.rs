@@ -43,7 +43,7 @@ params! {
         eta: f64 = 1.0, in 0.0 => 100.0, source "both ports";
         /// gamma: dwnd shrinks when so many segments wait; where it begins if it adapts.
         gamma: f64 = 30.0, in 0.0 => 1e6, source "Tan et al. 2006: 30";
-        /// Whether gamma adapts to buffers, between `gamma_low` and `gamma`.
+        /// True if gamma adapts to buffers, between `gamma_low` and `gamma`.
         gamma_tuning: bool = true, source "draft-sridharan-tcpm-ctcp-02";
         /// lambda: the share of the last measurement in a gamma that adapts.
         lambda: f64 = 0.8, in 0.0 => 1.0, source "the port for ns-3; the one for Linux: 0.5";
@@ -81,7 +81,7 @@ pub(crate) struct Compound {
     dwnd_before: f64,
     params: CompoundParams,
     gamma: f64,
-    /// How many of Reno's segments waited in the last round.
+    /// Number of Reno's segments that waited in the last round.
     diff_reno: Option<f64>,
     /// The least round-trip time of this round, and how many were measured.
     least: Span,

@@ -48,7 +48,7 @@ choices! {
         Rfc9438 = "rfc9438",
         /// The kernel's, in whole segments; only with Linux's sender.
         Linux = "linux",
-        /// ns-3's: Linux's, but what was acknowledged towards the next segment is kept over a loss.
+        /// ns-3's: Linux's, but the count towards the next segment is kept over a loss.
         Ns3 = "ns3",
     }
 }
@@ -82,7 +82,7 @@ params! {
 }
 
 impl CubicParams {
-    /// Whether these are parameters of the kernel's CUBIC.
+    /// True if these are parameters of the kernel's CUBIC.
     pub(crate) fn is_the_kernels(&self) -> bool {
         matches!(self.variant, WindowFunction::Auto | WindowFunction::Linux)
             && matches!(self.slow_start, SlowStartKind::Hystart | SlowStartKind::Standard)
@@ -152,7 +152,7 @@ struct Curve {
     w_est: f64,
     /// Seconds from the beginning of the epoch to W_max.
     k: f64,
-    /// When this congestion avoidance began, without the times that do not count.
+    /// Start of this congestion avoidance, shifted by the times that do not count.
     epoch: Option<Time>,
     /// The next congestion avoidance begins on its plateau: after a timeout,
     /// and before the first loss.

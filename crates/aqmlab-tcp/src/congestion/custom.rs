@@ -58,7 +58,7 @@ impl Controls {
     /// Adds a control under its parameters' name; `new` makes it.
     ///
     /// # Errors
-    /// If the name is taken.
+    /// Returns an error if the name is taken.
     pub fn with<P, C>(self, new: fn(&P, &Setup) -> C) -> Result<Controls>
     where
         P: ControlParams + fmt::Debug + Send + Sync + 'static,
@@ -132,7 +132,7 @@ impl State {
 
 impl Clone for State {
     /// # Panics
-    /// If the control cannot be copied: see [`State::is_cloneable`].
+    /// Panics if the control cannot be copied: see [`State::is_cloneable`].
     fn clone(&self) -> Self {
         State(self.0.boxed_clone().expect("`Sender::try_clone` has asked"))
     }

@@ -20,7 +20,8 @@
 //!    the windows before it, as in Linux; section 3.3 has it fall at the end of
 //!    the window in which alpha was updated (step 9).
 //! 3. Bytes that only SACK reports count when they are acknowledged.
-//! 4. What was acknowledged towards the next segment stays counted after a mark; Linux counts anew.
+//! 4. Segments acknowledged towards the next one stay counted after a mark; Linux restarts the
+//!    count.
 
 use aqmlab_core::params;
 
@@ -79,7 +80,7 @@ impl Marks {
     /// Steps 5, 6 and 8: the window of observation ends.
     pub fn update(&mut self) {
         if self.acked > 0 {
-            // Marks may be told of before what they came with is acknowledged.
+            // Marks may be reported before the marked data are acknowledged.
             let share = (self.marked as f64 / self.acked as f64).min(1.0);
             self.alpha += self.g * (share - self.alpha);
         }
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(dctcp.marks.alpha, 15.0 / 16.0);
     }
 
-    /// Section 3.3, step 3: what is acknowledged with ECE counts.
+    /// Section 3.3, step 3: data acknowledged with ECE count.
     #[test]
     fn a_classic_echo_marks_what_it_acknowledges() {
         let mut dctcp = dctcp();

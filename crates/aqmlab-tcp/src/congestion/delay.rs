@@ -53,7 +53,7 @@ impl QueueingDelay {
         self.base.iter().copied().min().filter(|&base| base != Span::MAX)
     }
 
-    /// How long packets wait, once a delay was measured.
+    /// Queuing delay, once a delay was measured.
     pub fn queueing(&self) -> Option<Span> {
         let current = self.current.iter().copied().min()?;
         Some(current.saturating_sub(self.base()?))

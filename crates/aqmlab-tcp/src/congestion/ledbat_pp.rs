@@ -35,7 +35,7 @@ params! {
         /// Share by which the window shrinks for each multiple of the target above the
         /// target.
         constant: f64 = 1.0, in 0.0 => 100.0, source "draft-irtf-iccrg-ledbat-plus-plus";
-        /// Whether periodic slowdowns are made.
+        /// Whether to make periodic slowdowns.
         slowdowns: bool = true, source "draft-irtf-iccrg-ledbat-plus-plus";
     }
 }
@@ -93,7 +93,7 @@ impl LedbatPp {
         1.0 / libm::ceil(ratio).min(SLOWEST)
     }
 
-    /// What comes next, before the window moves.
+    /// Next phase, before the window moves.
     fn advance(&mut self, sample: &AckSample, load: f64) {
         let now = sample.now;
         let rtt = sample.smoothed_rtt.unwrap_or(Span::ZERO);

@@ -71,7 +71,7 @@ pub use custom::{Controls, CustomControl, ExternalControl};
 pub use sample::{AckSample, Congestion, CongestionEvent, LostSegment, RateSample, SentSample};
 
 dispatched! {
-    /// A congestion control; see the [module](self) for what it must do.
+    /// Congestion control; the [module](self) documents its contract.
     pub trait CongestionControl: Send {
         /// Data were delivered, or CE marks reported.
         fn on_ack(&mut self, sample: &AckSample);
@@ -103,7 +103,7 @@ dispatched! {
         fn pacing_rate(&self) -> Option<Rate> {
             None
         }
-        /// Whether rate samples are to be made.
+        /// Returns true if the control needs rate samples.
         fn needs_rate_samples(&self) -> bool {
             false
         }
@@ -111,7 +111,7 @@ dispatched! {
         fn recovers_by_itself(&self) -> bool {
             false
         }
-        /// Shows what there is to record besides the window.
+        /// Reports values to record besides the window.
         fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
     }
     passed on by pass_control
@@ -124,13 +124,13 @@ pub mod custom;
 pub trait ControlParams: Params {
     /// The name in scenario files.
     const NAME: &'static str;
-    /// One line that says what it is.
+    /// One-line description.
     const SUMMARY: &'static str;
 
     /// Checks what single ranges cannot say.
     ///
     /// # Errors
-    /// If the parameters contradict each other.
+    /// Returns an error if the parameters contradict each other.
     fn check(&self) -> Result<()> {
         Ok(())
     }
@@ -154,7 +154,7 @@ fn check_beta_ecn(beta_ecn: Option<f64>) -> Result<()> {
     }
 }
 
-/// What a congestion control is made from, besides its own parameters.
+/// Inputs of a congestion control besides its own parameters.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Setup<'a> {
@@ -171,7 +171,7 @@ pub struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    /// What these parameters say.
+    /// Returns the setup for these parameters.
     pub fn new(transport: &'a TcpParams, initial_window: u64, seed: u64) -> Self {
         Setup {
             mss: transport.mss.get(),
@@ -217,7 +217,7 @@ macro_rules! controls {
         }
 
         impl Control {
-            /// Whether it can be copied in its state: a custom control may not.
+            /// True if its state can be copied: a custom control may refuse.
             pub fn is_cloneable(&self) -> bool {
                 !matches!(self, Control::Custom(state) if !state.is_cloneable())
             }

@@ -94,7 +94,7 @@ pub(crate) struct Prague {
     whole: Whole,
     in_flight: u64,
     marks: Marks,
-    /// Whether there is something on the path that marks.
+    /// True if a queue on the path marks.
     saw_ce: bool,
     rtt_virt: Option<Span>,
     rtt_transition: u64,
@@ -169,7 +169,7 @@ impl Prague {
         };
         self.window.cwnd += share * share * self.window.mss * unmarked as f64 / self.base();
     }
-    /// What increases and reductions are shares of.
+    /// Base of increases and reductions.
     fn base(&self) -> f64 {
         match self.whole.rounding {
             Rounding::Carry => self.whole.bytes(),
@@ -270,7 +270,7 @@ impl CongestionControl for Prague {
         };
         Some(self.wire.rate(windows * window / srtt.as_secs_f64()))
     }
-    /// The window is what is to be in flight, in recoveries too.
+    /// The window is the amount in flight, in recoveries as well.
     fn recovers_by_itself(&self) -> bool {
         true
     }
@@ -383,7 +383,7 @@ mod tests {
     fn marked() -> AckSample {
         AckSample { ece: true, ce_packets: 1, ce_bytes: 1000, ..ack(1000) }
     }
-    /// What may be in flight after so many marked acknowledgements.
+    /// Amount in flight after a number of marked acknowledgements.
     fn whole(prague: &mut Prague, acks: u64) -> Vec<u64> {
         let mut after = || {
             prague.on_ack(&marked());

@@ -1,4 +1,4 @@
-//! Relentless: the window falls by what was lost, and by no more.
+//! Relentless: the window falls by exactly the lost data.
 //!
 //! A baseline between Reno and no control at all: it grows as Reno does, and
 //! takes each lost segment for one that had no room. In equilibrium one
@@ -71,7 +71,7 @@ impl CongestionControl for Relentless {
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
         let kept = match event.kind {
-            // The losses are subtracted as acknowledgements tell of them.
+            // Losses are subtracted when acknowledgements report them.
             Congestion::Loss | Congestion::Timeout { .. } => self.window.cwnd,
             // Counted marks have been subtracted: this is for an echo.
             Congestion::Ecn => self.window.cwnd - self.window.mss,
@@ -97,7 +97,7 @@ impl CongestionControl for Relentless {
     fn ssthresh(&self) -> u64 {
         self.window.ssthresh
     }
-    /// The window is what the losses leave: there is nothing for PRR to do.
+    /// The losses determine the window: PRR has no effect.
     fn recovers_by_itself(&self) -> bool {
         true
     }

@@ -66,7 +66,7 @@ pub(crate) struct Reno {
     slow_start: SlowStart,
     /// With byte counting: bytes acknowledged since the window grew last.
     counted: Option<u64>,
-    /// Whether they stay counted over a loss.
+    /// Whether the count is kept over a loss.
     keep_count: bool,
     /// What an ECN echo leaves, in place of a half.
     beta_ecn: Option<f64>,
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!((reno.window(), reno.ssthresh()), before);
     }
 
-    /// What only SACK reports makes no window grow.
+    /// Data reported only by SACK do not grow the window.
     #[test]
     fn acknowledgements_that_do_not_move_on_change_nothing() {
         let mut reno = reno();

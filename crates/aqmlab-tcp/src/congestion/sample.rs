@@ -1,12 +1,12 @@
-//! What congestion controls are told.
+//! Inputs of congestion controls.
 
 use aqmlab_core::{Span, Time};
 
-/// An acknowledgement that delivers data or tells of CE marks.
+/// An acknowledgement that delivers data or reports CE marks.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct AckSample {
-    /// When it came.
+    /// Time of arrival.
     pub now: Time,
     /// Bytes newly acknowledged, cumulatively.
     pub acked: u64,
@@ -23,12 +23,12 @@ pub struct AckSample {
     pub ce_bytes: u64,
     /// Packets newly reported to have come with CE (accurate ECN).
     pub ce_packets: u64,
-    /// Whether it tells of CE marks: it carries ECE (classic ECN), or counts
-    /// more than the last (accurate).
+    /// True if it reports CE marks: it carries ECE (classic ECN), or counts more than the last one
+    /// (accurate).
     pub ece: bool,
     /// FlightSize before it came.
     pub prior_in_flight: u64,
-    /// What counts against the window after it.
+    /// Bytes that count against the window after it.
     pub in_flight: u64,
     /// The round-trip time measured with it, if there was one to measure.
     pub rtt: Option<Span>,
@@ -105,13 +105,13 @@ impl RateSample {
 pub struct SentSample {
     /// Time of the change.
     pub now: Time,
-    /// Its payload.
+    /// Payload in bytes.
     pub bytes: u64,
-    /// What counted against the window before it.
+    /// Bytes that counted against the window before it.
     pub prior_in_flight: u64,
     /// Whether the application has held the sender back.
     pub app_limited: bool,
-    /// Whether it was sent before.
+    /// True for a retransmission.
     pub retransmission: bool,
 }
 
@@ -119,7 +119,7 @@ pub struct SentSample {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct LostSegment {
-    /// Its payload.
+    /// Payload in bytes.
     pub bytes: u64,
     /// Bytes in flight just after it was sent, with it.
     pub tx_in_flight: u64,
@@ -137,7 +137,7 @@ pub enum Congestion {
     Loss,
     /// The retransmission timer ran out.
     Timeout {
-        /// Whether it is the first timeout for this segment.
+        /// True for the first timeout of this segment.
         first: bool,
     },
     /// The receiver reports CE marks: at most once a window of data (RFC 3168,
@@ -149,12 +149,12 @@ pub enum Congestion {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct CongestionEvent {
-    /// When it was found.
+    /// Time of detection.
     pub now: Time,
-    /// What it was.
+    /// Kind.
     pub kind: Congestion,
     /// FlightSize, without what limited transmit sent (RFC 5681, section 3.2).
     pub flight_size: u64,
-    /// What counted against the window.
+    /// Bytes that counted against the window.
     pub in_flight: u64,
 }

@@ -1,4 +1,4 @@
-//! Slow start, and the ways to leave it before something is lost.
+//! Slow start, and its exits before a loss.
 //!
 //! # Sources
 //! RFC 5681, section 3.1 (standard); RFC 3465, section 2.2 (counting bytes up
@@ -20,11 +20,11 @@ use aqmlab_core::{Span, Time, choices};
 use super::{AckSample, Setup};
 
 choices! {
-    /// How slow start ends if nothing is lost.
+    /// Exit of slow start without a loss.
     pub enum SlowStartKind {
         /// At ssthresh.
         Standard = "standard",
-        /// When delays or trains of acknowledgements grow (Ha and Rhee 2011).
+        /// At growing delays or trains of acknowledgements (Ha and Rhee 2011).
         Hystart = "hystart",
         /// The same with ns-3's thresholds, which are eight times and twice as high.
         HystartNs3 = "hystart-ns3",
@@ -58,7 +58,7 @@ const UNKNOWN: Span = Span::MAX;
 pub(super) struct Advance {
     /// By how much the window grows.
     pub growth: u64,
-    /// Whether slow start ends with it: ssthresh becomes the window.
+    /// True if slow start ends with it: ssthresh becomes the window.
     pub exit: bool,
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct Vegas {
     /// The least round-trip time of this round, and how many were measured.
     least: Span,
     samples: u32,
-    /// Whether this round began outside of recoveries.
+    /// True if this round began outside of recoveries.
     whole_round: bool,
     /// The window that it began with, in segments: what is acknowledged in it.
     began_with: f64,

@@ -1,4 +1,4 @@
-//! Westwood+: after a loss the window is what the path carries.
+//! Westwood+: a loss sets the window to the estimated capacity of the path.
 //!
 //! Reno, but a loss leaves bandwidth times the least round-trip time in place
 //! of a half, so that losses that are no congestion cost little.

@@ -35,7 +35,7 @@ impl Window {
     pub fn counts(sample: &AckSample) -> bool {
         sample.acked > 0 && !sample.ece && !sample.in_recovery
     }
-    /// Whether it may let the window grow: the window held the sender back as well.
+    /// True if it may grow the window: the window, not the application, was the limit.
     #[inline]
     pub fn may_grow(sample: &AckSample) -> bool {
         Self::counts(sample) && sample.window_limited
@@ -83,9 +83,8 @@ impl Window {
         self.cwnd += segments * self.mss * acked as f64 / self.cwnd;
     }
 
-    /// How much of the window was in use: FlightSize, which counts what SACK has
-    /// reported as well and so can be above the window, where a large share of it
-    /// would let a loss make the window larger.
+    /// Bytes of the window in use: FlightSize, at most the window. FlightSize includes data
+    /// reported by SACK, so a large share of it could make the window larger at a loss.
     pub fn in_use(&self, event: &CongestionEvent) -> f64 {
         self.cwnd.min(event.flight_size as f64)
     }
@@ -108,7 +107,7 @@ impl Window {
         self.ssthresh = self.ssthresh.max(self.before.1);
     }
 
-    /// What was not used is given up.
+    /// Removes the unused part.
     pub fn on_idle(&mut self, restart_window: u64) {
         self.cwnd = self.cwnd.min(restart_window as f64);
     }

@@ -8,7 +8,7 @@ use super::state::{INFINITE, REORDERING, Rate};
 use crate::connection::ConnState;
 use crate::segment::Ack;
 
-/// What is found out about an acknowledgement.
+/// Properties of an acknowledgement.
 pub(super) mod flag {
     pub const WIN_UPDATE: u32 = 1;
     pub const DATA_ACKED: u32 = 1 << 1;
@@ -24,24 +24,24 @@ pub(super) mod flag {
     pub const LOST_RETRANS: u32 = 1 << 11;
     pub const MAYBE_DELAYED: u32 = 1 << 12;
     pub const DSACK_TLP: u32 = 1 << 13;
-    /// It is no duplicate.
+    /// Not a duplicate.
     pub const NOT_DUP: u32 = WIN_UPDATE | DATA_ACKED;
     /// The congestion machine is to look at it.
     pub const ALERT: u32 = DATA_SACKED | ECE | DSACKING;
     pub const PROGRESS: u32 = DATA_ACKED | DATA_SACKED;
 }
 
-/// What is to be sent again after an acknowledgement.
+/// Retransmissions after an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repair {
     None,
-    /// What is lost.
+    /// Lost segments.
     Lost,
     /// New data, to find out whether a timeout was spurious.
     New,
 }
 
-/// What SACK reports of an acknowledgement.
+/// SACK information of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sacked {
     pub flags: u32,
@@ -49,7 +49,7 @@ pub(super) struct Sacked {
     /// microseconds; 0 for none.
     pub first: u64,
     pub last: u64,
-    /// The lowest reported segment that tells of reordering.
+    /// Lowest reported segment that indicates reordering.
     pub reordered: u64,
     pub delivered: u32,
 }

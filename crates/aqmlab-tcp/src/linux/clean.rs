@@ -6,7 +6,7 @@ use super::control::Measured;
 use super::queue::tag;
 use super::state::Rate;
 
-/// What was taken off.
+/// Segments taken off the queue.
 struct Cleaned {
     segments: u32,
     /// When the first and the last segment was sent that is neither repeated nor reported
@@ -19,7 +19,7 @@ struct Cleaned {
 }
 
 impl LinuxSender {
-    /// Takes what is acknowledged off the queue.
+    /// Takes acknowledged segments off the queue.
     pub(super) fn clean(
         &mut self,
         prior_fack: u64,

@@ -15,7 +15,7 @@ const UP: u64 = 4096 * 1_000_000;
 const PLACES: u64 = 63;
 const LEVELS: u32 = 8;
 
-/// How far the host's clocks are ahead of the simulation's.
+/// Offset of the host's clocks from the simulation's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     offset: u64,
@@ -37,7 +37,7 @@ impl Clock {
     pub fn nanos(self, now: Time) -> u64 {
         now.as_nanos() + self.offset
     }
-    /// When it was so many nanoseconds.
+    /// Converts nanoseconds of the host to the simulation's time.
     #[inline]
     pub fn time(self, nanos: u64) -> Time {
         Time::from_nanos(nanos.saturating_sub(self.offset))
@@ -76,8 +76,7 @@ pub(crate) fn jiffies_of(micros: u64) -> u64 {
     micros.div_ceil(1000)
 }
 
-/// The least or greatest of what was seen in a window of time, by three samples
-/// (`lib/win_minmax.c`).
+/// Extreme value in a window of time, by three samples (`lib/win_minmax.c`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extreme {
     samples: [(u64, u64); 3],
@@ -89,11 +88,11 @@ impl Extreme {
     pub fn get(&self) -> u64 {
         self.samples[0].1
     }
-    /// Begins anew.
+    /// Restarts the window.
     pub fn reset(&mut self, at: u64, value: u64) {
         self.samples = [(at, value); 3];
     }
-    /// A sample; `better` says whether the first is at least as good as the second.
+    /// Adds a sample; `better` returns true if the first value is at least as good as the second.
     #[inline]
     pub fn take(&mut self, window: u64, at: u64, value: u64, better: fn(u64, u64) -> bool) {
         let new = (at, value);

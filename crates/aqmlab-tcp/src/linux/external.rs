@@ -99,7 +99,7 @@ impl LinuxSender {
         }
         sample.acked = acked;
         sample.sacked = u64::from(sacked.delivered) * mss;
-        // Without SACK the bytes are known, whatever the lengths of segments.
+        // Without SACK the exact number of bytes is known.
         let in_order = report.prior_sacked == 0 && sacked.delivered == 0 && acked > 0;
         sample.delivered = if in_order { acked } else { segments * mss };
         sample.total_delivered = state.delivered * mss;

@@ -1,5 +1,5 @@
-//! The send buffer (`net/core/stream.c`, `tcp_sendmsg`): what is written and not acknowledged
-//! takes memory. When the buffer is full the application waits until a third of it is free.
+//! The send buffer (`net/core/stream.c`, `tcp_sendmsg`): unacknowledged data take memory. When the
+//! buffer is full the application waits until a third of it is free.
 //! Neighbours that SACK reports share the memory of one packet's head (`tcp_shift_skb_data`).
 //!
 //! # Differences
@@ -9,8 +9,8 @@
 use super::LinuxSender;
 use crate::params::{Stack, TcpParams};
 
-/// Memory that a packet takes besides its payload: its head and what describes it
-/// (`SKB_TRUESIZE` of `MAX_TCP_HEADER`), where 6.1 has room up to the next power of two.
+/// Memory of a packet besides its payload: head and metadata (`SKB_TRUESIZE` of `MAX_TCP_HEADER`),
+/// which 6.1 rounds up to the next power of two.
 const OVERHEAD: u64 = 896;
 const OVERHEAD_61: u64 = 1280;
 /// Segments of a packet with segmentation offload.
@@ -52,7 +52,7 @@ impl Memory {
 }
 
 impl LinuxSender {
-    /// The application writes what has room, of what it has.
+    /// The application writes as much of its data as fits.
     pub(super) fn fill(&mut self) {
         let most = self.memory.map_or(u64::MAX / 2, |memory| memory.most(self.queue.joined()));
         let end = (self.conn.written + 1).min(self.state.una.max(1) + most);

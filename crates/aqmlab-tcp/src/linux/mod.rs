@@ -9,7 +9,7 @@
 //! [`crate::replay`].
 //!
 //! # Differences
-//! They stand with their measured effect in docs/transports/linux.md.
+//! docs/transports/linux.md lists them with their measured effect.
 
 mod acks;
 mod clean;
@@ -48,7 +48,7 @@ use crate::recovery::Recovery;
 use crate::segment::DataSegment;
 use crate::sender::CongestionState;
 
-/// What of the kernel's settings (`net.ipv4.tcp_*`) the sender has.
+/// Supported settings of the kernel (`net.ipv4.tcp_*`).
 #[derive(Clone, Copy, Debug)]
 struct Sysctl {
     sack: bool,
@@ -58,7 +58,7 @@ struct Sysctl {
     /// Segmentation offload, and whether buffers are filled up when they are sent.
     offload: bool,
     grows: bool,
-    /// Linux 5.4: a window that is no multiple of what is sent at once counts as not full.
+    /// Linux 5.4: a window that is not a multiple of a burst counts as not full.
     forgets: bool,
     frto: bool,
     after_idle: bool,
@@ -108,11 +108,11 @@ pub(crate) struct LinuxSender {
     pending: Option<Pending>,
     expires: u64,
     looked_at: Option<u64>,
-    /// When pacing lets the next segment leave.
+    /// Time at which pacing allows the next segment.
     pace_timer: Option<Time>,
     backoff: u32,
 
-    /// Where what is lost is looked for, and where what is sent again.
+    /// Positions of the searches for lost segments and for retransmissions.
     lost_hint: Option<u64>,
     lost_count: u32,
     again_hint: Option<u64>,
@@ -121,7 +121,7 @@ pub(crate) struct LinuxSender {
     /// The blocks of the last acknowledgement that reported any.
     known: [(u64, u64); 4],
 
-    /// What was taken for lost, if somebody logs it.
+    /// Lost segments, for logs.
     losses: Losses,
 }
 
@@ -185,7 +185,7 @@ impl LinuxSender {
         }
     }
 
-    /// How often BBR has entered ProbeBW.
+    /// Returns how often BBR has entered ProbeBW.
     pub fn phases_drawn(&self) -> usize {
         match &self.control {
             Control::Bbr(bbr) => bbr.phases_drawn(),
@@ -197,7 +197,7 @@ impl LinuxSender {
         self.looked_at.is_some_and(|jiffy| self.clock.begin(jiffy) <= at)
     }
 
-    /// It is now this time.
+    /// Sets the current time.
     #[inline]
     fn refresh(&mut self, now: Time) {
         self.state.now = now;
@@ -255,7 +255,7 @@ impl LinuxSender {
     pub fn ssthresh(&self) -> u64 {
         self.threshold(self.state.ssthresh)
     }
-    /// What recordings show: outside of reductions three quarters of the window at least.
+    /// Threshold as recorded: outside of reductions at least three quarters of the window.
     pub fn current_ssthresh(&self) -> u64 {
         self.threshold(self.state.current_ssthresh())
     }
@@ -288,7 +288,7 @@ impl LinuxSender {
             CaState::Loss => CongestionState::Loss,
         }
     }
-    /// If it is paced.
+    /// Returns the pacing rate, if it paces.
     pub fn pacing_rate(&self) -> Option<Rate> {
         let bits = self.state.pacing_rate.checked_mul(8).filter(|_| self.state.paces);
         bits.map(Rate::from_bps)
@@ -302,12 +302,12 @@ impl LinuxSender {
     pub fn is_cloneable(&self) -> bool {
         self.control.is_cloneable()
     }
-    /// What was taken for lost since the last call.
+    /// Returns the losses since the last call.
     pub fn take_losses(&mut self) -> Vec<(u64, u32)> {
         self.losses.take()
     }
 
-    /// The segment to be sent now, if there is one: call until `None`.
+    /// Returns the next segment to be sent now: call until `None`.
     #[inline(never)] // with this in it, the poll of all senders would go through memory
     pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
         if self.has_written && self.conn.state == ConnState::Established {

@@ -13,16 +13,16 @@ const PACING_SHIFT: u32 = 10;
 const RTT_SHIFT: u32 = 9;
 /// A third of the window is worth sending (`tcp_tso_win_divisor`).
 const WINDOW_SHARE: u64 = 3;
-/// Half of a window is what is meant, unless it is as small (`TCP_MSS_DEFAULT`).
+/// Bound of half a window, unless the window is as small (`TCP_MSS_DEFAULT`).
 const SMALL_WINDOW: u64 = 536;
 const MILLISECOND: u64 = 1_000_000;
 
 /// The buffer that new data are taken from.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Buffer {
-    /// Where it ends.
+    /// End of the buffer.
     end: u64,
-    /// How large buffers are.
+    /// Size of the buffers.
     size: u64,
 }
 
@@ -42,9 +42,9 @@ impl LinuxSender {
         ((bytes.min(LARGEST) / u64::from(state.mss)) as u32).max(least)
     }
 
-    /// What is left of the buffer that new data are taken from. The application's data are laid
-    /// into buffers of whole segments, as many as half of the receiver's window has; what is sent
-    /// while it writes is cut off the buffer that it fills.
+    /// Returns the rest of the buffer that new data are taken from. The application's data fill
+    /// buffers of whole segments, each as large as half of the receiver's window; segments sent
+    /// while it writes are cut off the buffer that it fills.
     pub(super) fn buffer_left(&mut self, room: u32) -> u64 {
         let state = &self.state;
         let mss = u64::from(state.mss);
@@ -65,14 +65,14 @@ impl LinuxSender {
         left.max(wanted.min(state.written - state.nxt))
     }
 
-    /// All is written: what is not sent fills the last buffer up.
+    /// All data are written: the last buffer holds the unsent rest.
     pub(super) fn end_writing(&mut self) {
         if std::mem::take(&mut self.is_writing) {
             self.buffer.end = self.state.nxt + self.buffer.size;
         }
     }
 
-    /// Whether to wait for more of the window; `limited` is told if the window is why.
+    /// Returns true if it waits for more of the window; sets `limited` if the window is the reason.
     pub(super) fn defers(&self, left: u64, most: u32, limited: &mut bool) -> bool {
         let state = &self.state;
         if state.ca_state >= CaState::Recovery || state.nanos > state.paced_until + MILLISECOND {

@@ -1,4 +1,4 @@
-//! What is sent (`tcp_output.c`).
+//! Transmission (`tcp_output.c`).
 
 use aqmlab_core::Ecn;
 
@@ -13,30 +13,30 @@ use crate::segment::DataSegment;
 /// Segments that are not paced.
 const UNPACED: u64 = 10;
 
-/// How much is sent at once.
+/// Amount of data sent at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Amount {
     All,
-    /// One segment, whatever the window.
+    /// One segment, independent of the window.
     Probe,
 }
 
 impl LinuxSender {
-    /// What the windows allow of what is written.
+    /// Sends as much of the written data as the windows allow.
     #[inline]
     pub(super) fn push(&mut self) {
         if self.state.nxt < self.state.written {
             self.push_pending();
         }
     }
-    /// The same; sees to it that a closed window is probed.
+    /// Does the same, and schedules probes of a closed window.
     pub(super) fn push_pending(&mut self) {
         if self.write_xmit(Amount::All) && self.pending.is_none() {
             self.set_timer(Pending::WindowProbe, self.probe_wait());
         }
     }
 
-    /// Whether pacing holds back what would be sent now.
+    /// True if pacing delays transmission.
     fn is_paced(&mut self) -> bool {
         if !self.state.paces || self.state.paced_until <= self.state.nanos {
             return false;
@@ -235,7 +235,7 @@ impl LinuxSender {
         done
     }
 
-    /// Sends again what is lost, as far as the window allows.
+    /// Retransmits lost segments as far as the window allows.
     pub(super) fn retransmit_lost(&mut self) {
         if self.state.packets_out == 0 {
             return;

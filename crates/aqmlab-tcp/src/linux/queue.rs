@@ -1,5 +1,4 @@
-//! What was sent and is not acknowledged: one entry a segment, in the order of sequence numbers, and
-//! linked in the order of sending.
+//! Unacknowledged segments in the order of sequence numbers, and linked in the order of sending.
 
 use std::collections::VecDeque;
 
@@ -29,7 +28,7 @@ pub(crate) struct Segment {
     pub len: u32,
     pub tags: u8,
     pub app_limited: bool,
-    /// When it was sent last, in nanoseconds.
+    /// Time of the last transmission in nanoseconds.
     pub sent: u64,
     /// The connection then: when its flight began and when data were delivered last, in
     /// microseconds (0: counted already), and how many had been.
@@ -167,7 +166,7 @@ impl Queue {
             self.joined -= 1;
         }
     }
-    /// How many segments have no buffer of their own.
+    /// Number of segments without a buffer of their own.
     pub fn joined(&self) -> u64 {
         self.joined
     }
@@ -259,7 +258,7 @@ mod tests {
         assert_eq!(report(&mut queue, 4), 1);
         assert_eq!(report(&mut queue, 3), 3, "the hole between two");
         assert_eq!(report(&mut queue, 0), 3);
-        // What is left of a buffer has its head.
+        // The rest of a buffer keeps its head.
         for left in [3, 2, 1, 0, 0, 0] {
             queue.pop();
             assert_eq!(queue.joined(), left);

@@ -1,4 +1,4 @@
-//! RACK (`tcp_recovery.c`): what was sent well before something that has arrived is lost.
+//! RACK (`tcp_recovery.c`): segments sent well before a delivered one are lost.
 
 use super::LinuxSender;
 use super::acks::flag;
@@ -12,7 +12,7 @@ pub(super) const PERSIST: u32 = 16;
 /// The least timeout, in microseconds.
 pub(super) const LEAST_TIMEOUT: u64 = 2000;
 
-/// Whether one segment was sent after another; the higher one of those sent at the same time.
+/// True if one segment was sent after the other; the higher one of those sent at the same time.
 #[inline]
 pub(super) fn sent_after(one: (u64, u64), other: (u64, u64)) -> bool {
     one > other
@@ -46,13 +46,13 @@ impl LinuxSender {
         window.min(state.srtt8 >> 3)
     }
 
-    /// How long a segment still has, in microseconds.
+    /// Remaining time of a segment in microseconds.
     #[inline]
     pub(super) fn time_left(&self, sent: u64, window: u64) -> i64 {
         (self.state.rack.rtt + window) as i64 - self.state.micros.saturating_sub(sent) as i64
     }
 
-    /// Marks what is lost; returns the longest time that another has left, or 0.
+    /// Marks lost segments; returns the longest remaining time of the others, or 0.
     fn detect_loss(&mut self) -> u64 {
         let window = self.reordering_window();
         let mut longest = 0;
@@ -167,7 +167,7 @@ impl LinuxSender {
         });
     }
 
-    /// Finds what is lost after an acknowledgement.
+    /// Finds losses after an acknowledgement.
     pub(super) fn identify_loss(&mut self, flags: &mut u32) {
         if self.queue.is_empty() {
             return;

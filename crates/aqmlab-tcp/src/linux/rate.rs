@@ -85,7 +85,7 @@ impl LinuxSender {
             self.app_limited_if_idle();
         }
     }
-    /// The same for what is written before the connection is open.
+    /// Does the same for data written before the connection is open.
     pub(super) fn check_app_limited_of_first(&mut self) {
         self.app_limited_if_idle();
     }

@@ -1,6 +1,6 @@
-//! When Linux's receiver acknowledges (`tcp_event_data_recv`, `__tcp_ack_snd_check`,
-//! `tcp_send_delayed_ack`): at once for a while, then every second segment or after a delay that
-//! follows the gaps between arrivals.
+//! Acknowledgement times of Linux's receiver (`tcp_event_data_recv`, `__tcp_ack_snd_check`,
+//! `tcp_send_delayed_ack`): immediately at first, then for every second segment or after a delay
+//! that follows the gaps between arrivals.
 
 use aqmlab_core::{Span, Time};
 
@@ -31,7 +31,7 @@ pub(crate) struct Arrival {
     pub len: u64,
     /// Bytes in order since the last acknowledgement.
     pub unacknowledged: u64,
-    /// Whether something had arrived beyond it, and whether something still has.
+    /// True if data had arrived beyond it, and if some still have.
     pub had_gap: bool,
     pub has_gap: bool,
     /// The window has grown.
@@ -47,7 +47,7 @@ pub(crate) struct Acks {
     /// ATO, the delay; 0 before the first data.
     delay: u64,
     quick: u64,
-    /// When data came last.
+    /// Time of the last data.
     last: u64,
     /// The largest segment so far, and the largest there may be.
     segment: u64,
@@ -129,7 +129,7 @@ impl Acks {
         self.last = now_jiffies;
     }
 
-    /// Data came in order.
+    /// Data arrive in order.
     pub fn on_data(&mut self, now: Time, arrival: Arrival) -> Due {
         self.measure(now, arrival.len);
         if arrival.grew {
@@ -143,7 +143,7 @@ impl Acks {
             || arrival.len < self.segment;
         if at_once { Due::Now } else { self.delayed(now) }
     }
-    /// Data came out of order, while this much had come in order.
+    /// Data arrive out of order; `next` is the first missing byte.
     pub fn on_gap(&mut self, now: Time, next: u64, grew: bool) -> Due {
         if !self.sack {
             return Due::Now;
@@ -166,7 +166,7 @@ impl Acks {
         let share = self.rtt.map_or(Span::ZERO, |rtt| Span::from_nanos(rtt.as_nanos() / 20));
         Due::At(now + share.min(COMPRESSION))
     }
-    /// What had come before came again.
+    /// Data arrive that had arrived before.
     pub fn on_duplicate(&mut self) {
         self.acknowledge_quickly(self.most_quick);
         self.delay = self.least;

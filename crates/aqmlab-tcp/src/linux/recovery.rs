@@ -50,7 +50,8 @@ impl LinuxSender {
         *repair = Repair::Lost;
     }
 
-    /// An acknowledgement in a recovery; whether what is lost is to be sent again.
+    /// Handles an acknowledgement in a recovery; returns true if lost segments are to be
+    /// retransmitted.
     fn go_on_recovering(
         &mut self,
         prior_una: u64,
@@ -114,7 +115,8 @@ impl LinuxSender {
         self.sysctl.rack
     }
 
-    /// What was in flight when the state was entered is acknowledged; whether that is all.
+    /// The data in flight at the entry of the state are acknowledged; returns true if the
+    /// processing ends.
     fn leave_state(&mut self) -> bool {
         match self.state.ca_state {
             CaState::Cwr if self.state.una != self.state.high_seq => {
@@ -135,7 +137,7 @@ impl LinuxSender {
         false
     }
 
-    /// The receiver seems to have thrown away what it had reported: it has a little time.
+    /// The receiver seems to have discarded reported data: it gets a short time.
     fn check_reneging(&mut self, flags: &mut u32) -> bool {
         if *flags & flag::RENEGING == 0 || *flags & flag::UNA_ADVANCED == 0 {
             return false;
@@ -179,8 +181,8 @@ impl LinuxSender {
         state.request_cwr();
     }
 
-    /// The window on its way down: in proportion to what is delivered, or by what is
-    /// delivered once it is below the threshold.
+    /// Reduces the window: in proportion to the delivered data, or by the delivered data once it is
+    /// below the threshold.
     pub(super) fn reduce(&mut self, delivered: u32, lost: u32, flags: u32) {
         let state = &mut self.state;
         if delivered == 0 || state.prior_cwnd == 0 {
@@ -296,7 +298,7 @@ impl LinuxSender {
         state.frto = self.sysctl.frto && (begins || state.timeouts > 0);
     }
 
-    /// All is lost but what was reported, and what was sent only lately.
+    /// Marks all segments lost, except those reported and those sent recently.
     fn mark_all_lost(&mut self) {
         let reneging = self.queue.head().is_some_and(|head| head.has(tag::SACKED));
         if reneging {

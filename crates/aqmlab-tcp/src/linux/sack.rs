@@ -1,4 +1,4 @@
-//! What SACK reports (`tcp_sacktag_write_queue`).
+//! SACK processing (`tcp_sacktag_write_queue`).
 
 use super::LinuxSender;
 use super::acks::{Sacked, flag};
@@ -11,12 +11,12 @@ use crate::segment::Ack;
 struct Blocks {
     blocks: [(u64, u64); 4],
     len: usize,
-    /// Which of them reports a duplicate.
+    /// Block that reports a duplicate.
     duplicate: Option<usize>,
 }
 
 impl LinuxSender {
-    /// Where what is reported ends; the first unacknowledged byte if nothing is.
+    /// End of the reported data; the first unacknowledged byte if nothing is reported.
     #[inline]
     pub(super) fn fack(&self) -> u64 {
         match self.state.sacked_out {
@@ -62,7 +62,7 @@ impl LinuxSender {
         sacked
     }
 
-    /// A first block that reports what came twice (RFC 2883).
+    /// First block that reports a duplicate (RFC 2883).
     fn take_dsack(&mut self, ack: &Ack, prior_una: u64, sacked: &mut Sacked) -> bool {
         let blocks = ack.sack.as_slice();
         let Some(&(start, end)) = blocks.first() else { return false };
@@ -215,7 +215,7 @@ impl LinuxSender {
         }
     }
 
-    /// Something was delivered after what was sent later: reordering.
+    /// A segment was delivered after later ones: reordering.
     pub(super) fn check_reordering(&mut self, low: u64) {
         let (fack, mss) = (self.fack(), u64::from(self.state.mss));
         if low >= fack {
@@ -246,7 +246,7 @@ impl LinuxSender {
         }
         self.check_reno_reordering(acked);
     }
-    /// More duplicates than there is in flight tell of reordering.
+    /// More duplicates than segments in flight indicate reordering.
     fn check_reno_reordering(&mut self, more: u32) {
         let state = &mut self.state;
         let holes = state.lost_out.max(1).min(state.packets_out);

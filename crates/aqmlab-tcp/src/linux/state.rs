@@ -54,10 +54,10 @@ pub(super) struct Rack {
     pub last_delivered: u64,
 }
 
-/// A sample of the delivery rate, and what the acknowledgement brought besides.
+/// Delivery-rate sample and other measurements of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rate {
-    /// Delivered when the newest segment delivered was sent; 0 if there is none.
+    /// Segments delivered when the newest delivered one was sent; 0 if there is none.
     pub prior_delivered: u64,
     pub prior_at: u64,
     pub prior_in_flight: u32,
@@ -211,7 +211,7 @@ impl State {
     pub fn in_reduction(&self) -> bool {
         matches!(self.ca_state, CaState::Cwr | CaState::Recovery)
     }
-    /// The threshold to come back to: three quarters of the window at least.
+    /// Threshold to return to: at least three quarters of the window.
     pub fn current_ssthresh(&self) -> u32 {
         match self.in_reduction() {
             true => self.ssthresh,
@@ -260,7 +260,7 @@ impl State {
             self.delivered_ce += u64::from(segments);
         }
     }
-    /// The window is reduced: with classic ECN the next new segment says so.
+    /// Requests CWR in the next new segment, with classic ECN, after a reduction.
     pub fn request_cwr(&mut self) {
         self.cwr_due = self.ecn && !self.accurate;
     }

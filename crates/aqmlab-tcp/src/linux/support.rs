@@ -12,7 +12,7 @@ use crate::recovery::Recovery;
 /// A key and the values that a sender has.
 type Lack = (&'static str, &'static str);
 
-/// Whether Linux's sender has all that these parameters ask for.
+/// True if Linux's sender supports all settings.
 pub(crate) fn is_complete(params: &TcpParams) -> bool {
     lacking_key(params).is_none()
 }

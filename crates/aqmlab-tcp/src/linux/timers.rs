@@ -36,7 +36,7 @@ impl LinuxSender {
         }
     }
 
-    /// The timeout begins anew.
+    /// Restarts the timeout.
     pub(super) fn restart_timer(&mut self) {
         if self.state.packets_out == 0 {
             self.pending = None;
@@ -81,7 +81,7 @@ impl LinuxSender {
         true
     }
 
-    /// When [`on_timeout`](Self::on_timeout) is to be called, if at all.
+    /// Returns the time at which [`on_timeout`](Self::on_timeout) must be called.
     #[inline]
     pub fn next_timeout(&self) -> Option<Time> {
         let timer = self.looked_at.map(|jiffy| self.clock.begin(jiffy));
@@ -136,7 +136,7 @@ impl LinuxSender {
         }
     }
 
-    /// A new segment if there is one, else the last one again.
+    /// Sends a new segment, or retransmits the last one.
     fn on_probe_timeout(&mut self) {
         if self.state.probe_end == 0 && self.send_probe() {
             self.state.probe_end = self.state.nxt;
@@ -181,7 +181,7 @@ impl LinuxSender {
         self.set_timer(Pending::Timeout, self.state.rto);
     }
 
-    /// How long a closed window is not probed.
+    /// Time until the next probe of a closed window.
     pub(super) fn probe_wait(&self) -> u64 {
         let base = self.state.rto.max(self.state.rto_min);
         (base << self.backoff.min(16)).min(self.state.rto_max)

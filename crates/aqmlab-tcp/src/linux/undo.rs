@@ -1,4 +1,4 @@
-//! Reductions that had no reason are undone: what was taken for lost was only late.
+//! Undoing of spurious reductions: segments declared lost were only late.
 
 use super::LinuxSender;
 use super::acks::{Repair, flag};
@@ -7,7 +7,7 @@ use super::rack::PERSIST;
 use super::state::CaState;
 
 impl LinuxSender {
-    /// What was sent again is counted from here on.
+    /// Starts the count of retransmissions.
     pub(super) fn begin_undo(&mut self) {
         let state = &mut self.state;
         state.undo_marker = state.una;
@@ -31,7 +31,7 @@ impl LinuxSender {
     fn may_undo(&self) -> bool {
         self.state.undo_marker != 0 && (self.state.undo_retrans == 0 || self.is_delayed())
     }
-    /// Whether something that was sent again may still be under way.
+    /// True if a retransmitted segment may still be in flight.
     pub(super) fn any_sent_again(&self) -> bool {
         self.state.retrans_out > 0 || self.queue.head().is_some_and(|head| head.has(tag::EVER))
     }

@@ -1,5 +1,4 @@
-//! How losses are found and mended: one type for each way, behind one
-//! interface.
+//! Loss detection and recovery algorithms behind one trait.
 //!
 //! The sender owns the connection: phases, windows, the timer, the count of
 //! duplicate acknowledgements. A way of recovery ([`LossRecovery`]) says what is lost, what counts
@@ -93,14 +92,14 @@ pub(crate) struct SentAgain {
     pub now: Time,
     /// SND.NXT.
     pub nxt: u64,
-    /// It is what was chosen as the [head](Choice::Head).
+    /// True if it was chosen as the [head](Choice::Head).
     pub is_head: bool,
 }
 
-/// What the sender does itself, as the way of recovery has it. The default is RFC 6675.
+/// Behaviour of the sender that depends on the recovery. The default is RFC 6675.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// Which acknowledgements count as duplicates.
+    /// Acknowledgements that count as duplicates.
     pub duplicates: Duplicates,
     /// A duplicate acknowledgement restarts the retransmission timer.
     pub duplicates_restart_timer: bool,
@@ -109,11 +108,11 @@ pub(crate) struct Rules {
     pub duplicates_widen_window: bool,
     /// Any acknowledgement of new data ends a recovery.
     pub ends_early: bool,
-    /// At its end the control brings the window down to what is in flight (RFC 6582, section 3.2,
-    /// step 3).
+    /// At its end the control lowers the window to the data in flight (RFC 6582, section 3.2, step
+    /// 3).
     pub deflates_at_end: bool,
-    /// The control is told that the whole window was in flight at a loss. Otherwise FlightSize
-    /// without what limited transmit sent (RFC 5681, section 3.2).
+    /// Losses are reported with the whole window in flight. Otherwise with FlightSize without the
+    /// segments of limited transmit (RFC 5681, section 3.2).
     pub window_was_in_flight: bool,
     /// A round-trip time is also taken from an acknowledgement that covers segments that were sent
     /// twice.
@@ -124,12 +123,12 @@ pub(crate) struct Rules {
     pub goes_by_time: bool,
 }
 
-/// Which acknowledgements count as duplicates.
+/// Acknowledgements that count as duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duplicates {
     /// All that acknowledge no new data (RFC 5681, section 2).
     All,
-    /// Those of them that report something by SACK.
+    /// Those that report data by SACK.
     Reporting,
     /// All that report something, also if they acknowledge new data (RFC 6675, section 2).
     AllReporting,
@@ -160,8 +159,8 @@ impl Rules {
 }
 
 dispatched! {
-    /// A way of recovery: what is lost, what counts against the window, what is sent again next.
-    /// What can be said in advance is in its [`Rules`].
+    /// Loss detection and recovery: lost segments, the bytes that count against the window, and the
+    /// next retransmission. [`Rules`] has the static part.
     pub(crate) trait LossRecovery {
         /// Takes the SACK blocks; the bytes that were not known to have arrived.
         fn on_ack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext<'_>) -> u64;
@@ -174,32 +173,32 @@ dispatched! {
         fn on_partial_ack(&mut self, _board: &mut Scoreboard, _acked: u64) -> bool {
             false
         }
-        /// Whether there is a loss with which a recovery begins. `sacked` bytes were reported just
-        /// now; `is_third` if three duplicate acknowledgements have come.
+        /// Returns true if there is a loss that begins a recovery. `sacked` bytes were newly
+        /// reported; `is_third` if three duplicate acknowledgements have arrived.
         fn finds_loss(&self, board: &mut Scoreboard, sacked: u64, is_third: bool) -> bool;
         /// When a segment that is late will be lost.
         fn deadline(&self) -> Deadline {
             Deadline::NEVER
         }
-        /// That time has come.
+        /// The deadline has passed.
         fn on_deadline(&mut self, _board: &mut Scoreboard, _cx: &AckContext<'_>) {}
 
         /// A recovery begins: the first segment is lost.
         fn begin(&mut self, board: &mut Scoreboard);
-        /// It ends.
+        /// The recovery ends.
         fn end(&mut self, _board: &mut Scoreboard) {}
         /// The retransmission timer ran out.
         fn on_timeout(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time);
-        /// What was taken for lost was not.
+        /// The losses were spurious.
         fn on_undo(&mut self, _board: &Scoreboard) {}
 
-        /// What counts against the window.
+        /// Returns the bytes that count against the window.
         fn in_network(&self, board: &Scoreboard, phase: Phase) -> u64;
         /// The window while something is mended; `window` is the control's.
         fn window(&self, window: u64) -> u64 {
             window
         }
-        /// What is sent again next.
+        /// Returns the next retransmission.
         fn next(&mut self, board: &mut Scoreboard, phase: Phase, choice: Choice) -> Option<Repair>;
         /// A segment was sent while something is mended.
         fn on_sent(&mut self, _sent: &Sent) {}
@@ -244,7 +243,7 @@ macro_rules! recoveries {
     };
 }
 
-// One line a way of recovery.
+// One line for each algorithm.
 recoveries! {
     /// With selective acknowledgements (RFC 6675): lost segments count as
     /// gone from the network.
@@ -256,8 +255,8 @@ recoveries! {
     /// segment out of the network, a partial one two, and a lost one is
     /// counted until then. After a timeout everything is sent again.
     Sack1(sack1::Sack1, sack1::RULES) = "sack1",
-    /// That of ns-2's TCP-Linux: forward acknowledgement, and a scoreboard
-    /// that is emptied when a recovery ends.
+    /// ns-2's TCP-Linux: forward acknowledgement, and a scoreboard that is cleared at the end of a
+    /// recovery.
     TcpLinux(tcp_linux::TcpLinux, tcp_linux::RULES) = "tcp-linux",
     /// Without selective acknowledgements (RFC 6582).
     NewReno(newreno::NewReno, newreno::RULES) = "newreno",
@@ -267,7 +266,7 @@ recoveries! {
 }
 
 impl Recovery {
-    /// Whether it knows of each segment whether it is in the network.
+    /// True if it tracks each segment in the network.
     pub fn has_pipe(self) -> bool {
         matches!(self, Recovery::Sack | Recovery::Rack | Recovery::TcpLinux)
     }

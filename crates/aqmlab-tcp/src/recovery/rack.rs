@@ -36,9 +36,9 @@ pub(super) const RULES: Rules = Rules { goes_by_time: true, ..Rules::RFC6675 };
 
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
-    /// The most recently sent of what was delivered: its time and end.
+    /// Send time and end of the most recently sent delivered segment.
     newest: (Time, u64),
-    /// Whether that was sent again.
+    /// True if that was a retransmission.
     newest_is_repair: bool,
     /// The round-trip time that was measured last.
     rtt: Span,
@@ -83,7 +83,7 @@ impl Rack {
         }
     }
 
-    /// Steps 2 and 3: what was delivered, and whether out of order.
+    /// Steps 2 and 3: processes delivered segments, in order or not.
     fn take_news(&mut self, news: &[Record], ack: &Ack, now: Time, rtt: &RttEstimator) {
         for record in news {
             if record.end() > self.fack {
@@ -216,7 +216,7 @@ impl Rack {
     }
 }
 
-/// Whether nothing more is to be found out about a segment's first transmission.
+/// True if the fate of a segment's first transmission is known.
 fn is_settled(record: &Record) -> bool {
     record.sacked || record.lost || record.ambiguous
 }
@@ -244,7 +244,7 @@ impl LossRecovery for Rack {
             self.multiple = 1;
         }
     }
-    /// Section 6.3: the first segment is lost, and what was due.
+    /// Section 6.3: the first segment and overdue ones are lost.
     fn on_timeout(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time) {
         let measured = match self.rtt {
             Span::ZERO => rtt.smoothed().unwrap_or(Span::ZERO), // the SYN's

@@ -1,4 +1,4 @@
-//! Recovery with SACK: what is lost no longer counts against the window.
+//! Recovery with SACK: lost segments no longer count against the window.
 //!
 //! # Sources
 //! RFC 6675 (sections 4 and 5); RFC 2018.

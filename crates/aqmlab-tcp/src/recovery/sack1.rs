@@ -29,7 +29,7 @@ pub(super) const RULES: Rules = Rules {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sack1 {
-    /// Its own estimate of what is in the network during a recovery.
+    /// Sack1's estimate of the data in the network during a recovery.
     pipe: u64,
     mss: u64,
 }
@@ -78,7 +78,7 @@ impl LossRecovery for Sack1 {
             Phase::Loss { .. } => board.pipe(),
         }
     }
-    /// Any hole counts as lost (rule 3 of RFC 6675 in the place of rule 1).
+    /// Any hole counts as lost (rule 3 of RFC 6675 instead of rule 1).
     fn next(&mut self, board: &mut Scoreboard, phase: Phase, choice: Choice) -> Option<Repair> {
         let lost_only = match choice {
             Choice::Head => true,

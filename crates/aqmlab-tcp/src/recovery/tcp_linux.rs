@@ -43,7 +43,7 @@ struct Retransmission {
     at: Time,
     /// The next new byte at that time.
     nxt: u64,
-    /// Its number among the retransmissions.
+    /// Sequence among the retransmissions.
     number: u64,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct TcpLinux {
     /// Retransmissions so far, and the number of the latest that has arrived.
     made: u64,
     arrived: u64,
-    /// What is in flight, and what may be while it comes down to the window.
+    /// Bytes in flight, and their bound while they approach the window.
     pipe: u64,
     allowed: u64,
     mss: u64,
@@ -158,7 +158,7 @@ impl LossRecovery for TcpLinux {
     fn in_network(&self, board: &Scoreboard, _phase: Phase) -> u64 {
         board.pipe()
     }
-    /// It comes down slowly.
+    /// The window shrinks gradually.
     #[inline]
     fn window(&self, window: u64) -> u64 {
         window.max(self.allowed)
@@ -227,7 +227,7 @@ mod tests {
             let lost = records.filter(|each| each.lost && !each.retransmitted && !each.sacked);
             lost.map(|each| each.seq / 1000).collect()
         }
-        /// Sends what is lost first once more.
+        /// Retransmits the first lost segment.
         fn repair(&mut self) {
             self.now += Span::from_millis(1);
             let phase = Phase::Recovery { point: self.board.nxt() };

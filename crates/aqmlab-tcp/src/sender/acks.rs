@@ -1,4 +1,4 @@
-//! What acknowledgements tell, and where recoveries begin and end.
+//! ACK processing; entering and leaving recovery.
 
 use aqmlab_core::{Deadline, Time};
 
@@ -224,7 +224,7 @@ impl Sender {
         self.retransmit_head = true;
     }
 
-    /// What the control is told was in flight at a loss; of that, `limited` was sent by limited
+    /// FlightSize reported to the control at a loss, without the `limited` bytes sent by limited
     /// transmit.
     pub(super) fn flight_at_loss(&self, limited: u64) -> u64 {
         match self.rules.window_was_in_flight {
@@ -233,9 +233,8 @@ impl Sender {
         }
     }
 
-    /// The window is to be reduced in proportion to what is delivered, if the
-    /// settings and the control have it so. RecoverFS counts what the
-    /// acknowledgement at hand has delivered.
+    /// Begins a proportional reduction of the window, if settings and control allow it; returns
+    /// true if it does. RecoverFS includes the data delivered by the current acknowledgement.
     pub(super) fn begin_reduction(&mut self, delivered: u64) -> bool {
         if !self.params.prr || self.control.recovers_by_itself() {
             return false;

@@ -1,4 +1,4 @@
-//! What congestion controls are told of an acknowledgement.
+//! Tests of the samples passed to congestion controls.
 
 use aqmlab_core::{Bytes, Limit, Span, Time};
 
@@ -79,7 +79,7 @@ fn the_end_of_a_recovery_counts_with_all_that_it_covers() {
     }
 }
 
-/// A round ends when what was sent after its beginning is acknowledged.
+/// A round ends when data sent after its beginning are acknowledged.
 #[test]
 fn rounds_are_counted_by_what_was_sent_in_them() {
     let mut sender = sender(TcpParams::rfc(), false);

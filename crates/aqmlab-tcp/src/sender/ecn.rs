@@ -21,12 +21,11 @@ use crate::segment::{Ack, CeCount};
 #[derive(Clone, Debug)]
 pub(super) struct EcnState {
     mode: EcnMode,
-    /// What new data are sent with.
+    /// Codepoint of new data.
     codepoint: Ecn,
-    /// Marks that were told of.
+    /// Marks reported so far.
     seen: CeCount,
-    /// SND.NXT at the last reduction: what tells of data up to here is of the
-    /// same window of data.
+    /// SND.NXT at the last reduction: echoes for data up to here belong to the same window of data.
     reduced_at: Option<u64>,
     cwr_due: bool,
 }
@@ -63,7 +62,7 @@ impl EcnState {
         }
     }
 
-    /// The window was reduced, for whatever reason, with data sent up to `nxt`.
+    /// The window was reduced after data up to `nxt` had been sent.
     pub fn reduced(&mut self, nxt: u64) {
         self.reduced_at = Some(nxt);
         // RFC 8257, section 3.4: CWR is set as by RFC 3168.

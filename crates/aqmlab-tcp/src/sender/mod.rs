@@ -53,9 +53,9 @@ use crate::scoreboard::Scoreboard;
 pub enum CongestionState {
     /// The window is below the slow start threshold.
     SlowStart,
-    /// It is not.
+    /// The window is at or above it.
     Avoidance,
-    /// It comes down for an ECN echo.
+    /// The window is reduced for an ECN echo.
     Reduction,
     /// Fast recovery.
     Recovery,
@@ -76,7 +76,7 @@ pub struct Stats {
     pub fast_retransmits: u64,
     /// Tail loss probes.
     pub tail_probes: u64,
-    /// Recoveries and timeouts that were in vain, and undone.
+    /// Spurious recoveries and timeouts that were undone.
     pub undone: u64,
     /// Reductions of the window for ECN echoes.
     pub ecn_reductions: u64,
@@ -85,7 +85,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// What it has done since `before`, an earlier state.
+    /// Returns the counts since `before`, an earlier state.
     pub fn since(&self, before: &Stats) -> Stats {
         Stats {
             segments_sent: self.segments_sent - before.segments_sent,
@@ -124,7 +124,7 @@ pub(crate) struct Sender {
     /// When the retransmission timer runs out.
     deadline: Deadline,
     dup_acks: u64,
-    /// The first segment is to be sent again whatever the window.
+    /// The first segment must be retransmitted independent of the window.
     retransmit_head: bool,
     /// Sent by limited transmit: not counted in FlightSize at a loss.
     limited: u64,
@@ -138,13 +138,13 @@ pub(crate) struct Sender {
     /// The byte, or the number of delivered bytes, with which a round ends.
     round_end: u64,
     seed: u64,
-    /// When data were last sent.
+    /// Time of the last transmission.
     last_sent: Time,
     /// The receiver's window is closed: the timer is for probing it.
     persisting: bool,
     window_probe_due: bool,
     syn_due: bool,
-    /// What the control was told last.
+    /// Latest sample passed to the control.
     #[cfg(test)]
     told: crate::congestion::AckSample,
 }
@@ -255,7 +255,7 @@ impl Sender {
     pub fn rtt_variation(&self) -> Option<Span> {
         self.rtt.variation()
     }
-    /// What it is doing about congestion.
+    /// Returns the congestion state.
     pub fn congestion_state(&self) -> CongestionState {
         match self.phase {
             Phase::Open if self.cwnd() < self.control.ssthresh() => CongestionState::SlowStart,
@@ -269,15 +269,15 @@ impl Sender {
     pub fn bytes_in_flight(&self) -> u64 {
         self.board.pipe()
     }
-    /// Shows what the congestion control has to record besides its window.
+    /// Reports the values that the control records besides its window.
     pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         self.control.observe(see);
     }
-    /// Whether its congestion control can be copied in its state.
+    /// True if the state of its congestion control can be copied.
     pub(crate) fn is_cloneable(&self) -> bool {
         self.control.is_cloneable()
     }
-    /// What was taken for lost since the last call.
+    /// Returns the losses since the last call.
     pub(crate) fn take_losses(&mut self) -> Vec<(u64, u32)> {
         self.board.losses.take()
     }

@@ -1,4 +1,4 @@
-//! Which segment is sent next.
+//! Transmission: selects the next segment.
 
 use aqmlab_core::{Deadline, Time};
 
@@ -10,7 +10,7 @@ use crate::scoreboard::DUP_THRESH;
 use crate::segment::DataSegment;
 
 impl Sender {
-    /// The segment to be sent now, if there is one: call until `None`.
+    /// Returns the next segment to be sent now: call until `None`.
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
         // Most segments are new data while nothing is being mended.
@@ -51,7 +51,7 @@ impl Sender {
         })
     }
 
-    /// What follows from sending a segment with this payload.
+    /// Bookkeeping after transmitting a segment.
     #[inline(always)]
     fn sent(&mut self, now: Time, len: u64, prior_in_flight: u64, retransmission: bool) {
         self.control.on_sent(&SentSample {
@@ -92,7 +92,7 @@ impl Sender {
         self.recovery.in_network(&self.board, self.phase) + len <= self.cwnd() + extra
     }
 
-    /// What duplicate acknowledgements add to the window before a recovery (RFC 3042).
+    /// Allowance of duplicate acknowledgements before a recovery (RFC 3042).
     #[inline(never)]
     fn limited_transmit(&self) -> u64 {
         let widens = self.params.limited_transmit && self.rules.duplicates_widen_window;
@@ -125,7 +125,7 @@ impl Sender {
         len
     }
 
-    /// Sends new data, whatever the window.
+    /// Sends new data, independent of the window.
     #[inline(always)]
     pub(super) fn send_new(&mut self, len: u64, now: Time) -> DataSegment {
         let (seq, prior_in_flight) = (self.board.nxt(), self.board.pipe());

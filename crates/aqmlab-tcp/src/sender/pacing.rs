@@ -20,7 +20,7 @@ use crate::params::TcpParams;
 /// When the next segment may leave.
 #[derive(Clone, Debug)]
 pub(super) struct Pacer {
-    /// Whether controls that do not pace are paced here.
+    /// True if the sender paces controls without a rate.
     always: bool,
     /// Percent of a window per round-trip time: in slow start, and later.
     slow_start: u64,
@@ -96,7 +96,7 @@ impl Sender {
         Some(Rate::from_bps(u64::try_from(rate).unwrap_or(u64::MAX)))
     }
 
-    /// Whether what there is to send has to wait.
+    /// True if pacing delays the next segment.
     #[inline]
     pub(super) fn pacing_holds(&mut self, now: Time) -> bool {
         if self.pacer.next <= now {

@@ -19,7 +19,7 @@ pub(super) struct Prr {
     mss: u64,
     delivered: u64,
     out: u64,
-    /// What may be in the network.
+    /// Bytes allowed in the network.
     cwnd: u64,
 }
 
@@ -33,8 +33,8 @@ pub(super) struct Progress {
 }
 
 impl Prr {
-    /// A reduction begins; `recover_fs` is what was in flight, without what
-    /// SACK had reported before.
+    /// Begins a reduction; `recover_fs` is the amount in flight without the data that SACK had
+    /// reported before.
     pub fn new(recover_fs: u64, ssthresh: u64, mss: u64) -> Self {
         Prr { recover_fs: recover_fs.max(1), ssthresh, mss, delivered: 0, out: 0, cwnd: ssthresh }
     }

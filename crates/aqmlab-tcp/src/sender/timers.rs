@@ -8,9 +8,8 @@ use crate::connection::ConnState;
 use crate::recovery::{AckContext, LossRecovery, Phase};
 
 impl Sender {
-    /// When [`on_timeout`](Self::on_timeout) has to be called: the
-    /// retransmission timer runs out, a late segment is taken for lost, a probe
-    /// is due, or a segment that is paced may leave.
+    /// Returns the time at which [`on_timeout`](Self::on_timeout) must be called: expiry of the
+    /// retransmission timer, loss of a late segment, a probe, or departure of a paced segment.
     #[inline]
     pub fn next_timeout(&self) -> Option<Time> {
         let repair = self.recovery.deadline().min(self.tlp.at);

@@ -6,7 +6,7 @@
 //! RFC 8985, section 7.
 //!
 //! # Differences
-//! 1. A probe of new data is sent whatever the congestion window.
+//! 1. A probe of new data may exceed the congestion window.
 
 use aqmlab_core::{Deadline, Span, Time};
 

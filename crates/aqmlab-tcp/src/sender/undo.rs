@@ -1,5 +1,4 @@
-//! Spurious recoveries: what was taken for lost had only been late, and the
-//! window becomes what it was.
+//! Undo of spurious recoveries: segments declared lost were only late, and the window is restored.
 //!
 //! # Sources
 //! RFC 5682 (F-RTO, sections 2.1 and 3.1); RFC 3522 and RFC 4015 (Eifel, by
@@ -10,8 +9,7 @@
 //! 1. F-RTO with SACK takes a timeout for spurious as soon as something is
 //!    reported that was not sent again, as Linux does; RFC 5682 waits for the
 //!    second acknowledgement.
-//! 2. Windows become what they were (RFC 5682, section 3); RFC 4015 would have
-//!    a sender adapt its timer as well.
+//! 2. Windows are restored (RFC 5682, section 3); RFC 4015 would adapt the timer as well.
 
 use aqmlab_core::Time;
 
@@ -35,11 +33,11 @@ enum FrtoStep {
 #[derive(Clone, Debug)]
 pub(super) struct Undo {
     frto: bool,
-    /// Something could tell that a recovery was in vain.
+    /// Spurious recoveries can be detected.
     possible: bool,
     /// Also after a timeout in a recovery.
     frto_in_recovery: bool,
-    /// What was reported before the timeout is known.
+    /// Data reported before the timeout are known.
     sack: bool,
     step: FrtoStep,
     /// There is a loss or a timeout that may turn out to be none, which began
@@ -69,8 +67,8 @@ impl Undo {
         }
     }
 
-    /// `recovering`: a timeout came in a recovery. Then what arrives next may have been sent
-    /// in it, long after what was lost, and says nothing of the timeout (RFC 5682, section 3.1).
+    /// `recovering`: the timeout occurred in a recovery. Later arrivals may then be from that
+    /// recovery and do not concern the timeout (RFC 5682, section 3.1).
     pub fn begin(&mut self, una: u64, timeout: bool, recovering: bool) {
         self.episode = self.possible.then_some((una, timeout));
         // Retransmissions of the recovery before may still be in flight: their
@@ -82,7 +80,7 @@ impl Undo {
         let examined = timeout && self.frto && (self.frto_in_recovery || !recovering);
         self.step = if examined { FrtoStep::First } else { FrtoStep::Off };
     }
-    /// The window was reduced once more: what came before stands.
+    /// The window was reduced again: the earlier reduction is final.
     pub fn close(&mut self) {
         self.episode = None;
         self.step = FrtoStep::Off;
@@ -93,14 +91,14 @@ impl Undo {
         self.repaired = self.repaired.max(end);
         self.first_repair.get_or_insert(now);
     }
-    /// Whether only new data are to be sent.
+    /// True if only new data may be sent.
     pub fn holds_repairs(&self) -> bool {
         self.step == FrtoStep::Second
     }
 }
 
 impl Sender {
-    /// Looks whether an acknowledgement shows that the recovery was in vain.
+    /// Detects a spurious recovery by an acknowledgement.
     #[inline]
     pub(super) fn look_for_undo(&mut self, ack: &Ack, advanced: bool) {
         if let Some((marker, timeout)) = self.undo.episode {
@@ -147,7 +145,7 @@ impl Sender {
             return true;
         }
         match step {
-            // RFC 5682, section 2.1, step 3.b: it is of what was not sent again.
+            // RFC 5682, section 2.1, step 3.b: it acknowledges data that were not retransmitted.
             FrtoStep::Second => advanced && !self.undo.sack,
             // Step 2.b: two segments of new data.
             _ => {

@@ -162,7 +162,7 @@ impl Sender {
         (self.validation.used, self.validation.since) = (0, now);
     }
 
-    /// As much was sent as there was, or as the window let pass.
+    /// All data were sent, or as much as the window allowed.
     #[inline]
     pub(super) fn validate_after_sending(&mut self, now: Time, full: bool) {
         if self.validation.rule == Rule::Decay && (full || self.last_sent == now) {
@@ -170,8 +170,8 @@ impl Sender {
         }
     }
 
-    /// RFC 2861: half of what was not used for a timeout is given up. In slow start more than
-    /// half of the window is as good as all of it, as in Linux.
+    /// RFC 2861: half of the part unused for a timeout is given up. In slow start more than half of
+    /// the window counts as all of it, as in Linux.
     fn examine_use(&mut self, now: Time, full: bool) {
         let window = self.control.window();
         let doubles = window < self.control.ssthresh() && window < 2 * self.board.pipe();
@@ -251,8 +251,8 @@ impl Sender {
         }
     }
 
-    /// Section 4.4.1: what was in use when a loss or an ECN echo is found. If
-    /// the window is not validated, pipeACK may be more than what is in flight.
+    /// Section 4.4.1: amount in use at a loss or an ECN echo. If the window is not validated,
+    /// pipeACK may exceed the amount in flight.
     pub(super) fn in_use_at_loss(&mut self, now: Time, flight_size: u64) -> u64 {
         if self.validation.unvalidated.is_none() {
             return flight_size;

@@ -110,7 +110,7 @@ impl State {
     }
 }
 
-/// What acknowledgements belong to (section 5.3.3.9).
+/// Phase of the acknowledgements (section 5.3.3.9).
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum AckPhase {
     Init,
@@ -120,7 +120,7 @@ enum AckPhase {
     ProbeStopping,
 }
 
-/// RS: the rate sample, with 0 for what was not measured.
+/// RS: the rate sample, with 0 for values that were not measured.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sampled {
     /// Bytes a second.
@@ -133,7 +133,7 @@ struct Sampled {
     newly_acked: f64,
 }
 
-/// What a spurious recovery gives back (section 5.5.11).
+/// State restored after a spurious recovery (section 5.5.11).
 #[derive(Clone, Copy, Debug, Default)]
 struct Undo {
     /// The state that the losses ended.
@@ -160,7 +160,7 @@ struct Losses {
     round_delivered: u64,
     round_start: bool,
     events_in_round: u32,
-    /// Whether the acknowledgement at hand told of some.
+    /// True if the current acknowledgement reported some.
     noted: bool,
 }
 
@@ -429,7 +429,7 @@ impl Bbr3 {
 }
 
 impl CongestionControl for Bbr3 {
-    /// OnInit: what it takes from the handshake.
+    /// OnInit: parameters from the handshake.
     fn on_connected(&mut self, now: Time, rtt: Option<Span>) {
         self.min_rtt = rtt;
         self.min_rtt_stamp = now;
@@ -466,7 +466,7 @@ impl CongestionControl for Bbr3 {
         match event.kind {
             Congestion::Ecn => {}
             Congestion::Loss => {
-                // What came with losses has been saved before they changed it.
+                // State before these losses is saved already.
                 if !self.losses.noted || event.now != self.now {
                     self.save_state_upon_loss();
                 }

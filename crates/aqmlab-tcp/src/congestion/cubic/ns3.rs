@@ -45,7 +45,7 @@ struct Epoch {
     /// Seconds from its beginning to the plateau, and the window there.
     k: f64,
     origin: u64,
-    /// W_est, and what was acknowledged towards its next segment.
+    /// W_est, and segments acknowledged towards its next segment.
     w_est: u64,
     acked: u64,
 }
@@ -103,7 +103,7 @@ impl Ns3Cubic {
         }
     }
 
-    /// What of these segments slow start leaves for congestion avoidance.
+    /// Slow start; returns the segments left for congestion avoidance.
     fn slow_start(&mut self, sample: &AckSample, segments: u64) -> u64 {
         let seen = AckSample { min_rtt: self.least_rtt, ..*sample };
         if self.slow_start.on_ack(&seen, self.cwnd * self.mss).exit {

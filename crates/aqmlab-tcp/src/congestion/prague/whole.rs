@@ -20,7 +20,7 @@ choices! {
 /// MIN_CWND of the implementation.
 const LEAST_WHOLE: u64 = 2;
 
-/// What may be in flight, in segments: it follows the window.
+/// Amount in flight in segments: it follows the window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Whole {
     pub rounding: Rounding,

@@ -134,7 +134,7 @@ impl Bbr {
         self.phases = phases.iter().copied().collect();
     }
 
-    /// How often ProbeBW has begun.
+    /// Number of entries of ProbeBW.
     pub fn phases_drawn(&self) -> usize {
         self.drawn
     }
@@ -193,7 +193,7 @@ impl Bbr {
     fn inflight(&self, state: &State, bandwidth: u64, gain: u32) -> u32 {
         self.budget(state, self.bdp(bandwidth, gain))
     }
-    /// What will be in the network when the next segment leaves.
+    /// Segments in flight when the next segment leaves.
     fn in_network(&self, state: &State, in_flight: u32) -> u32 {
         let wait = state.paced_until.saturating_sub(state.nanos) / 1000;
         let delivered = ((self.bandwidth() * wait) >> BW_SCALE) as u32;
@@ -208,7 +208,8 @@ impl Bbr {
         self.extra[0].max(self.extra[1]).min(most as u32)
     }
 
-    /// In a recovery: first what is delivered, then slow start; after it what was before.
+    /// Window in a recovery: first the delivered segments, then slow start; the earlier window
+    /// after it.
     fn recover(&mut self, state: &State, rate: &Rate) -> (u32, bool) {
         let (before, now) = (self.prev_state, state.ca_state);
         let mut cwnd = state.cwnd;

@@ -87,7 +87,7 @@ impl Cubic {
         self.samples = 0;
     }
 
-    /// How many segments are to be acknowledged for one more of the window.
+    /// Segments to be acknowledged for one more of the window.
     fn update(&mut self, state: &State, acked: u32) {
         let (cwnd, now) = (state.cwnd, state.jiffies);
         self.acked += acked;

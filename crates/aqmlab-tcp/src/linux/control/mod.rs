@@ -1,7 +1,6 @@
 //! The kernel's congestion controls: windows in whole segments, told what the kernel tells them.
 //!
-//! Each is one file of `net/ipv4/tcp_*.c`. What they have in common is Reno's: it stands in the
-//! defaults of [`Algorithm`].
+//! Each is one file of `net/ipv4/tcp_*.c`. The defaults of [`Algorithm`] are Reno's.
 
 mod bbr;
 mod cubic;
@@ -17,7 +16,7 @@ use super::state::{CaState, Rate as RateSample, State};
 use crate::congestion::{self, CongestionConfig, LostSegment, SentSample, Setup};
 use crate::params::TcpParams;
 
-/// What happens besides acknowledgements (`enum tcp_ca_event`).
+/// Events besides acknowledgements (`enum tcp_ca_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// The first segment is sent while nothing is in flight.
@@ -60,7 +59,7 @@ pub(in crate::linux) trait Algorithm {
     fn measured(&mut self, _state: &mut State, _sample: &Measured) {}
     /// An acknowledgement came; whether it took the slow path.
     fn acknowledged(&mut self, _state: &mut State, _slow: bool) {}
-    /// It sets the window itself, from samples of the rate.
+    /// Sets the window itself, from samples of the rate.
     fn control(&mut self, _state: &mut State, _rate: &RateSample) {}
     fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
 }
@@ -83,7 +82,8 @@ pub(super) fn reno(state: &mut State, mut acked: u32) {
 pub(in crate::linux) struct Reno;
 impl Algorithm for Reno {}
 
-/// Scalable TCP: a hundredth of what is acknowledged more, an eighth less.
+/// Scalable TCP: the window grows by a hundredth of the segments acknowledged and shrinks by an
+/// eighth.
 #[derive(Clone, Debug)]
 pub(in crate::linux) struct Scalable;
 impl Algorithm for Scalable {
@@ -167,16 +167,16 @@ impl Control {
         let control = congestion::Control::new(&params.congestion_control, &setup);
         Control::External(external::External::new(control, &setup))
     }
-    /// Whether it can be copied in its state.
+    /// True if it can be copied in its state.
     pub fn is_cloneable(&self) -> bool {
         !matches!(self, Control::External(external) if !external.is_cloneable())
     }
-    /// Whether it is the kernel's BBR, which sets the window itself (`cong_control`) and paces.
+    /// True for the kernel's BBR, which sets the window itself (`cong_control`) and paces.
     #[inline]
     pub fn is_bbr(&self) -> bool {
         matches!(self, Control::Bbr(_))
     }
-    /// Whether its window holds in recoveries, without PRR.
+    /// True if its window holds in recoveries, without PRR.
     #[inline]
     pub fn recovers_by_itself(&self) -> bool {
         match self {
@@ -184,7 +184,7 @@ impl Control {
             other => other.is_bbr(),
         }
     }
-    /// Whether it sets the pacing rate.
+    /// True if it sets the pacing rate.
     pub fn has_rate(&self) -> bool {
         match self {
             Control::External(external) => external.has_rate(),
