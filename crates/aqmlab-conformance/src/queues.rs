@@ -169,8 +169,7 @@ impl Replay {
         });
     }
 
-    /// Takes the dropped packets back; `signal` is what a signal is called in
-    /// the call that they were dropped in.
+    /// Takes the dropped packets; `signal` is the verdict for signals dropped in this call.
     fn collect(&mut self, now: Time, signal: Verdict) {
         let Replay { queue, marked, outcomes, .. } = self;
         for id in queue.take_marks() {

@@ -60,7 +60,7 @@ impl Connection {
         self.finite = true;
         self.written = sent;
     }
-    /// Whether all bytes are acknowledged.
+    /// Returns true if all bytes are acknowledged.
     #[inline]
     pub fn is_finished(&self, acknowledged: u64) -> bool {
         self.finite && acknowledged == self.written

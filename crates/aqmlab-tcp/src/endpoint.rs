@@ -133,7 +133,7 @@ impl Sender {
     pub fn bytes_in_flight(&self) -> u64 {
         each!(self, sender => sender.bytes_in_flight())
     }
-    /// Reports the values that the congestion control records besides its window.
+    /// Reports further values of the congestion control.
     pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         each!(self, sender => sender.observe(see));
     }

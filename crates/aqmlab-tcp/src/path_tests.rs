@@ -116,8 +116,8 @@ fn linux_params() -> impl Strategy<Value = TcpParams> {
     })
 }
 
-/// A path of 20 ms each way; packets meet their fates in the order in which
-/// they are sent, and arrive once the list is at its end.
+/// Path of 20 ms each way. Packets meet the listed fates in the order of sending; after the end of
+/// the list all arrive.
 struct Path {
     fates: std::vec::IntoIter<Fate>,
     flying: BTreeMap<(Time, u64), Packet>,

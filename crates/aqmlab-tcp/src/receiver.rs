@@ -6,9 +6,8 @@
 //! 3168, RFC 8257, section 3.2, and RFC 9768 (ECN).
 //!
 //! # Differences
-//! 1. The application reads at once, so the window is what the receiver can
-//!    hold, counted from the cumulative acknowledgement; what it can hold is
-//!    constant, or grows (`right_sizing`).
+//! 1. The application reads immediately, so the window is the receiver's capacity, counted from the
+//!    cumulative acknowledgement. The capacity is constant, or grows (`right_sizing`).
 //! 2. A lost SYN-ACK is sent again when the SYN comes again, not by a timer.
 
 use aqmlab_core::{Auto, Deadline, Ecn, Limit, Span, Time};

@@ -1,7 +1,7 @@
 //! Mean windows against loss rates: the response functions of the literature.
 //!
-//! A path of 100 ms without a queue loses each data segment with the same
-//! probability; the mean window is what is sent in a round-trip time.
+//! A path of 100 ms without a queue loses each data segment with the same probability; the mean
+//! window is the amount sent in a round-trip time.
 
 use std::collections::VecDeque;
 

@@ -1,10 +1,9 @@
 //! Scoreboard of segments in flight (RFC 6675).
 //!
 //! The scoreboard holds a record for each segment from SND.UNA to SND.NXT.
-//! `pipe` (section 4: the octets thought to be in the network) is kept as
-//! records change and never counted anew; the edge below which unSACKed
-//! segments are lost only moves forward. So each segment is touched a
-//! constant number of times, however large the window.
+//! `pipe` (section 4: the octets in the network) is updated as records change; the edge below which
+//! unSACKed segments are lost only moves forward. Each segment is touched a constant number of
+//! times, for any window.
 
 use std::collections::VecDeque;
 
@@ -204,8 +203,8 @@ impl Scoreboard {
         self.high_rxt = self.high_rxt.max(ack);
         self.lost_edge = self.lost_edge.max(ack);
         self.high_sacked = self.high_sacked.max(ack);
-        // What is SACKed right after the acknowledged data would have been
-        // acknowledged with them, were it still there.
+        // Data SACKed directly above the acknowledged data would have been acknowledged with them
+        // if the receiver still had them.
         if self.records.front().is_some_and(|head| head.sacked) {
             self.forget_sacked();
         }
@@ -272,10 +271,9 @@ impl Scoreboard {
         self.records.partition_point(|record| record.seq < seq)
     }
 
-    /// Marks what is lost by IsLost (RFC 6675, section 4): below three SACKed
-    /// runs, or below more than (DupThresh - 1) segments' worth of SACKed
-    /// bytes. Walks down from the highest SACKed segment until there is
-    /// enough above.
+    /// Marks segments lost by IsLost (RFC 6675, section 4): below three SACKed runs, or below more
+    /// than (DupThresh - 1) segments' worth of SACKed bytes. Walks down from the highest SACKed
+    /// segment until there is enough above.
     fn find_losses(&mut self) {
         let (mut bytes, mut runs, mut in_run) = (0, 0, false);
         let top = self.index_of(self.high_sacked);
@@ -331,10 +329,9 @@ impl Scoreboard {
         self.high_rxt = self.una;
     }
 
-    /// The retransmission timer ran out: nothing is thought to be in the
-    /// network. What was SACKed is kept with `keep_sacked`, since reneging is
-    /// noticed (RFC 6675, section 5.1, lets such an implementation keep it;
-    /// RFC 2018, section 8, would have it forgotten).
+    /// The retransmission timer expired: nothing counts as in the network. With `keep_sacked` SACK
+    /// reports are kept, since reneging is detected (RFC 6675, section 5.1, allows it; RFC 2018,
+    /// section 8, discards them).
     pub fn timeout(&mut self, keep_sacked: bool) {
         if !keep_sacked {
             self.forget_sacked();

@@ -73,8 +73,8 @@ pub struct Timestamps {
     pub echo: Time,
 }
 
-/// What has come with CE since the connection began (RFC 9768, section 3.2.1:
-/// the counters `r.cep` and `r.ceb`, which here do not wrap).
+/// Counters of data with CE since the beginning of the connection (RFC 9768, section 3.2.1: `r.cep`
+/// and `r.ceb`, which do not wrap here).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CeCount {
     /// Packets.

@@ -119,7 +119,7 @@ impl Settings {
     }
 }
 
-/// Properties of a recorded connection besides its events.
+/// Other properties of a recorded connection.
 #[derive(Clone, Debug)]
 pub struct Around {
     /// The table `path`.

@@ -79,7 +79,7 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Repair {
     None,
-    /// Fast recovery; for a round trip what is delivered is what is sent.
+    /// Fast recovery; for a round trip the sender sends as much as is delivered.
     Fast {
         conserve: bool,
     },

@@ -8,8 +8,8 @@
 //! None; RFC 7567, section 3, describes the effect of such senders on networks.
 //!
 //! # Differences
-//! 1. What is lost is sent again, as in any connection here: over a full link
-//!    new data wait for repairs. A source of datagrams would leave the gap.
+//! 1. Lost data are retransmitted, as in any connection here: over a full link new data wait for
+//!    retransmissions. A source of datagrams would leave the gap.
 //! 2. The sender does not pace its first segments (`pacing_quantum`).
 
 use aqmlab_core::{Rate, params};

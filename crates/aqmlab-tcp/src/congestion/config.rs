@@ -5,10 +5,9 @@ use aqmlab_core::{Catalogue, Lookup, Nothing, ParamType, Result, Value, catalogu
 use super::{CongestionConfig, CustomControl};
 
 impl CongestionConfig {
-    /// What it becomes when `value` is set, which may name one that `more`
-    /// knows: a name, or a table with `algorithm` and parameters. A table
-    /// without `algorithm` changes parameters of the control that is set, and
-    /// so does one that names it: `reno` in the profile `ns2-sack1` is ns-2's.
+    /// Returns the control after `value` is set, which may name one that `more` has: a name, or a
+    /// table with `algorithm` and parameters. A table without `algorithm` changes parameters of the
+    /// present control, and so does one that names it: `reno` in the profile `ns2-sack1` is ns-2's.
     ///
     /// # Errors
     /// For unknown names and keys, and values that are not allowed.

@@ -1,11 +1,10 @@
 //! Congestion controls that are not in the catalogue: written in another
 //! crate, or in another language.
 //!
-//! A control in another crate is written like one of ours: `params!`, an
-//! implementation of [`ControlParams`], and a type with `new` that implements
-//! [`CongestionControl`]. [`Controls`] gives it to whoever reads scenarios, by
-//! its name; there is no global registry. `examples/rust-control` is a whole
-//! program.
+//! A control in another crate is written like one of ours: `params!`, an implementation of
+//! [`ControlParams`], and a type with `new` that implements [`CongestionControl`]. [`Controls`]
+//! passes it by its name to the reader of scenarios; there is no global registry.
+//! `examples/rust-control` is a whole program.
 //!
 //! The sender calls it through a pointer, and takes its answers with a grain of
 //! salt: windows and rates that would overflow the sender's sums are cut.

@@ -1,10 +1,9 @@
 //! DCTCP: the window falls by the share of marks.
 //!
-//! Where Reno takes a mark for a mark, DCTCP measures how many of a window's
-//! bytes came with CE, averages that over round trips, and gives up half of
-//! the average: a little congestion costs a little. It needs a queue that
-//! marks whenever it is above a threshold, and a receiver that says how many
-//! there were (`ecn = dctcp` or `accurate`). All else is Reno's.
+//! DCTCP measures the share of a window's bytes that arrived with CE, averages it over round trips,
+//! and gives up half of the average: slight congestion costs little. It needs a queue that marks
+//! above a threshold, and a receiver that counts the marks (`ecn = dctcp` or `accurate`). The rest
+//! is Reno's.
 //!
 //! # Sources
 //! RFC 8257, sections 3.2 to 3.5 and 4.2; M. Alizadeh et al., "Data Center TCP

@@ -4,8 +4,8 @@
 //! RFC 6817, section 2.4.2.
 //!
 //! # Differences
-//! 1. Delays are one way if the transport has timestamps; else they are
-//!    round-trip times, which count queues on the way back too (runs say so).
+//! 1. Delays are one-way if the transport has timestamps, otherwise round-trip times, which include
+//!    queues on the return path.
 //! 2. FILTER() is the least of the last four samples (section 2.5 asks for at
 //!    least four in a round-trip time), also when they are older than that.
 //! 3. Minutes are counted from the start of the simulation.
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(ledbat.window(), 2000, "MIN_CWND");
     }
 
-    /// One-way delays, where there are any, are what counts.
+    /// With timestamps only one-way delays count.
     #[test]
     fn one_way_delays_come_first() {
         let mut ledbat = ledbat(LedbatParams::default());

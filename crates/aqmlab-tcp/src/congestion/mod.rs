@@ -1,8 +1,7 @@
 //! Congestion controls, behind one interface.
 //!
-//! A congestion control sees acknowledgements and congestion events as
-//! structs and answers with a window and, if it paces, a rate. It does not
-//! know of sequence numbers: what was lost is the sender's to find out.
+//! A congestion control receives acknowledgements and congestion events as structs; it returns a
+//! window and, if it paces, a rate. It does not see sequence numbers: the sender detects losses.
 //!
 //! # What a control must do
 //!
@@ -18,39 +17,36 @@
 //!    from before the first acknowledgement (`Setup::initial_window`). The
 //!    sender never goes below one segment. They are asked for each segment, so
 //!    they return a field.
-//! 2. [`on_ack`](CongestionControl::on_ack) comes for every acknowledgement
-//!    that delivers something, cumulatively or selectively, or brings news of
-//!    CE marks. `acked` is 0 if it reports only by SACK: a control that counts
-//!    cumulative acknowledgements returns at once then. `in_recovery` holds
-//!    from the loss (with PRR, also from an ECN echo) until what was in flight
-//!    then is acknowledged: windows do not grow. After a timeout it does not hold,
-//!    since slow start goes on, but `in_loss` does.
-//! 3. [`on_congestion`](CongestionControl::on_congestion) comes at most once a
-//!    window of data for losses and ECN echoes, after the `on_ack` of the same
-//!    acknowledgement, and at each timeout. The control sets ssthresh and the
-//!    window there. While it recovers the sender may send by PRR, on its way
-//!    from the old window to the new; `window` is where it arrives. A control
-//!    that sets its window itself in recoveries says so
-//!    ([`recovers_by_itself`](CongestionControl::recovers_by_itself)).
-//! 4. [`on_undo`](CongestionControl::on_undo): the last `Loss` or `Timeout`
-//!    was spurious. The window and ssthresh become what they were before, or
-//!    larger (RFC 5682, RFC 4015). Keep the old values in `on_congestion`.
+//! 2. [`on_ack`](CongestionControl::on_ack) is called for every acknowledgement that delivers data,
+//!    cumulatively or selectively, or reports CE marks. `acked` is 0 if it reports only by SACK: a
+//!    control that counts cumulative acknowledgements returns immediately. `in_recovery` is set
+//!    from the loss (with PRR, also from an ECN echo) until the data in flight at that time are
+//!    acknowledged: windows do not grow. It is not set after a timeout, since slow start continues,
+//!    but `in_loss` is.
+//! 3. [`on_congestion`](CongestionControl::on_congestion) is called at most once per window of data
+//!    for losses and ECN echoes, after the `on_ack` of the same acknowledgement, and at each
+//!    timeout. The control sets ssthresh and the window there. During recovery PRR may lead from
+//!    the old window to the new one, which `window` returns. A control that sets its window itself
+//!    in recoveries returns true from
+//!    [`recovers_by_itself`](CongestionControl::recovers_by_itself).
+//! 4. [`on_undo`](CongestionControl::on_undo): the last `Loss` or `Timeout` was spurious. The
+//!    control restores window and ssthresh, or larger values (RFC 5682, RFC 4015). Keep the old
+//!    values in `on_congestion`.
 //! 5. [`on_sent`](CongestionControl::on_sent) comes for each data segment, and
 //!    [`on_lost`](CongestionControl::on_lost) for each that is taken for lost
 //!    (the latter only with rate samples).
 //!    [`on_connected`](CongestionControl::on_connected) comes before the first,
 //!    and [`on_idle`](CongestionControl::on_idle) when the window was not used,
 //!    as before the first of them after an idle time.
-//! 6. A control that needs delivery rates says so
-//!    ([`needs_rate_samples`](CongestionControl::needs_rate_samples)): then
-//!    the sender keeps a record for each segment, fills in [`AckSample::rate`]
-//!    and counts rounds by what was delivered. For others rounds are counted by
-//!    sequence numbers, and nothing is kept.
+//! 6. A control that needs delivery rates returns true from
+//!    [`needs_rate_samples`](CongestionControl::needs_rate_samples): the sender then keeps a record
+//!    for each segment, fills in [`AckSample::rate`] and counts rounds by delivered data. For other
+//!    controls it counts rounds by sequence numbers and keeps no records.
 //! 7. A control that paces returns a [`pacing_rate`](CongestionControl::pacing_rate)
 //!    of bits on the wire; `None` sends at once what the window allows (or at
 //!    the sender's own pace, if the transport has `pacing`).
-//! 8. [`observe`](CongestionControl::observe) names what a recording of level
-//!    `series` shows besides the window, as `bandwidth_bps` or `alpha`.
+//! 8. [`observe`](CongestionControl::observe) reports further values for recordings of level
+//!    `series`, such as `bandwidth_bps` or `alpha`.
 //!
 //! All of it without allocation, without a clock and without the platform's
 //! mathematics (`libm` has it); random numbers start from [`Setup::seed`].
@@ -111,7 +107,7 @@ dispatched! {
         fn recovers_by_itself(&self) -> bool {
             false
         }
-        /// Reports values to record besides the window.
+        /// Reports further values to record.
         fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
     }
     passed on by pass_control
@@ -154,7 +150,7 @@ fn check_beta_ecn(beta_ecn: Option<f64>) -> Result<()> {
     }
 }
 
-/// Inputs of a congestion control besides its own parameters.
+/// Inputs of a congestion control, in addition to its own parameters.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Setup<'a> {
@@ -274,9 +270,8 @@ mod tests {
     use super::testing::{ack, transport};
     use super::*;
 
-    /// RFC 5681, section 4.1. BBR and Prague pace what they send after an idle
-    /// time, and have rules of their own (Linux exempts all that have `cong_control`); a
-    /// constant rate has none.
+    /// RFC 5681, section 4.1. BBR and Prague pace data after an idle time and have rules of their
+    /// own (Linux exempts all with `cong_control`); a constant rate has none.
     #[test]
     fn windows_restart_after_idle_times() {
         let others = ["bbr", "bbr3", "prague", "cbr"];

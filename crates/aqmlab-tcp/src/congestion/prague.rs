@@ -407,7 +407,7 @@ mod tests {
         assert_eq!((prague.window.cwnd as u64, prague.window()), (8144, 9000));
     }
 
-    /// The acknowledgement that tells of marks moves it once, whatever it was moving to.
+    /// An acknowledgement that reports marks moves it once.
     #[test]
     fn one_acknowledgement_moves_one_segment() {
         let mut prague = prague(10_000);

@@ -14,10 +14,10 @@
 //! 1. The window grows by a segment for each window of bytes that arrive, in
 //!    recoveries as well: with a loss a round trip in equilibrium it would
 //!    hardly ever grow else.
-//! 2. What comes with CE counts as lost if the marks are counted (accurate
-//!    ECN), and each echo, of either kind, as one segment more.
-//! 3. What a timeout takes for lost is not subtracted: the window is one
-//!    segment then (RFC 5681, section 3.1), and ssthresh what it was before.
+//! 2. Data with CE count as lost if the marks are counted (accurate ECN), and each echo, of either
+//!    kind, as one segment more.
+//! 3. Losses of a timeout are not subtracted: the window is one segment then (RFC 5681, section
+//!    3.1), and ssthresh keeps its value.
 
 use aqmlab_core::params;
 

@@ -115,8 +115,8 @@ impl SlowStart {
         self
     }
 
-    /// Congestion ends HyStart++ for good (RFC 9406, section 4.3: only the
-    /// first slow start has it); HyStart begins anew after a timeout (Linux).
+    /// Congestion ends HyStart++ permanently (RFC 9406, section 4.3: only the first slow start has
+    /// it); HyStart restarts after a timeout (Linux).
     /// After a timeout one segment is counted (RFC 3465, section 2.3).
     pub fn on_congestion(&mut self, timeout: bool) {
         match self.kind {

@@ -23,8 +23,8 @@
 //! 3. Losses are found by the sender (Vegas's own retransmission rules are not
 //!    there), and answered as Reno does: by halving, where the paper takes a
 //!    quarter for losses found early.
-//! 4. The base round-trip time is the least of the connection; it is not
-//!    forgotten (Linux begins anew after an idle time).
+//! 4. The base round-trip time is the minimum of the connection; it is not forgotten (Linux
+//!    restarts after an idle time).
 //! 5. Linux of today compares cwnd (RTT - baseRTT) / baseRTT with the parameters,
 //!    which is more by RTT / baseRTT; here it is the paper's diff, as in 2.6.22.
 
@@ -70,7 +70,7 @@ pub(crate) struct Vegas {
     samples: u32,
     /// True if this round began outside of recoveries.
     whole_round: bool,
-    /// The window that it began with, in segments: what is acknowledged in it.
+    /// Window at its beginning, in segments.
     began_with: f64,
     diff: f64,
 }

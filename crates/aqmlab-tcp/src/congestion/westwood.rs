@@ -9,8 +9,8 @@
 //! Linux, `net/ipv4/tcp_westwood.c`, for the filter.
 //!
 //! # Differences
-//! 1. Bandwidth is measured over what is delivered, by SACK too, where Linux
-//!    counts duplicate acknowledgements as segments.
+//! 1. Bandwidth is measured over delivered data, including SACK, where Linux counts duplicate
+//!    acknowledgements as segments.
 //! 2. A loss sets the window to the estimate at once; Linux halves it and sets it to the estimate
 //!    at the end of the recovery. The window after a timeout is one segment, ssthresh the estimate,
 //!    as in the paper and in Linux.

@@ -29,8 +29,8 @@ impl Window {
         }
     }
 
-    /// Whether an acknowledgement counts for growth: it is of new data, brings
-    /// no echo (RFC 3168, section 6.1.2), and does not come in a recovery.
+    /// True if an acknowledgement counts for growth: it covers new data, carries no echo (RFC 3168,
+    /// section 6.1.2), and does not arrive in a recovery.
     #[inline]
     pub fn counts(sample: &AckSample) -> bool {
         sample.acked > 0 && !sample.ece && !sample.in_recovery

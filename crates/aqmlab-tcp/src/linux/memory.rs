@@ -9,7 +9,7 @@
 use super::LinuxSender;
 use crate::params::{Stack, TcpParams};
 
-/// Memory of a packet besides its payload: head and metadata (`SKB_TRUESIZE` of `MAX_TCP_HEADER`),
+/// Memory of a packet without its payload: head and metadata (`SKB_TRUESIZE` of `MAX_TCP_HEADER`),
 /// which 6.1 rounds up to the next power of two.
 const OVERHEAD: u64 = 896;
 const OVERHEAD_61: u64 = 1280;

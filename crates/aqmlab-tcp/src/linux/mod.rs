@@ -1,12 +1,12 @@
 //! The sender of the Linux kernel, as far as its segments and windows show it.
 //!
-//! Another state machine than the RFCs' ([`crate::sender`]): windows are counted in segments,
-//! timers run in jiffies, and where recoveries begin and end, what is sent in them and what is
-//! undone follows `net/ipv4` of Linux 6.1 and 6.12, which are alike in all this: `tcp_input.c`
-//! (acknowledgements: `acks`, SACK: `sack`, the congestion machine: `recovery`, `undo`),
-//! `tcp_recovery.c` (`rack`), `tcp_output.c` (`output`), `tcp_timer.c` (`timers`), `tcp_rate.c` (`rate`)
-//! and the controls (`control`). What a recorded kernel sent is sent here too: see
-//! [`crate::replay`].
+//! A state machine of its own beside the RFCs' ([`crate::sender`]): windows are counted in segments
+//! and timers run in jiffies. Recoveries, retransmissions and undo follow `net/ipv4` of Linux 6.1
+//! and 6.12, which agree in this: `tcp_input.c` (acknowledgements: `acks`, SACK: `sack`, the
+//! congestion machine: `recovery`, `undo`), `tcp_recovery.c` (`rack`), `tcp_output.c` (`output`),
+//! `tcp_timer.c` (`timers`), `tcp_rate.c` (`rate`) and the controls (`control`; others than the
+//! kernel's: `control::external`). Replays of recorded kernels (`aqmlab-conformance`) send the same
+//! segments.
 //!
 //! # Differences
 //! docs/transports/linux.md lists them with their measured effect.

@@ -290,8 +290,8 @@ impl LinuxSender {
         self.retransmit_lost();
     }
 
-    /// Whether the window was full in this round trip; if not, and for a timeout, it comes
-    /// down to what was used (RFC 2861).
+    /// Records whether the window was full in this round trip; if it was not for a timeout, reduces
+    /// it to the part in use (RFC 2861).
     fn validate(&mut self, limited: bool) {
         let (state, forgets) = (&mut self.state, self.sysctl.forgets);
         if state.una >= state.usage_end

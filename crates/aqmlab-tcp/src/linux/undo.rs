@@ -112,8 +112,8 @@ impl LinuxSender {
         }
         true
     }
-    /// In a recovery after a partial acknowledgement: whether there is nothing more to do. `lost`
-    /// is told whether the next segment is lost without doubt.
+    /// Handles a partial acknowledgement in a recovery; returns true if nothing more is to be done,
+    /// and sets `lost` if the next segment is certainly lost.
     pub(super) fn undo_partially(&mut self, prior_una: u64, lost: &mut bool) -> bool {
         if self.state.undo_marker == 0 || !self.is_delayed() {
             *lost = self.is_far_above();

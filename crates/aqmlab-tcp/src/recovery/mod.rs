@@ -1,9 +1,8 @@
 //! Loss detection and recovery algorithms behind one trait.
 //!
-//! The sender owns the connection: phases, windows, the timer, the count of
-//! duplicate acknowledgements. A way of recovery ([`LossRecovery`]) says what is lost, what counts
-//! against the window, and what is sent again next; its [`Rules`] say what the sender does
-//! in another way than RFC 6675 would have it.
+//! The sender owns the connection: phases, windows, the timer, the count of duplicate
+//! acknowledgements. A [`LossRecovery`] determines lost segments, the bytes that count against the
+//! window, and the next retransmission; its [`Rules`] list where the sender departs from RFC 6675.
 
 mod newreno;
 mod rack;
@@ -128,7 +127,7 @@ pub(crate) struct Rules {
 pub(crate) enum Duplicates {
     /// All that acknowledge no new data (RFC 5681, section 2).
     All,
-    /// Those that report data by SACK.
+    /// Those with new SACK information.
     Reporting,
     /// All that report something, also if they acknowledge new data (RFC 6675, section 2).
     AllReporting,

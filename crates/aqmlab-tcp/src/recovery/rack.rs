@@ -163,8 +163,7 @@ impl Rack {
         assert_eq!(late.last().map(|record| record.seq), Some(last));
     }
 
-    /// Step 5: what was sent before the newest that has arrived, and long
-    /// enough ago, is lost.
+    /// Step 5: segments sent sufficiently long before the newest delivered one are lost.
     fn detect(&mut self, board: &mut Scoreboard, rtt: &RttEstimator, now: Time, phase: Phase) {
         let wait = self.rtt + self.reordering_window(board, rtt, phase);
         self.deadline = Deadline::NEVER;
@@ -231,8 +230,8 @@ impl LossRecovery for Rack {
         self.detect(board, cx.rtt, cx.now, cx.phase);
         sacked
     }
-    /// Also what was sent in the recovery before, lost, and sent again in it: losses
-    /// in two windows are two signs of congestion (RFC 5681, section 4.3).
+    /// Also retransmissions of the previous recovery that were lost again: losses in two windows
+    /// are two signs of congestion (RFC 5681, section 4.3).
     fn finds_loss(&self, board: &mut Scoreboard, _sacked: u64, _is_third: bool) -> bool {
         board.head_is_lost() || board.next_lost().is_some()
     }

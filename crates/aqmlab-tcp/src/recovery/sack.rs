@@ -9,9 +9,8 @@
 //!    section 5 literally has it.
 //! 2. Segments before a recovery are sent while `pipe`, and not FlightSize, is
 //!    below the window: that is limited transmit as section 5, step 3 has it.
-//! 3. Reneging is noticed when the receiver acknowledges up to what it had
-//!    reported and not beyond: all reports are forgotten then, and not at a
-//!    timeout (section 5.1 allows both).
+//! 3. Reneging is detected when the receiver acknowledges up to the reported data and not beyond:
+//!    all reports are forgotten then, and not at a timeout (section 5.1 allows both).
 
 use aqmlab_core::Time;
 

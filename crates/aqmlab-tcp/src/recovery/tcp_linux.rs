@@ -1,14 +1,12 @@
 //! The recovery of ns-2's TCP-Linux, for studies that used its congestion
 //! controls.
 //!
-//! Forward acknowledgement: what lies more than three segments below the
-//! highest segment reported is lost. A retransmission is lost when new data
-//! that were sent after it are reported, or the fifth retransmission after it
-//! has arrived. When a recovery ends the scoreboard is empty: what was reported
-//! above its end is forgotten, counts as in flight again, and is sent once more
-//! when something still higher is reported. Until what is in flight has come down
-//! to the window, one segment is sent for two acknowledgements. Every acknowledgement
-//! restarts the retransmission timer.
+//! Forward acknowledgement: segments more than three below the highest reported one are lost. A
+//! retransmission is lost when new data sent after it are reported, or when the fifth
+//! retransmission after it has been delivered. At the end of a recovery the scoreboard is cleared:
+//! segments reported above that point count as in flight again, and are retransmitted when still
+//! higher ones are reported. Until the amount in flight has come down to the window, one segment is
+//! sent for two acknowledgements. Every acknowledgement restarts the retransmission timer.
 //!
 //! # Sources
 //! X. Wei and P. Cao, "NS-2 TCP-Linux: an NS-2 TCP implementation with

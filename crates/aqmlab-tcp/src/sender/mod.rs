@@ -1,12 +1,10 @@
 //! The sending end: what to send, and when to send it again.
 //!
-//! The way of [recovery](crate::Recovery) finds and mends losses, the
-//! [congestion control](crate::congestion) sets the window; here is what they
-//! have in common: the handshake, acknowledgements (`acks`), ECN
-//! (`ecn`), the order in which segments are sent (`output`), pacing
-//! (`pacing`), reductions of the window in proportion (`prr`), tail loss probes
-//! (`tlp`), the undoing of what was in vain (`undo`), windows that are not used
-//! (`validation`) and the timers (`timers`).
+//! [Recovery](crate::Recovery) detects and repairs losses, the [congestion
+//! control](crate::congestion) sets the window. This module has the common part: acknowledgements
+//! (`acks`), ECN (`ecn`), the order of transmissions (`output`), pacing (`pacing`), proportional
+//! reductions (`prr`), tail loss probes (`tlp`), undo of spurious recoveries (`undo`), unused
+//! windows (`validation`) and timers (`timers`).
 //!
 //! # Sources
 //! RFC 9293 (handshake), RFC 5681 (duplicate acknowledgements), RFC 3042
@@ -269,7 +267,7 @@ impl Sender {
     pub fn bytes_in_flight(&self) -> u64 {
         self.board.pipe()
     }
-    /// Reports the values that the control records besides its window.
+    /// Reports further values of the control.
     pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         self.control.observe(see);
     }

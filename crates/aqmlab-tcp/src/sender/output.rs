@@ -74,8 +74,8 @@ impl Sender {
         }
     }
 
-    /// The payload of the next segment of new data; 0 if the application or
-    /// the receiver's window has no more.
+    /// Payload of the next segment of new data; 0 if the application or the receiver's window
+    /// allows none.
     #[inline]
     pub(super) fn next_len(&self) -> u64 {
         let len = (self.conn.written - self.board.nxt()).min(self.mss);

@@ -1,6 +1,5 @@
-//! Tail loss probe: when acknowledgements stay away, a segment is sent before
-//! the retransmission timer runs out, so that its acknowledgement tells of
-//! what was lost.
+//! Tail loss probe: if no acknowledgement arrives, a segment is sent before the retransmission
+//! timer expires, so that its acknowledgement reports losses.
 //!
 //! # Sources
 //! RFC 8985, section 7.

@@ -8,8 +8,8 @@
 //! # Differences
 //! 1. RFC 7661, section 4.4.2, would have bursts controlled while the window is
 //!    not validated, by no specific method: that is `pacing`.
-//! 2. RFC 7661, section 4.4.1, halves. Controls that keep another share of what
-//!    was in use keep that share; what was sent again is taken off in proportion.
+//! 2. RFC 7661, section 4.4.1, halves. Controls that keep another share of the amount in use keep
+//!    that share; retransmitted data are subtracted in proportion.
 //! 3. Nothing of it concerns controls that pace what follows an idle time (BBR,
 //!    Prague; in Linux those with `cong_control`) or send at a constant rate.
 
@@ -44,8 +44,8 @@ pub(super) struct Validation {
     /// Since when pipeACK is less than half of the window.
     unvalidated: Option<Time>,
     period: Span,
-    /// In a recovery that began while the window was not validated: what was
-    /// in use then, and what was sent again since.
+    /// In a recovery that began while the window was not validated: amount in use then, and bytes
+    /// retransmitted since.
     recovery: Option<(u64, u64)>,
 }
 
@@ -54,8 +54,7 @@ pub(super) struct Validation {
 struct PipeAck {
     /// When the sample at hand began, and what had been delivered then.
     sample: Option<(Time, u64)>,
-    /// When each part of the sampling period began, and its greatest sample;
-    /// none while undefined.
+    /// Start of each part of the sampling period, and its largest sample; none while undefined.
     parts: [Option<(Time, u64)>; PARTS],
 }
 

@@ -102,7 +102,7 @@ fn bytes(text: &str) -> u64 {
     (segments * MSS as f64).round() as u64
 }
 
-/// A line: time, words of what happens, what is sent, what holds afterwards.
+/// A line: time, event, segments sent, state afterwards.
 fn split(line: &str) -> (Time, Vec<&str>, &str, Vec<&str>) {
     let (action, result) = line.split_once("->").unwrap_or_else(|| panic!("no arrow in `{line}`"));
     let (sent, state) = result.split_once('|').unwrap_or((result, ""));
@@ -162,8 +162,7 @@ fn play_sender(params: &TcpParams, case: &Case, place: &str) {
     }
 }
 
-/// The words of an acknowledgement; `acked` is the last cumulative one, which
-/// is repeated where there is none.
+/// Words of an acknowledgement; `acked` is the last cumulative one, which is the default.
 fn read_ack(now: Time, words: &[&str], acked: &mut u64) -> Ack {
     let mut ack = Ack { window: 1 << 40, ..Ack::default() };
     let mut key = "";

@@ -91,8 +91,8 @@ fn startup_ends_after_three_rounds_without_a_quarter_more() {
     assert!(path.bbr.full.reached && path.bbr.state != State::Startup);
 }
 
-/// Section 5.3.1.3: six acknowledgements with losses in a round of recovery, and
-/// more than 2 % of what was in flight.
+/// Section 5.3.1.3: six acknowledgements with losses in a round of recovery, and more than 2 % of
+/// the data in flight.
 #[test]
 fn startup_ends_by_losses() {
     let run = |events, lost| {

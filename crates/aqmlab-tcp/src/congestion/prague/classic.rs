@@ -2,9 +2,8 @@
 
 use aqmlab_core::Span;
 
-/// How much the queue that marks looks like a classic one (`tcp_prague.c`,
-/// prague_classic_ecn_detection): a score that grows while delays vary by more
-/// than 0.75 ms or are 2 ms above their least, and shrinks else.
+/// Score of a classic queue (`tcp_prague.c`, prague_classic_ecn_detection): it grows while delays
+/// vary by more than 0.75 ms or are 2 ms above their minimum, and shrinks otherwise.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ClassicQueue {
     /// Seconds; none before the first sample.

@@ -16,7 +16,7 @@ use super::state::{CaState, Rate as RateSample, State};
 use crate::congestion::{self, CongestionConfig, LostSegment, SentSample, Setup};
 use crate::params::TcpParams;
 
-/// Events besides acknowledgements (`enum tcp_ca_event`).
+/// Events other than acknowledgements (`enum tcp_ca_event`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// The first segment is sent while nothing is in flight.
