@@ -46,7 +46,8 @@ def test_what_is_measured_lies_in_the_bands_of_ns3(result: Reproduction, quantit
     assert table.rows == list(JOBS)
     for cell in table.cells:
         assert cell.published == outcome(cell.column, cell.row)[quantity.key]
-        assert cell.low <= cell.measured <= cell.high
+        if cell.low is not None and cell.high is not None:
+            assert cell.low <= cell.measured <= cell.high
         assert cell.verdict != DIFFERS, cell
 
 
