@@ -1,5 +1,4 @@
-//! The interface that every queue discipline implements, and what it is
-//! given to work with.
+//! Interface of queue disciplines, and the context of each call.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
@@ -7,10 +6,10 @@ use core::any::Any;
 
 use aqmlab_core::{Bytes, Limit, Packet, Params, Rate, Result, Span, Stream, TcpHeader, Time};
 
-/// A queue discipline: packets in, packets out, and every packet accounted
-/// for. Time is an argument, randomness a stream; nothing else gets in.
+/// Queue discipline: a state machine that accounts for every packet. Time is an argument, and
+/// randomness a stream of the context.
 ///
-/// The caller promises:
+/// The caller guarantees:
 /// - times never go backwards;
 /// - `dequeue` is called once at the end of every transmission, *also when
 ///   the queue is empty* (RED takes the start of an idle period from that,
@@ -20,42 +19,43 @@ use aqmlab_core::{Bytes, Limit, Packet, Params, Rate, Result, Span, Stream, TcpH
 ///   `dequeue` is called: a discipline that shapes may give none and say in
 ///   `next_wakeup` when to ask again.
 ///
-/// In which order simultaneous events come is the caller's to decide.
+/// The caller decides the order of simultaneous events.
 pub trait QueueDiscipline: CloneDiscipline + Any + Send {
-    /// Takes a packet in, or hands it (or another) to [`Context::drop`].
-    /// The packet's arrival time is set already.
+    /// Enqueues a packet, or passes it (or another) to [`Context::drop`].
+    /// The arrival time of the packet is set.
     fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>);
 
-    /// Gives the next packet to be sent.
+    /// Returns the next packet to send.
     fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet>;
 
-    /// A packet comes to an idle link: [`enqueue`](Self::enqueue), and [`dequeue`](Self::dequeue)
-    /// after it. To be given by disciplines that know a shorter way to the same.
+    /// Handles a packet that arrives at an idle link: [`enqueue`](Self::enqueue), then
+    /// [`dequeue`](Self::dequeue). Disciplines with a shorter way to the same result override it.
     fn pass(&mut self, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
         self.enqueue(packet, cx);
         self.dequeue(cx)
     }
 
-    /// When [`on_wakeup`](Self::on_wakeup) wants to be called next: the timer
+    /// Returns the time of the next call of [`on_wakeup`](Self::on_wakeup): the timer
     /// of PIE, DualPI2, Adaptive RED.
     fn next_wakeup(&self) -> Option<Time> {
         None
     }
 
-    /// Whether [`on_wakeup`](Self::on_wakeup) alone changes [`next_wakeup`](Self::next_wakeup):
-    /// there is a clock, or no timer at all. A shaper says no: it is asked after every packet.
+    /// Returns true if only [`on_wakeup`](Self::on_wakeup) changes
+    /// [`next_wakeup`](Self::next_wakeup), as with a clock or without a timer. A shaper returns
+    /// false: its timer is read after every packet.
     fn is_clocked(&self) -> bool {
         true
     }
 
-    /// The timer ran out.
+    /// Handles the timer.
     fn on_wakeup(&mut self, _cx: &mut Context<'_>) {}
 
-    /// What is in the queue now. Cheap: it is asked for at every packet.
+    /// Returns the present backlog. Must be cheap: it is read for every packet.
     fn backlog(&self) -> Backlog;
 
-    /// Names the state that the discipline wants to show, with its present
-    /// values, always in the same order; `series` records it.
+    /// Passes names and values of the state worth plotting to `see`, always in the same order;
+    /// recording level `series` records them.
     fn observe(&self, _see: &mut dyn FnMut(&'static str, f64)) {}
 
     /// Passes every queued packet to `see`, in any order, and returns true; or returns false if the
@@ -67,13 +67,13 @@ pub trait QueueDiscipline: CloneDiscipline + Any + Send {
     /// Checks that the discipline can be cloned. All that are written in Rust can.
     ///
     /// # Errors
-    /// If it cannot; the error names it.
+    /// An error that names the discipline, if it cannot.
     fn check_clone(&self) -> Result<()> {
         Ok(())
     }
 
-    /// At the end of a run: what a reader of the results has to know, such
-    /// as that the discipline never acted.
+    /// Returns notes for the readers of the results, at the end of a run: that the discipline
+    /// never acted, for example.
     fn notes(&self) -> Vec<Note> {
         Vec::new()
     }
@@ -110,17 +110,17 @@ impl dyn QueueDiscipline {
     }
 }
 
-/// What is in a queue.
+/// Backlog of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Backlog {
     /// Packets.
     pub packets: u64,
-    /// Their sizes on the wire.
+    /// Bytes on the wire.
     pub bytes: u64,
 }
 
 impl Backlog {
-    /// Whether it is more than a threshold, which has to be resolved.
+    /// Returns true if the backlog exceeds a threshold, which must be resolved.
     #[inline]
     pub fn exceeds(self, threshold: Limit) -> bool {
         match threshold {
@@ -131,7 +131,7 @@ impl Backlog {
     }
 }
 
-/// Why a packet was dropped, or marked.
+/// Reason of a drop or mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -170,9 +170,9 @@ pub enum Reason {
     Sred,
     /// The random decision of the PI controller.
     Pi,
-    /// A later acknowledgement in the queue says all that this one did.
+    /// A later acknowledgement in the queue makes this one superfluous.
     AckFilter,
-    /// The decision of a discipline that is not one of this crate's.
+    /// The decision of a custom discipline.
     User,
 }
 
@@ -199,10 +199,10 @@ impl Reason {
         Reason::AckFilter,
         Reason::User,
     ];
-    /// How many there are.
+    /// Number of reasons.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// The name in results.
+    /// Returns the name in results.
     pub fn name(self) -> &'static str {
         match self {
             Reason::Overlimit => "overlimit",
@@ -226,8 +226,8 @@ impl Reason {
             Reason::User => "user",
         }
     }
-    /// Whether it is the discipline's signal to the senders, and not the end
-    /// of a buffer.
+    /// Returns true if the discipline signals congestion to the senders, rather than being out of
+    /// buffer.
     pub fn is_signal(self) -> bool {
         !matches!(
             self,
@@ -236,36 +236,36 @@ impl Reason {
     }
 }
 
-/// A sentence about a run that a reader of its results has to know.
+/// Note for the readers of a run's results.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note {
-    /// A short name that stays the same: `pie-no-rate-sample`.
+    /// Stable identifier: `pie-no-rate-sample`.
     pub id: &'static str,
     /// The sentence.
     pub text: String,
 }
 
-/// What a discipline is given with each call.
+/// Context of a call of a discipline.
 pub struct Context<'a> {
-    /// The time.
+    /// Present time.
     pub now: Time,
-    /// The discipline's own random stream.
+    /// Random stream of the discipline.
     pub random: &'a mut Stream,
     /// Headers of packets.
     pub headers: &'a dyn Headers,
-    /// Where drops and marks go.
+    /// Drops and marks of the call.
     pub(crate) sink: &'a mut Sink,
 }
 
 impl<'a> Context<'a> {
-    /// For whoever drives a discipline without a [`Queue`](crate::Queue), over
-    /// a buffer of their own: `examples/own_buffer.rs` does.
+    /// Returns a context for programs that use a discipline without a [`Queue`](crate::Queue), for
+    /// a buffer of their own, as `examples/own_buffer.rs` does.
     #[inline]
     pub fn new(now: Time, random: &'a mut Stream, sink: &'a mut Sink) -> Self {
         Context { now, random, headers: &(), sink }
     }
 
-    /// The same context over packets whose headers can be read.
+    /// Adds the headers of packets.
     #[inline]
     #[must_use]
     pub fn with_headers(self, headers: &'a dyn Headers) -> Self {
@@ -286,8 +286,7 @@ impl Headers for () {
     }
 }
 
-/// Takes back dropped packets and is told of marks. A [`Queue`](crate::Queue)
-/// has its own.
+/// Dropped packets and counts of marks. A [`Queue`](crate::Queue) has its own.
 #[derive(Clone, Debug)]
 pub struct Sink {
     pub(crate) dropped: Vec<(Packet, Reason)>,
@@ -297,12 +296,12 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// The packets dropped since the last call, in order; what they hold has
-    /// to be freed by whoever owns the buffer.
+    /// Returns the packets dropped since the last call, in order. The owner of the buffer frees
+    /// their payloads.
     pub fn take_dropped(&mut self) -> impl Iterator<Item = (Packet, Reason)> + '_ {
         self.dropped.drain(..)
     }
-    /// How many packets were marked for this reason so far.
+    /// Returns the number of packets marked for this reason.
     pub fn marked(&self, reason: Reason) -> u64 {
         self.marked[reason as usize]
     }
@@ -315,7 +314,7 @@ impl Default for Sink {
 }
 
 impl Context<'_> {
-    /// Gives up a packet, be it the arriving one or one from the queue.
+    /// Drops a packet (arriving or queued).
     #[inline]
     pub fn drop(&mut self, packet: Packet, reason: Reason) {
         self.sink.dropped.push((packet, reason));
@@ -324,8 +323,8 @@ impl Context<'_> {
     /// Sets CE on a packet that stays in the queue or is about to leave it.
     ///
     /// # Panics
-    /// If the packet is not ECN-capable: its sender would never know
-    /// (RFC 3168, section 5).
+    /// Panics for a packet that is not ECN-capable: its sender would not see the mark (RFC 3168,
+    /// section 5).
     #[inline]
     pub fn mark(&mut self, packet: &mut Packet, reason: Reason) {
         assert!(packet.ecn().is_capable(), "a mark on a packet that is not ECN-capable");
@@ -337,7 +336,7 @@ impl Context<'_> {
     }
 }
 
-/// The surroundings of a queue: what a discipline may take its defaults from.
+/// Link behind a queue, from which disciplines take defaults.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkEnv {
     /// The rate of the link behind the queue (of its start, if it changes).
@@ -352,15 +351,15 @@ pub struct LinkEnv {
     pub header: u32,
 }
 
-/// The configuration of a discipline: its parameters, which are also its
-/// factory. One `impl` and one line in the registry add a discipline.
+/// Configuration of a discipline: its parameters, which are also its factory. One `impl` and one
+/// line in the registry add a discipline.
 pub trait Discipline: Params {
-    /// The name in scenario files.
+    /// Name in scenario files.
     const NAME: &'static str;
     /// One line for `aqmlab list`.
     const SUMMARY: &'static str;
 
-    /// Whether it ever signals congestion, or only drops for want of room.
+    /// True if the discipline can signal congestion, false if it only drops when full.
     const SIGNALS: bool = true;
 
     /// [`Discipline::SIGNALS`] of a value.
@@ -368,8 +367,8 @@ pub trait Discipline: Params {
         Self::SIGNALS
     }
 
-    /// What in it is slowest to follow a change, and how long that takes:
-    /// a run has to last longer. `None` if it follows within round trips.
+    /// Returns the name and the duration of the slowest adaptation of the discipline; a run must
+    /// last longer. `None` if it adapts within round trips.
     fn slowest(&self, _env: &LinkEnv) -> Option<(&'static str, Span)> {
         None
     }
@@ -377,7 +376,7 @@ pub trait Discipline: Params {
     /// Checks what single ranges cannot say (th_min < th_max).
     ///
     /// # Errors
-    /// If the parameters contradict each other.
+    /// An error if the parameters contradict each other.
     fn check(&self) -> Result<()> {
         Ok(())
     }
@@ -386,7 +385,7 @@ pub trait Discipline: Params {
     /// the number of buckets, the variant. Only a new queue has another value.
     const FIXED: &'static [&'static str] = &[];
 
-    /// Makes the state machine.
+    /// Returns a new queue with these parameters.
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline>;
 
     /// Gives these parameters to a queue that [`build`](Self::build) made from others, of which

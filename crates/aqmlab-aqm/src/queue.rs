@@ -8,35 +8,35 @@ use aqmlab_core::{Packet, Stream, Time};
 use crate::discipline::{Backlog, Context, Headers, LinkEnv, Note, QueueDiscipline, Reason, Sink};
 use crate::disciplines::QueueConfig;
 
-/// What has happened to the packets of a queue so far.
+/// Counts of the packets of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Packets offered to the queue.
     pub arrived: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub arrived_bytes: u64,
-    /// Packets that left it for the link.
+    /// Packets that left the queue for the link.
     pub delivered: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub delivered_bytes: u64,
     /// Packets dropped, by reason.
     pub dropped: [u64; Reason::COUNT],
-    /// Bytes dropped, for whatever reason.
+    /// Bytes dropped, for all reasons.
     pub dropped_bytes: u64,
     /// Packets marked, by reason.
     pub marked: [u64; Reason::COUNT],
 }
 
 impl Counts {
-    /// Packets dropped for whatever reason.
+    /// Returns the number of packets dropped, for all reasons.
     pub fn dropped_total(&self) -> u64 {
         self.dropped.iter().sum()
     }
-    /// Packets marked for whatever reason.
+    /// Returns the number of packets marked, for all reasons.
     pub fn marked_total(&self) -> u64 {
         self.marked.iter().sum()
     }
-    /// What has happened since `before`, an earlier state. What was in the queue then counts as
+    /// Returns the counts since `before`, an earlier state. Packets queued at that time count as
     /// arrived: arrived = delivered + dropped + queued again.
     pub fn since(&self, before: &Counts) -> Counts {
         let less = |now: &[u64; Reason::COUNT], then: &[u64; Reason::COUNT]| {
@@ -63,7 +63,7 @@ pub struct Queue {
     discipline: Box<dyn QueueDiscipline>,
     random: Stream,
     sink: Sink,
-    /// What is in the queue by these counts.
+    /// Backlog by these counts.
     backlog: Backlog,
     arrived: u64,
     arrived_bytes: u64,
@@ -74,7 +74,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue that draws from `random`.
+    /// Returns a queue that draws from `random`.
     pub fn new(discipline: Box<dyn QueueDiscipline>, random: Stream) -> Self {
         Queue {
             discipline,
@@ -90,15 +90,14 @@ impl Queue {
         }
     }
 
-    /// A packet arrives.
+    /// Enqueues an arriving packet.
     #[inline]
     pub fn enqueue(&mut self, mut packet: Packet, now: Time) {
         packet.set_arrival(now);
         self.enqueue_stamped(packet, now, &());
     }
 
-    /// The same for one that has `now` as its arrival time already, among packets whose headers
-    /// can be read.
+    /// Enqueues a packet whose arrival time is `now`, with access to the headers of packets.
     #[inline]
     pub fn enqueue_stamped(&mut self, packet: Packet, now: Time, headers: &dyn Headers) {
         debug_assert!(packet.arrival() == now);
@@ -107,7 +106,7 @@ impl Queue {
         self.discipline.enqueue(packet, &mut cx);
     }
 
-    /// The link is free: the next packet to send.
+    /// Returns the next packet to send, for a link that is free.
     #[inline]
     pub fn dequeue(&mut self, now: Time) -> Option<Packet> {
         let mut cx = Context::new(now, &mut self.random, &mut self.sink);
@@ -119,8 +118,8 @@ impl Queue {
         packet
     }
 
-    /// A packet, which has `now` as its arrival time already, comes to an idle link: it is
-    /// enqueued, and the next to send is dequeued.
+    /// Enqueues a packet, whose arrival time is `now`, at an idle link, and returns the next to
+    /// send.
     #[inline]
     pub fn pass_stamped(
         &mut self,
@@ -162,7 +161,7 @@ impl Queue {
         self.backlog.bytes = self.backlog.bytes.wrapping_sub(u64::from(size));
     }
 
-    /// When the discipline wants to be woken.
+    /// Returns the time of the discipline's timer.
     #[inline]
     pub fn next_wakeup(&self) -> Option<Time> {
         self.discipline.next_wakeup()
@@ -173,13 +172,13 @@ impl Queue {
         self.discipline.is_clocked()
     }
 
-    /// The discipline's timer ran out.
+    /// Handles the discipline's timer.
     pub fn on_wakeup(&mut self, now: Time) {
         let mut cx = Context::new(now, &mut self.random, &mut self.sink);
         self.discipline.on_wakeup(&mut cx);
     }
 
-    /// Hands the packets dropped since the last call to `each`, in order.
+    /// Passes the packets dropped since the last call to `each`, in order.
     #[inline(always)]
     pub fn take_dropped(&mut self, each: impl FnMut(Packet, Reason)) {
         // Asked after every call, and seldom so.
@@ -275,20 +274,20 @@ impl Queue {
         kept.packets
     }
 
-    /// What is in the queue now, as the discipline says.
+    /// Returns the backlog by the discipline.
     #[inline]
     pub fn backlog(&self) -> Backlog {
         self.discipline.backlog()
     }
 
-    /// The same as these counts have it, without asking the discipline; what it dropped has to be
-    /// taken back before.
+    /// Returns the backlog by the counts, without a call of the discipline.
+    /// [Take the dropped packets](Self::take_dropped) first.
     #[inline]
     pub fn counted(&self) -> Backlog {
         self.backlog
     }
 
-    /// The counts so far.
+    /// Returns the counts.
     pub fn counts(&self) -> Counts {
         Counts {
             arrived: self.arrived,
@@ -316,7 +315,7 @@ impl Queue {
     /// saying so makes every result worthless.
     ///
     /// # Panics
-    /// If it is not so: that is a bug of the discipline.
+    /// Panics if packets or bytes are missing: a bug of the discipline.
     pub fn assert_conservation(&self, name: &str) {
         let Backlog { packets, bytes } = self.discipline.backlog();
         let counts = self.counts();
