@@ -43,7 +43,7 @@ params! {
         eta: f64 = 1.0, in 0.0 => 100.0, source "both ports";
         /// gamma: dwnd shrinks when so many segments wait; where it begins if it adapts.
         gamma: f64 = 30.0, in 0.0 => 1e6, source "Tan et al. 2006: 30";
-        /// True if gamma adapts to buffers, between `gamma_low` and `gamma`.
+        /// Whether gamma adapts to buffers, between `gamma_low` and `gamma`.
         gamma_tuning: bool = true, source "draft-sridharan-tcpm-ctcp-02";
         /// lambda: the share of the last measurement in a gamma that adapts.
         lambda: f64 = 0.8, in 0.0 => 1.0, source "the port for ns-3; the one for Linux: 0.5";
