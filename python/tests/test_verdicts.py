@@ -14,7 +14,7 @@ from aqmlab.campaign.rule import picks
 from aqmlab.reproduce import Reproduction, reproduce
 from aqmlab.reproduce.published import Published
 from aqmlab_studies.jarvinen2014 import study
-from aqmlab_studies.jarvinen2014.claims import SPIKES, TIMES
+from aqmlab_studies.jarvinen2014.claims import HIGH_END, SPIKES, TIMES
 from aqmlab_studies.jarvinen2014.headline import HEADLINE
 from aqmlab_studies.jarvinen2014.levels import LEVELS
 
@@ -82,6 +82,12 @@ def test_the_largest_of_100_does_not_grow_with_the_replications(result: Reproduc
     random = np.random.default_rng(1)
     drawn = [random.choice(delays, 5, replace=False).max() for _ in range(20_000)]
     assert result.measured.largest(5, **labels) == pytest.approx(np.mean(drawn), rel=2e-3)
+    # The largest of all has no interval: statements about it are not decided.
+    with pytest.raises(ArithmeticError):
+        result.measured.draws[0].largest(100, **labels)
+    (rule,) = [rule for rule in HIGH_END if rule.id == "sfq-worst-with-many"]
+    answer = rule.answer(result.measured)
+    assert answer is not None and answer.verdict == UNDECIDED
 
 
 def test_replications_are_added_until_all_is_decided(

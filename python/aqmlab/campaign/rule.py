@@ -253,12 +253,12 @@ class Rule(Generic[Data, Found]):
         ]
 
     def _slacks(self, data: Data, count: int) -> list[float]:
-        """The distances in one draw; NaN where it has nothing to divide by."""
+        """The distances in one draw; NaN where a number cannot be computed of it."""
         try:
             found = self.measure(data)
             assert found is not None, self.id
             return [each.slack for each in self.comparisons(found)]
-        except ZeroDivisionError:
+        except ArithmeticError:
             return [float("nan")] * count
 
     def answer(self, data: Data) -> Answer | None:
@@ -268,8 +268,8 @@ class Rule(Generic[Data, Found]):
             if found is None:
                 return None
             made = self._decide(data, found)
-        except ZeroDivisionError:
-            evidence = f"Rule: {self.rule}. A number has nothing to divide by."
+        except ArithmeticError:
+            evidence = f"Rule: {self.rule}. A number cannot be computed."
             return Answer(self.id, self.text, UNDECIDED, evidence, (), self.source, self.own)
         evidence = f"Rule: {self.rule}. Found: {self.told(found)}. {_deciding(made)}"
         beside = self.beside(data) if self.beside else ""
@@ -314,7 +314,7 @@ class Asked:
         """Whether the results have what the rule needs."""
         try:
             return self.rule.measure(self.data) is not None
-        except ZeroDivisionError:
+        except ArithmeticError:
             return True
 
     @property
@@ -322,7 +322,7 @@ class Asked:
         """Whether all numbers are on the right side, whatever their intervals."""
         try:
             return self.rule.holds(self.rule.measure(self.data))
-        except ZeroDivisionError:
+        except ArithmeticError:
             return False
 
     def answer(self) -> Answer:

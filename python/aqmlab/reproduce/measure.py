@@ -188,9 +188,14 @@ class Measurements(Replicated):
 
     def largest(self, of: int = 0, **labels: str) -> float:
         """The largest queuing delay of `of` replications (all, if it is 0 or there are fewer), the
-        mean over all choices of so many, seconds: it does not grow with the replications."""
+        mean over all choices of so many, seconds: it does not grow with the replications.
+
+        Raises `ArithmeticError` for a draw of fewer than twice as many replications: samples of
+        them do not show how far a maximum of all may go."""
         delays = np.sort(self.maxima(**labels))
         count = delays.size
+        if self._number is not None and not 0 < 2 * of <= count:
+            raise ArithmeticError(f"the largest of {of} of {count} replications has no interval")
         if not 0 < of < count:
             return float(delays[-1])
         weights, left = np.zeros(count), 1.0
