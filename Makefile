@@ -74,7 +74,7 @@ lint-rust:
 	@echo "rustfmt --check"
 	@$(RUSTFMT) --check $(RUST_FILES)
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet $(PUBLISHED) -p aqmlab-sim -p aqmlab-emu
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet $(PUBLISHED) -p aqmlab-sim -p aqmlab-emu -p aqmlab-quic
 	cargo check --quiet --no-default-features -p aqmlab-core -p aqmlab-aqm
 	$(PYTHON) crates/faults.py --check
 

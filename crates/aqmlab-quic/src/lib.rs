@@ -1,15 +1,15 @@
 //! QUIC stacks as endpoints of the simulator: the published crates `noq-proto` and `quinn-proto`,
 //! unmodified, behind every queue and beside every other transport.
 //!
-//! Both crates are state machines without sockets. [`host`] drives one connection of either
-//! through the [`Stack`](stack::Stack) trait; [`noq`] and [`quinn`] implement that trait with a
+//! Both crates are state machines without sockets. `host` drives one connection of either
+//! through the `Stack` trait; `noq` and `quinn` implement that trait with a
 //! macro, because the two crates have nearly the same interface. [`QuicParams`] is the endpoint
 //! `quic` of scenario files.
 //!
 //! # Differences from a deployment
-//! 1. Cryptography is null ([`tls`]): the handshake has the messages, round trips and sizes of
+//! 1. Cryptography is null (`tls`): the handshake has the messages, round trips and sizes of
 //!    TLS 1.3, packets keep their 16-byte tag, and protection is the identity.
-//! 2. Time is virtual ([`clock`]): every packet is processed in zero time.
+//! 2. Time is virtual (`clock`): every packet is processed in zero time.
 //! 3. Each flow is one connection between two endpoints of its own.
 //! 4. The datagrams of one generic segmentation offload (GSO) batch leave back to back.
 //! 5. `bbr` and `bbr3` seed their generators from the operating system, and the crates offer no
