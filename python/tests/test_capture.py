@@ -149,7 +149,10 @@ def test_accurate_ecn_counts_the_marks(tmp_path: Path) -> None:
     steps = sum((after - before) % 8 for before, after in zip([5, *counts], counts, strict=False))
     captured(text, tmp_path, **options, pcap_links=["lan"])
     marks = Counter(row[0] for row in fields(file, "ip.dsfield.ecn"))["3"]
-    assert marks == result.links.row(0, named=True)["marked"] > 100
+    # The last marked packets are on their way to this link at the end.
+    marked = result.links.row(0, named=True)["marked"]
+    assert marked - 20 < marks <= marked
+    assert marks > 100
     # Packets in flight at the end are not reported yet.
     assert marks - 20 < steps <= marks
 

@@ -413,7 +413,7 @@ def test_broken_cases_are_in_the_table_and_in_the_exit_status(
     done = aqmlab("conformance", "--vectors", vectors)
     assert done.returncode == 1
     assert "1 unreadable" in done.stdout
-    assert f"{COPIED[0]}: {vectors / COPIED[0]}/outcomes.csv.gz: gzip data" in done.stdout
+    assert f"{COPIED[0]}: {vectors / COPIED[0]}/outcomes.csv.gz: it is a gzip file" in done.stdout
     reports = json.loads(aqmlab("conformance", "--vectors", vectors, "--json").stdout)
     assert [report["passed"] for report in reports] == [False, True, True]
     assert reports[0]["status"] == "unreadable"

@@ -18,7 +18,7 @@ def test_a_planted_fault_is_found_and_made_small(tmp_path: Path) -> None:
     done = subprocess.run([*words, "--broken"], capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout
     first, _, document = done.stdout.split("\n000003")[0].partition("\n")
-    assert "FAILED" in first and "neither left nor were dropped" in first, first
+    assert "FAILED" in first and "neither sent nor dropped" in first, first
     small = tomllib.loads(document)
     assert [link.get("queue") for link in small["links"].values()] == ["broken", None]
     assert set(small) == {"links", "flows"} and len(small["flows"]) == 1, document
