@@ -75,7 +75,7 @@ WALKS = [
         source="metronome.rs",
         target="aqmlab-sim/src/workload/metronome.rs",
         catalogue="aqmlab-sim/src/workload/mod.rs",
-        after="    // One line a workload.\n",
+        after="    // One line for each workload.\n",
         line="    Metronome(metronome::MetronomeParams),\n",
     ),
     Walk("metric", crate="aqmlab-sim", tests="largest_packet", source="largest.toml"),

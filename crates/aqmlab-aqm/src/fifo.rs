@@ -35,16 +35,10 @@ impl Room {
 }
 
 /// Packets in order of arrival, with their bytes counted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Fifo {
     packets: VecDeque<Packet>,
     bytes: u64,
-}
-
-impl Default for Fifo {
-    fn default() -> Self {
-        Fifo { packets: VecDeque::new(), bytes: 0 }
-    }
 }
 
 impl Fifo {

@@ -97,7 +97,6 @@ impl PyScenario {
             endpoints: &endpoints,
             read_file: &read_file,
             settings: &settings,
-            ..Outside::default()
         };
         let scenario = if let Ok(text) = source.cast::<PyString>() {
             Scenario::parse_with(text.to_str()?, file, &overrides, outside)

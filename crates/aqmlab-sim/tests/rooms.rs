@@ -10,16 +10,8 @@ mod rooms;
 use rooms::{check, code_of, rooms_in, sources};
 
 /// From below; each may use those before it.
-const ORDER: [&str; 8] = [
-    "rate",
-    "impairment",
-    "network",
-    "endpoints",
-    "workload",
-    "scenario",
-    "capture",
-    "run",
-];
+const ORDER: [&str; 8] =
+    ["rate", "impairment", "network", "endpoints", "workload", "scenario", "capture", "run"];
 
 #[test]
 fn no_room_uses_one_above_it() {

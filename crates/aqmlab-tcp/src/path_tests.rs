@@ -156,6 +156,13 @@ fn check_sack(ack: &Ack, arrived: &BTreeSet<u64>) {
     }
 }
 
+/// Nothing is in flight at the end of a transfer, and everything has arrived.
+fn check_end(sender: &mut Sender, receiver: &Receiver, bytes: u64) {
+    assert_eq!(receiver.received(), bytes);
+    assert!(sender.rfc().is_none_or(|rfc| rfc.next_timeout().is_none()));
+    assert_eq!(sender.bytes_in_flight(), 0);
+}
+
 /// Transfers `bytes` and checks every step; gives the sender at the end.
 fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
     let mut path = Path { fates: fates.into_iter(), flying: BTreeMap::new(), sent: 0 };
@@ -188,9 +195,7 @@ fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
             path.send(now, Packet::Ack(ack));
         }
         if sender.is_finished() {
-            assert_eq!(receiver.received(), bytes);
-            assert!(sender.rfc().is_none_or(|rfc| rfc.next_timeout().is_none()));
-            assert_eq!(sender.bytes_in_flight(), 0);
+            check_end(&mut sender, &receiver, bytes);
             return sender;
         }
         let arrival = path.flying.keys().next().map(|key| key.0);

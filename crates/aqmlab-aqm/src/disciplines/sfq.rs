@@ -169,17 +169,11 @@ impl Bounds {
 }
 
 /// One flow's queue, or more than one's.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Bucket {
     fifo: Fifo,
     /// Bytes that it may still send in its turn.
     allot: i64,
-}
-
-impl Default for Bucket {
-    fn default() -> Self {
-        Bucket { fifo: Fifo::default(), allot: 0 }
-    }
 }
 
 /// No bucket.

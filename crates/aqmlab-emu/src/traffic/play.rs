@@ -213,7 +213,9 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
         if now >= stage.end || (all_done && !is_endless) {
             stage.is_closing.store(true, Ordering::Relaxed);
             let wait = |stats| {
-                stage.done.wait_timeout_while(stats, PATIENCE, |seen: &mut FlowStats| seen.awaited > 0)
+                stage
+                    .done
+                    .wait_timeout_while(stats, PATIENCE, |seen: &mut FlowStats| seen.awaited > 0)
             };
             stats = wait(stats).expect("no thread panics").0;
             stats.close();

@@ -43,7 +43,7 @@ const SPREAD: Span = Span::from_secs(1);
 
 impl Start {
     /// Default of a group that begins at `begin`. Flows that start together over separate queues
-    /// are copies of one flow: several flows start within [`SPREAD`], each at a time of its own.
+    /// are copies of one flow: several flows start within `SPREAD`, each at a time of its own.
     pub fn spread(begin: Span, flows: u64) -> Self {
         match flows {
             1 => Start::At(begin),

@@ -180,9 +180,9 @@ mod tests {
     }
 
     /// Returns the autocorrelation of the on/off process from renewal theory. With densities f of
-    /// bursts and g of pauses, bursts begin after a time inside a burst with the density h = e * g
-    /// + h * f * g, where e is the density of the residual burst, (1 - F)/mean (Cox, Renewal
-    /// Theory, 1962, chapter 7).
+    /// bursts and g of pauses, bursts begin after a time inside a burst with the density
+    /// `h = e * g + h * f * g`, where e is the density of the residual burst, (1 - F)/mean (Cox,
+    /// Renewal Theory, 1962, chapter 7).
     fn closed_form(shape: f64, step: f64, steps: usize) -> Vec<f64> {
         let tail: Vec<f64> = (0..=steps).map(|k| share_above(k as f64 * step, shape)).collect();
         // Probability of ending in each step.

@@ -168,8 +168,7 @@ impl LinuxSender {
             self.state.count_delivered(sacked.delivered, ece);
         }
         if prior_packets == 0 {
-            self.take_without_queue(number, prior_una, flags);
-            return;
+            return self.take_without_queue(number, prior_una, flags);
         }
         flags |= self.clean(prior_fack, prior_una, flags, &mut sacked, &mut rate);
         self.update_reordering_window(&rate);
@@ -182,13 +181,7 @@ impl LinuxSender {
             self.judge_probe(number, flags);
         }
         let mut repair = Repair::None;
-        let dubious = flags & flag::NOT_DUP == 0
-            || flags & flag::ALERT != 0
-            || self.state.ca_state != super::state::CaState::Open;
-        if dubious {
-            let advanced = flags & (flag::UNA_ADVANCED | flag::NOT_DUP | flag::DSACKING);
-            self.machine(prior_una, u32::from(advanced == 0), &mut flags, &mut repair);
-        }
+        self.judge(prior_una, &mut flags, &mut repair);
         if flags & flag::SET_TIMER != 0 {
             self.set_probe_or_timeout();
         }
@@ -201,6 +194,18 @@ impl LinuxSender {
             None => self.control_congestion(delivered, flags, &rate),
         }
         self.repair(repair);
+    }
+
+    /// Runs the recovery's state machine where an acknowledgement is dubious (`tcp_ack_is_dubious`).
+    #[inline]
+    fn judge(&mut self, prior_una: u64, flags: &mut u32, repair: &mut Repair) {
+        let dubious = *flags & flag::NOT_DUP == 0
+            || *flags & flag::ALERT != 0
+            || self.state.ca_state != super::state::CaState::Open;
+        if dubious {
+            let advanced = *flags & (flag::UNA_ADVANCED | flag::NOT_DUP | flag::DSACKING);
+            self.machine(prior_una, u32::from(advanced == 0), flags, repair);
+        }
     }
 
     /// A later one has come before.

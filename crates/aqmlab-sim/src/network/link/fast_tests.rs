@@ -96,7 +96,9 @@ fn seen(scenario: &Scenario, plan: &[(u64, Act)], defers_ends: bool) -> Vec<Stri
                 let mut original = std::mem::replace(&mut network, copy);
                 // The original has no effect on the copy.
                 original.inject(next, RouteId(0), numbered(u64::MAX, 5), &mut ());
-                (0..50).for_each(|_| drop(original.step(&mut ())));
+                for _ in 0..50 {
+                    original.step(&mut ());
+                }
             }
             continue;
         }
