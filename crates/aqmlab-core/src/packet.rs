@@ -49,7 +49,7 @@ impl Ecn {
 /// 48 bytes, as is `Option<Packet>`. All fields are integers: with an enum as a field,
 /// `Option<Packet>` would have its discriminant among the bytes, compilers would copy a packet in
 /// pieces, and the next copy would wait for all of them to leave the processor's store buffer. The
-/// [`Word`], which is never zero, provides the discriminant. It is last, with the arrival time,
+/// `Word`, which is never zero, provides the discriminant. It is last, with the arrival time,
 /// because queues read these: the fields before them are copied as one.
 #[derive(Clone, Debug)]
 #[repr(C)]

@@ -58,6 +58,13 @@ impl Sender {
             Stack::Linux(_) => None,
         }
     }
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        match &self.0 {
+            Stack::Rfc(sender) => sender.check(),
+            Stack::Linux(sender) => sender.check(),
+        }
+    }
     /// The host of Linux's sender, to repeat a connection of a known one.
     pub fn kernel(&mut self) -> Option<Kernel<'_>> {
         match &mut self.0 {

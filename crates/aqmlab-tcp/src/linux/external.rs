@@ -49,7 +49,9 @@ impl LinuxSender {
             prior_in_flight: u64::from(state.packets_out) * u64::from(state.mss),
             in_recovery: state.in_reduction(),
             in_loss: state.ca_state == super::state::CaState::Loss,
-            one_way_delay: ack.timestamps.map(|times| times.value - times.echo),
+            // The kernel stamps a paced segment with its departure time (`tcp_wstamp_ns`), which may lie
+            // ahead of the time at which it is handed over.
+            one_way_delay: ack.timestamps.map(|times| times.value.saturating_since(times.echo)),
             ..AckSample::default()
         };
         Report {

@@ -293,6 +293,20 @@ impl LinuxSender {
         let bits = self.state.pacing_rate.checked_mul(8).filter(|_| self.state.paces);
         bits.map(Rate::from_bps)
     }
+    /// Checks that the counts of segments are those of the queue. An undone timeout leaves the mark of a
+    /// retransmission, and the next timeout counts that segment again: `tcp_retransmit_skb` of the
+    /// kernel knows it as "retrans_out leaked".
+    #[cfg(test)]
+    pub fn check(&self) {
+        use queue::tag;
+        let places = self.queue.first()..self.queue.end();
+        let count =
+            |tag| places.clone().filter(|place| self.queue.at(*place).has(tag)).count() as u32;
+        let state = &self.state;
+        let found = (places.clone().count() as u32, count(tag::LOST));
+        assert_eq!((state.packets_out, state.lost_out), found, "packets, lost: {self:?}");
+        assert!(state.retrans_out >= count(tag::RETRANSMITTED), "{self:?}");
+    }
     pub fn bytes_in_flight(&self) -> u64 {
         u64::from(self.state.in_flight()) * u64::from(self.state.mss)
     }
