@@ -68,15 +68,14 @@ class Reserved:
         except BlockingIOError:
             problem = "another aqmlab process is writing to this folder; nothing was run"
             raise FolderError(f"{folder}: {problem}") from None
-        if any(each.name != LOCK for each in folder.iterdir()):
-            self._release()
-            problem = "this folder is not empty; nothing was run. Choose another folder with --out"
-            raise FolderError(f"{folder}: {problem}")
         try:
+            if any(each.name != LOCK for each in folder.iterdir()):
+                advice = "nothing was run. Choose another folder with --out"
+                raise FolderError(f"{folder}: this folder is not empty; {advice}")
             os.pwrite(self._lock, bytes(PROBE_BYTES), 0)
             os.fsync(self._lock)
             os.ftruncate(self._lock, 0)
-        except OSError:
+        except (FolderError, OSError):
             self._release()
             raise
 
