@@ -1,10 +1,9 @@
-//! Catalogues: what a scenario may name of one kind, such as all queue
-//! disciplines, with parameters and presets, and how it is read.
+//! Catalogues: named components of one kind, such as all queue disciplines, with their parameters
+//! and presets.
 //!
-//! [`catalogue!`](crate::catalogue!) declares one, with one line for each of its
-//! entries. Reading, suggestions, presets and what is documented are the same
-//! for all of them and stand here. [`dispatched!`](crate::dispatched!) declares a
-//! trait together with what passes its methods on to one of several types, so
+//! [`catalogue!`](crate::catalogue!) declares a catalogue, one line per entry; this module holds
+//! the code for reading, suggestions, presets and documentation that all catalogues share.
+//! [`dispatched!`](crate::dispatched!) declares a trait with a macro that forwards its methods, so
 //! that no method can be forgotten.
 
 use alloc::{format, string::String, vec::Vec};
@@ -35,7 +34,7 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// The parameters of what it sets.
+    /// The parameters of the entry that it sets.
     pub fn params<C: Catalogue>(&self) -> Vec<ParamSpec> {
         let entries = C::entries().into_iter();
         entries.filter(|entry| entry.name == self.of).flat_map(|entry| entry.params).collect()
@@ -46,7 +45,7 @@ impl Preset {
 /// [`catalogue!`](crate::catalogue!), which also gives the type methods that
 /// need no import.
 pub trait Catalogue: Sized + Clone {
-    /// What there is a catalogue of, for messages: `queue discipline`.
+    /// Name of the kind, for messages: `queue discipline`.
     const WHAT: &'static str;
     /// The key of a table that holds the name.
     const KEY: &'static str;
@@ -54,32 +53,32 @@ pub trait Catalogue: Sized + Clone {
     const EXAMPLE: &'static str;
     /// Names for sets of parameters.
     const PRESETS: &'static [Preset];
-    /// What is not in the catalogue.
+    /// Parameters of components that are not in the catalogue.
     type Custom: ?Sized + CustomParams;
 
-    /// All of them.
+    /// All entries.
     fn entries() -> Vec<Entry>;
-    /// Their names.
+    /// Names of the entries.
     fn names() -> &'static [&'static str];
-    /// That of this name with its default parameters.
+    /// The entry of this name with default parameters.
     fn default_of(name: &str) -> Option<Self>;
     /// One that is not in the catalogue.
     fn of_custom(custom: Custom<Self::Custom>) -> Self;
     /// The words of other programs for the entry of this name.
     fn dialects_of(name: &str) -> &'static [Dialect];
-    /// Its name.
+    /// Name of the component.
     fn name_of(&self) -> &str;
-    /// Its parameters with their values, in order.
+    /// All parameters with their values, in order.
     fn values(&self) -> Vec<(&str, Value)>;
     /// Sets a parameter.
     ///
     /// # Errors
-    /// If the key is not known, or the value is not of its kind or range.
+    /// Returns an error if the key is unknown, or the value has the wrong type or is out of range.
     fn set_key(&mut self, key: &str, value: &Value) -> Result<()>;
-    /// Checks what single parameters cannot say.
+    /// Checks the parameters against each other.
     ///
     /// # Errors
-    /// If the parameters contradict each other.
+    /// Returns an error if parameters contradict each other.
     fn check_all(&self) -> Result<()>;
     /// What a name that is not known means elsewhere, and how it is said here.
     fn elsewhere(_name: &str) -> Option<&'static str> {
@@ -87,15 +86,15 @@ pub trait Catalogue: Sized + Clone {
     }
 }
 
-/// What is allowed where one of a catalogue stands.
+/// Describes the allowed values of a parameter that names an entry.
 pub fn allowed<C: Catalogue>() -> String {
     format!("the name of a {}, perhaps with words after it, or a table with `{}`", C::WHAT, C::KEY)
 }
 
-/// The entry or preset of this name, or what `more` knows by it.
+/// Returns the entry or preset of this name, or the component that `more` finds.
 ///
 /// # Errors
-/// If there is none.
+/// Returns an error if the name is unknown.
 pub fn named<C: Catalogue>(name: &str, more: &dyn Lookup<C::Custom>) -> Result<C> {
     if let Some(config) = of_catalogue(name) {
         return Ok(config);
@@ -106,12 +105,12 @@ pub fn named<C: Catalogue>(name: &str, more: &dyn Lookup<C::Custom>) -> Result<C
     }
 }
 
-/// Whether nothing in the catalogue has this name.
+/// True if no entry or preset has this name.
 pub(crate) fn is_free<C: Catalogue>(name: &str) -> bool {
     of_catalogue::<C>(name).is_none()
 }
 
-/// The entry or preset of this name; `-` and `_` are the same.
+/// Returns the entry or preset of this name; `-` and `_` are equivalent.
 fn of_catalogue<C: Catalogue>(name: &str) -> Option<C> {
     let plain = |c: char| if c == '-' { '_' } else { c };
     let is_named = |known: &str| known.chars().map(plain).eq(name.chars().map(plain));
@@ -147,11 +146,11 @@ pub fn read<C: Catalogue>(value: &Value, more: &dyn Lookup<C::Custom>) -> Result
     apply(None, value, more)
 }
 
-/// What `config` becomes when `value` is set. A table without a name changes
-/// parameters of `config`, and so does one that names it as it is.
+/// Returns `config` after `value` is set. A table without a name, or with the name of `config`,
+/// changes parameters of `config`.
 ///
 /// # Errors
-/// As [`read`].
+/// Returns the errors of [`read`].
 pub fn updated<C: Catalogue>(config: &C, value: &Value, more: &dyn Lookup<C::Custom>) -> Result<C> {
     apply(Some(config), value, more)
 }
@@ -196,17 +195,16 @@ pub fn to_table(key: &str, name: &str, settings: Vec<(&str, Value)>) -> Table {
     table
 }
 
-/// The one of the catalogue alone that has this name.
+/// Returns the entry or preset of this name, without custom components.
 ///
 /// # Errors
-/// If there is none.
+/// Returns an error if the name is unknown.
 pub fn named_here<C: Catalogue>(name: &str) -> Result<C> {
     named(name, &Nothing)
 }
 
-/// Declares a catalogue: an enum with one variant for each entry and one for
-/// what is not in it, the entries' modules, and a macro that does the same with
-/// whichever there is.
+/// Declares a catalogue: an enum with a variant for each entry and one for custom components, the
+/// modules of the entries, and a macro that runs an expression on the parameters of any variant.
 ///
 /// An entry is a module and its parameters, a type of
 /// [`params!`](crate::params!) that implements the trait named, which has at
@@ -235,8 +233,7 @@ macro_rules! catalogue {
             Custom($crate::Custom<$Custom>),
         }
 
-        /// Does the same with whichever there is: its parameters, or those of
-        /// what is not in the catalogue.
+        /// Runs an expression on the parameters of any variant.
         macro_rules! $each {
             ($self:ident, $params:ident => $call:expr) => {
                 $each!($self, $params => $call, $params => $call)
@@ -313,18 +310,18 @@ macro_rules! catalogue {
             }
             /// Names for sets of parameters.
             pub const PRESETS: &'static [$crate::catalogue::Preset] = $presets;
-            /// That of this name, which may be a preset's.
+            /// Returns the entry or preset of this name.
             ///
             /// # Errors
-            /// If there is none in the catalogue.
+            /// Returns an error if the name is not in the catalogue.
             pub fn named(name: &str) -> $crate::Result<Self> {
                 $crate::catalogue::named_here(name)
             }
-            /// Its name.
+            /// Name of the component.
             pub fn name(&self) -> &str {
                 $crate::catalogue::Catalogue::name_of(self)
             }
-            /// Its parameters with their values, in order.
+            /// All parameters with their values, in order.
             pub fn settings(&self) -> $crate::__alloc::vec::Vec<(&str, $crate::Value)> {
                 $each!(
                     self,
@@ -347,14 +344,14 @@ macro_rules! catalogue {
                     }
                 }
             }
-            /// A table that reads back as the same.
+            /// Returns a table that reads back as the same component.
             pub fn to_table(&self) -> $crate::Table {
                 $crate::catalogue::to_table($key, self.name(), self.settings())
             }
-            /// Checks what single parameters cannot say.
+            /// Checks the parameters against each other.
             ///
             /// # Errors
-            /// If the parameters contradict each other.
+            /// Returns an error if parameters contradict each other.
             pub fn check(&self) -> $crate::Result<()> {
                 $crate::catalogue::Catalogue::check_all(self)
             }
@@ -362,12 +359,11 @@ macro_rules! catalogue {
     };
 }
 
-/// Declares a trait, and with it a macro that implements it for a type that
-/// passes every method on. That macro gets the type and a macro which, called
-/// with `(self, inner => call)`, makes the call with whatever stands behind
-/// `self`. A method added to the trait is passed on everywhere by that.
+/// Declares a trait and a macro that implements the trait for a type by forwarding every method.
+/// The macro takes the type and a second macro; that one, called with `(self, inner => call)`,
+/// makes the call on the value inside `self`. A method added to the trait is forwarded everywhere.
 ///
-/// Methods take `&self` or `&mut self` first; there are no generic ones.
+/// Methods take `&self` or `&mut self` first and are not generic.
 ///
 /// ```
 /// aqmlab_core::dispatched! {
@@ -417,12 +413,12 @@ macro_rules! dispatched {
     };
 }
 
-/// Of [`dispatched!`](crate::dispatched!): collects the methods, those with
-/// `&self` and those with `&mut self`, and declares the macro.
+/// Part of [`dispatched!`](crate::dispatched!): collects the methods, separately for `&self` and
+/// `&mut self`, and declares the macro.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! passed_on {
-    // A body is that of the trait: what is passed on is the same without.
+    // Default bodies belong to the trait alone; forwarding is the same with and without them.
     (
         $pass:ident $Trait:ident [$($shared:tt)*] [$($changing:tt)*]
         $(#[$attr:meta])*

@@ -1,9 +1,7 @@
-//! What is not in a catalogue: written in another crate, or in another
-//! language, and found by its name when a scenario is read.
+//! Custom components: written in another crate or another language, and found by name when a
+//! scenario is read.
 //!
-//! Queue disciplines and congestion controls have this in common. What is
-//! built from such parameters is the business of the trait that a kind adds to
-//! [`CustomParams`].
+//! Each kind of component adds a trait to [`CustomParams`] that builds the component.
 
 use alloc::{boxed::Box, format, vec::Vec};
 
@@ -13,38 +11,37 @@ use crate::catalogue::{Catalogue, is_free};
 use crate::error::{Error, Result};
 use crate::value::Value;
 
-/// The parameters of something that is not in a catalogue.
+/// Parameters of a custom component.
 pub trait CustomParams: fmt::Debug + Send + Sync {
     /// The name in scenario files.
     fn name(&self) -> &str;
     /// Sets one parameter.
     ///
     /// # Errors
-    /// If the key is not known, or the value is not of its kind or range.
+    /// Returns an error if the key is unknown, or the value has the wrong type or is out of range.
     fn set(&mut self, key: &str, value: &Value) -> Result<()>;
-    /// Checks what single parameters cannot say.
+    /// Checks the parameters against each other.
     ///
     /// # Errors
-    /// If the parameters contradict each other.
+    /// Returns an error if parameters contradict each other.
     fn check(&self) -> Result<()>;
-    /// All parameters with their values, in order. Parameters of the same name
-    /// and entries are the same.
+    /// All parameters with their values, in order. Parameters with equal names and entries are
+    /// equal.
     fn entries(&self) -> Vec<(&str, Value)>;
 }
 
-/// What there is of the kind `C` besides its catalogue, for whoever reads a
-/// scenario; asked for the names that are not in the catalogue.
+/// Custom components of the kind `C`, asked for names that are not in the catalogue.
 pub trait Lookup<C: ?Sized> {
-    /// What has this name, with its default parameters, if there is such.
+    /// Returns the component of this name with default parameters; `None` if the name is unknown.
     ///
     /// # Errors
-    /// If the name is of this sort, but there is something wrong with it.
+    /// Returns an error if the name is known but its component is invalid.
     fn find(&self, name: &str) -> Result<Option<Box<C>>>;
-    /// The names it knows.
+    /// Names of all components.
     fn names(&self) -> Vec<&str>;
 }
 
-/// Knows nothing: there is only the catalogue.
+/// No custom components.
 #[derive(Clone, Copy, Debug)]
 pub struct Nothing;
 
@@ -57,14 +54,14 @@ impl<C: ?Sized> Lookup<C> for Nothing {
     }
 }
 
-/// What other crates add to a catalogue, by its own names.
+/// Custom components by name.
 pub struct Added<C: ?Sized>(Vec<Box<C>>);
 
 impl<C: CustomParams + ?Sized> Added<C> {
-    /// Adds one to what is known besides the catalogue `K`.
+    /// Adds a component to those of the catalogue `K`.
     ///
     /// # Errors
-    /// If its name is taken.
+    /// Returns an error if the name is taken.
     pub fn with<K: Catalogue<Custom = C>>(mut self, config: Box<C>) -> Result<Self> {
         let name = config.name();
         if !is_free::<K>(name) || self.0.iter().any(|each| each.name() == name) {
@@ -94,7 +91,7 @@ where
     }
 }
 
-/// Of a kind that has nothing but its catalogue.
+/// Uninhabited: for kinds without custom components.
 #[derive(Clone, Debug)]
 pub enum Never {}
 
@@ -113,19 +110,19 @@ impl CustomParams for Never {
     }
 }
 
-/// Something of the kind `C`, beside those of a catalogue.
+/// A custom component of the kind `C`.
 pub struct Custom<C: ?Sized>(Box<C>);
 
 impl<C: ?Sized> Custom<C> {
-    /// Holds `config`.
+    /// Wraps `config`.
     pub fn new(config: Box<C>) -> Self {
         Custom(config)
     }
-    /// What it holds.
+    /// Parameters of the component.
     pub fn config(&self) -> &C {
         &self.0
     }
-    /// The same, to be changed.
+    /// Mutable parameters of the component.
     pub fn config_mut(&mut self) -> &mut C {
         &mut self.0
     }

@@ -7,8 +7,8 @@ use core::fmt;
 /// Shorthand for a result with the project's [`Error`].
 pub type Result<T> = core::result::Result<T, Error>;
 
-/// Something in the input is not right: where, what was given, what is
-/// allowed, and - where there is a good guess - what was probably meant.
+/// An error in the input: its place, the given value, the allowed values and, where there is a good
+/// guess, the probable intention.
 ///
 /// Bugs are not errors: they panic.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -19,9 +19,9 @@ pub struct Error {
     pub key: String,
     /// The text given, as it was written.
     pub given: Option<String>,
-    /// What is wrong, or what is allowed there.
+    /// The problem, or the allowed values.
     pub problem: String,
-    /// What to do next: the nearest right name, the unit that is missing.
+    /// The next step: the nearest valid name, the missing unit.
     pub hint: Option<String>,
 }
 
@@ -58,7 +58,7 @@ impl Error {
             crate::suggest::nearest(given, known).map(|name| format!("did you mean `{name}`?"));
         error
     }
-    /// Adds what was given.
+    /// Adds the given value.
     pub fn given(mut self, given: impl fmt::Display) -> Self {
         self.given = Some(given.to_string());
         self
@@ -68,7 +68,7 @@ impl Error {
         self.hint = Some(hint.into());
         self
     }
-    /// Puts `key` in front of the path: called on the way out of a table.
+    /// Prepends `key` to the path of the error.
     pub fn at(mut self, key: impl fmt::Display) -> Self {
         self.key = match self.key.is_empty() {
             true => key.to_string(),
@@ -102,13 +102,13 @@ impl fmt::Display for Error {
     }
 }
 
-/// So many names are shown of those that are known.
+/// Maximum number of known names in a message.
 const SHOWN_NAMES: usize = 100;
-/// So many characters are shown of what was given.
+/// Maximum number of characters of a given value in a message.
 const SHOWN: usize = 300;
 
-/// Line ends and the like as they are written in TOML: a message is one line, and not all of
-/// what was given if that is long.
+/// Escapes line ends and control characters as TOML does, so that a message is one line, and
+/// shortens long values.
 fn on_one_line(text: &str) -> Cow<'_, str> {
     if let Some((end, _)) = text.char_indices().nth(SHOWN) {
         let length = text.chars().count();

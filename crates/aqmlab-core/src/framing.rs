@@ -271,7 +271,7 @@ impl Framing {
     /// Packets without any addition.
     pub const NONE: Framing = LinkLayer::Raw.framing();
 
-    /// Returns the parameters of these sizes with a link layer: what is its own is not given.
+    /// Returns these parameters with a link layer, which leaves out the sizes that it sets.
     fn with_layer(self, link_layer: LinkLayer) -> FramingParams {
         let own = link_layer.framing();
         let other = |value: i64, usual: i64| (value != usual).then_some(Octets(value));

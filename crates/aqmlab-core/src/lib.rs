@@ -1,5 +1,5 @@
-//! What every room of aqmlab speaks: units, parameters, random streams,
-//! distributions, packets and errors.
+//! The foundation of all aqmlab crates: units, parameters, random streams, distributions, packets
+//! and errors.
 //!
 //! Nothing here (nor in `aqmlab-aqm`, `-tcp`, `-sim`) reads a clock, the
 //! environment, a file or the operating system's randomness.

@@ -28,7 +28,7 @@ impl<T: ParamType> ParamType for Vec<T> {
     }
     fn parse(value: &Value) -> Result<Self> {
         match value {
-            // What is wrong is in one of the tables.
+            // Report the error of the table that is wrong.
             Value::List(items) if T::KIND == TABLE => items
                 .iter()
                 .enumerate()

@@ -39,7 +39,7 @@ impl Ecn {
 /// Descriptor of a packet: the fields that queues use, and 24 bytes for the owner of the packet.
 ///
 /// Simulator, emulator and replay of recorded cases all use this type, so a queue discipline is
-/// compiled once. The owner keeps the packet's bytes, if there are any, and finds them by
+/// compiled once. The owner stores the packet's bytes, if any, and finds them by
 /// [`key`](Self::key).
 ///
 /// A queue moves descriptors. The type is not `Copy`: a discipline that duplicated a packet by
@@ -207,7 +207,7 @@ impl Packet {
     pub fn mark(&mut self) {
         self.word.0 |= (Ecn::Ce as u64) << Word::ECN | 1 << Word::MARKED;
     }
-    /// Whether [`mark`](Self::mark) was called. The packet may have had CE before.
+    /// True if [`mark`](Self::mark) was called. The packet may have had CE before.
     #[inline(always)]
     pub fn is_marked(&self) -> bool {
         self.word.has(Word::MARKED)

@@ -34,37 +34,37 @@ use crate::words::{self, Dialect};
 pub struct ParamSpec {
     /// The key.
     pub name: &'static str,
-    /// What kind of value it takes: `time`, `rate`, `probability`, ...
+    /// Type of the value: `time`, `rate`, `probability`, ...
     pub kind: &'static str,
-    /// The default in text form; `None` for a key that has to be there.
+    /// The default in text form; `None` for a required key.
     pub default: Option<String>,
-    /// The least and the largest value in text form, where there are such.
+    /// The least and the largest value in text form, if the parameter has a range.
     pub range: Option<(String, String)>,
     /// The names it takes, if it takes names.
     pub choices: &'static [&'static str],
-    /// One line that says what it means.
+    /// Meaning, in one line.
     pub meaning: &'static str,
-    /// Where it comes from: an RFC section, a table of a paper.
+    /// Source of the default: an RFC section, a table of a paper.
     pub source: &'static str,
 }
 
-/// What is known of something that has a name and parameters, without building it.
+/// Description of a component: name, summary and parameters.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The name in scenario files.
     pub name: &'static str,
-    /// One line that says what it is.
+    /// One-line summary.
     pub summary: &'static str,
-    /// Its parameters.
+    /// All parameters.
     pub params: Vec<ParamSpec>,
 }
 
 /// A struct of parameters. Implemented by [`params!`](crate::params!).
 ///
-/// It is also the type of a parameter: a table within a table.
+/// A type of parameters is also a parameter type: a nested table.
 pub trait Params: Default + Clone {
-    /// The keys that have to be there, each with a value that could stand there.
-    /// They have that value in `default()`, which is for reading alone.
+    /// Required keys, each with an example. `default()` has the examples as values, for reading
+    /// only.
     const REQUIRED: &'static [(&'static str, &'static str)];
 
     /// The declarations, in order.
@@ -72,12 +72,12 @@ pub trait Params: Default + Clone {
     /// Sets one parameter.
     ///
     /// # Errors
-    /// If the key is not known, or the value is not of its kind or range.
+    /// Returns an error if the key is unknown, or the value has the wrong type or is out of range.
     fn set(&mut self, key: &str, value: &Value) -> Result<()>;
     /// All parameters with values that read back as the same, in order.
     fn entries(&self) -> Vec<(&'static str, Value)>;
-    /// The same without those that are left out where they are as usual: what
-    /// names a scenario by its digest.
+    /// Like [`entries`](Self::entries), without parameters marked `[left out]` that have their
+    /// default: the input of a scenario's digest.
     fn canonical(&self) -> Vec<(&'static str, Value)>;
     /// The keys whose values differ from those of `other`, in order.
     fn differing(&self, other: &Self) -> Vec<&'static str>;
@@ -87,10 +87,10 @@ pub trait Params: Default + Clone {
         &[]
     }
 
-    /// The defaults, changed by what stands in `table`.
+    /// Returns the defaults with the values of `table`.
     ///
     /// # Errors
-    /// As [`Params::set`], and if a required key is not there.
+    /// Returns the errors of [`Params::set`], and an error if a required key is missing.
     fn from_table(table: &Table) -> Result<Self> {
         let mut params = Self::default();
         params.update(table)?;
@@ -99,16 +99,16 @@ pub trait Params: Default + Clone {
             None => Ok(params),
         }
     }
-    /// Changes what stands in `table`.
+    /// Sets the values of `table`.
     ///
     /// # Errors
-    /// As [`Params::set`].
+    /// Returns the errors of [`Params::set`].
     fn update(&mut self, table: &Table) -> Result<()> {
         table.iter().try_for_each(|(key, value)| self.set(key, value))
     }
 }
 
-/// The error for a key that has to be there.
+/// Returns the error for a missing required key.
 pub fn missing_key(key: &str, example: &str) -> Error {
     Error::new(format!("the key `{key}` is missing")).hint(format!("{key} = \"{example}\""))
 }
@@ -117,14 +117,14 @@ pub fn missing_key(key: &str, example: &str) -> Error {
 pub trait ParamType: Sized + Clone {
     /// The kind in one word.
     const KIND: &'static str;
-    /// What is allowed, with an example: completes "expected ...".
+    /// Allowed values with an example: completes "expected ...".
     fn allowed() -> String;
     /// Reads a value; `None` if it is not of this kind.
     fn read(value: &Value) -> Option<Self>;
     /// Reads a value.
     ///
     /// # Errors
-    /// If it is not of this kind; the error says what is allowed.
+    /// Returns an error that describes the allowed values.
     fn parse(value: &Value) -> Result<Self> {
         Self::read(value).ok_or_else(|| not_of_kind::<Self>(value))
     }
@@ -134,19 +134,18 @@ pub trait ParamType: Sized + Clone {
     fn choices() -> &'static [&'static str] {
         &[]
     }
-    /// Whether a word stands in the place of a value, so that no range applies.
+    /// True if the value is a keyword (`auto`, `none`), which is exempt from the range.
     fn is_word(&self) -> bool {
         false
     }
-    /// What stands in a scenario: text, unless the type is one of tables.
+    /// The value as a scenario holds it: text, or a table for nested types.
     fn to_value(&self) -> Value {
         Value::Text(self.to_text())
     }
-    /// What it becomes when `value` is set: that, unless the type is one whose
-    /// tables may hold a part of it.
+    /// Returns this value after `value` is set. Types that read partial tables keep the other keys.
     ///
     /// # Errors
-    /// If the value is not of this kind; the error says what is allowed.
+    /// Returns an error that describes the allowed values.
     fn updated(&self, value: &Value) -> Result<Self> {
         read_value(value)
     }
@@ -155,7 +154,7 @@ pub trait ParamType: Sized + Clone {
 /// Reads a value of a parameter's type.
 ///
 /// # Errors
-/// If the value is not of its kind; the error says what is allowed.
+/// Returns an error that describes the allowed values.
 pub fn read_value<T: ParamType>(value: &Value) -> Result<T> {
     T::parse(value)
 }
@@ -174,7 +173,7 @@ fn not_of_kind<T: ParamType>(value: &Value) -> Error {
 /// Refuses a value outside of its range; `none` is in every range.
 ///
 /// # Errors
-/// If `value` is not in `[low, high]`; NaN never is.
+/// Returns an error if `value` is not in `[low, high]`. NaN is in no range.
 pub fn check_range<T: ParamType + PartialOrd>(value: &T, low: &T, high: &T) -> Result<()> {
     if value.is_word() || (low <= value && value <= high) {
         return Ok(());
@@ -186,7 +185,7 @@ pub fn check_range<T: ParamType + PartialOrd>(value: &T, low: &T, high: &T) -> R
 /// The kind of a table within a table.
 pub(crate) const TABLE: &str = "table";
 
-/// A table within a table: what is not in it has its default.
+/// A nested table: missing keys have their defaults.
 impl<T: Params> ParamType for T {
     const KIND: &'static str = TABLE;
     fn allowed() -> String {
@@ -325,10 +324,10 @@ pub fn specs_of_group<T: Params>(group: &T) -> Vec<ParamSpec> {
         .collect()
 }
 
-/// Sets the parameter if the group has it; says whether it has.
+/// Sets the parameter if the group has it. Returns true if so.
 ///
 /// # Errors
-/// As [`Params::set`].
+/// Returns the errors of [`Params::set`].
 pub fn set_in_group<T: Params>(group: &mut T, key: &str, value: &Value) -> Result<bool> {
     let has = T::specs().iter().any(|spec| spec.name == key);
     if has {
@@ -337,16 +336,15 @@ pub fn set_in_group<T: Params>(group: &mut T, key: &str, value: &Value) -> Resul
     Ok(has)
 }
 
-/// Whether a parameter is told: one with marks (`left out`) only where it is
-/// not as usual.
+/// True if a parameter is serialised: one marked `left out` only if it differs from its default.
 pub fn is_told(marks: &[&str], is_usual: bool) -> bool {
     marks.is_empty() || !is_usual
 }
 
-/// What stands in `default()` for a key that has to be there.
+/// The value in `default()` of a required key: its example.
 ///
 /// # Panics
-/// If the declaration's example is not valid.
+/// Panics if the example of the declaration is invalid.
 pub fn example<T: ParamType>(text: &str) -> T {
     T::parse(&Value::from(text)).expect("the example of a required key is valid")
 }
@@ -379,10 +377,9 @@ pub fn join_doc(lines: &[&'static str]) -> &'static str {
 /// within the table, `Option` of it one that may be absent, `Vec` of it a list
 /// of tables.
 ///
-/// Parameters that several structs share stand in a struct of their own. Those
-/// that have them name it after their own, with the defaults that hold there:
-/// `with { hashing: Hashing = Hashing::default(); }`. In scenario files they
-/// look like the others.
+/// A struct can hold parameters that several structs share. Those structs include it under a name
+/// of their own, with their own defaults: `with { hashing: Hashing = Hashing::default(); }`. In
+/// scenario files the shared parameters look like the others.
 ///
 /// Words of another program for the parameters ([`Dialect`]) follow as
 /// `words TC`, a list of dialects.
@@ -528,8 +525,7 @@ macro_rules! params {
     };
 }
 
-/// Of [`params!`](crate::params!): a default, or in its place the example of a
-/// key that has to be there.
+/// Part of [`params!`](crate::params!): the default, or the example of a required key.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! usual {

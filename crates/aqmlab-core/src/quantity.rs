@@ -13,10 +13,10 @@ pub struct Rate(u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bytes(u64);
 
-/// How much a queue may hold.
+/// Capacity of a queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Limit {
-    /// A number of packets, whatever their size.
+    /// Packets of any size.
     Packets(u64),
     /// A number of bytes.
     Bytes(Bytes),

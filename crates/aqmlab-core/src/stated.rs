@@ -1,6 +1,5 @@
-//! Values that need more than themselves to be read: a file, or what other
-//! crates add to a catalogue. A declaration takes them as they stand; whoever
-//! has the rest reads on.
+//! Values that are resolved after the scenario is read, because they need a file or custom
+//! components.
 
 use alloc::string::{String, ToString};
 use core::marker::PhantomData;
@@ -11,12 +10,12 @@ use crate::error::Result;
 use crate::params::ParamType;
 use crate::value::{Table, Value};
 
-/// A value of its own kind, or a table that says how it changes.
+/// A plain value, or a table that describes how the value changes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stated<T> {
-    /// The value.
+    /// A plain value.
     Plain(T),
-    /// The table, which is still to be read.
+    /// A table that is not resolved yet.
     Table(Table),
 }
 
@@ -29,7 +28,7 @@ impl<T: PartialOrd> PartialOrd for Stated<T> {
     }
 }
 
-/// Like a plain value; a range holds for that alone.
+/// A range applies to plain values only.
 impl<T: ParamType> ParamType for Stated<T> {
     const KIND: &'static str = T::KIND;
     fn allowed() -> String {
@@ -58,23 +57,23 @@ impl<T: ParamType> ParamType for Stated<T> {
     }
 }
 
-/// One of a catalogue, as it is named: it may be in the catalogue or not.
+/// Reference to a component of a catalogue or a custom component, by name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chosen<C>(Value, PhantomData<C>);
 
 impl<C: Catalogue> Chosen<C> {
-    /// That of this name.
+    /// Refers to the component of this name.
     pub fn named(name: &str) -> Self {
         Chosen(name.into(), PhantomData)
     }
-    /// One with its parameters, from a table that reads back as the same.
+    /// Refers to a component with parameters, from a table that reads back as the same.
     pub fn from_table(table: Table) -> Self {
         Chosen(Value::Table(table), PhantomData)
     }
-    /// Reads on, with what else there is besides the catalogue.
+    /// Resolves the reference among the catalogue and the custom components `more`.
     ///
     /// # Errors
-    /// For unknown names and keys, and values that are not allowed.
+    /// Returns an error for unknown names and keys, and for values that are not allowed.
     pub fn read_with(&self, more: &dyn Lookup<C::Custom>) -> Result<C> {
         crate::catalogue::read(&self.0, more)
     }

@@ -15,8 +15,8 @@ pub struct TcpHeader {
     pub payload: u32,
     /// TSval and TSecr.
     pub timestamps: Option<[u32; 2]>,
-    /// Whether there are options other than padding, timestamps, SACK and the MD5 signature, or
-    /// options whose length makes no sense.
+    /// True if the header has options other than padding, timestamps, SACK and the MD5 signature,
+    /// or options with an invalid length.
     pub has_other_options: bool,
     /// SACK blocks.
     pub sack: SackOption,
@@ -65,7 +65,7 @@ impl TcpHeader {
         flag(4, Self::AE) | flag(2, Self::CWR) | flag(1, Self::ECE)
     }
 
-    /// Whether the segment only acknowledges: no payload, and no flag besides ACK and those of
+    /// True if the segment only acknowledges: no payload, and no flags other than ACK and those of
     /// ECN.
     pub fn is_pure_ack(&self) -> bool {
         self.payload == 0 && self.flags & !(Self::ECE | Self::CWR | Self::AE) == Self::ACK

@@ -41,27 +41,27 @@ impl Time {
     }
 }
 
-/// When something is due: at a moment, or never. Never is later than any moment.
+/// A time at which something is due, or never. Never is later than any time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadline(Time);
 
 impl Deadline {
-    /// It is not due, and will not be.
+    /// Never due.
     pub const NEVER: Deadline = Deadline(Time::MAX);
 
-    /// Due at this moment; never, if that is the end of all time.
+    /// Due at `time`; never, if `time` is the largest one.
     pub const fn at(time: Time) -> Self {
         Deadline(time)
     }
-    /// Whether it is due at no time.
+    /// True if the deadline is never due.
     pub const fn is_never(self) -> bool {
         self.0.0 == Time::MAX.0
     }
-    /// Whether it is due, now or since earlier.
+    /// True if the deadline is due at or before `now`.
     pub const fn has_come(self, now: Time) -> bool {
         self.0.0 <= now.0 && !self.is_never()
     }
-    /// The moment, unless that is never.
+    /// The time, unless the deadline is never due.
     pub const fn time(self) -> Option<Time> {
         if self.is_never() { None } else { Some(self.0) }
     }

@@ -1,5 +1,4 @@
-//! A tree of values, as it comes out of a TOML file, a Python call or
-//! `--set key=value`; what all of them are turned into before they are read.
+//! Tree of values, the common form of TOML files, Python arguments and `--set key=value`.
 
 use alloc::{format, string::String, string::ToString, vec::Vec};
 
@@ -24,8 +23,7 @@ pub enum Value {
     Table(Table),
 }
 
-/// How deep tables and lists may be nested: far deeper than any scenario, and no danger to the
-/// stack.
+/// Maximum nesting of tables and lists: deeper than any scenario, and safe for the stack.
 pub const DEEPEST: usize = 64;
 
 /// Keys and values in the order in which they were written.
@@ -62,16 +60,16 @@ impl Table {
     pub fn keys(&self) -> impl Iterator<Item = &str> + Clone {
         self.0.iter().map(|(key, _)| key.as_str())
     }
-    /// Whether there are no keys.
+    /// True if the table has no keys.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Sets the value at a dotted key, making the tables on the way.
+    /// Sets the value at a dotted key, creating the tables in between.
     ///
     /// # Errors
-    /// If something on the way is not a table, or a part of the key is empty, or there are
-    /// more than [`DEEPEST`] of them.
+    /// Returns an error if a value in between is not a table, if a part of the key is empty, or if
+    /// the key has more than [`DEEPEST`] parts.
     pub fn set_key(&mut self, key: &str, value: Value) -> Result<()> {
         if key.split('.').nth(DEEPEST).is_some() {
             return Err(Error::not_allowed(key, format!("a key of at most {DEEPEST} parts")));
@@ -142,7 +140,7 @@ impl IntoIterator for Table {
 }
 
 impl Value {
-    /// What kind of value it is, in words.
+    /// Name of the value's type.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "text",
@@ -152,20 +150,20 @@ impl Value {
             Value::Table(_) => "a table",
         }
     }
-    /// The table it is, or an error that says that one was expected.
+    /// Returns the table.
     ///
     /// # Errors
-    /// If it is not a table.
+    /// Returns an error if the value is not a table.
     pub fn as_table(&self) -> Result<&Table> {
         match self {
             Value::Table(table) => Ok(table),
             other => Err(Error::not_allowed(other, "a table")),
         }
     }
-    /// The text it is.
+    /// Returns the text.
     ///
     /// # Errors
-    /// If it is not text.
+    /// Returns an error if the value is not text.
     pub fn as_text(&self) -> Result<&str> {
         match self {
             Value::Text(text) => Ok(text),
@@ -175,7 +173,7 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// As in a TOML file, but for text without its quotes.
+    /// Formats the value as in a TOML file; text has no quotes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Text(text) => f.write_str(text),

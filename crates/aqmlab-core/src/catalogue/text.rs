@@ -122,7 +122,7 @@ pub fn say_in_words<C: Catalogue>(config: &C) -> String {
 /// Returns the words that may follow a name: those of its dialect, and its parameters.
 ///
 /// # Errors
-/// If there is no such name.
+/// Returns an error if the name is unknown.
 pub fn words_of<C: Catalogue>(name: &str) -> Result<Vec<(&'static str, Option<&'static Word>)>> {
     let (config, dialect) = match (of_catalogue::<C>(name), of_kind::<C>(name)) {
         (Some(own), _) => {

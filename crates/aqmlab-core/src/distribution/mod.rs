@@ -44,16 +44,16 @@ use crate::random::Stream;
 use crate::time::Span;
 use crate::value::Value;
 
-/// What a distribution can be of.
+/// Quantities that a distribution can have.
 pub trait Measure: ParamType + Copy {
-    /// In its base unit: bytes, nanoseconds.
+    /// Converts to the base unit: bytes, nanoseconds.
     fn to_base(self) -> f64;
-    /// The nearest that there is.
+    /// Returns the nearest value.
     fn of_base(base: f64) -> Self;
-    /// Reads a measure of spread, in the base unit: it need not be whole.
+    /// Reads a measure of spread in the base unit; it may be fractional.
     ///
     /// # Errors
-    /// If it is none.
+    /// Returns an error if `value` is not a measure of spread.
     fn read_spread(value: &Value) -> Result<f64> {
         read_value::<Self>(value).map(Self::to_base)
     }
@@ -122,7 +122,7 @@ enum Law {
 pub struct Distribution<T> {
     law: Law,
     cap: Option<f64>,
-    /// As it was written: reads back as the same.
+    /// The text as written; it reads back as the same distribution.
     text: String,
     of: PhantomData<T>,
 }
@@ -152,7 +152,7 @@ impl<T: Measure> Distribution<T> {
     /// Reads a value, a table or a text.
     ///
     /// # Errors
-    /// If it is none of these; the error says what is wrong.
+    /// Returns an error that describes the allowed forms.
     pub fn parse(value: &Value) -> Result<Self> {
         text::parse(value)
     }
@@ -161,8 +161,8 @@ impl<T: Measure> Distribution<T> {
         Distribution { law, cap, text, of: PhantomData }
     }
 
-    /// The mean, in the base unit (bytes, nanoseconds), without the cap;
-    /// infinite where there is none.
+    /// The mean in the base unit (bytes, nanoseconds), without the cap; infinite if the mean does
+    /// not exist.
     pub fn mean(&self) -> f64 {
         match &self.law {
             Law::Constant(value) => *value,
@@ -185,7 +185,7 @@ impl<T: Measure> Distribution<T> {
         }
     }
 
-    /// The largest value, in the base unit; where there is none, the mean.
+    /// The largest value in the base unit; the mean if the distribution has no largest value.
     pub fn ceiling(&self) -> f64 {
         let largest = match &self.law {
             Law::Constant(value) | Law::Uniform(_, value) => Some(*value),
@@ -235,7 +235,7 @@ pub fn quantile(points: &[(f64, f64)], p: f64) -> f64 {
     low + (high - low) * (p - before) / (after - before)
 }
 
-/// Of Gamma's law with this shape, at least 1, and scale 1: Marsaglia and
+/// Draws from the gamma distribution with this shape, at least 1, and scale 1: Marsaglia and
 /// Tsang, A simple method for generating gamma variables (ACM TOMS 2000).
 pub fn gamma(stream: &mut Stream, shape: f64) -> f64 {
     let d = shape - 1.0 / 3.0;

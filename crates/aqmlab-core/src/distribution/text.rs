@@ -32,7 +32,7 @@ fn call(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), rest.strip_suffix(')')?))
 }
 
-/// The arguments in parentheses as they would stand in a table.
+/// Converts arguments in parentheses to a value of a table.
 fn arguments_of(text: &str) -> Value {
     let parts = || text.split(',').map(str::trim).filter(|part| !part.is_empty());
     if parts().any(|part| part.contains('=')) {

@@ -1,4 +1,4 @@
-//! One declaration, and what comes of it.
+//! `params!`: what a declaration generates.
 
 use super::*;
 use crate::quantity::{Bytes, Limit, Rate};
@@ -37,7 +37,7 @@ params! {
         /// A number that may be computed.
         computed: Auto<f64> = Auto::Auto, in Auto::Set(0.0) => Auto::Set(1.0), source "nowhere";
     } with {
-        /// What others have as well.
+        /// Shared parameters.
         shared: Shared = Shared { depth: 7, ..Shared::default() };
     }
 }
@@ -55,10 +55,10 @@ params! {
 params! {
     /// A table in a table.
     pub struct Inner {
-        /// It has to be there.
+        /// A required key.
         rate: Rate, required "10mbit", in Rate::from_bps(1) => Rate::from_bps(1 << 40),
             source "nowhere";
-        /// It is seldom there.
+        /// A key that is left out at its default.
         jitter: Span = Span::ZERO, [left out], source "nowhere";
     }
 }

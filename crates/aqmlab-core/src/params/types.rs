@@ -199,7 +199,7 @@ impl ParamType for String {
     }
 }
 
-/// A table that is read later, by who knows what it changes.
+/// A table that is read later, by the component that it changes.
 impl ParamType for Table {
     const KIND: &'static str = TABLE;
     fn allowed() -> String {

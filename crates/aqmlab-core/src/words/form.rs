@@ -11,7 +11,7 @@ use crate::value::Value;
 /// The form of a value in a dialect: that of tc(8).
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
-    /// As the parameter takes it: a number, a name, text.
+    /// Same form as the parameter: a number, a name, text.
     Plain,
     /// A time with its unit (`5ms`, `5msec`).
     Time,
@@ -50,7 +50,8 @@ const TIMES: [(&str, &str); 8] = [
 ];
 
 impl Form {
-    /// Returns the text form of the parameter for what was written, or what is allowed.
+    /// Converts a value of the other program to the parameter's text form; the error lists allowed
+    /// values.
     pub(super) fn read(self, text: &str) -> Result<Cow<'_, str>, String> {
         let is_bare = is_number(text);
         let bare = |unit: &str| Cow::from(format!("{text}{unit}"));

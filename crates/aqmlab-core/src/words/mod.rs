@@ -51,8 +51,8 @@ pub struct Dialect {
     pub fixed: &'static [(&'static str, &'static str)],
     /// Parameters that are always printed: without default there, or with another one.
     pub always: &'static [&'static str],
-    /// The word for the rate of the link, which the other program has to be told, and the
-    /// parameter that it may be.
+    /// Word for the rate of the link, which the other program takes as an argument, and the
+    /// parameter that can set it.
     pub rate: Option<(&'static str, &'static str)>,
     /// The words, in groups that dialects share.
     pub words: &'static [&'static [Word]],
@@ -87,7 +87,7 @@ pub type Finish = fn(&mut dyn Settings, &Given<'_>) -> Result<()>;
 pub struct Word {
     /// The word.
     pub word: &'static str,
-    /// Its meaning.
+    /// Effect on the parameters.
     pub effect: Effect,
 }
 
@@ -104,7 +104,7 @@ impl Word {
     pub const fn ignored(word: &'static str, has_value: bool, why: &'static str) -> Word {
         Word { word, effect: Effect::Nothing { has_value, why } }
     }
-    /// A word for what is not modelled.
+    /// A word whose effect is not modelled.
     pub const fn refused(word: &'static str, has_value: bool, why: &'static str) -> Word {
         Word { word, effect: Effect::Refused { has_value, why } }
     }
@@ -169,7 +169,7 @@ pub enum Effect {
     Derived {
         /// The parameter.
         key: &'static str,
-        /// Returns the value to print, if there is one that gives the parameter.
+        /// Returns the value to print, if any, from the parameters.
         write: fn(&dyn Settings) -> Option<String>,
     },
     /// Accepted, without effect.
@@ -206,7 +206,7 @@ pub trait Settings {
     /// Sets a parameter from its text form.
     ///
     /// # Errors
-    /// If the key is not known, or the value is not of its kind or range.
+    /// Returns an error if the key is unknown, or the value has the wrong type or is out of range.
     fn put(&mut self, key: &str, text: &str) -> Result<()>;
 
     /// Returns true if the parameter is a switch.
@@ -256,7 +256,7 @@ pub fn read_params<T: Params>(text: &str) -> Result<T> {
 /// Prints parameters in the words of their first dialect.
 ///
 /// # Panics
-/// If there is no dialect.
+/// Panics if the parameters have no dialect.
 pub fn say_params<T: Params>(params: &T) -> Said {
     let dialect = T::dialects().first().expect("a dialect");
     say(params, &T::default(), dialect)

@@ -13,7 +13,7 @@ pub struct Line<'a> {
     pub words: Vec<&'a str>,
 }
 
-/// Words of a line of tc, without value, that say where a queue is.
+/// Words of a tc command line, without value, that place the queue.
 const PLACES: [&str; 12] = [
     "tc",
     "qdisc",
@@ -35,7 +35,7 @@ impl<'a> Line<'a> {
     /// Splits a text.
     ///
     /// # Errors
-    /// If there is no name in it.
+    /// Returns an error if the text has no name.
     pub fn of(text: &'a str) -> Result<Self> {
         // The path of a file may hold spaces.
         let file = text.find(".py:").unwrap_or(0);

@@ -11,7 +11,7 @@ pub struct Said {
     pub left_out: Vec<(String, String)>,
     /// Parameters that it cannot change and that have its value, but not the default here.
     pub fixed: Vec<(String, String)>,
-    /// The word for the rate of the link, if it has to be told.
+    /// Word for the rate of the link, if the other program needs it.
     pub rate: Option<&'static str>,
 }
 

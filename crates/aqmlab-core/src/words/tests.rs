@@ -106,7 +106,7 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
     assert!(Example::parse(&" ".into()).is_err());
 }
 
-/// As `cake_parse_opt` of iproute2 sums them up.
+/// Sums of `cake_parse_opt` in iproute2.
 #[test]
 fn words_of_the_size_on_the_wire_add_up_as_in_tc() {
     let framing = |overhead, mpu, cells| Framing { overhead, mpu, cells };
