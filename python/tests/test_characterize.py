@@ -272,6 +272,29 @@ def test_other_rates_make_other_numbers_of_flows(rate: float) -> None:
     assert flows == max(round(0.114 * place.places), 1)
 
 
+def test_bulk_flows_have_the_control_that_is_asked_for() -> None:
+    """Also QUIC's, with full packets of the same size; other flows keep theirs."""
+    only = ["4.4", "4.5", "5.2", "5.1.2"]
+    plan = Plan.of("codel", [], {}, only, Environment(control="quinn:bbr"))
+    ecn = set()
+    for case in plan.cases:
+        for name, flow in case.scenario["flows"].items():
+            quic = (case.section, name) in (("5.1.2", "bulk"), ("4.5", "cat1"), ("4.5", "cat2"))
+            assert ("endpoint" in flow) == quic, (case.key, name)
+            if quic:
+                assert flow["endpoint"]["max_mtu"] == "1472b"
+                ecn.add((case.section, flow["endpoint"]["ecn"]))
+    assert ecn == {("4.5", True), ("5.1.2", False)}
+    result = characterize(
+        "codel",
+        only=["8.2.2"],
+        environment=Environment(control="cubic"),
+        replications=1,
+        scale=SHORT,
+    )
+    assert "--control cubic" in json.dumps(result.report().to_json())
+
+
 def test_a_queue_of_your_own_is_characterised() -> None:
     file = Path(__file__).parents[2] / "examples" / "codel.py"
     result = characterize(f"{file}:CoDel", only=["5.1.1"], replications=1, scale=SHORT)

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
-from aqmlab.characterize.environment import PACKET, Contender, Environment
+from aqmlab.characterize.environment import NEWRENO, PACKET, Contender, Environment
+from aqmlab.scenario.quic import quic_endpoint
 
 WARMUP = 20.0
 """Seconds before time 0 of RFC 7928, section 8.2: slow start is over."""
@@ -20,9 +21,10 @@ DURATION = 80.0
 STEPS = 10
 """K of RFC 7928, section 2.7: goodput is sampled every K times the round-trip time."""
 HEADER = 40
+QUIC_HEADER = 28
+"""IPv4 and UDP."""
 VOIP_PACKET = 200
 """Bytes of a packet of 20 ms of G.711, with its headers."""
-NEWRENO = "reno"
 CLASSIC_WINDOW = "3p"
 
 
@@ -149,7 +151,7 @@ class Dumbbell:
         group: str,
         count: int = 1,
         *,
-        control: Any = NEWRENO,
+        control: Any = None,
         start: float = 0.0,
         window: str = CLASSIC_WINDOW,
         path: Sequence[str] = ("down",),
@@ -158,7 +160,14 @@ class Dumbbell:
         **keys: Any,
     ) -> None:
         """Adds bulk flows (or with a `workload` other ones) that begin within a second of
-        `start`, each at its own time. `transport` has more keys of theirs."""
+        `start`, each at its own time. `transport` has more keys of theirs. Without a `control`
+        bulk flows have the environment's, others NewReno."""
+        control = control or (NEWRENO if "workload" in keys else self.environment.control)
+        if quic := quic_endpoint(control):
+            size, ecn = mss + HEADER - QUIC_HEADER, "ecn" in keys.pop("transport", {})
+            first = f"{int(window.removesuffix('p')) * size}b"
+            keys["endpoint"] = quic | {"max_mtu": f"{size}b", "initial_window": first, "ecn": ecn}
+            control = NEWRENO
         transport = {
             "congestion_control": control,
             "initial_window": window,

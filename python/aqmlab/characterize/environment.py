@@ -14,6 +14,8 @@ from typing import Any
 from aqmlab._core import Scenario
 from aqmlab.errors import InputError, input_error
 
+NEWRENO = "reno"
+"""Congestion control of RFC 7928's bulk flows (section 2.3)."""
 PACKET = 1500
 """Bytes of a full packet: 1460 of payload and 40 of headers."""
 KNOBS = (
@@ -37,6 +39,9 @@ class Environment:
     rate: float = 10e6
     rtt: float = 0.1
     buffer: float = 1.0
+    control: Any = NEWRENO
+    """Congestion control of bulk flows: a name of `aqmlab list`, `FILE:CLASS`, a class, or
+    `STACK:CONTROLLER` of QUIC."""
 
     def bdp(self, rtt: float | None = None, rate: float | None = None) -> int:
         """The bandwidth-delay product in full packets, at least 1."""

@@ -22,7 +22,7 @@ from aqmlab.campaign.outcomes import (
     WORSE,
 )
 from aqmlab.characterize.deployment import comparison, deployment, setup
-from aqmlab.characterize.environment import Environment
+from aqmlab.characterize.environment import NEWRENO, Environment
 from aqmlab.characterize.figures import section_of
 from aqmlab.characterize.more_figures import is_distribution
 from aqmlab.characterize.questions import SECTIONS
@@ -110,6 +110,8 @@ def document(of: Characterization) -> Document:
     """The whole page."""
     info, place = of.result.info, of.plan.environment
     where = f"{place.rate / 1e6:g} Mbit/s, {1e3 * place.rtt:g} ms, buffer {place.limit()} packets"
+    if place.control != NEWRENO:
+        where += f", bulk flows with {place.control}"
     sections: list[Section] = [setup(of, [_command(of)])]
     for line in of.verdict.lines:
         own = [each for each in of.figures if section_of(each) == line.section.number]
@@ -271,6 +273,8 @@ def _command(of: Characterization) -> str:
         command += f" --rtt {1e3 * place.rtt:g}ms"
     if place.buffer != usual.buffer:
         command += f" --buffer {place.buffer:g}"
+    if place.control != usual.control:
+        command += f" --control {shlex.quote(str(place.control))}"
     if len(plan.sections) < len(SECTIONS):
         command += "".join(f" --section {section.number}" for section in plan.sections)
     command += " --quick" if plan.scale == QUICK else ""

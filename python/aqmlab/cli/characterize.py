@@ -31,6 +31,7 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab characterize codel\n\n"
     "aqmlab characterize fq_codel --against codel,pie\n\n"
     "aqmlab characterize pie --set target=5ms --section 8.2 --section 6.2\n\n"
+    "aqmlab characterize fq_codel --control quinn:bbr\n\n"
     "aqmlab characterize my_queue.py:MyQueue --rate 100mbit --rtt 20ms --json"
 )
 
@@ -75,6 +76,14 @@ def characterize(
             "--buffer", min=0.05, max=1000, metavar="X", help="Buffer in bandwidth-delay products."
         ),
     ] = 1.0,
+    control: Annotated[
+        str,
+        typer.Option(
+            "--control",
+            metavar="CONTROL",
+            help="Congestion control of bulk flows, FILE:CLASS, or STACK:CONTROLLER of QUIC.",
+        ),
+    ] = "reno",
     replications: Replications = None,
     seed: Seed = None,
     out: Out = None,
@@ -102,12 +111,17 @@ def characterize(
     settings = parse_settings(set_ or [])
     others = [name for group in against or [] for name in group.split(",") if name.strip()]
     environment = Environment(
-        quantity(rate, "rate", "--rate"), quantity(rtt, "delay", "--rtt"), buffer
+        quantity(rate, "rate", "--rate"), quantity(rtt, "delay", "--rtt"), buffer, control
     )
     own = [*(f"{key}={value}" for key, value in settings.items()), *others, *(section or [])]
     changed = [
         text
-        for text, default in ((rate, "10mbit"), (rtt, "100ms"), (f"{buffer:g}bdp", "1bdp"))
+        for text, default in (
+            (rate, "10mbit"),
+            (rtt, "100ms"),
+            (f"{buffer:g}bdp", "1bdp"),
+            (control.rpartition("/")[2], "reno"),
+        )
         if text != default
     ]
     name = discipline.rpartition(":")[2]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aqmlab.characterize.case import HEADER, UPWARDS, Case, Dumbbell
-from aqmlab.characterize.environment import PACKET, Contender, Environment
+from aqmlab.characterize.environment import NEWRENO, PACKET, Contender, Environment
 from aqmlab.characterize.sections.rtt import rtt_cases
+from aqmlab.scenario.quic import quic_endpoint
 
 SMALL = 500
 """Bytes of the packets of category I."""
@@ -44,6 +46,8 @@ def packet_sizes(
     the acknowledgements, with paced senders; and both ways (RFC 7928, section 9.2) with the
     discipline in both directions."""
     half = max(environment.mild // 2, 1)
+    if quic_endpoint(environment.control):  # has no packets as small (RFC 9000, section 14)
+        environment = replace(environment, control=NEWRENO)
     sizes = {"small": SMALL - HEADER, "large": PACKET - HEADER}
     bulk, jitter, paced, both = (Dumbbell(environment, contender) for _ in range(4))
     both.links["up"]["queue"] = both.queue()

@@ -4,6 +4,7 @@ parameters of the discipline (with section 4.3, which asks for several values of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from aqmlab.characterize.case import WARMUP, Case, Dumbbell, Phase, seconds
 from aqmlab.characterize.environment import Contender, Environment
@@ -121,7 +122,7 @@ def _conditions(environment: Environment, contender: Contender) -> list[Case]:
     buffer is the product there."""
     cases = []
     for name, (rate, rtt, flows) in CONDITIONS.items():
-        place = Environment(environment.rate * rate, environment.rtt * rtt, environment.buffer)
+        place = replace(environment, rate=environment.rate * rate, rtt=environment.rtt * rtt)
         plan = Dumbbell(place, contender)
         plan.tcp("bulk", max(round(place.medium * flows), 1))
         cases.append(plan.case("8.3", name))
