@@ -14,7 +14,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 /// 10 Gbit/s: a packet of 1500 bytes takes 1.2 us.
 const GAP: Span = Span::from_nanos(1200);
 
-/// Flows, and packets that stand in the queue.
+/// Number of flows and standing queue, in packets.
 #[derive(Clone, Copy)]
 struct Load {
     flows: u32,

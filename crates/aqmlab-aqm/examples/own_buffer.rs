@@ -1,4 +1,4 @@
-//! FQ-CoDel over a buffer of one's own: `cargo run -p aqmlab-aqm --example own_buffer`.
+//! FQ-CoDel over a custom buffer: `cargo run -p aqmlab-aqm --example own_buffer`.
 //!
 //! The program has a pool of frames of fixed size, as a driver has a ring. The discipline handles
 //! packet descriptors, whose key is the index of the frame: it decides which frame is sent next,
@@ -92,7 +92,7 @@ impl Port {
     }
 }
 
-/// What became of the two flows.
+/// Results of the two flows.
 struct Outcome {
     /// Frames sent of the flow that loads the line, and of the one that does not.
     sent: [u64; 2],

@@ -12,15 +12,15 @@
 //! Linux's qdisc as recorded in the conformance vectors and their rules.
 //!
 //! # Differences
-//! 1. Linux takes 32 bits of an interval in nanoseconds, so that one of more
-//!    than 4.29 s becomes another; here it is what it is.
+//! 1. Linux truncates an interval in nanoseconds to 32 bits, so that one above 4.29 s becomes
+//!    shorter; it is not truncated here.
 
 use aqmlab_core::{Packet, Span, Stream, Time, choices};
 
 use crate::discipline::{Context, Reason};
 
 choices! {
-    /// How long the delay of a new flow may be above the target at first.
+    /// Time for which the delay of a new flow may be above the target at first.
     pub enum InitialGrace {
         /// Not at all: the next packet is dropped at once, as Linux does.
         Linux = "linux",
@@ -68,7 +68,7 @@ const TABLE: [u32; IN_TABLE] = {
     table
 };
 
-/// What does not change during a run.
+/// Constants of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Law {
     pub target: Span,
@@ -93,8 +93,8 @@ impl Law {
     }
 }
 
-/// What becomes of a packet. CoDel's part may mark one that BLUE drops: where
-/// the queue may not drop it, the mark stays.
+/// Decision on a packet. CoDel's part may mark a packet that BLUE drops: where the queue may not
+/// drop it, the mark remains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Verdict {
     mark: bool,
@@ -166,7 +166,7 @@ impl CobaltState {
         }
     }
 
-    /// What becomes of a packet that leaves now.
+    /// Decides on a departing packet.
     fn judge(
         &mut self,
         law: &Law,
@@ -242,7 +242,7 @@ impl CobaltState {
         now - self.blue_timer > law.target.as_nanos() as i64
     }
 
-    /// Whether there is nothing left to forget.
+    /// True if the state has decayed to that of a new flow.
     pub fn is_at_rest(&self, now: Time) -> bool {
         self.probability == 0 && self.count == 0 && clock(now) >= self.drop_next
     }
@@ -252,7 +252,7 @@ impl CobaltState {
         self.count.into()
     }
 
-    /// Whether CoDel's part drops.
+    /// True if CoDel's part drops.
     pub fn is_dropping(&self) -> bool {
         self.dropping
     }

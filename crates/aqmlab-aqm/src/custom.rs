@@ -38,7 +38,7 @@ pub trait CustomConfig: CustomParams {
     /// Refuses a parameter that a running queue cannot take: see [`Discipline::FIXED`].
     ///
     /// # Errors
-    /// If it cannot.
+    /// Returns an error if the parameter is fixed.
     fn check_change(&self, key: &str) -> Result<()>;
     /// See [`Discipline::change`].
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>);
@@ -58,7 +58,7 @@ impl Disciplines {
     /// Adds a discipline under its own name.
     ///
     /// # Errors
-    /// If the name is taken.
+    /// Returns an error if the name is taken.
     pub fn with<D>(self) -> Result<Disciplines>
     where
         D: Discipline + fmt::Debug + Send + Sync + 'static,
@@ -243,7 +243,7 @@ mod tests {
     use crate::testing::{TestPacket, env};
 
     params! {
-        /// What goes wrong.
+        /// Parameters of a discipline with a deliberate fault.
         pub struct FaultyParams {
             /// The fault.
             fault: String = "none".to_string(), source "these tests";

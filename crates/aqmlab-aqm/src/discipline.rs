@@ -92,7 +92,7 @@ impl<T: QueueDiscipline + Clone> CloneDiscipline for T {
 }
 
 /// # Panics
-/// If the discipline cannot be cloned: see [`QueueDiscipline::check_clone`].
+/// Panics if the discipline cannot be cloned: see [`QueueDiscipline::check_clone`].
 impl Clone for Box<dyn QueueDiscipline> {
     fn clone(&self) -> Self {
         (**self).clone_box()
@@ -103,7 +103,7 @@ impl dyn QueueDiscipline {
     /// The state machine behind the interface, for [`Discipline::change`].
     ///
     /// # Panics
-    /// If the queue runs another one: a bug of the caller.
+    /// Panics if the queue runs another state machine: a bug of the caller.
     pub fn machine<M: QueueDiscipline>(&mut self) -> &mut M {
         let machine: &mut dyn Any = self;
         machine.downcast_mut().expect("a queue runs the state machine that its parameters built")

@@ -3,10 +3,9 @@
 //! [`codel_dt`](crate::disciplines::codel_dt).
 //!
 //! # Model
-//! A service flow may send at its peak rate while it has tokens, which come
-//! at the sustained rate and up to the traffic burst, and at the sustained
-//! rate after that. The link behind the queue is what sends; the shaper here
-//! delays nothing, it only counts its tokens as if it did.
+//! A service flow may send at its peak rate while it has tokens, which accumulate at the sustained
+//! rate up to the traffic burst, and at the sustained rate after that. The link behind the queue
+//! sends the packets; the shaper here delays nothing and only counts the tokens.
 //!
 //! # Sources
 //! RFC 8034, section 3 (the two rates and the burst) and appendix A.2 (the
@@ -85,7 +84,7 @@ impl Shaper {
         self.measured.previous = (backlog > 0).then_some((now, size));
     }
 
-    /// How long `queue` bytes will take, in seconds (appendix A.2).
+    /// Predicts the time to send `queue` bytes, in seconds (appendix A.2).
     #[inline]
     pub fn expected_delay(&mut self, now: Time, queue: u64) -> f64 {
         self.refill(now);

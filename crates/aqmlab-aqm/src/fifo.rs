@@ -6,7 +6,7 @@ use aqmlab_core::{Bytes, Limit, Packet};
 
 use crate::discipline::{Backlog, Context, LinkEnv, Reason};
 
-/// How much a queue holds: a limit, and often one in bytes besides.
+/// Capacity of a queue: a limit, and often one in bytes as well.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     packets: u64,
@@ -23,12 +23,12 @@ impl Room {
             Limit::Bdp(_) | Limit::Unlimited => Room { packets: u64::MAX, bytes },
         }
     }
-    /// Whether what is queued leaves room for a packet of `size` bytes.
+    /// True if a packet of `size` bytes fits.
     #[inline]
     pub fn admits(self, queued: Backlog, size: u32) -> bool {
         queued.packets < self.packets && queued.bytes + u64::from(size) <= self.bytes
     }
-    /// Whether more is queued than there is room for: the limit was larger before.
+    /// True if the backlog is above the limit, which was larger before.
     pub fn is_exceeded(self, queued: Backlog) -> bool {
         queued.packets > self.packets || queued.bytes > self.bytes
     }
@@ -107,7 +107,7 @@ impl Fifo {
         self.bytes -= u64::from(packet.size());
         Some(packet)
     }
-    /// Whether it is empty.
+    /// True if the queue is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()

@@ -28,7 +28,7 @@ use crate::fifo::{Fifo, Room};
 /// Probability 1.
 const ONE: u64 = u64::MAX >> 8;
 const TICKS_PER_SEC: u64 = 1_000_000_000 >> 6;
-/// What keeps 8 binary places in a departure rate per tick.
+/// Shift that keeps 8 binary places in a departure rate per tick.
 const RATE_SHIFT: u32 = 8;
 /// The delay above which the probability rises in any case.
 const LONG_DELAY: u64 = 250_000_000 >> 6;
@@ -40,7 +40,7 @@ fn clock(time: Time) -> u64 {
     time.as_nanos() >> 6
 }
 
-/// What does not change during a run.
+/// Constants of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub update_period: Span,
@@ -62,7 +62,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     pub fn new(params: &PieParams, env: &LinkEnv) -> Self {
-        // Weights come in sixteenths there.
+        // Linux has weights in sixteenths.
         let weight = |value: f64| ((math::round(value * 16.0) as u64) * (ONE / TICKS_PER_SEC)) >> 4;
         let takes_rate = params.delay == DelaySource::Rate;
         Settings {

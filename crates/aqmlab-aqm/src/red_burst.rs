@@ -28,7 +28,7 @@ pub(crate) fn read(text: &str) -> Result<u64> {
     text.parse().map_err(wrong)
 }
 
-/// Returns a burst that gives this exponent, if there is one: the usual one or the shortest.
+/// Returns a burst that gives this exponent, if any: the usual one or the shortest.
 pub(crate) fn burst(min: f64, max: f64, exponent: u64) -> Option<u64> {
     let gives = |burst: u64| weight_exponent(min, burst).ok();
     let usual = usual_burst(min, max);
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_burst_gives_a_weight_and_the_weight_a_burst() {
-        // tc-red(8)'s example, and what it takes by default: (2 * 30 + 90) / 3.
+        // tc-red(8)'s example, and its default: (2 * 30 + 90) / 3.
         assert_eq!(weight_exponent(30.0, 55).unwrap(), 5);
         assert_eq!((usual_burst(30.0, 90.0), burst(30.0, 90.0, 5)), (50, Some(50)));
         for exponent in 1..25 {

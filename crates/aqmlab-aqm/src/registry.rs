@@ -100,10 +100,10 @@ impl QueueConfig {
         Self::read_with(value, &Nothing)
     }
 
-    /// The same; the name may also be one that `more` knows.
+    /// Like [`read`](QueueConfig::read), also for names that `more` knows.
     ///
     /// # Errors
-    /// As [`QueueConfig::read`].
+    /// Returns the errors of [`QueueConfig::read`].
     pub fn read_with(value: &Value, more: &dyn Lookup<dyn CustomConfig>) -> Result<QueueConfig> {
         catalogue::read(value, more)
     }
@@ -115,7 +115,7 @@ pub(crate) fn elsewhere(name: &str) -> Option<&'static str> {
     ELSEWHERE.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours)
 }
 
-/// What other programs call a queue, and how it is said here.
+/// Names of other programs for a queue, and the names here.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("pfifofast", "it is `droptail` with a limit in packets: limit = \"1000p\""),
     ("fifo", "it is `droptail`"),

@@ -140,7 +140,7 @@ fn an_equal_queue_is_no_change_and_another_discipline_is_a_replacement() {
     }
 }
 
-/// Those of which Linux restarts something with every change, were it to equal values.
+/// Disciplines that restart something at every change in Linux, even to equal values.
 fn restarts(name: &str, settings: &[(String, String)]) -> bool {
     let has = |key: &str| settings.iter().any(|(name, _)| name == key);
     match name {
@@ -155,7 +155,7 @@ fn restarts(name: &str, settings: &[(String, String)]) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..Default::default() })]
 
-    /// All variables stay and all parameters are written as they were built: nobody notices.
+    /// Writing the parameters with their present values changes nothing.
     #[test]
     fn written_again_parameters_change_nothing(arrivals in traffic()) {
         for (name, settings) in variants() {
@@ -175,8 +175,8 @@ proptest! {
     }
 }
 
-/// What begins with the queue and cannot be caught up with: the first timer, the first allowance,
-/// the tokens there are, the estimate of the bandwidth; and random numbers drawn by the change.
+/// Effects of the start that a change cannot repeat: the first timer, the first allowance, the
+/// initial tokens, the estimate of the bandwidth, and random numbers drawn by the change.
 fn begins_differently(case: &Case) -> bool {
     let estimates = case.before.iter().any(|(key, _)| key == "autorate_ingress");
     (estimates && case.key == "bandwidth")
@@ -265,7 +265,7 @@ fn a_change_in_the_middle_keeps_packets_and_limits() {
                     check_change(&case, link, &to, now);
                 }
             });
-            // Packets that are classified anew, or whose hash changes, may pass others.
+            // Packets that are classified again, or whose hash changes, may overtake others.
             let may_pass = matches!(
                 (case.name, case.key),
                 ("dualpi2", "classifier") | ("cake", "isolation" | "diffserv") | ("sfq", _)
@@ -297,7 +297,7 @@ fn check_change(case: &Case, link: &mut Link<'_>, to: &QueueConfig, now: Time) {
         let (_, text) = case.after.last().unwrap();
         let limit =
             aqmlab_core::params::read_value(&text.as_str().into()).map_or(u64::MAX, packets);
-        // These keep what they have until it is sent, or until the next packet comes.
+        // These keep excess packets until they are sent, or until the next packet arrives.
         let keeps = ["droptail", "cake"].contains(&case.name);
         assert!(keeps || after <= limit, "{label}: {after} packets");
         link.limit = limit.max(if keeps { after } else { 0 });

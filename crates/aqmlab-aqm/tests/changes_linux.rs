@@ -1,6 +1,6 @@
-//! Changes of parameters where Linux has rules of its own: what is dropped, from where and for
-//! which reason, what begins anew and what goes on. By the `change` functions of net/sched of
-//! Linux 6.12 (dualpi2: 6.17).
+//! Changes of parameters where Linux has specific rules: which packets are dropped, from where and
+//! for which reason, which state restarts and which continues. From the `change` functions of
+//! net/sched of Linux 6.12 (dualpi2: 6.17).
 
 mod harness;
 
@@ -72,7 +72,7 @@ impl Changing {
     }
 }
 
-/// A link of 10 Mbit/s with 1.2 times what it can send, until CoDel drops.
+/// A link of 10 Mbit/s loaded at 1.2 times its rate, until CoDel drops.
 fn codel_at_work(name: &str, settings: &[(&str, &str)]) -> (Changing, Time) {
     let mut queue = Changing::new(name, settings);
     let mut now = Time::ZERO;
@@ -106,7 +106,7 @@ fn codel_goes_on_and_loses_its_head() {
     }
 }
 
-/// fq_codel_change: what is too much is taken out as if it were sent, from all flows in turn.
+/// fq_codel_change: excess packets are dequeued, from all flows in turn.
 #[test]
 fn fq_codel_loses_what_it_would_have_sent() {
     let mut queue = Changing::new("fq_codel", &[("variant", "linux")]);
@@ -175,7 +175,7 @@ fn choke_forgets_the_average_and_keeps_the_oldest() {
     assert_eq!(dropped, [29, 28, 27]);
 }
 
-/// sfb_change: the packets go with the child qdisc; bins, tokens and hash begin anew.
+/// sfb_change: packets are dropped with the child qdisc; bins, tokens and hash restart.
 #[test]
 fn sfb_begins_anew_and_loses_its_packets() {
     let strict = [("target", "1"), ("max", "1000"), ("increment", "1")];
@@ -203,8 +203,8 @@ fn sfq_takes_from_the_longest() {
     assert_eq!(queue.queue.next_wakeup(), Some(ms(1700)));
 }
 
-/// dualpi2_change: the classic queue loses its head first; the credit begins anew with other
-/// shares only (dualpi2_calculate_c_protection).
+/// dualpi2_change: the classic queue loses its head first; the credit restarts only if the shares
+/// change (dualpi2_calculate_c_protection).
 #[test]
 fn dualpi2_takes_from_the_classic_queue() {
     for variant in ["linux", "rfc9332"] {
@@ -239,7 +239,7 @@ fn dualpi2_knows_which_packets_came_before() {
     assert_eq!(marks, [true, true, true, false, false, false]);
 }
 
-/// fifo_init: only the limit is written; what is there is sent.
+/// fifo_init: only the limit is written; queued packets are sent.
 #[test]
 fn droptail_keeps_what_it_has() {
     let mut queue = Changing::new("droptail", &[]);

@@ -1,7 +1,7 @@
-//! What every registered discipline and preset has to do under any traffic:
-//! packets conserved, order kept within a flow, the limit respected, the link
-//! never idle beside a queue (unless a shaper holds packets back, and then it
-//! says until when), timers that go forward, and the same again when run again.
+//! Properties of every registered discipline and preset under any traffic: packets are conserved,
+//! order is kept within a flow, the limit is respected, the link is never idle beside a queue
+//! (unless a shaper holds packets back, and then it reports until when), timers go forward, and
+//! runs repeat.
 
 mod harness;
 
@@ -88,7 +88,7 @@ fn a_hundred_million_operations() {
             let label = format!("{name} {:?}", &settings[1..]);
             let events = run(name, &settings, &arrivals);
             check_order(&label, &arrivals, &events, |arrival| lane(name, &settings, arrival));
-            // Each packet comes in and has one end.
+            // Each packet arrives and has one end.
             operations += arrivals.len() + events.len();
         }
     }

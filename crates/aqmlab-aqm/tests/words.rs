@@ -235,7 +235,7 @@ fn random(draw: &mut Stream, spec: &ParamSpec) -> Option<String> {
         "time" => {
             let (low, high) = ends("1us", "100s");
             let nanos = between(Span::read(&low)?.as_nanos(), Span::read(&high)?.as_nanos());
-            // Whole microseconds or milliseconds are what tc takes.
+            // tc takes whole microseconds or milliseconds.
             let unit = [1, 1000, 1_000_000][round as usize];
             format!("{}ns", (nanos / unit * unit).max(Span::read(&low)?.as_nanos()))
         }
@@ -274,8 +274,8 @@ fn random(draw: &mut Stream, spec: &ParamSpec) -> Option<String> {
     })
 }
 
-/// Random parameters of each discipline: what is printed in words reads back as the same, and
-/// what is printed for tc does too where nothing is left out.
+/// Random parameters of each discipline: their words read back as the same parameters, and so do
+/// the words for tc where nothing is left out.
 #[test]
 fn what_is_printed_reads_back() {
     let mut draw = Stream::for_component(20_270_101, 0, "words");

@@ -24,10 +24,9 @@
 //!
 //! # Differences
 //! 1. A packet that does not fit is dropped for that and not drawn for.
-//! 2. The link is idle when it asks for a packet and there is none: once for
-//!    every idle period, and once for every packet that is dropped in one, so
-//!    that a probability of 1 does not last. With `idle_repeats` a long idle
-//!    period counts once in every freeze time, added up when it ends.
+//! 2. The link counts as idle when it asks for a packet and the queue is empty: once per idle
+//!    period, and once per packet dropped during it, so that a probability of 1 does not last. With
+//!    `idle_repeats` a long idle period counts once per freeze time, added up when it ends.
 //! 3. A loss is an overflow only; the packets dropped by chance are the signal
 //!    and do not raise the probability.
 
@@ -55,7 +54,7 @@ params! {
         threshold: Option<Limit> = None, source "Feng et al. 2002, the event Qlen > L";
         /// Whether a long idle period lowers the probability once in every freeze time.
         idle_repeats: bool = false, source "the ns-3 port of Feng's code";
-        /// Whether ECN-capable packets are marked instead of dropped at random.
+        /// Marks ECN-capable packets instead of dropping them at random.
         ecn: bool = false, source "Feng et al. 1999: marks or drops";
     }
 }

@@ -3,9 +3,8 @@
 //! # Model
 //! While RED's average queue is above its lower threshold, an arriving packet
 //! is compared with one drawn at random from the queue. If both are of the
-//! same flow both are dropped: a flow is hit in proportion to its arrivals and
-//! to its part of the queue, which no flow need be told of. If not, RED
-//! decides.
+//! same flow both are dropped: a flow is hit in proportion to its arrivals and its share of the
+//! queue, without per-flow state. If not, RED decides.
 //!
 //! # Sources
 //! - Pan, Prabhakar and Psounis, "CHOKe: A Stateless Active Queue Management
@@ -20,7 +19,7 @@
 //!    Linux.
 //! 4. With several candidates, one that has matched is out of the queue for
 //!    those drawn after it.
-//! 5. Matches are drops also with ECN: what they are for is to make room.
+//! 5. Matches are drops also with ECN, since their purpose is to free space.
 //! 6. A change of parameters restarts the average, as in Linux. Packets beyond a smaller limit are
 //!    dropped from the tail; Linux keeps those that a table of 2^n - 1 places has room for.
 //!
@@ -55,15 +54,14 @@ params! {
         weight: f64 = 0.002, in 1e-9 => 1.0, source "Floyd and Jacobson 1993, section 6";
         /// RED's drop probability at the upper threshold.
         max_p: f64 = 0.1, in 0.0 => 1.0, source "as for red; Floyd 1997";
-        /// Whether RED's probability grows to 1 between the upper threshold and twice that
-        /// threshold.
+        /// Lets RED's probability grow to 1 between the upper threshold and twice that threshold.
         gentle: bool = false, source "Pan et al. 2000: all are dropped above it";
         /// The mean packet size, for idle times.
         mean_packet: Bytes = Bytes::new(500), in Bytes::new(1) => Bytes::new(1_000_000),
             source "as for red; ns-2, mean_pktsize_";
         /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "as for red; ns-2, limit_";
-        /// Whether RED marks ECN-capable packets instead of dropping them at random.
+        /// Marks ECN-capable packets instead of dropping them at random.
         ecn: bool = false, source "RFC 3168, section 5";
     } words TC
 }
@@ -147,7 +145,7 @@ impl Discipline for ChokeParams {
     }
 
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        // Linux, choke_change: the average and the count begin anew; the oldest packets stay.
+        // Linux, choke_change: the average and the count restart; the oldest packets stay.
         let queue = queue.machine::<Choke>();
         queue.red.change(&self.red(), env);
         queue.red.restart();
@@ -165,7 +163,7 @@ struct Choke {
 }
 
 impl Choke {
-    /// How many candidates are drawn now.
+    /// Number of candidates to draw.
     fn candidates(&self) -> u64 {
         self.candidates.or_else(|| {
             let region = (self.red.place() * self.regions as f64) as u64;
@@ -297,7 +295,7 @@ mod tests {
         offer(&mut queue, &[7, 7, 7, 7]);
         // The fourth took all three with it.
         assert_eq!((queue.backlog().packets, queue.counts().dropped[CHOKE]), (0, 4));
-        // No more are drawn than there are.
+        // At most as many candidates are drawn as packets are queued.
         let params = ChokeParams { candidates: Auto::Set(1000), ..plain() };
         let mut queue = self::queue(&params, 1);
         offer(&mut queue, &[7, 7, 7, 7]);
@@ -332,8 +330,8 @@ mod tests {
         assert_eq!(queue.counts().dropped[Reason::RedForced as usize], 3);
     }
 
-    /// What is delivered of a flow that sends 4 packets while 8 others send
-    /// one each; the link sends 8 in that time.
+    /// Share delivered of a flow that sends 4 packets while 8 others send one each; the link sends
+    /// 8 packets in that time.
     fn share_of_the_greedy(params: Option<&ChokeParams>) -> f64 {
         let red = RedParams { wait: false, ..ChokeParams::default().red() };
         let build = params.map_or_else(|| red.build(&env()), |params| params.build(&env()));

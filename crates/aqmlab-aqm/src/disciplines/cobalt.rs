@@ -1,11 +1,10 @@
 //! COBALT: CoDel and BLUE over one queue.
 //!
 //! # Model
-//! What runs in each flow of [`cake`](crate::disciplines::cake), for a queue
-//! without flows: CoDel's control law, whose count decays by the same law
-//! while the delay is below the target, and BLUE, a probability that rises
-//! when the buffer overflows and falls when the queue runs empty, against
-//! traffic that does not answer.
+//! The AQM of each flow of [`cake`](crate::disciplines::cake), for a queue without flows: CoDel's
+//! control law, whose count decays by the same law while the delay is below the target, and BLUE, a
+//! probability that rises when the buffer overflows and falls when the queue runs empty, against
+//! unresponsive traffic.
 //!
 //! # Sources
 //! Linux's COBALT in the qdisc CAKE, as recorded in the conformance vectors of
@@ -38,7 +37,7 @@ params! {
             source "tc-cake(8), rtt";
         /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "tc-codel(8)";
-        /// Whether ECN-capable packets are marked where the control law would drop.
+        /// Marks ECN-capable packets where the control law would drop them.
         ecn: bool = true, source "tc-cake(8): always";
         /// Linux's COBALT as it is, or with its first interval as it is meant.
         variant: InitialGrace = InitialGrace::LinuxInitfix, source "conformance vectors";

@@ -1,11 +1,10 @@
 //! CoDel-DT: CoDel that drops at the tail.
 //!
 //! # Model
-//! The delay of a packet is predicted when it arrives, and CoDel's control
-//! law decides there and then: what is dropped is the arriving packet. That
-//! is easier to build into a modem whose queue is drained by hardware. The
-//! prediction is the backlog over a departure rate, which is measured, or
-//! follows from the modem's rate shaper.
+//! The delay of a packet is predicted when it arrives, and CoDel's control law decides immediately:
+//! it drops the arriving packet. That is easier to build into a modem whose queue is drained by
+//! hardware. The prediction is the backlog over a departure rate, which is measured or follows from
+//! the modem's rate shaper.
 //!
 //! # Sources
 //! - CableLabs' patch for ns-2 (White, Padden, Hayakawa and Nichols, 2012 to
@@ -22,8 +21,8 @@
 //!    next transmissions are not counted: there are no request and grant here.
 //! 3. The source takes 6 ms off the target for what request and grant add (as
 //!    we read it: there is no comment). Here `access_delay` does, 0 by default.
-//! 4. The default of `dq_threshold` is RFC 8033's: the patch's stands in a file
-//!    that was not at hand.
+//! 4. The default of `dq_threshold` is RFC 8033's, because the file with the patch's default was
+//!    not at hand.
 //! 5. Times are whole nanoseconds.
 
 use alloc::{boxed::Box, format, vec::Vec};
@@ -146,7 +145,7 @@ struct CodelDt {
     state: CodelState,
     meter: Meter,
     shaper: Shaper,
-    /// The largest packet seen: a queue of no more is never too long.
+    /// The largest packet seen: a queue of at most this size is never too long.
     largest: u64,
     predicted: Span,
     longest: Span,
@@ -181,7 +180,7 @@ impl CodelDt {
         self.fifo.trim(Room::new(params.limit, None, env), cx);
     }
 
-    /// How long `bytes` will take to leave.
+    /// Predicts the time to send `bytes`.
     fn predict(&mut self, now: Time, bytes: u64) -> Span {
         let seconds = match self.params.delay {
             Prediction::Rate => self.meter.rate.map_or(0.0, |rate| bytes as f64 / rate),
@@ -388,7 +387,7 @@ mod tests {
     #[test]
     fn what_the_medium_adds_comes_off_the_target() {
         // 5 ms is more than one packet of 1500 bytes takes at 3 Mbit/s, 4 ms;
-        // a queue of three stands at 12 ms: above 20 - 10 ms, below 20 ms.
+        // a queue of three takes 12 ms: above 20 - 10 ms, below 20 ms.
         let env = LinkEnv { rate: Rate::from_bps(3_000_000), ..env() };
         for (access_delay, dropped) in [(Span::ZERO, false), (Span::from_millis(10), true)] {
             let params = CodelDtParams { target: Span::from_millis(20), access_delay, ..shaped() };

@@ -350,7 +350,7 @@ mod tests {
         DocsisPie::new(&DocsisPieParams::default(), &slow())
     }
 
-    /// Offers a packet to a queue and says whether it was dropped early.
+    /// Offers a packet to a queue. Returns true if it was dropped early.
     fn is_dropped(queue: &mut Queue) -> bool {
         queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
         let mut dropped = false;
@@ -395,8 +395,8 @@ mod tests {
     #[test]
     fn the_first_drop_comes_when_a_third_is_full_and_then_a_burst_is_let_through() {
         let mut pie = pie();
-        // The buffer is 25 kB: a third is six packets. Nothing is dropped
-        // before, whatever the probability.
+        // The buffer is 25 kB: a third is six packets. Below that nothing is dropped at any
+        // probability.
         (pie.probability, pie.old_delay) = (13.6, 1.0);
         let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
         let dropped: Vec<bool> = (0..16).map(|_| is_dropped(&mut queue)).collect();

@@ -1,9 +1,8 @@
 //! Drop-tail: first in, first out, and what does not fit is dropped.
 //!
 //! # Model
-//! A packet that finds no room is dropped; with `drop = head` the packets at
-//! the head of the queue make room for it instead, so that the sender is told
-//! of the loss a queueing delay earlier.
+//! A packet that does not fit is dropped. With `drop = head` the packets at the head of the queue
+//! are dropped instead, so that the sender learns of the loss a queueing delay earlier.
 //!
 //! # Sources
 //! RFC 7567, section 2 ("tail drop") and section 4.1 (head drop); the limit
@@ -16,7 +15,7 @@
 //!    the arriving one needs room; one that is larger than the limit goes
 //!    itself.
 //!
-//! As in all three qdiscs, the packet in transmission does not count.
+//! The packet in transmission does not count, as in all three qdiscs.
 
 use alloc::boxed::Box;
 
@@ -27,7 +26,7 @@ use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, 
 use crate::fifo::{Fifo, Room};
 
 choices! {
-    /// Which packet is dropped from a full queue.
+    /// Packet dropped from a full queue.
     pub enum DropFrom {
         /// The arriving one.
         Tail = "tail",
@@ -87,7 +86,7 @@ impl Discipline for DropTailParams {
     }
 
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, _cx: &mut Context<'_>) {
-        // Linux, fifo_init: what is queued beyond a smaller limit stays.
+        // Linux, fifo_init: packets beyond a smaller limit stay queued.
         let queue = queue.machine::<DropTail>();
         queue.room = Room::new(self.limit, self.byte_limit, env);
         queue.drop = self.drop;
@@ -146,7 +145,7 @@ mod tests {
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env};
 
-    /// What is dropped, in order, of these packets, and what stays.
+    /// Returns the dropped packets, in order, and those that stay.
     fn offer(params: &DropTailParams, packets: &[Packet]) -> (Vec<u32>, Vec<u32>) {
         let mut queue: Queue = Queue::new(params.build(&env()), Stream::from_state(1));
         let mut dropped = Vec::new();

@@ -2,10 +2,9 @@
 //!
 //! # Model
 //! Packets are hashed into queues, each first in, first out. The queues that
-//! hold packets take turns: at its turn a queue gets a quantum of credit and
-//! sends packets while its credit covers them; what is left is kept for the
-//! next turn, unless the queue ran empty. When there is no room for an arriving
-//! packet, the queue with the most bytes loses one.
+//! hold packets take turns: at its turn a queue gets a quantum of credit and sends packets while
+//! its credit covers them. Remaining credit is kept for the next turn, unless the queue ran empty.
+//! When an arriving packet does not fit, the queue with the most bytes loses one.
 //!
 //! # Sources
 //! - Shreedhar and Varghese, "Efficient Fair Queuing Using Deficit Round Robin",
@@ -42,7 +41,7 @@ params! {
         /// Whether the longest queue drops from its head instead of its tail.
         headdrop: bool = false, source "tc-sfq(8), headdrop";
     } with {
-        /// What shares a queue.
+        /// Units that share a queue.
         sharing: Sharing = Sharing::default();
     }
 }
@@ -95,8 +94,8 @@ mod tests {
         drain(queue).iter().map(Packet::flow_hash).collect()
     }
 
-    /// The rounds by hand, with a quantum of 500: credits are given at turns,
-    /// kept between them, and lost by a queue that runs empty.
+    /// Manually computed rounds with a quantum of 500: credits are given at turns, kept between
+    /// them, and lost by a queue that runs empty.
     #[test]
     fn credit_is_given_kept_and_lost() {
         let mut queue = queue(&DrrParams { quantum: Some(Bytes::new(500)), ..Default::default() });
@@ -107,7 +106,7 @@ mod tests {
         // keeps 500, flow 4 sends 100 and loses 400. Turn 2: flow 1 has 800 and
         // sends 750, flow 2 sends 500, flow 3 has 1000: 750 and 100.
         assert_eq!(flows(&mut queue), [1, 2, 4, 1, 2, 3, 3]);
-        // Flow 4 begins again with one quantum: it lost what it had left.
+        // Flow 4 starts with one quantum: it lost its remaining credit.
         offer(&mut queue, [packet(4, 600), packet(5, 100), packet(5, 100)]);
         assert_eq!(flows(&mut queue), [5, 5, 4]);
     }
@@ -140,7 +139,7 @@ mod tests {
             let dropped = offer(&mut queue, [packet(2, 1300)]);
             assert_eq!(dropped.iter().map(Packet::size).collect::<Vec<_>>(), lost);
             assert!(dropped.iter().all(|packet| packet.flow_hash() == 1));
-            // For what never fits nobody has to go.
+            // A packet that can never fit displaces no other packet.
             let dropped = offer(&mut queue, [packet(3, 2001)]);
             assert_eq!(dropped.iter().map(Packet::flow_hash).collect::<Vec<_>>(), [3]);
         }

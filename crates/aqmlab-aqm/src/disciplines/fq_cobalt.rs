@@ -14,10 +14,10 @@
 //! # Differences
 //! 1. COBALT is Linux's and not ns-3's: the last packet of a flow is never
 //!    dropped, and times are nanoseconds.
-//! 2. The state of an empty flow stays as it is until its next packet comes;
-//!    cake has its list of decaying flows for that.
+//! 2. The state of an empty flow stays as it is until its next packet arrives; cake has its list of
+//!    decaying flows for that.
 //! 3. BLUE always runs; ns-3 can bind it to a sojourn time.
-//! 4. No recorded run stands behind it: it is tested by unit and property tests.
+//! 4. No run of a reference implementation was recorded: unit and property tests cover it.
 
 use alloc::boxed::Box;
 
@@ -57,13 +57,13 @@ params! {
         decrement: f64 = DOWN, in 0.0 => 1.0, source "ns-3 FqCobalt, Decrement; fixed in Linux";
         /// Linux's COBALT as it is, or with its first interval as it is meant.
         variant: InitialGrace = InitialGrace::LinuxInitfix, source "conformance vectors of cake";
-        /// Whether ECN-capable packets are marked where the control law would drop.
+        /// Marks ECN-capable packets where the control law would drop them.
         ecn: bool = true, source "ns-3 FqCobalt, UseEcn; always in cake";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
         ce_threshold: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(100)),
             source "ns-3 FqCobalt, CeThreshold";
     } with {
-        /// What shares a bucket.
+        /// Units that share a bucket.
         sharing: Sharing = Sharing::default();
     }
 }
@@ -99,7 +99,7 @@ impl FqCobaltParams {
     }
 }
 
-/// What does not change during a run.
+/// Constants of a run.
 #[derive(Clone)]
 pub(crate) struct Settings {
     law: Law,

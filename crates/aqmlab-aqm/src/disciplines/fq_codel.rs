@@ -10,10 +10,10 @@
 //! conformance vectors.
 //!
 //! # Differences
-//! 1. The bucket is the packet's flow hash modulo the number of buckets; the
-//!    simulator hashes flows anew in every replication (RFC 8290, section
-//!    4.1.1, perturbation). Sets of buckets, queues for hosts and changes of the
-//!    hash (see the file `fq/hash.rs`) are options that Linux does not have.
+//! 1. The bucket is the packet's flow hash modulo the number of buckets; the simulator draws new
+//!    hashes in every replication (RFC 8290, section 4.1.1, perturbation). Sets of buckets, queues
+//!    for hosts and changes of the hash (see the file `fq/hash.rs`) are options that Linux does not
+//!    have.
 //! 2. The memory of a packet is its size on the wire; Linux counts the
 //!    kernel's buffers.
 
@@ -29,7 +29,7 @@ use crate::fq::hash::Sharing;
 use crate::fq::{FlowSource, Fq, FqParams, Inner, Overflow};
 
 choices! {
-    /// What holds no more than a full packet where CoDel does not drop.
+    /// Queue that must hold more than one full packet before CoDel drops.
     pub enum SmallBacklog {
         /// All queues together, as in Linux.
         All = "all",
@@ -65,13 +65,13 @@ params! {
         /// flows, or of the flow alone.
         small_backlog: SmallBacklog = SmallBacklog::All,
             source "Linux: sch_fq_codel.c, fq_codel_dequeue; RFC 8289, section 5.5, and ns-3: flow";
-        /// Whether ECN-capable packets are marked instead of dropped.
+        /// Marks ECN-capable packets instead of dropping them.
         ecn: bool = true, source "RFC 8290, section 5.2.6; on in Linux";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
         ce_threshold: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(100)),
             source "RFC 8290, section 5.2.7";
     } with {
-        /// What shares a bucket.
+        /// Units that share a bucket.
         sharing: Sharing = Sharing::default();
     } words TC
 }
@@ -169,7 +169,7 @@ mod tests {
             let now = Time::ZERO + Span::from_micros(1200) * step;
             let sent = queue.dequeue(now).expect("there are packets");
             let flow = sent.flow_hash();
-            // What was dropped is replaced, too.
+            // Dropped packets are sent again, too.
             let mut missing = vec![flow];
             queue.take_dropped(|packet, _| missing.push(packet.flow_hash()));
             for flow in missing {

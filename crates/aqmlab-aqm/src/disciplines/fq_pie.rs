@@ -64,16 +64,16 @@ params! {
         alpha: f64 = 0.125, in 0.0 => 1e3, source "RFC 8033, appendix A";
         /// Weight of the trend, per second; rounded to 1/16.
         beta: f64 = 1.25, in 0.0 => 1e3, source "RFC 8033, appendix A";
-        /// Whether ECN-capable packets are marked instead of dropped early.
+        /// Marks ECN-capable packets instead of dropping them early.
         ecn: bool = false, source "tc-fq_pie(8)";
         /// The drop probability, in percent, above which they are dropped as well.
         ecn_prob: u64 = 10, in 0 => 100, source "tc-fq_pie(8); RFC 8033, section 5.1";
-        /// Whether larger packets are dropped with a larger probability.
+        /// Drops larger packets with a larger probability.
         by_size: bool = false, source "tc-fq_pie(8), bytemode";
         /// Whose PIE: Linux's as it is, or with the probability limited to 1 as it is meant.
         variant: FqPieArithmetic = FqPieArithmetic::LinuxClamped, source "RFC 8033, section 4.2; conformance vectors";
     } with {
-        /// What shares a bucket.
+        /// Units that share a bucket.
         sharing: Sharing = Sharing::default();
     } words TC
 }

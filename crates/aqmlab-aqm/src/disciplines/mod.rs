@@ -67,8 +67,8 @@ impl QueueConfig {
     /// What a queue with these parameters takes to get to those of `to`.
     ///
     /// # Errors
-    /// If `to` is the same discipline with another value of a parameter that a running queue
-    /// cannot take: the error names the key.
+    /// Returns an error if `to` is the same discipline with another value of a parameter that a
+    /// running queue cannot take: the error names the key.
     pub fn transition(&self, to: &QueueConfig) -> Result<Transition> {
         if self == to {
             return Ok(Transition::None);
@@ -100,7 +100,7 @@ impl QueueConfig {
 /// How a queue gets to other parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Transition {
-    /// They are equal: nothing happens.
+    /// Equal parameters: nothing to do.
     None,
     /// The parameters are written; packets and state stay. (Linux: `tc qdisc change`.)
     Change,

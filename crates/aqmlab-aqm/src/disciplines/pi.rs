@@ -43,11 +43,11 @@ params! {
         /// The mean packet size: for lengths in bytes, and for probabilities by size.
         mean_packet: Bytes = Bytes::new(500), in Bytes::new(1) => Bytes::new(1_000_000),
             source "ns-2, mean_pktsize_";
-        /// Whether larger packets are dropped with a larger probability.
+        /// Drops larger packets with a larger probability.
         by_size: bool = false, source "ns-2, bytes_";
         /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "as for red";
-        /// Whether ECN-capable packets are marked instead of dropped.
+        /// Marks ECN-capable packets instead of dropping them.
         ecn: bool = false, source "Hollot et al. 2001: marks; ns-2, setbit_";
     }
 }
@@ -128,7 +128,7 @@ impl Settings {
         if self.in_bytes { bytes as f64 / self.mean_packet } else { packets as f64 }
     }
 
-    /// Whether lengths are counted in the same.
+    /// True if both count lengths in the same unit.
     fn counts_as(&self, other: &Settings) -> bool {
         (self.in_bytes, self.mean_packet) == (other.in_bytes, other.mean_packet)
     }
@@ -275,9 +275,9 @@ mod tests {
         assert!((after.as_secs_f64() - 171.0 / 170.0).abs() < 1e-6, "{after:?}");
     }
 
-    /// Offers 1.2 times what the link can send, from senders that do not
-    /// react, with gains for so few packets: one packet in six is too many,
-    /// and the queue is the reference whatever that takes.
+    /// Offers 1.2 times the capacity of the link, from senders that do not react, with gains for so
+    /// few packets. One packet in six must be dropped, and the queue still settles at the
+    /// reference.
     #[test]
     fn the_queue_comes_to_the_reference() {
         for reference in [20, 80] {

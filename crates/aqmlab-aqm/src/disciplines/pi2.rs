@@ -44,14 +44,14 @@ params! {
         beta: f64 = 3.2, in 0.0 => 1e3, source "RFC 9332, appendix A.1";
         /// Capacity of the queue.
         limit: Limit = Limit::Packets(10_000), source "tc-dualpi2(8)";
-        /// Whether ECN-capable packets are marked instead of dropped.
+        /// Marks ECN-capable packets instead of dropping them.
         ecn: bool = true, source "RFC 9332, appendix A.1";
-        /// Whether ECT(1) and CE packets are marked with the base probability times `coupling`.
+        /// Marks ECT(1) and CE packets with the base probability times `coupling`.
         coupled: bool = false, source "CoNEXT 2016; RFC 9332, section 2.1";
         /// Coupling factor k; when k times the base probability reaches 1, packets are
         /// dropped instead of marked.
         coupling: f64 = 2.0, in 1.0 => 255.0, source "RFC 9332, appendix A";
-        /// Whether drops and marks are evenly spaced instead of random.
+        /// Spaces drops and marks evenly instead of at random.
         derandomize: bool = false, source "RFC 9332, appendix A.1, recur";
     }
 }

@@ -1,13 +1,12 @@
 //! PIE as of 2013: with an estimate of the departure rate, before RFC 8033.
 //!
 //! # Model
-//! How long the queue delays packets is its length over the average departure
-//! rate. A timer compares that with the target and with its last value and
-//! moves the drop probability, which arriving packets meet. The rate is
-//! measured over cycles: one begins when more than `dq_threshold` is queued,
-//! and ends when that much has left. A cycle that the timer overtakes is lost,
-//! so on a slow link there may never be a rate: the delay then counts as zero
-//! and nothing is dropped early. The note `pie-no-rate-sample` says so.
+//! The queueing delay is the queue length over the average departure rate. A timer compares it with
+//! the target and with its last value and moves the drop probability, which is applied to arriving
+//! packets. The rate is measured over cycles: a cycle begins when more than `dq_threshold` is
+//! queued and ends when that much has left. A timer that fires within a cycle discards it, so on a
+//! slow link the rate may never be known: the delay then counts as zero and nothing is dropped
+//! early. The note `pie-no-rate-sample` reports this.
 //!
 //! # Sources
 //! - Pan et al., "PIE: A Lightweight Control Scheme To Address the Bufferbloat
@@ -17,21 +16,19 @@
 //!   allowance), table I (parameters) and section V (the lost cycles).
 //!
 //! # Differences
-//! 1. This is a reconstruction: the code of 2013 was not published. What the
-//!    texts leave open is stated here and, where it matters, a parameter.
-//! 2. The packet whose departure begins a cycle counts as the first that left,
-//!    so a cycle of n packets lasts n - 1 transmissions; the rate is what was
-//!    transmitted in that time, n - 1 packets, and so has no bias, unless
-//!    `count_first` is on.
+//! 1. This is a reconstruction: the code of 2013 was not published. Gaps of the texts are filled as
+//!    stated here and, where it matters, by a parameter.
+//! 2. The packet whose departure begins a cycle counts as the first that left, so a cycle of n
+//!    packets lasts n - 1 transmissions. The rate counts the n - 1 packets sent in that time, and
+//!    so has no bias, unless `count_first` is on.
 //! 3. The drop probability is computed during the burst allowance as well,
 //!    unless `p_during_burst` is off.
 //! 4. The unit of `dq_threshold` is also that of the queue length and of the
 //!    rate.
-//! 5. The burst allowance begins anew whenever the delay is below the target
-//!    (Järvinen and Kojo, section III). HPSR 2013 asks besides for a probability
-//!    of zero and half of the target; then drops go on long after the queue has
-//!    gone, and response times are two to three times those of the other queues,
-//!    which is not what figures 6 and 7 of Järvinen and Kojo show.
+//! 5. The burst allowance restarts whenever the delay is below the target (Järvinen and Kojo,
+//!    section III). HPSR 2013 also requires a probability of zero and half of the target; drops
+//!    then continue long after the queue has emptied, and response times are two to three times
+//!    those of the other queues, unlike in figures 6 and 7 of Järvinen and Kojo.
 //! 6. There is no lower bound on the queue for drops, no decay and no cap on the
 //!    steps: those came with the RFC.
 
@@ -72,7 +69,7 @@ params! {
         p_during_burst: bool = true, source "left open by the papers";
         /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "tc-pie(8)";
-        /// Whether ECN-capable packets are marked instead of dropped early.
+        /// Marks ECN-capable packets instead of dropping them early.
         ecn: bool = false, source "HPSR 2013, section III";
     }
 }
@@ -211,8 +208,8 @@ impl QueueDiscipline for Pie2013 {
             cx.drop(packet, Reason::Overlimit);
             return;
         }
-        // One draw for each packet that may be dropped: with probability zero
-        // or an allowance there is none.
+        // One draw for each packet that may be dropped: none at probability zero or within an
+        // allowance.
         let chosen = self.burst_allowance == Span::ZERO
             && self.probability > 0.0
             && cx.random.uniform() < self.probability;

@@ -1,11 +1,10 @@
 //! RED as Linux runs it: the average in integers, one comparison a packet.
 //!
 //! # Model
-//! A moving average of the bytes in the queue decides. Below the lower
-//! threshold packets pass, above the upper one all are dropped (or marked).
-//! Between them a number is drawn once for every drop: it says how far the
-//! count of packets times the average's height above the threshold may go
-//! before the next one. Drops are so spread evenly without a draw a packet.
+//! A moving average of the bytes in the queue decides. Below the lower threshold packets pass,
+//! above the upper one all are dropped (or marked). In between, one random number is drawn per
+//! drop. It bounds the number of packets times the height of the average above the threshold until
+//! the next drop. Drops are thus evenly spread without a draw per packet.
 //!
 //! # Sources
 //! - Linux's qdisc as recorded in the conformance vectors and their rules.
@@ -60,11 +59,11 @@ params! {
         bandwidth: Option<Rate> = None,
             in Some(Rate::from_bps(1)) => Some(Rate::from_bps(1_000_000_000_000_000)),
             source "tc-red(8), bandwidth";
-        /// Whether ECN-capable packets are marked instead of dropped.
+        /// Marks ECN-capable packets instead of dropping them.
         ecn: bool = false, source "tc-red(8), ecn";
-        /// Whether ECN-capable packets are dropped above the upper threshold.
+        /// Drops ECN-capable packets above the upper threshold instead of marking them.
         harddrop: bool = false, source "tc-red(8), harddrop";
-        /// Whether max_p adapts to the average queue.
+        /// Adapts max_p to the average queue.
         adaptive: bool = false, source "tc-red(8), adaptive; Floyd, Gummadi and Shenker 2001";
     } words TC
 }
@@ -116,7 +115,7 @@ fn burst_of(settings: &dyn Settings) -> Option<String> {
     red_burst::burst(min, max, wlog).map(|burst| burst.to_string())
 }
 
-/// Derives what is not given as `red_parse_opt` of iproute2 does.
+/// Derives missing values as `red_parse_opt` of iproute2 does.
 fn derive(settings: &mut dyn Settings, given: &Given<'_>) -> Result<()> {
     let [has_limit, has_min, has_max, has_packet] =
         ["limit", "min_threshold", "max_threshold", "mean_packet"].map(|key| given.has(key));
@@ -298,7 +297,7 @@ struct Decision {
     max_p: u64,
     /// What a draw is divided by.
     divisor: u64,
-    /// How far count times height goes before the next drop.
+    /// Bound on count times height until the next drop.
     reach: u64,
     /// Packets since the last drop; `None` when the average was outside.
     count: Option<u64>,
@@ -494,7 +493,7 @@ mod tests {
         }
     }
 
-    /// As the recorded averages show, of which some are odd.
+    /// Recorded averages, including odd ones.
     #[test]
     fn a_short_idle_time_halves_at_most_and_rounds_down() {
         let table = IdleTable::new(6, Bytes::new(1000), Rate::from_bps(10_000_000));

@@ -24,9 +24,8 @@
 //! 3. A packet all of whose bins hold `max` packets is dropped.
 //! 4. A change of any parameter drops all packets in the queue and restarts bins and tokens, because
 //!    it replaces the FIFO inside.
-//! 5. Without tokens, every packet of a penalised flow starts the count of
-//!    time for the next tokens anew: a flow with less than 1/`penalty_rate`
-//!    between its packets gets none.
+//! 5. Without tokens, every packet of a penalised flow restarts the wait for the next tokens: a
+//!    flow with less than 1/`penalty_rate` between its packets gets none.
 //!
 //! From Linux:
 //! 6. Bins are chosen by the packet's flow hash times a constant, in filters
@@ -66,7 +65,7 @@ params! {
         /// Time before the change in which the next filter is filled as well; 0: none.
         warmup: Span = Span::from_secs(60), in Span::ZERO => Span::from_secs(1_000_000),
             source "Linux 6.1, sfb: db";
-        /// Whether ECN-capable packets are marked instead of dropped at random.
+        /// Marks ECN-capable packets instead of dropping them at random.
         ecn: bool = true, source "Linux 6.1, sfb: always";
     } words TC
 }
@@ -108,7 +107,7 @@ impl Discipline for SfbParams {
     }
 
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        // Linux, sfb_change: the packets go with their child qdisc, and all state begins anew.
+        // Linux, sfb_change: packets are dropped with the child qdisc, and all state restarts.
         let queue = queue.machine::<Sfb>();
         queue.fifo.purge(cx);
         *queue = Sfb::new(self, env);
@@ -213,7 +212,7 @@ struct PenaltyBox {
     rate: u64,
     burst: u64,
     tokens: u64,
-    /// When tokens were counted last.
+    /// Time of the last update of the tokens.
     counted_at: u64,
 }
 
@@ -318,8 +317,7 @@ impl Sfb {
         }
     }
 
-    /// What happens to a packet for which there is room: a reason to drop it,
-    /// or whether it is marked.
+    /// Decides on a packet that fits: returns a reason to drop it, or whether it is marked.
     fn decide(
         &mut self,
         packet: &Packet,
@@ -441,7 +439,7 @@ mod tests {
         // 10 packets a second: one token after 100 ms, and not after 99.
         assert_eq!(dropped(offer(&mut queue, 7, 100)), 1);
         assert_eq!(dropped(offer(&mut queue, 7, 199)), 2);
-        // That refusal starts the count anew.
+        // That refusal restarts the wait.
         assert_eq!(dropped(offer(&mut queue, 7, 200)), 3);
         assert_eq!(dropped(offer(&mut queue, 7, 300)), 3);
         // A flow that shares no level's bin is not concerned.

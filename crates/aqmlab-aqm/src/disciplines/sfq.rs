@@ -24,9 +24,9 @@
 //!    tail by default; the paper was not at hand to look it up.
 //!
 //! From Linux:
-//! 3. The bucket is the packet's flow hash modulo `divisor`, which the simulator
-//!    draws anew in every replication; with `perturb` the hash is mixed, from its
-//!    first change on, with a number drawn from the queue's stream.
+//! 3. The bucket is the packet's flow hash modulo `divisor`; the simulator draws new hashes in
+//!    every replication. With `perturb` the hash is mixed, from its first change on, with a number
+//!    drawn from the queue's stream.
 //! 4. A limit in bytes is possible: packets are dropped from the longest
 //!    bucket (in packets) until the rest fits.
 //! 5. When the hash changes, packets are put into their new buckets in the
@@ -62,7 +62,7 @@ params! {
         variant: SfqTurns = SfqTurns::Linux, source "conformance vectors; McKenney 1990";
         /// The most packets in one bucket (Linux's variant).
         depth: u64 = 127, in 1 => 1_000_000, source "tc-sfq(8), depth";
-        /// Whether buckets drop from their head instead of their tail.
+        /// Drops from the head of a bucket instead of its tail.
         headdrop: bool = false, source "tc-sfq(8), headdrop";
         /// The most buckets that hold packets at a time (Linux's variant).
         flows: u64 = 128, in 1 => 65_536, source "tc-sfq(8), flows";
@@ -73,7 +73,7 @@ params! {
         quantum: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1_000_000)),
             source "tc-sfq(8), quantum";
     } with {
-        /// What shares a bucket.
+        /// Units that share a bucket.
         sharing: Sharing = Sharing::default();
     } words TC
 }
@@ -129,8 +129,8 @@ impl Discipline for SfqParams {
     }
 
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        // Linux, sfq_change: the longest bucket loses what is too much, and where the hash changes
-        // from time to time it changes now.
+        // Linux, sfq_change: packets beyond the limit are dropped from the longest bucket; a hash
+        // with `perturb` changes now.
         let queue = queue.machine::<Sfq>();
         queue.bounds = Bounds::new(self, env);
         queue.headdrop = self.headdrop;
@@ -142,10 +142,10 @@ impl Discipline for SfqParams {
     }
 }
 
-/// How much there may be.
+/// Upper bounds of the queue.
 #[derive(Clone)]
 struct Bounds {
-    /// Of all buckets together.
+    /// Limit of all buckets together.
     limit: Limit,
     /// Packets in a bucket.
     depth: u64,
@@ -159,7 +159,7 @@ impl Bounds {
         let by_packets = params.variant == SfqTurns::McKenney;
         let active = match limit {
             _ if by_packets => params.divisor,
-            // Linux has no more buckets in use than packets in the queue.
+            // The number of buckets in use is bounded by the packets in the queue, as in Linux.
             Limit::Packets(packets) => params.flows.min(packets),
             Limit::Bytes(_) | Limit::Bdp(_) | Limit::Unlimited => params.flows,
         };
@@ -179,8 +179,8 @@ struct Bucket {
 /// No bucket.
 const NONE: u32 = u32::MAX;
 
-/// The buckets that hold packets, in a list for each number of packets: in
-/// front is the one that came to this number last.
+/// Buckets with packets, in a list for each number of packets; the bucket that reached this number
+/// last is in front.
 #[derive(Clone)]
 struct ByDepth {
     /// The first bucket of each list.
@@ -224,7 +224,7 @@ impl ByDepth {
         }
     }
 
-    /// How many packets the longest bucket has, and which it is.
+    /// Number of packets of the longest bucket, and its index.
     fn longest(&self) -> (usize, u32) {
         (self.most, self.first[self.most])
     }

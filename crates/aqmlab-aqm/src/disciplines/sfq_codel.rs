@@ -39,7 +39,7 @@ params! {
         /// CoDel's count recall.
         variant: CodelForm = CodelForm::Ns2Of2013, source "ns-2's sfqCoDel of 2013";
     } with {
-        /// What shares a bucket.
+        /// Units that share a bucket.
         sharing: Sharing = Sharing::default();
     }
 }

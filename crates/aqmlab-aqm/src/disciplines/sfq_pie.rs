@@ -36,11 +36,11 @@ use crate::fq::{Fq, FqParams, Overflow, Plain};
 use crate::pie_linux::{PieState, Settings};
 
 choices! {
-    /// Whose probability a packet meets.
+    /// Drop probability of a packet.
     pub enum ProbabilityScope {
-        /// That of the whole queue, by the length of the packet's bucket.
+        /// Probability of the whole queue, by the length of the packet's bucket.
         CableLabs = "cablelabs",
-        /// That of its bucket.
+        /// Probability of the packet's bucket.
         PerBucket = "per-bucket",
     }
 }
@@ -72,16 +72,16 @@ params! {
         /// to complete it.
         dq_threshold: Bytes = Bytes::new(16_384), in Bytes::new(1) => Bytes::new(65_536),
             source "RFC 8033, section 5.2";
-        /// Whether ECN-capable packets are marked instead of dropped early.
+        /// Marks ECN-capable packets instead of dropping them early.
         ecn: bool = false, source "RFC 8033, section 5.1";
         /// The drop probability, in percent, above which they are dropped as well.
         ecn_prob: u64 = 10, in 0 => 100, source "RFC 8033, section 5.1";
-        /// Whether larger packets are dropped with a larger probability.
+        /// Drops larger packets with a larger probability.
         by_size: bool = false, source "tc-pie(8), bytemode";
         /// Whose probability a packet meets.
         variant: ProbabilityScope = ProbabilityScope::CableLabs, source "White 2014; ns-3, FQ-PIE";
     } with {
-        /// What shares a bucket.
+        /// Units that share a bucket.
         sharing: Sharing = Sharing::default();
     }
 }

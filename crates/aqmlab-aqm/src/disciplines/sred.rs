@@ -1,13 +1,11 @@
 //! SRED: stabilized RED, which estimates how many flows there are.
 //!
 //! # Model
-//! A list of flows seen recently (zombies) stands beside the queue. An
-//! arriving packet is compared with one zombie drawn at random: if it is of
-//! the same flow that is a hit, if not it takes the zombie's place with some
-//! probability. One over the frequency of hits estimates the number of active
-//! flows; the drop probability grows with the square of it, so that the queue
-//! stays where it is under any number of them. The queue's length counts in
-//! three coarse steps only.
+//! A list of recently seen flows (zombies) is kept next to the queue. An arriving packet is
+//! compared with one zombie drawn at random: if it is of the same flow that is a hit; if not, it
+//! replaces the zombie with some probability. One over the frequency of hits estimates the number
+//! of active flows; the drop probability grows with its square, so that the queue length does not
+//! depend on the number of flows. The queue's length counts in three coarse steps only.
 //!
 //! # Sources
 //! - Ott, Lakshman and Wong, "SRED: Stabilized RED" (INFOCOM 1999). The paper
@@ -31,7 +29,7 @@ use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, 
 use crate::fifo::{Fifo, Room};
 
 choices! {
-    /// What decides beside the queue and the number of flows.
+    /// Effect of a hit on the drop probability.
     pub enum SredForm {
         /// Nothing.
         Simple = "simple",
@@ -60,7 +58,7 @@ params! {
         max_p: f64 = 0.15, in 0.0 => 1.0, source "Ott et al. 1999";
         /// The number of flows from which on the probability does not grow further.
         many_flows: f64 = 256.0, in 1.0 => 1e9, source "Ott et al. 1999";
-        /// Whether ECN-capable packets are marked instead of dropped at random.
+        /// Marks ECN-capable packets instead of dropping them at random.
         ecn: bool = false, source "RFC 3168, section 5; not in the paper";
     }
 }
@@ -107,7 +105,7 @@ impl Discipline for SredParams {
 #[derive(Clone)]
 struct Estimate {
     zombies: Vec<u32>,
-    /// How many zombies there may be.
+    /// Maximum number of zombies.
     places: usize,
     replacement: f64,
     alpha: f64,
@@ -363,8 +361,8 @@ mod tests {
         assert!((40..50).contains(&counts.marked[SRED]), "{counts:?}");
     }
 
-    /// What is delivered of a flow that sends as much as 60 others, where the
-    /// link takes two packets of three.
+    /// Share delivered of a flow that sends as much as 60 others, where the link sends two packets
+    /// of three.
     fn share_of_the_greedy(variant: SredForm) -> f64 {
         let limit = Limit::Packets(90);
         let mut queue =

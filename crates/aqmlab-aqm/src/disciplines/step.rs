@@ -16,9 +16,9 @@
 //! 1. What happens to packets that are not ECN-capable RFC 8257 leaves to the
 //!    switch: `not_ect` drops them above the threshold as RED does, or leaves
 //!    them to the limit.
-//! 2. A threshold in time is, on arrival, the backlog that the link sends in
-//!    that time at its first rate; when the packet leaves it is its own time
-//!    in the queue. A length is, when a packet leaves, what it leaves behind.
+//! 2. A threshold in time is, on arrival, the backlog that the link sends in that time at its first
+//!    rate; on departure it is the packet's sojourn time. A threshold in length applies, on
+//!    departure, to the remaining queue.
 
 use alloc::{boxed::Box, string::String};
 
@@ -68,7 +68,7 @@ choices! {
 choices! {
     /// Action above the threshold for packets that are not ECN-capable.
     pub enum NotEct {
-        /// They are dropped.
+        /// Drops them.
         Drop = "drop",
         /// Nothing.
         Pass = "pass",
@@ -224,8 +224,8 @@ mod tests {
             queue.assert_conservation("step");
         }
     }
-    /// Sends everything, a packet every 1.2 ms as at 10 Mbit/s; says which of
-    /// them, by place, carry a mark.
+    /// Sends all packets, one every 1.2 ms as at 10 Mbit/s. Returns the positions of marked
+    /// packets.
     fn marked(queue: &mut Queue) -> Vec<usize> {
         let sent = (0..).map_while(|i| queue.dequeue(Time::from_nanos(i * 1_200_000)));
         let places = sent.enumerate().filter(|(_, packet)| packet.ecn() == Ecn::Ce);

@@ -60,8 +60,8 @@ impl Scheduler for Drr {
         self.deficits[bucket as usize] -= i64::from(size);
     }
     fn gave_none(&mut self, bucket: u32) {
-        // A new flow that ran empty waits a turn among the old ones, or else
-        // it could always come back as a new one.
+        // A new flow that ran empty waits a turn among the old ones; otherwise it could always
+        // return as a new one.
         if self.new.pop_front().is_some() && !self.old.is_empty() {
             self.old.push_back(bucket);
             return;

@@ -1,12 +1,10 @@
-//! Which queue a packet belongs to: the classifier that all flow-queueing
-//! disciplines share.
+//! Flow classification: assigns packets to buckets, for all flow-queueing disciplines.
 //!
 //! # Model
-//! What makes a flow (the 5-tuple, or a host) is a number; the bucket is that
-//! number modulo the number of buckets. With `hashing = set-associative`, as in
-//! a cache, a flow whose bucket another one uses takes a free bucket of the
-//! same set; only when all of the set are in use do two flows share one. With
-//! `perturb` the number is mixed from time to time with a new random one.
+//! A flow (the 5-tuple, or a host) is identified by a number; its bucket is that number modulo the
+//! number of buckets. With `hashing = set-associative`, as in a cache, a flow whose bucket is in
+//! use takes a free bucket of the same set; two flows share a bucket only when all buckets of the
+//! set are in use. With `perturb` the number is mixed with a new random one from time to time.
 //!
 //! # Sources
 //! - RFC 8290, section 4.1.1 (direct hashing, perturbation); McKenney 1990
@@ -15,8 +13,8 @@
 //!   propose them against the collisions of flow queueing.
 //!
 //! # Differences
-//! 1. The number of a flow is what the packet says: the simulator draws it
-//!    anew in every replication. It is mixed only after the first change.
+//! 1. The packet carries the number of its flow, which the simulator draws in every replication. It
+//!    is mixed only after the first change.
 
 use alloc::{vec, vec::Vec};
 
@@ -33,7 +31,7 @@ choices! {
 }
 
 choices! {
-    /// What has a queue of its own.
+    /// Traffic that shares one queue.
     pub enum Isolation {
         /// A flow.
         Flow = "flow",
@@ -60,7 +58,7 @@ params! {
 }
 
 params! {
-    /// What shares a queue, and how it is found.
+    /// Units of sharing and their classification.
     pub struct Sharing {
         /// Unit with a queue of its own: a flow or a host.
         isolation: Isolation = Isolation::Flow, source "tc-cake(8), flow isolation";
@@ -97,7 +95,7 @@ impl From<Isolation> for Key {
 pub(crate) struct Classifier {
     key: Key,
     table: Table,
-    /// What numbers are mixed with since the first change.
+    /// Random number mixed into flow numbers since the first change.
     salt: Option<u32>,
     perturb: Option<Span>,
     next_change: Option<Time>,
@@ -107,7 +105,7 @@ pub(crate) struct Classifier {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     pub bucket: u32,
-    /// Whether it was another flow's, or nobody's, before.
+    /// True if the bucket was unused, or used by another flow, before.
     pub is_new: bool,
 }
 
@@ -170,8 +168,8 @@ impl Classifier {
         self.salt.map_or(number, |salt| mix(number, salt))
     }
 
-    /// The packet's place, which becomes that of its flow. `is_free` says
-    /// whether nobody uses a bucket.
+    /// Returns the packet's bucket, which becomes that of its flow. `is_free` returns true for
+    /// unused buckets.
     #[inline]
     pub fn place(&mut self, packet: &Packet, is_free: impl Fn(u32) -> bool) -> Place {
         self.table.place(self.number(packet), is_free)
@@ -195,7 +193,7 @@ impl Classifier {
         }
     }
 
-    /// Changes the hash if it is time to; says whether it did.
+    /// Changes the hash if it is due. Returns true if it changed.
     pub fn change_if_due(&mut self, now: Time, random: &mut Stream) -> bool {
         let (Some(period), Some(next)) = (self.perturb, self.next_change) else { return false };
         if now < next {
@@ -219,8 +217,8 @@ impl Table {
         Table { ways: ways as u32, tags: vec![0; buckets as usize] }
     }
 
-    /// The place of a number: its own, or else one of the same set that it has
-    /// already or that is free; its own again if there is none.
+    /// Returns the bucket of a number: its own, otherwise one of the same set that it already has
+    /// or that is free, otherwise its own.
     #[inline]
     pub fn place(&mut self, number: u32, is_free: impl Fn(u32) -> bool) -> Place {
         let count = self.tags.len() as u32;
@@ -244,7 +242,7 @@ impl Table {
     }
 }
 
-/// Spreads a number anew for every salt (a multiply and shift mixer).
+/// Spreads a number differently for every salt (a multiply and shift mixer).
 fn mix(number: u32, salt: u32) -> u32 {
     let mut value = (u64::from(salt) << 32 | u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     value ^= value >> 32;
@@ -316,7 +314,7 @@ mod tests {
         assert_eq!(place(13 + 16 * 99, &mut used), (13, true), "a collision");
         // The bucket is that of the flow that came last.
         assert_eq!(place(13 + 16 * 99, &mut used), (13, false));
-        // One that left comes back to where it was.
+        // A flow that left returns to its previous bucket.
         used[8] = false;
         assert_eq!(place(13 + 16 * 3, &mut used), (8, true));
     }

@@ -20,9 +20,9 @@ use crate::disciplines::codel::Source;
 use crate::fifo::Fifo;
 use crate::fq::hash::{Classifier, Sharing};
 
-/// What runs inside each flow's queue.
+/// AQM inside each flow's queue.
 pub(crate) trait Inner: Clone + Send + 'static {
-    /// What all flows share.
+    /// Settings shared by all flows.
     type Settings: Clone + Send + 'static;
     /// The state of a flow that has not been seen yet.
     fn new(settings: &Self::Settings) -> Self;
@@ -38,7 +38,7 @@ pub(crate) trait Inner: Clone + Send + 'static {
     ) -> Option<Packet> {
         Some(packet)
     }
-    /// The next packet of this flow; `None` if there is none left to give.
+    /// Returns the next packet of this flow; `None` if the flow has no packet to send.
     fn dequeue(
         &mut self,
         settings: &Self::Settings,
@@ -53,8 +53,8 @@ pub(crate) trait Inner: Clone + Send + 'static {
     fn period(_settings: &Self::Settings) -> Option<Span> {
         None
     }
-    /// A period is over and the flow has so many bytes. Says whether it needs
-    /// the next call also if no packet comes until then.
+    /// Ends a period in which the flow has `backlog` bytes. Returns true if the flow needs the next
+    /// call even without arrivals.
     fn tick(&mut self, _settings: &Self::Settings, _backlog: u64) -> bool {
         false
     }
@@ -81,7 +81,7 @@ impl Inner for Plain {
     }
 }
 
-/// Which flow is served next.
+/// Scheduler of flows.
 pub(crate) trait Scheduler: Clone + Send + 'static {
     /// A scheduler of so many buckets, whose turns have so many bytes.
     fn new(buckets: u64, quantum: Bytes) -> Self;
@@ -89,7 +89,7 @@ pub(crate) trait Scheduler: Clone + Send + 'static {
     fn set_quantum(&mut self, _quantum: Bytes) {}
     /// Whether the scheduler has the bucket on its lists.
     fn is_active(&self, bucket: u32) -> bool;
-    /// A packet came to a bucket that is not active.
+    /// Adds a bucket that is not active and received a packet.
     fn activate(&mut self, bucket: u32);
     /// The bucket to be served next; `head` gives the size of a bucket's first
     /// packet, if it has one.
@@ -104,7 +104,7 @@ pub(crate) trait Scheduler: Clone + Send + 'static {
     fn clear(&mut self);
 }
 
-/// What happens when there is no room.
+/// Action when an arriving packet does not fit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Overflow {
     /// The arriving packet is dropped.
@@ -122,7 +122,7 @@ pub(crate) enum Overflow {
 struct Bucket<I> {
     fifo: Fifo,
     inner: I,
-    /// Whether it is on the list of those that the timer visits.
+    /// True if the bucket is on the list that the timer visits.
     is_awake: bool,
 }
 
@@ -216,7 +216,7 @@ impl<I: Inner, S: Scheduler> Fq<I, S> {
         self.scheduler.active().max_by_key(|index| (bytes(*index), core::cmp::Reverse(*index)))
     }
 
-    /// Whether there is room for an arriving packet of this size.
+    /// True if an arriving packet of this size fits.
     pub fn has_room(&self, size: u32) -> bool {
         self.limit.admits(self.total.packets, self.total.bytes, u64::from(size))
     }

@@ -10,8 +10,8 @@ use aqmlab_core::Bytes;
 
 use crate::fq::Scheduler;
 
-/// At its turn a flow gets a quantum, and sends what it then has credit for; a
-/// flow that has nothing left to send loses its credit.
+/// Round robin: a flow gets a quantum at its turn and sends as its credit allows; a flow that runs
+/// empty loses its credit.
 #[derive(Clone)]
 pub(crate) struct Rounds {
     quantum: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Rounds {
     active: Vec<bool>,
     /// The active flows, the one whose turn it is in front.
     round: VecDeque<u32>,
-    /// Whether that one has got its quantum.
+    /// True if that flow has received its quantum.
     is_served: bool,
 }
 

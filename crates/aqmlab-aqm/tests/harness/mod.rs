@@ -30,8 +30,8 @@ pub struct Arrival {
     pub ecn: u8,
 }
 
-/// Bursts of back-to-back packets with pauses, on a link of 10 Mbit/s (1.2 ms
-/// for 1500 bytes): from an empty queue to several times what it can send.
+/// Bursts of back-to-back packets with pauses, on a link of 10 Mbit/s (1.2 ms for 1500 bytes): from
+/// an empty queue to several times its capacity.
 pub fn traffic() -> impl Strategy<Value = Vec<Arrival>> {
     let gap = prop_oneof![
         100 => Just(0),
@@ -48,7 +48,7 @@ pub fn traffic() -> impl Strategy<Value = Vec<Arrival>> {
     prop::collection::vec(arrival, 1..1500)
 }
 
-/// What became of the packets, in the order of the decisions.
+/// Decisions on the packets, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     Sent { id: u64, at: Time, marked: bool },
@@ -60,7 +60,7 @@ pub struct Link<'a> {
     pub name: &'a str,
     /// Whether the queue has a shaper.
     pub shapes: bool,
-    /// Whether what comes to the idle link goes through the queue in one step.
+    /// True if packets that arrive at the idle link pass the queue in one step.
     pub passes: bool,
     /// The most packets that there may be.
     pub limit: u64,

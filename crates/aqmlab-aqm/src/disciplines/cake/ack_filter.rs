@@ -24,7 +24,7 @@ use crate::discipline::Headers;
 use crate::fifo::Fifo;
 
 choices! {
-    /// Which acknowledgements are dropped.
+    /// Acknowledgements that the filter drops.
     pub enum AckFilter {
         /// None.
         None = "none",
@@ -69,7 +69,7 @@ fn ecn_flags(header: &TcpHeader) -> u16 {
     header.flags & (TcpHeader::ECE | TcpHeader::CWR)
 }
 
-/// Whether `a` is later than `b`, as numbers that wrap at 2^32.
+/// True if `a` is later than `b` modulo 2^32.
 fn after(a: u32, b: u32) -> bool {
     (b.wrapping_sub(a) as i32) < 0
 }
@@ -86,7 +86,7 @@ fn is_superfluous(header: &TcpHeader, newest: &TcpHeader) -> bool {
     }
 }
 
-/// Whether flags, options and times of a segment let it be dropped (`cake_tcph_may_drop`).
+/// True if flags, options and timestamps allow dropping the segment (`cake_tcph_may_drop`).
 fn may_drop(header: &TcpHeader, newest: &TcpHeader) -> bool {
     let flags = header.flags & !(TcpHeader::ECE | TcpHeader::CWR);
     let is_ack = header.payload == 0 && flags == TcpHeader::ACK;
@@ -135,7 +135,7 @@ mod tests {
         TcpHeader { flags: TcpHeader::ACK | flags, ..ack(number) }
     }
 
-    /// What each filter finds: the conservative and the aggressive one.
+    /// Segments found by the conservative and by the aggressive filter.
     fn found_of(packets: impl IntoIterator<Item = Packet>) -> (Option<usize>, Option<usize>) {
         let mut queue = Fifo::default();
         packets.into_iter().for_each(|packet| queue.push(packet));
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(found([sacking(10, [one, two]), sacking(12, [one])]), NOTHING);
         assert_eq!(found([sacking(10, [[20, 31]]), sacking(12, [one])]), NOTHING, "a byte more");
         assert_eq!(found([sacking(10, [one]), ack(35)]), NOTHING, "as if it were not said");
-        // A duplicate (RFC 2883) is told once.
+        // A duplicate (RFC 2883) is reported once.
         assert_eq!(found([sacking(10, [[5, 9]]), sacking(12, [[5, 9]])]), NOTHING);
         let wrapped = [u32::MAX - 4, 6];
         assert_eq!(

@@ -15,7 +15,7 @@ use aqmlab_core::{Rate, Time};
 
 use super::shaper::bytes_per_second;
 
-/// The estimate and what it is made of.
+/// The estimate and its components.
 #[derive(Clone, Debug)]
 pub(super) struct Autorate {
     /// Nanoseconds between two packets, on average.

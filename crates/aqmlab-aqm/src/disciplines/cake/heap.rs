@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 pub(super) struct Heap {
     /// Empty until the buffer is full for the first time.
     entries: Vec<u32>,
-    /// Where in the heap each entry is.
+    /// Index in the heap of each entry.
     places: Vec<u32>,
     /// For so many more departures the heap is kept up to date.
     timeout: u32,
@@ -21,7 +21,7 @@ pub(super) struct Heap {
 
 impl Heap {
     pub const TINS: u32 = 8;
-    /// How long it is kept up to date after a drop.
+    /// Number of departures after a drop for which the heap is kept up to date.
     const TIMEOUT: u32 = 65_535;
 
     fn value(&self, place: usize, bytes: impl Fn(u32, u32) -> u64) -> u64 {
@@ -83,7 +83,7 @@ impl Heap {
         self.timeout = self.timeout.saturating_sub(1);
     }
 
-    /// Queues have changed without a word: it has to be built anew.
+    /// Marks the heap as out of date: queues changed without an update.
     pub fn disordered(&mut self) {
         self.timeout = 0;
     }

@@ -3,7 +3,7 @@
 
 use alloc::{vec, vec::Vec};
 
-/// Where a flow stands in line.
+/// List that a flow is on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum List {
     New,

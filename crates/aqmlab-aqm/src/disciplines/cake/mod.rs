@@ -2,15 +2,14 @@
 //! COBALT in each flow.
 //!
 //! # Model
-//! Linux's sch_cake. A packet's DSCP gives its tin (`tins.rs`), its flow a queue
-//! in it (`tin.rs`). The shaper (`shaper.rs`) says when the next packet may go:
-//! that of the highest tin below its share, or else of the one that is due
-//! first; without a shaper the tins take turns by weight. Within a tin deficit
-//! round robin serves the flows, and COBALT marks and drops what leaves. When
-//! there is no room, what the heap holds for the longest queue loses its first
-//! packet (`heap.rs`). What a packet takes of the link includes what the link
-//! layer adds (`aqmlab_core::framing`); superfluous acknowledgements can be dropped
-//! (`ack_filter.rs`), and the rate can follow what arrives (`autorate.rs`).
+//! Linux's sch_cake. A packet's DSCP selects its tin (`tins.rs`), its flow a queue in the tin
+//! (`tin.rs`). The shaper (`shaper.rs`) schedules the next packet: from the highest tin below its
+//! share, otherwise from the tin that is due first. Without a shaper the tins take turns by weight.
+//! Within a tin, deficit round robin serves the flows, and COBALT marks and drops departing
+//! packets. When the buffer is full, the longest queue according to the heap loses its first packet
+//! (`heap.rs`). The size of a packet includes the overhead of the link layer
+//! (`aqmlab_core::framing`). Superfluous acknowledgements can be dropped (`ack_filter.rs`), and the
+//! rate can follow the arrivals (`autorate.rs`).
 //!
 //! # Sources
 //! - Linux's sch_cake (6.12), as recorded in the conformance vectors (one tin,
@@ -28,7 +27,7 @@
 //! 3. The acknowledgement filter: see `ack_filter.rs`.
 //! 4. A pair of hosts (`isolation = hosts`) is hashed from both; Linux takes the
 //!    exclusive or of their hashes.
-//! 5. An interval of more than 4.29 s is what it is: see `cobalt.rs`.
+//! 5. Intervals above 4.29 s are not truncated: see `cobalt.rs`.
 //! 6. `perturb`, which Linux does not have: packets move to their new queues tin
 //!    by tin in the order of the old queues' numbers, and their flows are new.
 //! 7. After a change to an unlimited bandwidth packets go at once; in Linux the next one still waits
@@ -102,7 +101,7 @@ struct Cake {
     given: Bandwidth,
     bandwidth: Bandwidth,
     shaper: Option<Shaper>,
-    /// What finds the bandwidth, and what depends on that.
+    /// Bandwidth estimator, with the parameters that depend on the estimate.
     autorate: Option<Box<(Autorate, CakeParams, LinkEnv)>>,
     /// When packets that were held back may go.
     wakeup: Option<Time>,
@@ -115,7 +114,7 @@ struct Cake {
     ingress: bool,
 }
 
-/// What came of looking at a flow.
+/// Result of serving a flow.
 enum Taken {
     Packet(Packet),
     /// A packet was dropped, and its time counts.
@@ -152,8 +151,7 @@ impl Cake {
         index
     }
 
-    /// Drops the acknowledgement that the last packet of a queue makes
-    /// superfluous, if there is one.
+    /// Drops the acknowledgement, if any, that the last packet of a queue makes superfluous.
     fn filter(&mut self, tin: usize, index: u32, cx: &mut Context<'_>) {
         let fifo = &mut self.tins[tin].flows[index as usize].fifo;
         let place = self.ack_filter.find(fifo, cx.headers);
@@ -200,8 +198,8 @@ impl Cake {
         tin.deficit -= bytes as i64;
     }
 
-    /// Updates the bandwidth after a packet came to a queue that held `before`. The device's
-    /// header counts.
+    /// Updates the bandwidth after a packet arrives at a queue that held `before`. Sizes include
+    /// the device's header.
     fn measure(&mut self, before: Backlog, now: Time) {
         let Some(autorate) = &mut self.autorate else { return };
         let (autorate, params, env) = &mut **autorate;
@@ -214,7 +212,7 @@ impl Cake {
         self.set_bandwidth(Bandwidth(rate), plans, limit, now);
     }
 
-    /// Has the tins that there are, and the shaper, go on at another bandwidth.
+    /// Continues the existing tins and the shaper at another bandwidth.
     fn set_bandwidth(
         &mut self,
         bandwidth: Bandwidth,
@@ -236,9 +234,9 @@ impl Cake {
         });
     }
 
-    /// Linux, cake_change and cake_reconfigure: parameters are written, tins that there are go on.
-    /// Packets of tins that there are no longer are dropped; those of other tins stay in theirs.
-    /// A smaller limit is met when the next packet comes.
+    /// Linux, cake_change and cake_reconfigure: writes parameters; existing tins continue. Packets
+    /// of removed tins are dropped, others stay in their tins. A smaller limit applies from the
+    /// next arrival.
     fn change(&mut self, mut params: CakeParams, env: &LinkEnv, cx: &mut Context<'_>) {
         let given = core::mem::replace(&mut self.given, params.bandwidth);
         if given == params.bandwidth {

@@ -150,7 +150,7 @@ params! {
         ack_filter: AckFilter = AckFilter::None, source "tc-cake(8), ack-filter";
         /// Whether the DSCP is cleared.
         wash: bool = false, source "tc-cake(8), wash";
-        /// Whether dropped packets count as sent: for a link before the queue.
+        /// Counts dropped packets as sent: for a link before the queue.
         ingress: bool = false, source "tc-cake(8), ingress";
         /// Linux's COBALT as it is, or with its first interval as it is meant.
         /// COBALT as Linux has it, or with its first interval as it is meant.

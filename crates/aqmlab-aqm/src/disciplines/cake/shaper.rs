@@ -4,8 +4,8 @@
 //! A shaper in deficit mode: every packet moves the time of the next by what it
 //! takes at the rate. There is no bucket of tokens, and no burst beyond what
 //! makes up for a link that came late. Packets that were dropped can be charged
-//! too (`ingress`); a second schedule at two thirds of the rate, which does not
-//! see them, sees to it that packets are sent all the same.
+//! too (`ingress`); a second schedule at two thirds of the rate, which ignores them, ensures that
+//! packets are still sent.
 //!
 //! # Sources
 //! Linux's sch_cake, with its arithmetic: the time of a byte is a number of
@@ -74,7 +74,7 @@ impl Shaper {
         (next > now).then_some(next)
     }
 
-    /// A packet comes to an empty queue: what was not sent is not made up for.
+    /// A packet arrives at an empty queue: unused time is lost.
     pub fn wake(&mut self, now: Time) {
         if self.next < now {
             self.next = now;
@@ -116,7 +116,7 @@ impl Schedule {
         self.next
     }
 
-    /// A packet comes to an empty tin.
+    /// A packet arrives at an empty tin.
     pub fn wake(&mut self, now: Time) {
         self.next = self.next.max(now);
     }

@@ -9,7 +9,7 @@ use crate::fq::hash::{Hashing, Method};
 use crate::queue::Queue;
 use crate::testing::{TestPacket, drain, env, offer, queue, run};
 
-/// No AQM, to speak of: what is shared is the same.
+/// Parameters under which the AQM does practically nothing, to test sharing alone.
 fn calm() -> CakeParams {
     CakeParams { interval: Rtt(Span::from_secs(3600)), ..CakeParams::default() }
 }
@@ -18,10 +18,10 @@ fn shaped(bits: u64) -> CakeParams {
     CakeParams { bandwidth: Bandwidth(Some(Rate::from_bps(bits))), ..calm() }
 }
 
-/// What was sent of each of some kinds of packets.
+/// Packets sent, by kind.
 struct Sent {
     bytes: Vec<u64>,
-    /// What they took of the link with a check sequence and the rest of Ethernet.
+    /// Bytes with check sequence and the rest of Ethernet's overhead.
     ethernet: u64,
 }
 
@@ -138,8 +138,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     /// Deficit round robin of tins: after any number of rounds each busy tin has had its weight
-    /// times the rounds, but for one packet and one weight, whatever the sizes of its packets and
-    /// whichever tins are busy.
+    /// times the rounds, up to one packet and one weight. Packet sizes and the other busy tins do
+    /// not matter.
     #[test]
     fn busy_tins_share_exactly_by_weight(
         mode in 0..WEIGHTS.len(),
@@ -162,8 +162,8 @@ proptest! {
         }
     }
 
-    /// With a shaper, what a tin gets is what its rate says as long as it wants that much: no
-    /// tin below takes it away, and the rate is that of all together.
+    /// With a shaper, a tin gets its rate as long as it has enough traffic: no tin below takes it,
+    /// and the total is the rate of the shaper.
     #[test]
     fn a_tin_has_its_rate_whatever_the_others_send(
         mode in 0..2_usize,
@@ -241,8 +241,8 @@ fn overload(ingress: bool) -> f64 {
 #[test]
 fn in_ingress_mode_drops_have_used_the_link() {
     assert!((overload(false) - 1.0).abs() < 0.001);
-    // A source that does not answer: what is dropped would fill the link, and
-    // the failsafe still lets two thirds of the rate through.
+    // Unresponsive source: dropped packets would fill the link, but the failsafe still sends at two
+    // thirds of the rate.
     let sent = overload(true);
     assert!((sent - 2.0 / 3.0).abs() < 0.01, "{sent}");
 }

@@ -22,9 +22,9 @@ use crate::fq::hash::{Classifier, Table};
 /// What a flow counts as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Set {
-    /// It is on no list.
+    /// On no list.
     None,
-    /// It has not used up its first quantum.
+    /// Has not used up its first quantum.
     Sparse,
     /// The same, but it is among the old flows.
     SparseWait,
@@ -70,7 +70,7 @@ pub(super) struct Plan {
     pub law: Law,
     pub quantum: u64,
     pub mtu_time: Span,
-    /// Its weight where there is no shaper.
+    /// Weight without a shaper.
     pub weight: i64,
     pub rate: Option<Rate>,
 }
@@ -127,7 +127,7 @@ impl Tin {
         self.plan = plan;
     }
 
-    /// Among whom the link is shared from now on. Hosts that share anew have no bulk flows yet.
+    /// Changes how hosts share the link. Hosts have no bulk flows after the change.
     pub fn share(&mut self, params: &CakeParams, now: Time) {
         self.classifier.set_key(params.isolation.key());
         self.classifier.set_perturb(params.hashing.perturb, now);
@@ -277,8 +277,8 @@ impl Tin {
         self.classifier.next_change_or(other)
     }
 
-    /// Changes the hash if it is time to, and gives back all packets to be put
-    /// where they belong then. The states of the queues stay.
+    /// Changes the hash if it is due. Returns all packets, to be enqueued in their new queues. The
+    /// states of the queues stay.
     pub fn rehash_if_due(&mut self, now: Time, random: &mut Stream) -> Vec<Packet> {
         let mut packets = Vec::new();
         if self.classifier.change_if_due(now, random) {

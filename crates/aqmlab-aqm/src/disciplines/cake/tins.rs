@@ -49,7 +49,7 @@ const EF: u8 = 46;
 pub(super) struct Share {
     /// The rate up to which it goes before the tins below it.
     pub rate: Option<Rate>,
-    /// Its weight where there is no shaper.
+    /// Weight without a shaper.
     pub weight: i64,
 }
 
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(tins(Diffserv::Diffserv8, &points), eight);
         let precedence = [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5, 6, 7];
         assert_eq!(tins(Diffserv::Precedence, &points), precedence);
-        // What nobody knows is best effort.
+        // Unknown codepoints are best effort.
         assert_eq!(tins(Diffserv::Diffserv8, &[3, 63]), [2, 2]);
         assert_eq!(tins(Diffserv::Diffserv4, &[3, 63]), [0, 0]);
     }

@@ -1,11 +1,11 @@
-//! What one form of CoDel does differently from another.
+//! Differences between the variants of CoDel.
 
 use super::{CodelForm, linux, ns2, rfc8289};
 
 /// The decisions that the variants differ in; each has one in its file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
-    /// In which units time is counted.
+    /// Unit of time.
     pub clock: Clock,
     /// Whether the largest packet is learned from those that leave.
     pub learns: bool,
@@ -32,21 +32,21 @@ pub(super) enum Clock {
     Units,
 }
 
-/// How the root of the count is taken.
+/// Computation of the root of the count.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Root {
-    /// As it is.
+    /// The exact root.
     Exact,
-    /// An estimate of its inverse, of which each drop takes a step.
+    /// An estimate of the inverse root, improved by one step at each drop.
     Estimate,
 }
 
-/// When a drop counts.
+/// Condition for counting a drop.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Counts {
     /// Before it is known whether the next packet is late as well.
     Always,
-    /// If it is.
+    /// Only if the next packet is late as well.
     IfNextIsLate,
 }
 

@@ -17,7 +17,7 @@
 //! - Järvinen and Kojo (2014), section VI, on the variants of the recall.
 //!
 //! # Differences
-//! 1. `variant = no-recall` is nobody's default: it shows what the recall does.
+//! 1. `variant = no-recall` is not used by any implementation: it shows the effect of the recall.
 
 use alloc::{boxed::Box, format, vec::Vec};
 
@@ -71,7 +71,7 @@ params! {
             source "mahimahi, as for droptail";
         /// Initial count when a dropping state follows soon after another.
         variant: CodelForm = CodelForm::Rfc8289, source "RFC 8289, section 5.5; Järvinen and Kojo, section VI";
-        /// Whether ECN-capable packets are marked instead of dropped.
+        /// Marks ECN-capable packets instead of dropping them.
         ecn: bool = false, source "RFC 8289, section 5.5, comment; tc-codel(8)";
         /// Mark ECN-capable packets that waited longer than this; `none` for never.
         ce_threshold: Option<Span> = None, in Some(Span::ZERO) => Some(Span::from_secs(100)),

@@ -12,7 +12,7 @@ pub(super) const FORM: Form = Form {
     recall: recalled,
 };
 
-/// Nobody's default: it shows what the recall does.
+/// Not used by any implementation: shows the effect of the recall.
 pub(super) const WITHOUT_RECALL: Form = Form { recall: |_| None, ..FORM };
 
 /// Section 5.5: by how much the count grew in the last dropping state.

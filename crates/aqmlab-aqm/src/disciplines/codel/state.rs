@@ -74,13 +74,13 @@ impl Settings {
     }
 }
 
-/// Where CoDel takes its packets from: a queue of its own, or one of many.
+/// Source of packets for CoDel: a single queue, or one of many.
 pub(crate) trait Source {
     /// The next packet.
     fn pop(&mut self) -> Option<Packet>;
     /// The backlog that is compared with the smallest, after the pop.
     fn backlog_bytes(&self) -> u64;
-    /// Of it, what is in the queue at hand, if there are many.
+    /// Part of the backlog in the current queue, if there are several.
     fn own_bytes(&self) -> u64 {
         self.backlog_bytes()
     }
@@ -206,7 +206,7 @@ impl CodelState {
         due.is_some()
     }
 
-    /// How long the delay may be above target.
+    /// Time for which the delay may be above the target.
     fn first_wait(&self, law: &Settings, now: f64) -> f64 {
         let within = law.form.shorter_wait.filter(|_| self.count > 1);
         match within.is_some_and(|intervals| self.left_within(law, now, intervals)) {
@@ -291,7 +291,7 @@ impl CodelState {
         }
     }
 
-    /// In the dropping state: drops whatever is due.
+    /// In the dropping state: drops all packets that are due.
     fn drop_while_due(
         &mut self,
         law: &Settings,

@@ -13,8 +13,8 @@
 //!
 //! From Linux:
 //! 5. There is no limit on memory; a limit in bytes is possible.
-//! 6. A packet that meets the probability and the step on its way out is
-//!    counted as one mark, by the probability.
+//! 6. A departing packet that meets the probability and the step is counted as one mark, by the
+//!    probability.
 //! 7. The base probability stops at its bounds however large a step is.
 //! 8. A smaller limit drops L4S packets when no classic ones are left; Linux takes classic ones only.
 
@@ -76,7 +76,7 @@ fn roll(random: &mut Stream, probability: u64) -> bool {
     u64::from(random.next_u32()) <= probability
 }
 
-/// What is done with a packet.
+/// Decision on a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Action {
     Pass,

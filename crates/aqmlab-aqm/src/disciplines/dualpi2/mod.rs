@@ -49,7 +49,7 @@ choices! {
 }
 
 choices! {
-    /// Which queue sends next.
+    /// Choice of the queue that sends next.
     pub enum Scheduler {
         /// A weighted round robin: L4S but for the share of the classic queue.
         Wrr = "wrr",
@@ -104,12 +104,12 @@ params! {
         step_packets: Option<u64> = None, in Some(0) => Some(1_000_000), source "tc-dualpi2(8)";
         /// The L4S packets that have to be queued on arrival for the step to apply; linux only.
         min_qlen_step: u64 = 0, in 0 => 1_000_000, source "tc-dualpi2(8)";
-        /// Whether overload drops packets of either queue; otherwise the probabilities are
-        /// capped below overload.
+        /// Drops packets of either queue on overload; otherwise the probabilities are capped below
+        /// overload.
         drop_overload: bool = true, source "RFC 9332, section 4.2.3; tc-dualpi2(8)";
-        /// Whether drops and marks happen on arrival instead of departure; linux only.
+        /// Drops and marks on arrival instead of departure; linux only.
         drop_early: bool = false, source "tc-dualpi2(8)";
-        /// Whether drops and marks are evenly spaced instead of random; rfc9332 only.
+        /// Spaces drops and marks evenly instead of at random; rfc9332 only.
         derandomize: bool = true, source "RFC 9332, appendix A.1, recur";
         /// Scheduler of the two queues; Linux has only the round robin.
         scheduler: Scheduler = Scheduler::Wrr, source "RFC 9332, section 4.2.2 and appendix A.2";
@@ -237,8 +237,7 @@ struct Queues {
     /// The classic queue's part of [`WHOLE`].
     share: i64,
     initial_credit: i64,
-    /// Of the round robin: above zero it is the classic queue's turn. In
-    /// bytes times `WHOLE`.
+    /// Credit of the round robin: above zero, the classic queue sends next. In bytes times `WHOLE`.
     credit: i64,
 }
 

@@ -25,7 +25,7 @@ use aqmlab_core::{Limit, Packet, Span, Time};
 use super::{DualPi2Params, Queues, Taken};
 use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
 
-/// What does not change during a run (figure 2).
+/// Constants of a run (figure 2).
 #[derive(Clone)]
 struct Law {
     target: f64,
@@ -106,7 +106,7 @@ impl Signals {
     fn coupled(&self, law: &Law) -> f64 {
         self.base * law.k
     }
-    /// Whether p_CL has reached p_Lmax, which is when p_C reaches p_Cmax.
+    /// True if p_CL has reached p_Lmax, which is when p_C reaches p_Cmax.
     fn is_overload(&self, law: &Law) -> bool {
         law.drop_overload && self.coupled(law) >= 1.0
     }
@@ -388,8 +388,7 @@ mod tests {
         assert_eq!(marks, [5, 9, 13, 17]);
     }
 
-    /// Of ten L4S packets that come at once and leave together after `wait`,
-    /// which are marked.
+    /// Marks of ten L4S packets that arrive together and leave together after `wait`.
     fn marked(dualpi2: DualPi2, wait: Span) -> Vec<bool> {
         let mut queue = Queue::new(Box::new(dualpi2), Stream::from_state(1));
         for _ in 0..10 {

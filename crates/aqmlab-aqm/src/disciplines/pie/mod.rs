@@ -92,7 +92,7 @@ params! {
         /// to complete it.
         dq_threshold: Bytes = Bytes::new(16_384), in Bytes::new(1) => Bytes::new(65_536),
             source "RFC 8033, section 5.2";
-        /// Whether drops are spaced (de-randomised).
+        /// Spaces drops evenly (de-randomisation).
         derandomize: bool = true, source "RFC 8033, section 5.4; always in Linux";
         /// The accumulated probability below which no packet is dropped; fixed in Linux.
         prob_low: f64 = 0.85, in 0.0 => 1e6, source "RFC 8033, section 5.4";
@@ -107,11 +107,11 @@ params! {
         /// The part of the limit from which a queue makes PIE active (the RFC suggests 1/3);
         /// `none`, and Linux, for always active.
         activation: Option<f64> = None, in Some(0.0) => Some(1.0), source "RFC 8033, section 5.3";
-        /// Whether ECN-capable packets are marked instead of dropped early.
+        /// Marks ECN-capable packets instead of dropping them early.
         ecn: bool = false, source "RFC 8033, section 5.1; tc-pie(8)";
         /// The drop probability from which ECN-capable packets are dropped as well.
         max_ecn: f64 = 0.1, in 0.0 => 1.0, source "RFC 8033, section 5.1; fixed in Linux";
-        /// Whether larger packets are dropped with a larger probability.
+        /// Drops larger packets with a larger probability.
         by_size: bool = false, source "tc-pie(8), bytemode";
         /// The mean packet size: nothing is dropped early from a queue of two packets;
         /// `none` for the largest packet of the link.
@@ -293,7 +293,7 @@ mod tests {
             let counts = queue.counts();
             let share = counts.dropped_total() as f64 / counts.arrived as f64;
             assert!((share - 0.091).abs() < 0.02, "{params:?}: {share}");
-            // Derandomised, p comes to nearly twice the share of drops.
+            // Derandomised, p reaches nearly twice the share of drops.
             let mut p = f64::NAN;
             queue.observe(&mut |name, value| {
                 if name == "drop_probability" {

@@ -77,7 +77,7 @@ pub(super) struct Pie {
     mean_packet: u64,
     next_update: Time,
     probability: f64,
-    /// What derandomisation has added up since the last drop.
+    /// Probability accumulated by derandomisation since the last drop.
     accumulated: f64,
     burst_allowance: Span,
     /// The present and the last sample of the delay, in seconds.
@@ -119,7 +119,7 @@ impl Pie {
         self.room = Room::new(params.limit, params.byte_limit, env);
         self.mean_packet = params.mean_packet.unwrap_or(env.mtu).get();
         if params.dq_threshold != self.params.dq_threshold {
-            // What it measured are times of the old threshold.
+            // Its samples are times of the old threshold.
             self.meter = Meter::new(params.dq_threshold);
         }
         if params.activation.is_none() {
@@ -151,7 +151,7 @@ impl Pie {
         }
     }
 
-    /// Appendix B, enque: PIE begins anew.
+    /// Appendix B, enque: PIE restarts.
     fn activate(&mut self, now: Time) {
         (self.is_active, self.ever_active) = (true, true);
         (self.probability, self.accumulated, self.old_delay) = (0.0, 0.0, 0.0);

@@ -1,4 +1,4 @@
-//! How `max_p` adapts itself.
+//! Adaptation of `max_p`.
 
 use aqmlab_core::Time;
 
@@ -167,8 +167,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the average does: one step an interval at most, each by the rule, and no
-        /// further than one step beyond a bound.
+        /// For any average: at most one step an interval, each by the rule, and at most one step
+        /// beyond a bound.
         #[test]
         fn floyd_keeps_its_rules_under_any_average(
             steps in prop::collection::vec((1..900_u64, 0.0..30.0_f64), 1..400),

@@ -1,6 +1,5 @@
-//! What `auto` stands for: thresholds, weight and least `max_p` from the
-//! rate of the link (Floyd, Gummadi and Shenker 2001, sections 5 and 6), as
-//! ns-2 computes them.
+//! Values of `auto`: thresholds, weight and least `max_p` from the rate of the link (Floyd, Gummadi
+//! and Shenker 2001, sections 5 and 6), as computed by ns-2.
 
 use aqmlab_core::{Auto, Limit};
 

@@ -96,7 +96,7 @@ mod tests {
         }
     }
 
-    /// As many steps as one power, to the rounding of each step.
+    /// Single steps agree with one power, up to the rounding of each step.
     #[test]
     fn the_steps_and_the_power_meet() {
         let after = |packets: f64| {

@@ -12,7 +12,7 @@ pub(super) struct Decision {
     pub min: f64,
     max: f64,
     pub max_p: f64,
-    /// As the parameters have it.
+    /// The value in the parameters.
     given_max_p: f64,
     shape: Shape,
     /// The line above the upper threshold in gentle mode: slope and offset.
@@ -90,7 +90,7 @@ impl Decision {
         self.max_p = self.adapt.adapt(self.max_p, now, average, self.min, self.max);
     }
 
-    /// What happens to an arriving packet, the limit apart.
+    /// Decides on an arriving packet, apart from the limit.
     pub fn decide(
         &mut self,
         average: f64,

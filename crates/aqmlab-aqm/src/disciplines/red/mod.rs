@@ -58,9 +58,9 @@ use average::Average;
 use decision::{Decision, Fate};
 
 choices! {
-    /// Who moves max_p.
+    /// Adaptation of max_p.
     pub enum Adaptive {
-        /// It stays as it is.
+        /// None: max_p is constant.
         None = "none",
         /// Adaptive RED: by a little every interval, to keep the average in the middle.
         Floyd = "floyd",
@@ -80,7 +80,7 @@ choices! {
 }
 
 choices! {
-    /// Which packet goes when one has to, by the limit or by the average.
+    /// Packet dropped when the limit or the average requires a drop.
     pub enum Victim {
         /// The arriving one.
         Arriving = "arriving",
@@ -136,13 +136,13 @@ params! {
         /// The mean packet size: for idle times, and for probabilities by size.
         mean_packet: Bytes = Bytes::new(500), in Bytes::new(1) => Bytes::new(1_000_000),
             source "ns-2, mean_pktsize_";
-        /// Whether larger packets are dropped with a larger probability.
+        /// Drops larger packets with a larger probability.
         by_size: bool = false, source "ns-2, bytes_";
         /// Capacity of the queue.
         limit: Limit = Limit::Packets(1000), source "ns-2, limit_";
         /// Packet dropped at the limit and above the thresholds.
         victim: Victim = Victim::Arriving, source "ns-2, drop_tail_, drop_front_, drop_rand_";
-        /// Whether ECN-capable packets are marked instead of dropped at random.
+        /// Marks ECN-capable packets instead of dropping them at random.
         ecn: bool = false, source "RFC 3168, section 5; ns-2, setbit_";
         /// Probability up to which packets are marked rather than dropped; `none`: any, and
         /// no mark above the thresholds.
@@ -266,8 +266,7 @@ impl Red {
         self.decision.restart();
     }
 
-    /// A packet arrives: updates the average, and says whether it is above
-    /// the lower threshold.
+    /// Updates the average for an arriving packet. Returns true if it is above the lower threshold.
     pub fn update(&mut self, now: Time) -> bool {
         self.average.update(now, self.fifo.backlog());
         self.decision.adapt(now, self.average.value);
@@ -314,7 +313,7 @@ impl Red {
         cx.drop(victim, reason);
     }
 
-    /// ns-2 drops when the queue holds its limit, whatever the packet's size.
+    /// ns-2 drops when the queue holds its limit, for any packet size.
     fn is_full(&self) -> bool {
         let Backlog { packets, bytes } = self.fifo.backlog();
         match self.limit {

@@ -1,4 +1,4 @@
-//! PIE's updates, safeguards and optional elements, by hand.
+//! PIE's updates, safeguards and optional elements, computed manually.
 
 use aqmlab_core::{Ecn, Stream};
 
@@ -34,8 +34,7 @@ fn close(a: f64, b: f64) {
     assert!((a - b).abs() < 1e-12, "{a} instead of {b}");
 }
 
-/// Which of so many arrivals are dropped or marked, at a standing queue
-/// of ten packets; counted from 1.
+/// Arrivals that are dropped or marked out of `count`, with ten packets queued; counted from 1.
 fn chosen(mut pie: Pie, probability: f64, ecn: Ecn, count: u64) -> Vec<u64> {
     (pie.probability, pie.delay, pie.old_delay) = (probability, 1.0, 1.0);
     (pie.burst_allowance, pie.room) = (Span::ZERO, Room::new(Limit::Unlimited, None, &env()));
@@ -181,7 +180,7 @@ fn the_burst_allowance_shrinks_at_updates_and_returns_when_calm() {
     assert_eq!(allowance(&queue), 0.0);
     queue.enqueue(Packet::of_ecn(Ecn::NotEct), at(update));
     assert_eq!(allowance(&queue), 0.150);
-    // While it lasts nothing is dropped, whatever the probability.
+    // While it lasts nothing is dropped at any probability.
     let mut pie = with(|_| ());
     (pie.probability, pie.delay, pie.old_delay) = (1.0, 1.0, 1.0);
     pie.burst_allowance = Span::from_nanos(1);
