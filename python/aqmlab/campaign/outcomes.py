@@ -1,28 +1,44 @@
-"""The outcomes of a verdict, and which of them the intervals of its numbers leave open.
+"""Outcomes: how one contender compares with another, and which outcomes the intervals allow.
 
-A rule is a function of a few numbers that only asks on which side of its thresholds each lies.
-Every number has an interval from `aqmlab.stats`. If the rule gives the same outcome over all of
-these intervals, that is the verdict; otherwise it is "not decided", with the outcomes that remain.
+A judge is a function of a few numbers that only asks on which side of its thresholds each lies.
+Every number has the interval of `aqmlab.campaign.rule`. If the judge gives the same outcome over
+all of these intervals, that is the verdict; otherwise it is "not decided", with the outcomes that
+remain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aqmlab import stats
+from aqmlab.campaign.rule import (
+    LEVEL,
+    Answer,
+    Data,
+    Replicated,
+    reach,
+    standard_errors,
+)
+from aqmlab.campaign.rule import (
+    UNDECIDED as UNDECIDED,
+)
+from aqmlab.stats import FEWEST
 
-BETTER, TRADE, EVEN, WORSE, VIOLATION, UNDECIDED, OPEN = (
+if TYPE_CHECKING:
+    from aqmlab.campaign.pack import Question
+    from aqmlab.campaign.plan import Filled
+
+BETTER, TRADE, EVEN, WORSE, VIOLATION, OPEN = (
     "better",
     "trade-off",
     "even",
     "worse",
     "violation",
-    "not decided",
     "not judged",
 )
 OUTCOMES = {
@@ -31,11 +47,9 @@ OUTCOMES = {
     EVEN: "no difference that the rule counts",
     WORSE: "worse than the other by the section's rule",
     VIOLATION: "contradicts an IETF recommendation, whatever the other does",
-    UNDECIDED: "the 99 % intervals of the replications allow more than one outcome",
+    UNDECIDED: f"the {100 * LEVEL:.0f} % intervals allow more than one outcome",
     OPEN: "nothing to judge",
 }
-LEVEL = 0.99
-"""Of the intervals of a verdict: a page has some sixty numbers."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +64,16 @@ class Measured:
     why: str = ""
     """Why there is no interval; empty where there is one."""
 
+    def to_json(self) -> dict[str, Any]:
+        """{"number", "low", "high", "limits"}; NaN and missing ends are null."""
+        has_interval = isfinite(self.value) and not self.why
+        return {
+            "number": self.value if isfinite(self.value) else None,
+            "low": self.low if has_interval else None,
+            "high": self.high if has_interval else None,
+            "limits": list(self.edges),
+        }
+
     @property
     def places(self) -> Sequence[float]:
         """Both ends of the interval, and a value between each two thresholds inside it."""
@@ -58,49 +82,111 @@ class Measured:
         return (self.low, *between, self.high) if self.high > self.low else (self.value,)
 
 
-def jackknifed(of: Callable[[int | None], float], count: int, edges: Sequence[float]) -> Measured:
-    """A number that is computed from `count` replications, `of(None)`, with its interval.
+@dataclass(frozen=True)
+class Beside(Replicated):
+    """The results of a question with the contender that is judged, and with one other."""
 
-    `of(r)` is the number without replication r. The interval is that of `stats` for the mean of
-    the jackknife's pseudo-values: n times the number less n - 1 times the number without r. What
-    subjects have in common in a replication cancels, as all of them are left out together."""
-    value, edges = of(None), tuple(edges)
+    own: Filled
+    other: Filled
+
+    @property
+    def replications(self) -> int:  # type: ignore[override]
+        """Number of replications."""
+        return self.own.replications
+
+    def drawn(self, number: int) -> Beside:
+        """The same for one draw of the replications."""
+        return Beside(self.own.drawn(number), self.other.drawn(number))
+
+    def of(self, question: str) -> Beside:
+        """The results of another question."""
+        return Beside(self.own.of(question), self.other.of(question))
+
+    def cases(self) -> list[str]:
+        """Names of the cases that both have."""
+        theirs = set(self.other)
+        return [each for each in self.own if each in theirs]
+
+    def pair(self, case: str, metric: str, subject: str) -> tuple[float, float]:
+        """Means of the contender and of the other."""
+        return self.own.mean(case, metric, subject), self.other.mean(case, metric, subject)
+
+    def typical(
+        self, metric: str, *subjects: str, cases: Iterable[str] | None = None
+    ) -> tuple[float, float]:
+        """Geometric means over the cases (default: all) and subjects that both have."""
+        chosen = self.cases() if cases is None else list(cases)
+        return geometric([self.pair(case, metric, each) for case in chosen for each in subjects])
+
+    def average(
+        self, metric: str, subject: str, cases: Iterable[str] | None = None
+    ) -> tuple[float, float]:
+        """Arithmetic means over the cases (default: all) that both have."""
+        chosen = self.cases() if cases is None else list(cases)
+        pairs = [self.pair(case, metric, subject) for case in chosen]
+        kept = [each for each in pairs if isfinite(sum(each))]
+        own, other = np.mean(kept, axis=0) if kept else (float("nan"), float("nan"))
+        return float(own), float(other)
+
+    def measured(self, of: Callable[[Beside], float], *edges: float) -> Measured:
+        """A number with its interval over the replications, and the thresholds of the judge."""
+        return measured(self, of, edges)
+
+
+def measured(data: Data, of: Callable[[Data], float], edges: Sequence[float] = ()) -> Measured:
+    """A number that is computed from results, with its interval over the replications."""
+    value, edges, count = of(data), tuple(edges), data.replications
     if not isfinite(value):
         return Measured(value, value, value, edges)
-    left_out = [of(r) for r in range(count)] if count > 1 else []
-    pseudo = np.array([count * value - (count - 1) * each for each in left_out] or [value])
-    if not np.isfinite(pseudo).all():
+    if count < FEWEST:
+        why = f"{count} values are too few: an interval needs {FEWEST}"
+        return Measured(value, value, value, edges, why)
+    drawn = np.array([of(each) for each in data.draws])
+    half = float(standard_errors(drawn, count)) * reach(count)
+    if not isfinite(half):
         return Measured(value, value, value, edges, "too few replications have a value")
-    found = stats.estimate(pseudo, level=LEVEL)
-    if found.interval is None:
-        if stats.is_constant(pseudo):  # no replication moves the number
-            return Measured(value, value, value, edges)
-        return Measured(value, value, value, edges, found.why)
-    shift = value - found.value
-    return Measured(value, found.interval.low + shift, found.interval.high + shift, edges)
+    return Measured(value, value - half, value + half, edges)
+
+
+def geometric(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The geometric means of the pairs whose numbers are above 0; NaN without any."""
+    kept = [pair for pair in pairs if min(pair) > 0]
+    if not kept:
+        return float("nan"), float("nan")
+    own, other = np.exp(np.mean(np.log(kept), axis=0))
+    return float(own), float(other)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rule says of one section, against one other discipline."""
+    """Outcome of a question beside one other contender."""
 
     outcome: str
     text: str
     """The numbers, in words."""
     possible: tuple[str, ...] = field(default=())
     """If it is not decided, the outcomes that the intervals allow."""
+    numbers: tuple[Measured, ...] = ()
+
+    def answer(self, question: Question, other: str) -> Answer:
+        """The finding as an answer of the question."""
+        words = "" if question.alone else f"Against {other}."
+        return Answer(
+            f"against-{other}", words, self.outcome, self.text, self.numbers, question.source,
+            possible=self.possible,
+        )  # fmt: skip
 
 
 def judged(rule: Callable[..., str], words: str, *numbers: Measured) -> Finding:
-    """The finding of a rule that takes the numbers in this order."""
+    """The finding of a judge that takes the numbers in this order."""
     if not all(isfinite(each.value) for each in numbers):
         return Finding(OPEN, "nothing was measured")
     seen = rule(*(each.value for each in numbers))
     if any(each.why for each in numbers):
         why = next(each.why for each in numbers if each.why)
-        return Finding(UNDECIDED, f"{words}; {seen} as measured, but {why}", (seen,))
+        return Finding(UNDECIDED, f"{words}; {seen} as measured, but {why}", (seen,), numbers)
     found = {rule(*values) for values in product(*(each.places for each in numbers))} | {seen}
     possible = tuple(each for each in OUTCOMES if each in found)
     if len(possible) == 1:
-        return Finding(seen, words)
-    return Finding(UNDECIDED, f"{words}; could be {' or '.join(possible)}", possible)
+        return Finding(seen, words, (), numbers)
+    return Finding(UNDECIDED, f"{words}; could be {' or '.join(possible)}", possible, numbers)

@@ -13,8 +13,10 @@ from aqmlab.metrics.samples import Floats
 from aqmlab.stats import interval
 
 if TYPE_CHECKING:
-    from aqmlab.campaign.plan import Filled
-    from aqmlab.report.document import Figure
+    from aqmlab.campaign.outcomes import Beside, Finding
+    from aqmlab.campaign.plan import Campaign, Filled
+    from aqmlab.metrics import Metric
+    from aqmlab.report.document import Block, Figure, Section
 
 Table = Mapping[str, Any]
 
@@ -26,6 +28,8 @@ class Case:
     name: str
     fill: Callable[[Any], Table | None]
     """The whole scenario with a contender in the slot; None if there is none with this one."""
+    place: Callable[[Any], float | None] = lambda _: None
+    """Place of the case on the axis of its question, such as a round-trip time; of a contender."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,12 @@ class Question:
     rules: tuple[Rule[Any, Any], ...] = ()
     """Judge `Filled`, the results of one contender."""
     read: Callable[[Filled], Sequence[Reading]] = no_readings
-    figures: Callable[[Filled], Sequence[Figure]] | None = None
+    figures: tuple[Callable[[Campaign], Figure | None], ...] = ()
+    """None where a figure has no data; `aqmlab.campaign.figures` has the common kinds."""
+    judge: Callable[[Beside], Finding] | None = None
+    """Outcome of the first contender beside another one."""
+    alone: bool = False
+    """Whether `judge` looks at the first contender only."""
     source: str = ""
     """Document and section."""
     group: str = ""
@@ -111,10 +120,22 @@ class Pack:
     contenders: Mapping[str, Any] = field(default_factory=dict)
     """What fills the slot, by name; callers may add more."""
     beside: tuple[str, ...] = ()
-    """Names of the contenders that the first one is compared with, reading by reading."""
+    """Names of the contenders that the first one is compared with: by the question's `judge`, else
+    reading by reading."""
     groups: Mapping[str, str] = field(default_factory=dict)
     """Groups of questions, with their titles."""
     lead: str = ""
     """Introduction of the page."""
     untested: tuple[Mapping[str, str], ...] = ()
     """What the document asks for and simulations cannot answer: `criterion`, `level`, `why`."""
+    pool: Callable[[str], str] | None = None
+    """Class of a group of flows. With it, metrics of flows are those of a class along its path, and
+    those of the class `all`; without it, those of a group in its worse direction."""
+    metrics: tuple[Metric, ...] = ()
+    """Metrics that only this pack has."""
+    where: str = ""
+    """The path of the cases in words."""
+    command: str = ""
+    """The command that makes the page again."""
+    arrange: Callable[[Campaign, list[Section]], Sequence[Block]] | None = None
+    """Adds sections to those of the questions, or orders them."""

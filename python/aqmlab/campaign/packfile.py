@@ -207,7 +207,7 @@ class Left:
 
     def at(self, filled: Filled, case: str) -> str:
         """The subject in a case. Raises `InputError` if there is none, or several are possible."""
-        scenario = filled.campaign.result.scenarios[filled.point(case)]
+        scenario = filled.scenario(case)
         known = list(scenario["links" if self.metric.of == "link" else "flows"])
         if self.subject:
             if self.subject not in known:
@@ -271,7 +271,7 @@ class Expected:
         if isinstance(self.limit, float):
             return value, self.factor * self.limit
         if self.limit == CAPACITY:
-            scenario = filled.campaign.result.scenarios[filled.point(case)]
+            scenario = filled.scenario(case)
             rate = scenario["links"][scenario["bottleneck"]]["rate"]
             return value, self.factor * float(Rate(rate))
         return value / self.left.mean(filled.beside(self.limit), case), self.factor

@@ -18,7 +18,7 @@ from aqmlab.campaign.pack import Pack, Question, Reading
 from aqmlab.campaign.page import document
 from aqmlab.campaign.readings import Point, Readings
 from aqmlab.campaign.rule import VERDICTS, Answer, Replicated, answers, picks
-from aqmlab.metrics.samples import Floats, Whole
+from aqmlab.metrics.samples import Floats
 from aqmlab.report.document import Document, save, write_text
 from aqmlab.results import StudyResult
 from aqmlab.study import Study
@@ -99,45 +99,73 @@ class Filled(Replicated):
     """The results of one question's cases with one contender."""
 
     def __init__(
-        self,
-        campaign: Campaign,
-        question: Question,
-        contender: str,
-        picked: Whole | None = None,
+        self, campaign: Campaign, question: Question, contender: str, number: int | None = None
     ) -> None:
         self.campaign = campaign
         self.question = question
         self.contender = contender
         self.replications = campaign.result.info.replications
-        self._picked: Whole | slice = slice(None) if picked is None else picked
+        self._number = number
 
     def drawn(self, number: int) -> Filled:
         """The same for one draw of the replications."""
-        picked = picks(self.replications)[number]
-        return Filled(self.campaign, self.question, self.contender, picked)
+        return Filled(self.campaign, self.question, self.contender, number)
 
     def beside(self, contender: str) -> Filled:
         """The results of another contender, for the same replications."""
-        picked = self._picked if not isinstance(self._picked, slice) else None
-        return Filled(self.campaign, self.question, contender, picked)
+        return Filled(self.campaign, self.question, contender, self._number)
 
-    def point(self, case: str) -> int:
-        """The number of the point of a case."""
-        return self.campaign.plan.points[self.question.id, self.contender, case]
+    def of(self, question: str) -> Filled:
+        """The results of another question, for the same replications; it has no cases if it was
+        not run."""
+        there = {each.id: each for each in self.campaign.plan.pack.questions}
+        asked = there.get(question) or Question(question, "", "", ())
+        return Filled(self.campaign, asked, self.contender, self._number)
+
+    @property
+    def slot(self) -> Any:
+        """What fills the slot."""
+        return self.campaign.plan.contenders[self.contender]
+
+    def point(self, case: str) -> int | None:
+        """The number of the point of a case; None if there is none with this contender."""
+        return self.campaign.plan.points.get((self.question.id, self.contender, case))
+
+    def scenario(self, case: str) -> Mapping[str, Any]:
+        """The scenario of a case with every default."""
+        scenario: Mapping[str, Any] = self.campaign.result.scenarios[self[case].point]
+        return scenario
 
     def __iter__(self) -> Iterator[str]:
-        return (case.name for case in self.question.cases)
+        return (each.name for each in self.question.cases if self.point(each.name) is not None)
+
+    def places(self) -> dict[str, float]:
+        """The cases that have a place on the axis of the question."""
+        found = {each.name: each.place(self.slot) for each in self.question.cases}
+        return {case: place for case in self if (place := found[case]) is not None}
 
     def __getitem__(self, case: str) -> Point:
-        return Point(self.campaign.readings, self.point(case), self._picked)
+        point = self.point(case)
+        if point is None:
+            raise KeyError(case)
+        number = self._number
+        picked = slice(None) if number is None else picks(self.replications)[number]
+        return Point(self.campaign.readings, point, picked)
 
     def values(self, case: str, metric: str, subject: str) -> Floats:
-        """A metric of the registry, in its unit; one value a replication."""
-        row: Floats = self.campaign.readings.grid(metric, subject)[self.point(case)]
-        return row[self._picked]
+        """A metric of the registry or the pack, in its unit; one value a replication, NaN for those
+        without."""
+        point = self.point(case)
+        if point is None:
+            return np.full(self.replications, np.nan)
+        row: Floats = self.campaign.readings.grid(metric, subject)[point]
+        return row if self._number is None else row[picks(self.replications)[self._number]]
 
     def mean(self, case: str, metric: str, subject: str) -> float:
         """The mean over the replications that have the metric; NaN without any."""
+        point = self.point(case)
+        if self._number is not None and point is not None:
+            return float(self.campaign.readings.means(metric, subject, point)[self._number])
         each = self.values(case, metric, subject)
         each = each[np.isfinite(each)]
         return float(each.mean()) if each.size else float("nan")
@@ -149,7 +177,8 @@ class Campaign:
     def __init__(self, plan: Plan, result: StudyResult) -> None:
         self.plan = plan
         self.result = result
-        self.readings = Readings(result)
+        pack = plan.pack
+        self.readings = Readings(result, pack.pool, pack.metrics)
 
     @property
     def runs(self) -> int:

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import polars as pl
 
-from aqmlab.metrics import find, windows
+from aqmlab.campaign.rule import picks
+from aqmlab.metrics import Metric, find, windows
 from aqmlab.metrics.pools import Pools
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.metrics.values import runs_of
 from aqmlab.results import StudyResult
 
+ALL = "all"
+"""Subject: all groups of flows along their paths."""
+
 
 class Readings:
     """Metrics and tables of all points, each read when first asked for."""
 
-    def __init__(self, result: StudyResult) -> None:
+    def __init__(
+        self,
+        result: StudyResult,
+        pool: Callable[[str], str] | None = None,
+        metrics: Sequence[Metric] = (),
+    ) -> None:
         self.result = result
         self.replications = result.info.replications
         self._runs = runs_of(result)
-        self._forward = Pools(self._runs, str).runs
+        self._forward = Pools(self._runs, pool or str).runs
+        self._all = Pools(self._runs, lambda _: ALL).runs
+        self._is_pooled = pool is not None
+        self._own = {each.name: each for each in metrics}
         self._found: dict[object, pl.DataFrame] = {}
         self._grids: dict[tuple[str, str], Floats] = {}
+        self._means: dict[tuple[str, str, int], Floats] = {}
 
     def metric(self, name: str, *, forward: bool) -> pl.DataFrame:
         """`run`, `subject` and `value` of a metric; with `forward` along the path of each group,
@@ -44,15 +59,44 @@ class Readings:
             self._found["samples", quantity] = windows.samples(self._runs, quantity)
         return self._found["samples", quantity]
 
+    def rows(self, metric: str) -> pl.DataFrame:
+        """`run`, `subject` and `value` of a metric of the registry or of the pack."""
+        if metric in self._own:
+            if metric not in self._found:
+                self._found[metric] = self._own[metric].values(self._runs)
+            return self._found[metric]
+        return self.metric(metric, forward=self._is_pooled)
+
+    def _together(self, metric: str) -> pl.DataFrame:
+        """The metric of all groups taken together, along their paths."""
+        if (metric, ALL) not in self._found:
+            found, statistic = find(metric)
+            self._found[metric, ALL] = found.values(self._all, statistic)
+        return self._found[metric, ALL]
+
     def grid(self, metric: str, subject: str) -> Floats:
-        """A metric of the registry; shape (points, replications), NaN where there is none."""
+        """A metric of the registry or of the pack; shape (points, replications), NaN where there is
+        none."""
         if (metric, subject) not in self._grids:
             info = self.result.info
-            rows = self.metric(metric, forward=False).filter(subject=subject)
+            together = self._is_pooled and subject == ALL and metric not in self._own
+            rows = self._together(metric) if together else self.rows(metric)
+            rows = rows.filter(pl.col("value").is_finite(), subject=subject)
             grid = np.full(info.points * info.replications, np.nan)
             grid[rows["run"].to_numpy()] = rows["value"].to_numpy()
             self._grids[metric, subject] = grid.reshape(-1, info.replications)
         return self._grids[metric, subject]
+
+    def means(self, metric: str, subject: str, point: int) -> Floats:
+        """Mean in each draw of the replications (`picks`) over those that have a value; NaN without
+        any."""
+        key = metric, subject, point
+        if key not in self._means:
+            drawn = self.grid(metric, subject)[point][picks(self.replications)]
+            kept = np.isfinite(drawn)
+            with np.errstate(invalid="ignore"):
+                self._means[key] = np.where(kept, drawn, 0.0).sum(axis=1) / kept.sum(axis=1)
+        return self._means[key]
 
 
 class Point:
@@ -61,6 +105,7 @@ class Point:
 
     def __init__(self, readings: Readings, point: int, picked: Whole | slice) -> None:
         self._readings = readings
+        self.point = point
         self._first = point * readings.replications
         self._picked = picked
 

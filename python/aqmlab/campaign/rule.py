@@ -22,18 +22,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
 from scipy import special
 
-from aqmlab.campaign.outcomes import LEVEL, UNDECIDED
-from aqmlab.metrics.samples import Whole
+from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.stats import FEWEST
+
+if TYPE_CHECKING:
+    from aqmlab.campaign.outcomes import Measured
 
 __all__ = ["FAILS", "HOLDS", "UNDECIDED", "Answer", "Asked", "Comparison", "Replicated", "Rule"]
 
-HOLDS, FAILS = "holds", "does not hold"
+LEVEL = 0.99
+"""Of the intervals of a verdict: a page has some sixty numbers."""
+HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "not decided"
 VERDICTS = {
     HOLDS: f"all of each {100 * LEVEL:.0f} % interval is on the statement's side of its limit",
     FAILS: f"all of a {100 * LEVEL:.0f} % interval is on the other side",
@@ -71,6 +75,21 @@ def picks(replications: int) -> Whole:
     """The replications of each draw: shape (draws, replications)."""
     random = np.random.Generator(np.random.PCG64(replications))
     return random.integers(0, replications, size=(DRAWS, replications))
+
+
+def standard_errors(drawn: Floats, replications: int) -> Floats:
+    """Standard errors of numbers, from their values in each draw (the first axis); infinite where a
+    draw has no value."""
+    with np.errstate(invalid="ignore"):
+        spread = np.clip(drawn, -MOST, MOST).std(axis=0, ddof=1)
+    factor = (replications / (replications - 1)) ** 0.5
+    errors: Floats = np.where(np.isfinite(spread), spread, np.inf) * factor
+    return errors
+
+
+def reach(replications: int, many: int = 1) -> float:
+    """Half length of the interval of one of `many` numbers, in standard errors."""
+    return float(special.stdtrit(replications - 1, 1 - (1 - LEVEL) / 2 / many))
 
 
 @dataclass(frozen=True)
@@ -187,15 +206,19 @@ class Answer:
     """One of `VERDICTS`."""
     evidence: str
     """The rule and the numbers, in words."""
-    comparisons: tuple[Decided, ...] = ()
+    comparisons: tuple[Decided | Measured, ...] = ()
+    """The numbers that decide."""
     source: str = ""
     own: bool = False
     """Whether the statement is the project's own, and not one of the document."""
+    possible: tuple[str, ...] = ()
+    """Of an outcome that is not decided: those that the intervals allow."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it; docs/packs.md describes the keys."""
         keys = ("id", "text", "source", "own", "verdict", "evidence")
         found: dict[str, Any] = {key: getattr(self, key) for key in keys}
+        found["possible"] = list(self.possible)
         return found | {"comparisons": [each.to_json() for each in self.comparisons]}
 
 
@@ -236,13 +259,8 @@ class Rule(Generic[Data, Found]):
         if data.replications < FEWEST:
             return [Decided(each, None, UNDECIDED) for each in here]
         slacks = np.array([self._slacks(each, len(here)) for each in data.draws])
-        with np.errstate(invalid="ignore"):
-            spread = np.clip(slacks, -MOST, MOST).std(axis=0, ddof=1)
-        count = data.replications
-        error = np.where(np.isfinite(spread), spread, np.inf) * (count / (count - 1)) ** 0.5
-        one, all_of_them = (
-            float(special.stdtrit(count - 1, 1 - (1 - LEVEL) / 2 / many)) for many in (1, len(here))
-        )
+        error = standard_errors(slacks, data.replications)
+        one, all_of_them = (reach(data.replications, many) for many in (1, len(here)))
         return [
             Decided(
                 each,

@@ -10,8 +10,7 @@ from rich.table import Table as Grid
 from rich.text import Text as Line
 
 import aqmlab
-from aqmlab.campaign.outcomes import UNDECIDED
-from aqmlab.campaign.rule import FAILS, HOLDS, VERDICTS
+from aqmlab.campaign.rule import FAILS, HOLDS, UNDECIDED, VERDICTS
 from aqmlab.report.document import (
     BAD,
     GOOD,
@@ -79,9 +78,7 @@ def _blocks(of: Campaign, question: Question) -> Iterator[Block]:
                 "claims",
             )  # fmt: skip
     yield _readings(of, question)
-    if question.figures is not None:
-        for name in of.plan.contenders:
-            yield from question.figures(of.filled(question, name))
+    yield from (made for draw in question.figures if (made := draw(of)))
 
 
 def _readings(of: Campaign, question: Question) -> Table:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aqmlab.campaign.outcomes import Measured, jackknifed
+from aqmlab.campaign.outcomes import Measured, measured
+from aqmlab.campaign.rule import Replicated, picks
 
 if TYPE_CHECKING:
     from aqmlab.characterize.environment import Environment
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class View:
-    """One section with the discipline and one other, over all replications or all but one."""
+class View(Replicated):
+    """One section with the discipline and one other, over all replications or one draw of them."""
 
     measures: Measures
     environment: Environment
@@ -27,8 +29,17 @@ class View:
     other: str
     has_flow_queues: bool = False
     """Whether the discipline has a queue for each flow."""
-    leaving: int | None = None
-    """The replication that is left out."""
+    number: int | None = None
+    """Number of the draw of the replications."""
+
+    @cached_property
+    def replications(self) -> int:  # type: ignore[override]
+        """Number of replications."""
+        return self.measures.replications
+
+    def drawn(self, number: int) -> View:
+        """The same for one draw of the replications."""
+        return replace(self, number=number)
 
     def cases(self) -> list[str]:
         """The cases that both have."""
@@ -40,8 +51,8 @@ class View:
     ) -> float:
         """The mean over the replications that have a value; NaN if none has."""
         each = self.measures.each(section or self.section, case, discipline, subject, measure)
-        if self.leaving is not None:
-            each = np.delete(each, self.leaving)
+        if self.number is not None:
+            each = each[picks(self.replications)[self.number]]
         kept = each[np.isfinite(each)]
         return float(kept.mean()) if kept.size else float("nan")
 
@@ -77,11 +88,7 @@ class View:
 
     def measured(self, of: Callable[[View], float], *edges: float) -> Measured:
         """A number that is computed from the means, with its interval over the replications."""
-        return jackknifed(
-            lambda r: of(self if r is None else replace(self, leaving=r)),
-            self.measures.replications,
-            edges,
-        )
+        return measured(self, of, edges)
 
 
 def geometric(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
