@@ -1,6 +1,6 @@
-//! Replays arrivals through a discipline in front of a link of constant rate
-//! and says what became of each packet: what `aqmlab conformance` compares
-//! with the record of a reference implementation.
+//! Replays arrivals through a discipline in front of a link of constant rate, and returns the fate
+//! of each packet, which `aqmlab conformance` compares with the record of a reference
+//! implementation.
 //!
 //! # Model
 //!
@@ -158,7 +158,7 @@ impl Replay {
         }
     }
 
-    /// The link is free: returns the next packet, if there is one.
+    /// The link is idle: sends the next packet, if any.
     fn send(&mut self, now: Time) {
         let packet = self.queue.dequeue(now);
         self.collect(now, Verdict::DroppedDequeue);

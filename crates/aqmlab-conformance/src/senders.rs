@@ -111,7 +111,7 @@ impl Take {
     }
 }
 
-/// Searches the phases one after the other.
+/// Searches the phases one by one.
 fn with_phases(case: &Case, mut best: Take) -> Result<Take> {
     while !best.comparison.is_equal() && best.phases.len() < best.entries.min(ENTRIES) {
         let known = best.phases.clone();

@@ -41,7 +41,7 @@ pub struct Host<S> {
     /// Bytes to send; `u64::MAX` without end.
     goal: u64,
     written: u64,
-    /// No more data follow after `goal`.
+    /// True if `goal` is final.
     is_complete: bool,
     /// The stream has its end.
     is_closed: bool,
@@ -138,7 +138,7 @@ impl<S: Stack> Host<S> {
         }
     }
 
-    /// Handles the events of the connection, and writes what it takes.
+    /// Handles the events of the connection, and writes as much as it accepts.
     fn settle(&mut self, now: Time) {
         while let Some(event) = self.stack.event() {
             match event {

@@ -13,7 +13,7 @@
 //! 3. Each flow is one connection between two endpoints of its own.
 //! 4. The datagrams of one generic segmentation offload (GSO) batch leave back to back.
 //! 5. `bbr` and `bbr3` seed their generators from the operating system, and the crates offer no
-//!    other way: runs with these controllers differ from each other. All other runs are
+//!    alternative: runs with these controllers differ from each other. All other runs are
 //!    deterministic.
 
 mod clock;
@@ -34,7 +34,7 @@ pub use params::{Controller, Library, QuicParams};
 /// Returns the endpoints of this crate, for [`Outside`](aqmlab_sim::Outside).
 ///
 /// # Errors
-/// If the name `quic` is already an endpoint of the simulator.
+/// Returns an error if the name `quic` is already an endpoint of the simulator.
 pub fn endpoints() -> Result<Endpoints> {
     Endpoints::default().with::<QuicParams>()
 }

@@ -47,7 +47,7 @@ impl Handshake {
         Handshake { is_client, written: 0, read: 0, input: Vec::new(), parameters }
     }
 
-    /// Whether messages of the peer are missing: each end reads two.
+    /// True if messages of the peer are missing: each end reads two.
     pub fn is_handshaking(&self) -> bool {
         self.read < 2
     }

@@ -38,7 +38,7 @@ fn each_stack_fills_its_share_beside_tcp() {
     }
 }
 
-/// Loss, jitter and reordering on the way out, loss on the way back.
+/// Loss, jitter and reordering in the forward direction, loss in the reverse one.
 const HARD: [(&str, &str); 6] = [
     ("links.down.loss", "0.02"),
     ("links.up.loss", "0.02"),

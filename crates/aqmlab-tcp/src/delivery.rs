@@ -208,8 +208,8 @@ mod tests {
         Scoreboard::new(1000, Delivery::new(true))
     }
 
-    /// Four segments in 3 ms, acknowledged one every 2 ms after 10 ms: the
-    /// rate is what arrives, the interval the longer of the two.
+    /// Four segments in 3 ms, acknowledged one every 2 ms after 10 ms: the rate is that of
+    /// delivery, the interval the longer of the two.
     #[test]
     fn a_sample_is_as_slow_as_the_slower_of_sending_and_arriving() {
         let mut board = board();

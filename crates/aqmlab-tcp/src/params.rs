@@ -148,12 +148,12 @@ params! {
         /// Whether the window shrinks in proportion to the data delivered during recovery
         /// (PRR) instead of at once; with `sack` and `rack`.
         prr: bool = true, source "RFC 9937; Linux: net/ipv4/tcp_input.c, tcp_cwnd_reduction";
-        /// Whether spurious timeouts are detected.
+        /// Detects spurious timeouts.
         frto: bool = true, source "RFC 5682; Linux: tcp_frto";
         /// Whether the receiver reports duplicates, so that the sender detects spurious
         /// retransmissions.
         dsack: bool = true, source "RFC 2883; RFC 3708; Linux: tcp_dsack";
-        /// Whether segments carry timestamps; count their 12 bytes in `mss` and `header`.
+        /// Adds timestamps to segments; count their 12 bytes in `mss` and `header`.
         timestamps: bool = true, source "RFC 7323; RFC 3522; Linux: tcp_timestamps";
         /// Whether the first two duplicate acknowledgements send new data.
         limited_transmit: bool = true, source "RFC 3042";
@@ -194,8 +194,7 @@ params! {
         send_buffer: Option<Bytes> = None, [left out],
             in Some(Bytes::new(4608)) => Some(Bytes::new(1 << 40)),
             source "Linux: tcp_wmem, the third number (4194304b); net/core/stream.c";
-        /// Whether congestion controls that do not pace themselves are paced by window and
-        /// round-trip time.
+        /// Paces congestion controls without pacing of their own by window and round-trip time.
         pacing: bool = false, source "Linux: net/ipv4/tcp_input.c, tcp_update_pacing_rate";
         /// Percent of a window per round-trip time in slow start.
         pacing_slow_start: u64 = 200, in 1 => 1000, source "Linux: tcp_pacing_ss_ratio";

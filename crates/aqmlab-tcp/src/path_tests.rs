@@ -116,8 +116,8 @@ fn linux_params() -> impl Strategy<Value = TcpParams> {
     })
 }
 
-/// Path of 20 ms each way. Packets meet the listed fates in the order of sending; after the end of
-/// the list all arrive.
+/// Path with a one-way delay of 20 ms. Packets have the listed fates in the order of sending;
+/// after the end of the list all arrive.
 struct Path {
     fates: std::vec::IntoIter<Fate>,
     flying: BTreeMap<(Time, u64), Packet>,

@@ -1,9 +1,9 @@
 //! Out-of-order data: blocks, and the order in which they last grew.
 //!
-//! There may be tens of thousands of blocks (of a large window every second segment is lost; or a lost
-//! repair leaves the first gap open while new data go on coming), of which the four that grew last are
-//! reported. So they are in two orders at once: by sequence number, in a ring whose shorter side moves
-//! when one comes or goes, and by their latest arrival, in a linked list.
+//! There may be tens of thousands of blocks (every second segment of a large window is lost, or a
+//! lost retransmission leaves the first gap open while new data arrive). The four that grew last
+//! are reported. Blocks are therefore in two orders: by sequence number, in a ring whose shorter
+//! side moves when a block is added or removed, and by their latest arrival, in a linked list.
 
 use std::collections::VecDeque;
 

@@ -2,17 +2,17 @@
 //!
 //! # Sources
 //! M. Fisk and W. Feng, "Dynamic Right-Sizing in TCP", 2001: once a round-trip time of the
-//! receiver, window for twice what came in it. Linux 6 before 6.18 (`net/ipv4/tcp_input.c`,
+//! receiver, window for twice the data received in it. Linux 6 before 6.18 (`net/ipv4/tcp_input.c`,
 //! `tcp_rcv_space_adjust`, `tcp_grow_window`; ip-sysctl, `tcp_moderate_rcvbuf`), which gives
 //! more while a round trip brings more than the one before, so that slow start is not held back.
 //! A segment with which the window grows is acknowledged at once there.
 //!
 //! # Differences
-//! 1. Payload takes five eighths of the buffer, whatever the segments are. Linux since 6.6 measures
-//!    what share segments take: of 1448 bytes in 2304 of memory it makes just that (before it was
-//!    half, `tcp_adv_win_scale = 1`). What waits out of order takes nothing from the window.
-//! 2. The buffer is of one connection alone: there is no pressure on memory (`tcp_mem`), and so
-//!    nothing for `tcp_clamp_window` to take back.
+//! 1. Payload takes five eighths of the buffer for any segment size. Linux since 6.6 measures the
+//!    share that segments take: for 1448 bytes in 2304 of memory it is the same (before, it was
+//!    half, `tcp_adv_win_scale = 1`). Out-of-order data take nothing from the window.
+//! 2. The buffer belongs to one connection: there is no pressure on memory (`tcp_mem`), and so
+//!    `tcp_clamp_window` has nothing to reclaim.
 
 use aqmlab_core::{Span, Time};
 

@@ -170,9 +170,9 @@ fn distance(one: Span, other: Span) -> Span {
 
 #[cfg(test)]
 mod tests {
-    /// ns-2's `rtt_update` by hand, ticks of 10 ms: 53 ms from 12 to 65 ms are 5 ticks, so that 8
-    /// srtt = 40, 4 rttvar = 10 and the timeout is (10 * 8 + 40) / 8 = 15 ticks; then 8 ticks: the
-    /// error is 3, 43 and 10 + 3 - 2 = 11, and (88 + 43) / 8 = 16.
+    /// ns-2's `rtt_update` computed manually, ticks of 10 ms: 53 ms from 12 to 65 ms are 5 ticks,
+    /// so that 8 srtt = 40, 4 rttvar = 10 and the timeout is (10 * 8 + 40) / 8 = 15 ticks; then 8
+    /// ticks: the error is 3, 43 and 10 + 3 - 2 = 11, and (88 + 43) / 8 = 16.
     #[test]
     fn ticks_are_whole_as_in_ns2() {
         let params = TcpParams {

@@ -9,7 +9,7 @@ use aqmlab_tcp::{Ack, DataSegment, Receiver, Recovery, Sender, Stats, TcpParams}
 const RTT: Span = Span::from_millis(100);
 const MSS: u64 = 1000;
 
-/// Path of 50 ms each way without a rate and with random losses.
+/// Path with a one-way delay of 50 ms, no rate limit and random losses.
 struct Path {
     data: VecDeque<(Time, DataSegment)>,
     acks: VecDeque<(Time, Ack)>,

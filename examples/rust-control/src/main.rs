@@ -31,7 +31,7 @@ mod tests {
         let mine = Controls::default().with(my_control::MyControl::new).unwrap();
         let mut set = vec![
             ("transport.profile", profile),
-            // A control of one's own runs in the sender of the RFCs.
+            // A custom control runs in the RFC sender.
             ("transport.stack", "rfc"),
             ("transport.congestion_control.algorithm", control),
             ("transport.ecn", if queue == "codel" { "classic" } else { "off" }),
@@ -50,7 +50,7 @@ mod tests {
         Scenario::parse_with(text, "scenario.toml", &set, Outside::controls(&mine)).unwrap()
     }
 
-    /// It is Reno: every packet at every link has the same times and end.
+    /// The control is Reno: every packet at every link has the same times and end.
     #[test]
     fn it_is_reno_packet_by_packet() {
         for profile in ["rfc", "ns2-sack1", "rfc-newreno", "linux-6", "windows"] {

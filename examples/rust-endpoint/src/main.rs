@@ -1,4 +1,4 @@
-//! A transport of one's own, in a crate of its own, beside TCP in a scenario:
+//! A custom transport, in a crate of its own, next to TCP in a scenario:
 //! `cargo run -- ../scenario.toml flows.page.endpoint=window`.
 
 mod window;
@@ -52,8 +52,8 @@ mod tests {
         read(text, "x.toml", &set).unwrap()
     }
 
-    /// Beside Reno, with the same increase and decrease, it gets a fair share of a
-    /// busy link, and what it loses arrives all the same.
+    /// Next to Reno, with the same increase and decrease, it gets a fair share of a busy link, and
+    /// lost messages are delivered all the same.
     #[test]
     fn it_shares_a_link_with_tcp() {
         let run = |set: &[(&str, &str)]| aqmlab_sim::run(&scenario(BESIDE, set), 0);

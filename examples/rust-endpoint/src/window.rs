@@ -40,7 +40,7 @@ struct Flight(u64, u32, u64, bool);
 pub struct Sender {
     params: WindowParams,
     setup: EndpointSetup,
-    /// Bytes that there are, that were sent once, and that have arrived.
+    /// Bytes to send, bytes sent at least once, and bytes delivered.
     goal: u64,
     sent: u64,
     acked: u64,

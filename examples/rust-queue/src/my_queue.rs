@@ -7,7 +7,7 @@ use aqmlab_core::{Packet, Span, params};
 params! {
     /// The parameters of my queue.
     pub struct MyQueueParams {
-        /// How long a packet may wait.
+        /// Longest sojourn time of a packet.
         patience: Span = Span::from_millis(20), source "my own";
     }
 }

@@ -1,5 +1,5 @@
-//! Recordings as they come with the package: columns of small numbers, each as the difference
-//! from what is to be expected, which general compression then makes short.
+//! Recordings as shipped with the package: columns of small numbers, each as the difference from a
+//! prediction, which general compression then makes short.
 
 use aqmlab_core::varint::{self, put};
 use aqmlab_core::{Error, ParamType, Result, Span, Time, Value};

@@ -1,7 +1,6 @@
-//! What reference implementations did, replayed packet by packet: the 130 cases
-//! that come with the Python package, which reads and writes the same archive.
-//! Which parameter of a reference is which here is the package's to say; a case
-//! names the settings of the queue.
+//! Runs of reference implementations, replayed packet by packet: the 130 cases of the Python
+//! package, which reads and writes the same archive. The package maps parameters of a reference to
+//! those of aqmlab; a case contains the settings of the queue.
 
 mod archive;
 

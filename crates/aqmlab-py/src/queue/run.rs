@@ -187,7 +187,7 @@ fn resolved<'py>(
 }
 
 /// # Panics
-/// Always: the object is Python's, and [`PyQueue::check_clone`] says so.
+/// Always panics: the object is Python's, and [`PyQueue::check_clone`] reports that.
 impl CloneDiscipline for PyQueue {
     fn clone_box(&self) -> Box<dyn QueueDiscipline> {
         panic!("{}", self.check_clone().expect_err("it cannot be cloned"))

@@ -7,8 +7,8 @@
 //! most. Losses say nothing of the path.
 //!
 //! # Sources
-//! draft-cardwell-iccrg-bbr-congestion-control-00, section 4 (the names of its
-//! pseudocode stand at the functions); N. Cardwell et al., "BBR:
+//! draft-cardwell-iccrg-bbr-congestion-control-00, section 4 (functions cite the names of its
+//! pseudocode); N. Cardwell et al., "BBR:
 //! Congestion-Based Congestion Control", ACM Queue 14 (2016); Linux's
 //! `net/ipv4/tcp_bbr.c` where noted.
 //!
@@ -21,9 +21,9 @@
 //!    (section 4.2.1 takes 1 ms for it).
 //! 4. The bandwidth filter holds the largest rate of each of the last ten
 //!    round trips, not the three estimates of Linux's `win_minmax.c`.
-//! 5. What a timeout takes for lost is not subtracted from the window: it is one
-//!    segment then. A spurious loss gives the window back and starts the search
-//!    for the full pipe anew (Linux, `bbr_undo_cwnd`).
+//! 5. A timeout sets the window to one segment and does not subtract the lost data. A spurious loss
+//!    restores the window and restarts the search for the full pipe
+//!    (Linux, `bbr_undo_cwnd`).
 //! 6. No long-term sampling for policers and no compensation for aggregated
 //!    acknowledgements, which Linux has and the draft does not.
 //! 7. A recovery that begins as another ends is a new one (section 4.2.3.4); to Linux's BBR both
@@ -528,8 +528,8 @@ mod tests {
         }
     }
 
-    /// Section 4.2.3.4: for a round trip as much is sent as arrives; at the end
-    /// the window is what it was.
+    /// Section 4.2.3.4: for a round trip as much is sent as is delivered; at the end the window is
+    /// restored.
     #[test]
     fn a_recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
         let mut bbr = bbr();

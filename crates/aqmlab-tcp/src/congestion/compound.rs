@@ -20,9 +20,9 @@
 //!    both ports.
 //! 2. dwnd is part of the window only in congestion avoidance: it is 0 in slow
 //!    start and after timeouts.
-//! 3. gamma adapts once a loss, from the last round's diff of the Reno window
-//!    alone, and begins anew after a timeout. The base round-trip time does not:
-//!    it is the least of the connection.
+//! 3. gamma adapts once a loss, from the last round's diff of the Reno window alone, and restarts
+//!    after a timeout. The base round-trip time is the least of the connection and does not
+//!    restart.
 
 use aqmlab_core::{Error, Result, Span, params};
 
@@ -43,7 +43,7 @@ params! {
         eta: f64 = 1.0, in 0.0 => 100.0, source "both ports";
         /// gamma: dwnd shrinks when so many segments wait; where it begins if it adapts.
         gamma: f64 = 30.0, in 0.0 => 1e6, source "Tan et al. 2006: 30";
-        /// Whether gamma adapts to buffers, between `gamma_low` and `gamma`.
+        /// Adapts gamma to buffers, between `gamma_low` and `gamma`.
         gamma_tuning: bool = true, source "draft-sridharan-tcpm-ctcp-02";
         /// lambda: the share of the last measurement in a gamma that adapts.
         lambda: f64 = 0.8, in 0.0 => 1.0, source "the port for ns-3; the one for Linux: 0.5";
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!((compound.window(), compound.dwnd), (1000, 0.0));
     }
 
-    /// 30 segments at 200 ms: 15 wait, gamma goes four fifths of the way to 11.25.
+    /// 30 segments at 200 ms: 15 wait, so gamma moves by four fifths of its distance to 11.25.
     #[test]
     fn gamma_adapts_to_the_queue() {
         let mut compound = in_avoidance(30);

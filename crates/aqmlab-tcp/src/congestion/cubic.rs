@@ -68,7 +68,7 @@ params! {
         beta: f64 = 0.7, in 0.01 => 0.99, source "RFC 9438, section 4.6";
         /// Factor of the window at an ECN echo; `none`: as at a loss.
         beta_ecn: Option<f64> = None, in Some(0.01) => Some(1.0), source "RFC 8511, section 3.1: 0.85";
-        /// Whether W_max is lowered when a loss occurs below the previous W_max.
+        /// Lowers W_max when a loss occurs below the previous W_max.
         fast_convergence: bool = true, source "RFC 9438, section 4.7";
         /// Whether the window is at least that of Reno.
         reno_friendly: bool = true, source "RFC 9438, section 4.3";

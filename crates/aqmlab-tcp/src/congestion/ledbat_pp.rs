@@ -35,7 +35,7 @@ params! {
         /// Share by which the window shrinks for each multiple of the target above the
         /// target.
         constant: f64 = 1.0, in 0.0 => 100.0, source "draft-irtf-iccrg-ledbat-plus-plus";
-        /// Whether to make periodic slowdowns.
+        /// Makes periodic slowdowns.
         slowdowns: bool = true, source "draft-irtf-iccrg-ledbat-plus-plus";
     }
 }

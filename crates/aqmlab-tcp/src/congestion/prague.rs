@@ -1,7 +1,7 @@
 //! TCP Prague: DCTCP for the Internet.
 //!
-//! As DCTCP the window falls by half of the average share of marks. What makes
-//! it fit for paths with other flows: it grows with every unmarked
+//! As in DCTCP, the window falls by half of the average share of marks. These rules make it suit
+//! paths with other flows: it grows with every unmarked
 //! acknowledgement, also in the round trip of a reduction; it is paced; and
 //! with short round-trip times it grows and yields as if they were 25 ms, so
 //! that a near flow does not take all from a far one. It is made for queues
@@ -12,11 +12,10 @@
 //!
 //! The window has a fraction, and what may be in flight is whole segments: the
 //! next larger number, which moves by one segment an acknowledgement. The pacing
-//! rate follows the fraction, also below two segments, so that what is sent has
-//! no steps.
+//! rate follows the fraction, also below two segments, so that the amount sent has no steps.
 //!
 //! # Sources
-//! RFC 9331, section 4.3 (what it has to do); draft-briscoe-iccrg-prague-
+//! RFC 9331, section 4.3 (requirements); draft-briscoe-iccrg-prague-
 //! congestion-control-04, sections 2.3.2 (moving average), 2.4.1 to 2.4.4 (loss,
 //! decrease, increase, round-trip times) and 2.5.1 (pacing); where it leaves
 //! things open, and for whole segments, the reference implementation
@@ -418,7 +417,7 @@ mod tests {
         assert_eq!(prague.window(), 9000);
     }
 
-    /// As of 2019 to 2022: shares of the whole window, which waits for a whole segment.
+    /// Versions of 2019 to 2022: shares of the whole window, applied in whole segments.
     #[test]
     fn a_carried_fraction_moves_the_window_when_it_is_a_segment() {
         let params = PragueParams { rounding: Rounding::Carry, ..PragueParams::default() };

@@ -3,7 +3,7 @@
 //! A baseline between Reno and no control at all: it grows as Reno does, and
 //! takes each lost segment for one that had no room. In equilibrium one
 //! segment a round trip is lost, so the window is 1/p segments, where Reno's
-//! is about the root of 1.5/p: it leaves it to the queue to say what is fair.
+//! is about the root of 1.5/p: fairness is left to the queue.
 //!
 //! # Sources
 //! M. Mathis, "Relentless Congestion Control", PFLDNeT 2009, and

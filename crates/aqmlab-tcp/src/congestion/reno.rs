@@ -3,9 +3,9 @@
 //! # Sources
 //! RFC 5681, sections 3.1 and 3.2; RFC 6582 for the end of a recovery
 //! without SACK; RFC 3168, section 6.1.2, and RFC 8511 (ABE) for ECN; RFC 3465
-//! for counting bytes, which RFC 5681 recommends: a segment a round-trip time, whatever
-//! the acknowledgements cover. What differs between Reno, NewReno and SACK is how losses
-//! are found and mended, which is the sender's part.
+//! for counting bytes, which RFC 5681 recommends: a segment a round-trip time, independent of how
+//! much each acknowledgement covers. Reno, NewReno and SACK differ in loss detection and recovery,
+//! which is the sender's part.
 //!
 //! # Differences
 //! 1. The window does not grow while the application, and not the window,

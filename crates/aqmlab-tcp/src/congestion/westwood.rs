@@ -145,8 +145,8 @@ mod tests {
         }
     }
 
-    /// Two stages of 7/8: after n steps of a doubled rate, what is left of the
-    /// old one is (7/8)^n (1 + n/8).
+    /// Two stages of 7/8: n steps after the rate doubled, the remainder of the old rate is
+    /// (7/8)^n (1 + n/8).
     #[test]
     fn the_filter_has_two_stages() {
         let mut westwood = westwood();

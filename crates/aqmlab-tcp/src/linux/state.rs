@@ -57,7 +57,7 @@ pub(super) struct Rack {
 /// Delivery-rate sample and other measurements of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rate {
-    /// Segments delivered when the newest delivered one was sent; 0 if there is none.
+    /// Segments delivered when the newest delivered one was sent; initially 0.
     pub prior_delivered: u64,
     pub prior_at: u64,
     pub prior_in_flight: u32,

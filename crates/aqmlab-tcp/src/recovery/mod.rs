@@ -127,7 +127,7 @@ pub(crate) struct Rules {
 pub(crate) enum Duplicates {
     /// All that acknowledge no new data (RFC 5681, section 2).
     All,
-    /// Those with new SACK information.
+    /// Acknowledgements with new SACK information.
     Reporting,
     /// All that report something, also if they acknowledge new data (RFC 6675, section 2).
     AllReporting,

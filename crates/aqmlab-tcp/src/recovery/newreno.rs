@@ -3,8 +3,8 @@
 //!
 //! # Sources
 //! RFC 6582, section 3.2; RFC 5681, section 3.2; RFC 3042. Reno: RFC 5681,
-//! section 3.2, step 6, with ns-2's `bugFix_` (no second fast retransmit of
-//! what was sent before the last one, Floyd 1994).
+//! section 3.2, step 6, with ns-2's `bugFix_` (no second fast retransmit of data sent before
+//! the last one, Floyd 1994).
 //!
 //! # Differences
 //! 1. Without the heuristics of RFC 6582, section 4.

@@ -8,11 +8,10 @@
 //! RFC 8985, section 6.2 (steps 1 to 5) and section 6.3.
 //!
 //! # Differences
-//! 1. Segments wait in two queues, each in the order in which it was sent:
-//!    first transmissions (the scoreboard) and retransmissions. What was judged
-//!    is not looked at again, and of what lies within the reordering window the
-//!    first and the last are remembered: an acknowledgement costs what is newly
-//!    delivered or lost.
+//! 1. Segments wait in two queues, each in the order of sending: first transmissions (the
+//!    scoreboard) and retransmissions. Segments are judged once, and within the reordering window
+//!    the first and the last are remembered: the cost of an acknowledgement is proportional to the
+//!    segments newly delivered or lost.
 //! 2. New data that were sent at the same moment as a retransmission do not
 //!    count as sent after it, although their sequence numbers are higher:
 //!    clocks of the simulator stand still while a burst is sent.
@@ -52,8 +51,8 @@ pub(crate) struct Rack {
     persist: u32,
     /// First transmissions below were judged.
     edge: u64,
-    /// Those below were sent before the newest, and the last of them that was late when it was last
-    /// looked at.
+    /// Segments below were sent before the newest delivered one, and the last of them that was late
+    /// at the latest check.
     passed: u64,
     last_late: u64,
     /// Retransmissions: the segment and when it was sent.
@@ -128,8 +127,8 @@ impl Rack {
         (least * self.multiple / 4).min(rtt.smoothed().unwrap_or(Span::ZERO))
     }
 
-    /// Of the first transmissions that are neither here nor lost, the last that was sent before the
-    /// newest that has arrived; there is one, at the edge. They are in the order of their times.
+    /// The last first transmission that is neither in the list nor lost and was sent before the
+    /// newest delivered one; it exists, at the edge. Transmissions are in the order of their times.
     fn last_late<'a>(&mut self, board: &'a Scoreboard) -> &'a Record {
         self.passed = self.passed.max(self.edge);
         let mut index = board.index_of(self.passed);

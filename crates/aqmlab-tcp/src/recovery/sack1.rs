@@ -5,7 +5,7 @@
 //! SACK TCP", 1996; ns-2's `sack1`.
 //!
 //! # Differences
-//! From RFC 6675: half of the window is kept at a loss, not half of what is in
+//! From RFC 6675: a loss halves the window, not the amount in
 //! flight; the number of segments in the network is estimated from the number
 //! of acknowledgements; any hole is a loss once a recovery has begun; reports
 //! are forgotten at a timeout and not taken until it is over.

@@ -73,7 +73,7 @@ fn the_end_of_a_recovery_counts_with_all_that_it_covers() {
         assert_eq!((told.acked, told.delivered), (10_000, 6000));
         assert_eq!(told.in_recovery, !recovery_end_counts);
         assert_eq!(told.counted(), if recovery_end_counts { 10_000 } else { 6000 });
-        // Half of ten segments; the ten count as two windows, of which one makes it grow at once.
+        // Half of ten segments; the ten count as two windows, and the first makes it grow at once.
         let grown = sender.control.window() - before;
         assert_eq!(grown, if recovery_end_counts { 1000 } else { 0 });
     }
@@ -110,8 +110,7 @@ fn marks_and_delays_are_told() {
     assert_eq!(sender.conn.stats.ecn_reductions, 1);
 }
 
-/// With records, a rate comes with what SACK alone reports, and rounds are
-/// counted by what was delivered.
+/// With records, SACK alone provides rate samples, and rounds are counted by delivered data.
 #[test]
 fn rates_and_rounds_come_from_what_was_delivered() {
     let mut sender = sender(TcpParams::rfc(), true);

@@ -1,8 +1,8 @@
 //! Explicit congestion notification at the sender.
 //!
 //! # Sources
-//! RFC 3168, sections 6.1.2 and 6.1.5 (classic); RFC 8257, section 3.4; RFC 9768 (accurate: counters
-//! of what came with CE).
+//! RFC 3168, sections 6.1.2 and 6.1.5 (classic); RFC 8257, section 3.4; RFC 9768 (accurate:
+//! counters of packets and bytes received with CE).
 //!
 //! # Differences
 //! 1. ECN is not negotiated: both ends have the same parameters.

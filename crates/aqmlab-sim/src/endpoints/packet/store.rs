@@ -33,7 +33,7 @@ impl<T: Clone + Default> Places<T> {
         self.free.push(place);
         std::mem::take(&mut self.kept[place as usize])
     }
-    /// How many are in use.
+    /// Number of payloads in use.
     fn used(&self) -> u64 {
         (self.kept.len() - self.free.len()) as u64
     }
@@ -48,14 +48,13 @@ impl<T> Default for Places<T> {
     }
 }
 
-/// What does not fit into packets: acknowledgements that carry more than a
-/// number (SACK blocks, counters), data with timestamps, messages. Kept aside
-/// so that all packets stay small.
+/// Payloads that do not fit into packets: acknowledgements that carry more than a number (SACK
+/// blocks, counters), data with timestamps, messages. Stored separately to keep all packets small.
 #[derive(Clone, Default)]
 pub(crate) struct Store {
     acks: Places<Ack>,
-    /// Segments with the times at which they left. The time in a segment is what its sender writes
-    /// into the timestamp: with pacing Linux writes when it should have left.
+    /// Segments with their times of departure. The time in a segment is the one that its sender
+    /// writes into the timestamp: with pacing, Linux writes the scheduled departure.
     segments: Places<(Time, DataSegment)>,
     messages: Places<(Time, Box<[u8]>)>,
 }
@@ -179,14 +178,14 @@ impl Store {
         }
     }
 
-    /// A packet has come to an end that has no use for what it carries.
+    /// Releases the payload of a packet that arrives at an end that ignores it.
     #[cold]
     #[inline(never)]
     fn refuse(&mut self, packet: Arrived) {
         self.discard(packet);
     }
 
-    /// When the packet was sent, if it says so and is no SYN.
+    /// Time at which the packet was sent, if it carries one and is no SYN.
     pub fn sent_at(&self, content: Content) -> Option<Time> {
         match content {
             Content::KeptSegment { flags, place } if !flags.has(Flags::SYN) => {
@@ -211,7 +210,7 @@ impl Store {
         }
     }
 
-    /// A packet that nobody receives takes what it carries with it.
+    /// Releases the payload of a packet that has no receiver.
     pub fn discard(&mut self, packet: Arrived) {
         self.free(packet.content());
     }
@@ -244,8 +243,8 @@ impl PacketStore for Store {
     }
 }
 
-/// Data segments here do not acknowledge: the acknowledgements of a connection that carries data
-/// both ways are packets of their own.
+/// Data segments here do not acknowledge: acknowledgements of a connection with data in both
+/// directions are packets of their own.
 impl Headers for Store {
     fn tcp(&self, packet: &Packet) -> Option<TcpHeader> {
         match packet.content() {

@@ -1,16 +1,15 @@
 //! BBR, version 3: a model of the path that losses bound.
 //!
-//! As in version 1 the sender paces at a bandwidth and holds about twice the
-//! bandwidth-delay product in flight. What is new are bounds that congestion
-//! teaches: `inflight_longterm`, how much was in flight when a probe lost more
-//! than 2 %, and the short-term `bw_shortterm` and `inflight_shortterm`, to which
-//! a round trip with losses brings the sender down between probes; and a cycle
-//! of DOWN, CRUISE, REFILL and UP that probes every two to three seconds, or as
-//! often as Reno would.
+//! As in version 1, the sender paces at a bandwidth and holds about twice the bandwidth-delay
+//! product in flight. Version 3 adds bounds learnt from congestion: `inflight_longterm`, the amount
+//! in flight when a probe lost more than 2 %, and the short-term `bw_shortterm` and
+//! `inflight_shortterm`, which limit the sender between probes after a round trip with losses. A
+//! cycle of DOWN, CRUISE, REFILL and UP probes every two to three seconds, or as often as Reno
+//! would.
 //!
 //! # Sources
-//! draft-ietf-ccwg-bbr-06, section 5; the names of its pseudocode stand at the
-//! functions. (Earlier versions, and Linux, call `longterm` and `shortterm`
+//! draft-ietf-ccwg-bbr-06, section 5; functions cite the names of its pseudocode. (Earlier
+//! versions, and Linux, call `longterm` and `shortterm`
 //! `hi` and `lo`.) Linux's `net/ipv4/tcp_bbr.c` of version 3 where noted.
 //!
 //! # Differences
@@ -20,16 +19,15 @@
 //!    below, three times (sections 5.5.8.1 and 5.6.4.2).
 //! 3. If the SYN was lost, nothing is paced before the first round-trip time
 //!    (section 5.6.2 takes 1 ms for it).
-//! 4. The ranges lost in a round trip of Startup (section 5.3.1.3) are counted
-//!    as acknowledgements that tell of losses, as in Linux, whether or not
-//!    they are contiguous.
-//! 5. After a timeout the window is one segment (section 5.6.4.4 has what is in
-//!    flight and one, where nothing is by then).
+//! 4. The ranges lost in a round trip of Startup (section 5.3.1.3) are counted as acknowledgements
+//!    that report losses, as in Linux, whether or not the ranges are contiguous.
+//! 5. After a timeout the window is one segment (section 5.6.4.4: the data in flight and one
+//!    segment, but nothing is in flight then).
 //! 6. ECN changes nothing: the draft has no response to marks. Use it with
 //!    `ecn = off`.
-//! 7. What a spurious recovery gives back is saved before the first loss that the
-//!    acknowledgement tells of; the recovery that begins with it does not save it
-//!    again (OnEnterFastRecovery), when the losses have had their effect.
+//! 7. The state that a spurious recovery restores is saved before the first loss that the
+//!    acknowledgement reports; the recovery that begins with it does not save it again
+//!    (OnEnterFastRecovery), when the losses have had their effect.
 //! 8. A gain for each state is that of the table in section 5.6.1, also where
 //!    the pseudocode does not set it.
 

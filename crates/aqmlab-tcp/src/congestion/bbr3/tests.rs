@@ -141,7 +141,7 @@ fn the_volume_at_which_losses_are_too_many_is_found() {
     let mut bbr = bbr();
     bbr.rs.tx_in_flight = 100_000.0;
     bbr.rs.lost = 2500.0;
-    // 99 segments before, 1.5 of them lost: x more of which all are lost make
+    // 99 segments before, 1.5 of them lost; x more, all of them lost, make
     // (1.5 + x) / (99 + x) = 0.02.
     let x = (0.02 * 99.0 - 1.5) / 0.98;
     assert!((bbr.inflight_at_loss(1000.0) - (99.0 + x) * 1000.0).abs() < 1e-6);
