@@ -144,9 +144,9 @@ METRICS = (
     Metric("goodput_share", "group", "share", "Share of the total goodput of all groups and "
            "directions.", COMPUTED, "this program",
            **_made("goodput_share", "share of the goodput", NEITHER, "traffic")),
-    Metric("throughput", "link, flow, group", "bit/s", "Of a link the egress: packets "
-           "transmitted in full after the warm-up. Of flows what their senders sent, with headers "
-           "and what was sent again.",
+    Metric("throughput", "link, flow, group", "bit/s", "Of a link, the egress: packets "
+           "transmitted in full after the warm-up. Of flows, all packets of their senders, with "
+           "headers and retransmissions.",
            f"{COMPUTED}; table `flows`: `throughput_bps`; of links over time: series "
            "`throughput_bps`", "RFC 7928, sections 2.5 and 4.2",
            **_made("throughput", "throughput", MORE, "links", "traffic", "runs")),
