@@ -44,10 +44,25 @@ LIMITS = {"10 Mbit/s, 80 ms": "99p", "50 Mbit/s, 40 ms": "249p", "100 Mbit/s, 10
 """Limit of the FIFO in packets."""
 QUEUES = ("FIFO", "CoDel", "PIE")
 SEGMENT, PACKET = 1448, 1500
-FIRST, SECOND = "first: goodput", "second: goodput"
+FIRST, SECOND = ("first", "goodput"), ("second", "goodput")
 ALIKE, DIFFERS, FEW = "alike", "differs", "too few runs"
 ENOUGH = 5
 """With fewer runs intervals are too wide to say anything."""
+
+
+Measures = Mapping[tuple[str, str], Mapping[str, Sequence[float]]]
+"""Subject and metric to the values of the runs, by what ran them."""
+
+
+def measured(result: Mapping[str, Any]) -> Measures:
+    """Measures in an output of `aqmlab parity --json`."""
+    (question,) = result["questions"]
+    found: dict[tuple[str, str], dict[str, Sequence[float]]] = {}
+    for each in question["contenders"]:
+        for reading in each["readings"]:
+            key = reading["subject"], reading["metric"]
+            found.setdefault(key, {})[each["name"]] = reading["values"]
+    return found
 
 
 @dataclass(frozen=True)
@@ -58,14 +73,16 @@ class Quantity:
     unit: str
     digits: int
 
-    def of(self, measures: Mapping[str, Mapping[str, Any]], by: str) -> Floats:
+    def of(self, measures: Measures, by: str) -> Floats:
         """Values of the simulator's or the emulator's runs."""
         if self.name == "goodput":
             both = [np.asarray(measures[flow][by], dtype=float) for flow in (FIRST, SECOND)]
             total: Floats = 1e-6 * (both[0] + both[1])
             return total
         key, factor = (
-            ("sojourn p50", 1e3) if self.name == "median delay" else ("dropped packets", 1e2)
+            (("down", "sojourn_p50"), 1e3)
+            if self.name == "median delay"
+            else (("down", "drop_share"), 1e2)
         )
         return factor * np.asarray(measures[key][by], dtype=float)
 
@@ -185,7 +202,7 @@ def verdict(quantity: Quantity, simulated: Floats, real: Floats, rate: float) ->
 def rows(found: Mapping[Cell, Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
     """A row a cell and quantity: simulated, real, recorded, the verdict."""
     for cell, result in found.items():
-        measures = {each["name"]: each for each in result["measures"]}
+        measures = measured(result)
         rate, recorded = float(cell.path.split()[0]), cell.recorded()
         for quantity in QUANTITIES:
             simulated, real = (quantity.of(measures, by) for by in (SIMULATOR, EMULATOR))
@@ -264,7 +281,7 @@ def _differing(
 ) -> Iterator[tuple[str, str, str, dict[str, str], int, float]]:
     """Rows of delays and drops whose verdict is that they differ."""
     for cell, result in found.items():
-        measures = {each["name"]: each for each in result["measures"]}
+        measures = measured(result)
         rate = float(cell.path.split()[0])
         for quantity in QUANTITIES[1:]:
             simulated, real = (quantity.of(measures, by) for by in (SIMULATOR, EMULATOR))
@@ -288,7 +305,7 @@ def _single_runs(found: Mapping[Cell, Mapping[str, Any]]) -> Iterator[str]:
 
 def _drops_of(cell: Cell, result: Mapping[str, Any]) -> str:
     drops = QUANTITIES[2]
-    measures = {each["name"]: each for each in result["measures"]}
+    measures = measured(result)
     sides = {"simulated": drops.of(measures, SIMULATOR), "real": drops.of(measures, EMULATOR)}
     recorded = cell.recorded()
     if recorded:

@@ -122,7 +122,8 @@ def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert run("new", "pack", "goals").exit_code == 0
     done = run("check", "goals.toml", "--replications", "5")
     assert done.exit_code == 1, done.output
-    assert "droptail, low: Rule" in done.output and HOLDS in done.output
+    assert "droptail: down.sojourn_p95 <= 40ms ✗ does not hold" in done.output
+    assert "Rule: down.sojourn_p95 <= 40ms. Found:" in done.output and HOLDS in done.output
     assert (tmp_path / "results/goals-r5/report.html").exists()
     text = (tmp_path / "goals.toml").read_text().replace('low = "down.sojourn_p95 <= 40ms"\n', "")
     (tmp_path / "goals.toml").write_text(text)

@@ -33,21 +33,26 @@ def result(real_median: float) -> dict[str, Any]:
     """Output of `aqmlab parity --json` for five runs each."""
     spread = [-0.02, -0.01, 0.0, 0.01, 0.02]
 
-    def both(name: str, simulated: float, real: float) -> dict[str, Any]:
-        values = {"simulator": simulated, "emulator": real}
-        return {"name": name} | {
-            by: [value * (1 + each) for each in spread] for by, value in values.items()
+    means = {
+        "simulator": (4e6, 5e6, 2e-3, 0.002),
+        "emulator": (4.05e6, 5.05e6, real_median, 0.0023),
+    }
+    named = [("first", "goodput"), ("second", "goodput"), ("down", "sojourn_p50"),
+             ("down", "drop_share")]  # fmt: skip
+    contenders = [
+        {
+            "name": by,
+            "readings": [
+                {"subject": of, "metric": name, "values": [value * (1 + each) for each in spread]}
+                for (of, name), value in zip(named, values, strict=True)
+            ],
         }
-
+        for by, values in means.items()
+    ]
     return {
         "replications": 5,
         "lateness_p99_s": 0.0004,
-        "measures": [
-            both("first: goodput", 4e6, 4.05e6),
-            both("second: goodput", 5e6, 5.05e6),
-            both("sojourn p50", 2e-3, real_median),
-            both("dropped packets", 0.002, 0.0023),
-        ],
+        "questions": [{"contenders": contenders}],
     }
 
 

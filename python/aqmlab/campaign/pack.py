@@ -10,6 +10,7 @@ import numpy as np
 
 from aqmlab.campaign.rule import Rule
 from aqmlab.metrics.samples import Floats
+from aqmlab.report.document import Estimate
 from aqmlab.stats import interval
 
 if TYPE_CHECKING:
@@ -56,14 +57,25 @@ class Reading:
         return ", ".join(each for each in (self.case, self.subject, self.metric) if each)
 
     @property
-    def estimate(self) -> tuple[float, float | None, float | None]:
-        """The mean over the replications that have a value, and the ends of its 95 % interval."""
+    def estimate(self) -> Estimate:
+        """The mean over the replications that have a value, with its 95 % interval."""
         kept = self.values[np.isfinite(self.values)]
         if not kept.size:
-            return float("nan"), None, None
+            return Estimate(float("nan"))
         found = interval(kept)
-        low, high = (found.low, found.high) if found else (None, None)
-        return float(kept.mean()), low, high
+        return Estimate(float(kept.mean()), *((found.low, found.high) if found else ()))
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it; docs/packs.md describes the keys."""
+        found = self.estimate
+        keys = ("case", "metric", "subject", "unit", "direction")
+        return {key: getattr(self, key) for key in keys} | {
+            "window": list(self.window) if self.window else None,
+            "mean": None if np.isnan(found.value) else found.value,
+            "low": found.low,
+            "high": found.high,
+            "values": [float(each) if np.isfinite(each) else None for each in self.values],
+        }
 
 
 def cases_of(build: Callable[[Any], Mapping[str, Table]], example: Any) -> tuple[Case, ...]:
@@ -126,6 +138,8 @@ class Pack:
     """Groups of questions, with their titles."""
     lead: str = ""
     """Introduction of the page."""
+    notes: tuple[str, ...] = ()
+    """What a reader has to know."""
     untested: tuple[Mapping[str, str], ...] = ()
     """What the document asks for and simulations cannot answer: `criterion`, `level`, `why`."""
     pool: Callable[[str], str] | None = None

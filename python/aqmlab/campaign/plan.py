@@ -217,18 +217,21 @@ class Campaign:
         """The question with this id. Raises `KeyError` if it was not run."""
         return {line.question.id: line for line in self.lines}[ident]
 
-    def document(self) -> Document:
-        """The page as a value: to HTML, Markdown or JSON."""
-        return document(self) if self.others else verdicts.document(self)
+    def document(self, command: str = "") -> Document:
+        """The page as a value, to HTML, Markdown or JSON; `command` is what made it."""
+        return document(self) if self.others else verdicts.document(self, command)
 
-    def write_report(self, folder: str | Path, *, figures: bool = True) -> Path:
+    def write_report(self, folder: str | Path, *, figures: bool = True, command: str = "") -> Path:
         """Writes report.html, and with `figures` figures/, into `folder`; returns the path of the
         report. Raises `StorageError` if a file cannot be written."""
-        return save(self.document(), Path(folder), figures=figures)
+        return save(self.document(command), Path(folder), figures=figures)
 
     def print(self, console: Console) -> None:
         """Prints the overview."""
-        (show if self.others else verdicts.show)(self, console)
+        if self.others:
+            show(self, console)
+        else:
+            self.document().print(console)
 
     def write_answers(self, folder: str | Path) -> None:
         """Writes answers.json (`to_json`). Raises `StorageError` if it cannot be written."""
@@ -308,21 +311,5 @@ class Campaign:
         return {
             "name": name,
             "answers": [each.to_json() for each in self.answers[question.id, name]],
-            "readings": list(_readings(self.readings_of(question, name))),
-        }
-
-
-def _readings(given: Sequence[Reading]) -> Iterator[dict[str, Any]]:
-    for each in given:
-        mean, low, high = each.estimate
-        yield {
-            "case": each.case,
-            "metric": each.metric,
-            "subject": each.subject,
-            "unit": each.unit,
-            "direction": each.direction,
-            "window": list(each.window) if each.window else None,
-            "mean": mean if np.isfinite(mean) else None,
-            "low": low,
-            "high": high,
+            "readings": [each.to_json() for each in self.readings_of(question, name)],
         }

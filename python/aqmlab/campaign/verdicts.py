@@ -1,27 +1,25 @@
-"""A campaign whose questions have rules: its page and its lines on the terminal."""
+"""A campaign whose questions have rules or readings: its page, which the terminal shows as well."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.table import Table as Grid
-from rich.text import Text as Line
-
 import aqmlab
-from aqmlab.campaign.rule import FAILS, HOLDS, UNDECIDED, VERDICTS
+from aqmlab.campaign.rule import FAILS, HOLDS, UNDECIDED, VERDICTS, Answer
+from aqmlab.metrics import scale
 from aqmlab.report.document import (
     BAD,
     GOOD,
     NEAR,
     Block,
     Cell,
+    Code,
     Column,
     Document,
-    Estimate,
     Facts,
     Items,
+    Note,
     Section,
     Table,
     Text,
@@ -30,28 +28,27 @@ from aqmlab.report.document import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from aqmlab.campaign.pack import Question
     from aqmlab.campaign.plan import Campaign
 
 TONES = {HOLDS: GOOD, UNDECIDED: NEAR, FAILS: BAD}
-STYLES = {HOLDS: "green", UNDECIDED: "yellow", FAILS: "red"}
 COPIES = "replications-identical"
 """Note of points without chance: their numbers have no spread, and so no interval."""
-SIGNS = {HOLDS: "✓", UNDECIDED: "?", FAILS: "✗"}
 
 
-def document(of: Campaign) -> Document:
-    """The whole page."""
+def document(of: Campaign, command: str = "") -> Document:
+    """The whole page; `command` is what made it."""
     pack = of.plan.pack
-    counts = of.counts()
-    tiles = tuple((str(count), word) for word, count in counts.items() if count)
+    counts = [(str(count), word) for word, count in of.counts().items() if count]
+    head: list[Block] = [Text(of.headline, "lead"), Tiles(tuple(counts))] if counts else []
+    head += [Text(pack.lead)] if pack.lead else []
+    copies = of.result.pooled_notes.filter(id=COPIES)["text"].head(1)
+    notes = [Note(text) for text in (*pack.notes, *copies)]
     return Document(
         pack.title,
-        (*(_section(of, each) for each in pack.questions), _how(of)),
+        (*notes, *(_section(of, each) for each in pack.questions), _how(of, command)),
         soft=pack.source,
-        head=(Text(of.headline, "lead"), Tiles(tiles)),
+        head=tuple(head),
     )
 
 
@@ -63,38 +60,70 @@ def _blocks(of: Campaign, question: Question) -> Iterator[Block]:
     about = " ".join(each for each in (question.text, question.source) if each)
     if about:
         yield Text(about, "soft")
-    for name in of.plan.contenders:
-        found = of.answers[question.id, name]
-        if found:
-            head = f"**{name}**: " if name else ""
-            yield Items(
-                tuple(
-                    Verdict(
-                        each.verdict, TONES[each.verdict], each.evidence, f"{head}{each.text}",
-                        f"{question.id}-{each.id}-{name}".strip("-"),
-                    )
-                    for each in found
-                ),
-                "claims",
-            )  # fmt: skip
+    if question.rules:
+        yield _verdicts(of, question)
+        found = {name: of.answers[question.id, name] for name in of.plan.contenders}
+        every = [(name, each) for name, answers in found.items() for each in answers]
+        yield _claims(question, [each for each in every if each[1].verdict != HOLDS])
+        held = _claims(question, [each for each in every if each[1].verdict == HOLDS])
+        if held.items:
+            yield Section("Evidence for what holds", (held,), folded=True)
     yield _readings(of, question)
     yield from (made for draw in question.figures if (made := draw(of)))
 
 
+def _verdicts(of: Campaign, question: Question) -> Table:
+    """The verdicts: a row a rule, a column a contender."""
+    names = list(of.plan.contenders)
+    found = {(name, each.id): each for name in names for each in of.answers[question.id, name]}
+    rows: list[tuple[Cell, ...]] = []
+    for rule in question.rules:
+        answers = (found.get((name, rule.id)) for name in names)
+        cells = (Verdict(each.verdict, TONES[each.verdict]) if each else None for each in answers)
+        rows.append((f"{rule.id}: {rule.rule}", *cells))
+    columns = (Column("rule", label=True), *(Column(name or "verdict") for name in names))
+    return Table(columns, tuple(rows), id=f"verdicts-{question.id}")
+
+
+def _claims(question: Question, found: Sequence[tuple[str, Answer]]) -> Items:
+    """Answers of contenders with their evidence."""
+    return Items(
+        tuple(
+            Verdict(
+                each.verdict, TONES[each.verdict], each.evidence,
+                f"**{name}**: {each.text}" if name else each.text,
+                f"{question.id}-{each.id}-{name}".strip("-"),
+            )
+            for name, each in found
+        ),
+        "claims",
+    )  # fmt: skip
+
+
 def _readings(of: Campaign, question: Question) -> Table:
-    """The readings: a row each, a column a contender."""
+    """The readings: a row each, a column a contender; of two also the difference."""
     names = list(of.plan.contenders)
     read = {name: of.readings_of(question, name) for name in names}
     rows: list[tuple[Cell, ...]] = []
     for number, first in enumerate(read[names[0]]):
-        cells = [Estimate(*read[name][number].estimate) for name in names]
-        rows.append((first.label, first.unit, *cells))
-    columns = (Column("reading", label=True), Column("unit"), *(Column(n or "all") for n in names))
-    caption = "Mean over the replications, with its 95 % interval."
+        found = [read[name][number].estimate for name in names]
+        unit, factor = scale(first.unit, max(each.value for each in found))
+        cells: list[Cell] = [each.times(factor) for each in found]
+        if len(names) == 2:
+            one, other = (each.value for each in found)
+            points = f"{100 * (other - one):+.2f} points"
+            relative = f"{other / one - 1:+.1%}" if one else None
+            cells.append(points if first.unit == "share" else relative)
+        rows.append((first.label, unit, *cells))
+    more = [Column("difference")] if len(names) == 2 else []
+    columns = (Column("reading", label=True), Column("unit"),
+               *(Column(n or "all") for n in names), *more)  # fmt: skip
+    number = of.result.info.replications
+    caption = f"Means of {number} replications, with their 95 % intervals." if number > 1 else ""
     return Table(columns, tuple(rows), id=f"readings-{question.id}", caption=caption)
 
 
-def _how(of: Campaign) -> Section:
+def _how(of: Campaign, command: str) -> Section:
     info = of.result.info
     words = Items(
         tuple(Verdict(word, TONES[word], text=text) for word, text in VERDICTS.items()), "key"
@@ -102,37 +131,11 @@ def _how(of: Campaign) -> Section:
     facts = Facts(
         (
             ("Program", f"aqmlab {aqmlab.__version__}"),
-            ("Simulations", f"{of.runs:,}: {info.points} points, {info.replications} replications"),
+            ("Runs", f"{of.runs:,}: {info.points} points, {info.replications} replications"),
             ("Seed", f"{info.seed}; replication r draws the same random numbers at every point"),
             ("Digest", info.digest),
         )
     )
-    return Section("How this was made", (words, facts), "how")
-
-
-def show(of: Campaign, console: Console) -> None:
-    """Prints the answers, and in words what does not hold or is not decided."""
-    pack = of.plan.pack
-    console.print(Line(pack.title, style="bold"))
-    console.print(Line(of.headline, style="dim"))
-    notes = of.result.pooled_notes.filter(id=COPIES)
-    if notes.height:
-        console.print(Line(f"Caution: {notes['text'][0]}", style="yellow"))
-    for question in pack.questions:
-        grid = Grid(box=box.SIMPLE_HEAD, title=question.title, title_justify="left")
-        grid.add_column("rule")
-        for name in of.plan.contenders:
-            grid.add_column(name or "verdict", no_wrap=True)
-        for rule in question.rules:
-            cells = []
-            for name in of.plan.contenders:
-                words = [each.verdict for each in of.answers[question.id, name]
-                         if each.id == rule.id]  # fmt: skip
-                cells += [Line(f"{SIGNS[w]} {w}", STYLES[w]) for w in words] or [Line("–", "dim")]
-            grid.add_row(f"{rule.id}: {rule.rule}", *cells)
-        console.print(grid)
-    for (_, name), found in of.answers.items():
-        for each in found:
-            if each.verdict != HOLDS:
-                head = f"{name}, {each.id}" if name else each.id
-                console.print(Line(f"{head}: {each.evidence}", style=STYLES[each.verdict]))
+    judged = [words] if any(of.counts().values()) else []
+    made = [Code(command)] if command else []
+    return Section("How this was made", (*made, *judged, facts), "how")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,23 +19,16 @@ from aqmlab.cli.common import (
     PcapRing,
     Seed,
     Set,
+    command_line,
     console,
     default_folder,
-    grid,
     print_json,
     reported,
 )
 from aqmlab.emulator.keep import Reserved
-from aqmlab.emulator.play import EMULATOR, SIMULATOR
 from aqmlab.emulator.play import parity as run_both
 from aqmlab.emulator.recordings import recordings
-from aqmlab.numbers import seconds
 from aqmlab.scenario.settings import parse_settings
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from aqmlab.emulator.parity import Parity
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab parity examples/scenario.toml\n\n"
@@ -109,13 +101,9 @@ def parity(
     if json:
         print_json(found.to_json())
         return
-    # Loads tables, which have threads: not before the packets have passed.
-    from aqmlab.emulator import parity_page
-
     screen = console()
-    show(found, screen)
-    command = shlex.join(["aqmlab", *sys.argv[1:]])
-    report = parity_page.write(found, folder, command, figures=figures)
+    found.print(screen)
+    report = found.write_report(folder, figures=figures, command=command_line())
     screen.print(f"Report: {report}", soft_wrap=True)
 
 
@@ -127,24 +115,3 @@ def _free(folder: Path) -> Path:
         found = folder.with_name(f"{folder.name}-{number}")
         number += 1
     return found
-
-
-def show(found: Parity, screen: Console) -> None:
-    """Prints the table, and what to know."""
-    from aqmlab.emulator.parity_page import row
-    from aqmlab.report.document import Note
-    from aqmlab.report.document.terminal import block
-
-    title = f"{found.result.info.title} ({found.link})"
-    table = grid(title, screen)
-    table.add_column("")
-    for name in (SIMULATOR, EMULATOR, "difference"):
-        table.add_column(name, justify="right")
-    for measure in found.measures:
-        table.add_row(*row(measure))
-    if found.replications > 1:
-        table.caption = f"means of {found.replications} runs each (95 % intervals)"
-    screen.print(table)
-    screen.print(f"One packet in a hundred left the emulator over {seconds(found.lateness)} late.")
-    for remark in found.remarks:
-        block(Note(remark), screen)

@@ -1,194 +1,145 @@
-"""What a simulation and an emulation of one scenario have in common, side by side.
+"""A simulation and an emulation of one scenario, side by side: a pack with two contenders.
 
 The results are a study with one axis, `by`: `simulator` and `emulator`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from aqmlab import _core
+from aqmlab.campaign import Campaign, Case, Filled, Pack, Plan, Question, Reading
 from aqmlab.emulator.play import EMULATOR, SIMULATOR, lateness, remarks
-from aqmlab.metrics.samples import Floats, Histograms, jain_index
-from aqmlab.stats import POSITIVE, SHARE, Interval, interval
+from aqmlab.metrics import registered
+from aqmlab.metrics.samples import Floats, Histograms
+from aqmlab.numbers import seconds
+from aqmlab.report.document import Figure, charts
+from aqmlab.results import StudyResult, in_memory, resolved
+from aqmlab.results.tables import MemoryTables
+from aqmlab.study.execute import study_info
+from aqmlab.study.folder import ResultsFolder
+from aqmlab.study.runner import finished
 
 if TYPE_CHECKING:
-    from aqmlab.results import StudyResult
     from aqmlab.study import Study
 
-QUANTILES = (0.5, 0.95, 0.99)
+BOTH = (SIMULATOR, EMULATOR)
+COLOURS = {SIMULATOR: "#2f6fbb", EMULATOR: "#ef9232"}
+MILLI = 1e3
+ALL = "all"
+"""Subject of the metrics of all groups together."""
+OF_LINK = ("utilisation", "sojourn_p50", "sojourn_p95", "sojourn_p99", "drop_share", "mark_share")
+OF_GROUP = ("goodput", "jain")
+OF_TIMES = ("p50", "p95")
+"""Statistics of the times of a group."""
 
 
-@dataclass(frozen=True)
-class Measure:
-    """Something that both have: one value a replication."""
-
-    name: str
-    unit: str
-    """`share`, `s`, `bps` or nothing."""
-    simulator: Floats
-    emulator: Floats
-
-    @property
-    def means(self) -> tuple[float, float]:
-        """Values of both."""
-        return float(np.mean(self.simulator)), float(np.mean(self.emulator))
-
-    @property
-    def intervals(self) -> tuple[Interval | None, Interval | None]:
-        """The 95 % intervals of the means, where there are some."""
-        bounds = SHARE if self.unit == "share" else POSITIVE
-        one, other = (interval(each, bounds=bounds) for each in (self.simulator, self.emulator))
-        return one, other
-
-    def to_json(self) -> dict[str, Any]:
-        """{"name", "unit", "simulator": [..], "emulator": [..]}, one number a replication."""
-        return {
-            "name": self.name,
-            "unit": self.unit,
-            SIMULATOR: [float(each) for each in self.simulator],
-            EMULATOR: [float(each) for each in self.emulator],
-        }
-
-
-@dataclass(frozen=True)
-class Parity:
+class Parity(Campaign):
     """Both results."""
 
-    result: StudyResult
-    lateness: float
-    """The largest of the runs' 99th percentiles of the emulator's lateness, in seconds."""
-    remarks: tuple[str, ...]
-
-    @property
-    def link(self) -> str:
-        """The bottleneck."""
-        return str(self.result.scenarios[0]["bottleneck"])
-
-    @property
-    def replications(self) -> int:
-        """Number of runs of each."""
-        return self.result.info.replications
-
-    def histograms(self, by: str) -> Histograms:
-        """The time that packets spent in the bottleneck's queue."""
-        rows = self.result.sojourn.filter(by=by, link=self.link)
-        return Histograms.from_frame(rows, self.replications)
-
-    def series(self, by: str, quantity: str) -> tuple[Floats, Floats]:
-        """Times, and the means over the replications of a quantity of the bottleneck."""
-        import polars as pl
-
-        rows = self.result.series.filter(by=by, subject=self.link, quantity=quantity)
-        means = rows.group_by("time_s").agg(pl.col("value").mean(), pl.len()).sort("time_s")
-        full = means.filter(pl.col("len") == self.replications)
-        return full["time_s"].to_numpy(), full["value"].to_numpy()
-
-    def goodputs(self, by: str, replication: int) -> dict[str, list[float]]:
-        """Goodput in bit/s of the flows that began, by group."""
-        rows = self.result.flows.filter(by=by, replication=replication)
-        found: dict[str, list[float]] = {}
-        for row in rows.to_dicts():
-            found.setdefault(row["group"], []).append(row["goodput_bps"])
-        return found
-
-    @cached_property
-    def measures(self) -> list[Measure]:
-        """Compared quantities, in the order of the table."""
-        return [
-            *self._of_link(),
-            *self._of_flows(),
-            *self._of_times(),
-        ]
-
-    def _of_link(self) -> Iterator[Measure]:
-        rows = self.result.links.filter(link=self.link).sort("run")
-
-        def column(name: str, by: str) -> Floats:
-            return np.asarray(rows.filter(by=by)[name].to_numpy(), dtype=float)
-
-        def both(name: str) -> tuple[Floats, Floats]:
-            return column(name, SIMULATOR), column(name, EMULATOR)
-
-        yield Measure("utilisation", "share", *both("utilisation"))
-        for share in QUANTILES:
-            yield Measure(f"sojourn p{100 * share:g}", "s", *both(f"sojourn_p{100 * share:g}_s"))
-        for name in ("dropped", "marked"):
-            counts = zip(both(name), both("arrived"), strict=True)
-            simulated, real = (count / np.maximum(arrived, 1) for count, arrived in counts)
-            yield Measure(f"{name} packets", "share", simulated, real)
-
-    def _of_flows(self) -> Iterator[Measure]:
-        every = [
-            [self.goodputs(by, each) for each in range(self.replications)]
-            for by in (SIMULATOR, EMULATOR)
-        ]
-        flows = self.result.scenarios[0]["flows"]
-        greedy = [group for group, flow in flows.items() if _is_greedy(flow)]
-        steady = [group for group, flow in flows.items() if _kind(flow) == "cbr"]
-        for group in flows:
-            if group in (*greedy, *steady) and all(group in one for runs in every for one in runs):
-                sums = (np.array([sum(one[group]) for one in runs]) for runs in every)
-                yield Measure(f"{group}: goodput", "bps", *sums)
-        rates = [
-            [[rate for group in greedy for rate in one.get(group, ())] for one in runs]
-            for runs in every
-        ]
-        if all(len(each) > 1 for runs in rates for each in runs):
-            indices = (np.array([jain_index(each) for each in runs]) for runs in rates)
-            yield Measure("fairness (Jain) of endless flows", "", *indices)
-
-    def _of_times(self) -> Iterator[Measure]:
-        times = self.result.times
-        skipped = ("lateness", "input_lateness", "timer_lateness")
-        keys = ["group", "quantity", "direction"]
-        for (group, quantity, direction), rows in times.sort("run").group_by(
-            keys, maintain_order=True
-        ):
-            if quantity in skipped or rows.height != 2 * self.replications:
-                continue
-            for key in ("p50", "p95"):
-                values = (rows.filter(by=by)[f"{key}_s"].to_numpy() for by in (SIMULATOR, EMULATOR))
-                which = f" {direction}" if direction else ""
-                yield Measure(f"{group}: {quantity}{which} {key}", "s", *values)
+    def __init__(self, study: Study, result: StudyResult, done: Sequence[_core.Emulation]) -> None:
+        self.lateness = lateness(done)
+        """The largest of the runs' 99th percentiles of the emulator's lateness, in seconds."""
+        self.remarks = remarks(done)
+        lead = (
+            "The same links, queues, starts and sizes twice: with simulated senders, and with the "
+            "kernel's own TCP and UDP in real time, which no two runs repeat. One packet in a "
+            f"hundred left the emulator over {seconds(self.lateness)} late."
+        )
+        # The scenarios are equal: they differ in what runs them.
+        case = Case("", lambda by: {"by": by})
+        title = f"Bottleneck {result.scenarios[0]['bottleneck']}, and groups of flows"
+        question = Question("parity", title, "", (case,), read=readings, figures=(delays, course))
+        pack = Pack("parity", str(study.title), (question,), lead=lead, notes=self.remarks)
+        super().__init__(Plan(pack, dict(zip(BOTH, BOTH, strict=True))), result)
 
     def to_json(self) -> dict[str, Any]:
-        """{"scenario", "link", "replications", "lateness_p99_s", "remarks", "measures"}."""
-        return {
-            "scenario": self.result.info.name,
-            "link": self.link,
-            "replications": self.replications,
-            "lateness_p99_s": self.lateness,
-            "remarks": list(self.remarks),
-            "measures": [each.to_json() for each in self.measures],
-        }
+        """The readings, with "lateness_p99_s" and "remarks"."""
+        found = {"lateness_p99_s": self.lateness, "remarks": list(self.remarks)}
+        return super().to_json() | found
 
 
-def _kind(flow: Mapping[str, Any]) -> str:
-    """The workload of a group of flows."""
-    kind = flow["workload"]
-    return str(kind["kind"] if isinstance(kind, Mapping) else kind)
+def readings(filled: Filled) -> list[Reading]:
+    """The metrics of the bottleneck, of each group that has them, and of all groups."""
+    scenario = filled.campaign.result.scenarios[0]
+    known = [each for each in registered() if each.compute is not None]
+    names = {name: metric for metric in known for name in metric.names}
+    of_group = [
+        name
+        for name, metric in names.items()
+        if name in OF_GROUP
+        or metric.needs == ("scores",)
+        or (metric.needs == ("times",) and metric.observations and name.endswith(OF_TIMES))
+    ]
+    pairs = [(scenario["bottleneck"], name) for name in OF_LINK]
+    pairs += [(group, name) for group in (*scenario["flows"], ALL) for name in of_group]
+    return [
+        Reading("", name, subject, names[name].unit, names[name].direction, values)
+        for subject, name in pairs
+        for values in [filled.values("", name, subject)]
+        if np.isfinite(filled.campaign.readings.grid(name, subject)).any()
+    ]
 
 
-def _is_greedy(flow: Mapping[str, Any]) -> bool:
-    """True if its flows always have data to send."""
-    return _kind(flow) == "bulk" and flow.get("size") in (None, "none")
+def delays(of: Campaign) -> Figure | None:
+    """The distribution of the delays, of both."""
+    rows = of.result.sojourn.filter(link=_link(of))
+    found = {
+        by: Histograms.from_frame(rows.filter(by=by), of.result.info.replications) for by in BOTH
+    }
+    if not all(each.observations for each in found.values()):
+        return None
+    medians = [MILLI * each.quantile(0.5) for each in found.values()]
+    curves = {by: (MILLI * each.cdf()[0], each.cdf()[1]) for by, each in found.items()}
+    return Figure(
+        "sojourn",
+        f"Time in the queue of {_link(of)}",
+        f"The median is {medians[0]:.1f} ms simulated and {medians[1]:.1f} ms with real packets.",
+        "Cumulative share of the packets.",
+        charts.cdf(curves, COLOURS, "time in queue (ms)"),
+    )
+
+
+def course(of: Campaign) -> Figure:
+    """Delay, throughput and queue over time, of both."""
+    panels = [
+        (title, {by: _means(of, by, name, factor) for by in BOTH}, COLOURS)
+        for title, name, factor in (
+            ("delay (ms)", "sojourn_mean_s", MILLI),
+            ("throughput (Mbit/s)", "throughput_bps", 1e-6),
+            ("queue (packets)", "backlog_packets", 1.0),
+        )
+    ]
+    end = max(float(times[-1]) for _, courses, _ in panels for times, _ in courses.values())
+    return Figure(
+        "course",
+        f"The queue of {_link(of)} over time",
+        "Simulated, and with real packets, at the same times.",
+        f"Means over {of.result.info.replications} run(s) each.",
+        charts.panels(panels, "time (s)", x_domain=(0, end)),
+    )
+
+
+def _link(of: Campaign) -> str:
+    """The bottleneck."""
+    return str(of.result.scenarios[0]["bottleneck"])
+
+
+def _means(of: Campaign, by: str, quantity: str, factor: float) -> tuple[Floats, Floats]:
+    """Times, and the means over the replications of a quantity of the bottleneck."""
+    rows = of.result.series.filter(by=by, subject=_link(of), quantity=quantity)
+    means = rows.group_by("time_s").agg(pl.col("value").mean(), pl.len()).sort("time_s")
+    full = means.filter(pl.col("len") == of.result.info.replications)
+    return full["time_s"].to_numpy(), factor * np.nan_to_num(full["value"].to_numpy())
 
 
 def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None) -> Parity:
     """Simulates what `done` has of real packets, and puts both into one result."""
-    from aqmlab.results import StudyResult, in_memory, resolved
-    from aqmlab.results.tables import MemoryTables
-    from aqmlab.study.execute import study_info
-    from aqmlab.study.folder import ResultsFolder
-    from aqmlab.study.runner import finished
-
     repeat = study.replications
     jobs = [(number, study.points[0].scenario, number) for number in range(repeat)]
     batches = [*finished(jobs, None), *(each.results for each in done)]
@@ -202,4 +153,4 @@ def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None
             folder.add(batches)
             folder.finish()
             result = folder.result(computed=study.total)
-    return Parity(result, lateness(done), remarks(done))
+    return Parity(study, result, done)

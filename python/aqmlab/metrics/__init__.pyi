@@ -1,7 +1,7 @@
 from .catalogue import COMPUTED
 from .registry import Metric, entries, find, metric, own, registered
 from .runs import Runs
-from .shown import Shown, everything, headlines
+from .shown import Shown, everything, headlines, scale
 from .values import values
 
 __all__ = [
@@ -16,5 +16,6 @@ __all__ = [
     "metric",
     "own",
     "registered",
+    "scale",
     "values",
 ]

@@ -59,6 +59,15 @@ class Shown:
         return f"{of}{self.metric.title}{which}"
 
 
+def scale(unit: str, largest: object = None) -> tuple[str, float]:
+    """The unit in which people read numbers of a unit, and the factor to it; `largest` is the
+    largest of them."""
+    if unit == "s":
+        slow = isinstance(largest, float) and largest >= 1.0
+        return ("s", 1.0) if slow else ("ms", 1e3)
+    return SCALES.get(unit, (unit, 1.0))
+
+
 def headlines(result: StudyResult) -> list[Shown]:
     """Delay and use of the bottleneck, the delay of other busy links, then of each group of flows
     its goodput if it is endless, its first score and its first time; then the metrics of one's
@@ -179,11 +188,7 @@ def _each_subject(
 def _shown(
     metric: Metric, statistic: str, subject: str, rows: pl.DataFrame, event: float = 0.0
 ) -> Shown:
-    unit, factor = SCALES.get(metric.unit, (metric.unit, 1.0))
-    if metric.unit == "s":
-        largest = rows["value"].max()
-        slow = metric.name != QUEUE and isinstance(largest, float) and largest >= 1.0
-        unit, factor = ("s", 1.0) if slow else ("ms", 1e3)
+    unit, factor = scale(metric.unit, None if metric.name == QUEUE else rows["value"].max())
     scaled = rows.select("run", pl.col("value") * factor)
     unit = metric.shown_unit or unit
     return Shown(metric, statistic, subject, unit, factor, scaled, event * factor)

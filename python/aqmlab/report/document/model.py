@@ -87,6 +87,11 @@ class Estimate:
         """True if it has an interval."""
         return not (is_none(self.low) or is_none(self.high))
 
+    def times(self, factor: float) -> Estimate:
+        """The same in another unit."""
+        low, high = (None if end is None else factor * end for end in (self.low, self.high))
+        return Estimate(factor * self.value, low, high)
+
     def told(self, decimals: int | None = None) -> tuple[str, str]:
         """The value and its interval in words; as many digits as the interval leaves to it."""
         if is_none(self.value):

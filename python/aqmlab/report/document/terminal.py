@@ -16,7 +16,10 @@ from aqmlab import plain
 from aqmlab.report.document.figure import Figure
 from aqmlab.report.document.model import (
     Block,
+    Cell,
     Code,
+    Column,
+    Compared,
     Document,
     Facts,
     Finding,
@@ -33,6 +36,9 @@ from aqmlab.report.document.model import (
 WIDE = 100
 """From so many columns of the terminal on, those of a table stand further apart."""
 TONES = {"good": "green", "near": "yellow", "bad": "red", "plain": "dim"}
+SIGNS = {"good": "✓ ", "near": "? ", "bad": "✗ ", "plain": ""}
+HOW = "how"
+"""Identifier of the section on how results were made, which only pages show."""
 
 
 def console(columns: int = 110) -> Console:
@@ -78,8 +84,21 @@ def table(of: Table, screen: Console) -> Grid:
         found.add_column(column.heading, justify=side, style=style)  # type: ignore[arg-type]
     for row in of.rows:
         cells = zip(of.columns, row, strict=True)
-        found.add_row(*(column.told(cell) for column, cell in cells))
+        found.add_row(*(_cell(column, cell) for column, cell in cells))
     return found
+
+
+def _cell(column: Column, cell: Cell) -> str | Line:
+    """A cell; verdicts in their colour, a reference below its number."""
+    if isinstance(cell, Verdict):
+        return Line(plain.shown(f"{SIGNS[cell.tone]}{cell.word}"), TONES[cell.tone])
+    if isinstance(cell, Compared):
+        value, interval = cell.measured.told(cell.decimals)
+        if cell.reference is None:
+            return Line.assemble(value, (f"\n{interval}", "dim"))
+        text = f"{value} ({cell.reference:.{cell.decimals}f}) {SIGNS[cell.verdict.tone]}".strip()
+        return Line.assemble((text, TONES[cell.verdict.tone]), (f"\n{interval}  ", "dim"))
+    return column.told(cell)
 
 
 def show(document: Document, screen: Console) -> None:
@@ -120,15 +139,19 @@ def block(of: Block, screen: Console) -> None:
             for each in of.items:
                 line = judged(each) if isinstance(each, Verdict) else Line(each.text)
                 screen.print(Padding(line, (0, 0, 0, 2)))
+                if isinstance(each, Verdict) and each.meaning:
+                    screen.print(Padding(Line(each.meaning), (0, 0, 0, 5)))
         case Code():
             screen.print(of.text, soft_wrap=True)
         case Markdown():
             screen.print(of.text)
-        case Section():
+        case Section() if not (of.folded or of.id == HOW):
             screen.print(Line(f"\n{of.title}", style="bold"))
             blocks(of.blocks, screen)
 
 
 def judged(of: Verdict) -> Line:
     """A text with the word that judges it."""
-    return Line.assemble(f"{of.text} " if of.text else "", (of.word, TONES[of.tone]))
+    text = of.text.replace("**", "")
+    word = f"{SIGNS[of.tone]}{of.word}"
+    return Line.assemble(f"{text} " if text else "", (word, TONES[of.tone]))
