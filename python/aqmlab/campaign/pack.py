@@ -31,6 +31,8 @@ class Case:
     """The whole scenario with a contender in the slot; None if there is none with this one."""
     place: Callable[[Any], float | None] = lambda _: None
     """Place of the case on the axis of its question, such as a round-trip time; of a contender."""
+    ground: Table = field(default_factory=dict)
+    """The scenario without a contender: a baseline must have the same one. Empty: not compared."""
 
 
 @dataclass(frozen=True)

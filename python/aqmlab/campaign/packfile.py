@@ -6,8 +6,9 @@ was given and what is allowed.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 from aqmlab.campaign.pack import Case, Pack, Question, Reading
 from aqmlab.campaign.plan import Filled
 from aqmlab.campaign.rule import Comparison, Rule
-from aqmlab.errors import CustomError, input_error, unknown
+from aqmlab.errors import CustomError, InputError, input_error, unknown
 from aqmlab.metrics import Metric, find
 from aqmlab.scenario.quantity import Duration, Rate
 from aqmlab.scenario.settings import check_keys, parse_toml, read_text
@@ -30,12 +31,16 @@ KEYS = (
 QUESTION_KEYS = ("id", "title", "text", "source", "cases", "expect")
 RULE_KEYS = ("rule", "text", "source", "cases")
 SLOT = "queue"
-FORM = "SUBJECT.METRIC <= LIMIT, such as down.sojourn_p95 <= 30ms or bulk.goodput >= 0.9 * capacity"
-RULE = re.compile(
-    r"\s*(?:(?P<subject>[\w-]+)\.)?(?P<metric>\w+)\s*(?P<sign><=|>=|<|>)\s*"
-    r"(?:(?P<factor>[\d.]+)\s*\*\s*)?(?P<limit>[^*]+?)\s*"
+FORM = (
+    "SUBJECT.METRIC <= LIMIT, such as down.sojourn_p95 <= 30ms or bulk.goodput >= 0.9 * capacity, "
+    "or SUBJECT.METRIC no worse than baseline by 5%"
 )
-CAPACITY = "capacity"
+LEFT = r"\s*(?:(?P<subject>[\w-]+)\.)?(?P<metric>\w+)"
+RULE = re.compile(
+    LEFT + r"\s*(?P<sign><=|>=|<|>)\s*(?:(?P<factor>[\d.]+)\s*\*\s*)?(?P<limit>[^*]+?)\s*"
+)
+NO_WORSE = re.compile(LEFT + r"\s+no\s+worse\s+than\s+(?P<limit>\S+)\s+by\s+(?P<margin>.+?)\s*")
+CAPACITY, BASELINE = "capacity", "baseline"
 
 
 def load(name: str) -> Pack:
@@ -76,6 +81,9 @@ def parse(table: Mapping[str, Any], file: str, name: str = "pack") -> Pack:
         raise input_error("a pack needs rules", file=file, key="expect", hint=hint)
     scenario = place.table(table, "scenario", None)
     contenders = place.table(table, "contenders", {"": None})
+    if BASELINE in contenders:
+        problem = "this name stands for the results of --baseline"
+        raise input_error(problem, file=file, key="contenders", given=BASELINE)
     slot = place.text(table, "slot", SLOT)
     made = tuple(
         _question(each, number, place, scenario, slot, cases, list(contenders))
@@ -189,11 +197,12 @@ def _case(name: str, scenario: Mapping[str, Any], settings: Any, slot: str, plac
     if not isinstance(settings, Mapping):
         raise input_error("expected a table", file=place.file, key=f"cases.{name}", given=settings)
 
-    def fill(contender: Any) -> dict[str, Any]:
-        filled = {} if contender is None else {slot: contender}
-        return {**scenario, **settings, **filled}
+    ground = {**scenario, **settings}
 
-    return Case(name, fill)
+    def fill(contender: Any) -> dict[str, Any]:
+        return ground if contender is None else {**ground, slot: contender}
+
+    return Case(name, fill, ground)
 
 
 @dataclass(frozen=True)
@@ -232,6 +241,20 @@ class Left:
 
 
 @dataclass(frozen=True)
+class Right:
+    """The limit of a rule."""
+
+    sign: str
+    factor: float
+    limit: float | str
+    """A number, `capacity`, `baseline`, or the name of a contender."""
+    margin: float | None = None
+    """The difference that is allowed beside another result; None: `factor` is."""
+    must_show: bool = False
+    """Whether the runs must show that it is kept."""
+
+
+@dataclass(frozen=True)
 class Expected:
     """A rule of a file: a metric beside a limit in some cases."""
 
@@ -239,10 +262,7 @@ class Expected:
     statement: str
     source: str
     left: Left
-    sign: str
-    factor: float
-    limit: float | str
-    """A number, `capacity`, or the name of a contender."""
+    right: Right
     cases: Sequence[str]
 
     def rule(self, ident: str) -> Rule[Filled, list[tuple[str, float, float]]]:
@@ -253,28 +273,45 @@ class Expected:
             self.text,
             self._found,
             lambda found: [
-                Comparison(value, limit, self.sign[0] == ">", self.sign[1:] == "=", case)
+                Comparison(
+                    value, limit, self.right.sign[0] == ">", self.right.sign[1:] == "=", case
+                )
                 for case, value, limit in found
             ],
             lambda found: "; ".join(f"{case} {value:.4g}".strip() for case, value, _ in found),
             source=self.source,
+            must_show=self.right.must_show,
+            baseline=self.right.limit == BASELINE,
         )
 
     def _found(self, filled: Filled) -> list[tuple[str, float, float]] | None:
         """Case, number and limit; numbers beside another contender's are multiples of it."""
-        if filled.contender == self.limit:
+        if filled.contender == self.right.limit:
+            return None
+        if self.right.limit == BASELINE and filled.campaign.baseline is None:
             return None
         return [(case, *self._beside(filled, case)) for case in self.cases]
 
     def _beside(self, filled: Filled, case: str) -> tuple[float, float]:
         value = self.left.mean(filled, case)
-        if isinstance(self.limit, float):
-            return value, self.factor * self.limit
-        if self.limit == CAPACITY:
+        if isinstance(self.right.limit, float):
+            return value, self.right.factor * self.right.limit
+        if self.right.limit == CAPACITY:
             scenario = filled.scenario(case)
             rate = scenario["links"][scenario["bottleneck"]]["rate"]
-            return value, self.factor * float(Rate(rate))
-        return value / self.left.mean(filled.beside(self.limit), case), self.factor
+            return value, self.right.factor * float(Rate(rate))
+        other = self._other(filled, case)
+        if self.right.margin is not None:
+            return value - other, self.right.margin
+        if value == other:  # also where both are 0
+            return 1.0, self.right.factor
+        return value / other if other else math.inf, self.right.factor
+
+    def _other(self, filled: Filled, case: str) -> float:
+        assert isinstance(self.right.limit, str)
+        if self.right.limit == BASELINE:
+            return filled.baseline_mean(case, self.left.name, self.left.at(filled, case))
+        return self.left.mean(filled.beside(self.right.limit), case)
 
 
 def _expected(
@@ -293,42 +330,80 @@ def _expected(
     check_keys(table, RULE_KEYS, place.file, where)
     text = place.text(table, "rule", "")
     parts = RULE.fullmatch(text)
-    if parts is None:
+    apart = None if parts else NO_WORSE.fullmatch(text)
+    found = parts or apart
+    if found is None:
         raise input_error(f"expected {FORM}", file=place.file, key=where, given=text)
-    metric, _ = find(parts["metric"])
-    subject = parts["subject"] or ""
+    try:
+        metric, _ = find(found["metric"])
+    except InputError as error:
+        raise input_error(
+            error.problem, file=place.file, key=where, given=error.given, hint=error.hint
+        ) from None
+    subject = found["subject"] or ""
     known = place.subjects(metric)
     if subject and known and subject not in known:
         kind = "link" if metric.of == "link" else "group of flows"
         raise unknown(kind, subject, known, file=place.file, key=where)
-    limit = _limit(parts["limit"], metric, contenders)
-    if limit is None:
-        unit = {"s": "a time such as 30ms", "bit/s": f"a rate such as 5mbit, {CAPACITY}"}
-        allowed = [unit.get(metric.unit, "a number, a share such as 5%")]
-        allowed += [f"a contender ({', '.join(contenders)})"] if any(contenders) else []
-        problem = f"expected {', or '.join(allowed)}"
-        raise input_error(problem, file=place.file, key=where, given=parts["limit"])
+    if parts:
+        limit = _limit(parts["limit"], metric, contenders)
+        if limit is None:
+            unit = {"s": "a time such as 30ms", "bit/s": f"a rate such as 5mbit, {CAPACITY}"}
+            allowed = [unit.get(metric.unit, "a number, a share such as 5%"), BASELINE]
+            allowed += [f"a contender ({', '.join(contenders)})"] if any(contenders) else []
+            problem = f"expected {', or '.join(allowed)}"
+            raise input_error(problem, file=place.file, key=where, given=parts["limit"])
+        right = Right(parts["sign"], float(parts["factor"] or 1), limit)
+    else:
+        assert apart is not None
+        right = _no_worse(apart, metric, place, where, contenders)
     return Expected(
         text,
         place.text(table, "text", ""),
         place.text(table, "source", ""),
-        Left(metric, parts["metric"], subject),
-        parts["sign"],
-        float(parts["factor"] or 1),
-        limit,
+        Left(metric, found["metric"], subject),
+        right,
         _cases(table, {name: cases[name] for name in names}, place, where),
     )
 
 
+def _no_worse(
+    parts: re.Match[str], metric: Metric, place: _Place, where: str, contenders: Sequence[str]
+) -> Right:
+    if not metric.direction:
+        problem = f"neither more nor less {metric.name} is worse: compare it by <= and >="
+        raise input_error(problem, file=place.file, key=where, given=parts["metric"])
+    names = [BASELINE, *filter(None, contenders)]
+    if parts["limit"] not in names:
+        raise unknown("result", parts["limit"], names, file=place.file, key=where)
+    sign = ">=" if metric.direction > 0 else "<="
+    margin = parts["margin"]
+    share = re.fullmatch(r"([\d.]+)\s*%", margin)
+    amount = _amount(share[1] if share else margin, None if share else metric.unit)
+    if amount is None or amount < 0:
+        unit = {"s": ", or a time such as 2ms", "bit/s": ", or a rate such as 1mbit"}
+        problem = f"expected a margin: a share such as 5%{unit.get(metric.unit, '')}"
+        raise input_error(problem, file=place.file, key=where, given=margin)
+    if share:
+        factor = 1 - metric.direction * amount / 100
+        return Right(sign, factor, parts["limit"], must_show=True)
+    return Right(sign, 1.0, parts["limit"], -metric.direction * amount, must_show=True)
+
+
 def _limit(text: str, metric: Metric, contenders: Sequence[str]) -> float | str | None:
-    """A number in the metric's unit, `capacity` or a contender; None if it is neither."""
-    if text in contenders or (text == CAPACITY and metric.unit == "bit/s"):
+    """A number in the metric's unit, `capacity`, `baseline` or a contender; None if it is none."""
+    if text in (*contenders, BASELINE) or (text == CAPACITY and metric.unit == "bit/s"):
         return text
+    if metric.unit not in ("s", "bit/s") and text.endswith("%"):
+        amount = _amount(text[:-1], None)
+        return None if amount is None else amount / 100
+    return _amount(text, metric.unit)
+
+
+def _amount(text: str, unit: str | None) -> float | None:
+    """A number in a unit; None if the text is none."""
+    kinds: dict[str | None, Callable[[str], Any]] = {"s": Duration, "bit/s": Rate}
     try:
-        if metric.unit == "s":
-            return float(Duration(text))
-        if metric.unit == "bit/s":
-            return float(Rate(text))
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        return float(kinds.get(unit, float)(text))
     except ValueError:
         return None

@@ -12,6 +12,7 @@ import numpy as np
 
 import aqmlab
 from aqmlab.campaign import verdicts
+from aqmlab.campaign.baseline import Baseline
 from aqmlab.campaign.beside import Line, rows_of
 from aqmlab.campaign.console import show
 from aqmlab.campaign.pack import Pack, Question, Reading
@@ -87,12 +88,18 @@ class Plan:
         threads: int | None = None,
         executor: Executor | None = None,
         progress: Callable[[int, int], None] | None = None,
+        baseline: Baseline | None = None,
     ) -> Campaign:
-        """Runs all cases; in the folder `out` only those that are missing. Raises what `Study.run`
-        does."""
+        """Runs all cases; in the folder `out` only those that are missing. With a `baseline` its
+        replications and seed are the default. Raises what `Study.run` does, and `InputError` if
+        the baseline has other cases, contenders, replications or another seed."""
+        if baseline is not None:
+            baseline.check(self)
+            replications = baseline.agreed("replications", replications)
+            seed = baseline.agreed("seed", seed)
         study = self.study(replications, seed)
         result = study.run(out, threads=threads, progress=progress, executor=executor)
-        return Campaign(self, result)
+        return Campaign(self, result, baseline)
 
 
 class Filled(Replicated):
@@ -136,6 +143,13 @@ class Filled(Replicated):
         scenario: Mapping[str, Any] = self.campaign.result.scenarios[self[case].point]
         return scenario
 
+    def baseline_mean(self, case: str, metric: str, subject: str) -> float:
+        """The mean of the campaign's baseline for the same replications."""
+        baseline = self.campaign.baseline
+        assert baseline is not None
+        row = baseline.values(self.contender, case, metric, subject)
+        return _mean(row if self._number is None else row[picks(self.replications)[self._number]])
+
     def __iter__(self) -> Iterator[str]:
         return (each.name for each in self.question.cases if self.point(each.name) is not None)
 
@@ -166,17 +180,21 @@ class Filled(Replicated):
         point = self.point(case)
         if self._number is not None and point is not None:
             return float(self.campaign.readings.means(metric, subject, point)[self._number])
-        each = self.values(case, metric, subject)
-        each = each[np.isfinite(each)]
-        return float(each.mean()) if each.size else float("nan")
+        return _mean(self.values(case, metric, subject))
+
+
+def _mean(each: Floats) -> float:
+    each = each[np.isfinite(each)]
+    return float(each.mean()) if each.size else float("nan")
 
 
 class Campaign:
     """What came out of a plan."""
 
-    def __init__(self, plan: Plan, result: StudyResult) -> None:
+    def __init__(self, plan: Plan, result: StudyResult, baseline: Baseline | None = None) -> None:
         self.plan = plan
         self.result = result
+        self.baseline = baseline
         pack = plan.pack
         self.readings = Readings(result, pack.pool, pack.metrics)
 

@@ -213,10 +213,12 @@ class Answer:
     """Whether the statement is the project's own, and not one of the document."""
     possible: tuple[str, ...] = ()
     """Of an outcome that is not decided: those that the intervals allow."""
+    must_show: bool = False
+    """Whether the runs must show it: a check fails also if it is not decided."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it; docs/packs.md describes the keys."""
-        keys = ("id", "text", "source", "own", "verdict", "evidence")
+        keys = ("id", "text", "source", "own", "must_show", "verdict", "evidence")
         found: dict[str, Any] = {key: getattr(self, key) for key in keys}
         found["possible"] = list(self.possible)
         return found | {"comparisons": [each.to_json() for each in self.comparisons]}
@@ -244,6 +246,10 @@ class Rule(Generic[Data, Found]):
     source: str = ""
     own: bool = False
     """Whether the statement is the project's own, and not one of the document."""
+    must_show: bool = False
+    """Whether the runs must show it: a check fails also if it is not decided."""
+    baseline: bool = False
+    """Whether it compares with the campaign's baseline."""
 
     def comparisons(self, found: Found) -> tuple[Comparison, ...]:
         """The comparisons in one row."""
@@ -287,15 +293,18 @@ class Rule(Generic[Data, Found]):
                 return None
             made = self._decide(data, found)
         except ArithmeticError:
-            evidence = f"Rule: {self.rule}. A number cannot be computed."
-            return Answer(self.id, self.text, UNDECIDED, evidence, (), self.source, self.own)
+            return self._answer(UNDECIDED, f"Rule: {self.rule}. A number cannot be computed.", [])
         evidence = f"Rule: {self.rule}. Found: {self.told(found)}. {_deciding(made)}"
         beside = self.beside(data) if self.beside else ""
         if beside:
             evidence += f" Beside it, not counted: {beside}."
+        return self._answer(_of_all(made), evidence, made)
+
+    def _answer(self, verdict: str, evidence: str, made: Iterable[Decided]) -> Answer:
         return Answer(
-            self.id, self.text, _of_all(made), evidence, tuple(made), self.source, self.own
-        )
+            self.id, self.text, verdict, evidence, tuple(made), self.source, self.own,
+            must_show=self.must_show,
+        )  # fmt: skip
 
 
 def _verdict(slack: float, half: float, cautious: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -25,11 +26,14 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
+from aqmlab.errors import input_error
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab new pack mine\n\naqmlab check mine.toml\n\n"
     "aqmlab check mine.toml --with candidate=my_queue.py:MyQueue --json\n\n"
-    "aqmlab check mine.toml --strict --replications 40"
+    "aqmlab check mine.toml --strict --replications 40\n\n"
+    "aqmlab check mine.toml --save baseline.json\n\n"
+    "aqmlab check mine.toml --baseline baseline.json --junit check.xml --github"
 )
 
 
@@ -46,6 +50,22 @@ def check(
             help="Add a contender: what fills the pack's slot. May be repeated.",
         ),
     ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(
+            "--baseline", metavar="FILE", help="Results that rules beside `baseline` compare with."
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", metavar="FILE", help="Write the results as a baseline."),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write the answers as JUnit XML.")
+    ] = None,
+    github: Annotated[
+        bool, typer.Option("--github", help="Print annotations for GitHub Actions.")
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Also fail if a rule is not decided.")
     ] = False,
@@ -63,19 +83,34 @@ def check(
     Exit status 1 if a rule does not hold, 2 for wrong input. Results and a report go to
     results/NAME or --out.
     """
-    from aqmlab.campaign import FAILS, UNDECIDED, Plan
+    from aqmlab.campaign import Plan, gate
+    from aqmlab.campaign.baseline import Baseline
+    from aqmlab.campaign.baseline import save as write_baseline
     from aqmlab.campaign.packfile import load
     from aqmlab.scenario.settings import parse_settings
 
     found = load(pack)
+    compared = any(rule.baseline for each in found.questions for rule in each.rules)
+    if compared and not (baseline or save):
+        problem = "rules of this pack compare with a baseline"
+        raise input_error(problem, key="--baseline", hint="--save FILE writes one")
+    if baseline and not compared:
+        hint = "such as goodput no worse than baseline by 5%"
+        raise input_error("no rule of this pack compares with it", key="--baseline", hint=hint)
     plan = Plan(found, {**found.contenders, **parse_settings(with_ or ())})
     folder = out or default_folder(Path(pack).stem, with_ or (), r=replications, s=seed)
     bar = progress_bar(found.name, shown=not json)
     with executor_at(cluster) as executor, bar as progress:
         campaign = plan.run(
-            replications, seed, out=folder, threads=threads, executor=executor, progress=progress
-        )
+            replications, seed, out=folder, threads=threads, executor=executor, progress=progress,
+            baseline=Baseline.load(baseline) if baseline else None,
+        )  # fmt: skip
     campaign.write_answers(folder)
+    answers = gate.checked(campaign, strict=strict)
+    if save:
+        write_baseline(campaign, save)
+    if junit:
+        gate.write_junit(found.name, answers, junit)
     if json:
         print_json(campaign.to_json())
     else:
@@ -84,6 +119,10 @@ def check(
         if not no_report:
             report = campaign.write_report(folder, figures=figures)
             screen.print(f"Report: {report}", soft_wrap=True)
-    counts = campaign.counts()
-    if counts[FAILS] or (strict and counts[UNDECIDED]):
+        screen.print(gate.status(answers), soft_wrap=True, highlight=False)
+    if github:
+        # GitHub reads commands from both streams; JSON has standard output to itself.
+        for line in gate.workflow_commands(pack, answers):
+            print(line, file=sys.stderr if json else sys.stdout)
+    if any(each.fails for each in answers):
         raise SystemExit(FAILURE)
