@@ -202,7 +202,7 @@ def _case(name: str, scenario: Mapping[str, Any], settings: Any, slot: str, plac
     def fill(contender: Any) -> dict[str, Any]:
         return ground if contender is None else {**ground, slot: contender}
 
-    return Case(name, fill, ground)
+    return Case(name, fill, ground=ground)
 
 
 @dataclass(frozen=True)
