@@ -32,6 +32,7 @@ impl Workload for MetronomeParams {
     }
 }
 
+#[derive(Clone)]
 struct Metronome {
     beat: Span,
     packet: u32,

@@ -341,10 +341,10 @@ class Results:
 
 @final
 class Snapshot:
-    """Where a run was."""
+    """State of a run."""
 
     time: float
-    """The virtual time of it, in seconds."""
+    """Virtual time in seconds."""
 
 @final
 class Run:
@@ -371,11 +371,18 @@ class Run:
     def drop_later_changes(self) -> None:
         """Takes out the changes of the scenario that are still to come."""
     def snapshot(self) -> Snapshot:
-        """Where the run is."""
+        """Returns a copy of the state."""
     def restore(self, snapshot: Snapshot) -> None:
-        """Goes to where the run was, by repeating it up to there."""
+        """Returns to the state of a snapshot."""
+    def fork(self) -> Run:
+        """Returns a copy of the run."""
+    position: tuple[int, int, int, int]
+    """Replication, time and time of the next events in nanoseconds, and number of events."""
+    @staticmethod
+    def repeat(scenario: Scenario, position: tuple[int, int, int, int]) -> Run:
+        """Makes the state at a position again, by repeating the run."""
     def rewind(self, to: float) -> None:
-        """Goes back to a moment, in seconds, with all changes that there are by now."""
+        """Returns to an earlier time, in seconds, with all current changes."""
     def observe(self) -> dict[str, Any]:
         """The state of `links` by name, and of the `flows` that are active."""
     def finish(self) -> tuple[Results, str]:

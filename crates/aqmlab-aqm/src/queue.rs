@@ -3,7 +3,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use aqmlab_core::{Packet, Stream, Time};
+use aqmlab_core::{Packet, Result, Stream, Time};
 
 use crate::discipline::{Backlog, Context, Headers, LinkEnv, Note, QueueDiscipline, Reason, Sink};
 use crate::disciplines::QueueConfig;
@@ -303,6 +303,14 @@ impl Queue {
     /// See [`QueueDiscipline::observe`].
     pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         self.discipline.observe(see);
+    }
+
+    /// See [`QueueDiscipline::check_clone`].
+    ///
+    /// # Errors
+    /// Returns an error if the discipline cannot be cloned.
+    pub fn check_clone(&self) -> Result<()> {
+        self.discipline.check_clone()
     }
 
     /// See [`QueueDiscipline::notes`].

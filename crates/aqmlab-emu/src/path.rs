@@ -341,7 +341,8 @@ impl DataPath {
 
     fn sample(&mut self) {
         self.sampled += 1;
-        self.series.sample(self.now, &mut self.network, &mut self.samples);
+        let samples = &mut self.samples;
+        self.series.sample(self.now, &mut self.network, |sample| samples.push(sample));
         self.next_sample = Some(self.now + self.interval);
     }
 

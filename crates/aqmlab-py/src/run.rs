@@ -1,10 +1,11 @@
 //! Step-by-step runs (`Run`) for Python.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::series::Subject;
-use aqmlab_sim::{Outside, Run, Snapshot, Stopped};
+use aqmlab_sim::{Outside, Position, Run, Snapshot, Stopped};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -16,16 +17,19 @@ use crate::runner::{panic_text, to_custom_error};
 use crate::scenario::{Files, PyScenario, read_named};
 use crate::tables::{Finished, Results};
 
-/// Saved point of a run.
+/// Saved state of a run.
 #[pyclass(name = "Snapshot", module = "aqmlab._core", frozen)]
-pub struct PySnapshot(Snapshot);
+pub struct PySnapshot {
+    snapshot: Mutex<Snapshot>,
+    time: Time,
+}
 
 #[pymethods]
 impl PySnapshot {
     /// Virtual time in seconds.
     #[getter]
     fn time(&self) -> f64 {
-        self.0.time().as_secs_f64()
+        self.time.as_secs_f64()
     }
 }
 
@@ -100,20 +104,51 @@ impl PyRun {
     }
 
     /// Returns a snapshot of the run.
-    fn snapshot(&self) -> PyResult<PySnapshot> {
-        Ok(PySnapshot(self.ready()?.snapshot()))
+    fn snapshot(&self, py: Python<'_>) -> PyResult<PySnapshot> {
+        let run = self.ready()?;
+        let snapshot = guarded(py, || run.snapshot())?.map_err(|error| to_py_error(py, error))?;
+        Ok(PySnapshot { time: snapshot.time(), snapshot: Mutex::new(snapshot) })
     }
 
-    /// Restores a snapshot, by repeating the run.
+    /// Restores a snapshot.
     fn restore(&mut self, py: Python<'_>, snapshot: PyRef<'_, PySnapshot>) -> PyResult<()> {
-        let snapshot = snapshot.0.clone();
-        self.with(py, |run| run.restore(&snapshot))
+        let run = self.run.as_mut().ok_or_else(over)?;
+        guarded(py, || run.restore(&held(&snapshot.snapshot)))
+    }
+
+    /// Returns a copy of the run.
+    fn fork(&self, py: Python<'_>) -> PyResult<Self> {
+        let run = self.ready()?;
+        let fork = guarded(py, || run.fork())?.map_err(|error| to_py_error(py, error))?;
+        Ok(PyRun { run: Some(fork), folders: self.folders.clone() })
+    }
+
+    /// Position of the run: replication, time, open time (in nanoseconds) and events.
+    #[getter]
+    fn position(&self) -> PyResult<(u64, u64, u64, u64)> {
+        let run = self.ready()?;
+        let Position { time, open, events } = run.position();
+        Ok((run.replication(), time.as_nanos(), open.as_nanos(), events))
+    }
+
+    /// Makes the state at a position again, by repeating the run of a scenario.
+    #[staticmethod]
+    fn repeat(
+        py: Python<'_>,
+        scenario: PyRef<'_, PyScenario>,
+        position: (u64, u64, u64, u64),
+    ) -> PyResult<Self> {
+        let (replication, time, open, events) = position;
+        let [time, open] = [time, open].map(Time::from_nanos);
+        let (folders, scenario) = (scenario.folders.clone(), (*scenario.scenario).clone());
+        let make = || Run::repeat(scenario, replication, Position { time, open, events });
+        Ok(PyRun { run: Some(guarded(py, make)?.map_err(stuck)?), folders })
     }
 
     /// Returns to an earlier time, in seconds, with all changes.
     fn rewind(&mut self, py: Python<'_>, to: f64) -> PyResult<()> {
         let to = time(to)?;
-        self.with(py, |run| run.rewind(to))
+        self.with(py, |run| run.rewind(to, None))
     }
 
     /// Returns the state of links by name, and of the active flows.
@@ -210,6 +245,11 @@ fn guarded<T>(py: Python<'_>, what: impl FnOnce() -> T) -> PyResult<T> {
             PyRuntimeError::new_err(format!("a bug in the engine: {}", panic_text(&*panic)))
         }
     })
+}
+
+/// Returns what a lock holds. A copy that failed has left it unchanged.
+fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn over() -> PyErr {

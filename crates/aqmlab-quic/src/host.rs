@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aqmlab_core::{Ecn, ParamType, Time};
 use aqmlab_sim::endpoints::{
-    BoxedEnds, Endpoint, EndpointSetup, Incoming, Message, Outgoing, Sink, Source,
+    BoxedEnds, Endpoint, EndpointSetup, Incoming, Message, MessageSink, MessageSource, Outgoing,
+    Sink, Source,
 };
 use aqmlab_tcp::Stats;
 use bytes::{Bytes, BytesMut};
@@ -377,6 +378,21 @@ impl<S: Stack> Sink for Receiving<S> {
         locked(&self.0).arrived()
     }
 }
+
+/// A connection of the library cannot be copied, and with it no end.
+macro_rules! not_copied {
+    ($($Trait:ident for $End:ident),+) => { $( impl<S: Stack> $Trait for $End<S> {
+        fn boxed_clone(&self) -> Option<Box<dyn $Trait>> {
+            None
+        }
+    } )+ };
+}
+not_copied!(
+    MessageSource for Host,
+    MessageSink for Host,
+    MessageSource for Sending,
+    MessageSink for Receiving
+);
 
 #[cfg(test)]
 mod tests {

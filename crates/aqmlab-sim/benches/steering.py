@@ -1,7 +1,7 @@
 """Acting steps for each CPU second, over many steps: `Run.advance`, `observe` and `set`.
 
 `make bench-steering`, or `python crates/aqmlab-sim/benches/steering.py [STEPS]`, steers scenario
-(b) of `aqmlab bench` (10 Mbit/s, 20 flows, CoDel) with a change of CoDel's target every 100 ms, and
+(b) of `make bench` (10 Mbit/s, 20 flows, CoDel) with a change of CoDel's target every 100 ms, and
 prints for each tenth of the steps how many a CPU second was enough for. The cost of a change must
 not grow with the number of changes.
 """
@@ -13,9 +13,8 @@ from pathlib import Path
 from time import process_time
 
 import aqmlab
-from aqmlab import benchmarks
 
-SCENARIO = Path(benchmarks.__file__).with_name("b-10mbit-codel.toml")
+SCENARIO = Path(__file__).parents[3] / "tools" / "bench" / "b-10mbit-codel.toml"
 STEP_MS = 100
 
 

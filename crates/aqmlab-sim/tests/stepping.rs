@@ -197,7 +197,7 @@ fn packets_are_conserved_when_any_queue_follows_any_other() {
 fn a_snapshot_is_restored_bit_for_bit() {
     let mut run = changed();
     run.step().unwrap();
-    let snapshot = run.snapshot();
+    let snapshot = run.snapshot().unwrap();
     let seen = |run: &Run| {
         let mut seen = Vec::new();
         run.observe(&mut |subject, name, value| seen.push(format!("{subject:?} {name} {value}")));
@@ -208,7 +208,7 @@ fn a_snapshot_is_restored_bit_for_bit() {
     set(&mut run, "queue", "\"droptail\"");
     run.advance(ms(7_000)).unwrap();
     assert_ne!(seen(&run), before);
-    run.restore(&snapshot).unwrap();
+    run.restore(&snapshot);
     assert_eq!(seen(&run), before);
     assert_eq!(run.scenario().changes.len(), CHANGES.len());
     let whole = changed().finish().unwrap();
@@ -218,7 +218,7 @@ fn a_snapshot_is_restored_bit_for_bit() {
 #[test]
 fn back_at_a_moment_later_changes_are_kept_or_dropped() {
     let mut run = changed();
-    run.rewind(ms(1_200)).unwrap();
+    run.rewind(ms(1_200), None).unwrap();
     assert_eq!(run.time(), ms(1_200));
     assert_eq!(run.scenario().changes.len(), CHANGES.len());
     run.drop_later_changes();

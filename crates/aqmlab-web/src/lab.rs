@@ -26,7 +26,7 @@ use aqmlab_core::{Error, Result, Time};
 use aqmlab_sim::network::probe::{Happened, PacketEvent};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::scenario::parse_value;
-use aqmlab_sim::{Outside, Run, Scenario, run};
+use aqmlab_sim::{Outside, Run, Scenario, Snapshot, run};
 
 use crate::{catalogue, check, digest, json};
 
@@ -38,7 +38,14 @@ struct Slot {
     events: Vec<PacketEvent>,
     /// Packets in the queue, in order of arrival.
     waiting: Vec<PacketEvent>,
+    /// Snapshots with the packets in the queue, at multiples of an interval.
+    past: Vec<(Snapshot, Vec<PacketEvent>)>,
+    /// Interval between snapshots in nanoseconds. It doubles when there are [`MOST`].
+    each: u64,
 }
+
+/// Limit of snapshots of a run.
+const MOST: usize = 64;
 
 /// Runs of a page.
 #[derive(Default)]
@@ -78,11 +85,13 @@ impl Lab {
                     "set" => slot.run.set(first, &value, outside),
                     _ => slot.run.replace(first, &value, outside),
                 };
+                slot.forget_later();
                 Ok(at?.as_nanos().to_string().into_bytes())
             }
             "rewind" => slot.rewind(time(first)?).map(|()| Vec::new()),
             "fork" => {
                 slot.run.drop_later_changes();
+                slot.forget_later();
                 Ok(Vec::new())
             }
             "save" => slot.save(time(first)?).map(String::into_bytes),
@@ -121,7 +130,8 @@ impl Slot {
             return Err(Error::new("there is no such link"));
         }
         run.watch_packets(Some(link));
-        Ok(Slot { run, link, events: Vec::new(), waiting: Vec::new() })
+        let (events, waiting, past) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Slot { run, link, events, waiting, past, each: 500_000_000 })
     }
 
     fn describe(&self) -> String {
@@ -143,21 +153,38 @@ impl Slot {
         let mut samples = Vec::new();
         loop {
             let next = (self.run.time().as_nanos() / interval + 1) * interval;
-            let next = Time::from_nanos(next).min(until);
-            let before = self.run.time();
-            if next <= before {
-                break;
-            }
-            self.run.advance(next).map_err(stopped)?;
-            self.keep_events();
-            if self.run.time() == before {
-                break; // The scenario has ended.
+            if !self.advance(Time::from_nanos(next).min(until))? {
+                break; // The scenario has ended, or the time is reached.
             }
             if self.run.time().as_nanos().is_multiple_of(interval) {
                 samples.push(self.sample());
             }
         }
         Ok(json::list(samples))
+    }
+
+    /// Runs to a time, and stores snapshots on the way. Returns false if it is there already.
+    fn advance(&mut self, to: Time) -> Result<bool> {
+        let begin = self.run.time();
+        while self.run.time() < to {
+            let before = self.run.time();
+            let next = Time::from_nanos((before.as_nanos() / self.each + 1) * self.each);
+            self.run.advance(next.min(to)).map_err(stopped)?;
+            self.keep_events();
+            if self.run.time() == before {
+                break;
+            }
+            let is_new = self.past.last().is_none_or(|(last, _)| last.time() < next);
+            if self.run.time() == next && is_new {
+                self.past.push((self.run.snapshot()?, self.waiting.clone()));
+                if self.past.len() == MOST {
+                    self.each *= 2;
+                    let each = self.each;
+                    self.past.retain(|(past, _)| past.time().as_nanos().is_multiple_of(each));
+                }
+            }
+        }
+        Ok(self.run.time() > begin)
     }
 
     /// Runs until the next packet event at the link.
@@ -170,20 +197,19 @@ impl Slot {
     }
 
     fn rewind(&mut self, to: Time) -> Result<()> {
-        self.run.rewind(Time::ZERO).map_err(stopped)?;
-        self.waiting.clear();
-        while self.run.time() < to {
-            let next = self.run.time().as_nanos() + 1_000_000_000;
-            let before = self.run.time();
-            self.run.advance(Time::from_nanos(next).min(to)).map_err(stopped)?;
-            self.keep_events();
-            self.events.clear();
-            if self.run.time() == before {
-                break;
-            }
-        }
+        let past = self.past.iter().rfind(|(snapshot, _)| snapshot.time() <= to);
+        let time = past.map_or(Time::ZERO, |(snapshot, _)| snapshot.time());
+        self.run.rewind(time, past.map(|(snapshot, _)| snapshot)).map_err(stopped)?;
+        self.waiting = past.map(|(_, waiting)| waiting.clone()).unwrap_or_default();
+        self.advance(to)?;
         self.events.clear();
         Ok(())
+    }
+
+    /// Removes the snapshots after the present, which later changes make wrong.
+    fn forget_later(&mut self) {
+        let now = self.run.time();
+        self.past.retain(|(snapshot, _)| snapshot.time() <= now);
     }
 
     /// Stores packet events, and updates the packets in the queue.

@@ -34,9 +34,10 @@ fn numbers(message: &Message) -> [u64; 3] {
 }
 
 /// Data: the first byte, the length, the packet that carried them last, and whether that is lost.
+#[derive(Clone)]
 struct Flight(u64, u32, u64, bool);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Sender {
     params: WindowParams,
     setup: EndpointSetup,
@@ -113,7 +114,7 @@ impl Source for Sender {
     }
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Receiver {
     header: u32,
     received: u64,

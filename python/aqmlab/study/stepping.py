@@ -134,15 +134,50 @@ class Run:
         return self._run.replace(key, value)
 
     def snapshot(self) -> _core.Snapshot:
-        """Returns a snapshot of the run, for `restore`."""
+        """Returns a snapshot of the run, for `restore`: a copy of its state.
+
+        Raises
+        ------
+        InputError
+            If an endpoint cannot be copied, which those of QUIC libraries cannot.
+        CustomError
+            If a queue or congestion control in Python cannot be copied by `copy.deepcopy`.
+        """
         return self._run.snapshot()
 
     def restore(self, snapshot: _core.Snapshot) -> None:
-        """Returns to a snapshot, with the scenario of that time, by repeating the run up to it."""
+        """Returns to a snapshot of this run or of a copy, with the scenario of that time.
+
+        The cost is that of copying the state, at any time of the run.
+        """
         self._run.restore(snapshot)
 
+    def fork(self) -> Run:
+        """Returns an independent copy of the run in its current state, as `copy.copy` does.
+
+        Errors are those of `snapshot`.
+        """
+        return Run._of(self._run.fork())
+
+    @classmethod
+    def _of(cls, run: _core.Run) -> Run:
+        made = cls.__new__(cls)
+        made._run, made._digest = run, None
+        return made
+
+    def __copy__(self) -> Run:
+        return self.fork()
+
+    def __deepcopy__(self, memo: object) -> Run:
+        return self.fork()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Stores the scenario with its changes, and the time; loading repeats the run."""
+        scenario = self._run.scenario
+        return _repeated, (scenario.to_toml(), scenario.folders, self._run.position)
+
     def rewind(self, to: float | str, *, forget: bool = False) -> None:
-        """Returns to an earlier time.
+        """Returns to an earlier time by repeating the run; `restore` is faster.
 
         Parameters
         ----------
@@ -187,6 +222,10 @@ class Run:
         if self._digest is None:
             raise input_error("the run is not finished", hint="call finish() first")
         return self._digest
+
+
+def _repeated(toml: str, folders: list[str], position: tuple[int, int, int, int]) -> Run:
+    return Run._of(_core.Run.repeat(_core.Scenario(toml, folders=folders), position))
 
 
 def _seconds(time: float | str) -> float:

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 /// Setup of a congestion control.
 #[pyclass(name = "Setup", module = "aqmlab._core")]
+#[derive(Clone)]
 pub struct PySetup {
     #[pyo3(get)]
     mss: u64,
@@ -37,6 +38,9 @@ impl PySetup {
 impl PySetup {
     fn random(&mut self) -> f64 {
         self.random.uniform()
+    }
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.clone()
     }
 }
 

@@ -13,10 +13,10 @@ use aqmlab_tcp::congestion::{
 };
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyDict, PyString};
 
 use super::objects::{PyAckSample, PyCongestionEvent, PyLostSegment, PySentSample, PySetup};
-use crate::custom::fault::{Abandonment, Fault, show};
+use crate::custom::fault::{Abandonment, Failure, Fault, deep_copy, show};
 use crate::custom::{Class, PyConfig};
 
 /// Notification methods of a control.
@@ -91,8 +91,22 @@ impl PyControl {
             };
             Ok(bytes.into_pyobject(py)?.into_any())
         };
-        let class = &config.class;
         let object = config.make(py, PySetup::of(setup), &limit)?;
+        let answers = Answers {
+            window: setup.initial_window,
+            ssthresh: setup.initial_ssthresh,
+            pacing_rate: None,
+        };
+        let mut control = Self::of_object(&config.class, object, answers)?;
+        control.answers = control.ask(py)?;
+        Ok(control)
+    }
+
+    fn of_object(
+        class: &Arc<Class>,
+        object: Bound<'_, PyAny>,
+        answers: Answers,
+    ) -> Result<Self, Fault> {
         let optional = |name: &str| {
             class.has(name).then(|| object.getattr(name).map(Bound::unbind)).transpose()
         };
@@ -108,7 +122,7 @@ impl PyControl {
             let problem = |_| Fault::Broken(format!("{name} is {answer}, not True or False"));
             answer.extract().map_err(problem)
         };
-        let mut control = PyControl {
+        Ok(PyControl {
             class: Arc::clone(class),
             methods,
             observe: optional("observe")?,
@@ -116,17 +130,11 @@ impl PyControl {
             has_pacing_rate: class.has("pacing_rate"),
             needs_rate_samples: says("needs_rate_samples")?,
             recovers_by_itself: says("recovers_by_itself")?,
-            answers: Answers {
-                window: setup.initial_window,
-                ssthresh: setup.initial_ssthresh,
-                pacing_rate: None,
-            },
+            answers,
             object: object.unbind(),
             now: Time::ZERO,
             abandonment: Abandonment::of_this_thread(),
-        };
-        control.answers = control.ask(py)?;
-        Ok(control)
+        })
     }
 
     /// Reads the outputs of the object.
@@ -172,9 +180,17 @@ impl PyControl {
 }
 
 impl ExternalControl for PyControl {
-    /// Not cloneable: the state is a Python object.
+    /// # Panics
+    /// Panics with a [`Failure`](crate::custom::fault::Failure) if the object cannot be copied.
     fn boxed_clone(&self) -> Option<Box<dyn ExternalControl>> {
-        None
+        let copy = Python::attach(|py| {
+            let object = deep_copy(&self.class, self.object.bind(py), &PyDict::new(py))?;
+            let mut copy = Self::of_object(&self.class, object, self.answers)
+                .map_err(|fault| fault.report(py, &self.class, "on_ack", self.now))?;
+            copy.now = self.now;
+            Ok(copy)
+        });
+        Some(Box::new(copy.unwrap_or_else(|failure: Box<Failure>| resume_unwind(failure))))
     }
 }
 

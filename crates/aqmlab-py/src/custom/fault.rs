@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use aqmlab_core::Time;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::{Class, Kind};
 
@@ -86,6 +87,26 @@ pub fn show(
     for (name, value) in seen.unwrap_or_else(|failure| resume_unwind(failure)) {
         see(kept(&name), value);
     }
+}
+
+/// Copies the state of an object with `copy.deepcopy`, for a snapshot of the run; `memo` contains
+/// the copies of objects that belong to the engine.
+///
+/// # Errors
+/// Returns the failure if it cannot be copied.
+pub fn deep_copy<'py>(
+    class: &Class,
+    object: &Bound<'py, PyAny>,
+    memo: &Bound<'py, PyDict>,
+) -> Result<Bound<'py, PyAny>, Box<Failure>> {
+    let py = object.py();
+    let copied = py.import("copy").and_then(|it| it.call_method1("deepcopy", (object, memo)));
+    copied.map_err(|error| {
+        let name = &class.name;
+        let message =
+            format!("{name}: the state cannot be copied: {error} (define `__deepcopy__`)");
+        Box::new(Failure { kind: class.kind, message, cause: Some(error) })
+    })
 }
 
 /// Returns a copy of the text that is never freed: a class reports few names, but in every sample.

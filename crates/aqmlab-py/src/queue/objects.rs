@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use aqmlab_aqm::{Backlog, LinkEnv, Reason};
 use aqmlab_core::{Ecn, Limit, Packet, Stream, TcpHeader};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 /// States of a packet.
 const ARRIVING: u8 = 0;
@@ -115,11 +116,32 @@ impl PyPacket {
     fn ecn_capable(&self) -> bool {
         Ecn::from_bits(self.ecn()).is_capable()
     }
+    /// A copy belongs to the copied queue, which passes its accounts.
+    fn __deepcopy__(&self, memo: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let accounts = memo.get_item(ACCOUNTS)?.ok_or_else(|| {
+            PyTypeError::new_err("a packet can be copied only together with its queue")
+        })?;
+        Ok(PyPacket {
+            state: AtomicU8::new(self.state.load(Relaxed)),
+            ecn: AtomicU8::new(self.ecn()),
+            ledger: Arc::clone(&accounts.cast::<Context>()?.borrow().ledger),
+            place: self.place,
+            size: self.size,
+            flow: self.flow,
+            arrival: self.arrival,
+            hosts: self.hosts,
+            class_: self.class_,
+            pure_ack: self.pure_ack,
+        })
+    }
     fn __repr__(&self) -> String {
         let PyPacket { size, flow, arrival, .. } = self;
         format!("<Packet of {size} bytes, flow {flow:#010x}, arrived at {arrival} ns>")
     }
 }
+
+/// Key of the new context among the objects copied for a queue.
+pub const ACCOUNTS: &str = "context of the copied queue";
 
 /// Context of a call.
 #[pyclass(module = "aqmlab._core")]
@@ -210,6 +232,13 @@ pub struct Link {
     mtu: u64,
 }
 
+#[pymethods]
+impl Link {
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+}
+
 impl Link {
     pub fn of(env: &LinkEnv) -> Self {
         Link { rate: env.rate.as_bps(), base_rtt: env.base_rtt.as_nanos(), mtu: env.mtu.get() }
@@ -222,6 +251,9 @@ pub struct PyLimit(pub Limit);
 
 #[pymethods]
 impl PyLimit {
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
     fn admits(&self, packets: u64, bytes: u64, size: u64) -> bool {
         self.0.admits(packets, bytes, size)
     }

@@ -9,14 +9,15 @@ use std::sync::Arc;
 use aqmlab_aqm::{Backlog, CloneDiscipline, Context, LinkEnv, Note, QueueDiscipline};
 use aqmlab_core::{Limit, Packet, Stream, Time};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::objects::{self, Link, PyPacket};
-use crate::custom::fault::{Abandonment, Fault, kept, pairs, show};
+use crate::custom::fault::{Abandonment, Failure, Fault, deep_copy, kept, pairs, show};
 use crate::custom::{Class, PyConfig};
 
-/// Instance of a class, with its queued packets.
-pub struct PyQueue {
-    class: Arc<Class>,
+/// Instance of a class, with its methods.
+struct Object {
+    itself: Py<PyAny>,
     enqueue: Py<PyAny>,
     dequeue: Py<PyAny>,
     on_wakeup: Option<Py<PyAny>>,
@@ -24,6 +25,29 @@ pub struct PyQueue {
     observe: Option<Py<PyAny>>,
     notes: Option<Py<PyAny>>,
     change: Option<Py<PyAny>>,
+}
+
+impl Object {
+    fn new(class: &Class, object: Bound<'_, PyAny>) -> PyResult<Self> {
+        let method = |name: &str| object.getattr(name).map(Bound::unbind);
+        let optional = |name: &str| class.has(name).then(|| method(name)).transpose();
+        Ok(Object {
+            enqueue: method("enqueue")?,
+            dequeue: method("dequeue")?,
+            on_wakeup: optional("on_wakeup")?,
+            next_wakeup: optional("next_wakeup")?,
+            observe: optional("observe")?,
+            notes: optional("notes")?,
+            change: optional("change")?,
+            itself: object.unbind(),
+        })
+    }
+}
+
+/// Instance of a class, with its queued packets.
+pub struct PyQueue {
+    class: Arc<Class>,
+    object: Object,
     cx: Py<objects::Context>,
     /// Accounts of the packets of this queue.
     ledger: Arc<objects::Ledger>,
@@ -53,19 +77,11 @@ impl PyQueue {
 
     fn make(py: Python<'_>, config: &PyConfig, env: &LinkEnv) -> Result<Self, Fault> {
         let object = config.make(py, Link::of(env), &resolved(py, env))?;
-        let method = |name: &str| object.getattr(name).map(Bound::unbind);
-        let optional = |name: &str| config.class.has(name).then(|| method(name)).transpose();
         // The first call sets the queue's stream.
         let cx = objects::Context::new(Stream::from_state(0));
         let mut queue = PyQueue {
             class: Arc::clone(&config.class),
-            enqueue: method("enqueue")?,
-            dequeue: method("dequeue")?,
-            on_wakeup: optional("on_wakeup")?,
-            next_wakeup: optional("next_wakeup")?,
-            observe: optional("observe")?,
-            notes: optional("notes")?,
-            change: optional("change")?,
+            object: Object::new(&config.class, object)?,
             ledger: Arc::clone(&cx.ledger),
             cx: Py::new(py, cx)?,
             packets: Vec::new(),
@@ -79,10 +95,38 @@ impl PyQueue {
         Ok(queue)
     }
 
+    /// Copies the object, with the packets that it keeps.
+    fn copy(&self, py: Python<'_>) -> Result<Self, Box<Failure>> {
+        let memo = PyDict::new(py);
+        let begin = || -> PyResult<Py<objects::Context>> {
+            let cx = Py::new(py, objects::Context::new(Stream::from_state(0)))?;
+            memo.set_item(objects::ACCOUNTS, &cx)?;
+            memo.set_item(self.cx.as_ptr() as usize, &cx)?;
+            Ok(cx)
+        };
+        let failed = |error| Fault::Raised(error).report(py, &self.class, "enqueue", self.now);
+        let cx = begin().map_err(failed)?;
+        let object = deep_copy(&self.class, self.object.itself.bind(py), &memo)?;
+        let object = Object::new(&self.class, object).map_err(failed)?;
+        let ledger = Arc::clone(&cx.borrow(py).ledger);
+        Ok(PyQueue {
+            class: Arc::clone(&self.class),
+            object,
+            ledger,
+            cx,
+            packets: self.packets.clone(),
+            free: self.free.clone(),
+            backlog: self.backlog,
+            wakeup: self.wakeup,
+            now: self.now,
+            abandonment: Abandonment::of_this_thread(),
+        })
+    }
+
     /// Changes its parameters.
     pub fn change(&mut self, config: &PyConfig, env: &LinkEnv, cx: &mut Context<'_>) {
         self.call(cx, "change", |queue, py| {
-            let change = queue.change.as_ref().expect("checked: the class has it");
+            let change = queue.object.change.as_ref().expect("checked: the class has it");
             let keywords = config.keywords(py, &resolved(py, env))?;
             change.bind(py).call((&queue.cx,), Some(&keywords))?;
             Ok(None)
@@ -161,7 +205,7 @@ impl PyQueue {
     }
 
     fn ask_wakeup(&mut self, py: Python<'_>) -> Result<(), Fault> {
-        let Some(next_wakeup) = &self.next_wakeup else { return Ok(()) };
+        let Some(next_wakeup) = &self.object.next_wakeup else { return Ok(()) };
         let answer = next_wakeup.bind(py).call0()?;
         let nanos: Option<u64> = answer.extract().map_err(|_| {
             Fault::Broken(format!("next_wakeup returned {answer}, not whole nanoseconds or None"))
@@ -187,10 +231,12 @@ fn resolved<'py>(
 }
 
 /// # Panics
-/// Always panics: the object is Python's, and [`PyQueue::check_clone`] reports that.
+/// Panics with a [`Failure`](crate::custom::fault::Failure) if the object cannot be copied.
 impl CloneDiscipline for PyQueue {
     fn clone_box(&self) -> Box<dyn QueueDiscipline> {
-        panic!("{}", self.check_clone().expect_err("it cannot be cloned"))
+        Python::attach(|py| {
+            Box::new(self.copy(py).unwrap_or_else(|failure| resume_unwind(failure)))
+        })
     }
 }
 
@@ -207,7 +253,7 @@ impl QueueDiscipline for PyQueue {
             queue.backlog.bytes += u64::from(packet.size());
             queue.packets[place as usize] = Some(packet);
             let packet = Bound::new(py, object)?;
-            queue.enqueue.bind(py).call1((&packet, &queue.cx))?;
+            queue.object.enqueue.bind(py).call1((&packet, &queue.cx))?;
             if !packet.get().was_dropped() {
                 packet.get().is_queued_now();
             }
@@ -217,7 +263,7 @@ impl QueueDiscipline for PyQueue {
 
     fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         self.call(cx, "dequeue", |queue, py| {
-            let given = queue.dequeue.bind(py).call1((&queue.cx,))?;
+            let given = queue.object.dequeue.bind(py).call1((&queue.cx,))?;
             if given.is_none() {
                 return Ok(None);
             }
@@ -239,7 +285,7 @@ impl QueueDiscipline for PyQueue {
 
     fn on_wakeup(&mut self, cx: &mut Context<'_>) {
         self.call(cx, "on_wakeup", |queue, py| {
-            if let Some(on_wakeup) = &queue.on_wakeup {
+            if let Some(on_wakeup) = &queue.object.on_wakeup {
                 on_wakeup.bind(py).call1((&queue.cx,))?;
             }
             Ok(None)
@@ -262,17 +308,12 @@ impl QueueDiscipline for PyQueue {
         true
     }
 
-    fn check_clone(&self) -> aqmlab_core::Result<()> {
-        let problem = format!("the queue discipline {} cannot be copied", self.class.name);
-        Err(aqmlab_core::Error::new(problem).hint("its state is a Python object"))
-    }
-
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        show(&self.class, self.observe.as_ref(), self.now, see);
+        show(&self.class, self.object.observe.as_ref(), self.now, see);
     }
 
     fn notes(&self) -> Vec<Note> {
-        let Some(notes) = &self.notes else { return Vec::new() };
+        let Some(notes) = &self.object.notes else { return Vec::new() };
         let said = Python::attach(|py| {
             let call = || -> PyResult<Vec<(String, String)>> { pairs(&notes.bind(py).call0()?) };
             call().map_err(|error| Fault::Raised(error).report(py, &self.class, "notes", self.now))

@@ -167,7 +167,7 @@ fn one(options: &Options, number: u64, tally: &mut Tally) {
     let (table, outcome) = trial::shortened(table, patience);
     tally.run += 1;
     match outcome {
-        Outcome::Done(Trial { digest, events }) => {
+        Outcome::Done(Trial { digest, events, .. }) => {
             tally.work += events;
             println!("{number:06} {digest:016x}");
             if let Some(folder) = &options.save {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, Once};
 use std::thread;
 use std::time::Duration;
 
-use aqmlab_core::Table;
-use aqmlab_sim::{Scenario, WorkLimit, try_run};
+use aqmlab_core::{Span, Table, Time};
+use aqmlab_sim::{Run, RunResult, Scenario, Stopped, WorkLimit, try_run};
 
 use crate::check::check;
 use crate::parse;
@@ -25,7 +25,31 @@ pub const TOO_LONG: &str = "it takes too long";
 pub struct Trial {
     pub digest: u64,
     pub events: u64,
+    /// End of the run.
+    end: Time,
 }
+
+/// Way of running a scenario.
+type Way = fn(&Arc<Scenario>, Time, &WorkLimit) -> Result<RunResult, Stopped>;
+
+/// Runs from start to end.
+const WHOLE: Way = |scenario, _, limit| try_run(scenario, 0, limit);
+
+/// Runs in steps, returns to a snapshot and runs to the end; the run `end`s at about this time. A
+/// copy of the run before the return must have the same results.
+const WITH_RETURN: Way = |scenario, end, limit| {
+    let third = (end - Time::ZERO).as_nanos() / 3;
+    let mut run = Run::with_limit(Arc::clone(scenario), 0, limit.clone());
+    run.advance(Time::from_nanos(third))?;
+    run.step()?;
+    let snapshot = run.snapshot().expect("all components of the project can be copied");
+    run.advance(Time::from_nanos(2 * third) + Span::from_nanos(1))?;
+    let fork = run.fork().expect("it could be copied before");
+    run.restore(&snapshot);
+    let (result, other) = (run.finish()?, fork.finish()?);
+    assert_eq!(result.digest(), other.digest(), "a restored run has other results");
+    Ok(result)
+};
 
 /// Result of a scenario.
 pub enum Outcome {
@@ -44,7 +68,7 @@ pub fn shortened(mut table: Table, patience: Duration) -> (Table, Outcome) {
             Ok(scenario) => Arc::new(scenario),
             Err(error) => return (table, Outcome::Failed(error.to_string())),
         };
-        let stopped = match attempt(&scenario, work, patience) {
+        let stopped = match attempt(&scenario, (WHOLE, Time::ZERO), work, patience) {
             Ok(Ok(trial)) => return (table, again(&scenario, trial, patience * 3)),
             Ok(Err(stopped)) => stopped,
             // A queue may look at 65,536 flows at each event: slow, but it goes on.
@@ -66,15 +90,17 @@ pub fn shortened(mut table: Table, patience: Duration) -> (Table, Outcome) {
     (table, Outcome::TooMuch)
 }
 
-/// The same scenario on two threads at once gives the same as alone.
+/// Runs a scenario on two other threads at once, on one of them with a return to a snapshot: the
+/// results are the same.
 fn again(scenario: &Arc<Scenario>, trial: Trial, patience: Duration) -> Outcome {
     let others: Vec<_> = thread::scope(|scope| {
-        let both = [(); 2].map(|()| scope.spawn(|| attempt(scenario, WORK, patience)));
+        let attempt = |way| move || attempt(scenario, (way, trial.end), WORK, patience);
+        let both = [WHOLE, WITH_RETURN].map(|way| scope.spawn(attempt(way)));
         both.map(|thread| thread.join().expect("it catches panics")).into_iter().collect()
     });
     for other in others {
         match other {
-            Ok(Ok(other)) if other.digest == trial.digest => {}
+            Ok(Ok(other)) if (other.digest, other.events) == (trial.digest, trial.events) => {}
             Ok(Ok(_)) => return Outcome::Failed("another thread gives other tables".into()),
             Ok(Err(_)) => return Outcome::Failed("another thread needs more events".into()),
             Err(problem) => return Outcome::Failed(problem),
@@ -87,6 +113,7 @@ fn again(scenario: &Arc<Scenario>, trial: Trial, patience: Duration) -> Outcome 
 /// error is the virtual time, in nanoseconds, at which it had done all the work it may do.
 fn attempt(
     scenario: &Arc<Scenario>,
+    (way, end): (Way, Time),
     work: u64,
     patience: Duration,
 ) -> Result<Result<Trial, u64>, String> {
@@ -95,10 +122,11 @@ fn attempt(
     keep_panics();
     thread::spawn(move || {
         let limit = WorkLimit { at_once: AT_ONCE, in_all: work, ..WorkLimit::default() };
-        let outcome = catch_unwind(AssertUnwindSafe(|| match try_run(&scenario, 0, &limit) {
+        let outcome = catch_unwind(AssertUnwindSafe(|| match way(&scenario, end, &limit) {
             Err(stopped) => Ok(Err(stopped.at.as_nanos())),
             Ok(result) => check(&scenario, &result)
-                .map(|()| Ok(Trial { digest: result.digest(), events: result.events })),
+                .map(|()| (result.digest(), result.events, result.end))
+                .map(|(digest, events, end)| Ok(Trial { digest, events, end })),
         }));
         let outcome = outcome.unwrap_or_else(|panic| Err(panic_text(&*panic)));
         let _ = sender.send(outcome);
@@ -108,7 +136,7 @@ fn attempt(
 
 /// Runs a scenario unchanged, without a limit.
 pub fn plain(scenario: Scenario) -> Result<Trial, String> {
-    match attempt(&Arc::new(scenario), u64::MAX, Duration::from_secs(600))? {
+    match attempt(&Arc::new(scenario), (WHOLE, Time::ZERO), u64::MAX, Duration::from_secs(600))? {
         Ok(trial) => Ok(trial),
         Err(nanos) => Err(format!("no progress at {nanos} ns")),
     }

@@ -65,6 +65,14 @@ struct Packets {
     headers: Vec<u8>,
 }
 
+/// # Panics
+/// Always: runs in steps, which can be copied, are not recorded.
+impl Clone for Recorder {
+    fn clone(&self) -> Self {
+        unreachable!("a recorded run is not copied")
+    }
+}
+
 impl Recorder {
     /// Captures packets of a scenario in `to`, which is named `file`: when they are sent, or when
     /// they arrive at `links` (indices), if any.

@@ -54,13 +54,43 @@ pub trait EndpointParams: Params + Clone + fmt::Debug + Send + Sync + 'static {
 /// Both ends of a flow.
 pub type BoxedEnds = (Box<dyn MessageSource>, Box<dyn MessageSink>);
 
-/// Source whose packets carry messages.
-pub trait MessageSource: Endpoint + Source {}
-impl<T: Endpoint + Source> MessageSource for T {}
+/// Source whose packets carry messages. Every source that is `Clone` is one.
+pub trait MessageSource: Endpoint + Source {
+    /// Returns a copy in the same state, for snapshots; `None` if it cannot be copied.
+    fn boxed_clone(&self) -> Option<Box<dyn MessageSource>>;
+}
+impl<T: Endpoint + Source + Clone + 'static> MessageSource for T {
+    fn boxed_clone(&self) -> Option<Box<dyn MessageSource>> {
+        Some(Box::new(self.clone()))
+    }
+}
 
-/// Sink whose packets carry messages.
-pub trait MessageSink: Endpoint + Sink {}
-impl<T: Endpoint + Sink> MessageSink for T {}
+/// Sink whose packets carry messages. Every sink that is `Clone` is one.
+pub trait MessageSink: Endpoint + Sink {
+    /// Returns a copy in the same state, for snapshots; `None` if it cannot be copied.
+    fn boxed_clone(&self) -> Option<Box<dyn MessageSink>>;
+}
+impl<T: Endpoint + Sink + Clone + 'static> MessageSink for T {
+    fn boxed_clone(&self) -> Option<Box<dyn MessageSink>> {
+        Some(Box::new(self.clone()))
+    }
+}
+
+/// # Panics
+/// Panics if the source cannot be copied: see [`MessageSource::boxed_clone`].
+impl Clone for Box<dyn MessageSource> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone().expect("the caller has checked the flow")
+    }
+}
+
+/// # Panics
+/// Panics if the sink cannot be copied: see [`MessageSink::boxed_clone`].
+impl Clone for Box<dyn MessageSink> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone().expect("the caller has checked the flow")
+    }
+}
 
 /// Configuration of a custom endpoint.
 pub trait CustomEndpoint: CustomParams {

@@ -36,7 +36,7 @@ pub struct Sent {
 pub enum Nothing {}
 
 /// Sends the datagrams of an application.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct DatagramSource {
     /// Datagram waiting to be polled: its size and sending time.
     waiting: Option<(u32, Time)>,
@@ -98,7 +98,7 @@ impl Copies {
 }
 
 /// Measures arrivals, without duplicates.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct DatagramSink {
     copies: Copies,
     /// Number of packets that arrived.

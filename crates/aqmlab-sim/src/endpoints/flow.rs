@@ -21,6 +21,7 @@ pub(crate) const GONE: u32 = u32::MAX - 1;
 
 /// Both ends. Nearly all are TCP's, and used for every packet: they are stored in the flow itself.
 #[allow(clippy::large_enum_variant)]
+#[derive(Clone)]
 pub(crate) enum Ends {
     Tcp(Tcp),
     Datagrams(Datagrams),
@@ -28,6 +29,7 @@ pub(crate) enum Ends {
 }
 
 /// Ends of a TCP connection.
+#[derive(Clone)]
 pub(crate) struct Tcp {
     pub source: TcpSource,
     pub sink: TcpSink,
@@ -42,6 +44,7 @@ pub(crate) struct Tcp {
 }
 
 /// Ends of a flow of datagrams.
+#[derive(Clone)]
 pub(crate) struct Datagrams {
     pub source: DatagramSource,
     pub sink: DatagramSink,
@@ -50,6 +53,7 @@ pub(crate) struct Datagrams {
 }
 
 /// Ends whose packets carry messages: TFRC's, and those of other crates.
+#[derive(Clone)]
 pub(crate) struct Other {
     pub source: Box<dyn MessageSource>,
     pub sink: Box<dyn MessageSink>,
@@ -63,6 +67,7 @@ pub(crate) struct Other {
 }
 
 /// Flow of the simulation.
+#[derive(Clone)]
 pub(crate) struct Flow {
     /// Group of the scenario, by index.
     pub group: u32,
@@ -271,6 +276,18 @@ impl Flow {
             class: setup.class,
             delays: setup.delays.then(Delays::default),
             timers: [Pending::default(); 2],
+        }
+    }
+
+    /// Returns whether the flow can be copied, which only ends and controls of other crates and
+    /// languages may refuse.
+    pub fn is_cloneable(&self) -> bool {
+        match &self.ends {
+            Ends::Tcp(tcp) => tcp.source.sender.is_cloneable(),
+            Ends::Datagrams(_) => true,
+            Ends::Other(other) => {
+                other.source.boxed_clone().is_some() && other.sink.boxed_clone().is_some()
+            }
         }
     }
 

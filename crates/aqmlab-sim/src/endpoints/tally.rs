@@ -19,6 +19,7 @@ pub(crate) struct Tally {
 }
 
 /// Counters at the end of the warm-up.
+#[derive(Clone)]
 pub(super) struct Before {
     tally: Tally,
     time: Time,

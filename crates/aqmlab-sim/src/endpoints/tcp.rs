@@ -17,6 +17,7 @@ impl BuiltIn for TcpParams {
 }
 
 /// Sender of data.
+#[derive(Clone)]
 pub struct TcpSource {
     /// Sender's state machine.
     pub sender: Sender,
@@ -24,6 +25,7 @@ pub struct TcpSource {
 }
 
 /// Receiver, which acknowledges data.
+#[derive(Clone)]
 pub struct TcpSink {
     /// Receiver's state machine.
     pub receiver: Receiver,

@@ -12,6 +12,7 @@ pub mod egress;
 pub mod events;
 mod histogram;
 mod link;
+pub(crate) mod log;
 pub mod losses;
 mod medium;
 mod occupancy;

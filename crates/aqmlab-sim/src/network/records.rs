@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
+use super::log::{Log, PART};
 use super::probe::PacketRecord;
-
-/// Number of records of a link kept in memory before a sink receives them.
-const WAITING: usize = 1024;
 
 /// Receives records during a run.
 pub trait RecordSink: Send + Sync {
@@ -21,29 +19,32 @@ pub trait RecordSink: Send + Sync {
 /// Records of one link.
 #[derive(Clone, Default)]
 pub(crate) struct Records {
-    kept: Vec<PacketRecord>,
-    sink: Option<(u32, Arc<dyn RecordSink>)>,
+    kept: Log<PacketRecord>,
+    /// Sink with the index of the link, and the records for it.
+    sink: Option<(u32, Arc<dyn RecordSink>, Vec<PacketRecord>)>,
 }
 
 impl Records {
     /// Passes future records of the link with this index to a sink.
     pub fn give_to(&mut self, link: u32, sink: Arc<dyn RecordSink>) {
-        self.sink = Some((link, sink));
+        self.sink = Some((link, sink, Vec::new()));
     }
 
     #[inline]
     pub fn push(&mut self, record: PacketRecord) {
-        self.kept.push(record);
-        if self.kept.len() >= WAITING
-            && let Some((link, sink)) = &self.sink
-        {
-            sink.take(*link, &self.kept);
-            self.kept.clear();
+        let Some((link, sink, waiting)) = &mut self.sink else { return self.kept.push(record) };
+        waiting.push(record);
+        if waiting.len() == PART {
+            sink.take(*link, waiting);
+            waiting.clear();
         }
     }
 
-    /// Returns the records that no sink has received.
-    pub fn kept(&mut self) -> &mut Vec<PacketRecord> {
-        &mut self.kept
+    /// Removes the records that no sink has received.
+    pub fn take(&mut self) -> Vec<PacketRecord> {
+        match &mut self.sink {
+            Some((_, _, waiting)) => std::mem::take(waiting),
+            None => std::mem::take(&mut self.kept).into_vec(),
+        }
     }
 }

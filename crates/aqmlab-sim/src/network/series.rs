@@ -39,7 +39,7 @@ struct LinkCounts {
 }
 
 /// State needed from earlier samples of links.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct LinkSeries {
     last: Time,
     links: Vec<LinkCounts>,
@@ -62,7 +62,7 @@ impl LinkSeries {
         &mut self,
         time: Time,
         network: &mut Network<S>,
-        to: &mut Vec<Sample>,
+        mut to: impl FnMut(Sample),
     ) {
         let elapsed = time.saturating_since(self.last).as_secs_f64();
         if self.links.is_empty() {
@@ -73,7 +73,7 @@ impl LinkSeries {
         }
         for (index, link) in network.links_mut().enumerate() {
             let subject = Subject::Link(index as u32);
-            let mut see = |quantity, value| to.push(Sample { time, subject, quantity, value });
+            let mut see = |quantity, value| to(Sample { time, subject, quantity, value });
             let backlog = link.queue.backlog();
             see("backlog_packets", backlog.packets as f64);
             see("backlog_bytes", backlog.bytes as f64);

@@ -257,6 +257,7 @@ impl Capacity {
 }
 
 /// Meter of the bits offered by a wire.
+#[derive(Clone)]
 pub(crate) enum Meter {
     Course(CourseMeter),
     Grants(GrantsMeter),

@@ -15,6 +15,7 @@ use crate::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted
 use crate::workload::quantities::Quantity;
 
 /// Slot of an application.
+#[derive(Clone)]
 pub(crate) struct AppSlot {
     app: Option<Box<dyn App>>,
     group: u32,

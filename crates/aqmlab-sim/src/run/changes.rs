@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use aqmlab_core::Time;
+use aqmlab_core::{Error, Result, Time};
 
 use super::events::Event;
 use super::simulation::{MTU, Simulation};
 use crate::endpoints::End;
 use crate::endpoints::flow::{Ends, GONE, NONE};
-use crate::scenario::{Change, Effect, FlowGroup, Surroundings};
+use crate::scenario::{Change, Effect, FlowGroup, Scenario, Surroundings};
 
 impl Simulation {
     /// Handles a change of the scenario.
@@ -53,6 +53,32 @@ impl Simulation {
         if let Some(flows) = flows {
             scenario.flows = flows;
         }
+    }
+
+    /// Continues with another scenario that differs only in changes that are not made yet.
+    pub(super) fn resume(&mut self, scenario: Arc<Scenario>) {
+        self.scenario = scenario;
+        for change in &self.scenario.changes[self.changed..] {
+            self.events.push(Time::ZERO + change.at, Event::Change);
+        }
+    }
+
+    /// Checks that the state can be copied.
+    pub(super) fn check_clone(&self) -> Result<()> {
+        for (link, config) in self.network.links().zip(&self.scenario.links) {
+            link.queue
+                .check_clone()
+                .map_err(|error| error.at(format!("links.{}.queue", config.name)))?;
+        }
+        let refused = self.flows.iter().find(|flow| !flow.is_cloneable());
+        let Some(flow) = refused else { return Ok(()) };
+        let group = &self.scenario.flows[flow.group as usize];
+        let (key, name) = match flow.tcp() {
+            Some(_) => ("transport.congestion_control", group.transport.congestion_control.name()),
+            None => ("endpoint", group.endpoint.name()),
+        };
+        let problem = format!("the state of {name} cannot be copied, so the run has no snapshots");
+        Err(Error::new(problem).at(format!("flows.{}.{key}", group.name)))
     }
 
     /// Stops new data of the flows and applications of a group.

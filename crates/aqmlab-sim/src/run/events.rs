@@ -48,7 +48,7 @@ impl Event {
 }
 
 /// Pending events.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Events {
     pending: EventQueue,
 }

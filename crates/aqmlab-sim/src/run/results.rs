@@ -12,7 +12,6 @@ use crate::endpoints::{Direction, Volume};
 use crate::network::LinkResult;
 use crate::network::losses::FlowLosses;
 use crate::network::probe::{TimeHistogram, TimeSummary};
-use crate::network::records::Records;
 use crate::network::series::{Sample, Subject};
 use crate::scenario::Level;
 use crate::workload::app::Activity;
@@ -135,24 +134,25 @@ impl RunResult {
         let flows = flows(&simulation, end);
         let rows = rows(&simulation);
         let place = |flow: u32| rows[flow as usize];
-        let mut samples = simulation.series.take().map(|series| series.samples).unwrap_or_default();
+        let mut samples =
+            simulation.series.take().map(|series| series.samples.into_vec()).unwrap_or_default();
         for sample in &mut samples {
             if let Subject::Flow(flow) = &mut sample.subject {
                 *flow = place(*flow);
             }
         }
-        let records = simulation.network.links_mut().filter_map(|link| link.probe.packets.as_mut());
-        for packet in records.flat_map(Records::kept) {
+        let events = simulation.events_handled();
+        let mut links = simulation.network.into_results(end);
+        for packet in links.iter_mut().flat_map(|link| &mut link.packets) {
             packet.flow = place(packet.flow);
         }
-        let events = simulation.events_handled();
         RunResult {
             replication: simulation.replication,
             end,
             warmup: simulation.warmup,
             events,
             findings,
-            links: simulation.network.into_results(end),
+            links,
             flows,
             groups,
             samples,

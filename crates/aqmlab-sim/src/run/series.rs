@@ -4,12 +4,13 @@ use aqmlab_core::Time;
 
 use super::simulation::Simulation;
 use crate::endpoints::flow::Flow;
+use crate::network::log::Log;
 use crate::network::series::{LinkSeries, Sample, Subject, rate};
 
 /// Samples so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Series {
-    pub samples: Vec<Sample>,
+    pub samples: Log<Sample>,
     last: Time,
     links: LinkSeries,
     /// By flow, delivered bytes at the previous sample.
@@ -27,7 +28,8 @@ impl Series {
         let elapsed = time.saturating_since(self.last).as_secs_f64();
         self.last = time;
         self.delivered.resize(simulation.flows.len(), 0);
-        self.links.sample(time, &mut simulation.network, &mut self.samples);
+        let samples = &mut self.samples;
+        self.links.sample(time, &mut simulation.network, |sample| samples.push(sample));
         if !simulation.scenario.record.flows {
             return;
         }

@@ -22,6 +22,7 @@ use crate::workload::app::Activity;
 pub(crate) const MTU: Bytes = Bytes::new(1514);
 
 /// Run in progress.
+#[derive(Clone)]
 pub(crate) struct Simulation {
     pub scenario: Arc<Scenario>,
     pub replication: u64,
@@ -58,6 +59,7 @@ pub(crate) struct Simulation {
 }
 
 /// Routes of a group: to the receivers, and back.
+#[derive(Clone)]
 pub(super) struct GroupRoutes {
     shared: [RouteId; 2],
     /// Routes of each member and its access link, if members have access delays.

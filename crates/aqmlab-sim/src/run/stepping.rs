@@ -4,9 +4,9 @@
 //! adds a [change](crate::scenario::Change) to the scenario, so the saved scenario of the run gives
 //! the same results from the start.
 //!
-//! A [`Snapshot`] is not a copy of the state, because queues, senders and applications may be
-//! custom, including Python objects. It consists of the scenario with its changes, and the time.
-//! Restoring it repeats the run up to that time, which takes as long as it took before.
+//! A [`Snapshot`] is a copy of the state: network, endpoints, applications, random streams and
+//! measurements. Samples and records of packets, which grow with the run, are shared between copies.
+//! A [`Position`] is the time only; the run is repeated to make its state again.
 
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ use crate::scenario::{ChangeParams, Changing, Effect, Outside, Scenario};
 use crate::workload::quantities::Quantity;
 
 /// Scenario after the first of its changes.
+#[derive(Clone)]
 struct Current {
     after: Changing,
     /// Number of changes applied.
@@ -44,6 +45,7 @@ impl Current {
 }
 
 /// Run in progress.
+#[derive(Clone)]
 pub struct Run {
     simulation: Simulation,
     limit: WorkLimit,
@@ -57,20 +59,25 @@ pub struct Run {
     current: Option<Current>,
 }
 
-/// Saved point of a run.
-#[derive(Clone)]
-pub struct Snapshot {
-    scenario: Arc<Scenario>,
-    time: Time,
-    open: Time,
-    events: u64,
-}
+/// Saved state of a run, for [`Run::restore`].
+pub struct Snapshot(Run);
 
 impl Snapshot {
     /// Returns the virtual time of the snapshot.
     pub fn time(&self) -> Time {
-        self.time
+        self.0.time
     }
+}
+
+/// Position of a run without its state, from which [`Run::repeat`] makes the state again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Requested time.
+    pub time: Time,
+    /// All events strictly before this time have been handled.
+    pub open: Time,
+    /// Number of events handled.
+    pub events: u64,
 }
 
 /// State of a flow, returned by [`Run::flows`].
@@ -99,6 +106,11 @@ impl Run {
     /// Returns the scenario, with all changes.
     pub fn scenario(&self) -> &Arc<Scenario> {
         &self.simulation.scenario
+    }
+
+    /// Returns the replication number.
+    pub fn replication(&self) -> u64 {
+        self.simulation.replication
     }
 
     /// Returns the current virtual time.
@@ -203,38 +215,82 @@ impl Run {
         self.simulation.scenario = Arc::new(cut);
     }
 
+    /// Returns an independent copy of the run in its current state.
+    ///
+    /// # Errors
+    /// Returns an error that names the queue, congestion control or endpoint that cannot be copied.
+    /// Those of this project can, as well as those of other crates that are `Clone`; except QUIC.
+    pub fn fork(&self) -> Result<Run> {
+        self.simulation.check_clone()?;
+        Ok(self.clone())
+    }
+
     /// Returns a snapshot of the run.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            scenario: Arc::clone(self.scenario()),
-            time: self.time,
-            open: self.open,
-            events: self.events(),
+    ///
+    /// # Errors
+    /// See [`Run::fork`].
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        self.fork().map(Snapshot)
+    }
+
+    /// Restores a snapshot of this run or of another one, with its scenario. The cost is that of
+    /// copying the state, at any time of the run.
+    pub fn restore(&mut self, to: &Snapshot) {
+        let watched = self.watched;
+        *self = to.0.clone();
+        self.watch_packets(watched);
+    }
+
+    /// Returns the position of the run.
+    pub fn position(&self) -> Position {
+        Position { time: self.time, open: self.open, events: self.events() }
+    }
+
+    /// Makes the state at a position of a run of this scenario again, by repeating the run.
+    ///
+    /// # Errors
+    /// See [`Run::advance`].
+    pub fn repeat(
+        scenario: Scenario,
+        replication: u64,
+        to: Position,
+    ) -> std::result::Result<Run, Stopped> {
+        let mut run = Run::new(scenario, replication);
+        run.simulation.run(Some(Time::from_nanos(to.open.as_nanos().saturating_sub(1))))?;
+        while run.events() < to.events && run.simulation.step_once()? {}
+        (run.time, run.open) = (to.time, to.open);
+        Ok(run)
+    }
+
+    /// Returns to an earlier time, with all current changes of the scenario, including later ones:
+    /// continues from the snapshot, or repeats the run from its start if there is none. Changes
+    /// before the snapshot must be those of this run.
+    ///
+    /// # Errors
+    /// See [`Run::advance`].
+    pub fn rewind(
+        &mut self,
+        to: Time,
+        from: Option<&Snapshot>,
+    ) -> std::result::Result<(), Stopped> {
+        let scenario = Arc::clone(self.scenario());
+        let made = |from: &&Snapshot| from.0.simulation.changed;
+        let is_past = |from: &&Snapshot| {
+            from.0.scenario().changes.get(..made(from)) == scenario.changes.get(..made(from))
+        };
+        match from.filter(is_past) {
+            Some(from) => {
+                self.restore(from);
+                self.current = None;
+                self.simulation.resume(scenario);
+            }
+            None => {
+                let watched = self.watched;
+                let replication = self.simulation.replication;
+                *self = Run::with_limit(scenario, replication, self.limit.clone());
+                self.watch_packets(watched);
+            }
         }
-    }
-
-    /// Restores a snapshot, earlier or later, with its scenario, by repeating the run.
-    ///
-    /// # Errors
-    /// See [`Run::advance`].
-    pub fn restore(&mut self, to: &Snapshot) -> std::result::Result<(), Stopped> {
-        let replication = self.simulation.replication;
-        self.current = None;
-        self.simulation = Simulation::new(Arc::clone(&to.scenario), replication, &self.limit);
-        self.watch_packets(self.watched);
-        self.simulation.run(Some(Time::from_nanos(to.open.as_nanos().saturating_sub(1))))?;
-        while self.events() < to.events && self.simulation.step_once()? {}
-        (self.time, self.open) = (to.time, to.open);
-        Ok(())
-    }
-
-    /// Returns to an earlier time, with all current changes of the scenario, including later ones.
-    ///
-    /// # Errors
-    /// See [`Run::advance`].
-    pub fn rewind(&mut self, to: Time) -> std::result::Result<(), Stopped> {
-        let (scenario, time) = (Arc::clone(self.scenario()), Time::ZERO);
-        self.restore(&Snapshot { scenario, time, open: time, events: 0 })?;
         self.advance(to)
     }
 

@@ -79,6 +79,7 @@ impl fmt::Display for Stopped {
 }
 
 /// Work of a run so far.
+#[derive(Clone)]
 pub(crate) struct Work {
     limit: WorkLimit,
     done: u64,

@@ -8,6 +8,7 @@ use aqmlab_core::Time;
 use crate::workload::app::Context;
 
 /// Pending actions by time; simultaneous ones in the order of their requests.
+#[derive(Clone)]
 pub(crate) struct Agenda<T> {
     entries: BTreeMap<(Time, u64), T>,
     made: u64,
@@ -44,6 +45,7 @@ impl<T> Agenda<T> {
 }
 
 /// Pending messages of a flow, by the number of their last byte.
+#[derive(Clone)]
 pub(crate) struct Messages<T>(VecDeque<(u64, T)>);
 
 impl<T> Default for Messages<T> {

@@ -11,7 +11,7 @@ use crate::network::probe::TimeHistogram;
 use crate::workload::quantities::{Quantity, Scores};
 
 /// Application: opens flows, and receives notifications about them.
-pub trait App: Send {
+pub trait App: CloneApp + Send {
     /// Starts the application.
     fn start(&mut self, cx: &mut Context);
     /// Called at the time set by [`Context::wake_at`].
@@ -35,6 +35,24 @@ pub trait App: Send {
     fn restart(&mut self, _now: Time) {}
 }
 
+/// Copies an application behind the trait. Implemented for each that is `Clone`.
+pub trait CloneApp {
+    /// Returns a copy in the same state.
+    fn clone_box(&self) -> Box<dyn App>;
+}
+
+impl<T: App + Clone + 'static> CloneApp for T {
+    fn clone_box(&self) -> Box<dyn App> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn App> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
+}
+
 /// Source of random streams by name.
 pub type Streams<'a> = dyn Fn(&str) -> Stream + 'a;
 
@@ -42,7 +60,7 @@ pub type Streams<'a> = dyn Fn(&str) -> Stream + 'a;
 pub type Make<'a> = Box<dyn FnOnce(&Streams<'_>) -> Box<dyn App> + 'a>;
 
 /// Counters and results of a group's applications.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Activity {
     /// Flows, requests or other items counted by the workload.
     pub started: u64,

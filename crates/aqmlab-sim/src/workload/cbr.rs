@@ -41,6 +41,7 @@ impl Workload for CbrParams {
     }
 }
 
+#[derive(Clone)]
 struct Cbr {
     pace: RateClock,
     packet: u32,

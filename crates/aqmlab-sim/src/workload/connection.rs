@@ -21,17 +21,20 @@ pub(in crate::workload) enum Arrival {
     Object(u32),
 }
 
+#[derive(Clone)]
 enum ToServer {
     Hello,
     Request(u32),
 }
 
+#[derive(Clone)]
 enum ToClient {
     Flight,
     FirstByte(u32),
     Object(u32),
 }
 
+#[derive(Clone)]
 pub(in crate::workload) struct Connection {
     pub host: u32,
     /// Flow of the requests, which identifies the connection.

@@ -62,6 +62,7 @@ impl Workload for GameParams {
 }
 
 /// One side of a game, with the packets it receives from the other.
+#[derive(Clone)]
 struct Side {
     direction: Direction,
     /// Parameters of the other side, which this one starts.

@@ -71,12 +71,14 @@ impl Workload for IncastParams {
     }
 }
 
+#[derive(Clone)]
 enum IncastTask {
     Ask,
     /// The sender of this number has its answer ready.
     Answer(usize),
 }
 
+#[derive(Clone)]
 struct Client {
     senders: usize,
     request: Sampler<Bytes>,

@@ -8,7 +8,7 @@ use aqmlab_core::{Span, Time};
 const GIVEN_UP: Span = Span::from_secs(3);
 
 /// Datagrams in flight, in order of their sending times.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Ledger {
     under_way: VecDeque<Time>,
     /// Number of lost datagrams: overtaken, or overdue.

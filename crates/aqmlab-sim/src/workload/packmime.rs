@@ -71,6 +71,7 @@ fn above(z: f64) -> f64 {
 
 /// Gaussian sequence of mean 0 and variance 1: white noise plus the sum of neighbours of fractional
 /// noise.
+#[derive(Clone)]
 struct FractionalSum {
     weights: Vec<f64>,
     noise: Vec<f64>,
@@ -110,6 +111,7 @@ impl FractionalSum {
 }
 
 /// Times between connections, in seconds.
+#[derive(Clone)]
 struct Gaps {
     sequence: FractionalSum,
     shape: f64,
@@ -132,6 +134,7 @@ impl Gaps {
 }
 
 /// Sizes of requests; the median is 422 bytes.
+#[derive(Clone)]
 struct Requests(FractionalSum);
 
 impl Requests {
@@ -149,6 +152,7 @@ impl Requests {
 }
 
 /// Sizes of the first responses of all connections.
+#[derive(Clone)]
 struct Responses {
     /// Shapes of runs of validations and of downloads.
     shapes: [f64; 2],
@@ -194,6 +198,7 @@ fn weibull(stream: &mut Stream, shape: f64, scale: f64) -> f64 {
 
 /// Binary logarithms of a quantity of a connection, with a location and a scale drawn once per
 /// connection.
+#[derive(Clone)]
 struct Effects {
     location: f64,
     deviation: f64,
@@ -211,6 +216,7 @@ impl Effects {
 }
 
 /// Clients: they open a connection after each gap.
+#[derive(Clone)]
 struct PackMime {
     gaps: Gaps,
     requests: Requests,
@@ -229,13 +235,14 @@ impl App for PackMime {
         cx.spawn(|streams| {
             let stream = streams("session");
             let script = Connection::new(is_persistent, request, response, stream);
-            Box::new(Session::of(Box::new(script), true))
+            Box::new(Session::of(script, true))
         });
         cx.wake_after(Span::from_secs_f64(self.gaps.draw()));
     }
 }
 
 /// Requests over one connection.
+#[derive(Clone)]
 struct Connection {
     request: u64,
     first_response: u64,

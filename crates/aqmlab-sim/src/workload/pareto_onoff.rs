@@ -57,6 +57,7 @@ impl Workload for ParetoOnOffParams {
     }
 }
 
+#[derive(Clone)]
 struct ParetoOnOff {
     over: Carrier,
     packet: u32,

@@ -36,6 +36,7 @@ pub(super) struct Player {
 const ROUNDING: Span = Span::from_micros(1);
 
 /// Interval ended by an arrival.
+#[derive(Clone)]
 pub(super) enum Resumed {
     /// Initial delay before playback.
     Join,

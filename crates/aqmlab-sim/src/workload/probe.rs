@@ -38,6 +38,7 @@ impl Workload for ProbeParams {
     }
 }
 
+#[derive(Clone)]
 struct Probe {
     gap: Sampler<Span>,
     echo: Echo,
@@ -66,7 +67,7 @@ impl App for Probe {
 }
 
 /// Probe packets and their echoes in flight.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Echo {
     packet: u32,
     there: u32,

@@ -69,6 +69,7 @@ impl Workload for RequestsParams {
 }
 
 /// Arrival process of connections.
+#[derive(Clone)]
 struct Arrivals {
     gap: Sampler<Span>,
     left: u64,
@@ -101,12 +102,13 @@ pub(super) struct Exchange {
 }
 
 /// Where the exchanges of a connection come from.
-pub(super) trait Script: Send {
+pub(super) trait Script: Clone + Send + 'static {
     /// Returns the next exchange, and the time before it; `None` after the last.
     fn next(&mut self) -> Option<(Span, Exchange)>;
 }
 
 /// Exchanges drawn from a group's distributions.
+#[derive(Clone)]
 struct Drawn {
     request: Sampler<Bytes>,
     response: Sampler<Bytes>,
@@ -130,8 +132,9 @@ impl Script for Drawn {
 }
 
 /// Connection with its client and its server.
-pub(super) struct Session {
-    script: Box<dyn Script>,
+#[derive(Clone)]
+pub(super) struct Session<S> {
+    script: S,
     is_transient: bool,
     to_server: u32,
     to_client: u32,
@@ -150,7 +153,7 @@ enum Stage {
     Answering,
 }
 
-impl Session {
+impl Session<Drawn> {
     fn new(params: &RequestsParams, streams: &dyn Fn(&str) -> Stream, is_transient: bool) -> Self {
         let requests = params.requests.as_ref();
         let left = requests.map(|number| Sampler::new(number, streams("requests")).draw().max(1));
@@ -162,11 +165,13 @@ impl Session {
             left: left.unwrap_or(u64::MAX),
             is_first: true,
         };
-        Self::of(Box::new(script), is_transient)
+        Self::of(script, is_transient)
     }
+}
 
+impl<S: Script> Session<S> {
     /// Creates a session that follows a script.
-    pub fn of(script: Box<dyn Script>, is_transient: bool) -> Self {
+    pub fn of(script: S, is_transient: bool) -> Self {
         Session {
             script,
             is_transient,
@@ -214,7 +219,7 @@ impl Session {
     }
 }
 
-impl App for Session {
+impl<S: Script> App for Session<S> {
     fn start(&mut self, cx: &mut Context) {
         self.opened = cx.now();
         [self.to_server, self.to_client] = cx.connect(self.is_transient);

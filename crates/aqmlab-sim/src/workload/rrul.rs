@@ -76,6 +76,7 @@ impl Workload for RrulParams {
     }
 }
 
+#[derive(Clone)]
 enum RrulTask {
     Probe,
     Load,
@@ -83,6 +84,7 @@ enum RrulTask {
     End,
 }
 
+#[derive(Clone)]
 struct Test {
     params: RrulParams,
     echoes: Vec<Echo>,

@@ -48,6 +48,7 @@ impl Workload for SessionsParams {
     }
 }
 
+#[derive(Clone)]
 struct Sessions {
     on: Sampler<Span>,
     off: Sampler<Span>,

@@ -87,6 +87,7 @@ pub(super) fn draw_size(sampler: &mut Sampler<Bytes>) -> u64 {
     sampler.draw().get().clamp(1, MAX_SIZE)
 }
 
+#[derive(Clone)]
 struct Transfers {
     size: Sampler<Bytes>,
     gap: Sampler<Span>,

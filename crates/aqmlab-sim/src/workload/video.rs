@@ -89,6 +89,7 @@ impl Workload for VideoParams {
 }
 
 /// Source of the frames.
+#[derive(Clone)]
 struct Camera {
     interval: Span,
     /// Bytes of an intra frame, and of other frames.
@@ -129,12 +130,14 @@ fn completed(bytes: u64, time: Span, cx: &mut Context) {
 }
 
 /// Frame in flight.
+#[derive(Clone)]
 struct Frame {
     sent: Time,
     bytes: u64,
     packets: u64,
 }
 
+#[derive(Clone)]
 struct Datagrams {
     camera: Camera,
     packet: u32,
@@ -212,6 +215,7 @@ impl App for Datagrams {
     }
 }
 
+#[derive(Clone)]
 struct Connection {
     camera: Camera,
     flow: u32,

@@ -133,7 +133,7 @@ impl Clone for State {
     /// # Panics
     /// Panics if the control cannot be copied: see [`State::is_cloneable`].
     fn clone(&self) -> Self {
-        State(self.0.boxed_clone().expect("`Sender::try_clone` has asked"))
+        State(self.0.boxed_clone().expect("the caller asks `Sender::is_cloneable`"))
     }
 }
 

@@ -14,6 +14,7 @@ use crate::endpoints::{Endpoint, EndpointSetup, Incoming, Outgoing, Sink};
 const ENDS: usize = 16;
 
 /// Receiver of data.
+#[derive(Clone)]
 pub struct TfrcSink {
     /// Bytes of data of a full packet, s, and of headers.
     size: f64,

@@ -34,6 +34,7 @@ struct Path {
 }
 
 /// Sender of data.
+#[derive(Clone)]
 pub struct TfrcSource {
     /// Bytes of data of a full packet, s, and of headers.
     size: u32,

@@ -14,7 +14,7 @@ use crate::network::occupancy::Waits;
 use crate::network::packet::PacketStore;
 use crate::network::probe::{LinkProbe, PacketEvent, PacketRecord, TimeHistogram};
 use crate::network::propagation::{Propagation, PropagationCounts};
-use crate::network::records::RecordSink;
+use crate::network::records::{RecordSink, Records};
 use crate::network::wire::{Capacity, Meter, Offered, Wire};
 use crate::network::{HEADER, Setup, Shared};
 
@@ -225,7 +225,7 @@ impl QueuedLink {
 
     /// Removes the records of packets since the last call, at recording level `packets`.
     pub fn take_records(&mut self) -> Vec<PacketRecord> {
-        self.probe.packets.as_mut().map(|it| std::mem::take(it.kept())).unwrap_or_default()
+        self.probe.packets.as_mut().map(Records::take).unwrap_or_default()
     }
 
     /// Passes future records of packets to a sink, for the link with this index.

@@ -138,6 +138,7 @@ impl Workload for DashParams {
 }
 
 /// Player with its server.
+#[derive(Clone)]
 struct Viewer {
     chooser: Chooser,
     ladder: Vec<Rate>,

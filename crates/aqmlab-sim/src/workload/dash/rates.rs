@@ -23,12 +23,14 @@ use aqmlab_core::Span;
 use super::{Adaptation, DashParams};
 
 /// Result of a segment.
+#[derive(Clone)]
 pub(super) struct Seen {
     pub bytes: u64,
     pub time: Span,
 }
 
 /// Rate selection of a player.
+#[derive(Clone)]
 pub(super) struct Chooser {
     adaptation: Adaptation,
     /// Rates in bit/s.

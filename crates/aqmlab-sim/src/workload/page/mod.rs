@@ -125,6 +125,7 @@ impl Workload for PageParams {
 const MAX_OBJECTS: u64 = 100_000;
 
 /// Object of a page.
+#[derive(Clone)]
 struct Object {
     size: u64,
     request: u64,
@@ -136,6 +137,7 @@ struct Object {
 }
 
 /// Pending action.
+#[derive(Clone)]
 enum PageTask {
     NextPage,
     /// The answer to the query for this host's name, sent at this time, is overdue.
@@ -148,6 +150,7 @@ enum PageTask {
 }
 
 /// Browser with its resolver and all servers.
+#[derive(Clone)]
 struct Browser {
     settings: Settings,
     objects: Sampler<u64>,
@@ -169,6 +172,7 @@ struct Browser {
     pages_left: u64,
 }
 
+#[derive(Clone)]
 struct Settings {
     depth: u64,
     connections: usize,

@@ -21,8 +21,10 @@ enum State {
 }
 
 /// Datagram in flight: its sending time and its host.
+#[derive(Clone)]
 struct Sent(Time, u32);
 
+#[derive(Clone)]
 pub(super) struct Names {
     states: Vec<State>,
     is_used: bool,

@@ -114,6 +114,7 @@ impl Workload for RpmParams {
 /// Bytes of a foreign and a self probe, by the draft's estimate.
 const PAIR: f64 = 5000.0 + 1000.0;
 
+#[derive(Clone)]
 enum RpmTask {
     Interval,
     /// Start of a foreign probe; its self probe starts after half the interval.
@@ -123,12 +124,14 @@ enum RpmTask {
 }
 
 /// Load-generating connection.
+#[derive(Clone)]
 struct Loaded {
     connection: Connection,
     direction: Direction,
 }
 
 /// Foreign probe: its current step, and the start of that step.
+#[derive(Clone)]
 struct Foreign {
     connection: Connection,
     since: Time,
@@ -137,6 +140,7 @@ struct Foreign {
 /// Number of the request that starts a download; requests of probes have other numbers.
 const DOWNLOAD: u32 = u32::MAX;
 
+#[derive(Clone)]
 struct Tester {
     params: RpmParams,
     directions: &'static [Direction],

@@ -10,7 +10,7 @@ use crate::workload::app::Context;
 const KINDS: [&str; 4] = ["tcp_f", "tls_f", "http_f", "http_l"];
 
 /// Times of probes, with their end times.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Samples([VecDeque<(Time, Span)>; 4]);
 
 /// Number of samples kept of each kind: more than any test has in its last intervals.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 /// Last values of an average.
+#[derive(Clone)]
 pub(super) struct Stability {
     last: VecDeque<f64>,
     distance: usize,

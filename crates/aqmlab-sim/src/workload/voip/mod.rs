@@ -42,6 +42,7 @@ choices! {
 }
 
 /// Properties of a codec for G.107.
+#[derive(Clone)]
 struct Coding {
     /// Bytes for 20 ms of speech.
     payload: u32,
@@ -105,6 +106,7 @@ impl Workload for VoipParams {
 }
 
 /// One side of a call, with the speech it hears from the other.
+#[derive(Clone)]
 struct Talker {
     direction: Direction,
     /// Parameters of the other side, which this one starts.

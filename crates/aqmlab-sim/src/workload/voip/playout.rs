@@ -30,6 +30,7 @@ const LEAST: Span = Span::from_millis(20);
 const FIRST: Span = Span::from_millis(60);
 
 /// Estimates of a player, in seconds.
+#[derive(Clone)]
 struct Estimates {
     delay: f64,
     variation: f64,
@@ -74,6 +75,7 @@ impl Estimates {
 }
 
 /// Playout of a flow of speech.
+#[derive(Clone)]
 pub(super) struct Playout {
     /// Fixed reserve in addition to the delay of the first packet, if configured.
     fixed: Option<Span>,
