@@ -12,8 +12,8 @@ from pathlib import Path
 
 import aqmlab
 from aqmlab.reproduce import Reproduction, names, reproduce
-from aqmlab.reproduce.console import OWN, base_rate
 from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.page import OWN, base_rate
 from aqmlab.reproduce.published import title
 from aqmlab.reproduce.summary import HEAD, Summary
 from aqmlab.reproduce.verdicts import UNPUBLISHED

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from helpers import Aqmlab, assert_refused
 from reproduce_synthetic import reproduction
 from rich.console import Console
 
@@ -107,7 +108,7 @@ def test_json_form(result: Reproduction) -> None:
     assert len(form["claims"]) == 45
     for claim in form["claims"]:
         assert list(claim) == [
-            "id", "text", "source", "own", "verdict", "evidence", "comparisons",
+            "id", "text", "source", "own", "verdict", "evidence", "possible", "comparisons",
         ]  # fmt: skip
         assert claim["verdict"] in STATEMENTS and claim["comparisons"]
         assert any(sign.isdigit() for sign in claim["evidence"])
@@ -118,7 +119,8 @@ def test_the_terminal_shows_everything(result: Reproduction) -> None:
     result.print(Console(file=stream, width=110))
     text = stream.getvalue()
     for part in (
-        "Table II", "Table III", "beside ns-2", "0.090", "wait_", "pie-inert", "Statements",
+        "Table II", "Table III", "beside ns-2", "0.090", "wait_", "pie-inert",
+        "statements, checked",
         *(claim.text[:40] for claim in result.claims),
     ):  # fmt: skip
         assert part in text
@@ -247,3 +249,66 @@ def test_the_distribution_has_every_study_and_the_version_of_the_engine() -> Non
     folders = {file.parent.name for file in catalogue.CHECKOUT.glob("*/*/published.toml")}
     assert set(project["entry-points"][catalogue.GROUP]) == folders == set(names())
     assert project["version"] == package.__version__
+
+
+SAME = 'queue={ discipline = "codel", variant = "ns2-2012" }'
+
+
+def test_labels_that_the_paper_lacks_get_cells(aqmlab: Aqmlab) -> None:
+    words = ["kuhn2014", "--only", "quick", "--replications", "2", "--json"]
+    more = ["--with", SAME, "--with", "queue=fq_codel", "--with", "control=bbr3"]
+    form = json.loads(aqmlab("reproduce", *words, *more, "--out", "more").stdout)
+    plain = json.loads(aqmlab("reproduce", *words, "--out", "plain").stdout)
+    assert form["claims"] == plain["claims"], "statements are about the paper's queues alone"
+    for table, own in zip(form["tables"], plain["tables"], strict=True):
+        added = [cell for cell in table["cells"] if "not in" in cell["row"] + cell["column"]]
+        paper = [cell for cell in table["cells"] if cell not in added]
+        assert paper == own["cells"]
+        assert all(cell["published"] is None for cell in added)
+        if table["name"].startswith("Section 4: reduction of the packet transmission time by"):
+            continue
+        cells = {(cell["row"], cell["column"]): cell["measured"] for cell in table["cells"]}
+        (same,) = {column for _, column in cells if column.startswith("codel ")}
+        fq = "fq_codel (not in the paper)"
+        assert cells["CUBIC", same] == cells["CUBIC", "CoDel"] != cells["CUBIC", fq]
+        assert ("bbr3 (not in the paper)", fq) in cells
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("queues=pie", ["--with", "queues", "queue"]),
+        ("queue=CoDel", ["--with", "this label"]),
+        ("buffer=9p", ["--with", "queue.limit"]),
+        ("queue=fq_codle", ["fq_codle", "fq_codel"]),
+    ],
+)
+def test_additions_that_cannot_be_are_refused(aqmlab: Aqmlab, given: str, told: list[str]) -> None:
+    assert_refused(aqmlab("reproduce", "kuhn2014", "--with", given), *told)
+
+
+@pytest.mark.parametrize("study", ["kuhn2014", "jarvinen2014", "cs244_2015"])
+def test_a_copy_of_a_study_is_the_same_study(
+    aqmlab: Aqmlab, tmp_path: Path, study: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert aqmlab("reproduce", "--new", "mine", "--from", study).returncode == 0
+    ours, theirs = Published.load("./mine"), Published.load(study)
+    assert ours.hooks is not None and ours.study["name"] == "mine"
+    assert not [text for text in (tmp_path / "mine").glob("*.py") if study in text.read_text()]
+    assert ours.paper == theirs.paper
+    for name, own in ours.studies().items():
+        assert own.digest == theirs.studies()[name].digest
+
+
+def test_check_is_for_artefact_evaluation(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    aqmlab("reproduce", "--new", "mine")
+    run = ["reproduce", "./mine", "--out", "out", "--no-report"]
+    assert aqmlab(*run, "--check").returncode == 0
+    file = tmp_path / "mine/published.toml"
+    text = file.read_text().replace('{ row = "pie" }', '{ row = "pie", published = [9.0, 9.0] }')
+    file.write_text(text)
+    assert aqmlab(*run).returncode == 0
+    done = aqmlab(*run, "--check")
+    assert done.returncode == 1 and "mine: 2 numbers of 2 differ" in done.stderr
+    assert_refused(aqmlab(*run, "--strict"), "--strict", "--check")

@@ -17,6 +17,7 @@ import aqmlab_studies
 from aqmlab.campaign import FAILS, HOLDS, Rule
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.published import Published
+from aqmlab.reproduce.schema import printed
 from aqmlab.reproduce.signs import chance, same_signs
 from aqmlab.stats import Interval
 from aqmlab_studies.cs244_2015 import claims as cs244_2015
@@ -116,7 +117,7 @@ class Printed:
             kind: {
                 (queue, load): value
                 for queue in published.main_rows(table)
-                for load, value in zip(loads, published.printed(table, queue), strict=True)
+                for load, value in zip(loads, printed(published.paper, table, queue), strict=True)
             }
             for kind, table in (("p95", "table-2"), ("worst", "table-3"))
         }

@@ -11,6 +11,7 @@ import typer
 
 from aqmlab.cli.common import (
     EXAMPLES,
+    FAILURE,
     Cluster,
     Figures,
     Json,
@@ -22,6 +23,7 @@ from aqmlab.cli.common import (
     console,
     default_folder,
     executor_at,
+    fail,
     print_json,
     progress_bar,
     reported,
@@ -30,6 +32,7 @@ from aqmlab.errors import input_error
 
 if TYPE_CHECKING:
     from aqmlab.reproduce import Reproduction
+    from aqmlab.reproduce.summary import Summary
 
 ALL = "all"
 EXAMPLE = EXAMPLES.format(
@@ -39,7 +42,9 @@ EXAMPLE = EXAMPLES.format(
     "aqmlab reproduce cs244_2015 --trace Verizon-LTE-short.down\n\n"
     "aqmlab reproduce cs244_2015 --only steps --emulate --step 5s\n\n"
     "aqmlab reproduce all\n\n"
-    "aqmlab reproduce --new mine\n\n"
+    "aqmlab reproduce kuhn2014 --with queue=fq_codel --with control=bbr3\n\n"
+    "aqmlab reproduce ns3 --check\n\n"
+    "aqmlab reproduce --new mine --from kuhn2014\n\n"
     "aqmlab reproduce examples/my_study.toml\n\n"
     "aqmlab reproduce jarvinen2014 --json > jarvinen2014.json"
 )
@@ -66,6 +71,15 @@ def reproduce(
             help="Run only a part of the study, such as paper or queue=CoDel. May be repeated.",
         ),
     ] = None,
+    with_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="AXIS=VALUE",
+            help="Add rows of a queue or control that the paper lacks: queue=fq_codel. May be "
+            "repeated.",
+        ),
+    ] = None,
     trace: Annotated[
         Path | None,
         typer.Option(
@@ -87,9 +101,23 @@ def reproduce(
     ] = None,
     no_report: NoReport = False,
     figures: Figures = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Exit with 1 if a number of the paper differs or a statement does not hold.",
+        ),
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="With --check: also if one is not decided.")
+    ] = False,
     new: Annotated[
         bool, typer.Option("--new", help="Create the folder NAME with a working study.")
     ] = False,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="STUDY", help="With --new: a copy of this study."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Reproduce a published study and compare it with its paper, number by number.
@@ -97,26 +125,33 @@ def reproduce(
     Prints the tables and statements of the paper with what was measured, and
     writes all results and a report (HTML; not with --json) to results/NAME or --out.
     With `all`, every study is run, and one table says how far each agrees.
+    With --check the exit status is 1 unless all is reproduced, for artefact evaluation.
     """
     from aqmlab.reproduce.catalogue import place, places
-    from aqmlab.reproduce.skeleton import write
+    from aqmlab.reproduce.skeleton import copy, write
+    from aqmlab.reproduce.summary import Summary
 
+    needs = [("--from", from_, new, "--new"), ("--step", step, emulate, "--emulate"),
+             ("--strict", strict or None, check, "--check")]  # fmt: skip
+    for key, value, there, other in needs:
+        if value is not None and not there:
+            raise input_error(f"this option needs {other}", key=key, given=str(value))
     if new:
-        folder = write(name)
+        folder = copy(from_, name) if from_ else write(name)
         console().print(f"Created {folder}; run it with `aqmlab reproduce ./{folder}`.")
         return
     known = list(places())
     if name != ALL or not known:
         place(name)  # which says how to get the studies, before tables are missed
     if name == ALL:
-        if only or trace or emulate:
-            key = "--only" if only else "--trace" if trace else "--emulate"
+        single = {"--only": only, "--with": with_, "--trace": trace, "--emulate": emulate}
+        for key in (key for key, value in single.items() if value):
             raise input_error("this option needs a single study", key=key, given=f"{key} with all")
-        _all(known, replications, seed, out, json, threads=threads, cluster=cluster)
+        done = _all(known, replications, seed, out, json, threads=threads, cluster=cluster)
+        if check:
+            _check(done, strict)
         return
-    if step is not None and not emulate:
-        raise input_error("this option needs --emulate", key="--step", given=step)
-    words = [*(only or []), *(["emulated", step or ""] if emulate else [])]
+    words = [*(only or []), *(with_ or []), *(["emulated", step or ""] if emulate else [])]
     called = Path(name).resolve().name.removesuffix(".toml")
     given = [each for each in words if each]
     folder = out or _folder(called, given, trace, r=replications, s=seed)
@@ -126,6 +161,7 @@ def reproduce(
         shown=not json,
         cluster=cluster,
         only=only or (),
+        beside=with_ or (),
         replications=replications,
         seed=seed,
         threads=threads,
@@ -136,12 +172,21 @@ def reproduce(
     if json:
         reproduction.write_verdicts(folder)
         print_json(reproduction.to_json())
-        return
-    screen = console()
-    reproduction.print(screen)
-    if not no_report:
-        report = reproduction.write_report(folder, figures=figures)
-        screen.print(f"Report: {report}", soft_wrap=True)
+    else:
+        screen = console()
+        reproduction.print(screen)
+        if not no_report:
+            report = reproduction.write_report(folder, figures=figures)
+            screen.print(f"Report: {report}", soft_wrap=True)
+    if check:
+        _check([Summary.of(reproduction)], strict)
+
+
+def _check(done: Sequence[Summary], strict: bool) -> None:
+    """Ends with status 1 if a study is not reproduced, and says which."""
+    failed = [f"{each.study}: {text}" for each in done if (text := each.problem(strict))]
+    if failed:
+        fail("; ".join(failed), FAILURE)
 
 
 def _one(
@@ -172,7 +217,7 @@ def _all(
     out: Path | None,
     json: bool,
     **means: Any,
-) -> None:
+) -> Sequence[Summary]:
     """Every study; one table at the end."""
     from aqmlab.reproduce.summary import Summary, grid
 
@@ -194,3 +239,4 @@ def _all(
     else:
         screen.print()
         screen.print(grid(done))
+    return done

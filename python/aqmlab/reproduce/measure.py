@@ -6,7 +6,7 @@ Per-run quantities are arrays with one value a replication, in the order of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, wraps
 from typing import Any
 
@@ -18,6 +18,7 @@ from aqmlab.campaign.rule import picks
 from aqmlab.metrics.samples import Floats, Histograms, weighted_quantile
 from aqmlab.metrics.values import values
 from aqmlab.reproduce.model import Warning
+from aqmlab.reproduce.schema import printed
 from aqmlab.results import StudyResult
 from aqmlab.stats import POSITIVE, Interval, interval
 
@@ -41,11 +42,21 @@ class Measurements(Replicated):
         root: Measurements | None = None,
         number: int | None = None,
         renamed: Mapping[str, Mapping[str, str]] | None = None,
+        added: Mapping[str, Sequence[str]] | None = None,
+        paper: Mapping[str, Any] | None = None,
     ) -> None:
         self.result = result
         self.link = link
         self.parts = {} if parts is None else parts
-        self.axes = dict(result.info.axes)
+        self._axes = dict(result.info.axes)
+        self._added = added or {}
+        self.paper = paper or {}
+        """Content of `published.toml`."""
+        self.axes = {
+            name: [label for label in labels if label not in self._added.get(name, ())]
+            for name, labels in self._axes.items()
+        }
+        """Labels by axis, without those beside the study's own (`aqmlab.reproduce.additions`)."""
         self.replications = result.info.replications
         self._root = root or self
         self._number = number
@@ -56,8 +67,9 @@ class Measurements(Replicated):
     def _view(self, number: int | None, renamed: Mapping[str, Mapping[str, str]]) -> Measurements:
         root = self._root
         return Measurements(
-            root.result, root.link, root.parts, root=root, number=number, renamed=renamed
-        )
+            root.result, root.link, root.parts, root=root, number=number, renamed=renamed,
+            added=root._added, paper=root.paper,
+        )  # fmt: skip
 
     def drawn(self, number: int) -> Measurements:
         """The same points for one draw of the replications."""
@@ -81,6 +93,10 @@ class Measurements(Replicated):
         assert self._number is not None
         return found.draws[self._number]
 
+    def printed(self, table: str, row: str) -> list[float]:
+        """The numbers that the paper prints in a row of a table, in the order of its columns."""
+        return printed(self.paper, table, row)
+
     def has(self, **labels: str) -> bool:
         """Whether the study has a point with these labels (it may be a subset)."""
         return all(label in self.axes.get(axis, ()) for axis, label in labels.items())
@@ -91,7 +107,7 @@ class Measurements(Replicated):
         Raises `KeyError` if an axis is missing or has no such label.
         """
         index = 0
-        for axis, known in self.axes.items():
+        for axis, known in self._axes.items():
             label = labels[axis]
             other = self._renamed.get(axis, {}).get(label, label)
             label = other if other in known else label
@@ -103,7 +119,7 @@ class Measurements(Replicated):
     def labels(self, point: int) -> dict[str, str]:
         """The labels of the point with this index."""
         found: dict[str, str] = {}
-        for axis, known in reversed(self.axes.items()):
+        for axis, known in reversed(self._axes.items()):
             point, place = divmod(point, len(known))
             found[axis] = known[place]
         return found
@@ -212,7 +228,7 @@ class Measurements(Replicated):
         for (ident,), rows in notes.group_by("id", maintain_order=True):
             text = rows["text"][0]
             where = []
-            for axis, labels in self.axes.items():
+            for axis, labels in self._axes.items():
                 seen = rows[axis].cast(pl.String).unique().to_list()
                 if len(seen) < len(labels):
                     where.append(f"{axis}: {', '.join(each for each in labels if each in seen)}")

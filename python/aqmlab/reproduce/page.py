@@ -29,7 +29,6 @@ from aqmlab.report.document import (
     Tiles,
     Verdict,
 )
-from aqmlab.reproduce.console import OWN, base_rate
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.verdicts import AGREES, DIFFERS, UNDECIDED, VERDICTS
 from aqmlab.results import StudyResult
@@ -39,6 +38,17 @@ if TYPE_CHECKING:
 
 TONES = {AGREES: GOOD, DIFFERS: BAD, HOLDS: GOOD, UNDECIDED: NEAR, FAILS: BAD}
 PUBLISHED = "published"
+OWN = "Own comparison: "
+
+
+def base_rate(reproduction: Reproduction) -> str:
+    """How many statements hold, and how many would if all queues were the same."""
+    words = [claim.verdict for claim in reproduction.claims if not claim.own]
+    return (
+        f"{words.count(HOLDS)} of {len(words)} statements hold by our limits; up to "
+        f"{reproduction.held_if_alike} would hold if all queues were the same (the results of one "
+        "of them stand for all)."
+    )
 
 
 def document(reproduction: Reproduction) -> Document:
@@ -62,7 +72,10 @@ def _sections(of: Reproduction) -> Iterator[Section]:
     published = [each for each in of.tables if each.reference == PUBLISHED]
     others = [each for each in of.tables if each.reference != PUBLISHED]
     if of.warnings:
-        told = [Note(each.text, more=f"{each.where}; {each.runs:,} runs") for each in of.warnings]
+        told = [
+            Note(each.text, more=f"{each.id}: {each.where}; {each.runs:,} runs")
+            for each in of.warnings
+        ]
         yield _part("What to know first", "warnings", told)
     alone = [Text(of.without_intervals, "soft")] if of.without_intervals else []
     tables = [*_legend(PUBLISHED), *alone, *map(table, published)]

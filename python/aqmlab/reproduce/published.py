@@ -6,7 +6,7 @@ The format is described in docs/reproductions.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +15,7 @@ from aqmlab.campaign import Asked
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import Metric, registered
 from aqmlab.report.document import Figure
+from aqmlab.reproduce.additions import Addition, parse, with_additions
 from aqmlab.reproduce.catalogue import place, places
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Contradiction, Table
@@ -31,6 +32,7 @@ from aqmlab.stats import (
     interval,
 )
 from aqmlab.study import Study
+from aqmlab.study.sweep import axis_name
 
 __all__ = ["MAIN", "METRICS", "Published", "axis_labels", "names", "title"]
 
@@ -93,6 +95,8 @@ class Published:
     hooks: ModuleType | None
     file: Path | None = None
     """The file, where all of it is in one."""
+    additions: tuple[Addition, ...] = ()
+    """Labels beside the paper's."""
 
     @staticmethod
     def load(name: str) -> Published:
@@ -114,6 +118,22 @@ class Published:
         hooks = found.hooks()
         check(file, paper, parts, hooks, known_metrics(hooks))
         return Published(found.name, found.folder, parts, paper, hooks, found.file)
+
+    def beside(self, given: Sequence[str]) -> Published:
+        """The same with the labels `AXIS=VALUE` beside the paper's. Raises `InputError`."""
+        axes: dict[str, list[str]] = {}
+        for part in self.parts.values():
+            for axis, labels in labels_of(part).items():
+                axes.setdefault(axis, []).extend(labels)
+        return replace(self, additions=tuple(parse(given, axes)))
+
+    @property
+    def added(self) -> dict[str, list[str]]:
+        """Axis to the labels beside the paper's."""
+        found: dict[str, list[str]] = {}
+        for each in self.additions:
+            found.setdefault(each.axis, []).append(each.label)
+        return found
 
     @property
     def study(self) -> Mapping[str, Any]:
@@ -141,12 +161,6 @@ class Published:
         given = next((each for each in self.paper["tables"] if each["id"] == table), None)
         rows = given["values"] if given else []
         return [row["row"] for row in rows if "published" in row and "paper" not in row]
-
-    def printed(self, table: str, row: str) -> list[float]:
-        """The numbers that the paper prints in a row of a table, in the order of its columns."""
-        (given,) = [each for each in self.paper["tables"] if each["id"] == table]
-        (values,) = [each["published"] for each in given["values"] if each["row"] == row]
-        return [float(value) for value in values]
 
     @property
     def subsets(self) -> list[str]:
@@ -196,17 +210,27 @@ class Published:
                     del chosen[name]
         if not chosen:
             raise input_error("no part of the study has all of these", key="--only", given=only)
-        settings = self._traced(trace)
+        settings, added = self._traced(trace), self.added
         return {
             name: Study(
                 self._source(name),
                 set=settings.get(name),
                 seed=seed,
                 replications=replications,
-                only=axes,
+                only={axis: [*labels, *added.get(axis, ())] for axis, labels in axes.items()},
+                add=self._entries(name),
             )
             for name, axes in chosen.items()
         }
+
+    def _entries(self, part: str) -> dict[str, list[Any]]:
+        """Values beside the paper's for the axes of a part."""
+        known = {axis_name(axis): axis for axis in self.parts[part].get("axes", ())}
+        found: dict[str, list[Any]] = {}
+        for each in self.additions:
+            if each.axis in known:
+                found.setdefault(each.axis, []).append(each.entry(known[each.axis]))
+        return found
 
     @property
     def readme(self) -> str:
@@ -262,6 +286,9 @@ class Published:
 
     def tables(self, measured: Measurements) -> list[Table]:
         """The tables of `published.toml` and of the hook `tables`, as far as they were run."""
+        return with_additions(self._tables, measured, self.additions)
+
+    def _tables(self, measured: Measurements) -> list[Table]:
         found = [table for each in self.paper["tables"] if (table := self._table(each, measured))]
         return [*found, *self._hook("tables", measured)]
 

@@ -37,6 +37,7 @@ def reproduce(
     name: str,
     *,
     only: str | Sequence[str] = (),
+    beside: Sequence[str] = (),
     replications: int | None = None,
     seed: int | None = None,
     trace: str | Path | None = None,
@@ -57,6 +58,9 @@ def reproduce(
     only : str or sequence of str, optional
         Part of the study (of jarvinen2014, `"paper"` or `"short"`), or labels to keep
         (`["queue=CoDel", "rest=11 ms"]`).
+    beside : sequence of str, optional
+        Labels that the paper lacks, as `AXIS=VALUE`: `["queue=fq_codel"]`. The tables get cells of
+        them, marked "not in the paper".
     replications : int, optional
         Replications of each point. Default: those of the study, doubled until every statement is
         decided if the study names a maximum (`most`).
@@ -88,7 +92,7 @@ def reproduce(
         As in `Study.run`.
     """
     only = (only,) if isinstance(only, str) else only
-    published = Published.load(name)
+    published = Published.load(name).beside(beside)
     studies = published.studies(
         only, seed=seed, replications=replications, trace=Path(trace) if trace else None
     )
@@ -190,7 +194,9 @@ class Reproduction:
         self.trace = trace
         parts: dict[str, Measurements] = {}
         for name, result in self.results.items():
-            parts[name] = Measurements(result, published.paper["link"], parts)
+            parts[name] = Measurements(
+                result, published.paper["link"], parts, added=published.added, paper=published.paper
+            )
         self.parts = parts
 
     @property
@@ -243,6 +249,8 @@ class Reproduction:
         words = ["aqmlab", "reproduce", self.name]
         for each in self.only:
             words += ["--only", each]
+        for addition in self.published.additions:
+            words += ["--with", f"{addition.axis}={addition.label}"]
         if self.trace:
             words += ["--trace", str(self.trace)]
         counts = {each.info.replications for each in self.results.values()}
@@ -339,10 +347,8 @@ class Reproduction:
         }
 
     def print(self, console: Console) -> None:
-        """Prints the tables, the claims with their evidence, and the warnings."""
-        from aqmlab.reproduce.console import show
-
-        show(self, console)
+        """Prints the report."""
+        self.report().print(console)
 
     def report(self) -> Document:
         """The reproduction as a document."""
@@ -368,7 +374,7 @@ class Reproduction:
             for cell in table.to_json()["cells"]
         ]
         claims = [
-            {key: value for key, value in claim.to_json().items() if key != "comparisons"}
+            {key: value for key, value in claim.to_json().items() if not isinstance(value, list)}
             for claim in self.claims
         ]
         texts = {

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from aqmlab.errors import InputError, input_error, nearest, unknown
-from aqmlab.study.sweep import label_of
+from aqmlab.study.sweep import axis_name, label_of
 
 HOOKS = ("tables", "claims", "causes", "figures", "shortened")
 """The functions that `study.py` may have."""
@@ -154,11 +154,16 @@ def _model_at(path: Sequence[str | int]) -> type[BaseModel]:
 def labels_of(part: Mapping[str, Any]) -> dict[str, list[str]]:
     """The axes of a study given as a mapping, each with its labels."""
     return {
-        str(axis.get("name", str(axis.get("key")).rpartition(".")[2])): [
-            label_of(value) for value in axis["values"]
-        ]
+        axis_name(axis): [label_of(value) for value in axis["values"]]
         for axis in part.get("axes", ())
     }
+
+
+def printed(paper: Mapping[str, Any], table: str, row: str) -> list[float]:
+    """The numbers that a paper prints in a row of a table, in the order of its columns."""
+    (given,) = [each for each in paper["tables"] if each["id"] == table]
+    (values,) = [each["published"] for each in given["values"] if each["row"] == row]
+    return [float(value) for value in values]
 
 
 def _check_table(

@@ -1,11 +1,16 @@
-"""A new study that runs: `aqmlab reproduce --new NAME`."""
+"""A new study that runs: `aqmlab reproduce --new NAME`, also as a copy of another."""
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
+import tomli_w
+
 from aqmlab.errors import StorageError, input_error
+from aqmlab.reproduce.catalogue import place
 
 STUDY = """# What is run. docs/studies.md has all that a study may say.
 name = "{name}"
@@ -110,19 +115,49 @@ def write(name: str, where: Path = Path()) -> Path:
     Raises `InputError` for a name that cannot be one or a folder that is there, `StorageError` if
     it cannot be written.
     """
+    title = name.replace("_", " ").replace("-", " ")
+    texts = {"study.toml": STUDY, "published.toml": PUBLISHED, "study.py": HOOKS,
+             "README.md": README}  # fmt: skip
+    filled = {file: text.format(name=name, title=title) for file, text in texts.items()}
+    return _written(name, filled, where)
+
+
+def copy(study: str, name: str, where: Path = Path()) -> Path:
+    """Makes a copy of a study as the folder `name` in `where`; its path.
+
+    Raises `InputError` for an unknown study, and as `write` does.
+    """
+    found = place(study)
+    files = [found.file] if found.file else sorted(found.folder.iterdir())
+    texts = {}
+    for file in files:
+        if file.suffix in (".toml", ".py", ".json", ".md"):
+            text = file.read_text(encoding="utf-8")
+            if file.suffix == ".py":  # its modules import each other: now from the copy
+                text = text.replace(f"from {found.package} import", "from . import")
+                text = text.replace(f"from {found.package}.", "from .")
+            text = re.sub(
+                rf'^name = "{re.escape(found.name)}"', f'name = "{name}"', text, flags=re.M
+            )
+            texts[file.name] = text
+    if found.file:  # the study is a table of the file
+        paper = tomllib.loads(texts.pop(found.file.name))
+        own = {"name": name, **paper.pop("study")}
+        texts |= {"study.toml": tomli_w.dumps(own), "published.toml": tomli_w.dumps(paper)}
+    return _written(name, texts, where)
+
+
+def _written(name: str, texts: Mapping[str, str], where: Path) -> Path:
     if not NAME.fullmatch(name):
         problem = "expected a name of letters, digits, - and _"
         raise input_error(problem, key="--new", given=name)
     folder = where / name
     if folder.exists():
         raise input_error("this exists already", key="--new", given=str(folder))
-    title = name.replace("_", " ").replace("-", " ")
-    texts = {"study.toml": STUDY, "published.toml": PUBLISHED, "study.py": HOOKS,
-             "README.md": README}  # fmt: skip
     try:
         folder.mkdir(parents=True)
         for file, text in texts.items():
-            (folder / file).write_text(text.format(name=name, title=title), encoding="utf-8")
+            (folder / file).write_text(text, encoding="utf-8")
     except OSError as error:
         raise StorageError(error, folder, "the study is not complete") from error
     return folder

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table as Grid
 
 from aqmlab.campaign import FAILS, HOLDS
+from aqmlab.numbers import count
 from aqmlab.reproduce.verdicts import AGREES, UNDECIDED
 
 if TYPE_CHECKING:
@@ -44,6 +45,19 @@ class Summary:
     own: int
     """The project's own comparisons."""
     own_hold: int
+
+    def problem(self, strict: bool) -> str:
+        """What is not reproduced, in words; with `strict` what is not decided counts. Numbers of
+        other programs and own comparisons do not count."""
+        differ = self.published - self.reproduced - self.undecided
+        open_ = self.claims - self.hold - self.fail
+        counts = {
+            f"{count(differ, 'number')} of {self.published} differ": differ,
+            f"{count(self.fail, 'statement')} of {self.claims} do not hold": self.fail,
+            f"{count(self.undecided, 'number')} not decided": strict and self.undecided,
+            f"{count(open_, 'statement')} not decided": strict and open_,
+        }
+        return ", ".join(text for text, number in counts.items() if number)
 
     @staticmethod
     def of(reproduction: Reproduction) -> Summary:

@@ -77,6 +77,8 @@ class Study:
         Labels to keep, by axis: `{"queue": ["CoDel", "DropTail"]}`.
     precision : str, mapping or Precision, optional
         Adds replications until an interval is as narrow: `"5%"`, `"goodput=5%"`.
+    add : mapping of str to sequence, optional
+        More values of axes, by axis.
 
     Raises
     ------
@@ -99,6 +101,7 @@ class Study:
         replications: int | None = None,
         only: Mapping[str, Sequence[str]] | None = None,
         precision: Precision | Mapping[str, Any] | str | None = None,
+        add: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
         if isinstance(source, Scenario):
             source = {"scenario": source}
@@ -110,9 +113,11 @@ class Study:
         self._check(table)
         self.name: str = self._text(table, "name", Path(self.file).stem.strip("<>"))
         self.title: str = self._text(table, "title", self.name)
-        self.axes: tuple[Axis, ...] = _kept(
-            tuple(_axes(table.get("axes", []), self.file)), only or {}, self.file
-        )
+        axes = table.get("axes", [])
+        if add:
+            axes = [{**axis, "values": [*axis["values"], *add.get(axis_name(axis), ())]}
+                    for axis in axes]  # fmt: skip
+        self.axes: tuple[Axis, ...] = _kept(tuple(_axes(axes, self.file)), only or {}, self.file)
         own = _whole(table.get("replications", 1), "replications", self.file, low=1)
         self.replications: int = (
             own if replications is None else _whole(replications, "replications", None, low=1)
@@ -394,6 +399,11 @@ def _axes(given: Any, file: str) -> Iterator[Axis]:
             raise input_error("two axes of one name", file=file, key=place, given=axis.name)
         seen.add(axis.name)
         yield axis
+
+
+def axis_name(table: Mapping[str, Any]) -> str:
+    """The name of an axis of a study file: that of its key, if it says no other."""
+    return str(table.get("name", str(table.get("key")).rpartition(".")[2]))
 
 
 def _axis(table: Any, file: str, place: str) -> Axis:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
-from aqmlab.reproduce.published import Published
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.stats import NO_METHOD, POOLED_METHOD
 from aqmlab_studies.jarvinen2014 import ns2
@@ -82,7 +81,8 @@ def _hred(measured: Measurements) -> Iterator[Cause]:
     def text(reading: str) -> str:
         return f"{told[reading][0]} (aggressive: {told[reading][1]}) ms"
 
-    printed = f"{_in_ms(_printed('HRED'))} ({_in_ms(_printed('HRED (aggressive)'))}) ms"
+    own, aggressive = (_in_ms(_printed(measured, name)) for name in ("HRED", "HRED (aggressive)"))
+    printed = f"{own} ({aggressive}) ms"
     yield Cause(
         "HRED: how ns-2 reads Table I",
         f"Table II prints {printed}. RED of ns-2 measures its queue in bytes unless told "
@@ -105,9 +105,9 @@ PIE_EXPERIMENTS = {
 """The reconstructions of PIE and what was varied in each."""
 
 
-def _printed(queue: str) -> list[float]:
+def _printed(measured: Measurements, queue: str) -> list[float]:
     """What the paper's Table II says of a queue, in seconds."""
-    return Published.load("jarvinen2014").printed("table-2", queue)
+    return measured.printed("table-2", queue)
 
 
 def _in_ms(values: Iterable[float]) -> str:
@@ -127,7 +127,7 @@ def _pie(measured: Measurements) -> Iterator[Cause]:
         "choices move. 95th percentiles in ms at the four loads."
     ]
     for queue, made in told.items():
-        printed = _in_ms(_printed(queue))
+        printed = _in_ms(_printed(measured, queue))
         varied = "; ".join(f"{what}: {text}" for what, text in made)
         sentences.append(f"{queue}: printed {printed}; ours {ours[queue]}; {varied}.")
     sentences.append(
@@ -150,7 +150,7 @@ def far_from_every_pie(measured: Measurements) -> Iterator[str]:
     """Printed cells of PIE that no reconstruction comes within 10 % of."""
     for queue, experiments in PIE_EXPERIMENTS.items():
         variants = (queue, *(f"{queue}, {varied}" for varied in experiments))
-        for flows, printed in zip(FLOWS, _printed(queue), strict=True):
+        for flows, printed in zip(FLOWS, _printed(measured, queue), strict=True):
             found = (
                 measured.delay_quantile(0.95, queue=variant, flows=flows, rest=REST)
                 for variant in variants

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
-from aqmlab.reproduce.published import Published
 from aqmlab.stats import MEAN_METHOD, Interval
 from aqmlab_studies.kuhn2014 import ns2
 from aqmlab_studies.kuhn2014.claims import claims
@@ -46,7 +45,7 @@ def tables(measured: Measurements) -> list[Table]:
 def _published(study: Measurements | None) -> Iterator[Table]:
     if study is None:
         return
-    numbers = Published.load("kuhn2014").paper["numbers"]
+    numbers = study.paper["numbers"]
 
     def table(
         ident: str, name: str, unit: str, queues: Iterable[str], value: Callable[..., Value]

@@ -120,7 +120,7 @@ def block(of: Block, screen: Console) -> None:
     """Prints a block."""
     match of:
         case Text() | Finding():
-            screen.print(Line(of.text))
+            screen.print(Line(of.text.replace("**", "")))
         case Verdict():
             screen.print(judged(of))
         case Table():
@@ -134,10 +134,13 @@ def block(of: Block, screen: Console) -> None:
             for name, text in of.facts:
                 screen.print(Line.assemble((f"{name}: ", "dim"), text))
         case Note():
-            screen.print(Line.assemble(("Note", "bold yellow"), f" {of.text}"))
+            more = f" ({of.more})" if of.more else ""
+            screen.print(Line.assemble((of.title or "Note", "bold yellow"), f" {of.text}{more}"))
         case Items():
             for each in of.items:
-                line = judged(each) if isinstance(each, Verdict) else Line(each.text)
+                line = (
+                    judged(each, key=of.kind == "key") if isinstance(each, Verdict) else each.text
+                )
                 screen.print(Padding(line, (0, 0, 0, 2)))
                 if isinstance(each, Verdict) and each.meaning:
                     screen.print(Padding(Line(each.meaning), (0, 0, 0, 5)))
@@ -150,8 +153,7 @@ def block(of: Block, screen: Console) -> None:
             blocks(of.blocks, screen)
 
 
-def judged(of: Verdict) -> Line:
-    """A text with the word that judges it."""
-    text = of.text.replace("**", "")
-    word = f"{SIGNS[of.tone]}{of.word}"
-    return Line.assemble(f"{text} " if text else "", (word, TONES[of.tone]))
+def judged(of: Verdict, *, key: bool = False) -> Line:
+    """A text with the word that judges it; in a key, the word first."""
+    text, word = of.text.replace("**", ""), (f"{SIGNS[of.tone]}{of.word}", TONES[of.tone])
+    return Line.assemble(word, f": {text}") if key else Line.assemble(f"{text} ".lstrip(), word)
