@@ -56,7 +56,7 @@ WALKS = [
         target="aqmlab-aqm/src/disciplines/nth.rs",
         catalogue="aqmlab-aqm/src/disciplines/mod.rs",
         after="    // One line a discipline.\n",
-        line="    Nth(nth::NthParams),\n",
+        line="    nth::NthParams,\n",
     ),
     Walk(
         "control",

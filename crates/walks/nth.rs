@@ -12,7 +12,7 @@
 
 use alloc::boxed::Box;
 
-use aqmlab_core::{Limit, Packet, params};
+use aqmlab_core::{Component, Limit, Packet, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::{Fifo, Room};
@@ -27,10 +27,12 @@ params! {
     }
 }
 
-impl Discipline for NthParams {
+impl Component for NthParams {
     const NAME: &'static str = "nth";
     const SUMMARY: &'static str = "marks or drops every n-th packet";
+}
 
+impl Discipline for NthParams {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Nth {
             fifo: Fifo::default(),

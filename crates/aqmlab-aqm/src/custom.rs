@@ -1,7 +1,8 @@
 //! Custom disciplines: written in another crate, or in another language.
 //!
 //! A discipline in another crate is written like one of the catalogue: `params!` and an
-//! implementation of [`Discipline`]. [`Disciplines`] makes it known by its name to the functions
+//! implementations of [`Component`](aqmlab_core::Component) and [`Discipline`].
+//! [`Disciplines`](crate::Disciplines) makes it known by its name to the functions
 //! that read scenarios; there is no global registry. `examples/rust-queue` is a complete program.
 //!
 //! # Checks
@@ -14,127 +15,40 @@
 
 use alloc::{boxed::Box, string::String, string::ToString, vec::Vec};
 
-use core::fmt;
+use core::any::Any;
 
-use aqmlab_core::{Added, CustomParams, Lookup, Packet, Result, Span, Time, Value};
+use aqmlab_core::{Kind, Packet, Time};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline};
-use crate::disciplines::{QueueConfig, takes};
 
-/// The configuration of a custom discipline: its parameters, and how it is built.
-pub trait CustomConfig: CustomParams {
-    /// See [`Discipline::SIGNALS`].
-    fn gives_signals(&self) -> bool {
-        true
+impl dyn Discipline {
+    /// Returns a new queue with these parameters, with checks unless the discipline is built in.
+    pub fn build_checked(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
+        let inner = self.build(env);
+        if self.is_built_in() {
+            return inner;
+        }
+        let wakeup = inner.next_wakeup();
+        Box::new(Checked { name: self.name().to_string(), wakeup, inner, held: Backlog::default() })
     }
-    /// See [`Discipline::slowest`].
-    fn slowest(&self, _env: &LinkEnv) -> Option<(&'static str, Span)> {
-        None
-    }
-    /// A copy.
-    fn boxed_clone(&self) -> Box<dyn CustomConfig>;
-    /// Makes the state machine.
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline>;
-    /// Refuses a parameter that a running queue cannot take: see [`Discipline::FIXED`].
-    ///
-    /// # Errors
-    /// Returns an error if the parameter is fixed.
-    fn check_change(&self, key: &str) -> Result<()>;
-    /// See [`Discipline::change`].
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>);
-}
 
-impl Clone for Box<dyn CustomConfig> {
-    fn clone(&self) -> Self {
-        (**self).boxed_clone()
+    /// Gives these parameters to a queue that [`build_checked`](Self::build_checked) made.
+    pub(crate) fn change_checked(
+        &self,
+        queue: &mut dyn QueueDiscipline,
+        env: &LinkEnv,
+        cx: &mut Context<'_>,
+    ) {
+        let machine: &mut dyn Any = queue;
+        if let Some(checked) = machine.downcast_mut::<Checked>() {
+            checked.call(cx, "change", |inner, cx| {
+                self.change(inner, env, cx);
+                None
+            });
+        } else {
+            self.change(queue, env, cx);
+        }
     }
-}
-
-/// Disciplines of another crate. Without any, only the catalogue is known.
-#[derive(Default)]
-pub struct Disciplines(Added<dyn CustomConfig>);
-
-impl Disciplines {
-    /// Adds a discipline under its own name.
-    ///
-    /// # Errors
-    /// Returns an error if the name is taken.
-    pub fn with<D>(self) -> Result<Disciplines>
-    where
-        D: Discipline + fmt::Debug + Send + Sync + 'static,
-    {
-        self.0.with::<QueueConfig>(Box::new(Foreign(D::default()))).map(Disciplines)
-    }
-}
-
-impl Lookup<dyn CustomConfig> for Disciplines {
-    fn find(&self, name: &str) -> Result<Option<Box<dyn CustomConfig>>> {
-        self.0.find(name)
-    }
-    fn names(&self) -> Vec<&str> {
-        self.0.names()
-    }
-}
-
-/// The parameters of a discipline of another crate.
-#[derive(Debug)]
-struct Foreign<D>(D);
-
-impl<D: Discipline + fmt::Debug + Send + Sync> CustomParams for Foreign<D> {
-    fn name(&self) -> &str {
-        D::NAME
-    }
-    fn set(&mut self, key: &str, value: &Value) -> Result<()> {
-        self.0.set(key, value)
-    }
-    fn check(&self) -> Result<()> {
-        self.0.check()
-    }
-    fn entries(&self) -> Vec<(&str, Value)> {
-        self.0.entries()
-    }
-}
-
-impl<D: Discipline + fmt::Debug + Send + Sync + 'static> CustomConfig for Foreign<D> {
-    fn gives_signals(&self) -> bool {
-        D::SIGNALS
-    }
-    fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
-        self.0.slowest(env)
-    }
-    fn boxed_clone(&self) -> Box<dyn CustomConfig> {
-        Box::new(Foreign(self.0.clone()))
-    }
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        self.0.build(env)
-    }
-    fn check_change(&self, key: &str) -> Result<()> {
-        takes(&self.0, key)
-    }
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        self.0.change(queue, env, cx);
-    }
-}
-
-/// Makes the state machine of a custom discipline, behind the checks.
-pub(crate) fn build(config: &dyn CustomConfig, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-    let inner = config.build(env);
-    let wakeup = inner.next_wakeup();
-    Box::new(Checked { name: config.name().to_string(), wakeup, inner, held: Backlog::default() })
-}
-
-/// Gives other parameters to a custom discipline that [`build`] made.
-pub(crate) fn change(
-    config: &dyn CustomConfig,
-    queue: &mut dyn QueueDiscipline,
-    env: &LinkEnv,
-    cx: &mut Context<'_>,
-) {
-    let checked = queue.machine::<Checked>();
-    checked.call(cx, "change", |inner, cx| {
-        config.change(inner, env, cx);
-        None
-    });
 }
 
 /// Checks a custom discipline after every call.
@@ -235,10 +149,10 @@ impl QueueDiscipline for Checked {
 mod tests {
     use std::collections::VecDeque;
 
-    use aqmlab_core::{Ecn, Stream, params};
+    use aqmlab_core::{Component, Ecn, Stream, Value, params};
 
     use super::*;
-    use crate::discipline::Reason;
+    use crate::discipline::{Disciplines, QueueConfig, Reason};
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env};
 
@@ -250,12 +164,16 @@ mod tests {
         }
     }
 
-    impl Discipline for FaultyParams {
+    impl Component for FaultyParams {
         const NAME: &'static str = "faulty";
         const SUMMARY: &'static str = "makes mistakes";
+    }
+
+    impl Discipline for FaultyParams {
         fn build(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline> {
             Box::new(Faulty { fault: self.fault.clone(), packets: VecDeque::new() })
         }
+
         fn change(&self, queue: &mut dyn QueueDiscipline, _: &LinkEnv, _: &mut Context<'_>) {
             queue.machine::<Faulty>().fault.clone_from(&self.fault);
         }
@@ -293,12 +211,16 @@ mod tests {
         }
     }
 
+    fn mine() -> Disciplines {
+        Disciplines::default().with(Box::new(FaultyParams::default())).unwrap()
+    }
+
     fn queue(fault: &str) -> Queue {
-        let mine = Disciplines::default().with::<FaultyParams>().unwrap();
+        let mine = mine();
         let table = [("discipline", "faulty"), ("fault", fault)];
         let table = table.map(|(key, text)| (key.to_string(), text.into())).into_iter().collect();
         let config = QueueConfig::read_with(&Value::Table(table), &mine).unwrap();
-        Queue::new(config.build(&env()), Stream::from_state(1))
+        Queue::new(config.build_checked(&env()), Stream::from_state(1))
     }
 
     fn pass(fault: &str) {
@@ -343,14 +265,14 @@ mod tests {
 
     #[test]
     fn a_name_is_taken_once() {
-        let twice = Disciplines::default().with::<FaultyParams>().unwrap().with::<FaultyParams>();
+        let twice = mine().with(Box::new(FaultyParams::default()));
         assert!(twice.is_err());
-        assert!(Disciplines::default().with::<crate::disciplines::codel::CodelParams>().is_err());
+        assert!(mine().with(Box::new(crate::disciplines::codel::CodelParams::default())).is_err());
     }
 
     #[test]
     fn custom_names_are_among_the_suggestions_and_keys_are_checked() {
-        let mine = Disciplines::default().with::<FaultyParams>().unwrap();
+        let mine = mine();
         let error = QueueConfig::read_with(&"fualty".into(), &mine).unwrap_err();
         assert!(error.to_string().contains("did you mean `faulty`?"), "{error}");
         let mut table = aqmlab_core::Table::new();

@@ -4,7 +4,10 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 
 use core::any::Any;
 
-use aqmlab_core::{Bytes, Limit, Packet, Params, Rate, Result, Span, Stream, TcpHeader, Time};
+use aqmlab_core::{
+    AnyComponent, Bytes, Config, Error, Limit, Packet, Rate, Registry, Result, Span, Stream,
+    TcpHeader, Time, cloneable,
+};
 
 /// Queue discipline: a state machine that accounts for every packet. Time is an argument, and
 /// randomness a stream of the context.
@@ -79,25 +82,7 @@ pub trait QueueDiscipline: CloneDiscipline + Any + Send {
     }
 }
 
-/// Clones a discipline behind the trait. Implemented for each that is `Clone`.
-pub trait CloneDiscipline {
-    /// Returns a copy with all packets and the whole state.
-    fn clone_box(&self) -> Box<dyn QueueDiscipline>;
-}
-
-impl<T: QueueDiscipline + Clone> CloneDiscipline for T {
-    fn clone_box(&self) -> Box<dyn QueueDiscipline> {
-        Box::new(self.clone())
-    }
-}
-
-/// # Panics
-/// Panics if the discipline cannot be cloned: see [`QueueDiscipline::check_clone`].
-impl Clone for Box<dyn QueueDiscipline> {
-    fn clone(&self) -> Self {
-        (**self).clone_box()
-    }
-}
+cloneable!(pub trait CloneDiscipline of QueueDiscipline);
 
 impl dyn QueueDiscipline {
     /// The state machine behind the interface, for [`Discipline::change`].
@@ -351,20 +336,14 @@ pub struct LinkEnv {
     pub header: u32,
 }
 
-/// Configuration of a discipline: its parameters, which are also its factory. One `impl` and one
-/// line in the registry add a discipline.
-pub trait Discipline: Params {
-    /// Name in scenario files.
-    const NAME: &'static str;
-    /// One line for `aqmlab list`.
-    const SUMMARY: &'static str;
+cloneable!(pub trait CloneParams of Discipline);
 
-    /// True if the discipline can signal congestion, false if it only drops when full.
-    const SIGNALS: bool = true;
-
-    /// [`Discipline::SIGNALS`] of a value.
+/// Parameters of a discipline, which build its queues. A discipline of the catalogue, and one of
+/// another crate, implements this and [`Component`](aqmlab_core::Component).
+pub trait Discipline: AnyComponent + CloneParams {
+    /// Returns true if the discipline can signal congestion, false if it only drops when full.
     fn gives_signals(&self) -> bool {
-        Self::SIGNALS
+        true
     }
 
     /// Returns the name and the duration of the slowest adaptation of the discipline; a run must
@@ -373,24 +352,68 @@ pub trait Discipline: Params {
         None
     }
 
-    /// Checks what single ranges cannot say (th_min < th_max).
-    ///
-    /// # Errors
-    /// An error if the parameters contradict each other.
-    fn check(&self) -> Result<()> {
-        Ok(())
+    /// Returns the parameters that a running queue cannot take, because its state is made for their
+    /// values: the number of buckets, the variant. Only a new queue has another value.
+    fn fixed(&self) -> &'static [&'static str] {
+        &[]
     }
 
-    /// Parameters that a running queue cannot take, because its state is made for their values:
-    /// the number of buckets, the variant. Only a new queue has another value.
-    const FIXED: &'static [&'static str] = &[];
+    /// Checks that a running queue can take another value of a parameter.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot.
+    fn check_change(&self, key: &str) -> Result<()> {
+        match self.fixed().contains(&key) {
+            true => Err(Error::new("a running queue keeps its value of this")
+                .hint("`replace` begins a new queue with it")),
+            false => Ok(()),
+        }
+    }
 
     /// Returns a new queue with these parameters.
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline>;
 
     /// Gives these parameters to a queue that [`build`](Self::build) made from others, of which
-    /// those of [`FIXED`](Self::FIXED) are equal. The parameters are written; packets, and the
+    /// those of [`fixed`](Self::fixed) are equal. The parameters are written; packets, and the
     /// state of the control, stay. What a smaller limit has no room for is dropped. (Linux: the
     /// `change` of a qdisc.)
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>);
+}
+
+/// A discipline with its parameters, as a scenario names it.
+pub type QueueConfig = Config<dyn Discipline>;
+
+/// Disciplines of other crates. Without any, only the built-in ones are known.
+pub type Disciplines = Registry<dyn Discipline>;
+
+impl dyn Discipline {
+    /// Returns how a queue with these parameters gets to those of `to`.
+    ///
+    /// # Errors
+    /// Returns an error if `to` is the same discipline with another value of a parameter that a
+    /// running queue cannot take: the error names the key.
+    pub fn transition(&self, to: &QueueConfig) -> Result<Transition> {
+        if self.name() != to.name() {
+            return Ok(Transition::Replace);
+        }
+        let mut transition = Transition::None;
+        for ((key, before), (_, after)) in self.entries().into_iter().zip(to.entries()) {
+            if before != after {
+                self.check_change(key).map_err(|error| error.at(key))?;
+                transition = Transition::Change;
+            }
+        }
+        Ok(transition)
+    }
+}
+
+/// How a queue gets to other parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transition {
+    /// They are equal: nothing happens.
+    None,
+    /// The parameters are written; packets and state stay. (Linux: `tc qdisc change`.)
+    Change,
+    /// A new queue takes over the packets. (Linux: `tc qdisc replace` with another kind.)
+    Replace,
 }

@@ -50,10 +50,8 @@ pub mod registry;
 #[cfg(test)]
 mod testing;
 
-pub use custom::{CustomConfig, Disciplines};
 pub use discipline::{
-    Backlog, CloneDiscipline, Context, Discipline, Headers, LinkEnv, Note, QueueDiscipline, Reason,
-    Sink,
+    Backlog, CloneDiscipline, CloneParams, Context, Discipline, Disciplines, Headers, LinkEnv,
+    Note, QueueConfig, QueueDiscipline, Reason, Sink, Transition,
 };
-pub use disciplines::{QueueConfig, Transition};
 pub use queue::{Counts, Queue};

@@ -5,8 +5,9 @@ use alloc::{boxed::Box, vec::Vec};
 
 use aqmlab_core::{Packet, Result, Stream, Time};
 
-use crate::discipline::{Backlog, Context, Headers, LinkEnv, Note, QueueDiscipline, Reason, Sink};
-use crate::disciplines::QueueConfig;
+use crate::discipline::{
+    Backlog, Context, Headers, LinkEnv, Note, QueueConfig, QueueDiscipline, Reason, Sink,
+};
 
 /// Counts of the packets of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -215,7 +216,7 @@ impl Queue {
     /// [dropped](Self::take_dropped) packets afterwards.
     pub fn change(&mut self, to: &QueueConfig, env: &LinkEnv, now: Time) {
         let mut cx = Context::new(now, &mut self.random, &mut self.sink);
-        to.change(&mut *self.discipline, env, &mut cx);
+        to.change_checked(&mut *self.discipline, env, &mut cx);
     }
 
     /// Dequeues all packets, in the discipline's order and with their arrival times, and passes

@@ -2,10 +2,9 @@
 
 use alloc::vec::Vec;
 
-use aqmlab_core::{Entry, Lookup, Nothing, Preset, Result, Value, catalogue};
+use aqmlab_core::{Entry, Preset};
 
-use crate::custom::CustomConfig;
-pub use crate::disciplines::QueueConfig;
+use crate::discipline::QueueConfig;
 
 /// All disciplines.
 pub fn entries() -> Vec<Entry> {
@@ -90,25 +89,6 @@ pub const PRESETS: &[Preset] = &[
     },
 ];
 
-impl QueueConfig {
-    /// Reads what stands under `queue` in a scenario: a name, or a table
-    /// with `discipline` and parameters. The name may be a preset's.
-    ///
-    /// # Errors
-    /// For unknown names and keys, and values that are not allowed.
-    pub fn read(value: &Value) -> Result<QueueConfig> {
-        Self::read_with(value, &Nothing)
-    }
-
-    /// Like [`read`](QueueConfig::read), also for names that `more` knows.
-    ///
-    /// # Errors
-    /// Returns the errors of [`QueueConfig::read`].
-    pub fn read_with(value: &Value, more: &dyn Lookup<dyn CustomConfig>) -> Result<QueueConfig> {
-        catalogue::read(value, more)
-    }
-}
-
 /// How a name of another program is said here.
 pub(crate) fn elsewhere(name: &str) -> Option<&'static str> {
     let name = name.to_lowercase().replace(['-', '_'], "");
@@ -128,7 +108,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::Table;
+    use aqmlab_core::{Table, Value};
 
     use super::*;
 

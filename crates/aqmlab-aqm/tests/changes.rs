@@ -164,7 +164,7 @@ proptest! {
             }
             let label = format!("{name} {:?}", &settings[1..]);
             let config = config(name, &settings);
-            let link = || link(&label, shapes(&settings), config.build(&env()));
+            let link = || link(&label, shapes(&settings), config.build_checked(&env()));
             let changed = link().run_with(&arrivals, |link, id, now| {
                 if id % 7 == 3 {
                     assert_eq!(link.change(&config, now), 0, "{label}");
@@ -217,7 +217,7 @@ fn a_change_of_an_unused_queue_is_a_queue_built_so() {
         let shapes = shapes(&case.before) || shapes(&case.after);
         let link = |config: &QueueConfig| Link {
             limit: u64::MAX,
-            ..link(&label, shapes, config.build(&env()))
+            ..link(&label, shapes, config.build_checked(&env()))
         };
         let mut changed_at_once = link(&from);
         changed_at_once.change(&case.to, Time::ZERO);
@@ -259,7 +259,7 @@ fn a_change_in_the_middle_keeps_packets_and_limits() {
             };
             let (from, to) = (of(&config(case.name, &case.before)), of(&case.to));
             let shapes = shapes(&case.before) || shapes(&case.after);
-            let link = link(&label, shapes, from.build(&env()));
+            let link = link(&label, shapes, from.build_checked(&env()));
             let events = link.run_with(&arrivals, |link, id, now| {
                 if id == 300 {
                     check_change(&case, link, &to, now);

@@ -13,13 +13,13 @@ use harness::*;
 
 fn run(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
     let label = format!("{name} {settings:?}");
-    link(&label, shapes(settings), config(name, settings).build(&env())).run(arrivals)
+    link(&label, shapes(settings), config(name, settings).build_checked(&env())).run(arrivals)
 }
 
 /// The same again, with packets that pass an idle link in one step.
 fn run_passing(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
     let label = format!("{name} {settings:?}");
-    let link = link(&label, shapes(settings), config(name, settings).build(&env()));
+    let link = link(&label, shapes(settings), config(name, settings).build_checked(&env()));
     Link { passes: true, ..link }.run(arrivals)
 }
 
@@ -27,14 +27,14 @@ fn run_passing(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) 
 fn run_adapted(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
     let adapted = adapted_config(&config(name, settings));
     let label = format!("{name} {settings:?}");
-    link(&label, shapes(settings), adapted.build(&env())).run(arrivals)
+    link(&label, shapes(settings), adapted.build_checked(&env())).run(arrivals)
 }
 
 /// The same, with a copy of the queue from time to time; what then happens to the original has no
 /// effect on the copy.
 fn run_cloned(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -> Vec<Event> {
     let label = format!("{name} {settings:?}");
-    let link = link(&label, shapes(settings), config(name, settings).build(&env()));
+    let link = link(&label, shapes(settings), config(name, settings).build_checked(&env()));
     link.run_with(arrivals, |link, id, now| {
         if id % 50 == 49 {
             let copy = link.queue.clone();
@@ -105,7 +105,7 @@ fn the_traffic_makes_disciplines_act() {
     for (name, mut settings) in variants() {
         settings[0].1 = "200p".to_string();
         let config = config(name, &settings);
-        let mut queue = Queue::new(config.build(&env()), Stream::from_state(1));
+        let mut queue = Queue::new(config.build_checked(&env()), Stream::from_state(1));
         let (mut now, mut free) = (Time::ZERO, Time::ZERO);
         for (id, arrival) in arrivals.iter().enumerate() {
             now += arrival.gap;

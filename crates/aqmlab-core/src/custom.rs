@@ -11,35 +11,7 @@ use crate::catalogue::{Catalogue, is_free};
 use crate::error::{Error, Result};
 use crate::value::Value;
 
-/// Parameters of a custom component.
-pub trait CustomParams: fmt::Debug + Send + Sync {
-    /// The name in scenario files.
-    fn name(&self) -> &str;
-    /// Sets one parameter.
-    ///
-    /// # Errors
-    /// Returns an error if the key is unknown, or the value has the wrong type or is out of range.
-    fn set(&mut self, key: &str, value: &Value) -> Result<()>;
-    /// Checks the parameters against each other.
-    ///
-    /// # Errors
-    /// Returns an error if parameters contradict each other.
-    fn check(&self) -> Result<()>;
-    /// All parameters with their values, in order. Parameters with equal names and entries are
-    /// equal.
-    fn entries(&self) -> Vec<(&str, Value)>;
-}
-
-/// Custom components of the kind `C`, asked for names that are not in the catalogue.
-pub trait Lookup<C: ?Sized> {
-    /// Returns the component of this name with default parameters; `None` if the name is unknown.
-    ///
-    /// # Errors
-    /// Returns an error if the name is known but its component is invalid.
-    fn find(&self, name: &str) -> Result<Option<Box<C>>>;
-    /// Names of all components.
-    fn names(&self) -> Vec<&str>;
-}
+pub use crate::component::{AnyComponent as CustomParams, Lookup};
 
 /// No custom components.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +93,10 @@ impl<C: ?Sized> Custom<C> {
     /// Parameters of the component.
     pub fn config(&self) -> &C {
         &self.0
+    }
+    /// Returns the component.
+    pub fn into_config(self) -> Box<C> {
+        self.0
     }
     /// Mutable parameters of the component.
     pub fn config_mut(&mut self) -> &mut C {

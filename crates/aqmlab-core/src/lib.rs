@@ -13,6 +13,7 @@
 extern crate alloc;
 
 pub mod catalogue;
+pub mod component;
 pub mod custom;
 pub mod distribution;
 pub mod error;
@@ -32,7 +33,8 @@ pub mod varint;
 pub mod words;
 
 pub use catalogue::{Catalogue, Preset};
-pub use custom::{Added, Custom, CustomParams, Lookup, Never, Nothing};
+pub use component::{AnyComponent, BuiltIn, Component, Config, Kind, Lookup, Registry};
+pub use custom::{Added, Custom, CustomParams, Never, Nothing};
 pub use distribution::{Distribution, Sampler};
 pub use error::{Error, Result};
 pub use framing::{Cells, Framing, FramingParams, LinkLayer};

@@ -11,7 +11,6 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use aqmlab_aqm::QueueConfig;
 use aqmlab_sim::capture::{self, Recorder};
 use aqmlab_sim::network::records::RecordSink;
 use aqmlab_sim::scenario::{FlowGroup, LinkConfig};
@@ -21,8 +20,8 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::convert::{ControlError, QueueError};
-use crate::custom::Kind;
 use crate::custom::fault::{Abandoned, Failure, abandon_with};
+use crate::custom::{Kind, PyConfig};
 use crate::record::{Record, from_capture};
 use crate::scenario::PyScenario;
 use crate::spill::{Spill, Unwritten, to_os_error};
@@ -324,7 +323,7 @@ impl Drop for Runner {
 
 /// Returns whether a scenario contains Python code.
 fn has_custom(scenario: &Scenario) -> bool {
-    let queue = |link: &LinkConfig| matches!(link.queue, QueueConfig::Custom(_));
+    let queue = |link: &LinkConfig| link.queue.downcast_ref::<PyConfig>().is_some();
     let control =
         |flow: &FlowGroup| matches!(flow.transport.congestion_control, CongestionConfig::Custom(_));
     scenario.links.iter().any(queue) || scenario.flows.iter().any(control)

@@ -8,7 +8,7 @@ use aqmlab_sim::{Outside, Scenario};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::args().nth(1).ok_or("which scenario?")?;
-    let mine = Disciplines::default().with::<my_queue::MyQueueParams>()?;
+    let mine = Disciplines::default().with(Box::new(my_queue::MyQueueParams::default()))?;
     let set = [("queue".to_string(), "my_queue".into())];
     let text = std::fs::read_to_string(&file)?;
     let scenario = Scenario::parse_with(&text, &file, &set, Outside::disciplines(&mine))?;
@@ -25,7 +25,8 @@ mod tests {
 
     #[test]
     fn what_has_waited_too_long_is_dropped_unless_it_is_the_last() {
-        let mine = Disciplines::default().with::<my_queue::MyQueueParams>().unwrap();
+        let mine =
+            Disciplines::default().with(Box::new(my_queue::MyQueueParams::default())).unwrap();
         let text = include_str!("../../scenario.toml");
         let set = [("queue", "my_queue"), ("queue.patience", "7ms"), ("record.level", "packets")];
         let set = set.map(|(key, text)| (key.to_string(), text.into()));

@@ -2,7 +2,7 @@
 
 use aqmlab_aqm::fifo::Fifo;
 use aqmlab_aqm::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use aqmlab_core::{Packet, Span, params};
+use aqmlab_core::{Component, Packet, Span, params};
 
 params! {
     /// The parameters of my queue.
@@ -12,10 +12,12 @@ params! {
     }
 }
 
-impl Discipline for MyQueueParams {
+impl Component for MyQueueParams {
     const NAME: &'static str = "my_queue";
     const SUMMARY: &'static str = "drops from the front what has waited too long";
+}
 
+impl Discipline for MyQueueParams {
     fn build(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(MyQueue { patience: self.patience, fifo: Fifo::default() })
     }

@@ -32,7 +32,7 @@
 
 use alloc::boxed::Box;
 
-use aqmlab_core::{Limit, Packet, Span, Time, params};
+use aqmlab_core::{Component, Limit, Packet, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::{Fifo, Room};
@@ -59,11 +59,13 @@ params! {
     }
 }
 
-impl Discipline for BlueParams {
+impl Component for BlueParams {
     const NAME: &'static str = "blue";
     const SUMMARY: &'static str =
         "one drop probability, raised by overflows, lowered by idle times";
+}
 
+impl Discipline for BlueParams {
     fn slowest(&self, _env: &LinkEnv) -> Option<(&'static str, Span)> {
         let step = self.increment.min(self.decrement).max(1e-6);
         Some(("a tenth of the probability", self.freeze_time.scaled(0.1 / step)))

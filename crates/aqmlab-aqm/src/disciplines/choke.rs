@@ -30,7 +30,7 @@
 use alloc::{boxed::Box, string::String, string::ToString};
 
 use aqmlab_core::words::{Dialect, Effect, Form, Given, Settings, Word};
-use aqmlab_core::{Auto, Bytes, Error, Limit, Packet, ParamType, Result, params};
+use aqmlab_core::{Auto, Bytes, Component, Error, Limit, Packet, ParamType, Result, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::red::{Red, RedParams};
@@ -128,14 +128,16 @@ impl ChokeParams {
     }
 }
 
-impl Discipline for ChokeParams {
+impl Component for ChokeParams {
     const NAME: &'static str = "choke";
     const SUMMARY: &'static str = "RED that drops an arrival and a random packet of the same flow";
 
     fn check(&self) -> Result<()> {
         self.red().check()
     }
+}
 
+impl Discipline for ChokeParams {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Choke {
             red: Red::new(&self.red(), env),

@@ -19,7 +19,7 @@
 
 use alloc::boxed::Box;
 
-use aqmlab_core::{Limit, Packet, Span, params};
+use aqmlab_core::{Component, Limit, Packet, Span, params};
 
 use crate::cobalt::{CobaltState, InitialGrace, Law};
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
@@ -44,10 +44,15 @@ params! {
     }
 }
 
-impl Discipline for CobaltParams {
+impl Component for CobaltParams {
     const NAME: &'static str = "cobalt";
     const SUMMARY: &'static str = "CoDel and BLUE in one queue, as in each flow of CAKE";
-    const FIXED: &'static [&'static str] = &["variant"];
+}
+
+impl Discipline for CobaltParams {
+    fn fixed(&self) -> &'static [&'static str] {
+        &["variant"]
+    }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let law = Law::new(self.target, self.interval, self.variant);

@@ -27,7 +27,7 @@
 
 use alloc::{boxed::Box, format, vec::Vec};
 
-use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, Time, choices, params};
+use aqmlab_core::{Bytes, Component, Limit, Packet, Rate, Span, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::disciplines::codel::{self, CodelParams, CodelState, Settings};
@@ -79,10 +79,12 @@ params! {
     }
 }
 
-impl Discipline for CodelDtParams {
+impl Component for CodelDtParams {
     const NAME: &'static str = "codel_dt";
     const SUMMARY: &'static str = "CoDel at the tail: drops arrivals by their predicted delay";
+}
 
+impl Discipline for CodelDtParams {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(CodelDt::new(self, env))
     }

@@ -22,7 +22,7 @@
 
 use alloc::{boxed::Box, format, vec::Vec};
 
-use aqmlab_core::{Bytes, Error, Limit, Packet, Rate, Result, Span, Time, math, params};
+use aqmlab_core::{Bytes, Component, Error, Limit, Packet, Rate, Result, Span, Time, math, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::docsis::Shaper;
@@ -80,7 +80,7 @@ params! {
     }
 }
 
-impl Discipline for DocsisPieParams {
+impl Component for DocsisPieParams {
     const NAME: &'static str = "docsis_pie";
     const SUMMARY: &'static str = "PIE of cable modems: predicted delay, scaled by packet size";
 
@@ -91,7 +91,9 @@ impl Discipline for DocsisPieParams {
         }
         Ok(())
     }
+}
 
+impl Discipline for DocsisPieParams {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(DocsisPie::new(self, env))
     }

@@ -20,7 +20,7 @@
 use alloc::boxed::Box;
 
 use aqmlab_core::words::{Dialect, Form, Word};
-use aqmlab_core::{Bytes, Limit, Packet, choices, params};
+use aqmlab_core::{Bytes, Component, Limit, Packet, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::{Fifo, Room};
@@ -75,10 +75,15 @@ const TC: &[Dialect] = &[
     },
 ];
 
-impl Discipline for DropTailParams {
+impl Component for DropTailParams {
     const NAME: &'static str = "droptail";
     const SUMMARY: &'static str = "first in, first out; packets that do not fit are dropped";
-    const SIGNALS: bool = false;
+}
+
+impl Discipline for DropTailParams {
+    fn gives_signals(&self) -> bool {
+        false
+    }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let room = Room::new(self.limit, self.byte_limit, env);

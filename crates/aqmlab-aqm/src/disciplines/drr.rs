@@ -20,7 +20,7 @@
 
 use alloc::boxed::Box;
 
-use aqmlab_core::{Bytes, Limit, params};
+use aqmlab_core::{Bytes, Component, Limit, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::fq::hash::Sharing;
@@ -46,11 +46,19 @@ params! {
     }
 }
 
-impl Discipline for DrrParams {
+impl Component for DrrParams {
     const NAME: &'static str = "drr";
     const SUMMARY: &'static str = "deficit round robin: a queue for each flow, turns by bytes";
-    const SIGNALS: bool = false;
-    const FIXED: &'static [&'static str] = &["flows", "isolation", "hashing", "ways"];
+}
+
+impl Discipline for DrrParams {
+    fn gives_signals(&self) -> bool {
+        false
+    }
+
+    fn fixed(&self) -> &'static [&'static str] {
+        &["flows", "isolation", "hashing", "ways"]
+    }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Fq::<Plain, Rounds>::new(self.fq(env)))

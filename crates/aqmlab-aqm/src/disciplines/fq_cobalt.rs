@@ -21,7 +21,7 @@
 
 use alloc::boxed::Box;
 
-use aqmlab_core::{Bytes, Limit, Packet, Span, Time, params};
+use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, params};
 
 use crate::cobalt::{CobaltState, DOWN, InitialGrace, Law, UP};
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline, Reason};
@@ -68,10 +68,15 @@ params! {
     }
 }
 
-impl Discipline for FqCobaltParams {
+impl Component for FqCobaltParams {
     const NAME: &'static str = "fq_cobalt";
     const SUMMARY: &'static str = "a queue for each flow, new flows first, COBALT in each";
-    const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
+}
+
+impl Discipline for FqCobaltParams {
+    fn fixed(&self) -> &'static [&'static str] {
+        &["flows", "variant", "isolation", "hashing", "ways"]
+    }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Fq::<CobaltState, Drr>::new(self.fq(env)))

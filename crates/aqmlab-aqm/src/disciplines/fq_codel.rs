@@ -20,7 +20,7 @@
 use alloc::boxed::Box;
 
 use aqmlab_core::words::{Dialect, Form, Word};
-use aqmlab_core::{Bytes, Limit, Packet, Span, Time, choices, params};
+use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, Settings};
@@ -94,10 +94,15 @@ const TC: &[Dialect] = &[Dialect {
     ..Dialect::EMPTY
 }];
 
-impl Discipline for FqCodelParams {
+impl Component for FqCodelParams {
     const NAME: &'static str = "fq_codel";
     const SUMMARY: &'static str = "a queue for each flow, new flows first, CoDel in each";
-    const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
+}
+
+impl Discipline for FqCodelParams {
+    fn fixed(&self) -> &'static [&'static str] {
+        &["flows", "variant", "isolation", "hashing", "ways"]
+    }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Fq::<CodelState, Drr>::new(self.fq(env)))

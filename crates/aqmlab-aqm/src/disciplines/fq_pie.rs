@@ -19,7 +19,7 @@
 use alloc::boxed::Box;
 
 use aqmlab_core::words::{Dialect, Effect, Form, Word};
-use aqmlab_core::{Bytes, Limit, Packet, Span, choices, params};
+use aqmlab_core::{Bytes, Component, Limit, Packet, Span, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::Source;
@@ -102,10 +102,15 @@ const TC: &[Dialect] = &[Dialect {
     ..Dialect::EMPTY
 }];
 
-impl Discipline for FqPieParams {
+impl Component for FqPieParams {
     const NAME: &'static str = "fq_pie";
     const SUMMARY: &'static str = "a queue for each flow, new flows first, PIE in each";
-    const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
+}
+
+impl Discipline for FqPieParams {
+    fn fixed(&self) -> &'static [&'static str] {
+        &["flows", "variant", "isolation", "hashing", "ways"]
+    }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Fq::<PieState, Drr>::new(self.fq(env)))

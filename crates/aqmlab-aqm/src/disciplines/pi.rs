@@ -24,7 +24,7 @@
 
 use alloc::{boxed::Box, format};
 
-use aqmlab_core::{Bytes, Error, Limit, Packet, Result, Span, Time, params};
+use aqmlab_core::{Bytes, Component, Error, Limit, Packet, Result, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::{Fifo, Room};
@@ -52,7 +52,7 @@ params! {
     }
 }
 
-impl Discipline for PiParams {
+impl Component for PiParams {
     const NAME: &'static str = "pi";
     const SUMMARY: &'static str = "a proportional integral controller keeps a queue length";
 
@@ -66,7 +66,9 @@ impl Discipline for PiParams {
         }
         Ok(())
     }
+}
 
+impl Discipline for PiParams {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let settings = Settings::new(self, env);
         Box::new(Pi {

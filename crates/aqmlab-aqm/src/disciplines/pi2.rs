@@ -24,7 +24,7 @@
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
-use aqmlab_core::{Ecn, Limit, Packet, Span, Time, params};
+use aqmlab_core::{Component, Ecn, Limit, Packet, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::fifo::{Fifo, Room};
@@ -56,10 +56,12 @@ params! {
     }
 }
 
-impl Discipline for Pi2Params {
+impl Component for Pi2Params {
     const NAME: &'static str = "pi2";
     const SUMMARY: &'static str = "PI squared: a controller moves the root of the drop probability";
+}
 
+impl Discipline for Pi2Params {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Pi2 {
             fifo: Fifo::default(),

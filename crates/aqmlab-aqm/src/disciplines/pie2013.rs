@@ -34,7 +34,7 @@
 
 use alloc::{boxed::Box, format, vec, vec::Vec};
 
-use aqmlab_core::{Error, Limit, Packet, Rate, Result, Span, Time, params};
+use aqmlab_core::{Component, Error, Limit, Packet, Rate, Result, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::disciplines::pie::no_rate_sample;
@@ -74,7 +74,7 @@ params! {
     }
 }
 
-impl Discipline for Pie2013Params {
+impl Component for Pie2013Params {
     const NAME: &'static str = "pie2013";
     const SUMMARY: &'static str = "PIE as of 2013, with its departure rate measurement";
 
@@ -87,7 +87,9 @@ impl Discipline for Pie2013Params {
             }
         }
     }
+}
 
+impl Discipline for Pie2013Params {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Pie2013 {
             fifo: Fifo::default(),

@@ -33,7 +33,9 @@
 use alloc::{boxed::Box, format, string::String, string::ToString};
 
 use aqmlab_core::words::{Dialect, Effect, Form, Given, Settings, Word};
-use aqmlab_core::{Bytes, Error, Limit, Packet, ParamType, Rate, Result, Span, Time, params};
+use aqmlab_core::{
+    Bytes, Component, Error, Limit, Packet, ParamType, Rate, Result, Span, Time, params,
+};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
@@ -141,18 +143,9 @@ fn derive(settings: &mut dyn Settings, given: &Given<'_>) -> Result<()> {
     settings.put("wlog", &wlog.to_string())
 }
 
-impl Discipline for RedLinuxParams {
+impl Component for RedLinuxParams {
     const NAME: &'static str = "red_linux";
     const SUMMARY: &'static str = "random early detection in Linux's integers";
-
-    fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
-        if self.adaptive {
-            // max_P from 0.5 to 0.01, times 0.9 in an interval.
-            return Some(("max_p", ADAPT_INTERVAL * 37));
-        }
-        let packets = (1u64 << self.wlog) as f64;
-        Some(("the average queue", env.rate.transmission_time(env.mtu).scaled(packets)))
-    }
 
     fn check(&self) -> Result<()> {
         let (low, high) = (self.min_threshold, self.max_threshold);
@@ -178,6 +171,17 @@ impl Discipline for RedLinuxParams {
             let allowed = format!("less than max_threshold = {high}");
             Err(Error::not_allowed(low, allowed).at("min_threshold"))
         }
+    }
+}
+
+impl Discipline for RedLinuxParams {
+    fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
+        if self.adaptive {
+            // max_P from 0.5 to 0.01, times 0.9 in an interval.
+            return Some(("max_p", ADAPT_INTERVAL * 37));
+        }
+        let packets = (1u64 << self.wlog) as f64;
+        Some(("the average queue", env.rate.transmission_time(env.mtu).scaled(packets)))
     }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {

@@ -37,7 +37,7 @@
 use alloc::{boxed::Box, collections::VecDeque, format};
 
 use aqmlab_core::words::{Dialect, Form, Word};
-use aqmlab_core::{Error, Limit, Packet, Result, Span, Time, math, params};
+use aqmlab_core::{Component, Error, Limit, Packet, Result, Span, Time, math, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
@@ -90,7 +90,7 @@ const TC: &[Dialect] = &[Dialect {
     ..Dialect::EMPTY
 }];
 
-impl Discipline for SfbParams {
+impl Component for SfbParams {
     const NAME: &'static str = "sfb";
     const SUMMARY: &'static str = "stochastic fair BLUE: a filter detects unresponsive flows";
 
@@ -101,7 +101,9 @@ impl Discipline for SfbParams {
         let allowed = format!("less than rehash = {}", self.rehash);
         Err(Error::not_allowed(self.warmup, allowed).at("warmup"))
     }
+}
 
+impl Discipline for SfbParams {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Sfb::new(self, env))
     }

@@ -37,7 +37,7 @@
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
 use aqmlab_core::words::{Dialect, Form, Word};
-use aqmlab_core::{Bytes, Limit, Packet, Time, choices, params};
+use aqmlab_core::{Bytes, Component, Limit, Packet, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
@@ -105,12 +105,20 @@ const TC: &[Dialect] = &[Dialect {
     ..Dialect::EMPTY
 }];
 
-impl Discipline for SfqParams {
+impl Component for SfqParams {
     const NAME: &'static str = "sfq";
     const SUMMARY: &'static str =
         "a queue for each flow; the longest queue drops packets when full";
-    const SIGNALS: bool = false;
-    const FIXED: &'static [&'static str] = &["divisor", "variant", "isolation", "hashing", "ways"];
+}
+
+impl Discipline for SfqParams {
+    fn gives_signals(&self) -> bool {
+        false
+    }
+
+    fn fixed(&self) -> &'static [&'static str] {
+        &["divisor", "variant", "isolation", "hashing", "ways"]
+    }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let bounds = Bounds::new(self, env);

@@ -15,7 +15,7 @@
 
 use alloc::boxed::Box;
 
-use aqmlab_core::{Limit, Span, params};
+use aqmlab_core::{Component, Limit, Span, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, Settings};
@@ -44,10 +44,15 @@ params! {
     }
 }
 
-impl Discipline for SfqCodelParams {
+impl Component for SfqCodelParams {
     const NAME: &'static str = "sfq_codel";
     const SUMMARY: &'static str = "ns-2's stochastic fair queueing with CoDel in every bucket";
-    const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
+}
+
+impl Discipline for SfqCodelParams {
+    fn fixed(&self) -> &'static [&'static str] {
+        &["flows", "variant", "isolation", "hashing", "ways"]
+    }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Fq::<CodelState, Ring>::new(self.fq(env)))

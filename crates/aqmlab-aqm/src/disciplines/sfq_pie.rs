@@ -26,7 +26,7 @@
 
 use alloc::boxed::Box;
 
-use aqmlab_core::{Bytes, Limit, Packet, Span, Time, choices, params};
+use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::pie::{self, DelaySource, PieParams};
@@ -86,10 +86,15 @@ params! {
     }
 }
 
-impl Discipline for SfqPieParams {
+impl Component for SfqPieParams {
     const NAME: &'static str = "sfq_pie";
     const SUMMARY: &'static str = "stochastic fair queueing, PIE by the length of the bucket";
-    const FIXED: &'static [&'static str] = &["flows", "variant", "isolation", "hashing", "ways"];
+}
+
+impl Discipline for SfqPieParams {
+    fn fixed(&self) -> &'static [&'static str] {
+        &["flows", "variant", "isolation", "hashing", "ways"]
+    }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let settings = self.pie(env);

@@ -23,7 +23,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use aqmlab_core::{Auto, Error, Limit, Packet, Result, choices, params};
+use aqmlab_core::{Auto, Component, Error, Limit, Packet, Result, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::{Fifo, Room};
@@ -63,10 +63,9 @@ params! {
     }
 }
 
-impl Discipline for SredParams {
+impl Component for SredParams {
     const NAME: &'static str = "sred";
     const SUMMARY: &'static str = "RED stabilized by an estimate of the number of flows";
-    const FIXED: &'static [&'static str] = &["variant"];
 
     fn check(&self) -> Result<()> {
         if self.limit == Limit::Unlimited {
@@ -78,6 +77,12 @@ impl Discipline for SredParams {
             return Err(Error::not_allowed(self.replacement, allowed).at("replacement"));
         }
         Ok(())
+    }
+}
+
+impl Discipline for SredParams {
+    fn fixed(&self) -> &'static [&'static str] {
+        &["variant"]
     }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {

@@ -22,7 +22,9 @@
 
 use alloc::{boxed::Box, string::String};
 
-use aqmlab_core::{Error, Limit, Packet, ParamType, Result, Span, Value, choices, params};
+use aqmlab_core::{
+    Component, Error, Limit, Packet, ParamType, Result, Span, Value, choices, params,
+};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::{Fifo, Room};
@@ -90,7 +92,7 @@ params! {
     }
 }
 
-impl Discipline for StepParams {
+impl Component for StepParams {
     const NAME: &'static str = "step";
     const SUMMARY: &'static str = "marks while the queue is above a threshold, for DCTCP";
 
@@ -100,7 +102,9 @@ impl Discipline for StepParams {
         }
         Ok(())
     }
+}
 
+impl Discipline for StepParams {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Step {
             fifo: Fifo::default(),
@@ -288,7 +292,7 @@ mod tests {
             let params = StepParams { not_ect: NotEct::Pass, ..with(threshold, mark_at) };
             let mut passing = queue(&params);
             offer(&mut passing, Ecn::NotEct, 10);
-            assert_eq!(marked(&mut passing), []);
+            assert!(marked(&mut passing).is_empty());
             assert_eq!(passing.counts().delivered, 10);
         }
     }

@@ -4,9 +4,9 @@
 #![allow(dead_code)] // Each of them uses a part.
 
 use aqmlab_aqm::registry::{PRESETS, entries};
-use aqmlab_aqm::{Backlog, Context, CustomConfig, LinkEnv, Queue, QueueConfig, QueueDiscipline};
+use aqmlab_aqm::{Backlog, Context, Discipline, LinkEnv, Queue, QueueConfig, QueueDiscipline};
 use aqmlab_core::{
-    Bytes, CustomParams, Ecn, Lookup, Packet, Rate, Result, Span, Stream, Table, Time, Value,
+    AnyComponent, Bytes, Ecn, Lookup, Packet, Rate, Result, Span, Stream, Table, Time, Value,
 };
 use proptest::prelude::*;
 
@@ -371,7 +371,7 @@ pub fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
 #[derive(Clone, Debug)]
 pub struct AsCustom(pub QueueConfig);
 
-impl CustomParams for AsCustom {
+impl AnyComponent for AsCustom {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -386,10 +386,7 @@ impl CustomParams for AsCustom {
     }
 }
 
-impl CustomConfig for AsCustom {
-    fn boxed_clone(&self) -> Box<dyn CustomConfig> {
-        Box::new(self.clone())
-    }
+impl Discipline for AsCustom {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         self.0.build(env)
     }
@@ -401,12 +398,9 @@ impl CustomConfig for AsCustom {
     }
 }
 
-impl Lookup<dyn CustomConfig> for AsCustom {
-    fn find(&self, _name: &str) -> Result<Option<Box<dyn CustomConfig>>> {
-        Ok(Some(self.boxed_clone()))
-    }
-    fn names(&self) -> Vec<&str> {
-        Vec::new()
+impl Lookup<dyn Discipline> for AsCustom {
+    fn find(&self, _name: &str) -> Result<Option<Box<dyn Discipline>>> {
+        Ok(Some(Box::new(self.clone())))
     }
 }
 
@@ -414,6 +408,6 @@ impl Lookup<dyn CustomConfig> for AsCustom {
 pub fn adapted_config(config: &QueueConfig) -> QueueConfig {
     let adapted = AsCustom(config.clone());
     let adapted = QueueConfig::read_with(&"adapted".into(), &adapted).unwrap();
-    assert!(matches!(adapted, QueueConfig::Custom(_)));
+    assert!(!adapted.is_built_in());
     adapted
 }

@@ -123,7 +123,7 @@ fn edge(name: &str, loss: Option<Loss>) -> LinkConfig {
             slot: None,
         },
         medium: None,
-        queue: QueueConfig::DropTail(DropTailParams::default()),
+        queue: QueueConfig::new(Box::new(DropTailParams::default())),
         shaper: None,
         driver: None,
         thresholds: Vec::new(),

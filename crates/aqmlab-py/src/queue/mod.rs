@@ -4,26 +4,20 @@
 mod objects;
 mod run;
 
-use aqmlab_aqm::{CustomConfig, LinkEnv, QueueDiscipline};
-use aqmlab_core::{CustomParams, Error, Lookup, Result};
+use aqmlab_aqm::{Discipline, LinkEnv, QueueDiscipline};
+use aqmlab_core::{AnyComponent, Error, Lookup, Result};
 
 use crate::custom::{CODE, Kind, PyConfig, PyLookup};
 pub use objects::{Context, Link, PyLimit, PyPacket};
 
-impl Lookup<dyn CustomConfig> for PyLookup<'_> {
-    fn find(&self, name: &str) -> Result<Option<Box<dyn CustomConfig>>> {
+impl Lookup<dyn Discipline> for PyLookup<'_> {
+    fn find(&self, name: &str) -> Result<Option<Box<dyn Discipline>>> {
         let config = PyLookup::find(self, Kind::Queue, name)?;
-        Ok(config.map(|config| Box::new(config) as Box<dyn CustomConfig>))
-    }
-    fn names(&self) -> Vec<&str> {
-        Vec::new()
+        Ok(config.map(|config| Box::new(config) as Box<dyn Discipline>))
     }
 }
 
-impl CustomConfig for PyConfig {
-    fn boxed_clone(&self) -> Box<dyn CustomConfig> {
-        Box::new(self.clone())
-    }
+impl Discipline for PyConfig {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(run::PyQueue::new(self, env))
     }

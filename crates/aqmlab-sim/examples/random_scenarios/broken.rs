@@ -2,7 +2,7 @@
 
 use aqmlab_aqm::fifo::Fifo;
 use aqmlab_aqm::{Backlog, Context, Discipline, Disciplines, LinkEnv, QueueDiscipline};
-use aqmlab_core::{Packet, Table, Value, params};
+use aqmlab_core::{Component, Packet, Table, Value, params};
 
 params! {
     /// The parameters of the queue.
@@ -12,10 +12,12 @@ params! {
     }
 }
 
-impl Discipline for BrokenParams {
+impl Component for BrokenParams {
     const NAME: &'static str = "broken";
     const SUMMARY: &'static str = "loses packets without a word";
+}
 
+impl Discipline for BrokenParams {
     fn build(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Broken { every: self.every, seen: 0, fifo: Fifo::default() })
     }
@@ -49,7 +51,7 @@ impl QueueDiscipline for Broken {
 
 /// Custom components that scenarios may name.
 pub fn disciplines() -> Disciplines {
-    Disciplines::default().with::<BrokenParams>().expect("the name is free")
+    Disciplines::default().with(Box::new(BrokenParams::default())).expect("the name is free")
 }
 
 /// Puts the queue at the first link of a scenario.

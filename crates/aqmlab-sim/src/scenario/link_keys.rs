@@ -150,7 +150,7 @@ impl LinkKey {
                 let env = LinkEnv { rate, base_rtt: to.base_rtt, mtu, header: HEADER };
                 match to.transition {
                     Transition::Replace => {
-                        network.replace_queue(now, to.link, config.queue.build(&env));
+                        network.replace_queue(now, to.link, config.queue.build_checked(&env));
                     }
                     _ => network.change_queue(now, to.link, &config.queue, &env),
                 }

@@ -11,7 +11,7 @@ mod toml;
 
 use std::sync::Arc;
 
-use aqmlab_aqm::{CustomConfig, QueueConfig};
+use aqmlab_aqm::{Discipline, QueueConfig};
 use aqmlab_core::{
     Auto, Bytes, Chosen, Distribution, Error, FramingParams, Lookup, Nothing, ParamType, Rate,
     Result, Span, Stated, Table, Value, choices, params,
@@ -199,7 +199,7 @@ impl ParamType for Sizes {
 #[derive(Clone, Copy)]
 pub struct Outside<'a> {
     /// Custom queue disciplines.
-    pub disciplines: &'a dyn Lookup<dyn CustomConfig>,
+    pub disciplines: &'a dyn Lookup<dyn Discipline>,
     /// Custom congestion controls.
     pub controls: &'a dyn Lookup<dyn CustomControl>,
     /// Custom endpoints.
@@ -212,7 +212,7 @@ pub struct Outside<'a> {
 
 impl<'a> Outside<'a> {
     /// Provides custom disciplines only.
-    pub fn disciplines(disciplines: &'a dyn Lookup<dyn CustomConfig>) -> Self {
+    pub fn disciplines(disciplines: &'a dyn Lookup<dyn Discipline>) -> Self {
         Outside { disciplines, ..Outside::default() }
     }
 

@@ -89,7 +89,9 @@ impl<P: fmt::Debug, C> fmt::Debug for Foreign<P, C> {
     }
 }
 
-impl<P: ControlParams + fmt::Debug + Send + Sync, C> CustomParams for Foreign<P, C> {
+impl<P: ControlParams + fmt::Debug + Send + Sync + 'static, C: 'static> CustomParams
+    for Foreign<P, C>
+{
     fn name(&self) -> &str {
         P::NAME
     }

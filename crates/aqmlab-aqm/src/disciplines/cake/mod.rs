@@ -35,7 +35,7 @@
 
 use alloc::{boxed::Box, vec::Vec};
 
-use aqmlab_core::{Framing, Limit, Packet, Time};
+use aqmlab_core::{Component, Framing, Limit, Packet, Time};
 
 mod ack_filter;
 mod autorate;
@@ -56,11 +56,16 @@ use self::shaper::{Schedule, Shaper};
 use self::tin::{Plan, Tin, bytes_in};
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 
-impl Discipline for CakeParams {
+impl Component for CakeParams {
     const NAME: &'static str = "cake";
     const SUMMARY: &'static str =
         "a shaper, tins by DSCP, hosts and flows that share, COBALT in each flow: CAKE";
-    const FIXED: &'static [&'static str] = &["flows", "hashing", "ways", "variant"];
+}
+
+impl Discipline for CakeParams {
+    fn fixed(&self) -> &'static [&'static str] {
+        &["flows", "hashing", "ways", "variant"]
+    }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let autorate =

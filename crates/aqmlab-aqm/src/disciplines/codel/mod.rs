@@ -22,7 +22,7 @@
 use alloc::{boxed::Box, format, vec::Vec};
 
 use aqmlab_core::words::{Dialect, Form, Word};
-use aqmlab_core::{Bytes, Limit, Packet, Rate, Span, choices, params};
+use aqmlab_core::{Bytes, Component, Limit, Packet, Rate, Span, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline};
 use crate::fifo::{Fifo, Room};
@@ -98,10 +98,15 @@ const TC: &[Dialect] = &[Dialect {
     ..Dialect::EMPTY
 }];
 
-impl Discipline for CodelParams {
+impl Component for CodelParams {
     const NAME: &'static str = "codel";
     const SUMMARY: &'static str = "controlled delay: drops at dequeue while the delay stays high";
-    const FIXED: &'static [&'static str] = &["variant"];
+}
+
+impl Discipline for CodelParams {
+    fn fixed(&self) -> &'static [&'static str] {
+        &["variant"]
+    }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let law = Settings::new(self, env);

@@ -23,7 +23,9 @@ mod linux;
 mod rfc9332;
 
 use aqmlab_core::words::{Dialect, Form, Word};
-use aqmlab_core::{Ecn, Error, Limit, Packet, Result, Span, Time, choices, math, params};
+use aqmlab_core::{
+    Component, Ecn, Error, Limit, Packet, Result, Span, Time, choices, math, params,
+};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
@@ -155,10 +157,9 @@ const TC: &[Dialect] = &[Dialect {
     ..Dialect::EMPTY
 }];
 
-impl Discipline for DualPi2Params {
+impl Component for DualPi2Params {
     const NAME: &'static str = "dualpi2";
     const SUMMARY: &'static str = "a queue for L4S and one for the rest, coupled by PI squared";
-    const FIXED: &'static [&'static str] = &["variant"];
 
     fn check(&self) -> Result<()> {
         let refuse = |key: &str, given: String, allowed: &str| {
@@ -193,6 +194,12 @@ impl Discipline for DualPi2Params {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Discipline for DualPi2Params {
+    fn fixed(&self) -> &'static [&'static str] {
+        &["variant"]
     }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {

@@ -18,7 +18,7 @@ use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
 mod rfc8033;
 
 use aqmlab_core::words::{Dialect, Form, Word};
-use aqmlab_core::{Bytes, Error, Limit, Rate, Result, Span, choices, params};
+use aqmlab_core::{Bytes, Component, Error, Limit, Rate, Result, Span, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, Note, QueueDiscipline};
 use crate::pie_linux::PieLinux;
@@ -146,10 +146,9 @@ const TC: &[Dialect] = &[Dialect {
     ..Dialect::EMPTY
 }];
 
-impl Discipline for PieParams {
+impl Component for PieParams {
     const NAME: &'static str = "pie";
     const SUMMARY: &'static str = "a controller moves the drop probability to keep the delay";
-    const FIXED: &'static [&'static str] = &["variant"];
 
     fn check(&self) -> Result<()> {
         if let Some(part) = self.activation {
@@ -167,6 +166,12 @@ impl Discipline for PieParams {
             }
         }
         Ok(())
+    }
+}
+
+impl Discipline for PieParams {
+    fn fixed(&self) -> &'static [&'static str] {
+        &["variant"]
     }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {

@@ -49,7 +49,9 @@ mod automatic;
 mod average;
 mod decision;
 
-use aqmlab_core::{Auto, Bytes, Error, Limit, Packet, Result, Span, Time, choices, params};
+use aqmlab_core::{
+    Auto, Bytes, Component, Error, Limit, Packet, Result, Span, Time, choices, params,
+};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::{Fifo, Room};
@@ -170,20 +172,9 @@ params! {
     }
 }
 
-impl Discipline for RedParams {
+impl Component for RedParams {
     const NAME: &'static str = "red";
     const SUMMARY: &'static str = "random early detection by the average queue, as in ns-2";
-
-    fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
-        if self.adaptive == Adaptive::Floyd {
-            // From the largest max_p to the least, one step in an interval.
-            let bottom = self.bottom.or_else(|| 0.01).max(1e-3);
-            let steps = libm::log(bottom / self.top) / libm::log(self.beta.clamp(0.01, 0.999));
-            return Some(("max_p", self.adapt_interval.scaled(steps)));
-        }
-        let weight = Settings::new(self, env).weight;
-        Some(("the average queue", env.rate.transmission_time(env.mtu).scaled(1.0 / weight)))
-    }
 
     fn check(&self) -> Result<()> {
         for (key, threshold) in
@@ -211,6 +202,19 @@ impl Discipline for RedParams {
             let allowed = format!("less than max_threshold = {high}");
             Err(Error::not_allowed(low, allowed).at("min_threshold"))
         }
+    }
+}
+
+impl Discipline for RedParams {
+    fn slowest(&self, env: &LinkEnv) -> Option<(&'static str, Span)> {
+        if self.adaptive == Adaptive::Floyd {
+            // From the largest max_p to the least, one step in an interval.
+            let bottom = self.bottom.or_else(|| 0.01).max(1e-3);
+            let steps = libm::log(bottom / self.top) / libm::log(self.beta.clamp(0.01, 0.999));
+            return Some(("max_p", self.adapt_interval.scaled(steps)));
+        }
+        let weight = Settings::new(self, env).weight;
+        Some(("the average queue", env.rate.transmission_time(env.mtu).scaled(1.0 / weight)))
     }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {

@@ -64,7 +64,7 @@ impl QueuedLink {
         let env = LinkEnv { rate: config.rate, base_rtt, mtu: setup.mtu, header: HEADER };
         let mut link = QueuedLink {
             name: config.name.clone(),
-            queue: Queue::new(config.queue.build(&env), stream("queue")),
+            queue: Queue::new(config.queue.build_checked(&env), stream("queue")),
             probe: LinkProbe::new(&config.thresholds, base_rtt, setup.record_packets),
             index: index as u32,
             egress: Egress::new(config, &env).map(Box::new),
