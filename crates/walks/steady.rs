@@ -6,9 +6,11 @@
 //! # Differences
 //! None.
 
-use aqmlab_core::params;
+use aqmlab_core::{Component, params};
 
-use super::{AckSample, CongestionControl, CongestionEvent, ControlParams, Setup};
+use super::control::{
+    AckSample, CongestionControl, CongestionEvent, ControlParams, ExternalControl, Setup,
+};
 
 params! {
     /// Parameters of Steady.
@@ -18,9 +20,15 @@ params! {
     }
 }
 
-impl ControlParams for SteadyParams {
+impl Component for SteadyParams {
     const NAME: &'static str = "steady";
     const SUMMARY: &'static str = "a constant window";
+}
+
+impl ControlParams for SteadyParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Steady::new(self, setup))
+    }
 }
 
 /// State of Steady.
@@ -68,7 +76,7 @@ mod tests {
     #[test]
     fn losses_change_nothing() {
         let config = CongestionConfig::named("steady").unwrap();
-        let mut control = Control::new(&config, &Setup::new(&transport(), 10_000, 0));
+        let mut control = Control::new(&config, &transport().setup(10_000, 0));
         control.on_congestion(&event(Congestion::Loss, 20_000));
         assert_eq!(control.window(), 20_000);
     }

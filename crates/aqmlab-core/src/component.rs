@@ -7,7 +7,7 @@
 //! component with its parameters, as a scenario names it. A [`Lookup`] finds custom components,
 //! written in another crate or another language; a [`Registry`] holds those of other crates.
 
-use alloc::{boxed::Box, format, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 use core::any::Any;
 use core::fmt;
 use core::ops::{Deref, DerefMut};
@@ -15,7 +15,7 @@ use core::ops::{Deref, DerefMut};
 use crate::catalogue::{self, Catalogue, Preset};
 use crate::custom::Custom;
 use crate::error::{Error, Result};
-use crate::params::{Entry, ParamSpec, Params};
+use crate::params::{Entry, ParamSpec, ParamType, Params};
 use crate::value::{Table, Value};
 use crate::words::Dialect;
 
@@ -222,6 +222,15 @@ impl<K: Kind + ?Sized> Config<K> {
         catalogue::read(value, more)
     }
 
+    /// Returns the component after `value` is set, which may name one of `more`. A table without a
+    /// name, or with the component's own, changes some of its parameters.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Config::read`].
+    pub fn updated_with(&self, value: &Value, more: &dyn Lookup<K>) -> Result<Self> {
+        catalogue::updated(self, value, more)
+    }
+
     /// Names, summaries and parameters of the built-in components.
     pub fn entries() -> Vec<Entry> {
         let entry = |known: &BuiltIn<K>| Entry {
@@ -337,6 +346,28 @@ impl<K: Kind + ?Sized> PartialEq for Config<K> {
 impl<K: Kind + ?Sized> fmt::Debug for Config<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+impl<K: Kind + ?Sized> ParamType for Config<K> {
+    const KIND: &'static str = "name or table";
+    fn allowed() -> String {
+        catalogue::allowed::<Self>()
+    }
+    fn read(value: &Value) -> Option<Self> {
+        Self::default().updated(value).ok()
+    }
+    fn to_text(&self) -> String {
+        self.name().into()
+    }
+    fn choices() -> &'static [&'static str] {
+        K::NAMES
+    }
+    fn to_value(&self) -> Value {
+        Value::Table(self.to_table())
+    }
+    fn updated(&self, value: &Value) -> Result<Self> {
+        self.updated_with(value, &())
     }
 }
 

@@ -15,7 +15,6 @@ use aqmlab_sim::capture::{self, Recorder};
 use aqmlab_sim::network::records::RecordSink;
 use aqmlab_sim::scenario::{FlowGroup, LinkConfig};
 use aqmlab_sim::{RunResult, Scenario, Stopped, WorkLimit, run_into, try_run_recorded};
-use aqmlab_tcp::congestion::CongestionConfig;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -325,7 +324,7 @@ impl Drop for Runner {
 fn has_custom(scenario: &Scenario) -> bool {
     let queue = |link: &LinkConfig| link.queue.downcast_ref::<PyConfig>().is_some();
     let control =
-        |flow: &FlowGroup| matches!(flow.transport.congestion_control, CongestionConfig::Custom(_));
+        |flow: &FlowGroup| flow.transport.congestion_control.downcast_ref::<PyConfig>().is_some();
     scenario.links.iter().any(queue) || scenario.flows.iter().any(control)
 }
 

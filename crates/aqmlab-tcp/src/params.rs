@@ -2,7 +2,7 @@
 
 use aqmlab_core::{Auto, Bytes, Ecn, Error, Limit, ParamType, Result, Span, choices, params};
 
-use crate::congestion::CongestionConfig;
+use crate::congestion::control::{CongestionConfig, Setup};
 use crate::linux;
 use crate::profiles::Profile;
 use crate::recovery::Recovery;
@@ -271,6 +271,19 @@ impl TcpParams {
     /// Whether the receiver sends selective acknowledgements.
     pub fn sends_sack(&self) -> bool {
         !matches!(self.recovery, Recovery::NewReno | Recovery::Reno)
+    }
+
+    /// Returns the inputs of a congestion control with this initial window.
+    pub fn setup(&self, initial_window: u64, seed: u64) -> Setup {
+        Setup {
+            mss: self.mss.get(),
+            initial_window,
+            initial_ssthresh: self.initial_ssthresh.map_or(u64::MAX / 4, |bytes| bytes.get()),
+            seed,
+            header: self.header.get(),
+            is_paced: self.pacing,
+            has_sack: self.sends_sack(),
+        }
     }
 
     /// A limit in bytes of payload.

@@ -4,9 +4,9 @@
 //! `profile = "rfc"` in a transport table begins from the defaults, takes the list, and then the
 //! other keys of the table. Settings of a control hold whenever the table names that control.
 
-use aqmlab_core::{Catalogue, Lookup, Nothing, Params, Result, Table, Value, choices};
+use aqmlab_core::{Kind, Lookup, Params, Result, Table, Value, choices};
 
-use crate::congestion::{CongestionConfig, CustomControl};
+use crate::congestion::{CongestionConfig, ControlParams};
 use crate::params::TcpParams;
 
 choices! {
@@ -103,7 +103,7 @@ impl Profile {
         let mut control = CongestionConfig::named(name)?;
         for (key, value) in self.settings() {
             match key.split_once('.') {
-                Some((of, key)) if of == name => control.set_key(key, &value.into())?,
+                Some((of, key)) if of == name => control.set(key, &value.into())?,
                 _ => {}
             }
         }
@@ -138,14 +138,14 @@ impl TcpParams {
     /// # Errors
     /// Returns an error if a key or a value is not allowed.
     pub fn read(&mut self, table: &Table) -> Result<()> {
-        self.read_with(table, &Nothing)
+        self.read_with(table, &())
     }
 
     /// Reads a transport table whose congestion control may be one of `more`.
     ///
     /// # Errors
     /// Returns an error as [`TcpParams::read`] does.
-    pub fn read_with(&mut self, table: &Table, more: &dyn Lookup<dyn CustomControl>) -> Result<()> {
+    pub fn read_with(&mut self, table: &Table, more: &dyn Lookup<dyn ControlParams>) -> Result<()> {
         if let Some(value) = table.get("profile") {
             let mut named = TcpParams::default();
             named.set("profile", value)?;
@@ -165,7 +165,7 @@ impl TcpParams {
     /// The control that `value` changes: the present one, or the profile's of the name in `value`.
     fn control_before(&self, value: &Value) -> CongestionConfig {
         let name = match value {
-            Value::Table(table) => table.get(CongestionConfig::KEY),
+            Value::Table(table) => table.get(<dyn ControlParams>::KEY),
             name => Some(name),
         };
         let other = name
@@ -181,7 +181,7 @@ mod tests {
     use aqmlab_core::{Limit, ParamType, Span};
 
     use super::*;
-    use crate::congestion::cubic::WindowFunction;
+    use crate::congestion::cubic::{CubicParams, WindowFunction};
     use crate::params::{EcnMode, Stack};
     use crate::recovery::Recovery;
 
@@ -259,7 +259,7 @@ mod tests {
                 let keys = if control == "reno" { &keys[..] } else { &keys[1..] };
                 params.read(&table(keys)).unwrap();
             }
-            let CongestionConfig::Cubic(cubic) = &params.congestion_control else { unreachable!() };
+            let cubic = params.congestion_control.downcast_ref::<CubicParams>().unwrap();
             assert_eq!(cubic.variant, variant, "{profile}");
         }
     }

@@ -8,7 +8,7 @@ use aqmlab_tcp::congestion::Controls;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let file = std::env::args().nth(1).ok_or("which scenario?")?;
-    let mine = Controls::default().with(my_control::MyControl::new)?;
+    let mine = Controls::default().with(Box::new(my_control::MyControlParams::default()))?;
     let set = [("transport.congestion_control".to_string(), "my_control".into())];
     let text = std::fs::read_to_string(&file)?;
     let scenario = Scenario::parse_with(&text, &file, &set, Outside::controls(&mine))?;
@@ -28,7 +28,8 @@ mod tests {
     use super::*;
 
     fn scenario(control: &str, profile: &str, queue: &str, kept: Option<&str>) -> Scenario {
-        let mine = Controls::default().with(my_control::MyControl::new).unwrap();
+        let mine =
+            Controls::default().with(Box::new(my_control::MyControlParams::default())).unwrap();
         let mut set = vec![
             ("transport.profile", profile),
             // A custom control runs in the RFC sender.
@@ -89,7 +90,8 @@ mod tests {
             result.links[scenario.bottleneck].counts.dropped_total()
         };
         assert!(sent(&most) > 2 * sent(&half), "{} and {}", sent(&most), sent(&half));
-        let mine = Controls::default().with(my_control::MyControl::new).unwrap();
+        let mine =
+            Controls::default().with(Box::new(my_control::MyControlParams::default())).unwrap();
         let outside = Outside::controls(&mine);
         let again = Scenario::from_table_with(most.to_table(), "canonical", &[], outside);
         assert_eq!(again.unwrap(), most);
@@ -97,7 +99,8 @@ mod tests {
 
     #[test]
     fn a_wrong_value_and_a_wrong_name_are_refused() {
-        let mine = Controls::default().with(my_control::MyControl::new).unwrap();
+        let mine =
+            Controls::default().with(Box::new(my_control::MyControlParams::default())).unwrap();
         let text = include_str!("../../scenario.toml");
         for (key, value, expected) in [
             ("transport.congestion_control", "my_contrl", "did you mean `my_control`?"),
@@ -113,6 +116,7 @@ mod tests {
             let error = error.unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
-        assert!(mine.with(my_control::MyControl::new).is_err(), "the name is taken");
+        let again = Box::new(my_control::MyControlParams::default());
+        assert!(mine.with(again).is_err(), "the name is taken");
     }
 }

@@ -1,8 +1,9 @@
 //! Adds a segment each round-trip time; congestion leaves a share of the window.
 
-use aqmlab_core::params;
+use aqmlab_core::{Component, params};
 use aqmlab_tcp::congestion::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup,
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
+    Setup,
 };
 
 params! {
@@ -13,10 +14,16 @@ params! {
     }
 }
 
-impl ControlParams for MyControlParams {
+impl Component for MyControlParams {
     const NAME: &'static str = "my_control";
     const SUMMARY: &'static str =
         "adds a segment each round-trip time; congestion leaves a share of the window";
+}
+
+impl ControlParams for MyControlParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(MyControl::new(self, setup))
+    }
 }
 
 #[derive(Clone, Debug)]

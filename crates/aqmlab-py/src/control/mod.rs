@@ -5,27 +5,21 @@ mod objects;
 mod run;
 
 use aqmlab_core::{Lookup, Result};
-use aqmlab_tcp::congestion::{CustomControl, ExternalControl, Setup};
+use aqmlab_tcp::congestion::{ControlParams, ExternalControl, Setup};
 
 use crate::custom::{Kind, PyConfig, PyLookup};
 pub use objects::{
     PyAckSample, PyCongestionEvent, PyLostSegment, PyRateSample, PySentSample, PySetup,
 };
 
-impl Lookup<dyn CustomControl> for PyLookup<'_> {
-    fn find(&self, name: &str) -> Result<Option<Box<dyn CustomControl>>> {
+impl Lookup<dyn ControlParams> for PyLookup<'_> {
+    fn find(&self, name: &str) -> Result<Option<Box<dyn ControlParams>>> {
         let config = PyLookup::find(self, Kind::Control, name)?;
-        Ok(config.map(|config| Box::new(config) as Box<dyn CustomControl>))
-    }
-    fn names(&self) -> Vec<&str> {
-        Vec::new()
+        Ok(config.map(|config| Box::new(config) as Box<dyn ControlParams>))
     }
 }
 
-impl CustomControl for PyConfig {
-    fn boxed_clone(&self) -> Box<dyn CustomControl> {
-        Box::new(self.clone())
-    }
+impl ControlParams for PyConfig {
     fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
         Box::new(run::PyControl::new(self, setup))
     }

@@ -26,7 +26,7 @@ impl PySetup {
     pub fn of(setup: &Setup) -> Self {
         PySetup {
             mss: setup.mss,
-            header: setup.transport.header.get(),
+            header: setup.header,
             initial_window: setup.initial_window,
             initial_ssthresh: setup.initial_ssthresh,
             random: Stream::from_state(setup.seed),

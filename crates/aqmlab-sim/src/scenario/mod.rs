@@ -17,7 +17,7 @@ use aqmlab_core::{
     Result, Span, Stated, Table, Value, choices, params,
 };
 use aqmlab_tcp::TcpParams;
-use aqmlab_tcp::congestion::CustomControl;
+use aqmlab_tcp::congestion::ControlParams;
 
 use crate::endpoints::{CustomEndpoint, EndpointConfig};
 use crate::impairment::{Chance, JitterParams, SlotParams};
@@ -201,7 +201,7 @@ pub struct Outside<'a> {
     /// Custom queue disciplines.
     pub disciplines: &'a dyn Lookup<dyn Discipline>,
     /// Custom congestion controls.
-    pub controls: &'a dyn Lookup<dyn CustomControl>,
+    pub controls: &'a dyn Lookup<dyn ControlParams>,
     /// Custom endpoints.
     pub endpoints: &'a dyn Lookup<dyn CustomEndpoint>,
     /// Reader of files.
@@ -217,7 +217,7 @@ impl<'a> Outside<'a> {
     }
 
     /// Provides custom congestion controls only.
-    pub fn controls(controls: &'a dyn Lookup<dyn CustomControl>) -> Self {
+    pub fn controls(controls: &'a dyn Lookup<dyn ControlParams>) -> Self {
         Outside { controls, ..Outside::default() }
     }
 

@@ -29,11 +29,12 @@
 //! 7. A recovery that begins as another ends is a new one (section 4.2.3.4); to Linux's BBR both
 //!    are one.
 
-use aqmlab_core::{Rate, Span, Stream, Time, params};
+use aqmlab_core::{Component, Rate, Span, Stream, Time, params};
 
 use super::bbr_parts::{HeldBack, MaxFilter, Rounds, Wire, first_pacing_rate};
-use super::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, SentSample, Setup,
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
+    SentSample, Setup,
 };
 
 params! {
@@ -52,9 +53,15 @@ params! {
     }
 }
 
-impl ControlParams for BbrParams {
+impl Component for BbrParams {
     const NAME: &'static str = "bbr";
     const SUMMARY: &'static str = "bottleneck bandwidth and round-trip propagation time, version 1";
+}
+
+impl ControlParams for BbrParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Bbr::new(self, setup))
+    }
 }
 
 /// BtlBwFilterLen, in round trips.
@@ -445,7 +452,7 @@ mod tests {
     const RTT: Span = Span::from_millis(100);
 
     fn bbr() -> Bbr {
-        Bbr::new(&BbrParams::default(), &Setup::new(&transport(), 10_000, 1))
+        Bbr::new(&BbrParams::default(), &transport().setup(10_000, 1))
     }
     /// A round trip: an acknowledgement of all that was sent in it, so many
     /// segments.

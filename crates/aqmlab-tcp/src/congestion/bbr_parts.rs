@@ -5,7 +5,7 @@
 
 use aqmlab_core::{Rate, Span};
 
-use super::{AckSample, RateSample, Setup};
+use super::control::{AckSample, RateSample, Setup};
 
 /// The largest value of the last `N` periods of a virtual time.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,7 @@ pub(super) struct Wire {
 
 impl Wire {
     pub fn new(setup: &Setup) -> Self {
-        let header = setup.transport.header.get() as f64;
+        let header = setup.header as f64;
         Wire { bits_per_byte: 8.0 * (setup.mss as f64 + header) / setup.mss as f64 }
     }
     /// Bits on the wire in a second, for bytes of payload in a second.

@@ -12,9 +12,11 @@
 //!    retransmissions. A source of datagrams would leave the gap.
 //! 2. The sender does not pace its first segments (`pacing_quantum`).
 
-use aqmlab_core::{Rate, params};
+use aqmlab_core::{Component, Rate, params};
 
-use super::{AckSample, CongestionControl, CongestionEvent, ControlParams, Setup};
+use super::control::{
+    AckSample, CongestionControl, CongestionEvent, ControlParams, ExternalControl, Setup,
+};
 
 params! {
     /// Parameters of a constant rate.
@@ -25,9 +27,15 @@ params! {
     }
 }
 
-impl ControlParams for CbrParams {
+impl Component for CbrParams {
     const NAME: &'static str = "cbr";
     const SUMMARY: &'static str = "a constant rate that responds to nothing";
+}
+
+impl ControlParams for CbrParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Cbr::new(self, setup))
+    }
 }
 
 /// More than any network holds, and far from overflow.

@@ -24,11 +24,14 @@
 //!    after a timeout. The base round-trip time is the least of the connection and does not
 //!    restart.
 
-use aqmlab_core::{Error, Result, Span, params};
+use aqmlab_core::{Component, Error, Result, Span, params};
 
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
+    Setup,
+};
 use super::slow_start::SlowStartKind;
 use super::window::Window;
-use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
     /// Parameters of Compound TCP.
@@ -54,7 +57,7 @@ params! {
     }
 }
 
-impl ControlParams for CompoundParams {
+impl Component for CompoundParams {
     const NAME: &'static str = "compound";
     const SUMMARY: &'static str =
         "Compound TCP: Reno and a delay window (draft-sridharan-tcpm-ctcp-02)";
@@ -65,6 +68,12 @@ impl ControlParams for CompoundParams {
         }
         let allowed = format!("at most gamma = {}", self.gamma);
         Err(Error::not_allowed(self.gamma_low, allowed).at("gamma_low"))
+    }
+}
+
+impl ControlParams for CompoundParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Compound::new(self, setup))
     }
 }
 
@@ -221,7 +230,7 @@ mod tests {
     }
     fn in_avoidance(segments: u64) -> Compound {
         let params = CompoundParams::default();
-        let mut compound = Compound::new(&params, &Setup::new(&transport(), segments * 1000, 0));
+        let mut compound = Compound::new(&params, &transport().setup(segments * 1000, 0));
         compound.window.ssthresh = 0;
         compound
     }

@@ -24,7 +24,7 @@
 //! 5. The time while the application holds the sender back is left out
 //!    (section 5.8) from one acknowledgement to the next.
 
-use aqmlab_core::{Error, Rate, Result, Span, Time, choices, params};
+use aqmlab_core::{Component, Error, Rate, Result, Span, Time, choices, params};
 
 mod ns3;
 
@@ -33,11 +33,11 @@ mod tests;
 
 use ns3::Ns3Cubic;
 
-use super::slow_start::{SlowStart, SlowStartKind};
-use super::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, LostSegment,
-    SentSample, Setup, check_beta_ecn,
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
+    LostSegment, SentSample, Setup, check_beta_ecn,
 };
+use super::slow_start::{SlowStart, SlowStartKind};
 
 choices! {
     /// Window function of CUBIC.
@@ -90,7 +90,7 @@ impl CubicParams {
     }
 }
 
-impl ControlParams for CubicParams {
+impl Component for CubicParams {
     const NAME: &'static str = "cubic";
     const SUMMARY: &'static str =
         "a cubic function of the time since the last loss: Linux's with HyStart, or RFC 9438";
@@ -101,6 +101,12 @@ impl ControlParams for CubicParams {
             return Err(Error::not_allowed(beta, allowed).at("beta_ecn"));
         }
         check_beta_ecn(self.beta_ecn)
+    }
+}
+
+impl ControlParams for CubicParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Cubic::new(self, setup))
     }
 
     /// K (RFC 9438, section 4.2), or what W_est takes, if that is faster

@@ -22,10 +22,13 @@
 //! 4. Segments acknowledged towards the next one stay counted after a mark; Linux restarts the
 //!    count.
 
-use aqmlab_core::params;
+use aqmlab_core::{Component, params};
 
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
+    Setup,
+};
 use super::reno::{Reno, RenoParams};
-use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
     /// Parameters of DCTCP.
@@ -37,9 +40,15 @@ params! {
     }
 }
 
-impl ControlParams for DctcpParams {
+impl Component for DctcpParams {
     const NAME: &'static str = "dctcp";
     const SUMMARY: &'static str = "the window falls by the share of marks (RFC 8257)";
+}
+
+impl ControlParams for DctcpParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Dctcp::new(self, setup))
+    }
 }
 
 /// The state of DCTCP.
@@ -153,7 +162,7 @@ mod tests {
     use super::*;
 
     fn dctcp() -> Dctcp {
-        Dctcp::new(&DctcpParams::default(), &Setup::new(&transport(), 20_000, 0))
+        Dctcp::new(&DctcpParams::default(), &transport().setup(20_000, 0))
     }
     /// A window of data, of which so many bytes came with CE.
     fn window(dctcp: &mut Dctcp, acked: u64, ce_bytes: u64) {

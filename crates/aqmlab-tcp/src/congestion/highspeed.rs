@@ -10,11 +10,14 @@
 //! 2. a(w) / w is added for each segment acknowledged, not for each
 //!    acknowledgement as in Linux.
 
-use aqmlab_core::{Error, Result, params};
+use aqmlab_core::{Component, Error, Result, params};
 
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
+    Setup,
+};
 use super::slow_start::SlowStartKind;
 use super::window::{Window, by_window};
-use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
     /// Parameters of HighSpeed TCP.
@@ -34,7 +37,7 @@ params! {
     }
 }
 
-impl ControlParams for HighSpeedParams {
+impl Component for HighSpeedParams {
     const NAME: &'static str = "highspeed";
     const SUMMARY: &'static str =
         "large windows grow faster and shrink less than Reno's (RFC 3649)";
@@ -45,6 +48,12 @@ impl ControlParams for HighSpeedParams {
         }
         let allowed = format!("below high_window = {}", self.high_window);
         Err(Error::not_allowed(self.low_window, allowed).at("low_window"))
+    }
+}
+
+impl ControlParams for HighSpeedParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(HighSpeed::new(self, setup))
     }
 }
 
@@ -141,7 +150,7 @@ mod tests {
     #[test]
     fn growth_is_that_of_the_table() {
         let params = HighSpeedParams::default();
-        let mut highspeed = HighSpeed::new(&params, &Setup::new(&transport(), 1000, 0));
+        let mut highspeed = HighSpeed::new(&params, &transport().setup(1000, 0));
         highspeed.window.ssthresh = 1000;
         for (rounds, expected) in [(100, 131.0), (300, 1131.0), (1000, 17_409.0)] {
             let mut highspeed = highspeed.clone();
@@ -159,10 +168,10 @@ mod tests {
     #[test]
     fn a_loss_takes_b_of_the_window() {
         let params = HighSpeedParams::default();
-        let mut highspeed = HighSpeed::new(&params, &Setup::new(&transport(), 83_000_000, 0));
+        let mut highspeed = HighSpeed::new(&params, &transport().setup(83_000_000, 0));
         highspeed.on_congestion(&event(Congestion::Loss, 83_000_000));
         assert_eq!(highspeed.window(), 74_700_000);
-        let mut small = HighSpeed::new(&params, &Setup::new(&transport(), 30_000, 0));
+        let mut small = HighSpeed::new(&params, &transport().setup(30_000, 0));
         small.on_congestion(&event(Congestion::Loss, 30_000));
         assert_eq!(small.window(), 15_000);
     }

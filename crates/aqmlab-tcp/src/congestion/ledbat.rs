@@ -14,12 +14,15 @@
 //! 5. max_allowed_cwnd keeps windows from growing, not from staying as they
 //!    are: after a burst of acknowledgements in a recovery FlightSize is small.
 
-use aqmlab_core::{Span, params};
+use aqmlab_core::{Component, Span, params};
 
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
+    Setup,
+};
 use super::delay::QueueingDelay;
 use super::slow_start::SlowStartKind;
 use super::window::{Window, by_window};
-use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
     /// Parameters of LEDBAT.
@@ -37,10 +40,16 @@ params! {
     }
 }
 
-impl ControlParams for LedbatParams {
+impl Component for LedbatParams {
     const NAME: &'static str = "ledbat";
     const SUMMARY: &'static str =
         "background traffic that keeps queueing delay at a target (RFC 6817)";
+}
+
+impl ControlParams for LedbatParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Ledbat::new(self, setup))
+    }
 }
 
 /// The state of LEDBAT.
@@ -123,7 +132,7 @@ mod tests {
         }
     }
     fn ledbat(params: LedbatParams) -> Ledbat {
-        let mut ledbat = Ledbat::new(&params, &Setup::new(&transport(), 100_000, 0));
+        let mut ledbat = Ledbat::new(&params, &transport().setup(100_000, 0));
         ledbat.on_ack(&AckSample { in_recovery: true, ..acked(0, 50) });
         for _ in 0..3 {
             ledbat.on_ack(&AckSample { in_recovery: true, ..acked(0, 60) });

@@ -19,12 +19,15 @@
 //! 3. Minutes of the base delay are counted from the start of the simulation.
 //! 4. The first window is the transport's; the draft begins with two segments.
 
-use aqmlab_core::{Span, Time, params};
+use aqmlab_core::{Component, Span, Time, params};
 
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
+    Setup,
+};
 use super::delay::QueueingDelay;
 use super::slow_start::SlowStartKind;
 use super::window::{Window, by_window};
-use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
     /// Parameters of LEDBAT++.
@@ -40,10 +43,16 @@ params! {
     }
 }
 
-impl ControlParams for LedbatPpParams {
+impl Component for LedbatPpParams {
     const NAME: &'static str = "ledbat++";
     const SUMMARY: &'static str =
         "LEDBAT with slowdowns and multiplicative decrease (draft-irtf-iccrg-ledbat-plus-plus)";
+}
+
+impl ControlParams for LedbatPpParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(LedbatPp::new(self, setup))
+    }
 }
 
 /// The first slow start ends at this share of the target.
@@ -183,7 +192,7 @@ mod tests {
     /// A path of 120 ms, for which GAIN is 1.
     fn ledbat(segments: u64) -> LedbatPp {
         let setup = transport();
-        let setup = Setup::new(&setup, segments * 1000, 0);
+        let setup = setup.setup(segments * 1000, 0);
         let mut ledbat = LedbatPp::new(&LedbatPpParams::default(), &setup);
         ledbat.on_ack(&AckSample { in_recovery: true, ..acked(0, 120) });
         ledbat

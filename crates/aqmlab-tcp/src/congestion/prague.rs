@@ -43,17 +43,20 @@
 mod classic;
 mod whole;
 
-use aqmlab_core::{Rate, Span, Time, params};
+use aqmlab_core::{Component, Rate, Span, Time, params};
 
 use classic::ClassicQueue;
 pub use whole::Rounding;
 use whole::Whole;
 
 use super::bbr_parts::Wire;
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
+    Setup,
+};
 use super::dctcp::Marks;
 use super::slow_start::SlowStartKind;
 use super::window::Window;
-use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
     /// Parameters of Prague.
@@ -78,9 +81,15 @@ params! {
     }
 }
 
-impl ControlParams for PragueParams {
+impl Component for PragueParams {
     const NAME: &'static str = "prague";
     const SUMMARY: &'static str = "DCTCP for the Internet: paced, less dependent on the RTT (L4S)";
+}
+
+impl ControlParams for PragueParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Prague::new(self, setup))
+    }
 }
 
 /// MINIMUM_RATE of version 0.7, bit/s.
@@ -287,7 +296,7 @@ mod tests {
     use super::*;
 
     fn prague(cwnd: u64) -> Prague {
-        let mut prague = Prague::new(&PragueParams::default(), &Setup::new(&transport(), cwnd, 0));
+        let mut prague = Prague::new(&PragueParams::default(), &transport().setup(cwnd, 0));
         prague.window.ssthresh = cwnd;
         prague
     }
@@ -421,7 +430,7 @@ mod tests {
     #[test]
     fn a_carried_fraction_moves_the_window_when_it_is_a_segment() {
         let params = PragueParams { rounding: Rounding::Carry, ..PragueParams::default() };
-        let mut prague = Prague::new(&params, &Setup::new(&transport(), 10_000, 0));
+        let mut prague = Prague::new(&params, &transport().setup(10_000, 0));
         prague.window.ssthresh = 10_000;
         prague.marks = Marks::new(0.1, 0.0625);
         prague.srtt = Some(Span::from_millis(10));

@@ -19,11 +19,14 @@
 //! 3. Losses of a timeout are not subtracted: the window is one segment then (RFC 5681, section
 //!    3.1), and ssthresh keeps its value.
 
-use aqmlab_core::params;
+use aqmlab_core::{Component, params};
 
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
+    Setup,
+};
 use super::slow_start::SlowStartKind;
 use super::window::Window;
-use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
     /// Parameters of Relentless.
@@ -33,10 +36,16 @@ params! {
     }
 }
 
-impl ControlParams for RelentlessParams {
+impl Component for RelentlessParams {
     const NAME: &'static str = "relentless";
     const SUMMARY: &'static str =
         "Reno's growth; the window shrinks by the number of lost segments (Mathis 2009)";
+}
+
+impl ControlParams for RelentlessParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Relentless::new(self, setup))
+    }
 }
 
 /// The state of Relentless.
@@ -109,7 +118,7 @@ mod tests {
     use super::*;
 
     fn relentless() -> Relentless {
-        Relentless::new(&RelentlessParams::default(), &Setup::new(&transport(), 10_000, 0))
+        Relentless::new(&RelentlessParams::default(), &transport().setup(10_000, 0))
     }
 
     #[test]

@@ -11,12 +11,13 @@
 //! 1. The window does not grow while the application, and not the window,
 //!    holds the sender back (RFC 7661, section 1, names the problem).
 
-use aqmlab_core::{Error, Result, params};
+use aqmlab_core::{Component, Error, Result, params};
 
-use super::slow_start::{SlowStart, SlowStartKind};
-use super::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup, check_beta_ecn,
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
+    Setup, check_beta_ecn,
 };
+use super::slow_start::{SlowStart, SlowStartKind};
 
 params! {
     /// Parameters of Reno.
@@ -37,7 +38,7 @@ params! {
     }
 }
 
-impl ControlParams for RenoParams {
+impl Component for RenoParams {
     const NAME: &'static str = "reno";
     const SUMMARY: &'static str = "slow start, congestion avoidance, halving (RFC 5681)";
 
@@ -47,6 +48,12 @@ impl ControlParams for RenoParams {
             return Err(Error::not_allowed(0, allowed).at("byte_counting"));
         }
         check_beta_ecn(self.beta_ecn)
+    }
+}
+
+impl ControlParams for RenoParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Reno::new(self, setup))
     }
 
     /// Half of the window at a segment a round trip, or one for each
@@ -203,7 +210,7 @@ mod tests {
     use super::*;
 
     fn reno() -> Reno {
-        Reno::new(&RenoParams::default(), &Setup::new(&transport(), 20_000, 0))
+        Reno::new(&RenoParams::default(), &transport().setup(20_000, 0))
     }
 
     #[test]
@@ -255,7 +262,7 @@ mod tests {
     #[test]
     fn bytes_can_be_counted() {
         let params = RenoParams { byte_counting: Some(2), ..RenoParams::default() };
-        let mut reno = Reno::new(&params, &Setup::new(&transport(), 20_000, 0));
+        let mut reno = Reno::new(&params, &transport().setup(20_000, 0));
         reno.on_ack(&ack(3000));
         assert_eq!(reno.window(), 22_000);
         reno.on_congestion(&event(Congestion::Loss, 20_000));
@@ -275,7 +282,7 @@ mod tests {
     fn what_was_counted_can_be_kept_over_a_loss() {
         for keep_count in [false, true] {
             let params = RenoParams { keep_count, ..RenoParams::default() };
-            let mut reno = Reno::new(&params, &Setup::new(&transport(), 20_000, 0));
+            let mut reno = Reno::new(&params, &transport().setup(20_000, 0));
             reno.ssthresh = 20_000;
             reno.on_ack(&ack(9000));
             reno.on_congestion(&event(Congestion::Loss, 20_000));
@@ -298,7 +305,7 @@ mod tests {
     #[test]
     fn acknowledgements_can_be_counted() {
         let params = RenoParams { byte_counting: None, ..RenoParams::default() };
-        let mut reno = Reno::new(&params, &Setup::new(&transport(), 20_000, 0));
+        let mut reno = Reno::new(&params, &transport().setup(20_000, 0));
         reno.on_congestion(&event(Congestion::Loss, 20_000));
         for _ in 0..10 {
             reno.on_ack(&ack(1000));

@@ -10,11 +10,14 @@
 //! 1. a is for each segment acknowledged, not for each acknowledgement, so that
 //!    delayed acknowledgements do not halve the growth; Linux's is 1 / min(w, 100).
 
-use aqmlab_core::params;
+use aqmlab_core::{Component, params};
 
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
+    Setup,
+};
 use super::slow_start::SlowStartKind;
 use super::window::{Window, by_window};
-use super::{AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
     /// Parameters of Scalable TCP.
@@ -30,10 +33,16 @@ params! {
     }
 }
 
-impl ControlParams for ScalableParams {
+impl Component for ScalableParams {
     const NAME: &'static str = "scalable";
     const SUMMARY: &'static str =
         "windows that grow and shrink by a share of themselves (Kelly 2003)";
+}
+
+impl ControlParams for ScalableParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Scalable::new(self, setup))
+    }
 
     /// The same number of round trips for windows of any size.
     fn cycle(&self, _window: f64, rtt: f64, _acknowledged: u64) -> Option<f64> {
@@ -89,7 +98,7 @@ mod tests {
     fn the_time_to_recover_is_the_same_for_all_windows() {
         for window in [100_000, 10_000_000] {
             let params = ScalableParams::default();
-            let mut scalable = Scalable::new(&params, &Setup::new(&transport(), window, 0));
+            let mut scalable = Scalable::new(&params, &transport().setup(window, 0));
             scalable.on_congestion(&event(Congestion::Loss, window));
             assert_eq!(scalable.window(), window / 8 * 7);
             let mut rounds = 0.0;
@@ -104,7 +113,7 @@ mod tests {
     #[test]
     fn small_windows_are_renos() {
         let params = ScalableParams::default();
-        let mut scalable = Scalable::new(&params, &Setup::new(&transport(), 16_000, 0));
+        let mut scalable = Scalable::new(&params, &transport().setup(16_000, 0));
         scalable.on_congestion(&event(Congestion::Loss, 16_000));
         assert_eq!(scalable.window(), 8000);
         (0..8).for_each(|_| scalable.on_ack(&ack(1000)));

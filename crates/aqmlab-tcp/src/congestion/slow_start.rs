@@ -17,7 +17,7 @@
 
 use aqmlab_core::{Span, Time, choices};
 
-use super::{AckSample, Setup};
+use super::control::{AckSample, Setup};
 
 choices! {
     /// Exit of slow start without a loss.
@@ -86,7 +86,7 @@ pub(super) struct SlowStart {
 
 impl SlowStart {
     pub fn new(kind: SlowStartKind, setup: &Setup) -> Self {
-        let paced = setup.transport.pacing;
+        let paced = setup.is_paced;
         let limit = match kind {
             SlowStartKind::Standard => setup.mss,
             SlowStartKind::HystartPp if !paced => L * setup.mss,
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     fn slow_start(kind: SlowStartKind) -> SlowStart {
-        SlowStart::new(kind, &Setup::new(&transport(), 10_000, 0))
+        SlowStart::new(kind, &transport().setup(10_000, 0))
     }
 
     /// A round of `count` acknowledgements, one each `gap`, with one
@@ -289,7 +289,7 @@ mod tests {
     fn hystart_pp_counts_up_to_eight_segments_unless_it_paces() {
         assert_eq!(slow_start(SlowStartKind::HystartPp).on_ack(&ack(9000), 0).growth, 8000);
         let paced = crate::TcpParams { pacing: true, ..transport() };
-        let mut slow = SlowStart::new(SlowStartKind::HystartPp, &Setup::new(&paced, 10_000, 0));
+        let mut slow = SlowStart::new(SlowStartKind::HystartPp, &paced.setup(10_000, 0));
         assert_eq!(slow.on_ack(&ack(9000), 0).growth, 9000);
     }
 

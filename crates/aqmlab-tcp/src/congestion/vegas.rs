@@ -28,11 +28,13 @@
 //! 5. Linux of today compares cwnd (RTT - baseRTT) / baseRTT with the parameters,
 //!    which is more by RTT / baseRTT; here it is the paper's diff, as in 2.6.22.
 
-use aqmlab_core::{Error, Result, Span, params};
+use aqmlab_core::{Component, Error, Result, Span, params};
 
+use super::control::{
+    AckSample, CongestionControl, CongestionEvent, ControlParams, ExternalControl, Setup,
+};
 use super::slow_start::SlowStartKind;
 use super::window::{Window, by_window};
-use super::{AckSample, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
     /// Parameters of Vegas.
@@ -46,7 +48,7 @@ params! {
     }
 }
 
-impl ControlParams for VegasParams {
+impl Component for VegasParams {
     const NAME: &'static str = "vegas";
     const SUMMARY: &'static str =
         "keeps a few segments in the queue, by round-trip times (Brakmo and Peterson 1995)";
@@ -57,6 +59,12 @@ impl ControlParams for VegasParams {
         }
         let allowed = format!("at most beta = {}", self.beta);
         Err(Error::not_allowed(self.alpha, allowed).at("alpha"))
+    }
+}
+
+impl ControlParams for VegasParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Vegas::new(self, setup))
     }
 }
 
@@ -167,7 +175,7 @@ mod tests {
     }
     fn in_avoidance(segments: u64) -> Vegas {
         let params = VegasParams::default();
-        let mut vegas = Vegas::new(&params, &Setup::new(&transport(), segments * 1000, 0));
+        let mut vegas = Vegas::new(&params, &transport().setup(segments * 1000, 0));
         vegas.window.ssthresh = 0;
         round(&mut vegas, BASE as f64);
         vegas.window.cwnd = (segments * 1000) as f64;
@@ -191,7 +199,7 @@ mod tests {
     #[test]
     fn slow_start_ends_when_more_than_gamma_wait() {
         let params = VegasParams::default();
-        let mut vegas = Vegas::new(&params, &Setup::new(&transport(), 10_000, 0));
+        let mut vegas = Vegas::new(&params, &transport().setup(10_000, 0));
         round(&mut vegas, 100.0);
         assert_eq!(vegas.window(), 20_000);
         // 20 segments at 105 ms: 0.95 wait.

@@ -15,11 +15,13 @@
 //!    at the end of the recovery. The window after a timeout is one segment, ssthresh the estimate,
 //!    as in the paper and in Linux.
 
-use aqmlab_core::{Span, Time, params};
+use aqmlab_core::{Component, Span, Time, params};
 
+use super::control::{
+    AckSample, CongestionControl, CongestionEvent, ControlParams, ExternalControl, Setup,
+};
 use super::slow_start::SlowStartKind;
 use super::window::{Window, by_window};
-use super::{AckSample, CongestionControl, CongestionEvent, ControlParams, Setup};
 
 params! {
     /// Parameters of Westwood+.
@@ -34,10 +36,16 @@ params! {
     }
 }
 
-impl ControlParams for WestwoodParams {
+impl Component for WestwoodParams {
     const NAME: &'static str = "westwood";
     const SUMMARY: &'static str =
         "Westwood+: Reno that reduces to the estimated bandwidth-delay product (Grieco 2004)";
+}
+
+impl ControlParams for WestwoodParams {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Westwood::new(self, setup))
+    }
 }
 
 /// The state of Westwood+.
@@ -131,7 +139,7 @@ mod tests {
         }
     }
     fn westwood() -> Westwood {
-        Westwood::new(&WestwoodParams::default(), &Setup::new(&transport(), 100_000, 0))
+        Westwood::new(&WestwoodParams::default(), &transport().setup(100_000, 0))
     }
 
     /// 100 kB/s for 100 ms are 10 segments, however much was in flight.

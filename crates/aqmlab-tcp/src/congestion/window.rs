@@ -1,8 +1,8 @@
 //! A window with slow start, as controls that differ in congestion avoidance
 //! have it in common.
 
+use super::control::{AckSample, Congestion, CongestionEvent, Setup};
 use super::slow_start::{SlowStart, SlowStartKind};
-use super::{AckSample, Congestion, CongestionEvent, Setup};
 
 /// A congestion window, its threshold, and how both answer congestion
 /// (RFC 5681, section 3.1).

@@ -4,8 +4,7 @@
 use aqmlab_core::{Error, ParamType, Params, Result, Span, Value};
 
 use super::state::REORDERING;
-use crate::congestion::CongestionConfig;
-use crate::congestion::cubic::WindowFunction;
+use crate::congestion::cubic::{CubicParams, WindowFunction};
 use crate::params::{RetransmissionTimer, Stack, TcpParams, WindowValidation};
 use crate::recovery::Recovery;
 
@@ -78,8 +77,8 @@ fn check_rfc(params: &TcpParams, cause: &str) -> Result<()> {
         return refuse("linux", "auto, rfc6298 or ns-2")
             .map_err(|error| error.at("retransmission_timer"));
     }
-    match &params.congestion_control {
-        CongestionConfig::Cubic(cubic) if cubic.variant == WindowFunction::Linux => {
+    match params.congestion_control.downcast_ref::<CubicParams>() {
+        Some(cubic) if cubic.variant == WindowFunction::Linux => {
             refuse("linux", "auto, rfc9438 or ns3")
                 .map_err(|error| error.at("variant").at("congestion_control"))
         }
@@ -89,10 +88,8 @@ fn check_rfc(params: &TcpParams, cause: &str) -> Result<()> {
 
 /// The kernel's CUBIC has two exits of slow start and one reduction.
 fn check_kernels_cubic(params: &TcpParams) -> Result<()> {
-    match &params.congestion_control {
-        CongestionConfig::Cubic(cubic)
-            if cubic.variant == WindowFunction::Linux && !cubic.is_the_kernels() =>
-        {
+    match params.congestion_control.downcast_ref::<CubicParams>() {
+        Some(cubic) if cubic.variant == WindowFunction::Linux && !cubic.is_the_kernels() => {
             let allowed = "hystart or standard with variant = linux; rfc9438 has the others";
             let error = Error::not_allowed(cubic.slow_start.to_value(), allowed);
             Err(error.at("slow_start").at("congestion_control"))

@@ -4,9 +4,7 @@ use aqmlab_core::{Deadline, Time};
 
 use super::Sender;
 use super::prr::{Progress, Prr};
-use crate::congestion::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, Control, Setup,
-};
+use crate::congestion::{AckSample, Congestion, CongestionControl, CongestionEvent, Control};
 use crate::connection::ConnState;
 use crate::recovery::{AckContext, LossRecovery, Phase};
 use crate::scoreboard::DUP_THRESH;
@@ -45,7 +43,7 @@ impl Sender {
         if self.conn.syn_repeats > 0 {
             self.rtt.after_syn_timeout(self.params.initial_rto);
             // RFC 5681, section 3.1: a window of one segment after a lost SYN.
-            let setup = Setup::new(&self.params, self.mss, self.seed);
+            let setup = self.params.setup(self.mss, self.seed);
             self.control = Control::new(&self.params.congestion_control, &setup);
             // ns-2 takes it for a timeout of data.
             if self.rules.syn_is_data {

@@ -38,7 +38,7 @@ use tlp::TailProbe;
 use undo::Undo;
 use validation::Validation;
 
-use crate::congestion::{CongestionControl, Control, Setup};
+use crate::congestion::{CongestionControl, Control};
 use crate::connection::{ConnState, Connection};
 use crate::delivery::Delivery;
 use crate::params::TcpParams;
@@ -151,7 +151,7 @@ impl Sender {
     /// A sender of `bytes` bytes, or of data without end. The congestion
     /// control's random numbers start from `seed`.
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
-        let setup = Setup::new(params, params.in_bytes(params.initial_window), seed);
+        let setup = params.setup(params.in_bytes(params.initial_window), seed);
         let control = Control::new(&params.congestion_control, &setup);
         let mut board =
             Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));

@@ -36,12 +36,12 @@ mod probe;
 #[cfg(test)]
 mod tests;
 
-use aqmlab_core::{Rate, Span, Stream, Time, params};
+use aqmlab_core::{Component, Rate, Span, Stream, Time, params};
 
 use super::bbr_parts::{HeldBack, MaxFilter, Rounds, Wire, first_pacing_rate};
-use super::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, LostSegment,
-    SentSample, Setup,
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
+    LostSegment, SentSample, Setup,
 };
 
 params! {
@@ -73,9 +73,15 @@ params! {
     }
 }
 
-impl ControlParams for Bbr3Params {
+impl Component for Bbr3Params {
     const NAME: &'static str = "bbr3";
     const SUMMARY: &'static str = "bandwidth and delay, bounded by losses (draft-ietf-ccwg-bbr)";
+}
+
+impl ControlParams for Bbr3Params {
+    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+        Box::new(Bbr3::new(self, setup))
+    }
 }
 
 /// MinPipeCwnd, in segments.
@@ -259,7 +265,7 @@ impl Bbr3 {
             mss: setup.mss as f64,
             initial_window: setup.initial_window as f64,
             ssthresh: setup.initial_ssthresh,
-            selective: setup.transport.sends_sack(),
+            selective: setup.has_sack,
             wire: Wire::new(setup),
             random: Stream::from_state(setup.seed),
             now: Time::ZERO,

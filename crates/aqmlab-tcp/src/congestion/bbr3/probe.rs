@@ -3,7 +3,7 @@
 
 use aqmlab_core::Span;
 
-use super::super::AckSample;
+use super::super::control::AckSample;
 use super::{AckPhase, Bbr3, State};
 
 /// The round trips that Reno would need at most (section 5.3.3.8.2).

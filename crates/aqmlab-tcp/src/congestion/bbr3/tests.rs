@@ -1,11 +1,11 @@
-use super::super::RateSample;
+use super::super::control::RateSample;
 use super::super::testing::{ack, event, transport};
 use super::*;
 
 const RTT: Span = Span::from_millis(100);
 
 fn bbr() -> Bbr3 {
-    Bbr3::new(&Bbr3Params::default(), &Setup::new(&transport(), 10_000, 1))
+    Bbr3::new(&Bbr3Params::default(), &transport().setup(10_000, 1))
 }
 
 /// Round trips one after another, each an acknowledgement of all that was sent

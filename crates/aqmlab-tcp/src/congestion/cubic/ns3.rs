@@ -23,8 +23,10 @@
 
 use aqmlab_core::{Span, Time};
 
+use super::super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, SentSample, Setup,
+};
 use super::super::slow_start::SlowStart;
-use super::super::{AckSample, Congestion, CongestionControl, CongestionEvent, SentSample, Setup};
 use super::CubicParams;
 
 /// The unit of beta: 717 / 1024 for 0.7.
@@ -275,7 +277,7 @@ mod tests {
 
     /// In congestion avoidance with so many segments, after a loss.
     fn after_loss(segments: u64, params: &CubicParams) -> Ns3Cubic {
-        let mut cubic = Ns3Cubic::new(params, &Setup::new(&transport(), 10_000, 0));
+        let mut cubic = Ns3Cubic::new(params, &transport().setup(10_000, 0));
         cubic.cwnd = segments;
         cubic.least_rtt = Some(RTT);
         cubic.on_congestion(&event(Congestion::Loss, segments * 1000));

@@ -6,7 +6,7 @@ use super::*;
 const RTT: Span = Span::from_millis(100);
 
 fn cubic(params: CubicParams) -> Rfc9438 {
-    Rfc9438::new(&params, &Setup::new(&transport(), 10_000, 0))
+    Rfc9438::new(&params, &transport().setup(10_000, 0))
 }
 /// With another end of slow start than Linux's, the default.
 fn with(slow_start: SlowStartKind) -> CubicParams {

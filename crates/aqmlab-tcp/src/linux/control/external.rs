@@ -52,7 +52,7 @@ pub(in crate::linux) struct External {
 
 impl External {
     pub fn new(control: Control, setup: &Setup) -> Self {
-        let (mss, header) = (setup.mss as f64, setup.transport.header.get() as f64);
+        let (mss, header) = (setup.mss as f64, setup.header as f64);
         External {
             recovers_by_itself: control.recovers_by_itself(),
             needs_rate_samples: control.needs_rate_samples(),
@@ -61,7 +61,7 @@ impl External {
             least_rtt: None,
             lost_reported: 0,
             round_end: 0,
-            paces_others: setup.transport.pacing,
+            paces_others: setup.is_paced,
             payload_share: mss / (mss + header),
         }
     }

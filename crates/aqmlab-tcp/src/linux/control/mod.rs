@@ -13,7 +13,8 @@ mod westwood;
 use aqmlab_core::Rate;
 
 use super::state::{CaState, Rate as RateSample, State};
-use crate::congestion::{self, CongestionConfig, LostSegment, SentSample, Setup};
+use crate::congestion::cubic::CubicParams;
+use crate::congestion::{self, CongestionConfig, LostSegment, SentSample};
 use crate::params::TcpParams;
 
 /// Events other than acknowledgements (`enum tcp_ca_event`).
@@ -143,27 +144,26 @@ fn has_defaults(config: &CongestionConfig) -> bool {
 impl Control {
     /// The kernel's control if it has one with these parameters, or else the laboratory's.
     pub fn new(params: &TcpParams, seed: u64) -> Control {
-        match &params.congestion_control {
-            CongestionConfig::Cubic(cubic) if cubic.is_the_kernels() => {
-                Control::Cubic(cubic::Cubic::new(cubic))
-            }
-            config if has_defaults(config) => match config {
-                CongestionConfig::Reno(_) => Control::Reno(Reno),
-                CongestionConfig::Bbr(_) => Control::Bbr(bbr::Bbr::new(seed)),
-                CongestionConfig::Dctcp(_) => Control::Dctcp(dctcp::Dctcp::default()),
-                CongestionConfig::Vegas(_) => Control::Vegas(vegas::Vegas::default()),
-                CongestionConfig::Westwood(_) => Control::Westwood(westwood::Westwood::default()),
-                CongestionConfig::HighSpeed(_) => {
-                    Control::HighSpeed(highspeed::HighSpeed::default())
-                }
-                CongestionConfig::Scalable(_) => Control::Scalable(Scalable),
-                _ => Control::external(params, seed),
-            },
-            _ => Control::external(params, seed),
+        let config = &params.congestion_control;
+        if let Some(cubic) = config.downcast_ref::<CubicParams>()
+            && cubic.is_the_kernels()
+        {
+            return Control::Cubic(cubic::Cubic::new(cubic));
         }
+        let kernels = match config.name() {
+            "reno" => Control::Reno(Reno),
+            "bbr" => Control::Bbr(bbr::Bbr::new(seed)),
+            "dctcp" => Control::Dctcp(dctcp::Dctcp::default()),
+            "vegas" => Control::Vegas(vegas::Vegas::default()),
+            "westwood" => Control::Westwood(westwood::Westwood::default()),
+            "highspeed" => Control::HighSpeed(highspeed::HighSpeed::default()),
+            "scalable" => Control::Scalable(Scalable),
+            _ => return Control::external(params, seed),
+        };
+        if has_defaults(config) { kernels } else { Control::external(params, seed) }
     }
     fn external(params: &TcpParams, seed: u64) -> Control {
-        let setup = Setup::new(params, params.in_bytes(params.initial_window), seed);
+        let setup = params.setup(params.in_bytes(params.initial_window), seed);
         let control = congestion::Control::new(&params.congestion_control, &setup);
         Control::External(external::External::new(control, &setup))
     }
