@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 use aqmlab_core::{Component, Limit, Packet, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::{Fifo, Room};
+use crate::fifo::{Fifo, QueueLimit};
 
 params! {
     /// Parameters of Nth.
@@ -36,7 +36,7 @@ impl Discipline for NthParams {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Nth {
             fifo: Fifo::default(),
-            room: Room::new(self.limit, None, env),
+            room: QueueLimit::new(self.limit, None, env),
             every: self.every,
             count: 0,
         })
@@ -44,7 +44,7 @@ impl Discipline for NthParams {
 
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         let queue = queue.machine::<Nth>();
-        queue.room = Room::new(self.limit, None, env);
+        queue.room = QueueLimit::new(self.limit, None, env);
         queue.every = self.every;
         queue.fifo.trim(queue.room, cx);
     }
@@ -54,7 +54,7 @@ impl Discipline for NthParams {
 #[derive(Clone)]
 struct Nth {
     fifo: Fifo,
-    room: Room,
+    room: QueueLimit,
     every: u64,
     /// Packets since the last signal.
     count: u64,

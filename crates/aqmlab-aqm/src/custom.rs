@@ -122,7 +122,7 @@ impl QueueDiscipline for Checked {
     fn next_wakeup(&self) -> Option<Time> {
         self.wakeup
     }
-    fn is_clocked(&self) -> bool {
+    fn has_fixed_timer(&self) -> bool {
         false
     }
     fn on_wakeup(&mut self, cx: &mut Context<'_>) {

@@ -47,7 +47,7 @@ pub trait QueueDiscipline: CloneDiscipline + Any + Send {
     /// Returns true if only [`on_wakeup`](Self::on_wakeup) changes
     /// [`next_wakeup`](Self::next_wakeup), as with a clock or without a timer. A shaper returns
     /// false: its timer is read after every packet.
-    fn is_clocked(&self) -> bool {
+    fn has_fixed_timer(&self) -> bool {
         true
     }
 

@@ -19,7 +19,7 @@ use crate::discipline::{LinkEnv, Note};
 
 /// The state of the token bucket of a service flow.
 #[derive(Clone, Debug)]
-pub(crate) struct Shaper {
+pub(crate) struct TokenBucket {
     /// In bytes per second.
     sustained: f64,
     peak: f64,
@@ -38,14 +38,14 @@ struct Busy {
     previous: Option<(Time, u32)>,
 }
 
-impl Shaper {
+impl TokenBucket {
     /// Rates that are not given are the link's.
     pub fn new(sustained: Option<Rate>, peak: Option<Rate>, burst: Bytes, env: &LinkEnv) -> Self {
         let sustained = sustained.unwrap_or(env.rate).as_bytes_per_sec();
         let peak = peak.map_or(sustained, Rate::as_bytes_per_sec);
         let burst = burst.get() as f64;
         let measured = Busy::default();
-        Shaper { sustained, peak, burst, tokens: burst, last: Time::ZERO, measured }
+        TokenBucket { sustained, peak, burst, tokens: burst, last: Time::ZERO, measured }
     }
 
     /// Takes other rates and another burst; tokens beyond the burst are lost.
@@ -56,7 +56,8 @@ impl Shaper {
         burst: Bytes,
         env: &LinkEnv,
     ) {
-        let Shaper { sustained, peak, burst, .. } = Shaper::new(sustained, peak, burst, env);
+        let TokenBucket { sustained, peak, burst, .. } =
+            TokenBucket::new(sustained, peak, burst, env);
         (self.sustained, self.peak, self.burst) = (sustained, peak, burst);
         self.tokens = self.tokens.min(burst);
     }
@@ -128,10 +129,10 @@ mod tests {
     use super::*;
     use crate::testing::env;
 
-    fn shaper() -> Shaper {
+    fn shaper() -> TokenBucket {
         // 1 MB/s sustained, 4 MB/s peak, 10 kB of burst.
         let (sustained, peak) = (Rate::from_bps(8_000_000), Rate::from_bps(32_000_000));
-        Shaper::new(Some(sustained), Some(peak), Bytes::new(10_000), &env())
+        TokenBucket::new(Some(sustained), Some(peak), Bytes::new(10_000), &env())
     }
 
     #[test]

@@ -8,19 +8,19 @@ use crate::discipline::{Backlog, Context, LinkEnv, Reason};
 
 /// Capacity of a queue: a limit, and often one in bytes as well.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct QueueLimit {
     packets: u64,
     bytes: u64,
 }
 
-impl Room {
+impl QueueLimit {
     /// The room of a queue on the link of `env`.
     pub fn new(limit: Limit, byte_limit: Option<Bytes>, env: &LinkEnv) -> Self {
         let bytes = byte_limit.map_or(u64::MAX, Bytes::get);
         match limit.resolve(env.rate, env.base_rtt) {
-            Limit::Packets(packets) => Room { packets, bytes },
-            Limit::Bytes(limit) => Room { packets: u64::MAX, bytes: bytes.min(limit.get()) },
-            Limit::Bdp(_) | Limit::Unlimited => Room { packets: u64::MAX, bytes },
+            Limit::Packets(packets) => QueueLimit { packets, bytes },
+            Limit::Bytes(limit) => QueueLimit { packets: u64::MAX, bytes: bytes.min(limit.get()) },
+            Limit::Bdp(_) | Limit::Unlimited => QueueLimit { packets: u64::MAX, bytes },
         }
     }
     /// True if a packet of `size` bytes fits.
@@ -50,7 +50,7 @@ impl Fifo {
     }
     /// Adds a packet at the tail, or drops it if there is no room for it.
     #[inline]
-    pub fn push_within(&mut self, room: Room, packet: Packet, cx: &mut Context<'_>) {
+    pub fn push_within(&mut self, room: QueueLimit, packet: Packet, cx: &mut Context<'_>) {
         if room.admits(self.backlog(), packet.size()) {
             self.push(packet);
         } else {
@@ -58,7 +58,7 @@ impl Fifo {
         }
     }
     /// Drops from the head what there is no room for: the limit was larger before.
-    pub fn trim(&mut self, room: Room, cx: &mut Context<'_>) {
+    pub fn trim(&mut self, room: QueueLimit, cx: &mut Context<'_>) {
         while room.is_exceeded(self.backlog())
             && let Some(head) = self.pop()
         {
@@ -66,7 +66,7 @@ impl Fifo {
         }
     }
     /// The same from the tail.
-    pub fn trim_tail(&mut self, room: Room, cx: &mut Context<'_>) {
+    pub fn trim_tail(&mut self, room: QueueLimit, cx: &mut Context<'_>) {
         while room.is_exceeded(self.backlog())
             && let Some(tail) = self.pop_tail()
         {
@@ -75,7 +75,7 @@ impl Fifo {
     }
     /// Drops all packets.
     pub fn purge(&mut self, cx: &mut Context<'_>) {
-        self.trim(Room { packets: 0, bytes: 0 }, cx);
+        self.trim(QueueLimit { packets: 0, bytes: 0 }, cx);
     }
     /// Takes the packet at the head.
     #[inline]

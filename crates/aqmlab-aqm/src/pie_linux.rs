@@ -23,7 +23,7 @@ use aqmlab_core::{Limit, Packet, Span, Time, math};
 
 use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::disciplines::pie::{DelaySource, Memory, PieArithmetic, PieParams, no_rate_sample};
-use crate::fifo::{Fifo, Room};
+use crate::fifo::{Fifo, QueueLimit};
 
 /// Probability 1.
 const ONE: u64 = u64::MAX >> 8;
@@ -297,7 +297,7 @@ impl PieState {
 #[derive(Clone)]
 pub(crate) struct PieLinux {
     fifo: Fifo,
-    room: Room,
+    room: QueueLimit,
     settings: Settings,
     state: PieState,
     next_update: Time,
@@ -314,7 +314,7 @@ impl PieLinux {
         let settings = Settings::new(params, env);
         PieLinux {
             fifo: Fifo::default(),
-            room: Room::new(params.limit, params.byte_limit, env),
+            room: QueueLimit::new(params.limit, params.byte_limit, env),
             state: PieState::new(&settings),
             settings,
             next_update: Time::ZERO + params.tupdate,
@@ -328,7 +328,7 @@ impl PieLinux {
 
     pub fn change(&mut self, params: &PieParams, env: &LinkEnv, cx: &mut Context<'_>) {
         self.settings = Settings::new(params, env);
-        self.room = Room::new(params.limit, params.byte_limit, env);
+        self.room = QueueLimit::new(params.limit, params.byte_limit, env);
         self.params = params.clone();
         self.env = *env;
         self.fifo.trim(self.room, cx);

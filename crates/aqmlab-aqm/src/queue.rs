@@ -168,9 +168,9 @@ impl Queue {
         self.discipline.next_wakeup()
     }
 
-    /// See [`QueueDiscipline::is_clocked`].
-    pub fn is_clocked(&self) -> bool {
-        self.discipline.is_clocked()
+    /// See [`QueueDiscipline::has_fixed_timer`].
+    pub fn has_fixed_timer(&self) -> bool {
+        self.discipline.has_fixed_timer()
     }
 
     /// Handles the discipline's timer.

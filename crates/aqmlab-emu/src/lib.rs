@@ -4,7 +4,7 @@
 //! `sys` contains unsafe code.
 //!
 //! # Rooms
-//! From the lowest up. A layer uses only layers below it (checked by `tests/rooms.rs`):
+//! From the lowest up. A layer uses only layers below it (checked by `tests/layers.rs`):
 //!
 //! 1. `errors`: errors of the kernel as readable messages.
 //! 2. [`addresses`]: address blocks of hosts.

@@ -6,7 +6,7 @@
 //!
 //! # Layers
 //! From the lowest up, along the path of a packet. A layer uses only layers below it (checked by
-//! `tests/rooms.rs`):
+//! `tests/layers.rs`):
 //!
 //! 1. [`rate`]: transmission opportunities of links.
 //! 2. [`impairment`]: loss, delay variation, reordering and duplication.

@@ -29,7 +29,7 @@ struct SendRecord {
 
 /// A segment as the scoreboard knows it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment {
+pub(crate) struct SentSegment {
     pub end: u64,
     pub len: u64,
     pub sent_at: Time,
@@ -39,7 +39,7 @@ pub(crate) struct Segment {
 #[derive(Clone, Copy, Debug)]
 struct Newest {
     record: SendRecord,
-    segment: Segment,
+    segment: SentSegment,
     send_elapsed: Span,
 }
 
@@ -104,7 +104,7 @@ impl Delivery {
 
     /// The segment at a place of the scoreboard has arrived (section 3.3).
     #[inline]
-    pub fn on_delivered(&mut self, index: usize, segment: Segment, now: Time) {
+    pub fn on_delivered(&mut self, index: usize, segment: SentSegment, now: Time) {
         self.delivered += segment.len;
         if !self.keep {
             return;

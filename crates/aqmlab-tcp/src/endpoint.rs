@@ -12,12 +12,12 @@ use crate::sender::{self, CongestionState, Stats};
 /// A clone panics if the congestion control cannot be copied: see
 /// [`is_cloneable`](Sender::is_cloneable).
 #[derive(Clone, Debug)]
-pub struct Sender(Stack);
+pub struct Sender(Machine);
 
 /// One of them, dispatched without a pointer where all the settings are.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // most are the first
-enum Stack {
+enum Machine {
     Rfc(sender::Sender),
     Linux(Box<LinuxSender>),
 }
@@ -26,14 +26,14 @@ enum Stack {
 macro_rules! each {
     ($self:ident, $sender:ident => $call:expr) => {
         match &$self.0 {
-            Stack::Rfc($sender) => $call,
-            Stack::Linux($sender) => $call,
+            Machine::Rfc($sender) => $call,
+            Machine::Linux($sender) => $call,
         }
     };
     (mut $self:ident, $sender:ident => $call:expr) => {
         match &mut $self.0 {
-            Stack::Rfc($sender) => $call,
-            Stack::Linux($sender) => $call,
+            Machine::Rfc($sender) => $call,
+            Machine::Linux($sender) => $call,
         }
     };
 }
@@ -45,8 +45,8 @@ impl Sender {
     /// Panics if [`TcpParams::check`] refuses the parameters' `stack`.
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
         Sender(match params.machine() {
-            params::Stack::Rfc => Stack::Rfc(sender::Sender::new(params, bytes, seed)),
-            _ => Stack::Linux(Box::new(LinuxSender::new(params, bytes, seed))),
+            params::Stack::Rfc => Machine::Rfc(sender::Sender::new(params, bytes, seed)),
+            _ => Machine::Linux(Box::new(LinuxSender::new(params, bytes, seed))),
         })
     }
     /// Returns true if the state of the congestion control can be copied. Only custom ones may
@@ -57,22 +57,22 @@ impl Sender {
     #[cfg(test)]
     pub(crate) fn rfc(&mut self) -> Option<&mut sender::Sender> {
         match &mut self.0 {
-            Stack::Rfc(sender) => Some(sender),
-            Stack::Linux(_) => None,
+            Machine::Rfc(sender) => Some(sender),
+            Machine::Linux(_) => None,
         }
     }
     #[cfg(test)]
     pub(crate) fn check(&self) {
         match &self.0 {
-            Stack::Rfc(sender) => sender.check(),
-            Stack::Linux(sender) => sender.check(),
+            Machine::Rfc(sender) => sender.check(),
+            Machine::Linux(sender) => sender.check(),
         }
     }
     /// The host of Linux's sender, to repeat a connection of a known one.
     pub fn kernel(&mut self) -> Option<Kernel<'_>> {
         match &mut self.0 {
-            Stack::Rfc(_) => None,
-            Stack::Linux(sender) => Some(Kernel(sender)),
+            Machine::Rfc(_) => None,
+            Machine::Linux(sender) => Some(Kernel(sender)),
         }
     }
 

@@ -7,20 +7,20 @@
 //!
 //! # Differences
 //! 1. The application reads immediately, so the window is the receiver's capacity, counted from the
-//!    cumulative acknowledgement. The capacity is constant, or grows (`right_sizing`).
+//!    cumulative acknowledgement. The capacity is constant, or grows (`rcvbuf_autotune`).
 //! 2. A lost SYN-ACK is sent again when the SYN comes again, not by a timer.
 
 use aqmlab_core::{Auto, Deadline, Ecn, Limit, Span, Time};
 
-use crate::linux::receiver::{Acks, Arrival, Due};
+use crate::linux::receiver::{Arrival, DelayedAck, Due};
 use crate::params::{EcnMode, Stack, TcpParams};
+use crate::rcvbuf_autotune::RightSizing;
 use crate::reassembly::Reassembly;
-use crate::right_sizing::RightSizing;
 use crate::segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
 
 /// The first byte that is missing, and when something arrived beyond it first and last.
 #[derive(Clone, Copy, Debug)]
-struct Hole {
+struct ReorderGap {
     at: u64,
     since: Time,
     until: Time,
@@ -33,7 +33,7 @@ pub struct Receiver {
     next: u64,
     /// Data beyond it.
     beyond: Reassembly,
-    hole: Option<Hole>,
+    hole: Option<ReorderGap>,
     duplicates: u64,
     /// A window that does not change; else what lets it grow.
     window: u64,
@@ -43,7 +43,7 @@ pub struct Receiver {
     delayed_ack: u64,
     ack_delay: Span,
     /// With `stack` of Linux: when it acknowledges.
-    linux: Option<Box<Acks>>,
+    linux: Option<Box<DelayedAck>>,
     /// Segments still to be acknowledged each at once, and how many at a time.
     quick: u64,
     quick_acks: u64,
@@ -90,7 +90,7 @@ impl Receiver {
             delayed_ack: params.delayed_ack,
             ack_delay: params.ack_delay,
             linux: (params.stack != Stack::Rfc && params.delayed_ack == 2)
-                .then(|| Box::new(Acks::new(params))),
+                .then(|| Box::new(DelayedAck::new(params))),
             quick: params.quick_acks,
             quick_acks: params.quick_acks,
             unacknowledged: 0,
@@ -283,7 +283,7 @@ impl Receiver {
     /// Keeps what arrived out of order.
     fn store(&mut self, now: Time, start: u64, end: u64) {
         let since = self.hole.filter(|hole| hole.at == self.next).map_or(now, |hole| hole.since);
-        self.hole = Some(Hole { at: self.next, since, until: now });
+        self.hole = Some(ReorderGap { at: self.next, since, until: now });
         if self.beyond.store(start, end) {
             self.duplicates += 1;
             self.duplicate = Some((start, end));

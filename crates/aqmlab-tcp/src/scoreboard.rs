@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use aqmlab_core::Time;
 
-use crate::delivery::{Delivery, Segment};
+use crate::delivery::{Delivery, SentSegment};
 use crate::losses::Losses;
 use crate::segment::SackBlocks;
 
@@ -35,8 +35,8 @@ impl Record {
     pub fn end(&self) -> u64 {
         self.seq + u64::from(self.len)
     }
-    fn segment(&self) -> Segment {
-        Segment { end: self.end(), len: u64::from(self.len), sent_at: self.sent_at }
+    fn segment(&self) -> SentSegment {
+        SentSegment { end: self.end(), len: u64::from(self.len), sent_at: self.sent_at }
     }
     /// Contribution to `pipe` (RFC 6675, section 4, SetPipe).
     fn in_network(&self) -> u64 {

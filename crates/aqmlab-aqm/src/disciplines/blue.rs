@@ -35,7 +35,7 @@ use alloc::boxed::Box;
 use aqmlab_core::{Component, Limit, Packet, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::{Fifo, Room};
+use crate::fifo::{Fifo, QueueLimit};
 
 params! {
     /// Parameters of BLUE.
@@ -100,7 +100,7 @@ impl Discipline for BlueParams {
         queue.control.freeze_time = self.freeze_time;
         queue.idle_repeats = self.idle_repeats;
         queue.ecn = self.ecn;
-        queue.fifo.trim(Room::new(self.limit, None, env), cx);
+        queue.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
     }
 }
 

@@ -34,7 +34,7 @@ use aqmlab_core::{Auto, Bytes, Component, Error, Limit, Packet, ParamType, Resul
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::red::{Red, RedParams};
-use crate::fifo::Room;
+use crate::fifo::QueueLimit;
 use crate::red_burst;
 
 params! {
@@ -152,7 +152,7 @@ impl Discipline for ChokeParams {
         queue.red.change(&self.red(), env);
         queue.red.restart();
         (queue.candidates, queue.regions) = (self.candidates, self.regions);
-        queue.red.fifo.trim_tail(Room::new(self.limit, None, env), cx);
+        queue.red.fifo.trim_tail(QueueLimit::new(self.limit, None, env), cx);
     }
 }
 

@@ -23,7 +23,7 @@ use aqmlab_core::{Component, Limit, Packet, Span, params};
 
 use crate::cobalt::{CobaltState, InitialGrace, Law};
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::{Fifo, Room};
+use crate::fifo::{Fifo, QueueLimit};
 
 params! {
     /// Parameters of COBALT.
@@ -70,7 +70,7 @@ impl Discipline for CobaltParams {
         queue.law = Law::new(self.target, self.interval, self.variant);
         queue.limit = self.limit.resolve(env.rate, env.base_rtt);
         queue.ecn = self.ecn;
-        queue.fifo.trim(Room::new(self.limit, None, env), cx);
+        queue.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
     }
 }
 

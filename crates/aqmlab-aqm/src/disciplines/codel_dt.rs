@@ -31,8 +31,8 @@ use aqmlab_core::{Bytes, Component, Limit, Packet, Rate, Span, Time, choices, pa
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::disciplines::codel::{self, CodelParams, CodelState, Settings};
-use crate::docsis::Shaper;
-use crate::fifo::{Fifo, Room};
+use crate::docsis::TokenBucket;
+use crate::fifo::{Fifo, QueueLimit};
 
 choices! {
     /// Where the delay of an arriving packet is predicted from.
@@ -40,7 +40,7 @@ choices! {
         /// The backlog and a measured departure rate.
         Rate = "rate",
         /// The backlog and the modem's token bucket.
-        Shaper = "shaper",
+        TokenBucket = "shaper",
     }
 }
 
@@ -146,7 +146,7 @@ struct CodelDt {
     law: Settings,
     state: CodelState,
     meter: Meter,
-    shaper: Shaper,
+    shaper: TokenBucket,
     /// The largest packet seen: a queue of at most this size is never too long.
     largest: u64,
     predicted: Span,
@@ -162,7 +162,7 @@ impl CodelDt {
             limit: params.limit.resolve(env.rate, env.base_rtt),
             state: CodelState::default(),
             meter: Meter { threshold: params.dq_threshold.get(), running: None, rate: None },
-            shaper: Shaper::new(params.sustained_rate, params.peak_rate, params.traffic_burst, env),
+            shaper: TokenBucket::new(params.sustained_rate, params.peak_rate, params.traffic_burst, env),
             largest: law.smallest_backlog,
             law,
             predicted: Span::ZERO,
@@ -179,14 +179,14 @@ impl CodelDt {
         self.shaper.change(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
         self.link_rate = env.rate;
         self.params = params.clone();
-        self.fifo.trim(Room::new(params.limit, None, env), cx);
+        self.fifo.trim(QueueLimit::new(params.limit, None, env), cx);
     }
 
     /// Predicts the time to send `bytes`.
     fn predict(&mut self, now: Time, bytes: u64) -> Span {
         let seconds = match self.params.delay {
             Prediction::Rate => self.meter.rate.map_or(0.0, |rate| bytes as f64 / rate),
-            Prediction::Shaper => self.shaper.expected_delay(now, bytes),
+            Prediction::TokenBucket => self.shaper.expected_delay(now, bytes),
         };
         Span::from_secs_f64(seconds)
     }
@@ -216,7 +216,7 @@ impl QueueDiscipline for CodelDt {
         let backlog = self.fifo.backlog().bytes;
         match self.params.delay {
             Prediction::Rate => self.meter.departed(cx.now, packet.size(), backlog),
-            Prediction::Shaper => self.shaper.departed(cx.now, packet.size(), backlog),
+            Prediction::TokenBucket => self.shaper.departed(cx.now, packet.size(), backlog),
         }
         Some(packet)
     }
@@ -235,7 +235,7 @@ impl QueueDiscipline for CodelDt {
 
     fn notes(&self) -> Vec<Note> {
         let mut notes = match self.params.delay {
-            Prediction::Shaper => self.shaper.notes(),
+            Prediction::TokenBucket => self.shaper.notes(),
             Prediction::Rate => Vec::new(),
         };
         let target = self.params.target.saturating_sub(self.params.access_delay);
@@ -243,7 +243,7 @@ impl QueueDiscipline for CodelDt {
             return notes;
         }
         notes.extend(codel::target_below_packet(target, self.largest, self.link_rate));
-        if self.params.delay == Prediction::Shaper || self.meter.rate.is_some() {
+        if self.params.delay == Prediction::TokenBucket || self.meter.rate.is_some() {
             return notes;
         }
         notes.push(Note {
@@ -274,7 +274,7 @@ mod tests {
 
     fn shaped() -> CodelDtParams {
         CodelDtParams {
-            delay: Prediction::Shaper,
+            delay: Prediction::TokenBucket,
             traffic_burst: Bytes::new(0),
             ..Default::default()
         }
@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(codel.predict(Time::ZERO, 3_000), Span::from_millis(12));
         // The shaper has 3044 bytes to send at its peak rate.
         let params = CodelDtParams {
-            delay: Prediction::Shaper,
+            delay: Prediction::TokenBucket,
             peak_rate: Some(Rate::from_bps(20_000_000)),
             ..Default::default()
         };

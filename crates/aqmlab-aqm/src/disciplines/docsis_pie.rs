@@ -25,8 +25,8 @@ use alloc::{boxed::Box, format, vec::Vec};
 use aqmlab_core::{Bytes, Component, Error, Limit, Packet, Rate, Result, Span, Time, math, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
-use crate::docsis::Shaper;
-use crate::fifo::{Fifo, Room};
+use crate::docsis::TokenBucket;
+use crate::fifo::{Fifo, QueueLimit};
 
 params! {
     /// Parameters of DOCSIS-PIE.
@@ -104,7 +104,7 @@ impl Discipline for DocsisPieParams {
 }
 
 impl DocsisPieParams {
-    fn limit(&self, shaper: &Shaper, env: &LinkEnv) -> Limit {
+    fn limit(&self, shaper: &TokenBucket, env: &LinkEnv) -> Limit {
         let buffer = math::round(shaper.sustained() * 0.1) as u64;
         let default = Limit::Bytes(Bytes::new(buffer.max(env.mtu.get())));
         self.limit.unwrap_or(default).resolve(env.rate, env.base_rtt)
@@ -125,7 +125,7 @@ struct DocsisPie {
     fifo: Fifo,
     limit: Limit,
     params: DocsisPieParams,
-    shaper: Shaper,
+    shaper: TokenBucket,
     next_update: Time,
     probability: f64,
     accumulated: f64,
@@ -140,7 +140,7 @@ struct DocsisPie {
 impl DocsisPie {
     fn new(params: &DocsisPieParams, env: &LinkEnv) -> Self {
         let shaper =
-            Shaper::new(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
+            TokenBucket::new(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
         DocsisPie {
             fifo: Fifo::default(),
             limit: params.limit(&shaper, env),
@@ -162,7 +162,7 @@ impl DocsisPie {
         self.shaper.change(params.sustained_rate, params.peak_rate, params.traffic_burst, env);
         self.limit = params.limit(&self.shaper, env);
         self.params = params.clone();
-        self.fifo.trim(Room::new(self.limit, None, env), cx);
+        self.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
     }
 
     /// Whether a third of the buffer is in use (appendix A.3).

@@ -23,7 +23,7 @@ use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Component, Limit, Packet, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::{Fifo, Room};
+use crate::fifo::{Fifo, QueueLimit};
 
 choices! {
     /// Packet dropped from a full queue.
@@ -86,14 +86,14 @@ impl Discipline for DropTailParams {
     }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        let room = Room::new(self.limit, self.byte_limit, env);
+        let room = QueueLimit::new(self.limit, self.byte_limit, env);
         Box::new(DropTail { fifo: Fifo::default(), room, drop: self.drop })
     }
 
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, _cx: &mut Context<'_>) {
         // Linux, fifo_init: packets beyond a smaller limit stay queued.
         let queue = queue.machine::<DropTail>();
-        queue.room = Room::new(self.limit, self.byte_limit, env);
+        queue.room = QueueLimit::new(self.limit, self.byte_limit, env);
         queue.drop = self.drop;
     }
 }
@@ -102,7 +102,7 @@ impl Discipline for DropTailParams {
 #[derive(Clone)]
 struct DropTail {
     fifo: Fifo,
-    room: Room,
+    room: QueueLimit,
     drop: DropFrom,
 }
 

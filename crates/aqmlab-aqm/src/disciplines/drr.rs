@@ -24,8 +24,8 @@ use aqmlab_core::{Bytes, Component, Limit, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::fq::hash::Sharing;
-use crate::fq::rounds::Rounds;
-use crate::fq::{Fq, FqParams, Overflow, Plain};
+use crate::fq::drr_plain::Rounds;
+use crate::fq::{Fq, FqParams, Overflow, NoAqm};
 
 params! {
     /// Parameters of DRR.
@@ -61,11 +61,11 @@ impl Discipline for DrrParams {
     }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Fq::<Plain, Rounds>::new(self.fq(env)))
+        Box::new(Fq::<NoAqm, Rounds>::new(self.fq(env)))
     }
 
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        queue.machine::<Fq<Plain, Rounds>>().change(self.fq(env), cx);
+        queue.machine::<Fq<NoAqm, Rounds>>().change(self.fq(env), cx);
     }
 }
 

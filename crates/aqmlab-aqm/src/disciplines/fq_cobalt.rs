@@ -28,7 +28,7 @@ use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::codel::Source;
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowSource, Fq, FqParams, Inner, Overflow};
+use crate::fq::{FlowSource, Fq, FqParams, FlowAqm, Overflow};
 
 params! {
     /// Parameters of FQ-COBALT.
@@ -98,7 +98,7 @@ impl FqCobaltParams {
             quantum: self.quantum,
             settings: Settings { law, ecn: self.ecn, ce_threshold: self.ce_threshold },
             limit: self.limit.resolve(env.rate, env.base_rtt),
-            overflow: Overflow::FromFattest { batch: self.drop_batch, memory_limit },
+            overflow: Overflow::LongestFlow { batch: self.drop_batch, memory_limit },
             largest: 0,
         }
     }
@@ -112,7 +112,7 @@ pub(crate) struct Settings {
     ce_threshold: Option<Span>,
 }
 
-impl Inner for CobaltState {
+impl FlowAqm for CobaltState {
     type Settings = Settings;
 
     fn new(settings: &Settings) -> Self {

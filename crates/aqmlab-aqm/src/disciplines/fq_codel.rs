@@ -26,7 +26,7 @@ use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, Settings};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowSource, Fq, FqParams, Inner, Overflow};
+use crate::fq::{FlowSource, Fq, FqParams, FlowAqm, Overflow};
 
 choices! {
     /// Queue that must hold more than one full packet before CoDel drops.
@@ -132,14 +132,14 @@ impl FqCodelParams {
             buckets: self.flows,
             quantum: self.quantum,
             limit: self.limit.resolve(env.rate, env.base_rtt),
-            overflow: Overflow::FromFattest { batch: self.drop_batch, memory_limit },
+            overflow: Overflow::LongestFlow { batch: self.drop_batch, memory_limit },
             largest: settings.smallest_backlog,
             settings,
         }
     }
 }
 
-impl Inner for CodelState {
+impl FlowAqm for CodelState {
     type Settings = Settings;
 
     fn new(settings: &Settings) -> Self {

@@ -26,7 +26,7 @@ use crate::disciplines::codel::Source;
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowSource, Fq, FqParams, Inner, Overflow};
+use crate::fq::{FlowSource, Fq, FqParams, FlowAqm, Overflow};
 use crate::pie_linux::{PieState, Settings};
 
 choices! {
@@ -150,7 +150,7 @@ impl FqPieParams {
     }
 }
 
-impl Inner for PieState {
+impl FlowAqm for PieState {
     type Settings = Settings;
 
     fn new(settings: &Settings) -> Self {

@@ -27,7 +27,7 @@ use alloc::{boxed::Box, format};
 use aqmlab_core::{Bytes, Component, Error, Limit, Packet, Result, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::{Fifo, Room};
+use crate::fifo::{Fifo, QueueLimit};
 
 params! {
     /// Parameters of PI.
@@ -90,7 +90,7 @@ impl Discipline for PiParams {
         }
         queue.settings = settings;
         queue.limit = self.limit.resolve(env.rate, env.base_rtt);
-        queue.fifo.trim(Room::new(self.limit, None, env), cx);
+        queue.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
     }
 }
 

@@ -27,7 +27,7 @@ use alloc::{boxed::Box, vec, vec::Vec};
 use aqmlab_core::{Component, Ecn, Limit, Packet, Span, Time, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
-use crate::fifo::{Fifo, Room};
+use crate::fifo::{Fifo, QueueLimit};
 
 params! {
     /// Parameters of PI2.
@@ -65,7 +65,7 @@ impl Discipline for Pi2Params {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         Box::new(Pi2 {
             fifo: Fifo::default(),
-            room: Room::new(self.limit, None, env),
+            room: QueueLimit::new(self.limit, None, env),
             next_update: Time::ZERO + self.tupdate,
             base: 0.0,
             delay: 0.0,
@@ -78,7 +78,7 @@ impl Discipline for Pi2Params {
 
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         let queue = queue.machine::<Pi2>();
-        queue.room = Room::new(self.limit, None, env);
+        queue.room = QueueLimit::new(self.limit, None, env);
         queue.params = self.clone();
         queue.fifo.trim(queue.room, cx);
     }
@@ -88,7 +88,7 @@ impl Discipline for Pi2Params {
 #[derive(Clone)]
 struct Pi2 {
     fifo: Fifo,
-    room: Room,
+    room: QueueLimit,
     params: Pi2Params,
     next_update: Time,
     /// The base probability p'.
@@ -228,7 +228,7 @@ mod tests {
     fn pi2(base: f64, params: Pi2Params) -> Pi2 {
         Pi2 {
             fifo: Fifo::default(),
-            room: Room::new(Limit::Unlimited, None, &env()),
+            room: QueueLimit::new(Limit::Unlimited, None, &env()),
             params,
             next_update: Time::MAX,
             base,

@@ -38,7 +38,7 @@ use aqmlab_core::{Component, Error, Limit, Packet, Rate, Result, Span, Time, par
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::disciplines::pie::no_rate_sample;
-use crate::fifo::{Fifo, Room};
+use crate::fifo::{Fifo, QueueLimit};
 
 params! {
     /// Parameters of the PIE of 2013.
@@ -199,7 +199,7 @@ impl Pie2013 {
         self.limit = params.limit.resolve(env.rate, env.base_rtt);
         self.link_rate = env.rate;
         self.params = params.clone();
-        self.fifo.trim(Room::new(params.limit, None, env), cx);
+        self.fifo.trim(QueueLimit::new(params.limit, None, env), cx);
     }
 }
 

@@ -20,7 +20,7 @@ use aqmlab_core::{Component, Limit, Span, params};
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, Settings};
 use crate::fq::hash::Sharing;
-use crate::fq::ring::Ring;
+use crate::fq::sfqcodel_round_robin::Ring;
 use crate::fq::{Fq, FqParams, Overflow};
 
 params! {

@@ -31,8 +31,8 @@ use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, choices, params};
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::hash::Sharing;
-use crate::fq::ring::Ring;
-use crate::fq::{Fq, FqParams, Overflow, Plain};
+use crate::fq::sfqcodel_round_robin::Ring;
+use crate::fq::{Fq, FqParams, Overflow, NoAqm};
 use crate::pie_linux::{PieState, Settings};
 
 choices! {
@@ -164,7 +164,7 @@ impl SfqPieParams {
 /// One PIE in front of all buckets.
 #[derive(Clone)]
 struct SfqPie {
-    fq: Fq<Plain, Ring>,
+    fq: Fq<NoAqm, Ring>,
     state: PieState,
     settings: Settings,
     next_update: Time,

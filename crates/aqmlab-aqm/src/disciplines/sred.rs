@@ -26,7 +26,7 @@ use alloc::{boxed::Box, vec::Vec};
 use aqmlab_core::{Auto, Component, Error, Limit, Packet, Result, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::{Fifo, Room};
+use crate::fifo::{Fifo, QueueLimit};
 
 choices! {
     /// Effect of a hit on the drop probability.
@@ -102,7 +102,7 @@ impl Discipline for SredParams {
         queue.limit = self.limit.resolve(env.rate, env.base_rtt);
         queue.estimate.change(self);
         (queue.max_p, queue.many_flows, queue.ecn) = (self.max_p, self.many_flows, self.ecn);
-        queue.fifo.trim(Room::new(self.limit, None, env), cx);
+        queue.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
     }
 }
 

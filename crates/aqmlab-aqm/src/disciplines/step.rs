@@ -27,7 +27,7 @@ use aqmlab_core::{
 };
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::{Fifo, Room};
+use crate::fifo::{Fifo, QueueLimit};
 
 /// A queue length or a time in the queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -120,7 +120,7 @@ impl Discipline for StepParams {
         queue.limit = self.limit.resolve(env.rate, env.base_rtt);
         queue.threshold = self.threshold(env);
         (queue.mark_at, queue.not_ect) = (self.mark_at, self.not_ect);
-        queue.fifo.trim(Room::new(self.limit, None, env), cx);
+        queue.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
     }
 }
 

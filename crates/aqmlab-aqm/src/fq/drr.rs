@@ -8,7 +8,7 @@ use alloc::{collections::VecDeque, vec, vec::Vec};
 
 use aqmlab_core::Bytes;
 
-use crate::fq::Scheduler;
+use crate::fq::FlowScheduler;
 
 /// Deficit round robin with new and old flows (RFC 8290, section 4.2).
 #[derive(Clone)]
@@ -20,7 +20,7 @@ pub(crate) struct Drr {
     old: VecDeque<u32>,
 }
 
-impl Scheduler for Drr {
+impl FlowScheduler for Drr {
     fn new(buckets: u64, quantum: Bytes) -> Self {
         Drr {
             quantum: quantum.get() as i64,

@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
 
 pub(crate) mod drr;
+pub(crate) mod drr_plain;
 pub(crate) mod hash;
-pub(crate) mod ring;
-pub(crate) mod rounds;
+pub(crate) mod sfqcodel_round_robin;
 
 use crate::discipline::{Backlog, Context, QueueDiscipline, Reason};
 use crate::disciplines::codel::Source;
@@ -21,7 +21,7 @@ use crate::fifo::Fifo;
 use crate::fq::hash::{Classifier, Sharing};
 
 /// AQM inside each flow's queue.
-pub(crate) trait Inner: Clone + Send + 'static {
+pub(crate) trait FlowAqm: Clone + Send + 'static {
     /// Settings shared by all flows.
     type Settings: Clone + Send + 'static;
     /// The state of a flow that has not been seen yet.
@@ -62,13 +62,13 @@ pub(crate) trait Inner: Clone + Send + 'static {
 
 /// Nothing: a flow's queue is first in, first out.
 #[derive(Clone)]
-pub(crate) struct Plain;
+pub(crate) struct NoAqm;
 
-impl Inner for Plain {
+impl FlowAqm for NoAqm {
     type Settings = ();
 
     fn new(_settings: &()) -> Self {
-        Plain
+        NoAqm
     }
     #[inline]
     fn dequeue(
@@ -82,7 +82,7 @@ impl Inner for Plain {
 }
 
 /// Scheduler of flows.
-pub(crate) trait Scheduler: Clone + Send + 'static {
+pub(crate) trait FlowScheduler: Clone + Send + 'static {
     /// A scheduler of so many buckets, whose turns have so many bytes.
     fn new(buckets: u64, quantum: Bytes) -> Self;
     /// Other turns from now on.
@@ -111,7 +111,7 @@ pub(crate) enum Overflow {
     Tail,
     /// The flow with the most bytes loses packets from its head: up to
     /// `batch`, or half of its bytes (RFC 8290, section 4.1.3).
-    FromFattest { batch: u64, memory_limit: u64 },
+    LongestFlow { batch: u64, memory_limit: u64 },
     /// The flow with the most bytes loses packets, from its head or its tail,
     /// until the arriving one fits (McKenney 1990: its buffer is stolen).
     Steal { from_head: bool },
@@ -142,7 +142,7 @@ pub(crate) struct FqParams<'a, S> {
 
 /// The generic discipline.
 #[derive(Clone)]
-pub(crate) struct Fq<I: Inner, S> {
+pub(crate) struct Fq<I: FlowAqm, S> {
     buckets: Vec<Bucket<I>>,
     classifier: Classifier,
     scheduler: S,
@@ -166,7 +166,7 @@ struct Timer {
     awake: Vec<u32>,
 }
 
-impl<I: Inner, S: Scheduler> Fq<I, S> {
+impl<I: FlowAqm, S: FlowScheduler> Fq<I, S> {
     pub fn new(params: FqParams<'_, I::Settings>) -> Self {
         let FqParams { sharing, buckets, quantum, settings, limit, overflow, largest } = params;
         let bucket = || Bucket { fifo: Fifo::default(), inner: I::new(&settings), is_awake: false };
@@ -200,7 +200,7 @@ impl<I: Inner, S: Scheduler> Fq<I, S> {
 
     fn is_over_memory(&self) -> bool {
         match self.overflow {
-            Overflow::FromFattest { memory_limit, .. } => self.total.bytes > memory_limit,
+            Overflow::LongestFlow { memory_limit, .. } => self.total.bytes > memory_limit,
             Overflow::Tail | Overflow::Steal { .. } => false,
         }
     }
@@ -211,7 +211,7 @@ impl<I: Inner, S: Scheduler> Fq<I, S> {
     }
 
     /// The bucket with the most bytes; of equals the one with the lowest number.
-    fn fattest(&self) -> Option<u32> {
+    fn longest(&self) -> Option<u32> {
         let bytes = |index: u32| self.buckets[index as usize].fifo.backlog().bytes;
         self.scheduler.active().max_by_key(|index| (bytes(*index), core::cmp::Reverse(*index)))
     }
@@ -224,7 +224,7 @@ impl<I: Inner, S: Scheduler> Fq<I, S> {
     /// The bytes of a bucket, and of the one that has the most.
     pub fn bytes_and_most(&self, bucket: u32) -> (u64, u64) {
         let bytes = |index: u32| self.buckets[index as usize].fifo.backlog().bytes;
-        (bytes(bucket), self.fattest().map_or(0, bytes))
+        (bytes(bucket), self.longest().map_or(0, bytes))
     }
 
     /// Whether an arriving packet of this size fits, perhaps after another
@@ -235,7 +235,7 @@ impl<I: Inner, S: Scheduler> Fq<I, S> {
                 return true;
             }
             match self.overflow {
-                Overflow::FromFattest { .. } => return true,
+                Overflow::LongestFlow { .. } => return true,
                 Overflow::Steal { from_head } if self.limit.admits(0, 0, size) => {
                     self.steal(from_head, cx);
                 }
@@ -246,8 +246,8 @@ impl<I: Inner, S: Scheduler> Fq<I, S> {
 
     /// Drops a packet of the flow with the most bytes.
     fn steal(&mut self, from_head: bool, cx: &mut Context<'_>) {
-        let fattest = self.fattest().expect("packets are in active buckets");
-        let bucket = &mut self.buckets[fattest as usize];
+        let longest = self.longest().expect("packets are in active buckets");
+        let bucket = &mut self.buckets[longest as usize];
         let packet = if from_head { bucket.fifo.pop() } else { bucket.fifo.pop_tail() };
         let packet = packet.expect("it has the most bytes");
         self.total.packets -= 1;
@@ -295,19 +295,19 @@ impl<I: Inner, S: Scheduler> Fq<I, S> {
     /// Drops a batch from the head of the flow with the most bytes.
     fn drop_from_fattest(&mut self, batch: u64, cx: &mut Context<'_>) {
         let reason = self.overflow_reason();
-        let fattest = self.fattest().expect("packets are in active buckets");
-        let fattest = &mut self.buckets[fattest as usize];
-        let enough = fattest.fifo.backlog().bytes / 2;
+        let longest = self.longest().expect("packets are in active buckets");
+        let longest = &mut self.buckets[longest as usize];
+        let enough = longest.fifo.backlog().bytes / 2;
         let (mut packets, mut dropped) = (0, 0);
         while packets < batch
             && dropped < enough.max(1)
-            && let Some(packet) = fattest.fifo.pop()
+            && let Some(packet) = longest.fifo.pop()
         {
             packets += 1;
             dropped += u64::from(packet.size());
             cx.drop(packet, reason);
         }
-        fattest.inner.overflowed(&self.settings, packets, cx.now);
+        longest.inner.overflowed(&self.settings, packets, cx.now);
         self.total.packets -= packets;
         self.total.bytes -= dropped;
     }
@@ -350,7 +350,7 @@ impl Source for FlowSource<'_> {
     }
 }
 
-impl<I: Inner, S: Scheduler> Fq<I, S> {
+impl<I: FlowAqm, S: FlowScheduler> Fq<I, S> {
     /// Writes other parameters; buckets, sharing and the largest packet stay. What a smaller limit
     /// has no room for is taken out as if it were sent, and dropped (Linux, fq_codel_change and
     /// fq_pie_change); where arriving packets steal room from the longest queue, it loses them.
@@ -376,8 +376,8 @@ impl<I: Inner, S: Scheduler> Fq<I, S> {
 
 impl<I, S> QueueDiscipline for Fq<I, S>
 where
-    I: Inner,
-    S: Scheduler,
+    I: FlowAqm,
+    S: FlowScheduler,
 {
     fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         let size = u64::from(packet.size());
@@ -395,7 +395,7 @@ where
         self.total.packets += 1;
         self.total.bytes += size;
         self.put(index, packet);
-        if let Overflow::FromFattest { batch, .. } = self.overflow
+        if let Overflow::LongestFlow { batch, .. } = self.overflow
             && self.is_over_limit()
         {
             self.drop_from_fattest(batch, cx);

@@ -75,7 +75,7 @@ const FULL_BW_ROUNDS: u32 = 3;
 const FULL_BW_GROWTH: f64 = 1.25;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
+enum Mode {
     Startup,
     Drain,
     ProbeBw { phase: usize, since: Time },
@@ -84,7 +84,7 @@ enum State {
 
 /// In which recovery the sender is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Repair {
+enum RecoveryPhase {
     None,
     /// Fast recovery; for a round trip the sender sends as much as is delivered.
     Fast {
@@ -102,7 +102,7 @@ pub(crate) struct Bbr {
     ssthresh: u64,
     wire: Wire,
     random: Stream,
-    state: State,
+    state: Mode,
     pacing_gain: f64,
     cwnd_gain: f64,
     rounds: Rounds,
@@ -121,7 +121,7 @@ pub(crate) struct Bbr {
     pacing_rate: Option<f64>,
     cwnd: u64,
     prior_cwnd: u64,
-    repair: Repair,
+    repair: RecoveryPhase,
     /// What the next acknowledgement says is lost, a timeout has taken for lost.
     timeout_losses: bool,
     total_delivered: u64,
@@ -136,7 +136,7 @@ impl Bbr {
             ssthresh: setup.initial_ssthresh,
             wire: Wire::new(setup),
             random: Stream::from_state(setup.seed),
-            state: State::Startup,
+            state: Mode::Startup,
             pacing_gain: params.high_gain,
             cwnd_gain: params.high_gain,
             rounds: Rounds::default(),
@@ -153,7 +153,7 @@ impl Bbr {
             pacing_rate: None,
             cwnd: setup.initial_window,
             prior_cwnd: 0,
-            repair: Repair::None,
+            repair: RecoveryPhase::None,
             timeout_losses: false,
             total_delivered: 0,
         }
@@ -161,7 +161,7 @@ impl Bbr {
 
     /// BBREnterStartup.
     fn enter_startup(&mut self) {
-        self.state = State::Startup;
+        self.state = Mode::Startup;
         self.pacing_gain = self.params.high_gain;
         self.cwnd_gain = self.params.high_gain;
     }
@@ -173,7 +173,7 @@ impl Bbr {
     }
     /// BBRAdvanceCyclePhase.
     fn enter_phase(&mut self, phase: usize, now: Time) {
-        self.state = State::ProbeBw { phase, since: now };
+        self.state = Mode::ProbeBw { phase, since: now };
         self.pacing_gain = CYCLE[phase];
     }
 
@@ -190,7 +190,7 @@ impl Bbr {
 
     /// BBRCheckCyclePhase and BBRIsNextCyclePhase.
     fn check_cycle_phase(&mut self, sample: &AckSample) {
-        let State::ProbeBw { phase, since } = self.state else { return };
+        let Mode::ProbeBw { phase, since } = self.state else { return };
         let full_length = self.rtprop.is_some_and(|rtprop| sample.now - since > rtprop);
         let prior_in_flight = sample.in_flight + sample.delivered + sample.lost;
         let next = if self.pacing_gain > 1.0 {
@@ -223,12 +223,12 @@ impl Bbr {
 
     /// BBRCheckDrain.
     fn check_drain(&mut self, sample: &AckSample) {
-        if self.state == State::Startup && self.filled_pipe {
-            self.state = State::Drain;
+        if self.state == Mode::Startup && self.filled_pipe {
+            self.state = Mode::Drain;
             self.pacing_gain = 1.0 / self.params.high_gain;
             self.cwnd_gain = self.params.high_gain;
         }
-        if self.state == State::Drain && sample.in_flight <= self.in_flight_for(1.0) {
+        if self.state == Mode::Drain && sample.in_flight <= self.in_flight_for(1.0) {
             self.enter_probe_bw(sample.now);
         }
     }
@@ -245,15 +245,15 @@ impl Bbr {
 
     /// BBRCheckProbeRTT and BBRHandleProbeRTT.
     fn check_probe_rtt(&mut self, sample: &AckSample) {
-        let probing = matches!(self.state, State::ProbeRtt { .. });
+        let probing = matches!(self.state, Mode::ProbeRtt { .. });
         if !probing && self.rtprop_expired && !self.idle_restart {
-            self.state = State::ProbeRtt { done: None, round_done: false };
+            self.state = Mode::ProbeRtt { done: None, round_done: false };
             self.save_cwnd();
             self.pacing_gain = 1.0;
             self.cwnd_gain = 1.0;
         }
         self.idle_restart = false;
-        let State::ProbeRtt { done, round_done } = &mut self.state else { return };
+        let Mode::ProbeRtt { done, round_done } = &mut self.state else { return };
         self.held_back.mark(sample.total_delivered, sample.in_flight);
         match *done {
             None => {
@@ -282,7 +282,7 @@ impl Bbr {
 
     /// BBRSaveCwnd.
     fn save_cwnd(&mut self) {
-        let modulated = self.repair != Repair::None || matches!(self.state, State::ProbeRtt { .. });
+        let modulated = self.repair != RecoveryPhase::None || matches!(self.state, Mode::ProbeRtt { .. });
         self.prior_cwnd = if modulated { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
@@ -324,7 +324,7 @@ impl Bbr {
         if !std::mem::take(&mut self.timeout_losses) && sample.lost > 0 {
             self.cwnd = self.cwnd.saturating_sub(sample.lost).max(self.mss);
         }
-        if self.repair == (Repair::Fast { conserve: true }) {
+        if self.repair == (RecoveryPhase::Fast { conserve: true }) {
             self.cwnd = self.cwnd.max(sample.in_flight + sample.delivered);
         } else {
             if self.filled_pipe {
@@ -334,21 +334,21 @@ impl Bbr {
             }
             self.cwnd = self.cwnd.max(MIN_PIPE * self.mss);
         }
-        if let State::ProbeRtt { .. } = self.state {
+        if let Mode::ProbeRtt { .. } = self.state {
             self.cwnd = self.cwnd.min(MIN_PIPE * self.mss);
         }
     }
 
     /// Section 4.2.3.4: a round trip of conservation ends, or the recovery.
     fn follow_recovery(&mut self, sample: &AckSample) {
-        if self.repair == Repair::None {
+        if self.repair == RecoveryPhase::None {
             return;
         }
         if !sample.in_recovery && !sample.in_loss {
-            self.repair = Repair::None;
+            self.repair = RecoveryPhase::None;
             self.cwnd = self.cwnd.max(self.prior_cwnd);
         } else if self.rounds.started
-            && let Repair::Fast { conserve } = &mut self.repair
+            && let RecoveryPhase::Fast { conserve } = &mut self.repair
         {
             *conserve = false;
         }
@@ -388,13 +388,13 @@ impl CongestionControl for Bbr {
             Congestion::Loss => {
                 self.save_cwnd();
                 self.cwnd = event.in_flight + self.mss;
-                self.repair = Repair::Fast { conserve: true };
+                self.repair = RecoveryPhase::Fast { conserve: true };
                 self.rounds.start(self.total_delivered);
             }
             Congestion::Timeout { .. } => {
                 self.save_cwnd();
                 self.cwnd = self.mss;
-                self.repair = Repair::Timeout;
+                self.repair = RecoveryPhase::Timeout;
                 self.timeout_losses = true;
             }
         }
@@ -402,7 +402,7 @@ impl CongestionControl for Bbr {
 
     fn on_undo(&mut self) {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
-        self.repair = Repair::None;
+        self.repair = RecoveryPhase::None;
         self.full_bw = 0.0;
         self.full_bw_count = 0;
     }
@@ -411,7 +411,7 @@ impl CongestionControl for Bbr {
     fn on_sent(&mut self, sent: &SentSample) {
         if sent.prior_in_flight == 0 && sent.app_limited {
             self.idle_restart = true;
-            if let State::ProbeBw { .. } = self.state {
+            if let Mode::ProbeBw { .. } = self.state {
                 self.set_pacing_rate(1.0);
             }
         }
@@ -487,9 +487,9 @@ mod tests {
     fn three_rounds_without_a_quarter_more_fill_the_pipe() {
         let mut bbr = bbr();
         play(&mut bbr, &[10, 20, 25, 32, 32, 39]);
-        assert_eq!((bbr.state, bbr.pacing_gain), (State::Startup, 2.885));
+        assert_eq!((bbr.state, bbr.pacing_gain), (Mode::Startup, 2.885));
         play(&mut bbr, &[10, 20, 25, 32, 32, 39, 39]);
-        assert!(bbr.filled_pipe && bbr.state != State::Startup);
+        assert!(bbr.filled_pipe && bbr.state != Mode::Startup);
     }
 
     /// 100 segments in 100 ms; the pacing rate has 40 bytes with each.
@@ -526,7 +526,7 @@ mod tests {
         let mut bbr = bbr();
         for _ in 0..7000 {
             bbr.enter_probe_bw(Time::ZERO);
-            let State::ProbeBw { phase, .. } = bbr.state else { unreachable!() };
+            let Mode::ProbeBw { phase, .. } = bbr.state else { unreachable!() };
             begun[phase] += 1;
         }
         assert_eq!(begun[1], 0);

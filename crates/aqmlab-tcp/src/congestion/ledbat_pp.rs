@@ -66,7 +66,7 @@ const FROZEN: u64 = 2;
 const PERIOD: u64 = 9;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Phase {
+enum SlowdownPhase {
     /// The first slow start.
     Start,
     /// With the time of the next slowdown.
@@ -83,7 +83,7 @@ pub(crate) struct LedbatPp {
     window: Window,
     params: LedbatPpParams,
     delay: QueueingDelay,
-    phase: Phase,
+    phase: SlowdownPhase,
 }
 
 impl LedbatPp {
@@ -92,7 +92,7 @@ impl LedbatPp {
             window: Window::new(SlowStartKind::Standard, setup),
             params: params.clone(),
             delay: QueueingDelay::new(),
-            phase: Phase::Start,
+            phase: SlowdownPhase::Start,
         }
     }
 
@@ -107,17 +107,17 @@ impl LedbatPp {
         let now = sample.now;
         let rtt = sample.smoothed_rtt.unwrap_or(Span::ZERO);
         match self.phase {
-            Phase::Start if load > START_SHARE || !self.window.in_slow_start() => {
-                self.phase = Phase::Avoidance(now + rtt * BEFORE_FIRST);
+            SlowdownPhase::Start if load > START_SHARE || !self.window.in_slow_start() => {
+                self.phase = SlowdownPhase::Avoidance(now + rtt * BEFORE_FIRST);
             }
-            Phase::Avoidance(next) if self.params.slowdowns && now >= next => {
+            SlowdownPhase::Avoidance(next) if self.params.slowdowns && now >= next => {
                 self.window.ssthresh = self.window.bytes();
                 self.window.cwnd = 2.0 * self.window.mss;
-                self.phase = Phase::Frozen(now, now + rtt * FROZEN);
+                self.phase = SlowdownPhase::Frozen(now, now + rtt * FROZEN);
             }
-            Phase::Frozen(since, until) if now >= until => self.phase = Phase::Ramp(since),
-            Phase::Ramp(since) if !self.window.in_slow_start() => {
-                self.phase = Phase::Avoidance(now + (now - since) * PERIOD);
+            SlowdownPhase::Frozen(since, until) if now >= until => self.phase = SlowdownPhase::Ramp(since),
+            SlowdownPhase::Ramp(since) if !self.window.in_slow_start() => {
+                self.phase = SlowdownPhase::Avoidance(now + (now - since) * PERIOD);
             }
             _ => {}
         }
@@ -141,15 +141,15 @@ impl CongestionControl for LedbatPp {
         let gain = self.gain(base);
         let window = &mut self.window;
         match self.phase {
-            Phase::Start | Phase::Ramp(_) if sample.window_limited => {
+            SlowdownPhase::Start | SlowdownPhase::Ramp(_) if sample.window_limited => {
                 window.cwnd += gain * sample.counted() as f64;
             }
-            Phase::Avoidance(_) if load > 1.0 => {
+            SlowdownPhase::Avoidance(_) if load > 1.0 => {
                 let segments = window.segments();
                 let step = gain - self.params.constant * segments * (load - 1.0);
                 window.grow(step.max(-segments / 2.0), sample.counted());
             }
-            Phase::Avoidance(_) if sample.window_limited => window.grow(gain, sample.counted()),
+            SlowdownPhase::Avoidance(_) if sample.window_limited => window.grow(gain, sample.counted()),
             _ => {}
         }
         window.cwnd = window.cwnd.max(2.0 * window.mss);
@@ -157,16 +157,16 @@ impl CongestionControl for LedbatPp {
 
     fn on_congestion(&mut self, event: &CongestionEvent) {
         // A loss in a slowdown is one of the window from before.
-        let slow = matches!(self.phase, Phase::Frozen(..) | Phase::Ramp(_));
+        let slow = matches!(self.phase, SlowdownPhase::Frozen(..) | SlowdownPhase::Ramp(_));
         let whole = if slow { self.window.ssthresh as f64 } else { self.window.cwnd };
         let cwnd = self.window.cwnd;
         self.window.reduce(event, whole / 2.0);
         if let Congestion::Timeout { .. } = event.kind {
-            self.phase = Phase::Ramp(event.now);
+            self.phase = SlowdownPhase::Ramp(event.now);
         } else if slow {
             self.window.cwnd = cwnd.min(self.window.cwnd);
-        } else if self.phase == Phase::Start {
-            self.phase = Phase::Avoidance(event.now);
+        } else if self.phase == SlowdownPhase::Start {
+            self.phase = SlowdownPhase::Avoidance(event.now);
         }
     }
 
@@ -216,7 +216,7 @@ mod tests {
     fn above_the_target_the_window_shrinks_by_a_share() {
         for (delay, step) in [(120, 1.0), (180, 1.0), (186, -9.0), (400, -50.0)] {
             let mut ledbat = ledbat(100);
-            ledbat.phase = Phase::Avoidance(Time::ZERO + Span::from_secs(3600));
+            ledbat.phase = SlowdownPhase::Avoidance(Time::ZERO + Span::from_secs(3600));
             settle(&mut ledbat, 1, delay);
             ledbat.on_ack(&acked(1, delay));
             let expected = 100_000.0 + step * 10.0;
@@ -230,33 +230,33 @@ mod tests {
     fn slowdowns_take_a_tenth_of_the_time() {
         let mut ledbat = ledbat(10);
         ledbat.on_ack(&acked(10, 120));
-        assert_eq!((ledbat.window(), ledbat.phase), (11_000, Phase::Start));
+        assert_eq!((ledbat.window(), ledbat.phase), (11_000, SlowdownPhase::Start));
         settle(&mut ledbat, 20, 166);
         ledbat.on_ack(&acked(20, 166));
         let ms = |millis| Time::ZERO + Span::from_millis(millis);
-        assert_eq!(ledbat.phase, Phase::Avoidance(ms(220)));
+        assert_eq!(ledbat.phase, SlowdownPhase::Avoidance(ms(220)));
         ledbat.on_ack(&acked(220, 120));
-        assert_eq!((ledbat.window(), ledbat.phase), (2000, Phase::Frozen(ms(220), ms(420))));
+        assert_eq!((ledbat.window(), ledbat.phase), (2000, SlowdownPhase::Frozen(ms(220), ms(420))));
         assert_eq!(ledbat.ssthresh(), 11_090);
         ledbat.on_ack(&acked(400, 120));
         assert_eq!(ledbat.window(), 2000);
         for _ in 0..10 {
             ledbat.on_ack(&acked(420, 300)); // delay does not end this slow start
         }
-        assert_eq!((ledbat.window(), ledbat.phase), (12_000, Phase::Ramp(ms(220))));
+        assert_eq!((ledbat.window(), ledbat.phase), (12_000, SlowdownPhase::Ramp(ms(220))));
         ledbat.on_ack(&acked(620, 120));
-        assert_eq!(ledbat.phase, Phase::Avoidance(ms(620 + 9 * 400)));
+        assert_eq!(ledbat.phase, SlowdownPhase::Avoidance(ms(620 + 9 * 400)));
     }
 
     #[test]
     fn a_loss_in_a_slowdown_is_of_the_window_before() {
         let mut ledbat = ledbat(64);
-        ledbat.phase = Phase::Avoidance(Time::ZERO);
+        ledbat.phase = SlowdownPhase::Avoidance(Time::ZERO);
         ledbat.on_ack(&acked(10, 120));
         assert_eq!((ledbat.window(), ledbat.ssthresh()), (2000, 64_000));
         ledbat.on_congestion(&event(Congestion::Loss, 2000));
         assert_eq!((ledbat.window(), ledbat.ssthresh()), (2000, 32_000));
-        ledbat.phase = Phase::Avoidance(Time::ZERO + Span::from_secs(3600));
+        ledbat.phase = SlowdownPhase::Avoidance(Time::ZERO + Span::from_secs(3600));
         ledbat.window.cwnd = 40_000.0;
         ledbat.on_congestion(&event(Congestion::Loss, 40_000));
         assert_eq!((ledbat.window(), ledbat.ssthresh()), (20_000, 20_000));

@@ -33,7 +33,7 @@ pub(super) mod flag {
 
 /// Retransmissions after an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Repair {
+pub(super) enum Retransmissions {
     None,
     /// Lost segments.
     Lost,
@@ -180,7 +180,7 @@ impl LinuxSender {
         if self.state.probe_end != 0 {
             self.judge_probe(number, flags);
         }
-        let mut repair = Repair::None;
+        let mut repair = Retransmissions::None;
         self.judge(prior_una, &mut flags, &mut repair);
         if flags & flag::SET_TIMER != 0 {
             self.set_probe_or_timeout();
@@ -198,7 +198,7 @@ impl LinuxSender {
 
     /// Runs the recovery's state machine where an acknowledgement is dubious (`tcp_ack_is_dubious`).
     #[inline]
-    fn judge(&mut self, prior_una: u64, flags: &mut u32, repair: &mut Repair) {
+    fn judge(&mut self, prior_una: u64, flags: &mut u32, repair: &mut Retransmissions) {
         let dubious = *flags & flag::NOT_DUP == 0
             || *flags & flag::ALERT != 0
             || self.state.ca_state != super::state::CaState::Open;
@@ -213,7 +213,7 @@ impl LinuxSender {
         if ack.sack.is_empty() || !self.sysctl.sack {
             return;
         }
-        let mut repair = Repair::None;
+        let mut repair = Retransmissions::None;
         let mut flags = self.take_sack(ack, prior_una, &mut Rate::default()).flags;
         self.machine(prior_una, 0, &mut flags, &mut repair);
         self.settle_control();
@@ -224,7 +224,7 @@ impl LinuxSender {
     fn take_without_queue(&mut self, number: u64, prior_una: u64, mut flags: u32) {
         self.control.acknowledged(&mut self.state, flags & flag::SLOWPATH != 0);
         if flags & flag::DSACKING != 0 {
-            let mut repair = Repair::None;
+            let mut repair = Retransmissions::None;
             self.machine(prior_una, 0, &mut flags, &mut repair);
         }
         self.on_probe_answered();

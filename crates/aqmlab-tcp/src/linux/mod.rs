@@ -12,19 +12,19 @@
 //! docs/transports/linux.md lists them with their measured effect.
 
 mod acks;
-mod clean;
 mod clock;
 mod control;
 mod external;
 mod memory;
 mod offload;
 mod output;
-mod queue;
 mod rack;
 mod rate;
 pub(crate) mod receiver;
 mod recovery;
+mod rtx_queue;
 mod sack;
+mod segment_queue;
 mod state;
 mod support;
 mod timers;
@@ -37,7 +37,7 @@ use clock::Clock;
 use control::Control;
 use memory::Memory;
 use offload::Buffer;
-use queue::Queue;
+use segment_queue::Queue;
 use state::{CaState, Pending, State};
 pub(crate) use support::{check, is_complete};
 
@@ -298,7 +298,7 @@ impl LinuxSender {
     /// kernel knows it as "retrans_out leaked".
     #[cfg(test)]
     pub fn check(&self) {
-        use queue::tag;
+        use segment_queue::tag;
         let places = self.queue.first()..self.queue.end();
         let count =
             |tag| places.clone().filter(|place| self.queue.at(*place).has(tag)).count() as u32;

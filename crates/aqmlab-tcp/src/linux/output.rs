@@ -3,9 +3,9 @@
 use aqmlab_core::Ecn;
 
 use super::LinuxSender;
-use super::acks::Repair;
+use super::acks::Retransmissions;
 use super::control::Event;
-use super::queue::{Segment, tag};
+use super::segment_queue::{Segment, tag};
 use super::state::{CaState, Pending};
 use crate::congestion::SentSample;
 use crate::segment::DataSegment;
@@ -275,11 +275,11 @@ impl LinuxSender {
     }
 
     /// At the end of an acknowledgement in a recovery.
-    pub(super) fn repair(&mut self, repair: Repair) {
+    pub(super) fn repair(&mut self, repair: Retransmissions) {
         match repair {
-            Repair::None => return,
-            Repair::Lost => {}
-            Repair::New => {
+            Retransmissions::None => return,
+            Retransmissions::Lost => {}
+            Retransmissions::New => {
                 self.push_pending();
                 if self.state.nxt > self.state.high_seq {
                     return;

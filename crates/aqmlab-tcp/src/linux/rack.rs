@@ -3,7 +3,7 @@
 use super::LinuxSender;
 use super::acks::flag;
 use super::clock::jiffies_of;
-use super::queue::{Segment, tag};
+use super::segment_queue::{Segment, tag};
 use super::state::{CaState, Pending, Rate};
 use crate::congestion::LostSegment;
 

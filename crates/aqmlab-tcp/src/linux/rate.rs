@@ -1,8 +1,8 @@
 //! Delivery rates (`tcp_rate.c`).
 
 use super::LinuxSender;
-use super::queue::tag;
 use super::rack::sent_after;
+use super::segment_queue::tag;
 use super::state::Rate;
 
 impl LinuxSender {

@@ -40,7 +40,7 @@ pub(crate) struct Arrival {
 
 /// The state, in jiffies.
 #[derive(Clone, Debug)]
-pub(crate) struct Acks {
+pub(crate) struct DelayedAck {
     clock: Clock,
     least: u64,
     most_quick: u64,
@@ -64,9 +64,9 @@ pub(crate) struct Acks {
     rtt: Option<Span>,
 }
 
-impl Acks {
+impl DelayedAck {
     pub fn new(params: &TcpParams) -> Self {
-        Acks {
+        DelayedAck {
             clock: Clock::new(Span::ZERO, 0),
             least: (params.ack_delay.as_nanos() / 1_000_000).max(1),
             most_quick: params.quick_acks,
@@ -225,8 +225,8 @@ mod tests {
     const SEGMENT: Arrival =
         Arrival { len: 1448, unacknowledged: 1448, had_gap: false, has_gap: false, grew: false };
 
-    fn acks() -> Acks {
-        Acks::new(&TcpParams::of_profile(Profile::Linux6).unwrap())
+    fn acks() -> DelayedAck {
+        DelayedAck::new(&TcpParams::of_profile(Profile::Linux6).unwrap())
     }
     fn at(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)

@@ -1,9 +1,9 @@
 //! The congestion machine (`tcp_fastretrans_alert`), and how windows come down (PRR, RFC 6937).
 
 use super::LinuxSender;
-use super::acks::{Repair, flag};
+use super::acks::{Retransmissions, flag};
 use super::control::Event;
-use super::queue::tag;
+use super::segment_queue::tag;
 use super::state::{CaState, INFINITE, Pending, REORDERING};
 use crate::congestion::Congestion;
 
@@ -17,7 +17,7 @@ impl LinuxSender {
         prior_una: u64,
         duplicates: u32,
         flags: &mut u32,
-        repair: &mut Repair,
+        repair: &mut Retransmissions,
     ) {
         let seen = *flags;
         let ece = seen & flag::ECE != 0;
@@ -47,7 +47,7 @@ impl LinuxSender {
         if !self.is_rack() && lost {
             self.update_scoreboard(begins);
         }
-        *repair = Repair::Lost;
+        *repair = Retransmissions::Lost;
     }
 
     /// Handles an acknowledgement in a recovery; returns true if lost segments are to be
@@ -82,7 +82,12 @@ impl LinuxSender {
     }
 
     /// An acknowledgement outside of a recovery; whether one begins with it.
-    fn look_for_recovery(&mut self, duplicates: u32, flags: &mut u32, repair: &mut Repair) -> bool {
+    fn look_for_recovery(
+        &mut self,
+        duplicates: u32,
+        flags: &mut u32,
+        repair: &mut Retransmissions,
+    ) -> bool {
         let seen = *flags;
         let ece = seen & flag::ECE != 0;
         if self.state.ca_state == CaState::Loss {

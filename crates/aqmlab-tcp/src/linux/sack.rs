@@ -2,7 +2,7 @@
 
 use super::LinuxSender;
 use super::acks::{Sacked, flag};
-use super::queue::tag;
+use super::segment_queue::tag;
 use super::state::{CaState, MAX_REORDERING, Rate};
 use crate::segment::Ack;
 

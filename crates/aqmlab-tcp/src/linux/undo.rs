@@ -1,9 +1,9 @@
 //! Undoing of spurious reductions: segments declared lost were only late.
 
 use super::LinuxSender;
-use super::acks::{Repair, flag};
-use super::queue::tag;
+use super::acks::{Retransmissions, flag};
 use super::rack::PERSIST;
+use super::segment_queue::tag;
 use super::state::CaState;
 
 impl LinuxSender {
@@ -137,7 +137,12 @@ impl LinuxSender {
     }
 
     /// An acknowledgement after a timeout (F-RTO: RFC 5682, with SACK).
-    pub(super) fn process_loss(&mut self, flags: u32, duplicates: u32, repair: &mut Repair) {
+    pub(super) fn process_loss(
+        &mut self,
+        flags: u32,
+        duplicates: u32,
+        repair: &mut Retransmissions,
+    ) {
         let recovered = self.state.una >= self.state.high_seq;
         let advanced = flags & flag::UNA_ADVANCED != 0;
         if advanced && self.undo_loss(false) {
@@ -155,7 +160,7 @@ impl LinuxSender {
                 self.state.high_seq = self.state.nxt;
                 let has_data = self.state.nxt < self.state.written;
                 if has_data && self.state.window_end() > self.state.nxt {
-                    *repair = Repair::New;
+                    *repair = Retransmissions::New;
                     return;
                 }
                 self.state.frto = false;
@@ -172,6 +177,6 @@ impl LinuxSender {
                 self.state.sacked_out = 0;
             }
         }
-        *repair = Repair::Lost;
+        *repair = Retransmissions::Lost;
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The sender owns the connection: phases, windows, the timer, the count of duplicate
 //! acknowledgements. A [`LossRecovery`] determines lost segments, the bytes that count against the
-//! window, and the next retransmission; its [`Rules`] list where the sender departs from RFC 6675.
+//! window, and the next retransmission; its [`RecoveryQuirks`] list where the sender departs from RFC 6675.
 
 mod newreno;
 mod rack;
@@ -55,20 +55,20 @@ pub(crate) struct AckContext<'a> {
 /// A segment to be sent again: its place in the scoreboard, and whether
 /// HighRxt moves on to its end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Repair {
+pub(crate) struct Retransmit {
     pub index: usize,
     pub advance: bool,
 }
 
-impl Repair {
+impl Retransmit {
     fn at(index: usize) -> Self {
-        Repair { index, advance: true }
+        Retransmit { index, advance: true }
     }
 }
 
 /// When a segment is asked for that is to be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub(crate) enum RetransmitReason {
     /// First, and in any case: a recovery begins, or a timeout has come.
     Head,
     /// Before new data (RFC 6675, section 4, NextSeg, rule 1).
@@ -97,7 +97,7 @@ pub(crate) struct SentAgain {
 
 /// Behaviour of the sender that depends on the recovery. The default is RFC 6675.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
+pub(crate) struct RecoveryQuirks {
     /// Acknowledgements that count as duplicates.
     pub duplicates: Duplicates,
     /// A duplicate acknowledgement restarts the retransmission timer.
@@ -133,8 +133,8 @@ pub(crate) enum Duplicates {
     AllReporting,
 }
 
-impl Rules {
-    const RFC6675: Rules = Rules {
+impl RecoveryQuirks {
+    const RFC6675: RecoveryQuirks = RecoveryQuirks {
         duplicates: Duplicates::AllReporting,
         duplicates_restart_timer: false,
         duplicates_widen_window: false,
@@ -159,7 +159,7 @@ impl Rules {
 
 dispatched! {
     /// Loss detection and recovery: lost segments, the bytes that count against the window, and the
-    /// next retransmission. [`Rules`] has the static part.
+    /// next retransmission. [`RecoveryQuirks`] has the static part.
     pub(crate) trait LossRecovery {
         /// Takes the SACK blocks; the bytes that were not known to have arrived.
         fn on_ack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext<'_>) -> u64;
@@ -198,7 +198,7 @@ dispatched! {
             window
         }
         /// Returns the next retransmission.
-        fn next(&mut self, board: &mut Scoreboard, phase: Phase, choice: Choice) -> Option<Repair>;
+        fn next(&mut self, board: &mut Scoreboard, phase: Phase, choice: RetransmitReason) -> Option<Retransmit>;
         /// A segment was sent while something is mended.
         fn on_sent(&mut self, _sent: &Sent) {}
     }
@@ -214,19 +214,19 @@ macro_rules! recoveries {
 
         /// The state of one of them, dispatched without a pointer.
         #[derive(Clone, Debug)]
-        pub(crate) enum Recoverer { $( $Variant($State), )+ }
+        pub(crate) enum RecoveryState { $( $Variant($State), )+ }
 
-        impl Recoverer {
+        impl RecoveryState {
             pub fn new(params: &TcpParams) -> Self {
                 match params.recovery {
-                    $( Recovery::$Variant => Recoverer::$Variant(<$State>::new(params)), )+
+                    $( Recovery::$Variant => RecoveryState::$Variant(<$State>::new(params)), )+
                 }
             }
         }
 
         impl Recovery {
             /// What the sender does itself.
-            pub(crate) fn rules(self) -> Rules {
+            pub(crate) fn rules(self) -> RecoveryQuirks {
                 match self {
                     $( Recovery::$Variant => $rules, )+
                 }
@@ -236,7 +236,7 @@ macro_rules! recoveries {
         /// Calls a method of the one there is.
         macro_rules! each {
             ($self:ident, $state:ident => $call:expr) => {
-                match $self { $( Recoverer::$Variant($state) => $call, )+ }
+                match $self { $( RecoveryState::$Variant($state) => $call, )+ }
             };
         }
     };
@@ -246,7 +246,7 @@ macro_rules! recoveries {
 recoveries! {
     /// With selective acknowledgements (RFC 6675): lost segments count as
     /// gone from the network.
-    Sack(sack::Sack, Rules::RFC6675) = "sack",
+    Sack(sack::Sack, RecoveryQuirks::RFC6675) = "sack",
     /// With selective acknowledgements, by time: RACK (RFC 8985).
     Rack(rack::Rack, rack::RULES) = "rack",
     /// ns-2's Sack1 (Fall and Floyd, "Simulation-based Comparisons of
@@ -271,4 +271,4 @@ impl Recovery {
     }
 }
 
-pass_recovery!(Recoverer, each);
+pass_recovery!(RecoveryState, each);

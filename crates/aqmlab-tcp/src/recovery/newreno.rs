@@ -13,19 +13,22 @@
 
 use aqmlab_core::Time;
 
-use super::{AckContext, Choice, Duplicates, LossRecovery, Phase, Repair, Rules};
+use super::{
+    AckContext, Duplicates, LossRecovery, Phase, RecoveryQuirks, Retransmit, RetransmitReason,
+};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Scoreboard};
 use crate::segment::Ack;
 
-pub(super) const RULES: Rules = Rules {
+pub(super) const RULES: RecoveryQuirks = RecoveryQuirks {
     duplicates: Duplicates::All,
     duplicates_widen_window: true,
     deflates_at_end: true,
-    ..Rules::RFC6675
+    ..RecoveryQuirks::RFC6675
 };
-pub(super) const RENO: Rules = Rules { ends_early: true, deflates_at_end: false, ..RULES };
+pub(super) const RENO: RecoveryQuirks =
+    RecoveryQuirks { ends_early: true, deflates_at_end: false, ..RULES };
 
 #[derive(Clone, Debug)]
 pub(crate) struct NewReno {
@@ -94,12 +97,17 @@ impl LossRecovery for NewReno {
     fn window(&self, window: u64) -> u64 {
         window.saturating_add_signed(self.inflation)
     }
-    fn next(&mut self, board: &mut Scoreboard, phase: Phase, choice: Choice) -> Option<Repair> {
+    fn next(
+        &mut self,
+        board: &mut Scoreboard,
+        phase: Phase,
+        choice: RetransmitReason,
+    ) -> Option<Retransmit> {
         match (choice, phase) {
-            (Choice::Head, _) | (Choice::BeforeNew, Phase::Loss { .. }) => {
-                board.next_hole(true).map(Repair::at)
+            (RetransmitReason::Head, _) | (RetransmitReason::BeforeNew, Phase::Loss { .. }) => {
+                board.next_hole(true).map(Retransmit::at)
             }
-            (Choice::BeforeNew | Choice::AfterNew, _) => None,
+            (RetransmitReason::BeforeNew | RetransmitReason::AfterNew, _) => None,
         }
     }
 }

@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 
 use aqmlab_core::{Deadline, Span, Time};
 
-use super::{AckContext, Choice, LossRecovery, Phase, Repair, Rules, Sent};
+use super::{AckContext, LossRecovery, Phase, RecoveryQuirks, Retransmit, RetransmitReason, Sent};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Record, Scoreboard};
@@ -31,7 +31,8 @@ use crate::segment::Ack;
 const PERSIST: u32 = 16;
 
 /// Duplicates are counted for limited transmit alone: time decides.
-pub(super) const RULES: Rules = Rules { goes_by_time: true, ..Rules::RFC6675 };
+pub(super) const RULES: RecoveryQuirks =
+    RecoveryQuirks { goes_by_time: true, ..RecoveryQuirks::RFC6675 };
 
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
@@ -267,10 +268,17 @@ impl LossRecovery for Rack {
             _ => board.pipe(),
         }
     }
-    fn next(&mut self, board: &mut Scoreboard, _phase: Phase, choice: Choice) -> Option<Repair> {
+    fn next(
+        &mut self,
+        board: &mut Scoreboard,
+        _phase: Phase,
+        choice: RetransmitReason,
+    ) -> Option<Retransmit> {
         match choice {
-            Choice::Head | Choice::BeforeNew => board.next_lost().map(Repair::at),
-            Choice::AfterNew => None,
+            RetransmitReason::Head | RetransmitReason::BeforeNew => {
+                board.next_lost().map(Retransmit::at)
+            }
+            RetransmitReason::AfterNew => None,
         }
     }
     fn on_sent(&mut self, sent: &Sent) {

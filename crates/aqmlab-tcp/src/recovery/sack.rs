@@ -14,7 +14,7 @@
 
 use aqmlab_core::Time;
 
-use super::{AckContext, Choice, LossRecovery, Phase, Repair};
+use super::{AckContext, LossRecovery, Phase, Retransmit, RetransmitReason};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -58,18 +58,23 @@ impl LossRecovery for Sack {
             _ => board.pipe(),
         }
     }
-    fn next(&mut self, board: &mut Scoreboard, phase: Phase, choice: Choice) -> Option<Repair> {
-        if choice != Choice::AfterNew {
-            return board.next_hole(true).map(Repair::at);
+    fn next(
+        &mut self,
+        board: &mut Scoreboard,
+        phase: Phase,
+        choice: RetransmitReason,
+    ) -> Option<Retransmit> {
+        if choice != RetransmitReason::AfterNew {
+            return board.next_hole(true).map(Retransmit::at);
         }
         let Phase::Recovery { point } = phase else { return None };
         if let Some(index) = board.next_hole(false) {
-            return Some(Repair::at(index));
+            return Some(Retransmit::at(index));
         }
         if board.una() <= self.rescue_rxt {
             return None;
         }
         self.rescue_rxt = point;
-        board.last_hole().map(|index| Repair { index, advance: false })
+        board.last_hole().map(|index| Retransmit { index, advance: false })
     }
 }

@@ -12,19 +12,21 @@
 
 use aqmlab_core::Time;
 
-use super::{AckContext, Choice, Duplicates, LossRecovery, Phase, Repair, Rules, Sent};
+use super::{
+    AckContext, Duplicates, LossRecovery, Phase, RecoveryQuirks, Retransmit, RetransmitReason, Sent,
+};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Scoreboard};
 use crate::segment::Ack;
 
-pub(super) const RULES: Rules = Rules {
+pub(super) const RULES: RecoveryQuirks = RecoveryQuirks {
     duplicates: Duplicates::Reporting,
     duplicates_widen_window: true,
     window_was_in_flight: true,
     times_repaired: true,
     syn_is_data: true,
-    ..Rules::RFC6675
+    ..RecoveryQuirks::RFC6675
 };
 
 #[derive(Clone, Debug)]
@@ -79,13 +81,18 @@ impl LossRecovery for Sack1 {
         }
     }
     /// Any hole counts as lost (rule 3 of RFC 6675 instead of rule 1).
-    fn next(&mut self, board: &mut Scoreboard, phase: Phase, choice: Choice) -> Option<Repair> {
+    fn next(
+        &mut self,
+        board: &mut Scoreboard,
+        phase: Phase,
+        choice: RetransmitReason,
+    ) -> Option<Retransmit> {
         let lost_only = match choice {
-            Choice::Head => true,
-            Choice::BeforeNew => matches!(phase, Phase::Loss { .. }),
-            Choice::AfterNew => return None,
+            RetransmitReason::Head => true,
+            RetransmitReason::BeforeNew => matches!(phase, Phase::Loss { .. }),
+            RetransmitReason::AfterNew => return None,
         };
-        board.next_hole(lost_only).map(Repair::at)
+        board.next_hole(lost_only).map(Retransmit::at)
     }
     #[inline]
     fn on_sent(&mut self, sent: &Sent) {

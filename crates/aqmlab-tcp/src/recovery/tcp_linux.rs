@@ -20,18 +20,21 @@ use std::collections::VecDeque;
 
 use aqmlab_core::Time;
 
-use super::{AckContext, Choice, Duplicates, LossRecovery, Phase, Repair, Rules, Sent, SentAgain};
+use super::{
+    AckContext, Duplicates, LossRecovery, Phase, RecoveryQuirks, Retransmit, RetransmitReason,
+    Sent, SentAgain,
+};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Scoreboard};
 use crate::segment::Ack;
 
-pub(super) const RULES: Rules = Rules {
+pub(super) const RULES: RecoveryQuirks = RecoveryQuirks {
     duplicates: Duplicates::Reporting,
     duplicates_restart_timer: true,
     window_was_in_flight: true,
     goes_by_time: true,
-    ..Rules::RFC6675
+    ..RecoveryQuirks::RFC6675
 };
 
 /// A retransmission that may be in the network.
@@ -161,10 +164,17 @@ impl LossRecovery for TcpLinux {
     fn window(&self, window: u64) -> u64 {
         window.max(self.allowed)
     }
-    fn next(&mut self, board: &mut Scoreboard, _phase: Phase, choice: Choice) -> Option<Repair> {
+    fn next(
+        &mut self,
+        board: &mut Scoreboard,
+        _phase: Phase,
+        choice: RetransmitReason,
+    ) -> Option<Retransmit> {
         match choice {
-            Choice::Head | Choice::BeforeNew => board.next_lost().map(Repair::at),
-            Choice::AfterNew => None,
+            RetransmitReason::Head | RetransmitReason::BeforeNew => {
+                board.next_lost().map(Retransmit::at)
+            }
+            RetransmitReason::AfterNew => None,
         }
     }
     fn on_sent(&mut self, sent: &Sent) {
@@ -229,7 +239,8 @@ mod tests {
         fn repair(&mut self) {
             self.now += Span::from_millis(1);
             let phase = Phase::Recovery { point: self.board.nxt() };
-            let repair = self.recovery.next(&mut self.board, phase, Choice::Head).unwrap();
+            let repair =
+                self.recovery.next(&mut self.board, phase, RetransmitReason::Head).unwrap();
             let (seq, len) = self.board.retransmit(repair.index, self.now, repair.advance);
             let (now, nxt) = (self.now, self.board.nxt());
             let repair = Some(SentAgain { seq, now, nxt, is_head: false });

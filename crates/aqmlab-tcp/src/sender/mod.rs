@@ -21,6 +21,7 @@
 mod acks;
 #[cfg(test)]
 mod acks_tests;
+mod cwnd_validation;
 mod ecn;
 mod output;
 mod pacing;
@@ -28,21 +29,20 @@ mod prr;
 mod timers;
 mod tlp;
 mod undo;
-mod validation;
 
 use aqmlab_core::{Deadline, Span, Time};
+use cwnd_validation::Validation;
 use ecn::EcnState;
 use pacing::Pacer;
 use prr::Prr;
 use tlp::TailProbe;
-use undo::Undo;
-use validation::Validation;
+use undo::SpuriousDetection;
 
 use crate::congestion::{CongestionControl, Control};
 use crate::connection::{ConnState, Connection};
 use crate::delivery::Delivery;
 use crate::params::TcpParams;
-use crate::recovery::{LossRecovery, Phase, Recoverer, Rules};
+use crate::recovery::{LossRecovery, Phase, RecoveryQuirks, RecoveryState};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 
@@ -104,13 +104,13 @@ pub(crate) struct Sender {
     pub(crate) conn: Connection,
     phase: Phase,
     board: Scoreboard,
-    recovery: Recoverer,
-    rules: Rules,
+    recovery: RecoveryState,
+    rules: RecoveryQuirks,
     rtt: RttEstimator,
     ecn: EcnState,
     pacer: Pacer,
     tlp: TailProbe,
-    undo: Undo,
+    undo: SpuriousDetection,
     validation: Validation,
     /// While the window is being reduced with PRR.
     prr: Option<Prr>,
@@ -166,13 +166,13 @@ impl Sender {
             conn: Connection::new(bytes),
             phase: Phase::Open,
             board,
-            recovery: Recoverer::new(params),
+            recovery: RecoveryState::new(params),
             rules,
             rtt: RttEstimator::new(params),
             ecn: EcnState::new(params),
             pacer: Pacer::new(params),
             tlp: TailProbe::new(params),
-            undo: Undo::new(params),
+            undo: SpuriousDetection::new(params),
             validation: Validation::new(params),
             prr: None,
             control,

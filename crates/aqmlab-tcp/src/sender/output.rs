@@ -5,7 +5,7 @@ use aqmlab_core::{Deadline, Time};
 use super::Sender;
 use crate::congestion::{CongestionControl, SentSample};
 use crate::connection::ConnState;
-use crate::recovery::{Choice, LossRecovery, Phase, Repair, Sent, SentAgain};
+use crate::recovery::{LossRecovery, Phase, Retransmit, RetransmitReason, Sent, SentAgain};
 use crate::scoreboard::DUP_THRESH;
 use crate::segment::DataSegment;
 
@@ -152,7 +152,7 @@ impl Sender {
             // RFC 6298 has the timer restarted when the first segment of a
             // recovery is sent again (5.4 for timeouts).
             self.deadline = Deadline::at(now + self.rtt.rto());
-            let repair = self.recovery.next(&mut self.board, self.phase, Choice::Head)?;
+            let repair = self.recovery.next(&mut self.board, self.phase, RetransmitReason::Head)?;
             return Some(self.retransmit(repair, now, true));
         }
         if self.undo.holds_repairs() {
@@ -162,17 +162,24 @@ impl Sender {
             self.window_limited = true;
             return None;
         }
-        if let Some(repair) = self.recovery.next(&mut self.board, self.phase, Choice::BeforeNew) {
+        if let Some(repair) =
+            self.recovery.next(&mut self.board, self.phase, RetransmitReason::BeforeNew)
+        {
             return Some(self.retransmit(repair, now, false));
         }
         if let Some(segment) = self.new_segment(now) {
             return Some(segment);
         }
-        let repair = self.recovery.next(&mut self.board, self.phase, Choice::AfterNew)?;
+        let repair = self.recovery.next(&mut self.board, self.phase, RetransmitReason::AfterNew)?;
         Some(self.retransmit(repair, now, false))
     }
 
-    pub(super) fn retransmit(&mut self, repair: Repair, now: Time, is_head: bool) -> DataSegment {
+    pub(super) fn retransmit(
+        &mut self,
+        repair: Retransmit,
+        now: Time,
+        is_head: bool,
+    ) -> DataSegment {
         let prior_in_flight = self.board.pipe();
         let first = self.board.record(repair.index).is_some_and(|record| !record.ambiguous);
         let (seq, len) = self.board.retransmit(repair.index, now, repair.advance);

@@ -12,7 +12,7 @@ use aqmlab_core::{Deadline, Span, Time};
 use super::Sender;
 use crate::congestion::Congestion;
 use crate::params::TcpParams;
-use crate::recovery::{Phase, Recovery, Repair};
+use crate::recovery::{Phase, Recovery, Retransmit};
 use crate::segment::{Ack, DataSegment};
 
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ impl Sender {
         let segment = match len {
             0 => {
                 let index = self.board.last()?;
-                self.retransmit(Repair { index, advance: false }, now, false)
+                self.retransmit(Retransmit { index, advance: false }, now, false)
             }
             len => self.send_new(len, now),
         };

@@ -31,7 +31,7 @@ enum FrtoStep {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Undo {
+pub(super) struct SpuriousDetection {
     frto: bool,
     /// Spurious recoveries can be detected.
     possible: bool,
@@ -50,9 +50,9 @@ pub(super) struct Undo {
     repaired: u64,
 }
 
-impl Undo {
+impl SpuriousDetection {
     pub fn new(params: &TcpParams) -> Self {
-        Undo {
+        SpuriousDetection {
             frto: params.frto,
             // RFC 5682, section 2.1.
             frto_in_recovery: matches!(params.recovery, Recovery::NewReno | Recovery::Reno),

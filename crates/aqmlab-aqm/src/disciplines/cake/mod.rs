@@ -120,7 +120,7 @@ struct Cake {
 }
 
 /// Result of serving a flow.
-enum Taken {
+enum Served {
     Packet(Packet),
     /// A packet was dropped, and its time counts.
     Dropped,
@@ -327,9 +327,9 @@ impl Cake {
                 continue;
             }
             match self.take(tin, index, cx) {
-                Taken::Packet(packet) => return Some(packet),
-                Taken::Dropped => (),
-                Taken::Nothing => {
+                Served::Packet(packet) => return Some(packet),
+                Served::Dropped => (),
+                Served::Nothing => {
                     self.tins[tin].ran_empty(index, cx.now);
                     return None;
                 }
@@ -338,7 +338,7 @@ impl Cake {
     }
 
     /// The next packet of a flow that passes COBALT.
-    fn take(&mut self, tin: usize, index: u32, cx: &mut Context<'_>) -> Taken {
+    fn take(&mut self, tin: usize, index: u32, cx: &mut Context<'_>) -> Served {
         while let Some(packet) = self.pop(tin, index) {
             let bytes = u64::from(self.framing.wire_size(packet.size()));
             let within = &mut self.tins[tin];
@@ -349,18 +349,18 @@ impl Cake {
                 Ok(packet) => {
                     self.charge_flow(tin, index, bytes, false, cx.now);
                     self.heap.departed();
-                    return Taken::Packet(packet);
+                    return Served::Packet(packet);
                 }
                 Err((packet, reason)) => {
                     cx.drop(packet, reason);
                     if self.ingress {
                         self.charge_flow(tin, index, bytes, true, cx.now);
-                        return Taken::Dropped;
+                        return Served::Dropped;
                     }
                 }
             }
         }
-        Taken::Nothing
+        Served::Nothing
     }
 }
 
@@ -412,7 +412,7 @@ impl QueueDiscipline for Cake {
         self.tins[0].next_change_or(self.wakeup)
     }
 
-    fn is_clocked(&self) -> bool {
+    fn has_fixed_timer(&self) -> bool {
         false
     }
 

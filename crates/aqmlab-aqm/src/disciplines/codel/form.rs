@@ -4,7 +4,7 @@ use super::{CodelForm, linux, ns2, rfc8289};
 
 /// The decisions that the variants differ in; each has one in its file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form {
+pub(super) struct Variant {
     /// Unit of time.
     pub clock: Clock,
     /// Whether the largest packet is learned from those that leave.
@@ -18,7 +18,7 @@ pub(super) struct Form {
     /// How the root of the count is taken.
     pub root: Root,
     /// When a drop counts.
-    pub counts: Counts,
+    pub counts: DropCounting,
     /// The count with which a dropping state begins; `None` for 1.
     pub recall: fn(&Recall<'_>) -> Option<u32>,
 }
@@ -43,7 +43,7 @@ pub(super) enum Root {
 
 /// Condition for counting a drop.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Counts {
+pub(super) enum DropCounting {
     /// Before it is known whether the next packet is late as well.
     Always,
     /// Only if the next packet is late as well.
@@ -61,7 +61,7 @@ pub(super) struct Recall<'a> {
 }
 
 impl CodelForm {
-    pub(super) fn form(self) -> Form {
+    pub(super) fn form(self) -> Variant {
         match self {
             CodelForm::Rfc8289 => rfc8289::FORM,
             CodelForm::NoRecall => rfc8289::WITHOUT_RECALL,

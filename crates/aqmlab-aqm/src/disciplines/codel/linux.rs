@@ -1,10 +1,10 @@
 //! Linux's CoDel: the RFC's with another clock and another root.
 
-use super::form::{Clock, Form, Root};
+use super::form::{Clock, Variant, Root};
 use super::rfc8289;
 
-pub(super) const FORM: Form =
-    Form { clock: Clock::Units, later_than: true, root: Root::Estimate, ..rfc8289::FORM };
+pub(super) const FORM: Variant =
+    Variant { clock: Clock::Units, later_than: true, root: Root::Estimate, ..rfc8289::FORM };
 
 /// One Newton step towards 1/sqrt(count), in units of 2^-16, with 32 bits as
 /// there.

@@ -25,7 +25,7 @@ use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Component, Limit, Packet, Rate, Span, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline};
-use crate::fifo::{Fifo, Room};
+use crate::fifo::{Fifo, QueueLimit};
 
 mod form;
 mod linux;
@@ -112,7 +112,7 @@ impl Discipline for CodelParams {
         let law = Settings::new(self, env);
         Box::new(Codel {
             fifo: Fifo::default(),
-            room: Room::new(self.limit, self.byte_limit, env),
+            room: QueueLimit::new(self.limit, self.byte_limit, env),
             state: CodelState::new(&law),
             largest: law.smallest_backlog,
             law,
@@ -127,7 +127,7 @@ impl Discipline for CodelParams {
         // Linux, codel_change: a smaller limit drops from the head.
         let queue = queue.machine::<Codel>();
         queue.law = Settings::new(self, env);
-        queue.room = Room::new(self.limit, self.byte_limit, env);
+        queue.room = QueueLimit::new(self.limit, self.byte_limit, env);
         (queue.target, queue.link_rate) = (self.target, env.rate);
         queue.fifo.trim(queue.room, cx);
     }
@@ -152,7 +152,7 @@ pub(crate) fn target_below_packet(target: Span, largest: u64, rate: Rate) -> Opt
 #[derive(Clone)]
 struct Codel {
     fifo: Fifo,
-    room: Room,
+    room: QueueLimit,
     law: Settings,
     state: CodelState,
     largest: u64,

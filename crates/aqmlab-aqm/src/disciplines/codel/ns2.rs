@@ -2,19 +2,19 @@
 //!
 //! Both learn the largest packet from those that leave.
 
-use super::form::{Counts, Form, Recall};
+use super::form::{DropCounting, Variant, Recall};
 use super::rfc8289;
 
-pub(super) const OF_2012: Form = Form {
+pub(super) const OF_2012: Variant = Variant {
     learns: true,
     recall: |last| (last.count > 1 && (last.left_within)(16.0)).then(|| last.count - 1),
     ..rfc8289::FORM
 };
 
-pub(super) const OF_2013: Form = Form {
+pub(super) const OF_2013: Variant = Variant {
     learns: true,
     shorter_wait: Some(8.0),
-    counts: Counts::IfNextIsLate,
+    counts: DropCounting::IfNextIsLate,
     recall: recalled,
     ..rfc8289::FORM
 };

@@ -1,19 +1,19 @@
 //! CoDel as in the pseudo-code of RFC 8289.
 
-use super::form::{Clock, Counts, Form, Recall, Root};
+use super::form::{Clock, DropCounting, Variant, Recall, Root};
 
-pub(super) const FORM: Form = Form {
+pub(super) const FORM: Variant = Variant {
     clock: Clock::Seconds,
     learns: false,
     later_than: false,
     shorter_wait: None,
     root: Root::Exact,
-    counts: Counts::Always,
+    counts: DropCounting::Always,
     recall: recalled,
 };
 
 /// Not used by any implementation: shows the effect of the recall.
-pub(super) const WITHOUT_RECALL: Form = Form { recall: |_| None, ..FORM };
+pub(super) const WITHOUT_RECALL: Variant = Variant { recall: |_| None, ..FORM };
 
 /// Section 5.5: by how much the count grew in the last dropping state.
 pub(super) fn recalled(last: &Recall<'_>) -> Option<u32> {

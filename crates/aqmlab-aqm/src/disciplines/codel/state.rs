@@ -2,7 +2,7 @@
 
 use aqmlab_core::{Packet, Span, Time, math};
 
-use super::form::{Clock, Counts, Form, Recall, Root};
+use super::form::{Clock, DropCounting, Variant, Recall, Root};
 use super::{CodelParams, linux};
 use crate::discipline::{Context, LinkEnv, Reason};
 
@@ -12,7 +12,7 @@ use crate::discipline::{Context, LinkEnv, Reason};
 pub(crate) struct Settings {
     target: f64,
     interval: f64,
-    form: Form,
+    form: Variant,
     ecn: bool,
     ce_threshold: Option<f64>,
     /// A delay less than this is below every threshold, however the clock
@@ -302,7 +302,7 @@ impl CodelState {
     ) -> Option<Packet> {
         // The time is set on entering the state, always.
         while let Some(due) = self.drop_next.filter(|due| self.dropping && now >= *due) {
-            if law.form.counts == Counts::Always {
+            if law.form.counts == DropCounting::Always {
                 self.increment(law);
             }
             if law.ecn && packet.ecn().is_capable() {
@@ -313,7 +313,7 @@ impl CodelState {
             cx.drop(packet, Reason::Codel);
             let (next, ok_to_drop) = self.take(law, now, source);
             if ok_to_drop {
-                if law.form.counts == Counts::IfNextIsLate {
+                if law.form.counts == DropCounting::IfNextIsLate {
                     self.increment(law);
                 }
                 self.drop_next = Some(self.control_law(law, due));

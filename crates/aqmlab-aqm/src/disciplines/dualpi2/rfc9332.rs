@@ -27,7 +27,7 @@ use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason
 
 /// Constants of a run (figure 2).
 #[derive(Clone)]
-struct Law {
+struct Constants {
     target: f64,
     tupdate: Span,
     alpha: f64,
@@ -43,7 +43,7 @@ struct Law {
     derandomize: bool,
 }
 
-impl Law {
+impl Constants {
     fn new(params: &DualPi2Params) -> Self {
         let tupdate = params.tupdate();
         let rtt_max = params.rtt_max.as_secs_f64();
@@ -52,7 +52,7 @@ impl Law {
             None => (params.min_threshold, params.range),
         };
         let k = params.coupling as f64;
-        Law {
+        Constants {
             target: params.target.as_secs_f64(),
             tupdate,
             alpha: params.alpha.unwrap_or(0.1 * tupdate.as_secs_f64() / (rtt_max * rtt_max)),
@@ -93,7 +93,7 @@ struct Signals {
 
 impl Signals {
     /// Figure 8, the update of p'.
-    fn update(&mut self, law: &Law, delay: f64) {
+    fn update(&mut self, law: &Constants, delay: f64) {
         let change = law.alpha * (delay - law.target) + law.beta * (delay - self.delay);
         self.base = (self.base + change).clamp(0.0, law.most);
         self.delay = delay;
@@ -103,11 +103,11 @@ impl Signals {
         self.base * self.base
     }
     /// p_CL.
-    fn coupled(&self, law: &Law) -> f64 {
+    fn coupled(&self, law: &Constants) -> f64 {
         self.base * law.k
     }
     /// True if p_CL has reached p_Lmax, which is when p_C reaches p_Cmax.
-    fn is_overload(&self, law: &Law) -> bool {
+    fn is_overload(&self, law: &Constants) -> bool {
         law.drop_overload && self.coupled(law) >= 1.0
     }
 }
@@ -134,7 +134,7 @@ pub(super) struct DualPi2 {
     queues: Queues,
     limit: Limit,
     mtu: u64,
-    law: Law,
+    law: Constants,
     signals: Signals,
     next_update: Time,
     l4s_arrived: u64,
@@ -145,7 +145,7 @@ pub(super) struct DualPi2 {
 
 impl DualPi2 {
     pub fn new(params: &DualPi2Params, env: &LinkEnv) -> Self {
-        let law = Law::new(params);
+        let law = Constants::new(params);
         DualPi2 {
             queues: Queues::new(params, env.mtu.get()),
             limit: limit(params, env),
@@ -163,7 +163,7 @@ impl DualPi2 {
     pub fn change(&mut self, params: &DualPi2Params, env: &LinkEnv, cx: &mut Context<'_>) {
         self.queues.change(params, self.mtu);
         self.limit = limit(params, env);
-        self.law = Law::new(params);
+        self.law = Constants::new(params);
         while self.queues.total().exceeds(self.limit) {
             self.queues.drop_head(cx);
         }
@@ -288,7 +288,7 @@ mod tests {
     fn the_ramp_rises_from_its_threshold_to_its_end() {
         let ramp = with(|_| ()).law;
         let step = with(|params| params.step = Some(Span::from_millis(1))).law;
-        let native = |law: &Law, micros| law.native(Span::from_micros(micros));
+        let native = |law: &Constants, micros| law.native(Span::from_micros(micros));
         for (micros, expected) in
             [(800, 0.0), (900, 0.25), (1000, 0.5), (1199, 0.9975), (1200, 1.0)]
         {

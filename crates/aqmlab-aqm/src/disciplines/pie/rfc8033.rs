@@ -26,7 +26,7 @@ use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
 
 use super::{Decay, DelaySource, Memory, PieParams, Tuning, no_rate_sample};
 use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
-use crate::fifo::{Fifo, Room};
+use crate::fifo::{Fifo, QueueLimit};
 
 /// Section 5.2: the average time that a threshold of bytes takes.
 #[derive(Clone)]
@@ -71,7 +71,7 @@ impl Meter {
 pub(super) struct Pie {
     fifo: Fifo,
     limit: Limit,
-    room: Room,
+    room: QueueLimit,
     params: PieParams,
     env: LinkEnv,
     mean_packet: u64,
@@ -96,7 +96,7 @@ impl Pie {
         Pie {
             fifo: Fifo::default(),
             limit: params.limit.resolve(env.rate, env.base_rtt),
-            room: Room::new(params.limit, params.byte_limit, env),
+            room: QueueLimit::new(params.limit, params.byte_limit, env),
             next_update: Time::ZERO + params.tupdate,
             probability: 0.0,
             accumulated: 0.0,
@@ -116,7 +116,7 @@ impl Pie {
 
     pub fn change(&mut self, params: &PieParams, env: &LinkEnv, cx: &mut Context<'_>) {
         self.limit = params.limit.resolve(env.rate, env.base_rtt);
-        self.room = Room::new(params.limit, params.byte_limit, env);
+        self.room = QueueLimit::new(params.limit, params.byte_limit, env);
         self.mean_packet = params.mean_packet.unwrap_or(env.mtu).get();
         if params.dq_threshold != self.params.dq_threshold {
             // Its samples are times of the old threshold.

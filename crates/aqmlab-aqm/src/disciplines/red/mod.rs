@@ -54,7 +54,7 @@ use aqmlab_core::{
 };
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::fifo::{Fifo, Room};
+use crate::fifo::{Fifo, QueueLimit};
 use automatic::Settings;
 use average::Average;
 use decision::{Decision, Fate};
@@ -224,7 +224,7 @@ impl Discipline for RedParams {
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         let queue = queue.machine::<Red>();
         queue.change(self, env);
-        queue.fifo.trim(Room::new(self.limit, None, env), cx);
+        queue.fifo.trim(QueueLimit::new(self.limit, None, env), cx);
     }
 }
 

@@ -94,7 +94,7 @@ impl QueuedLink {
             && matches!(self.wire, Wire::Constant(_))
             && self.medium.is_none()
             && self.egress.is_none()
-            && self.queue.is_clocked();
+            && self.queue.has_fixed_timer();
     }
 
     /// Joins a medium.

@@ -93,7 +93,7 @@ const EXTRA_ACKED_ROUNDS: usize = 10;
 const DRAIN_ROUNDS: u64 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
+enum Mode {
     Startup,
     Drain,
     Down,
@@ -103,14 +103,14 @@ enum State {
     ProbeRtt,
 }
 
-impl State {
+impl Mode {
     /// IsInAProbeBWState.
     fn probes_bandwidth(self) -> bool {
-        matches!(self, State::Down | State::Cruise | State::Refill | State::Up)
+        matches!(self, Mode::Down | Mode::Cruise | Mode::Refill | Mode::Up)
     }
     /// IsProbingBW.
     fn accelerates(self) -> bool {
-        matches!(self, State::Startup | State::Refill | State::Up)
+        matches!(self, Mode::Startup | Mode::Refill | Mode::Up)
     }
 }
 
@@ -139,9 +139,9 @@ struct Sampled {
 
 /// State restored after a spurious recovery (section 5.5.11).
 #[derive(Clone, Copy, Debug, Default)]
-struct Undo {
+struct Saved {
     /// The state that the losses ended.
-    state: Option<State>,
+    state: Option<Mode>,
     bw_shortterm: f64,
     inflight_shortterm: f64,
     inflight_longterm: f64,
@@ -179,7 +179,7 @@ struct FullPipe {
 
 /// In which recovery the sender is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Repair {
+enum RecoveryPhase {
     None,
     Fast,
     Timeout,
@@ -204,12 +204,12 @@ pub(crate) struct Bbr3 {
     window_limited: bool,
     rs: Sampled,
 
-    state: State,
+    state: Mode,
     pacing_gain: f64,
     cwnd_gain: f64,
     rounds: Rounds,
-    repair: Repair,
-    undo: Undo,
+    repair: RecoveryPhase,
+    undo: Saved,
     idle_restart: bool,
     held_back: HeldBack,
 
@@ -273,12 +273,12 @@ impl Bbr3 {
             in_flight: 0.0,
             window_limited: false,
             rs: Sampled::default(),
-            state: State::Startup,
+            state: Mode::Startup,
             pacing_gain: 1.0,
             cwnd_gain: 1.0,
             rounds: Rounds::default(),
-            repair: Repair::None,
-            undo: Undo::default(),
+            repair: RecoveryPhase::None,
+            undo: Saved::default(),
             idle_restart: false,
             held_back: HeldBack::new(),
             bandwidth: MaxFilter::new(),
@@ -313,20 +313,20 @@ impl Bbr3 {
             cwnd: setup.initial_window as f64,
             prior_cwnd: 0.0,
         };
-        bbr.enter(State::Startup);
+        bbr.enter(Mode::Startup);
         bbr
     }
 
     /// Changes the state, and the gains with it (section 5.6.1).
-    fn enter(&mut self, state: State) {
+    fn enter(&mut self, state: Mode) {
         let gain = self.params.cwnd_gain;
         (self.pacing_gain, self.cwnd_gain) = match state {
-            State::Startup => (self.params.startup_pacing_gain, gain),
-            State::Drain => (0.5, gain),
-            State::Down => (0.9, gain),
-            State::Cruise | State::Refill => (1.0, gain),
-            State::Up => (1.25, gain * 1.125),
-            State::ProbeRtt => (1.0, self.params.probe_rtt_cwnd_gain),
+            Mode::Startup => (self.params.startup_pacing_gain, gain),
+            Mode::Drain => (0.5, gain),
+            Mode::Down => (0.9, gain),
+            Mode::Cruise | Mode::Refill => (1.0, gain),
+            Mode::Up => (1.25, gain * 1.125),
+            Mode::ProbeRtt => (1.0, self.params.probe_rtt_cwnd_gain),
         };
         self.state = state;
     }
@@ -364,14 +364,14 @@ impl Bbr3 {
     /// CheckStartupDone, with CheckStartupHighLoss.
     fn check_startup_done(&mut self, sample: &AckSample) {
         self.check_startup_high_loss(sample);
-        if self.state == State::Startup && self.full.reached {
-            self.enter(State::Drain);
+        if self.state == Mode::Startup && self.full.reached {
+            self.enter(Mode::Drain);
             self.drain_start_round = self.rounds.count;
         }
     }
     /// CheckDrainDone.
     fn check_drain_done(&mut self) {
-        if self.state == State::Drain
+        if self.state == Mode::Drain
             && (self.in_flight <= self.inflight(self.bw, 1.0)
                 || self.rounds.count > self.drain_start_round + DRAIN_ROUNDS)
         {
@@ -405,7 +405,7 @@ impl Bbr3 {
             self.cwnd += self.rs.newly_acked;
         }
         self.cwnd = self.cwnd.max(self.min_pipe());
-        if self.state == State::ProbeRtt {
+        if self.state == Mode::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_cwnd()); // BoundCwndForProbeRTT
         }
         self.bound_cwnd_for_model();
@@ -413,9 +413,9 @@ impl Bbr3 {
     /// BoundCwndForModel.
     fn bound_cwnd_for_model(&mut self) {
         let cap = match self.state {
-            State::Down | State::Refill | State::Up => self.inflight_longterm,
-            State::Cruise | State::ProbeRtt => self.inflight_with_headroom(),
-            State::Startup | State::Drain => f64::INFINITY,
+            Mode::Down | Mode::Refill | Mode::Up => self.inflight_longterm,
+            Mode::Cruise | Mode::ProbeRtt => self.inflight_with_headroom(),
+            Mode::Startup | Mode::Drain => f64::INFINITY,
         };
         let cap = cap.min(self.inflight_shortterm).max(self.min_pipe());
         self.cwnd = self.cwnd.min(cap);
@@ -423,7 +423,7 @@ impl Bbr3 {
 
     /// SaveCwnd.
     fn save_cwnd(&mut self) {
-        let modulated = self.repair != Repair::None || self.state == State::ProbeRtt;
+        let modulated = self.repair != RecoveryPhase::None || self.state == Mode::ProbeRtt;
         self.prior_cwnd = if modulated { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
     /// RestoreCwnd.
@@ -446,8 +446,8 @@ impl CongestionControl for Bbr3 {
     /// UpdateOnACK.
     fn on_ack(&mut self, sample: &AckSample) {
         self.take(sample);
-        if self.repair != Repair::None && !sample.in_recovery && !sample.in_loss {
-            self.repair = Repair::None;
+        if self.repair != RecoveryPhase::None && !sample.in_recovery && !sample.in_loss {
+            self.repair = RecoveryPhase::None;
             self.restore_cwnd();
         }
         self.update_latest_delivery_signals();
@@ -474,11 +474,11 @@ impl CongestionControl for Bbr3 {
                 if !self.losses.noted || event.now != self.now {
                     self.save_state_upon_loss();
                 }
-                self.repair = Repair::Fast;
+                self.repair = RecoveryPhase::Fast;
             }
             Congestion::Timeout { .. } => {
                 self.save_state_upon_loss();
-                self.repair = Repair::Timeout;
+                self.repair = RecoveryPhase::Timeout;
                 self.cwnd = self.mss;
             }
         }
@@ -486,7 +486,7 @@ impl CongestionControl for Bbr3 {
 
     /// HandleSpuriousLossDetection.
     fn on_undo(&mut self) {
-        self.repair = Repair::None;
+        self.repair = RecoveryPhase::None;
         self.restore_cwnd();
         self.undo_losses();
     }
@@ -502,7 +502,7 @@ impl CongestionControl for Bbr3 {
             self.extra_acked_since = sent.now;
             if self.state.probes_bandwidth() {
                 self.set_pacing_rate(1.0);
-            } else if self.state == State::ProbeRtt {
+            } else if self.state == Mode::ProbeRtt {
                 self.now = sent.now;
                 self.check_probe_rtt_done();
             }

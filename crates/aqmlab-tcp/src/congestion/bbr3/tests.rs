@@ -60,11 +60,11 @@ impl Path {
         for rate in [125, 250, 500, 1000, 1000, 1000, 1000, 1000, 1000, 1000] {
             path.round(rate, 0);
         }
-        assert_eq!(path.bbr.state, State::Cruise);
+        assert_eq!(path.bbr.state, Mode::Cruise);
         assert_eq!((path.bbr.bw, path.bbr.min_rtt), (1e6, Some(RTT)));
         path
     }
-    fn until(&mut self, state: State) {
+    fn until(&mut self, state: Mode) {
         for _ in 0..100 {
             if self.bbr.state == state {
                 return;
@@ -84,11 +84,11 @@ fn startup_ends_after_three_rounds_without_a_quarter_more() {
     let mut path = Path::new();
     for rate in [100, 200, 250, 313, 313, 389] {
         path.round(rate, 0);
-        assert_eq!(path.bbr.state, State::Startup, "{rate}");
+        assert_eq!(path.bbr.state, Mode::Startup, "{rate}");
         assert_eq!(path.bbr.pacing_gain, 2.77);
     }
     path.round(389, 0);
-    assert!(path.bbr.full.reached && path.bbr.state != State::Startup);
+    assert!(path.bbr.full.reached && path.bbr.state != Mode::Startup);
 }
 
 /// Section 5.3.1.3: six acknowledgements with losses in a round of recovery, and more than 2 % of
@@ -108,14 +108,14 @@ fn startup_ends_by_losses() {
         path.bbr
     };
     let ended = run(6, 3000);
-    assert!(ended.full.reached && ended.state != State::Startup);
+    assert!(ended.full.reached && ended.state != Mode::Startup);
     // max(bdp, inflight_latest): 30 segments were delivered in the round.
     assert_eq!(ended.inflight_longterm, 30_000.0);
-    assert_eq!(run(5, 3000).state, State::Startup, "too few");
-    assert_eq!(run(6, 100).state, State::Startup, "too little");
+    assert_eq!(run(5, 3000).state, Mode::Startup, "too few");
+    assert_eq!(run(6, 100).state, Mode::Startup, "too little");
     let mut spurious = ended;
     spurious.on_undo();
-    assert_eq!((spurious.state, spurious.full.reached), (State::Startup, false));
+    assert_eq!((spurious.state, spurious.full.reached), (Mode::Startup, false));
     assert_eq!(spurious.inflight_longterm, f64::INFINITY);
 }
 
@@ -128,11 +128,11 @@ fn drain_lasts_three_rounds_at_most() {
         path.bbr.on_ack(&sample);
         path.bbr.state
     };
-    assert!((0..20).any(|_| crowded() == State::Drain));
+    assert!((0..20).any(|_| crowded() == Mode::Drain));
     for round in 1..=3 {
-        assert_eq!(crowded(), State::Drain, "round {round}");
+        assert_eq!(crowded(), Mode::Drain, "round {round}");
     }
-    assert_eq!(crowded(), State::Down);
+    assert_eq!(crowded(), Mode::Down);
 }
 
 /// Section 5.5.10.2: the last segment but a part of it.
@@ -150,17 +150,17 @@ fn the_volume_at_which_losses_are_too_many_is_found() {
 #[test]
 fn too_many_losses_end_a_probe_and_bound_what_is_in_flight() {
     let mut path = Path::cruising();
-    path.until(State::Up);
+    path.until(Mode::Up);
     path.lose(125_000, 2000);
-    assert_eq!(path.bbr.state, State::Up, "1.6 % are not too many");
+    assert_eq!(path.bbr.state, Mode::Up, "1.6 % are not too many");
     path.lose(125_000, 3000);
-    assert_eq!(path.bbr.state, State::Down);
+    assert_eq!(path.bbr.state, Mode::Down);
     let bound = path.bbr.inflight_longterm;
     assert!((bound - 125_000.0).abs() < 1000.0, "{bound}");
     assert!((path.bbr.inflight_with_headroom() - 0.85 * bound).abs() < 1e-6);
     let mut spurious = path.bbr.clone();
     spurious.on_undo();
-    assert_eq!(spurious.state, State::Refill, "a spurious loss: the probe begins again");
+    assert_eq!(spurious.state, Mode::Refill, "a spurious loss: the probe begins again");
     assert_eq!(spurious.inflight_longterm, f64::INFINITY);
     path.lose(60_000, 6000);
     assert_eq!(path.bbr.inflight_longterm, bound, "once a probe");
@@ -170,7 +170,7 @@ fn too_many_losses_end_a_probe_and_bound_what_is_in_flight() {
 #[test]
 fn a_probe_does_not_cost_more_than_beta() {
     let mut path = Path::cruising();
-    path.until(State::Up);
+    path.until(Mode::Up);
     path.lose(20_000, 10_000);
     assert_eq!(path.bbr.inflight_longterm, 0.7 * 100_000.0);
 }
@@ -196,7 +196,7 @@ fn losses_between_probes_bound_rate_and_volume_for_a_while() {
     }
     let expected = 0.9e6 * 0.7 * 0.7 * 0.7;
     assert!((path.bbr.bw / expected - 1.0).abs() < 1e-9, "{}", path.bbr.bw);
-    path.until(State::Refill);
+    path.until(Mode::Refill);
     assert_eq!(path.bbr.bw_shortterm, f64::INFINITY, "a probe forgets it");
 }
 
@@ -205,10 +205,10 @@ fn losses_between_probes_bound_rate_and_volume_for_a_while() {
 fn probes_come_every_two_to_three_seconds() {
     let mut path = Path::undisturbed();
     for _ in 0..20 {
-        path.until(State::Up);
-        path.until(State::Down);
+        path.until(Mode::Up);
+        path.until(Mode::Down);
         let began = path.now;
-        path.until(State::Refill);
+        path.until(Mode::Refill);
         let waited = (path.now - began).as_secs_f64();
         assert!((2.0..3.2).contains(&waited), "{waited}");
         assert!((2.0..3.0).contains(&path.bbr.bw_probe_wait.as_secs_f64()));
@@ -219,7 +219,7 @@ fn probes_come_every_two_to_three_seconds() {
 #[test]
 fn the_bound_is_raised_by_twice_as_much_each_round() {
     let mut path = Path::undisturbed();
-    path.until(State::Up);
+    path.until(Mode::Up);
     path.bbr.inflight_longterm = 100_000.0;
     path.bbr.probe_up_acked_per_inc = 100_000.0;
     for expected in [1.0, 2.0, 4.0, 8.0, 16.0] {

@@ -1,8 +1,8 @@
 //! Layer order of lib.rs: dependencies point downwards only.
 
-#[path = "../../rooms.rs"]
+#[path = "../../layers.rs"]
 #[allow(dead_code)]
-mod rooms;
+mod layers;
 
 /// From the lowest up; a layer may use those before it.
 const ORDER: [&str; 17] = [
@@ -26,6 +26,6 @@ const ORDER: [&str; 17] = [
 ];
 
 #[test]
-fn no_room_uses_one_above_it() {
-    rooms::check(env!("CARGO_MANIFEST_DIR"), &ORDER);
+fn no_layer_uses_one_above_it() {
+    layers::check(env!("CARGO_MANIFEST_DIR"), &ORDER);
 }

@@ -8,7 +8,7 @@ use alloc::{collections::VecDeque, vec, vec::Vec};
 
 use aqmlab_core::Bytes;
 
-use crate::fq::Scheduler;
+use crate::fq::FlowScheduler;
 
 /// Round robin: a flow gets a quantum at its turn and sends as its credit allows; a flow that runs
 /// empty loses its credit.
@@ -34,7 +34,7 @@ impl Rounds {
     }
 }
 
-impl Scheduler for Rounds {
+impl FlowScheduler for Rounds {
     fn new(buckets: u64, quantum: Bytes) -> Self {
         Rounds {
             quantum: quantum.get(),

@@ -1,4 +1,4 @@
-//! Checks the order of the rooms of a crate; its tests include this file.
+//! Checks the order of the layers of a crate; its tests include this file.
 #![allow(clippy::disallowed_methods)] // it reads the sources
 
 use std::fs;
@@ -25,27 +25,27 @@ pub fn code_of(text: &str) -> String {
     code.collect::<Vec<_>>().join("\n")
 }
 
-/// The rooms that a source names, without its tests.
-pub fn rooms_in(text: &str) -> Vec<String> {
+/// The layers that a source names, without its tests.
+pub fn layers_in(text: &str) -> Vec<String> {
     let code = code_of(text);
     let named = code.split("crate::").skip(1);
     let word = |rest: &str| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
     named.map(word).collect()
 }
 
-/// Panics if a room of the crate uses one above it. `order` is from below.
+/// Panics if a layer of the crate uses one above it. `order` is from below.
 pub fn check(crate_folder: &str, order: &[&str]) {
     let root = Path::new(crate_folder).join("src");
-    let place = |room: &str| order.iter().position(|known| *known == room);
+    let place = |layer: &str| order.iter().position(|known| *known == layer);
     let (mut upward, mut arrows) = (Vec::new(), 0);
     for source in sources(&root) {
-        let room = source.strip_prefix(&root).unwrap().iter().next().unwrap();
-        let room = room.to_string_lossy().replace(".rs", "");
-        if room == "lib" {
+        let layer = source.strip_prefix(&root).unwrap().iter().next().unwrap();
+        let layer = layer.to_string_lossy().replace(".rs", "");
+        if layer == "lib" {
             continue;
         }
-        let own = place(&room).unwrap_or_else(|| panic!("{room} has no place in the order"));
-        for used in rooms_in(&fs::read_to_string(&source).unwrap()) {
+        let own = place(&layer).unwrap_or_else(|| panic!("{layer} has no place in the order"));
+        for used in layers_in(&fs::read_to_string(&source).unwrap()) {
             arrows += 1;
             if place(&used).is_none_or(|used| used > own) {
                 upward.push(format!("{}: {used}", source.display()));

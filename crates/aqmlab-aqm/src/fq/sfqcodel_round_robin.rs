@@ -8,7 +8,7 @@ use alloc::{collections::VecDeque, vec, vec::Vec};
 
 use aqmlab_core::Bytes;
 
-use crate::fq::Scheduler;
+use crate::fq::FlowScheduler;
 
 /// The ring of active buckets, turned so that the next one is in front.
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub(crate) struct Ring {
     new: Vec<bool>,
 }
 
-impl Scheduler for Ring {
+impl FlowScheduler for Ring {
     fn new(buckets: u64, _quantum: Bytes) -> Self {
         let none = || vec![false; buckets as usize];
         Ring { ring: VecDeque::new(), active: none(), new: none() }

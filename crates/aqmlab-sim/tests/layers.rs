@@ -4,17 +4,17 @@
 use std::fs;
 use std::path::Path;
 
-#[path = "../../rooms.rs"]
-mod rooms;
+#[path = "../../layers.rs"]
+mod layers;
 
-use rooms::{check, code_of, rooms_in, sources};
+use layers::{check, code_of, layers_in, sources};
 
 /// From below; each may use those before it.
 const ORDER: [&str; 8] =
     ["rate", "impairment", "network", "endpoints", "workload", "scenario", "capture", "run"];
 
 #[test]
-fn no_room_uses_one_above_it() {
+fn no_layer_uses_one_above_it() {
     check(env!("CARGO_MANIFEST_DIR"), &ORDER);
 }
 
@@ -37,5 +37,5 @@ fn no_number_stands_for_never() {
 fn what_a_source_names_is_found() {
     let text = "use crate::network::Link;\n// crate::run::x\nfn f() { crate::rate::g() }\n\
                 #[cfg(test)]\nmod tests {\n use crate::scenario::Scenario;\n}";
-    assert_eq!(rooms_in(text), ["network", "rate"]);
+    assert_eq!(layers_in(text), ["network", "rate"]);
 }

@@ -3,7 +3,7 @@
 use super::LinuxSender;
 use super::acks::{Sacked, flag};
 use super::control::Measured;
-use super::queue::tag;
+use super::segment_queue::tag;
 use super::state::Rate;
 
 /// Segments taken off the queue.
