@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from aqmlab.scenario.settings import check_keys, parse_toml, read_text
 
 GROUP = "aqmlab.packs"
 """Entry point of packages that bring packs: a name, and a `Pack` as `module:NAME`."""
+OWN = (EntryPoint("bbr-draft", "aqmlab.evaluate.bbr_draft:PACK", GROUP),)
+"""Packs of aqmlab itself."""
 KEYS = (
     "name", "title", "source", "replications", "seed", "slot", "contenders", "scenario", "cases",
     "questions", "expect",
@@ -52,7 +54,7 @@ def load(name: str) -> Pack:
     path = Path(name)
     if path.suffix == ".toml" or path.is_file():
         return parse(parse_toml(read_text(path), str(path)), str(path), path.stem)
-    known = {each.name: each for each in entry_points(group=GROUP)}
+    known = {each.name: each for each in (*OWN, *entry_points(group=GROUP))}
     if name not in known:
         if known and "/" not in name:
             raise unknown("pack", name, known, key="PACK")

@@ -168,9 +168,15 @@ class Point:
         each = [parts.get((number,), rows.clear()) for number in numbers]
         return [(part["time_s"].to_numpy(), part["value"].to_numpy()) for part in each]
 
-    def between(self, quantity: str, subject: str, begin: float, end: float) -> Floats:
-        """The mean of a sampled quantity from `begin` to `end` seconds."""
+    def has(self, quantity: str, subject: str) -> bool:
+        """Whether a quantity was sampled."""
+        return self._own(self._readings.samples(quantity).filter(subject=subject)).height > 0
+
+    def between(
+        self, quantity: str, subject: str, begin: float, end: float, how: str = "mean"
+    ) -> Floats:
+        """The mean (`how`: max, min, last) of a sampled quantity from `begin` to `end` seconds."""
         rows = self._readings.samples(quantity).filter(
             pl.col("time_s") > begin, pl.col("time_s") <= end, subject=subject
         )
-        return self._array(rows, pl.col("value").mean())
+        return self._array(rows, getattr(pl.col("value"), how)())
