@@ -1,7 +1,4 @@
-"""The pages docs/studies/*.md: what every packaged study gave, with date and version.
-
-python -m tools.study_pages docs [NAME ...]
-"""
+"""`python -m tools.study_pages`: the pages docs/studies/*.md, with date and version."""
 
 from __future__ import annotations
 
@@ -9,33 +6,79 @@ import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 import aqmlab
+from aqmlab.cli.common import EXAMPLES, Threads, progress_bar, reported
 from aqmlab.reproduce import Reproduction, names, reproduce
+from aqmlab.reproduce.catalogue import place
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.page import OWN, base_rate
 from aqmlab.reproduce.published import title
 from aqmlab.reproduce.summary import HEAD, Summary
 from aqmlab.reproduce.verdicts import UNPUBLISHED
 
+EXAMPLE = EXAMPLES.format(
+    "python -m tools.study_pages docs\n\npython -m tools.study_pages docs kuhn2014 ns3 --threads 1"
+)
 RESULTS = Path("results/docs")
 SOURCE = "../../studies/aqmlab_studies"
 LINE = "<!-- "
 """Begins the line of a page that holds its row of the overview."""
 
 
-def write(folder: Path, wanted: Iterable[str] = ()) -> None:
-    """Runs the studies (or opens their results) and writes their pages into `folder`."""
+@reported
+def study_pages(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="Folder of the documents; the pages go to FOLDER/studies.",
+            exists=True, file_okay=False,
+        ),
+    ],
+    wanted: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Studies of `aqmlab list`; default: all."),
+    ] = None,
+    results: Annotated[
+        Path, typer.Option("--results", metavar="FOLDER", help="Folder for the simulations.")
+    ] = RESULTS,
+    threads: Threads = None,
+) -> None:  # fmt: skip
+    """Run the published studies and write the page of each.
+
+    Each page is written as soon as its study is complete. After an interruption, the same
+    command continues with the simulations that are missing.
+    """
+    for name in wanted or ():
+        place(name)
     for name in wanted or names():
-        reproduction = reproduce(name, out=RESULTS / name)
-        pictures = folder / name
-        pictures.mkdir(parents=True, exist_ok=True)
-        for old in pictures.glob("*.svg"):
-            old.unlink()
-        for figure in reproduction.figures:
-            figure.save(pictures / f"{figure.id}.svg")
-        text = "\n".join(page(reproduction))
-        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+        _tell(f"{name}: simulating")
+        with progress_bar(name, shown=True) as progress:
+            made = reproduce(
+                name, out=results / name, threads=threads, progress=progress, told=_tell
+            )
+        write(made, folder / "studies")
+        _tell(f"{name}: {folder / 'studies' / name}.md, {made.extent}")
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def write(reproduction: Reproduction, folder: Path) -> None:
+    """Writes the page and the pictures of a study into `folder`, and the overview of all."""
+    name = reproduction.name
+    pictures = folder / name
+    pictures.mkdir(parents=True, exist_ok=True)
+    for old in pictures.glob("*.svg"):
+        old.unlink()
+    for figure in reproduction.figures:
+        figure.save(pictures / f"{figure.id}.svg")
+    text = "\n".join(page(reproduction))
+    (folder / f"{name}.md").write_text(text, encoding="utf-8")
     (folder / "README.md").write_text("\n".join(_overview(folder)), encoding="utf-8")
 
 
@@ -146,6 +189,6 @@ def _today() -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit(f"usage: {Path(sys.argv[0]).name} FOLDER [NAME ...]")
-    write(Path(sys.argv[1]) / "studies", sys.argv[2:])
+    app = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+    app.command(epilog=EXAMPLE)(study_pages)
+    app(prog_name="python -m tools.study_pages")

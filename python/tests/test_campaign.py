@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from functools import cached_property
+
 import numpy as np
 import pytest
 
@@ -71,6 +75,61 @@ def test_at_the_limit_the_seed_does_not_decide() -> None:
     for count in (5, 10, 40):
         words = [_verdict(_sample(seed, count)) for seed in range(400)]
         assert words.count(UNDECIDED) >= 0.97 * 400, count
+
+
+class Mean(Replicated):
+    """A mean; those of all draws are computed at once."""
+
+    def __init__(self, values: Floats, looks: int, mean: float | None = None) -> None:
+        self.values, self.replications, self.looks = values, values.size, looks
+        self.mean = float(values.mean()) if mean is None else mean
+
+    @cached_property
+    def _means(self) -> Floats:
+        return np.asarray(self.values[picks(self.replications)].mean(axis=1))
+
+    def drawn(self, number: int) -> Mean:
+        return Mean(self.values, self.looks, float(self._means[number]))
+
+
+NEGATIVE: Rule[Mean, float] = Rule(
+    "negative", "The mean is negative.", "below 0",
+    lambda data: data.mean, lambda found: below(found, 0.0), lambda found: f"{found:.2f}",
+)  # fmt: skip
+
+
+def _decided_at_a_look(values: Floats, counts: Sequence[int], looks: int) -> bool:
+    answers = (NEGATIVE.answer(Mean(values[:count], looks)) for count in counts)
+    return any(each is not None and each.verdict != UNDECIDED for each in answers)
+
+
+@pytest.mark.parametrize("counts", [(10, 20, 40, 80), (100, 200, 400)])
+def test_looks_until_decided_keep_the_error_rate(counts: Sequence[int]) -> None:
+    """A number on its limit is decided at some look in 1 of 100 studies, and not in 1 of 100 a
+    look. The second half of the test shows that the correction is needed."""
+    random = np.random.default_rng(5)
+    studies = [random.normal(size=counts[-1]) for _ in range(500)]
+    rates = {
+        looks: sum(_decided_at_a_look(values, counts, looks) for values in studies) / 500
+        for looks in (1, len(counts))
+    }
+    assert rates[len(counts)] <= 0.018 < rates[1]
+
+
+def test_an_open_statement_names_the_replications_that_would_decide_it() -> None:
+    values = np.tile([-1.0, 1.0], 20) + 0.2
+    open_, closed = (NEGATIVE.answer(Mean(values[:count] - shift, 1))
+                     for count, shift in ((40, 0.0), (40, 1.0)))  # fmt: skip
+    assert open_ is not None and closed is not None
+    # 2.576 standard errors, at a standard deviation of 1.01 and a mean of 0.2
+    named = re.search(r"About (\d+) replications would decide it", open_.evidence)
+    assert named and 130 <= int(named[1]) <= 220
+    assert closed.verdict == HOLDS and "would decide" not in closed.evidence
+    enough = np.tile([-1.0, 1.0], 110) + 0.2
+    assert NEGATIVE.answer(Mean(enough, 1)).verdict == FAILS  # type: ignore[union-attr]
+    on_it = NEGATIVE.answer(Mean(values - 0.2, 1))
+    assert on_it is not None
+    assert "on its limit, as far as 40 replications tell: more than 4,000" in on_it.evidence
 
 
 def test_what_both_have_in_common_cancels() -> None:

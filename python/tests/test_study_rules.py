@@ -90,7 +90,9 @@ WRONG = {"utilisation": 0.3, "p50": 1e4, "p95": 1e4, "loss": 90.0, "jain": 0.1}
 @pytest.mark.parametrize("quantity", QUANTITIES, ids=lambda each: each.key)
 def test_a_quantity_outside_of_its_band_fails(job: str, quantity: Quantity) -> None:
     def verdict(value: float) -> str:
-        window: Any = SimpleNamespace(values=lambda _: np.array([value, value]), replications=5)
+        window: Any = SimpleNamespace(
+            values=lambda _: np.array([value, value]), replications=5, looks=1
+        )
         window.draws = [window] * 2
         answer = rule_of(job, quantity).answer(window)
         assert answer is not None

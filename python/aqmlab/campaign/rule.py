@@ -13,7 +13,12 @@ jackknife it also works for quantiles, medians and counts.
 * **holds**: all of every interval is on the right side;
 * **does not hold**: all of one interval is on the wrong side. Of k comparisons each interval then
   has the level 1 - 0.01 / k, so that many comparisons do not refute a statement by chance;
-* **not decided**: neither, or fewer than `FEWEST` replications.
+* **not decided**: neither, or fewer than `FEWEST` replications. The evidence then states about how
+  many replications would decide, if the number and its spread stayed the same.
+
+Where results are judged at each of k planned looks (`Replicated.looks`), until all is decided, the
+1 % is divided by k (Bonferroni): all looks together decide a number that lies on its limit in at
+most 1 of 100 cases.
 """
 
 from __future__ import annotations
@@ -48,6 +53,8 @@ PLURAL = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "are not decided"}
 DRAWS = 200
 ROUNDING = 1e-9
 """Relative distance at which a number equals its limit."""
+FAR = 100
+"""Replications that would decide are named up to so many times those there are."""
 MOST = 1e12
 """Larger distances (of ratios to 0) count as this."""
 
@@ -59,6 +66,8 @@ class Replicated(ABC):
     """Results from which replications can be drawn with replacement."""
 
     replications: int
+    looks: int = 1
+    """Planned looks at the results, this one included: as replications are added until decided."""
 
     @abstractmethod
     def drawn(self, number: int) -> Self:
@@ -167,6 +176,8 @@ class Decided:
     half: float | None
     """Half of the 99 % interval; None without one."""
     verdict: str
+    needed: float = np.inf
+    """Replications that would decide it, if the number and its spread stayed the same."""
 
     @property
     def reach(self) -> float:
@@ -265,16 +276,19 @@ class Rule(Generic[Data, Found]):
         if data.replications < FEWEST:
             return [Decided(each, None, UNDECIDED) for each in here]
         slacks = np.array([self._slacks(each, len(here)) for each in data.draws])
-        error = standard_errors(slacks, data.replications)
-        one, all_of_them = (reach(data.replications, many) for many in (1, len(here)))
-        return [
-            Decided(
-                each,
-                float(one * se) if np.isfinite(se) else None,
-                _verdict(each.slack, one * se, all_of_them * se),
+        count = data.replications
+        error = standard_errors(slacks, count)
+        shared = [many * data.looks for many in (1, len(here))]
+        one, all_of_them = (reach(count, many) for many in shared)
+        decided = []
+        for each, se in zip(here, error, strict=True):
+            verdict = _verdict(each.slack, one * se, all_of_them * se)
+            half = float(one * se) if np.isfinite(se) else None
+            relative = float(np.nan_to_num(se / max(abs(each.slack), 1e-300), nan=np.inf))
+            decided.append(
+                Decided(each, half, verdict, _needed(count, relative, shared[each.slack < 0]))
             )
-            for each, se in zip(here, error, strict=True)
-        ]
+        return decided
 
     def _slacks(self, data: Data, count: int) -> list[float]:
         """The distances in one draw; NaN where a number cannot be computed of it."""
@@ -294,7 +308,7 @@ class Rule(Generic[Data, Found]):
             made = self._decide(data, found)
         except ArithmeticError:
             return self._answer(UNDECIDED, f"Rule: {self.rule}. A number cannot be computed.", [])
-        evidence = f"Rule: {self.rule}. Found: {self.told(found)}. {_deciding(made)}"
+        evidence = f"Rule: {self.rule}. Found: {self.told(found)}. {_deciding(made, data)}"
         beside = self.beside(data) if self.beside else ""
         if beside:
             evidence += f" Beside it, not counted: {beside}."
@@ -318,15 +332,39 @@ def _of_all(made: Iterable[Decided]) -> str:
     return FAILS if FAILS in words else HOLDS if words == {HOLDS} else UNDECIDED
 
 
-def _deciding(made: list[Decided]) -> str:
-    """The comparison that decides, and how many there are."""
+def _deciding(made: list[Decided], data: Replicated) -> str:
+    """The comparison that decides, how many there are, and what would decide an open one."""
     least = min(made, key=lambda each: each.reach)
     if least.half is None:
         return f"No interval: it needs {FEWEST} replications that have all numbers."
     words = [each.verdict for each in made]
     counts = ", ".join(f"{words.count(word)} {do}" for word, do in PLURAL.items() if word in words)
     start = "Compared" if len(made) == 1 else f"Of {len(made)} comparisons {counts}; decisive"
-    return f"{start}, with the {100 * LEVEL:.0f} % interval: {least.text}."
+    text = f"{start}, with the {100 - 100 * (1 - LEVEL) / data.looks:.3g} % interval: {least.text}."
+    return f"{text} {_told_needed(made, data)}" if _of_all(made) == UNDECIDED else text
+
+
+def _needed(count: int, error: float, many: int) -> float:
+    """The replications with which the interval would end at the limit, if `error` is the standard
+    error of `count` of them as a share of the distance to it."""
+    needed = float(count)
+    for _ in range(4):  # Student's t depends little on their number
+        needed = count * (error * reach(int(min(max(needed, count), 1e9)), many)) ** 2
+    return needed
+
+
+def _told_needed(made: list[Decided], data: Replicated) -> str:
+    """About how many replications would decide an open statement. One number on the wrong side
+    refutes it; for it to hold, all have to be decided."""
+    wrong = [each.needed for each in made if each.comparison.slack < 0]
+    most = min(wrong, default=max(each.needed for each in made if each.verdict == UNDECIDED))
+    if most > FAR * data.replications:
+        return (
+            f"It is on its limit, as far as {data.replications} replications tell: more than "
+            f"{FAR * data.replications:,} would be needed."
+        )
+    rounded = int(float(f"{max(most, data.replications + 1):.2g}"))
+    return f"About {max(rounded, data.replications + 1):,} replications would decide it."
 
 
 @dataclass(frozen=True)

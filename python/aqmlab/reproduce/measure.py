@@ -44,6 +44,7 @@ class Measurements(Replicated):
         renamed: Mapping[str, Mapping[str, str]] | None = None,
         added: Mapping[str, Sequence[str]] | None = None,
         paper: Mapping[str, Any] | None = None,
+        looks: int = 1,
     ) -> None:
         self.result = result
         self.link = link
@@ -58,6 +59,7 @@ class Measurements(Replicated):
         }
         """Labels by axis, without those beside the study's own (`aqmlab.reproduce.additions`)."""
         self.replications = result.info.replications
+        self.looks = looks
         self._root = root or self
         self._number = number
         self._renamed = renamed or {}
@@ -69,6 +71,7 @@ class Measurements(Replicated):
         return Measurements(
             root.result, root.link, root.parts, root=root, number=number, renamed=renamed,
             added=root._added, paper=root.paper,
+            looks=root.looks,
         )  # fmt: skip
 
     def drawn(self, number: int) -> Measurements:

@@ -63,7 +63,7 @@ def reproduce(
         them, marked "not in the paper".
     replications : int, optional
         Replications of each point. Default: those of the study, doubled until every statement is
-        decided if the study names a maximum (`most`).
+        decided up to the study's maximum (`most`).
     seed : int, optional
         Seed of all random streams. Default: that of the study.
     trace : path, optional
@@ -98,20 +98,26 @@ def reproduce(
     )
     shortened = published.emulation(only, step) if emulate else None
     most = {} if replications else published.most
+    planned = 1
     for name, study in studies.items():
         looks = _looks(study, most.get(name, 0))
+        planned = max(planned, len(looks))
         there = () if out is None else [each for each in looks if each.is_in(_folder(out, name))]
         studies[name] = there[-1] if there else study
     while True:
         results = _run(studies, out, threads, executor, progress)
-        made = Reproduction(published, results, only=only, trace=trace)
+        made = Reproduction(published, results, only=only, trace=trace, looks=planned)
         more = {name: _looks(study, most.get(name, 0))[1:] for name, study in studies.items()}
-        if not any(more.values()) or all(each.verdict != UNDECIDED for each in made.claims):
+        undecided = sum(each.verdict == UNDECIDED for each in made.claims)
+        if not undecided or not any(more.values()):
             break
+        if told:
+            open_ = f"{undecided} of {len(made.claims)} statements are not decided"
+            told(f"{published.name}: {made.extent}: {open_}")
         studies |= {name: looks[0] for name, looks in more.items() if looks}
     if shortened is not None:
         results |= _emulated(shortened, seed, replications, out, threads, told)
-        made = Reproduction(published, results, only=only, trace=trace)
+        made = Reproduction(published, results, only=only, trace=trace, looks=planned)
     return made
 
 
@@ -177,7 +183,8 @@ def _later(
 class Reproduction:
     """A study that was run again: its tables, claims, causes of differences and figures.
 
-    `results` are those of its parts, by name; most studies have one, called `study`.
+    `results` are those of its parts, by name; most studies have one, called `study`. `looks` is
+    the planned number of times that statements are judged while replications are added.
     """
 
     def __init__(
@@ -187,6 +194,7 @@ class Reproduction:
         *,
         only: Sequence[str] = (),
         trace: str | Path | None = None,
+        looks: int = 1,
     ) -> None:
         self.published = published
         self.results = dict(results)
@@ -195,8 +203,9 @@ class Reproduction:
         parts: dict[str, Measurements] = {}
         for name, result in self.results.items():
             parts[name] = Measurements(
-                result, published.paper["link"], parts, added=published.added, paper=published.paper
-            )
+                result, published.paper["link"], parts, added=published.added,
+                paper=published.paper, looks=looks,
+            )  # fmt: skip
         self.parts = parts
 
     @property
@@ -254,7 +263,7 @@ class Reproduction:
         if self.trace:
             words += ["--trace", str(self.trace)]
         counts = {each.info.replications for each in self.results.values()}
-        if len(counts) == 1:
+        if self.measured.looks == 1 and len(counts) == 1:
             words += ["--replications", str(counts.pop())]
         return shlex.join([*words, "--seed", str(self.result.info.seed)])
 

@@ -90,7 +90,7 @@ class Points(Replicated):
         self.measured = measured
         self.axis = axis
         self.labels = labels
-        self.replications = measured.replications
+        self.replications, self.looks = measured.replications, measured.looks
 
     def drawn(self, number: int) -> Points:
         """The same for one draw of the replications."""

@@ -94,7 +94,7 @@ class Window(Replicated):
 
     def __init__(self, whole: Measurements, before: Measurements, job: str) -> None:
         self.job = job
-        self.replications = whole.replications
+        self.replications, self.looks = whole.replications, whole.looks
         self._parts = (whole, before)
 
     def drawn(self, number: int) -> Window:
