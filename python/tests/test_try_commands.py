@@ -7,19 +7,21 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from aqmlab import InputError
 from aqmlab._core import Scenario
-from aqmlab.advice import Trial, setup, study_of
+from aqmlab.advice import Trial, pack_of, setup
+from aqmlab.advice import trial as run
 from aqmlab.advice.choice import NOTICEABLE, comparisons, recommended
 from aqmlab.advice.commands import Commands, commands
 from aqmlab.advice.page import set_up
+from aqmlab.campaign import Pack
 from aqmlab.scenario.access import KINDS, PROFILES, Line
 from aqmlab.stats import Interval
-from aqmlab.study import Study
 
 QUEUES = ["fq_codel", "cake"]
 WORDS: dict[str, dict[str, Any]] = {
@@ -84,26 +86,25 @@ def read(lines: Sequence[str], device: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def modem(line: Line, study: Mapping[str, Any], stages: Mapping[str, Any]) -> dict[str, Any]:
-    """The study of the line with these queues, and the modem as the driver of the router."""
+def modem(line: Line, pack: Pack, stages: Mapping[str, Any]) -> Pack:
+    """The pack of the line with these queues, and the modem as the driver of the router."""
     links = line.links()
     links["down"]["queue"] = {"discipline": "droptail", "limit": line.buffer("down")}
     links["up"] |= {**stages["up"], "driver": {"limit": line.buffer("up")}}
     links["ifb"] = {"rate": "10gbit", "delay": "0s", **stages["down"]}
     ways = {"down": ["down", "ifb"], "up": ["up"]}
+    assert pack.scenario is not None
     flows = {
         name: flow | {key: ways["down" if "down" in flow[key] else "up"]
                       for key in ("path", "return_path")}
-        for name, flow in study["scenario"]["flows"].items()
+        for name, flow in pack.scenario["flows"].items()
     }  # fmt: skip
-    scenario = study["scenario"] | {"links": links, "flows": flows}
-    axes = [{"name": "queue", "values": [{"label": "printed", "set": {"seed": 1}}]}]
-    return {**study, "scenario": scenario, "axes": axes}
+    scenario = {**pack.scenario, "links": links, "flows": flows}
+    return replace(pack, scenario=scenario, contenders={"printed": {"seed": 1}})
 
 
 def trial_of(line: Line) -> Trial:
-    study = study_of(line, "home", QUEUES)
-    return Trial(Study(study | {"replications": 10}).run(), line)
+    return run(replace(pack_of(line, "home", QUEUES), replications=10), line)
 
 
 @pytest.fixture(scope="module", params=list(PROFILES))
@@ -118,10 +119,9 @@ def missed(trial: Trial, queue: str, lines: Sequence[str]) -> list[str]:
     The modem is a driver here and a link of its own in the trial, so single packets depart at
     other times: the intervals of both may lie apart by what `try` itself takes for no difference.
     """
-    line = trial.line
-    study = study_of(line, "home", [queue]) | {"replications": 10}
-    again = modem(line, study, read(lines, line.kind.device))
-    printed = Trial(Study(again).run(), line)
+    line = trial.access
+    pack = replace(pack_of(line, "home", [queue]), replications=10)
+    printed = run(modem(line, pack, read(lines, line.kind.device)), line)
     found = []
     for what in trial.noticed:
         # Without an interval (equal values, rare events) the means are held against each other.
@@ -137,14 +137,14 @@ def missed(trial: Trial, queue: str, lines: Sequence[str]) -> list[str]:
 
 def test_the_printed_commands_keep_what_was_promised(trial: Trial) -> None:
     for queue in QUEUES:
-        lines = set_up(trial, queue, None).lines
+        lines = set_up(trial, queue).lines
         assert not missed(trial, queue, lines), (queue, lines)
 
 
 def test_what_is_recommended_is_not_worse_than_the_line_as_it_is(trial: Trial) -> None:
     choice = recommended(trial, comparisons(trial))
     if choice is None:
-        assert trial.line.access == "lte", "every other profile has something to gain"
+        assert trial.access.access == "lte", "every other profile has something to gain"
         return
     gained = []
     for what in trial.noticed:
@@ -173,7 +173,7 @@ def test_commands_without_the_framing_would_not_keep_it(
     queue: str, changes: Mapping[str, str]
 ) -> None:
     trial = trial_of(PROFILES["dsl"].line)
-    text = "\n".join(set_up(trial, queue, None).lines)
+    text = "\n".join(set_up(trial, queue).lines)
     for old, new in changes.items():
         assert old in text
         text = text.replace(old, new)

@@ -4,9 +4,9 @@ scenarios.access   lines as data: framing, buffers, shares, devices
 loads              traffic at home, as data
 setup              scenario of the router: shapers and queues in both directions
 commands, tc       Linux commands for the simulated links
-trial              study, and the measures that users notice
+trial              pack, and the measures that users notice
 choice             comparisons, the recommended queue, sentences
-page, assertion    pages, JSON, `--assert`
+page               page and JSON
 """
 
 import lazy_loader

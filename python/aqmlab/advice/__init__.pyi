@@ -1,3 +1,3 @@
-from .trial import Trial, study_of
+from .trial import Trial, pack_of, trial
 
-__all__ = ["Trial", "study_of"]
+__all__ = ["Trial", "pack_of", "trial"]

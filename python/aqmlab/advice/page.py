@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,12 @@ from typing import Any
 import tomli_w
 
 from aqmlab import stats
-from aqmlab.advice.assertion import Outcome
 from aqmlab.advice.choice import Choice, Comparison, comparisons, recommended, sentences
 from aqmlab.advice.commands import Commands, commands
 from aqmlab.advice.setup import BASELINE
 from aqmlab.advice.trial import Noticed, Trial
+from aqmlab.campaign import Answer
+from aqmlab.campaign.verdicts import TONES
 from aqmlab.errors import StorageError
 from aqmlab.report.document import (
     Block,
@@ -87,37 +88,39 @@ def figure(trial: Trial, choice: Choice | None) -> Figure:
     )
 
 
-def document(
-    trial: Trial, outcomes: Sequence[Outcome], command: str, device: str | None = None
-) -> Document:
-    """The page. `device` is the Linux device that leads to the line; `None`: the kind's usual
-    one."""
+def document(trial: Trial, command: str = "") -> Document:
+    """The page."""
     compared = comparisons(trial)
     first, *rest = sentences(trial, compared)
     choice = recommended(trial, compared)
     blocks: list[Block] = [figure(trial, choice), table(trial, choice)]
     blocks.append(Items(tuple(Text(each) for each in rest)))
-    if outcomes:
-        blocks.append(Items(tuple(_verdict(each) for each in outcomes), "claims"))
+    if asserted := assertions(trial):
+        blocks.append(Items(tuple(_verdict(*each) for each in asserted), "claims"))
     if choice is not None:
-        blocks.append(_set_up(trial, choice.queue, device))
+        blocks.append(_set_up(trial, choice.queue))
     blocks.append(_simulated(trial, choice.queue if choice else trial.queues[-1], command))
     return Document("Which queue?", tuple(blocks), head=(Text(first, "lead"),))
 
 
-def set_up(trial: Trial, queue: str, device: str | None) -> Commands:
+def assertions(trial: Trial) -> list[tuple[str, Answer]]:
+    """Queues and statements about them."""
+    return [(queue, each) for (_, queue), found in trial.answers.items() for each in found]
+
+
+def set_up(trial: Trial, queue: str) -> Commands:
     """Commands for the simulated set-up of a queue."""
-    return commands(trial.links(queue), device or trial.line.kind.device)
+    return commands(trial.links(queue), trial.device or trial.access.kind.device)
 
 
-def _set_up(trial: Trial, queue: str, device: str | None) -> Section:
+def _set_up(trial: Trial, queue: str) -> Section:
     """The commands for a queue."""
-    usual = trial.line.kind.device
-    found = set_up(trial, queue, device)
+    usual = trial.access.kind.device
+    found = set_up(trial, queue)
     if found.problem:
         return Section(f"Set {queue} up", (Text(found.problem),), id="set-up")
     blocks: list[Block] = []
-    if device is None:
+    if trial.device is None:
         blocks.append(
             Text(
                 f"{usual} stands for the device of your router that leads to the line: `ip route "
@@ -133,7 +136,7 @@ def _set_up(trial: Trial, queue: str, device: str | None) -> Section:
 
 def _simulated(trial: Trial, queue: str, command: str) -> Section:
     """Line and load, and what packets pass in each direction, in order."""
-    links, line = trial.links(queue), trial.line
+    links, line = trial.links(queue), trial.access
     facts = [("line and load", trial.about)]
     for way, path in (("down", ("down", "ingress")), ("up", ("egress", "up"))):
         stages = [
@@ -167,16 +170,16 @@ def _shaper(link: Mapping[str, Any]) -> str:
     return f"{queue['discipline']}, {rate}" if rate != "unlimited" else ""
 
 
-def _verdict(outcome: Outcome) -> Verdict:
-    word, tone = ("holds", "good") if outcome.holds else ("does not hold", "bad")
-    return Verdict(word, tone, text=f"{outcome.queue}: {outcome.text} ({outcome.why})")
+def _verdict(queue: str, found: Answer) -> Verdict:
+    tone = TONES[found.verdict]
+    return Verdict(found.verdict, tone, found.evidence, f"{queue}: {found.text}")
 
 
-def answer(trial: Trial, outcomes: Sequence[Outcome], device: str | None = None) -> dict[str, Any]:
-    """Output of `--json`."""
+def answer(trial: Trial) -> dict[str, Any]:
+    """The part of `--json` that packs lack."""
     compared = comparisons(trial)
     choice = recommended(trial, compared)
-    found = {queue: set_up(trial, queue, device) for queue in trial.queues}
+    found = {queue: set_up(trial, queue) for queue in trial.queues}
     return {
         "queues": {
             queue: {what.short: _json(trial.estimate(what, queue), what) for what in trial.noticed}
@@ -189,7 +192,7 @@ def answer(trial: Trial, outcomes: Sequence[Outcome], device: str | None = None)
         "comparisons": [_compared(each) for each in compared],
         "tc": found[choice.queue].lines if choice else [],
         "commands": {queue: vars(each) for queue, each in found.items()},
-        "assertions": [vars(each) for each in outcomes],
+        "assertions": [{"queue": queue} | each.to_json() for queue, each in assertions(trial)],
     }
 
 

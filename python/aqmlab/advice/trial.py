@@ -1,19 +1,23 @@
-"""The study behind `aqmlab try`, and what its users notice."""
+"""The pack of `aqmlab try`, and what the users of a line notice."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from aqmlab import metrics, stats
 from aqmlab.advice import loads, setup
 from aqmlab.advice.setup import BASELINE, PATHS, PORT, PORTS
+from aqmlab.campaign import Campaign, Case, Filled, Pack, Plan, Question, Reading, Rule
+from aqmlab.campaign.packfile import rule
 from aqmlab.errors import input_error, unknown
+from aqmlab.metrics.samples import Floats
+from aqmlab.report.document import Document
 from aqmlab.results import StudyResult
 from aqmlab.scenario.access import Line
 
@@ -98,15 +102,19 @@ def _noticed(flows: Mapping[str, Any]) -> tuple[Noticed, ...]:
     return tuple(each for each in NOTICED if each.group in flows or each.group in PATHS)
 
 
-def study_of(
-    line: Line, load: str, queues: Sequence[str], share: float | None = None
-) -> dict[str, Any]:
-    """The study as a mapping, as a study file would have it: the line as it is, and each queue
-    behind shapers that send `share` of the line's rate.
+def pack_of(
+    line: Line,
+    load: str,
+    queues: Sequence[str],
+    share: float | None = None,
+    wanted: Sequence[str] = (),
+) -> Pack:
+    """The line as it is, and each queue behind shapers that send `share` of the line's rate, as
+    contenders; `wanted` are statements about the given queues.
 
     Raises `InputError` for what is not known.
     """
-    noticed_with(load)
+    noticed = noticed_with(load)
     if len(set(queues)) < len(queues):
         raise input_error("a queue is named twice", key="QUEUE", given=" ".join(queues))
     as_it_is = {f"links.{port}.queue": PORT["queue"] for port in PORTS.values()}
@@ -114,25 +122,61 @@ def study_of(
         words: as_it_is | setup.settings(words, line, share) for words in queues
     }
     seconds, replications = _effort(line, len(cases))
-    return {
-        "name": "try",
-        "title": f"{loads.KINDS[load].summary}",
-        "replications": replications,
-        "scenario": {
-            "duration": f"{seconds:g}s",
-            "bottleneck": "down",
-            "links": setup.links(line),
-            "transport": {"profile": "linux-6.12"},
-            "flows": {name: _routed(flow) for name, flow in loads.KINDS[load].flows.items()},
-            "record": {"warmup": f"{WARMUP * seconds / SECONDS:g}s"},
-        },
-        "axes": [
-            {
-                "name": AXIS,
-                "values": [{"label": name, "set": given} for name, given in cases.items()],
-            }
-        ],
+    rules = tuple(_rule(text, noticed, queues) for text in wanted)
+    scenario = {
+        "duration": f"{seconds:g}s",
+        "bottleneck": "down",
+        "links": setup.links(line),
+        "transport": {"profile": "linux-6.12"},
+        "flows": {name: _routed(flow) for name, flow in loads.KINDS[load].flows.items()},
+        "record": {"warmup": f"{WARMUP * seconds / SECONDS:g}s"},
     }
+    question = Question("", "Noticed by users", "", (Case("", dict),), rules, _read)
+    return Pack(
+        "try",
+        loads.KINDS[load].summary,
+        (question,),
+        replications=replications,
+        contenders=cases,
+        scenario=scenario,
+        axis=AXIS,
+    )
+
+
+def _rule(text: str, noticed: Sequence[Noticed], queues: Sequence[str]) -> Rule[Filled, Any]:
+    """A statement about the given queues, such as `call.mos > 4` or `game.delay < 30ms`."""
+    name, rest = re.fullmatch(r"\s*([\w.]*)(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    names = {short: each for each in noticed for short in (each.name, each.short)}
+    if not re.match(r"\s*[<>]", rest):
+        problem = "expected NAME, a sign (<, <=, >, >=) and a number, such as call.mos > 4"
+        raise input_error(problem, key="--assert", given=text)
+    if name not in names:
+        raise unknown("measure", name, sorted({each.short for each in noticed}), key="--assert")
+    what, unit = names[name], names[name].unit.replace("Mbit/s", "mbit")
+    limit = rest.replace("Mbit/s", "mbit").strip()
+    made = rule(f"{what.name} {limit}{unit if limit[-1:].isdigit() else ''}", "--assert")
+
+    def measure(filled: Filled) -> Any:
+        return made.measure(filled) if filled.contender in queues else None
+
+    return replace(made, id=text, text=text, measure=measure)
+
+
+def _read(filled: Filled) -> list[Reading]:
+    """The measures of a queue, in the units of the table."""
+    flows = filled.scenario("")["flows"]
+    return [
+        Reading(
+            "",
+            each.metric,
+            each.group,
+            each.unit,
+            each.direction,
+            each.factor * filled.values("", each.metric, each.group),
+            each.least,
+        )
+        for each in _noticed(flows)
+    ]
 
 
 def _effort(line: Line, cases: int) -> tuple[float, int]:
@@ -149,20 +193,33 @@ def _routed(flow: Mapping[str, Any]) -> dict[str, Any]:
     return {**flow, **{key: PATHS[flow[key]] for key in ("path", "return_path")}}
 
 
-class Trial:
+class Trial(Campaign):
     """What the users of a line notice, by queue; the first is the line as it is."""
 
-    def __init__(self, result: StudyResult, line: Line) -> None:
-        self.result = result
-        self.line = line
-        self.queues: list[str] = list(dict(result.info.axes)[AXIS])
+    def __init__(
+        self, plan: Plan, result: StudyResult, line: Line, device: str | None = None
+    ) -> None:
+        super().__init__(plan, result)
+        self.access = line
+        self.device = device
+        """The Linux device that leads to the line; None: the usual one, see `Access`."""
+        self.queues: list[str] = list(plan.contenders)
         self.noticed = _noticed(result.scenarios[0]["flows"])
-        self._values = {each.name: self._of(each) for each in self.noticed}
+        (question,) = plan.pack.questions
+        self._values = {
+            queue: {
+                each.name: reading.values[np.isfinite(reading.values)]
+                for each, reading in zip(
+                    self.noticed, self.readings_of(question, queue), strict=True
+                )
+            }
+            for queue in self.queues
+        }
 
     @property
     def about(self) -> str:
         """Line and load in words."""
-        line = self.line
+        line = self.access
         return (
             f"{line.down} down, {line.up} up, {line.rtt} there and back ({line.access}: "
             f"{line.kind.summary}); {self.result.info.title}"
@@ -170,24 +227,41 @@ class Trial:
 
     def links(self, queue: str) -> Mapping[str, Mapping[str, Any]]:
         """The simulated links of a queue, every default filled in."""
-        links: Mapping[str, Mapping[str, Any]] = self.result.scenarios[self.queues.index(queue)][
-            "links"
-        ]
+        scenario = self.result.scenarios[self.plan.points["", queue, ""]]
+        links: Mapping[str, Mapping[str, Any]] = scenario["links"]
         return links
 
-    def values(self, what: Noticed, queue: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """One value a replication, in the unit of `what`."""
-        return self._values[what.name][queue]
+    def values(self, what: Noticed, queue: str) -> Floats:
+        """One value a replication that has one, in the unit of `what`."""
+        return self._values[queue][what.name]
 
     def estimate(self, what: Noticed, queue: str) -> stats.Estimate:
         """The mean over the replications, with its interval where it has one."""
         return stats.estimate(self.values(what, queue), bounds=stats.POSITIVE)
 
-    def _of(self, what: Noticed) -> Mapping[str, np.ndarray[Any, np.dtype[np.float64]]]:
-        rows = metrics.values(self.result, what.metric).filter(pl.col("subject") == what.group)
-        point = (pl.col("run") // self.result.info.replications).alias("point")
-        rows = rows.with_columns(point).sort("run")
-        return {
-            queue: rows.filter(pl.col("point") == place)["value"].to_numpy() * what.factor
-            for place, queue in enumerate(self.queues)
-        }
+    def document(self, command: str = "") -> Document:
+        """The answer, a picture and a table of what users notice, the commands."""
+        from aqmlab.advice.page import document
+
+        return document(self, command)
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON of a campaign, with the answer and the commands."""
+        from aqmlab.advice.page import answer
+
+        return super().to_json() | answer(self)
+
+
+def trial(
+    pack: Pack,
+    line: Line,
+    *,
+    device: str | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Trial:
+    """Runs a pack of `pack_of` for this line."""
+    plan = Plan(pack, pack.contenders)
+    result = plan.study(seed=seed).run(threads=threads, progress=progress)
+    return Trial(plan, result, line, device)

@@ -149,6 +149,10 @@ class Pack:
     those of the class `all`; without it, those of a group in its worse direction."""
     metrics: tuple[Metric, ...] = ()
     """Metrics that only this pack has."""
+    scenario: Table | None = None
+    """The scenario that cases are settings of; None: cases are whole scenarios."""
+    axis: str = "case"
+    """Name of the axis of the study that is run."""
     where: str = ""
     """The path of the cases in words."""
     command: str = ""

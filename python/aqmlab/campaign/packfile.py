@@ -369,6 +369,12 @@ def _expected(
     )
 
 
+def rule(text: str, where: str) -> Rule[Filled, list[tuple[str, float, float]]]:
+    """The rule in a text, for packs of one case without a name; `where` names it in errors. Raises
+    `InputError`."""
+    return _expected(where, text, _Place(""), where, [""], {"": {}}, ()).rule(text)
+
+
 def _no_worse(
     parts: re.Match[str], metric: Metric, place: _Place, where: str, contenders: Sequence[str]
 ) -> Right:

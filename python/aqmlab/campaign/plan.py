@@ -60,21 +60,26 @@ class Plan:
                         self.scenarios.append((label, table))
                     self.points[question.id, name, case.name] = known[text]
 
-    def study(self, replications: int | None = None, seed: int | None = None) -> Study:
-        """The cases as a study with one axis."""
+    def table(self) -> dict[str, Any]:
+        """The cases as a study with one axis, as a study file has it."""
         values = [{"label": label, "set": dict(table)} for label, table in self.scenarios]
         link = {"rate": "10mbit", "delay": "10ms"}
-        table = {
+        whole = {
+            "links": {"down": link, "up": link},
+            "flows": {"own": {"path": "down", "return_path": "up"}},
+        }
+        return {
             "name": self.pack.name,
             "title": self.pack.title,
-            "scenario": {
-                "links": {"down": link, "up": link},
-                "flows": {"own": {"path": "down", "return_path": "up"}},
-            },
-            "axes": [{"name": "case", "values": values}],
+            "replications": self.pack.replications,
+            "scenario": self.pack.scenario or whole,
+            "axes": [{"name": self.pack.axis, "values": values}],
         }
+
+    def study(self, replications: int | None = None, seed: int | None = None) -> Study:
+        """The study of the cases."""
         return Study(
-            table,
+            self.table(),
             replications=self.pack.replications if replications is None else replications,
             seed=self.pack.seed if seed is None else seed,
         )

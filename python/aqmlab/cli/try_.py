@@ -101,36 +101,29 @@ def try_(
     the commands that set up what was simulated. Writes the study to study.toml in the
     results folder (results/try or --out), where you can edit and rerun it.
     """
-    from aqmlab.advice.assertion import parse
-    from aqmlab.advice.page import answer, document, write_study
-    from aqmlab.advice.trial import Trial, noticed_with, study_of
-    from aqmlab.report.document import save
-    from aqmlab.report.document.terminal import show
+    from aqmlab.advice.page import assertions, write_study
+    from aqmlab.advice.trial import pack_of, trial
+    from aqmlab.campaign import HOLDS
     from aqmlab.scenario.access import line_of
-    from aqmlab.study import Study
 
-    wanted = [parse(text, noticed_with(load)) for text in assert_ or []]
     line = line_of(profile, down, up, rtt, access)
-    table = study_of(line, load, queues, shape)
-    plan = Study(table, seed=seed)
+    pack = pack_of(line, load, queues, shape, assert_ or ())
     folder = out or Path("results") / "try"
     began = time.monotonic()
     with progress_bar("try", shown=not json) as progress:
-        result = plan.run(threads=threads, progress=progress)
-    trial = Trial(result, line)
-    outcomes = [each.outcome(trial, queue) for each in wanted for queue in queues]
-    path = write_study(table, folder)
+        found = trial(pack, line, device=device, seed=seed, threads=threads, progress=progress)
+    path = write_study(found.plan.table(), folder)
     if json:
         wall = round(time.monotonic() - began, 3)
-        print_json(answer(trial, outcomes, device) | {"study": str(path), "wall_seconds": wall})
+        print_json(found.to_json() | {"study": str(path), "wall_seconds": wall})
     else:
         screen = console()
-        page = document(trial, outcomes, command_line(), device)
-        show(page, screen)
+        page = found.document(command_line())
+        page.print(screen)
         screen.print(f"Study: {path}", soft_wrap=True)
         if not no_report:
-            screen.print(f"Report: {save(page, folder, figures=False)}", soft_wrap=True)
-    broken = [each for each in outcomes if not each.holds]
+            report = found.write_report(folder, figures=False, command=command_line())
+            screen.print(f"Report: {report}", soft_wrap=True)
+    broken = [(queue, each) for queue, each in assertions(found) if each.verdict != HOLDS]
     if broken:
-        text = "; ".join(f"{each.queue}: {each.text} does not hold: {each.why}" for each in broken)
-        fail(text, FAILURE)
+        fail("; ".join(f"{q}: {e.text} {e.verdict}: {e.evidence}" for q, e in broken), FAILURE)
