@@ -146,8 +146,11 @@ def _cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
     text = f"{cell.measured:.3f}"
-    if cell.low is not None and cell.high is not None:
-        text += f" ({cell.low:.3f}–{cell.high:.3f})"
+    if cell.low is not None:
+        ends = (
+            f"{cell.low:.3f}–{cell.high:.3f}" if cell.high is not None else f"above {cell.low:.3f}"
+        )
+        text += f" ({ends})"
     if cell.verdict == UNPUBLISHED:
         return text
     return f"{text} **{cell.published:.3f}** {cell.verdict}"

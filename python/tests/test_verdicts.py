@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ import pytest
 from aqmlab.campaign import FAILS, HOLDS, UNDECIDED, asked
 from aqmlab.campaign.rule import picks
 from aqmlab.reproduce import Reproduction, reproduce
+from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.published import Published
+from aqmlab.reproduce.verdicts import DIFFERS, Criterion
 from aqmlab_studies.jarvinen2014 import study
 from aqmlab_studies.jarvinen2014.claims import HIGH_END, SPIKES, TIMES
 from aqmlab_studies.jarvinen2014.headline import HEADLINE
@@ -88,6 +92,24 @@ def test_the_largest_of_100_does_not_grow_with_the_replications(result: Reproduc
     (rule,) = [rule for rule in HIGH_END if rule.id == "sfq-worst-with-many"]
     answer = rule.answer(result.measured)
     assert answer is not None and answer.verdict == UNDECIDED
+
+
+@pytest.mark.parametrize(("count", "place"), [(100, 6), (400, 17)])
+def test_the_largest_of_further_runs_is_above_the_lower_end(count: int, place: int) -> None:
+    """Whatever the distribution: ranks decide alone."""
+    random = np.random.default_rng(1)
+    missed = 0
+    for _ in range(2000):
+        values = random.exponential(size=count)
+        known: Any = SimpleNamespace(maxima=lambda values=values: values)
+        within = Measurements.largest_interval(known, 100)
+        assert within is not None and within.low == np.sort(values)[-place]
+        missed += random.exponential(size=100).max() < within.low
+        assert Criterion().verdict(within.low / 1.11, within) == DIFFERS
+        assert Criterion().verdict(within.low, within) == UNDECIDED
+    assert 0.008 < missed / 2000 <= 0.032
+    few: Any = SimpleNamespace(maxima=lambda: np.ones(3))
+    assert Measurements.largest_interval(few, 1) is None
 
 
 def test_replications_are_added_until_all_is_decided(

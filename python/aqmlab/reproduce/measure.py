@@ -223,6 +223,19 @@ class Measurements(Replicated):
             left -= weights[place]
         return float(weights @ delays)
 
+    def largest_interval(self, of: int, **labels: str) -> Interval | None:
+        """Where the largest queuing delay of `of` further replications lies, seconds: above its
+        lower end in 97.5 % of cases. It has no upper end: with fewer than 39 times as many
+        replications here, even their largest may be below it."""
+        delays = np.sort(self.maxima(**labels))[::-1]
+        below = 1.0
+        for place in range(delays.size):
+            # The largest `place` + 1 of these and the further ones together are all of these.
+            below *= (delays.size - place) / (delays.size + of - place)
+            if below <= 0.025:
+                return Interval(float(delays[place]), float("inf"))
+        return None
+
     @cached_property
     def warnings(self) -> list[Warning]:
         """What the engine noted, once for each note, with the points that it concerns."""

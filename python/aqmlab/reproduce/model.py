@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from aqmlab.reproduce.verdicts import UNPUBLISHED, Criterion
@@ -24,7 +25,8 @@ class Cell:
     measured: float
     low: float | None
     high: float | None
-    """Ends of the 95 % interval of `measured`, None where there is none."""
+    """Ends of the 95 % interval of `measured`, None where there is none. A maximum has a low
+    end only."""
     verdict: str
     """One of `aqmlab.reproduce.verdicts.VERDICTS`."""
     criterion: Criterion = SAME
@@ -54,7 +56,8 @@ class Cell:
         criterion: Criterion,
     ) -> Cell:
         """A cell whose verdict its study found, by the criterion."""
-        low, high = (interval.low, interval.high) if interval else (None, None)
+        low = interval.low if interval else None
+        high = interval.high if interval and isfinite(interval.high) else None
         return Cell(row, column, published, measured, low, high, verdict, criterion)
 
     @property

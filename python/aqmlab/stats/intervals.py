@@ -55,9 +55,7 @@ beyond is up to this multiple of the tail: 3.1 % for the median of five, instead
 MEAN_METHOD = "Student's t over the replications, with the tails split by the skewness"
 ORDER_METHOD = "interpolated order statistics"
 POOLED_METHOD = "t-test over the replications of the shares up to each value, inverted"
-NO_METHOD = "none; each is the largest of all runs"
-"""How intervals are made, of means, of quantiles of single values, of pooled quantiles; and of
-maxima."""
+"""How intervals are made: of means, of quantiles of single values, of pooled quantiles."""
 
 LOOKED = 0.5
 """What of 1 - level is used where values are added until the interval is short enough: it is so

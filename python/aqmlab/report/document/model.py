@@ -76,7 +76,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval, or without one."""
+    """A number with its interval, its lower end alone, or without one."""
 
     value: float
     low: float | None = None
@@ -97,7 +97,11 @@ class Estimate:
         if is_none(self.value):
             return NONE, ""
         if self.low is None or self.high is None or not self.has_interval:
-            return (plain(self.value) if decimals is None else f"{self.value:.{decimals}f}"), ""
+            value = plain(self.value) if decimals is None else f"{self.value:.{decimals}f}"
+            if self.low is None or is_none(self.low):
+                return value, ""
+            low = plain(self.low) if decimals is None else f"{self.low:.{decimals}f}"
+            return value, f"above {low}"
         own = digits(self.value, self.low, self.high) if decimals is None else decimals
         return f"{self.value:.{own}f}", f"{self.low:.{own}f}–{self.high:.{own}f}"
 
