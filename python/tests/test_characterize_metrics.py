@@ -42,7 +42,6 @@ def test_the_ellipse_of_a_square_is_a_circle() -> None:
     # Variances of 1 with the divisor n, no covariance.
     found = ellipse([0, 2, 0, 2], [0, 0, 2, 2])
     assert found.centre == (1, 1)
-    assert found.median == (1, 1)
     assert found.axes == pytest.approx((1, 1))
     # Twice the deviation holds 1 - exp(-2) of a normal distribution.
     assert ellipse([0, 2, 0, 2], [0, 0, 2, 2], epsilon=exp(-2)).axes == pytest.approx((2, 2))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DELAY, GOODPUT = "queuing delay (ms)", "goodput (Mbit/s)"
 ELLIPSE = (
-    "A small dot is a run, the circle the median, the line the 1σ ellipse of the most likely "
+    "A small dot is a run, the circle the mean, the line the 1σ ellipse of the most likely "
     "normal distribution (RFC 7928, section 2.7). Left and up is better."
 )
 MEDIANS = "Points are medians over the runs, lines go from the lower to the upper quartile."

@@ -141,7 +141,7 @@ def wireless(album: Album) -> Iterator[Figure]:
         "8.2.6-wireless",
         "Realistic capacities",
         "Five flows over synthetic LTE and Wi-Fi.",
-        "A small dot is a run, the circle the median, the line the 1σ ellipse of the most likely "
+        "A small dot is a run, the circle the mean, the line the 1σ ellipse of the most likely "
         "normal distribution (RFC 7928, section 2.7). Left and up is better.",
         charts.tradeoff(panels, album.palette, DELAY, GOODPUT),
     )

@@ -19,9 +19,7 @@ class Ellipse:
     """The contour of a two-dimensional normal distribution."""
 
     centre: tuple[float, float]
-    """The mean."""
-    median: tuple[float, float]
-    """The median of x and of y, drawn as a circle."""
+    """The mean, drawn as a circle."""
     axes: tuple[float, float]
     """Half axes, the longer first."""
     angle: float
@@ -47,7 +45,6 @@ def ellipse(
     distance is -2 ln epsilon, which is 1 at the default, Winstein's 1-sigma contour.
     """
     data = np.vstack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
-    median = tuple(float(each) for each in np.median(data, axis=1))
     centre = data.mean(axis=1)
     covariance = np.cov(data, bias=True) if data.shape[1] > 1 else np.zeros((2, 2))
     values, vectors = np.linalg.eigh(covariance)
@@ -56,7 +53,6 @@ def ellipse(
     along = vectors[:, 1]
     return Ellipse(
         (float(centre[0]), float(centre[1])),
-        (median[0], median[1]),
         (large, small),
         float(np.arctan2(along[1], along[0])),
     )

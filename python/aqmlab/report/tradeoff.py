@@ -43,7 +43,7 @@ def runs(result: StudyResult) -> pl.DataFrame:
 
 
 def figure(result: StudyResult) -> Figure:
-    """The runs, their medians and 1-sigma ellipses: a colour a queue, a panel a point else.
+    """The runs, their means and 1-sigma ellipses: a colour a queue, a panel a point else.
 
     Raises `InputError` if there would be more than `MAX_PANELS` panels.
     """
@@ -73,7 +73,7 @@ def figure(result: StudyResult) -> Figure:
     return Figure(
         id="tradeoff",
         title=f"{info.title}: delay and goodput",
-        message=f"{info.replications} runs per point, with median and 1-sigma ellipse",
+        message=f"{info.replications} runs per point, with mean and 1-sigma ellipse",
         caption="RFC 7928, section 2.7: up and to the left is better.",
         spec=tradeoff(panels, by_label(labels), x, y),
     )

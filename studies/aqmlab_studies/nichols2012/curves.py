@@ -89,6 +89,22 @@ def over(part: Measurements, metric: Metric, **fixed: str) -> Floats:
     return np.array([metric(part, **labels) for labels in points(part, **fixed)])
 
 
+def across(part: Measurements, metric: Metric, **fixed: str) -> Floats:
+    """Quartiles of a metric over all points with these labels that have it: (3, replications).
+
+    Figures, tables and statements show the means over the replications."""
+    values = over(part, metric, **fixed)
+    values = values[~np.isnan(values).any(axis=1)]
+    if not values.size:
+        return np.empty((3, 0))
+    return np.quantile(values, [0.25, 0.5, 0.75], axis=0)
+
+
+def median_of(part: Measurements, metric: Metric, **fixed: str) -> float:
+    """The median over the points with these labels, the mean over the replications."""
+    return float(across(part, metric, **fixed)[1].mean())
+
+
 def sampled(part: Measurements, quantity: str, queue: str, buffer: str = LARGE) -> Floats:
     """A sampled quantity, the mean over the replications, at the times `moments`. Where nothing
     left the queue it has no delay: NaN."""

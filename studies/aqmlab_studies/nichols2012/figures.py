@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aqmlab.metrics.samples import quartiles
+from aqmlab.metrics.samples import Quartiles
 from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.nichols2012.curves import (
@@ -13,12 +13,12 @@ from aqmlab_studies.nichols2012.curves import (
     QUEUES,
     SMALL,
     Metric,
+    across,
     drop_fairness,
     high_delay,
     median_delay,
     megabytes,
     moments,
-    over,
     sampled,
     utilisation,
 )
@@ -50,10 +50,9 @@ def _box(
     cells = {}
     for label in part.axes[axis]:
         for queue in (each for each in QUEUES if part.has(queue=each)):
-            values = over(part, metric, **{"queue": queue, axis: label}).mean(axis=1)
-            values = values[~np.isnan(values)]
+            values = across(part, metric, **{"queue": queue, axis: label})
             if values.size:
-                cells[queue, label] = quartiles(values)
+                cells[queue, label] = Quartiles(*map(float, values.mean(axis=1)))
     if not cells:
         return None
     digits = 1 if unit else 2
@@ -67,7 +66,8 @@ def _box(
         ident,
         title,
         f"Medians over the groups: {', '.join(words)}{f' {unit}' if unit else ''}.",
-        f"Bars or points: median over all {others} and loads; whiskers: quartiles.",
+        f"Bars or points: median over all {others} and loads; whiskers: quartiles; "
+        "means over the replications.",
         charts.bars(
             cells,
             COLOURS,

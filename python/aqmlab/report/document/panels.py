@@ -39,7 +39,7 @@ def colours(names: Sequence[str]) -> dict[str, str]:
 
 
 def tradeoff(panels: Mapping[str, Points], palette: Colours, x_title: str, y_title: str) -> Spec:
-    """Delay and goodput of each run, the median as a circle, and the 1-sigma ellipse
+    """Delay and goodput of each run, the mean as a circle, and the 1-sigma ellipse
     (RFC 7928, section 2.7)."""
 
     def draw(points: Points) -> Spec:
@@ -51,7 +51,7 @@ def tradeoff(panels: Mapping[str, Points], palette: Colours, x_title: str, y_tit
             dots += [
                 {"name": each, "x": _short(a), "y": _short(b)} for a, b in zip(x, y, strict=True)
             ]
-            rings.append({"name": each, "x": _short(shape.median[0]), "y": _short(shape.median[1])})
+            rings.append({"name": each, "x": _short(shape.centre[0]), "y": _short(shape.centre[1])})
             outlines += [
                 {"name": each, "x": _short(a), "y": _short(b), "order": i}
                 for i, (a, b) in enumerate(zip(*shape.outline(), strict=True))
