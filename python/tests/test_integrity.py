@@ -37,8 +37,7 @@ def done(study: Path) -> Path:
 def begun(study: aqmlab.Study, out: Path, parts: list[list[int]]) -> Iterator[ResultsFolder]:
     """The folder of a study that was interrupted when it had these runs, in a chunk a part."""
     scenarios = [point.scenario for point in study.points]
-    texts = [scenario.resolved for scenario in scenarios]
-    with ResultsFolder(out, execute.study_info(study), texts) as folder:
+    with ResultsFolder(out, execute.study_info(study), study.points.scenarios) as folder:
         for runs in parts:
             places = [(run, *divmod(run, study.replications)) for run in runs]
             jobs = [(run, scenarios[point], number) for run, point, number in places]

@@ -16,7 +16,7 @@ import aqmlab
 from aqmlab.results import batches, tables
 from aqmlab.study.execute import study_info
 from aqmlab.study.folder import ResultsFolder
-from tools.bench import memory
+from tools.bench import memory, points
 
 pytestmark = pytest.mark.slow
 
@@ -167,7 +167,7 @@ def test_packets_of_a_run_that_did_not_end_count_for_nothing(
     if number == signal.SIGKILL:
         assert spilled(out)
         study = aqmlab.Study(packets, set={"duration": "1000s"})
-        with ResultsFolder(out, study_info(study), study.points.resolved) as folder:
+        with ResultsFolder(out, study_info(study), study.points.scenarios) as folder:
             assert list(folder.missing()) == [0, 1]
     else:
         assert "0 of 2 runs are kept" in stderr, stderr
@@ -188,3 +188,11 @@ def test_a_disk_without_room_for_packets(packets: Path) -> None:
     assert result.computed == 2
     aqmlab.Study(packets).run(packets.parent / "right")
     assert table_bytes(out) == table_bytes(packets.parent / "right")
+
+
+def test_a_point_of_a_study_takes_little_memory_and_its_report_little_time() -> None:
+    few, many = points.in_child(1_000), points.in_child(10_000)
+    # A parsed scenario takes 20 kB.
+    assert many["MB"] - few["MB"] < 9_000 * 10e3 / 1e6
+    # Of all points only the first are shown.
+    assert many["report"] < few["report"]

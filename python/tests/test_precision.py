@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 import aqmlab as package
 from aqmlab.errors import InputError
-from aqmlab.report.findings import intervals
-from aqmlab.report.measures import measures
+from aqmlab.report.measures import estimates, measures
 from aqmlab.report.notes import note_lines
 from aqmlab.stats import interval
 from aqmlab.stats.intervals import after_looks, limits
@@ -80,7 +79,9 @@ def test_a_cap_ends_it_with_a_note_and_intervals_allow_for_the_looks() -> None:
     assert "goodput within 0.1 %" in note and "12 replications" in note
     plain = package.study(STUDY, replications=12)
     for one, other in zip(measures(result), measures(plain), strict=True):
-        wide, narrow = (intervals(own, each)[0] for own, each in ((result, one), (plain, other)))
+        wide, narrow = (
+            estimates(own, each)[0].interval for own, each in ((result, one), (plain, other))
+        )
         assert wide and narrow and (not narrow.half or wide.half > narrow.half)
 
 

@@ -118,7 +118,7 @@ def test_a_million_points_are_planned_without_being_built(tmp_path: Path) -> Non
     plan = package.Study(path)
     assert plan.total == 1_000_000
     assert plan.points[999_999].labels == {"queue": "DropTail", "flows": "500", "draw": "999"}
-    assert json.loads(plan.points.resolved[-1])["seed"] == "999"
+    assert json.loads(plan.points[-1].scenario.resolved)["seed"] == "999"
     path.write_text(path.read_text().replace(" 500]", ' "many"]'))
     with pytest.raises(package.InputError, match="many"):
         package.Study(path)

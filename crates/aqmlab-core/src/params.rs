@@ -23,7 +23,7 @@
 //! assert!(Example::from_table(&table).is_err());
 //! ```
 
-use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
+use alloc::{format, string::String, string::ToString, vec::Vec};
 
 use crate::error::{Error, Result};
 use crate::value::{Table, Value};
@@ -354,17 +354,6 @@ pub fn text_of<T: ParamType>(value: &T) -> String {
     value.to_text()
 }
 
-/// Joins the lines of a documentation comment.
-pub fn join_doc(lines: &[&'static str]) -> &'static str {
-    // One line is the rule; more are joined once, at start-up.
-    match lines {
-        [one] => one.trim(),
-        many => Box::leak(
-            many.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ").into_boxed_str(),
-        ),
-    }
-}
-
 /// Declares a struct of parameters; see the [module](mod@crate::params).
 ///
 /// Every field: documentation, name, type, default, an optional range
@@ -450,7 +439,8 @@ macro_rules! params {
                             range
                         },
                         choices: <$Type as $crate::params::ParamType>::choices(),
-                        meaning: $crate::params::join_doc(&[$($doc),+]),
+                        // Each line of a documentation comment begins with a space.
+                        meaning: concat!($($doc),+).trim(),
                         source: $source,
                     },
                 )*];

@@ -129,7 +129,7 @@ def _write(emulation: Emulation, folder: Path, command: str) -> None:
     study = Study(
         {"name": folder.name or "emulation", "title": title(command), "scenario": resolved(text)}
     )
-    with ResultsFolder(folder, study_info(study), [text]) as results:
+    with ResultsFolder(folder, study_info(study), study.points.scenarios) as results:
         results.add([emulation.results])
         results.finish()
         write(folder, results.result(computed=1).single(), command)

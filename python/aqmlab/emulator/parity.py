@@ -19,7 +19,7 @@ from aqmlab.metrics import registered
 from aqmlab.metrics.samples import Floats, Histograms
 from aqmlab.numbers import seconds
 from aqmlab.report.document import Figure, charts
-from aqmlab.results import StudyResult, in_memory, resolved
+from aqmlab.results import StudyResult, in_memory
 from aqmlab.results.tables import MemoryTables
 from aqmlab.study.execute import study_info
 from aqmlab.study.folder import ResultsFolder
@@ -143,13 +143,12 @@ def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None
     repeat = study.replications
     jobs = [(number, study.points[0].scenario, number) for number in range(repeat)]
     batches = [*finished(jobs, None), *(each.results for each in done)]
-    texts = [point.scenario.resolved for point in study.points]
+    scenarios = study.points.scenarios
     if out is None:
         tables = MemoryTables(in_memory(batches))
-        scenarios = [resolved(text) for text in texts]
         result = StudyResult(study_info(study), tables, scenarios, computed=study.total)
     else:
-        with ResultsFolder(out, study_info(study), texts) as folder:
+        with ResultsFolder(out, study_info(study), scenarios) as folder:
             folder.add(batches)
             folder.finish()
             result = folder.result(computed=study.total)

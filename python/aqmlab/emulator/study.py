@@ -67,8 +67,7 @@ def run(order: Order, out: Path, told: Callable[[str], None] | None = None) -> S
             return there
     for point in study.points:
         _core.check_playable(point.scenario)
-    texts = [point.scenario.resolved for point in study.points]
-    with ResultsFolder(out, study_info(study), texts) as folder:
+    with ResultsFolder(out, study_info(study), study.points.scenarios) as folder:
         missing = folder.missing()
         try:
             said = _run_all(order, study, folder, missing, told)

@@ -34,7 +34,7 @@ class Runs:
     ) -> None:
         self.table = table
         """The table called so: `links`, `groups`, `times`, `packets`, ..."""
-        self.scenarios = list(scenarios)
+        self.scenarios = scenarios
         """The scenario of every point, with every default filled in."""
         self.replications = replications
 

@@ -81,7 +81,7 @@ def headlines(result: StudyResult) -> list[Shown]:
     for link in _beside(result):
         rows = named[QUEUE].values(runs, "p95").filter(pl.col("subject") == link)
         found.append(_shown(named[QUEUE], "p95", link, rows))
-    for group in _groups(result):
+    for group in result.group_names:
         found += _of_group(result, runs, group)
     for each in registered():
         if each.own:
@@ -111,10 +111,6 @@ def _beside(result: StudyResult) -> list[str]:
     busy = rows.group_by("point", "link").agg(pl.col("utilisation").mean())
     named = set(busy.filter(pl.col("utilisation") > LINK_BUSY)["link"]) - set(result.bottlenecks)
     return sorted(named)[:MOST_BESIDE]
-
-
-def _groups(result: StudyResult) -> list[str]:
-    return list(dict.fromkeys(name for each in result.scenarios for name in each["flows"]))
 
 
 def _of_bottleneck(result: StudyResult, runs: Runs, metric: Metric) -> list[Shown]:

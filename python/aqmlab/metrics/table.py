@@ -43,15 +43,15 @@ class Loader(Protocol):
 
 
 def computed(
-    tables: Loader, scenarios: Sequence[Mapping[str, Any]], replications: int
+    tables: Loader, scenarios: Sequence[Mapping[str, Any]], replications: int, first: int = 0
 ) -> pl.DataFrame:
-    """The metrics of all runs; run `r` is of scenario `r // replications`. Of a run the links
-    come first, then the groups, then all flows together."""
+    """The metrics of all runs; run `r` is of scenario `r // replications - first`. Of a run the
+    links come first, then the groups, then all flows together."""
     points = [scenario["flows"] for scenario in scenarios]
     ends = tables.load("runs", ["run", "end_s", "warmup_s"]).select(
         "run",
         (pl.col("end_s") - pl.col("warmup_s")).alias("lasted_s"),
-        (pl.col("run") // replications).cast(pl.UInt32).alias("point"),
+        (pl.col("run") // replications - first).cast(pl.UInt32).alias("point"),
     )
     flows = _of_runs(tables, "flows", FLOW_COLUMNS, ends)
     alike = _alike(flows, points)

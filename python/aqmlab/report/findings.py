@@ -15,7 +15,6 @@ from aqmlab.metrics.registry import NEITHER
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.measures import BUSY, Layout, Measure, by_point, measures
 from aqmlab.stats import Contest, Finding, compare
-from aqmlab.stats.intervals import Interval
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
@@ -60,7 +59,7 @@ def question(measure: Measure) -> str:
 
 def is_paired(result: StudyResult) -> bool:
     """True if replication r has the same random streams at all points: simulated, with one seed."""
-    if len({scenario["seed"] for scenario in result.scenarios}) > 1:
+    if len(result.seeds) > 1:
         return False
     return EMULATED not in set(result.raw("times")["quantity"].cast(pl.String))
 
@@ -89,15 +88,6 @@ def _contests(
             yield Contest(
                 measure.title, measure.unit, full, measure.direction, where, paired, first, alike
             )
-
-
-def intervals(result: StudyResult, measure: Measure) -> dict[int, Interval | None]:
-    """Interval of the mean of each point with values; None without an interval."""
-    looked = result.info.precision is not None
-    return {
-        point: measure.estimate(values, looked).interval
-        for point, values in by_point(result, measure).items()
-    }
 
 
 def sentences(found: Sequence[Finding], told: Sequence[Measure], axis: str | None) -> list[str]:

@@ -140,16 +140,30 @@ def cells(result: StudyResult, measure: Measure, layout: Layout) -> dict[tuple[s
     }
 
 
-def means(result: StudyResult, measure: Measure) -> dict[int, float]:
-    """The mean over the replications of each point that has any value."""
-    return {point: float(values.mean()) for point, values in by_point(result, measure).items()}
+def estimates(
+    result: StudyResult, measure: Measure, first: int | None = None
+) -> dict[int, Estimate]:
+    """The mean of each point that has values, with its interval if any; with `first` of so many
+    points."""
+    looked = result.info.precision is not None
+    return {
+        point: measure.estimate(values, looked)
+        for point, values in by_point(result, measure, first).items()
+    }
 
 
-def by_point(result: StudyResult, measure: Measure) -> dict[int, Floats]:
-    """The values of the replications of each point that has any."""
-    point = (pl.col("run") // result.info.replications).alias("point")
-    groups = measure.values.with_columns(point).group_by("point", maintain_order=True)
-    return {int(key[0]): rows["value"].to_numpy() for key, rows in groups}
+def by_point(result: StudyResult, measure: Measure, first: int | None = None) -> dict[int, Floats]:
+    """The values of the replications of each point that has any; with `first` of so many points."""
+    rows = measure.values
+    if first is not None:
+        rows = rows.filter(pl.col("run") < first * result.info.replications)
+    if not rows.height:
+        return {}
+    point = rows["run"].to_numpy() // result.info.replications
+    order = np.argsort(point, kind="stable")
+    point, values = point[order], rows["value"].to_numpy()[order]
+    starts = np.flatnonzero(np.diff(point, prepend=point[0] - 1.0))
+    return dict(zip(point[starts].tolist(), np.split(values, starts[1:]), strict=True))
 
 
 NUMBER = re.compile(r"([0-9.]+(?:e-?[0-9]+)?)\s*([a-z%]*)")

@@ -12,17 +12,17 @@ from aqmlab.metrics.table import evaluated
 from aqmlab.numbers import percent, seconds
 from aqmlab.report.document import Estimate, Note
 from aqmlab.report.document.terminal import block, grid
-from aqmlab.report.findings import findings, intervals, of_measures, sentences
-from aqmlab.report.measures import Layout, means, measures
+from aqmlab.report.findings import findings, of_measures, sentences
+from aqmlab.report.measures import Layout, estimates, measures
 from aqmlab.report.notes import kinds, note_lines
 from aqmlab.study.sequential import is_reached
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from aqmlab import stats
     from aqmlab.report.measures import Measure
     from aqmlab.results import StudyResult
-    from aqmlab.stats import Interval
 
 SHOWN_POINTS = 60
 
@@ -76,19 +76,19 @@ def _precision(result: StudyResult) -> dict[str, Any]:
 def points(result: StudyResult) -> list[dict[str, Any]]:
     """The rows of the summary, each with `measures`: mean and interval of each measure."""
     rows = summary(result).to_dicts()
-    found = [(each, means(result, each), intervals(result, each)) for each in measures(result)]
+    found = [(each, estimates(result, each)) for each in measures(result)]
     for row in rows:
         at = row["point"]
         row["measures"] = [
             {
                 "measure": each.title,
                 "unit": each.unit,
-                "mean": averages[at],
-                "low": own.low if (own := within[at]) else None,
+                "mean": of[at].value,
+                "low": own.low if (own := of[at].interval) else None,
                 "high": own.high if own else None,
             }
-            for each, averages, within in found
-            if at in averages
+            for each, of in found
+            if at in of
         ]
     return rows
 
@@ -131,12 +131,9 @@ def _show_groups(result: StudyResult, screen: Console) -> None:
         for each in of_groups:
             unit = f" ({each.unit})" if each.unit else ""
             table.add_column(f"{each.title}{unit}", justify="right")
-        averages = [means(result, each) for each in of_groups]
-        ranges = [intervals(result, each) for each in of_groups]
+        values = [(each, estimates(result, each, SHOWN_POINTS)) for each in of_groups]
         for row in result.points.head(SHOWN_POINTS).to_dicts():
-            values = zip(of_groups, averages, ranges, strict=True)
-            at = row["point"]
-            cells = [_with_range(each, mean.get(at), own.get(at)) for each, mean, own in values]
+            cells = [_with_range(each, of.get(row["point"])) for each, of in values]
             table.add_row(*(str(row[name]) for name in names), *cells)
         screen.print(table)
         screen.print()
@@ -145,9 +142,9 @@ def _show_groups(result: StudyResult, screen: Console) -> None:
     screen.print()
 
 
-def _with_range(measure: Measure, mean: float | None, within: Interval | None) -> str:
+def _with_range(measure: Measure, found: stats.Estimate | None) -> str:
     """The mean and both ends of its interval, which need not be equally far away."""
-    if mean is None or within is None:
-        return measure.number(mean)
-    value, ends = Estimate(mean, within.low, within.high).told()
+    if found is None or found.interval is None:
+        return measure.number(found.value if found else None)
+    value, ends = Estimate(found.value, found.interval.low, found.interval.high).told()
     return f"{value} ({ends})"

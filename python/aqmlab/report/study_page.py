@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from aqmlab import stats
 from aqmlab.metrics import everything
-from aqmlab.metrics.samples import Floats, Histograms
+from aqmlab.metrics.samples import Histograms
 from aqmlab.numbers import count, seconds
 from aqmlab.report import own, power
 from aqmlab.report.document import (
@@ -36,7 +37,6 @@ from aqmlab.report.document.panels import Panel, curves, ranges
 from aqmlab.report.findings import (
     QUESTIONS,
     by_measure,
-    intervals,
     is_paired,
     of_measures,
     question,
@@ -48,7 +48,7 @@ from aqmlab.report.measures import (
     answering,
     as_numbers,
     cells,
-    means,
+    estimates,
     measures,
     of,
 )
@@ -189,7 +189,9 @@ def _overview(result: StudyResult, found: Sequence[Measure], layout: Layout) -> 
         looked = result.info.precision is not None
         spec = ranges(
             {
-                title: {at: _mean(of[title], values, looked) for at, values in table.items()}
+                title: {
+                    at: _shown(of[title].estimate(values, looked)) for at, values in table.items()
+                }
                 for title, table in tables.items()
             },
             palette, units, columns=columns, width=width, x_title=x_title or None,
@@ -205,12 +207,6 @@ def _overview(result: StudyResult, found: Sequence[Measure], layout: Layout) -> 
         rest.strip(),
         spec,
     )
-
-
-def _mean(measure: Measure, values: Floats, looked: bool) -> Estimate:
-    found = measure.estimate(values, looked)
-    within = found.interval
-    return Estimate(found.value, *((within.low, within.high) if within else ()))
 
 
 def _lines(
@@ -319,7 +315,7 @@ def points_table(
 ) -> Table:
     """A row a point, of the first `shown`, with the means over its replications."""
     names = [name for name, _ in result.info.axes]
-    averages = [_estimates(result, each) for each in found]
+    averages = [_estimates(result, each, shown) for each in found]
     rows = tuple(
         (
             *(str(row[name]) for name in names),
@@ -332,10 +328,11 @@ def points_table(
     return Table(tuple(columns), rows, title=title, kind="points")
 
 
-def _estimates(result: StudyResult, measure: Measure) -> dict[int, Estimate]:
-    """Mean of each point with values, with its interval if any."""
-    averages = means(result, measure)
-    return {
-        point: Estimate(averages[point], *((found.low, found.high) if found else ()))
-        for point, found in intervals(result, measure).items()
-    }
+def _estimates(result: StudyResult, measure: Measure, first: int) -> dict[int, Estimate]:
+    """Mean of each of the first points with values, with its interval if any."""
+    return {point: _shown(found) for point, found in estimates(result, measure, first).items()}
+
+
+def _shown(found: stats.Estimate) -> Estimate:
+    within = found.interval
+    return Estimate(found.value, *((within.low, within.high) if within else ()))

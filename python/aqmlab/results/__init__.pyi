@@ -1,5 +1,6 @@
 from .batches import Batch, by_run, gather, in_memory, in_parts
 from .run import BUSY, IDLE, METRICS, RunResult, resolved
+from .scenarios import Scenarios
 from .study import VALUE, StudyInfo, StudyResult
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "VALUE",
     "Batch",
     "RunResult",
+    "Scenarios",
     "StudyInfo",
     "StudyResult",
     "by_run",

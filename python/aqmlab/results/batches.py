@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import polars as pl
@@ -72,21 +72,40 @@ def by_run(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
     Categorical texts become plain, because their codes depend on the tables read before.
     """
-    return (
-        pl.concat([plain_texts(part) for part in parts]).sort("run", maintain_order=True).rechunk()
-    )
+    whole = pl.concat(map(plain_texts, parts)) if len(parts) > 1 else plain_texts(parts[0])
+    in_order = whole if whole["run"].is_sorted() else whole.sort("run", maintain_order=True)
+    return in_order.rechunk()
 
 
-def in_memory(batches: Sequence[Batch]) -> dict[str, pl.DataFrame]:
-    """Joins the tables of finished runs for `MemoryTables`.
+class Gathered(Mapping[str, pl.DataFrame]):
+    """Tables of finished runs for `MemoryTables`, each made when it is asked for.
 
     Large tables are made in parts, not copied if the runs are in order, and keep categorical texts.
     """
-    large = Results.large_tables()
-    frames = gather(batches, [name for name in Results.table_names() if name not in large])
-    for name in large:
-        parts = [part for batch in batches for part in _engine_parts(batch, name, PART)]
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self._batches = batches
+        self._made: dict[str, pl.DataFrame] = {}
+
+    def __len__(self) -> int:
+        return len(Results.table_names())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(Results.table_names())
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def _make(self, name: str) -> pl.DataFrame:
+        if name not in Results.large_tables():
+            return gather(self._batches, [name])[name]
+        parts = [part for each in self._batches for part in _engine_parts(each, name, PART)]
         whole = pl.concat(parts)
-        is_sorted = whole["run"].is_sorted()
-        frames[name] = whole if is_sorted else whole.sort("run", maintain_order=True)
-    return {name: frames[name] for name in Results.table_names()}
+        return whole if whole["run"].is_sorted() else whole.sort("run", maintain_order=True)
+
+
+def in_memory(batches: Sequence[Batch]) -> Gathered:
+    """Joins the tables of finished runs for `MemoryTables`."""
+    return Gathered(batches)

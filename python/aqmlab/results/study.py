@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,6 +50,28 @@ class StudyInfo:
         return count
 
 
+@dataclass(frozen=True)
+class _Facts:
+    """What results ask of the scenarios of all points, read once."""
+
+    bottlenecks: list[str]
+    links: set[str]
+    """Links that all points have."""
+    groups: list[str]
+    seeds: set[int]
+
+    @staticmethod
+    def of(scenarios: Sequence[Mapping[str, Any]]) -> _Facts:
+        bottlenecks, groups, seeds = [], dict[str, None](), set[int]()
+        links: set[str] | None = None
+        for each in scenarios:
+            bottlenecks.append(sys.intern(str(each["bottleneck"])))
+            links = set(each["links"]) if links is None else links.intersection(each["links"])
+            groups.update(dict.fromkeys(each["flows"]))
+            seeds.add(int(each["seed"]))
+        return _Facts(bottlenecks, links or set(), list(groups), seeds)
+
+
 COPIES = (
     "all {} replications are identical: nothing in the scenario is random, or its flows move in "
     'lockstep. Start flows at random times, start = {{ each = ["0s", "1s"] }}, or give the links '
@@ -79,7 +102,7 @@ class StudyResult(TableAttributes):
         """Results folder; None in memory."""
         self.computed = computed
         """Number of runs computed by this call; the others were in the folder."""
-        self.scenarios = list(scenarios)
+        self.scenarios = scenarios
         """The scenario of each point with every default."""
         self._tables = tables
         self._joined: dict[str, pl.DataFrame] = {}
@@ -203,15 +226,26 @@ class StudyResult(TableAttributes):
         If that was idle at all points, it is the busiest link. If the points have different
         bottlenecks, it is the busiest link that all points have, so that they are comparable.
         """
-        names = [str(scenario["bottleneck"]) for scenario in self.scenarios]
-        common = set(self.scenarios[0]["links"])
-        for scenario in self.scenarios:
-            common &= set(scenario["links"])
+        names, common = self._facts.bottlenecks, self._facts.links
         use = {link: own for link, own in use_of(self.raw("links")).items() if link in common}
         if len(set(names)) > 1:
             most = max(sorted(use), key=lambda link: use[link], default="")
             return [most] * len(names) if most else names
         return [in_place_of(names[0], use)] * len(names)
+
+    @property
+    def group_names(self) -> list[str]:
+        """Groups of flows of all points, in the order in which they first appear."""
+        return self._facts.groups
+
+    @property
+    def seeds(self) -> set[int]:
+        """Seeds of the points: one, unless the points have seeds of their own."""
+        return self._facts.seeds
+
+    @cached_property
+    def _facts(self) -> _Facts:
+        return _Facts.of(self.scenarios)
 
     @property
     def bottleneck(self) -> pl.DataFrame:

@@ -8,7 +8,6 @@ from typing import Protocol
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
 
 from aqmlab.errors import FolderError
 from aqmlab.storage import Damaged, decoded
@@ -56,7 +55,8 @@ def copied_points(tables: Tables, points: int, replications: int) -> list[int]:
 
 def plain_texts(frame: pl.DataFrame) -> pl.DataFrame:
     """The same table with texts instead of codes."""
-    return frame.with_columns(cs.categorical().cast(pl.String))
+    codes = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Categorical)]
+    return frame.with_columns(pl.col(codes).cast(pl.String)) if codes else frame
 
 
 class MemoryTables:
@@ -64,10 +64,8 @@ class MemoryTables:
     of the memory, until they are asked for."""
 
     def __init__(self, frames: Mapping[str, pl.DataFrame]) -> None:
-        self._frames = {
-            name: frame if frame.height > PART else plain_texts(frame)
-            for name, frame in frames.items()
-        }
+        self._frames = frames
+        self._plain: dict[str, pl.DataFrame] = {}
 
     def names(self) -> list[str]:
         """The names of the tables there are."""
@@ -75,8 +73,13 @@ class MemoryTables:
 
     def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
         """The table called `name`, or some columns of it."""
-        frame = self._frames[name]
-        return plain_texts(frame if columns is None else frame.select(columns))
+        if name not in self._plain:
+            frame = self._frames[name]
+            if frame.height > PART:
+                return plain_texts(frame if columns is None else frame.select(columns))
+            self._plain[name] = plain_texts(frame)
+        small = self._plain[name]
+        return small if columns is None else small.select(columns)
 
     def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
         """Some columns of the table called `name`, in frames of `PART` rows at most."""

@@ -18,7 +18,6 @@ from aqmlab.results import (
     StudyResult,
     by_run,
     in_memory,
-    resolved,
 )
 from aqmlab.results.tables import MemoryTables
 from aqmlab.study.folder import ResultsFolder
@@ -55,7 +54,7 @@ def execute(study: Study, out: Path | None, means: Means, progress: Progress | N
     if out is None:
         return _in_memory(plans, means, progress)
     first, computed = plans[0], 0
-    with ResultsFolder(out, study_info(first), first.points.resolved) as folder, _said(folder):
+    with ResultsFolder(out, study_info(first), first.points.scenarios) as folder, _said(folder):
         for plan in plans:
             if plan is not first:
                 folder.grow(study_info(plan))
@@ -88,7 +87,7 @@ def execute_shard(
     study: Study, out: Path, shard: Shard, means: Means, progress: Progress | None
 ) -> int:
     """Runs a part of `study` into the folder `out`; see `Study.run_shard`."""
-    info, scenarios = study_info(study), study.points.resolved
+    info, scenarios = study_info(study), study.points.scenarios
     with ResultsFolder(out, info, scenarios, shard) as folder, _said(folder):
         missing = folder.missing()
         if missing:
@@ -127,7 +126,7 @@ def study_info(study: Study) -> StudyInfo:
 
 
 def _in_memory(plans: Sequence[Study], means: Means, progress: Progress | None) -> StudyResult:
-    scenarios = [resolved(text) for text in plans[0].points.resolved]
+    scenarios = plans[0].points.scenarios
     tables: dict[str, pl.DataFrame] = {}
     before = 0
     for study in plans:
@@ -143,7 +142,7 @@ def _in_memory(plans: Sequence[Study], means: Means, progress: Progress | None) 
                 progress(count, study.total)
         new = in_memory(batches)
         there = {name: renumbered(frame, before, now) for name, frame in tables.items()}
-        tables = new | {name: by_run([frame, new[name]]) for name, frame in there.items()}
+        tables = dict(new) | {name: by_run([frame, new[name]]) for name, frame in there.items()}
         info = study_info(study)
         result = StudyResult(info, MemoryTables(tables), scenarios, computed=study.total)
         if is_reached(result):

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace as replace_fields
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import polars as pl
@@ -29,7 +29,7 @@ from aqmlab import _core
 from aqmlab.errors import DamageWarning, FolderError, StorageError
 from aqmlab.files import LOCK, lock, unlock
 from aqmlab.metrics.table import COLUMNS, computed
-from aqmlab.results import METRICS, Batch, StudyInfo, StudyResult
+from aqmlab.results import METRICS, Batch, Scenarios, StudyInfo, StudyResult
 from aqmlab.results.tables import FolderTables
 from aqmlab.storage import (
     Damaged,
@@ -64,7 +64,7 @@ REST = {LOCK, f"{MANIFEST}.tmp", f"{SCENARIOS}.tmp", SCENARIOS}
 """Files that may be in a folder after an interrupted first write."""
 LARGE_ROWS = 1 << 18
 """Rows of series and packets that are put together in memory, for a chunk of several batches."""
-PART_ROWS = 20_000
+PART_ROWS = 5_000
 """Rows of a table, roughly, of the runs whose metrics are computed together."""
 
 
@@ -75,7 +75,7 @@ class ResultsFolder:
     """
 
     def __init__(
-        self, path: Path, info: StudyInfo, scenarios: Sequence[str], shard: Shard = WHOLE
+        self, path: Path, info: StudyInfo, scenarios: Scenarios, shard: Shard = WHOLE
     ) -> None:
         self.path = path
         self.info = info
@@ -232,9 +232,8 @@ class ResultsFolder:
     def result(self, computed: int) -> StudyResult:
         """The finished results."""
         names = list(self._read_manifest()["tables"])
-        scenarios = [json.loads(text) for text in self._scenarios]
         tables = FolderTables(self.path, names)
-        return StudyResult(self.info, tables, scenarios, folder=self.path, computed=computed)
+        return StudyResult(self.info, tables, self._scenarios, folder=self.path, computed=computed)
 
     # Reading the folder
 
@@ -360,14 +359,15 @@ class ResultsFolder:
         self._write_manifest(complete=True, seals={**seals, file: seal}, tables=rows)
 
     def _metrics(self, rows: Mapping[str, int]) -> Iterator[pl.DataFrame]:
-        """The table of metrics, for some runs at a time."""
-        scenarios = [json.loads(text) for text in self._scenarios]
+        """The table of metrics, for some points at a time."""
         most = max(rows[name] for name in ("runs", "links", "flows", "groups", "times"))
-        runs = max(1, self.total * PART_ROWS // max(most, 1))
-        for first in range(0, self.total, runs):
-            part = range(first, min(first + runs, self.total))
+        replications = self.info.replications
+        points = max(1, self.info.points * PART_ROWS // max(most, 1))
+        for first in range(0, self.info.points, points):
+            scenarios = self._scenarios[first : first + points]
+            part = range(first * replications, (first + len(scenarios)) * replications)
             tables = FolderTables(self.path, list(rows), part)
-            yield computed(tables, scenarios, self.info.replications)
+            yield computed(tables, scenarios, replications, first)
 
     def _clean(self) -> None:
         shutil.rmtree(self.path / CHUNKS, ignore_errors=True)
@@ -418,7 +418,7 @@ class ResultsFolder:
 
     def _fill_scenarios(self, target: Target) -> None:
         """Writes them one by one: a study may have a million."""
-        for place, text in enumerate(self._scenarios):
+        for place, text in enumerate(self._scenarios.texts()):
             target.write(f"{',' if place else '['}\n{text}".encode())
         target.write(b"\n]\n")
 
@@ -513,21 +513,29 @@ def open_results(path: Path) -> StudyResult:
     return StudyResult(info, FolderTables(path, names), scenarios_of(path, info), folder=path)
 
 
-def scenarios_of(path: Path, info: StudyInfo) -> list[dict[str, Any]]:
+def scenarios_of(path: Path, info: StudyInfo) -> Scenarios:
     """The scenarios in a results folder. Raises `FolderError` unless there is one for a point."""
     file = path / SCENARIOS
     try:
         with opened(file) as handle:
-            scenarios = json.loads(handle.read())
-        if isinstance(scenarios, list) and len(scenarios) == info.points:
-            for each in scenarios:
-                each["links"].keys(), each["flows"].keys()
+            scenarios = Scenarios(_lines(handle))
+        if len(scenarios) == info.points:
             return scenarios
     except Damaged as error:
         raise FolderError(f"{error}; {ADVICE}") from None
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         pass
     raise FolderError(f"{file}: these are not the scenarios of this study")
+
+
+def _lines(handle: IO[bytes]) -> Iterator[str]:
+    """The scenarios in an open file, one a line, each checked."""
+    for line in handle:
+        text = line.decode().strip().rstrip(",")
+        if text not in ("[", "]"):
+            table = json.loads(text)
+            table["links"].keys(), table["flows"].keys()
+            yield text
 
 
 def damaged_files(path: Path, manifest: Mapping[str, Any]) -> dict[str, Damaged]:

@@ -7,14 +7,14 @@ import json
 import os
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from aqmlab import _core
 from aqmlab.errors import FolderError, InputError
-from aqmlab.results import StudyInfo
+from aqmlab.results import Scenarios, StudyInfo
 from aqmlab.storage import DIGEST_BYTES, Damaged, Seal, content, opened, replace
 from aqmlab.study.precision import KEY, Precision
 
@@ -154,7 +154,7 @@ def host() -> dict[str, Any]:
 
 
 def difference(
-    path: Path, manifest: Mapping[str, Any], info: StudyInfo, scenarios: Sequence[str]
+    path: Path, manifest: Mapping[str, Any], info: StudyInfo, scenarios: Scenarios
 ) -> tuple[str, str, str]:
     """How the study in the folder `path` differs from another: what differs (with "is"), as it is
     there, and as it is in the other."""
@@ -174,8 +174,8 @@ def difference(
         texts = json.loads((path / SCENARIOS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         texts = []
-    for their, text in zip(texts, scenarios, strict=False):
-        if found := first_difference(their, json.loads(text)):
+    for their, own in zip(texts, scenarios, strict=False):
+        if found := first_difference(their, own):
             key, there, here = found
             return f"{key} is", there, here
     return "its settings differ (see scenarios.json there)", "", ""

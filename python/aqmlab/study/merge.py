@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from aqmlab.errors import FolderError
 from aqmlab.metrics.samples import Whole
-from aqmlab.results import METRICS, StudyInfo, StudyResult
+from aqmlab.results import METRICS, Scenarios, StudyInfo, StudyResult
 from aqmlab.storage import Damaged, read_table
 from aqmlab.study.chunks import Chunk, file_of, read_chunk
-from aqmlab.study.folder import CHUNKS, ResultsFolder
+from aqmlab.study.folder import CHUNKS, ResultsFolder, scenarios_of
 from aqmlab.study.manifest import (
     MANIFEST,
     SCENARIOS,
@@ -128,17 +128,16 @@ def _chunks(path: Path, manifest: dict[str, Any]) -> Iterator[Chunk]:
     yield Chunk(path, runs.to_numpy().astype(np.int64), seals)
 
 
-def _scenarios(part: Part) -> list[str]:
+def _scenarios(part: Part) -> Scenarios:
     """The scenario of every point, as the study wrote it."""
     try:
         seals_of(part.manifest)[SCENARIOS].check(part.path / SCENARIOS)
     except Damaged as error:
         raise FolderError(str(error)) from None
-    text = (part.path / SCENARIOS).read_text(encoding="utf-8")
-    return text.removeprefix("[\n").removesuffix("\n]\n").split(",\n")
+    return scenarios_of(part.path, part.info)
 
 
-def _check_same(part: Part, first: Part, scenarios: Sequence[str]) -> None:
+def _check_same(part: Part, first: Part, scenarios: Scenarios) -> None:
     """Refuses a part of another study, or one that another aqmlab has made."""
     mine, other = part.manifest, first.manifest
     where = f"{part.path}: results of another"

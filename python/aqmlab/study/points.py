@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from aqmlab._core import Files, Scenario
+
+if TYPE_CHECKING:
+    from aqmlab.results import Scenarios
 
 KEPT = 2048
 """Number of points kept after they are built. Smaller studies are checked as a whole."""
@@ -64,6 +67,7 @@ class Points(Sequence[Point]):
         self._axes, self._settings = tuple(axes), dict(settings)
         self._files = files or Files()
         self._built: dict[int, Point] = {}
+        self._scenarios: Scenarios | None = None
         self._count = math.prod(len(axis.values) for axis in axes)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -112,9 +116,13 @@ class Points(Sequence[Point]):
         return {axis.name: value.label for axis, value in zip(self._axes, values, strict=True)}
 
     @property
-    def resolved(self) -> Sequence[str]:
-        """The scenario of each point with every default filled in, as canonical JSON."""
-        return Resolved(self)
+    def scenarios(self) -> Scenarios:
+        """The scenario of each point with every default filled in."""
+        if self._scenarios is None:
+            from aqmlab.results.scenarios import Scenarios
+
+            self._scenarios = Scenarios(point.scenario.resolved for point in self)
+        return self._scenarios
 
     def _values(self, index: int) -> list[AxisValue]:
         values = []
@@ -142,22 +150,3 @@ class Points(Sequence[Point]):
             files=self._files,
         )
         return Point(index, labels, scenario)
-
-
-class Resolved(Sequence[str]):
-    """`Scenario.resolved` of all points."""
-
-    def __init__(self, points: Points) -> None:
-        self._points = points
-
-    def __len__(self) -> int:
-        return len(self._points)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return [point.scenario.resolved for point in self._points[index]]
-        return self._points[index].scenario.resolved

@@ -174,7 +174,7 @@ class Study:
         Results depend on these and on the version of aqmlab only.
         """
         state = hashlib.sha256(b'{"scenarios": [')
-        for place, text in enumerate(self.points.resolved):
+        for place, text in enumerate(self.points.scenarios.texts()):
             state.update(f"{', ' if place else ''}{json.dumps(text)}".encode())
         axes = [[axis.name, axis.labels] for axis in self.axes]
         rest = f'], "axes": {json.dumps(axes)}, "replications": {self.replications}}}'

@@ -1,0 +1,71 @@
+"""The scenarios of a study, kept small: a study may have a million."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+BLOCK = 128
+"""Scenarios that are compressed together: they differ in a few values only."""
+
+
+class Scenarios(Sequence[Mapping[str, Any]]):
+    """The scenario of each point with every default, as compressed JSON, parsed when asked for.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        `Scenario.resolved` of each point.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._blocks: list[bytes] = []
+        self._count = 0
+        self._read: tuple[int, list[str]] = (-1, [])
+        block: list[str] = []
+        for text in texts:
+            block.append(text)
+            if len(block) == BLOCK:
+                self._keep(block)
+                block = []
+        if block:
+            self._keep(block)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(*index.indices(self._count))]
+        table: dict[str, Any] = json.loads(self.text(range(self._count)[index]))
+        return table
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(
+            mine == theirs for mine, theirs in zip(self, other, strict=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def text(self, index: int) -> str:
+        """Returns the scenario as text."""
+        number, place = divmod(index, BLOCK)
+        if self._read[0] != number:
+            self._read = number, zlib.decompress(self._blocks[number]).decode().split("\n")
+        return self._read[1][place]
+
+    def texts(self) -> Iterator[str]:
+        """Yields all scenarios as text."""
+        return map(self.text, range(self._count))
+
+    def _keep(self, block: Sequence[str]) -> None:
+        self._blocks.append(zlib.compress("\n".join(block).encode(), 1))
+        self._count += len(block)
