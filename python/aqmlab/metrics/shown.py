@@ -89,10 +89,10 @@ def headlines(result: StudyResult) -> list[Shown]:
     return [each for each in found if each.values.height]
 
 
-def everything(result: StudyResult) -> list[Shown]:
+def everything(result: StudyResult, first: int | None = None) -> list[Shown]:
     """Every metric that has values, with every statistic: of the bottleneck, of the other links,
-    and of all groups."""
-    runs, found = runs_of(result), []
+    and of all groups; with `first` at so many points."""
+    runs, found = runs_of(result, first), []
     for metric in registered():
         if metric.compute is None:
             continue

@@ -25,11 +25,19 @@ def values(result: RunResult | StudyResult, name: str) -> pl.DataFrame:
     return metric.values(runs_of(result), statistic)
 
 
-def runs_of(result: RunResult | StudyResult) -> Runs:
-    """The runs of a result."""
-    if isinstance(result, StudyResult):
-        return Runs(result.raw, result.scenarios, result.info.replications)
-    return Runs(result.raw, [result.scenario])
+def runs_of(result: RunResult | StudyResult, first: int | None = None) -> Runs:
+    """The runs of a result; with `first` those of so many points."""
+    if isinstance(result, RunResult):
+        return Runs(result.raw, [result.scenario])
+    replications = result.info.replications
+    if first is None:
+        return Runs(result.raw, result.scenarios, replications)
+    these = pl.col("run") < first * replications
+
+    def table(name: str) -> pl.DataFrame:
+        return result.raw(name).filter(these)
+
+    return Runs(table, result.scenarios[:first], replications)
 
 
 def table(

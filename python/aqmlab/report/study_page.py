@@ -303,7 +303,7 @@ def averaged(result: StudyResult) -> str:
 def _everything(result: StudyResult, found: Sequence[Measure]) -> Iterator[Block]:
     """Every other metric that has a value, on demand."""
     told = {each.title for each in found}
-    rest = [of(each) for each in everything(result)]
+    rest = [of(each) for each in everything(result, SHOWN_POINTS)]
     rest = [each for each in rest if each.title not in told]
     if rest:
         title = f"All other measures ({len(rest)})"
