@@ -13,7 +13,7 @@ from helpers import SCENARIO, Aqmlab, assert_refused
 
 import aqmlab as package
 from aqmlab.report.findings import of_measures, sentences
-from aqmlab.report.measures import Layout, Measure, as_numbers, means, measures
+from aqmlab.report.measures import Layout, Measure, as_numbers, estimates, measures
 from aqmlab.results import StudyResult
 
 QUEUES = ["droptail", "codel"]
@@ -45,10 +45,12 @@ def test_measures_are_those_of_the_tables(result: StudyResult) -> None:
         "call: one-way delay, p95",
     ]  # fmt: skip
     p95 = result.bottleneck.filter(pl.col("point") == 3)["sojourn_p95_s"].mean()
-    assert means(result, found["time in the queue, 95th percentile"])[3] == pytest.approx(1e3 * p95)
+    assert estimates(result, found["time in the queue, 95th percentile"])[3].value == pytest.approx(
+        1e3 * p95
+    )
     goodput = result.flows.filter(pl.col("point") == 1, pl.col("group") == "bulk")
     total = goodput["goodput_bps"].sum() / 3 / 1e6
-    assert means(result, found["bulk: goodput"])[1] == pytest.approx(total)
+    assert estimates(result, found["bulk: goodput"])[1].value == pytest.approx(total)
 
 
 def test_the_finding_names_the_best_and_the_worst(result: StudyResult) -> None:
