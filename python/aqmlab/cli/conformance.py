@@ -13,7 +13,6 @@ from aqmlab.cli.common import (
     Json,
     Threads,
     console,
-    grid,
     print_json,
     progress_bar,
     reported,
@@ -25,13 +24,15 @@ if TYPE_CHECKING:
 
     from aqmlab.conformance import Report
     from aqmlab.conformance.senders import ClosedReport, SenderReport
+    from aqmlab.report.document import Table
 
 COMPARED = ("verdict", "t_ns", "sojourn_ns", "t_mark_ns")
-NAMES = ("algorithm", "case")
-NUMBERS = ("packets", "equal verdicts", "share", "worst offset")
 SENDER_COLUMNS = ("case", "segments", "equal", "windows", "equal", "first difference")
 CLOSED_COLUMNS = ("case", "all acknowledged", "recorded", "sent again", "recorded", "close")
-COLUMNS = (*NAMES, *NUMBERS, "passed", "first difference")
+COLUMNS = ("algorithm", "case", "packets", "equal verdicts", "share", "worst offset", "passed",
+           "first difference")  # fmt: skip
+LEFT = ("algorithm", "case", "passed", "first difference")
+"""Columns of text."""
 EXAMPLE = EXAMPLES.format(
     "aqmlab conformance\n\n"
     "aqmlab conformance codel\n\n"
@@ -146,15 +147,21 @@ def _print_senders(
     if json:
         print_json([report.to_json() for report in reports])
         return
+    from aqmlab.report.document.terminal import block
+
     screen = console(130)
-    table = grid(None, screen)
-    for title in columns:
-        table.add_column(title, justify="left" if title == "case" else "right")
-    for each in rows:
-        table.add_row(*each)
-    screen.print(table)
+    block(table(columns, rows, ("case",)), screen)
     for line in words:
         screen.print(line)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[str]) -> Table:
+    """Rows under these columns, of which `left` have text."""
+    from aqmlab.report.document import Column, Table
+
+    return Table(
+        tuple(Column(each, label=each in left) for each in columns), tuple(map(tuple, rows))
+    )
 
 
 def closed_row(report: ClosedReport) -> list[str]:
@@ -184,15 +191,10 @@ def sender_row(report: SenderReport) -> list[str]:
 
 
 def _show(reports: list[Report]) -> None:
+    from aqmlab.report.document.terminal import block
+
     screen = console(130)
-    table = grid(None, screen)
-    for title in COLUMNS:
-        table.add_column(
-            title, justify="right" if title in NUMBERS else "left", no_wrap=title in NAMES
-        )
-    for report in reports:
-        table.add_row(*row(report))
-    screen.print(table)
+    block(table(COLUMNS, [row(each) for each in reports], LEFT), screen)
     for report in reports:
         for text in remarks(report):
             screen.print(f"{name(report)}: {text}", markup=False, soft_wrap=True)
@@ -203,11 +205,9 @@ def page(reports: list[Report]) -> str:
     """The table as a page of Markdown, with what differs below it."""
     head = "# Results of the conformance replay\n\nMade by `aqmlab conformance --markdown`; "
     about = f"{head}[explanation](conformance.md).\n\n{summary(reports)}.\n"
-    rule = ["---:" if title in NUMBERS else "---" for title in COLUMNS]
-    rows = [COLUMNS, rule, *(row(report) for report in reports)]
-    lines = [f"| {' | '.join(cells)} |" for cells in rows]
+    rows = table(COLUMNS, [row(each) for each in reports], LEFT).to_markdown()
     notes = [f"- {name(report)}: {text}" for report in reports for text in remarks(report)]
-    return "\n".join([about, *lines, *([""] if notes else []), *notes])
+    return "\n".join([about, rows, *([""] if notes else []), *notes])
 
 
 def name(report: Report) -> str:

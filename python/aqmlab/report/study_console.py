@@ -10,18 +10,17 @@ import polars.selectors as cs
 from aqmlab.metrics.formulas import LINK
 from aqmlab.metrics.table import evaluated
 from aqmlab.numbers import percent, seconds
-from aqmlab.report.document import Estimate, Note
-from aqmlab.report.document.terminal import block, grid
+from aqmlab.report.document import Column, Note, Table
+from aqmlab.report.document.terminal import block
 from aqmlab.report.findings import findings, of_measures, sentences
 from aqmlab.report.measures import Layout, estimates, measures
 from aqmlab.report.notes import kinds, note_lines
+from aqmlab.report.study_page import points_table
 from aqmlab.study.sequential import is_reached
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from aqmlab import stats
-    from aqmlab.report.measures import Measure
     from aqmlab.results import StudyResult
 
 SHOWN_POINTS = 60
@@ -94,57 +93,30 @@ def points(result: StudyResult) -> list[dict[str, Any]]:
 
 
 def show(result: StudyResult, screen: Console) -> None:
-    """Prints one row a point, then the notes in words."""
+    """Prints one row a point, what the groups got, which value of the first axis does best, and the
+    notes in words."""
     info = result.info
     many = info.replications > 1
     how = f"means of {info.replications} replications" if many else "one run of each"
+    axes = [name for name, _ in info.axes]
+    keys = ("utilisation", "sojourn_p50_s", "sojourn_p95_s", "sojourn_max_s", "dropped_share",
+            "marked_share")  # fmt: skip
+    shown = (percent, seconds, seconds, seconds, percent, percent)
+    heads = ("busy", "sojourn p50", "p95", "max", "dropped", "marked")
+    columns = [Column(name, label=True) for name in axes]
+    columns += [Column(*each) for each in zip(heads, shown, strict=True)]
+    rows = [tuple(row[key] for key in (*axes, *keys)) for row in summary(result).to_dicts()]
     title = f"{info.title}: bottleneck, {how}"
-    table = grid(title, screen)
-    for name, _ in info.axes:
-        table.add_column(name)
-    for name in ("busy", "sojourn p50", "p95", "max", "dropped", "marked"):
-        table.add_column(name, justify="right")
-    rows = summary(result).to_dicts()
-    for row in rows[:SHOWN_POINTS]:
-        labels = [row[name] for name, _ in info.axes]
-        delays = [seconds(row[f"sojourn_{key}_s"]) for key in ("p50", "p95", "max")]
-        shares = [percent(row[f"{key}_share"]) for key in ("dropped", "marked")]
-        table.add_row(*labels, percent(row["utilisation"]), *delays, *shares)
-    screen.print(table)
+    block(Table(tuple(columns), tuple(rows[:SHOWN_POINTS]), title=title), screen)
     if len(rows) > SHOWN_POINTS:
         screen.print(f"... and {len(rows) - SHOWN_POINTS} more points in the folder")
-    _show_groups(result, screen)
-    for line in note_lines(result):
-        block(Note(line), screen)
-
-
-def _show_groups(result: StudyResult, screen: Console) -> None:
-    """What the groups of flows got, and which value of the first axis does best."""
-    found, layout = measures(result), Layout.of(result.info.axes)
-    of_groups = [each for each in found if ":" in each.title]
     screen.print()
-    if of_groups:
-        table = grid("Groups of flows", screen)
-        names = [name for name, _ in result.info.axes]
-        for name in names:
-            table.add_column(name)
-        for each in of_groups:
-            unit = f" ({each.unit})" if each.unit else ""
-            table.add_column(f"{each.title}{unit}", justify="right")
-        values = [(each, estimates(result, each, SHOWN_POINTS)) for each in of_groups]
-        for row in result.points.head(SHOWN_POINTS).to_dicts():
-            cells = [_with_range(each, of.get(row["point"])) for each, of in values]
-            table.add_row(*(str(row[name]) for name in names), *cells)
-        screen.print(table)
+    found, layout = measures(result), Layout.of(info.axes)
+    if of_groups := [each for each in found if ":" in each.title]:
+        block(points_table(result, of_groups, SHOWN_POINTS, "Groups of flows"), screen)
         screen.print()
     for line in sentences(of_measures(result, found, layout), found, layout.compared):
         screen.print(line)
     screen.print()
-
-
-def _with_range(measure: Measure, found: stats.Estimate | None) -> str:
-    """The mean and both ends of its interval, which need not be equally far away."""
-    if found is None or found.interval is None:
-        return measure.number(found.value if found else None)
-    value, ends = Estimate(found.value, found.interval.low, found.interval.high).told()
-    return f"{value} ({ends})"
+    for line in note_lines(result):
+        block(Note(line), screen)
