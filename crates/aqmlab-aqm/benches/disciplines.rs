@@ -30,12 +30,7 @@ struct Bench {
 
 impl Bench {
     fn new(name: &str, load: Load) -> Self {
-        let env = LinkEnv {
-            rate: Rate::from_bps(10_000_000_000),
-            base_rtt: Span::from_millis(20),
-            mtu: Bytes::new(1514),
-            header: 0,
-        };
+        let env = LinkEnv::new(Rate::from_bps(10_000_000_000), Span::from_millis(20));
         let discipline = QueueConfig::named(name).expect("registered").build(&env);
         let queue = Queue::new(discipline, Stream::from_state(1));
         let mut bench = Bench { queue, now: Time::ZERO, load, next_flow: 0 };

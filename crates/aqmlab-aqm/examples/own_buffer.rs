@@ -46,12 +46,8 @@ struct Port {
 
 impl Port {
     fn new(rate: Rate, frames: usize) -> Self {
-        let env = LinkEnv {
-            rate,
-            base_rtt: Span::from_millis(100),
-            mtu: Bytes::new(FRAME as u64),
-            header: 0,
-        };
+        let env =
+            LinkEnv::new(rate, Span::from_millis(100)).with_sizes(Bytes::new(FRAME as u64), 0);
         let limit = Limit::Packets(frames as u64);
         Port {
             pool: Pool::new(frames + 1),

@@ -1,4 +1,4 @@
-//! Interface of queue disciplines, and the context of each call.
+//! Interface of queue disciplines, and the context in which they drop packets and set CE.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 
@@ -305,14 +305,15 @@ impl Context<'_> {
         self.sink.dropped.push((packet, reason));
     }
 
-    /// Sets CE on a packet that stays in the queue or is about to leave it.
-    ///
-    /// # Panics
-    /// Panics for a packet that is not ECN-capable: its sender would not see the mark (RFC 3168,
-    /// section 5).
+    /// Sets CE on a packet that stays in the queue or is about to leave it. A packet that is not
+    /// ECN-capable stays unmarked (RFC 3168, section 5); debug assertions report it.
     #[inline]
     pub fn mark(&mut self, packet: &mut Packet, reason: Reason) {
-        assert!(packet.ecn().is_capable(), "a mark on a packet that is not ECN-capable");
+        let is_capable = packet.ecn().is_capable();
+        debug_assert!(is_capable, "a mark on a packet that is not ECN-capable");
+        if !is_capable {
+            return;
+        }
         packet.mark();
         self.sink.marked[reason as usize] += 1;
         if let Some(marks) = &mut self.sink.marks {
@@ -323,6 +324,7 @@ impl Context<'_> {
 
 /// Link behind a queue, from which disciplines take defaults.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct LinkEnv {
     /// The rate of the link behind the queue (of its start, if it changes).
     pub rate: Rate,
@@ -334,6 +336,17 @@ pub struct LinkEnv {
     /// Bytes of the device's header that the kernel counts with each packet and that the sizes of
     /// packets leave out: 14 on Ethernet; 0 if sizes include it.
     pub header: u32,
+}
+
+impl LinkEnv {
+    /// A link with packets of up to 1514 bytes, whose sizes include the device's header.
+    pub const fn new(rate: Rate, base_rtt: Span) -> Self {
+        LinkEnv { rate, base_rtt, mtu: Bytes::new(1514), header: 0 }
+    }
+    /// The link with another largest packet and header.
+    pub const fn with_sizes(self, mtu: Bytes, header: u32) -> Self {
+        LinkEnv { mtu, header, ..self }
+    }
 }
 
 cloneable!(pub trait CloneParams of Discipline);

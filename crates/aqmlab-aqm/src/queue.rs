@@ -11,6 +11,7 @@ use crate::discipline::{
 
 /// Counts of the packets of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Counts {
     /// Packets offered to the queue.
     pub arrived: u64,

@@ -100,8 +100,7 @@ pub fn replay(
     surroundings: &Surroundings,
     arrivals: &[Arrival],
 ) -> Vec<Outcome> {
-    let env =
-        LinkEnv { rate: surroundings.rate, base_rtt: BASE_RTT, mtu: surroundings.mtu, header: 0 };
+    let env = LinkEnv::new(surroundings.rate, BASE_RTT).with_sizes(surroundings.mtu, 0);
     let random = Stream::from_state(surroundings.random_seed);
     let mut queue = Queue::new(config.build(&env), random);
     queue.record_marks();

@@ -1,23 +1,10 @@
 //! JSON writer.
 
-use std::fmt::Write;
+use aqmlab_sim::scenario::to_json;
 
 /// Returns a text as a JSON string.
 pub fn text(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            c if c < ' ' => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    to_json(&text.into())
 }
 
 /// Returns a number; NaN and infinity become `null`.

@@ -6,7 +6,7 @@
 use aqmlab_aqm::registry::{PRESETS, entries};
 use aqmlab_aqm::{Backlog, Context, Discipline, LinkEnv, Queue, QueueConfig, QueueDiscipline};
 use aqmlab_core::{
-    AnyComponent, Bytes, Ecn, Lookup, Packet, Rate, Result, Span, Stream, Table, Time, Value,
+    AnyComponent, Ecn, Lookup, Packet, Rate, Result, Span, Stream, Table, Time, Value,
 };
 use proptest::prelude::*;
 
@@ -272,12 +272,7 @@ pub fn check_order(
 }
 
 pub fn env() -> LinkEnv {
-    LinkEnv {
-        rate: Rate::from_bps(10_000_000),
-        base_rtt: Span::from_millis(100),
-        mtu: Bytes::new(1514),
-        header: 0,
-    }
+    LinkEnv::new(Rate::from_bps(10_000_000), Span::from_millis(100))
 }
 
 pub fn link<'a>(name: &'a str, shapes: bool, discipline: Box<dyn QueueDiscipline>) -> Link<'a> {

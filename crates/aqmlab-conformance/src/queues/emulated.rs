@@ -105,7 +105,7 @@ fn path(config: &QueueConfig, surroundings: &Surroundings) -> Result<DataPath> {
     let setup = Setup { mtu: Bytes::new(1514), ..scenario.network(0) };
     let mut network = Network::<Buffers>::new(&setup);
     let (rate, mtu) = (surroundings.rate, surroundings.mtu);
-    let env = LinkEnv { rate, base_rtt: BASE_RTT, mtu, header: 0 };
+    let env = LinkEnv::new(rate, BASE_RTT).with_sizes(mtu, 0);
     let random = Stream::from_state(surroundings.random_seed);
     network.link_mut(0).queue = Queue::new(config.build(&env), random);
     let routes = vec![Route { links: vec![0], exit: 0 }];

@@ -1,4 +1,4 @@
-//! Pending events, of a network and of its users.
+//! Event queue: the pending events of a network and of its users, in order.
 //!
 //! Every link and flow has at most one pending event of each kind, so the set has a few hundred
 //! events, and a key (time, kind, index) is unique: the order of simultaneous events does not

@@ -1,4 +1,4 @@
-//! Measurements at a link: streaming statistics in constant memory.
+//! Measurements at a link: sojourn times, backlog and counts, in constant memory.
 
 use aqmlab_aqm::{Backlog, Reason};
 use aqmlab_core::{Bytes, Ecn, Packet, Span, Time};

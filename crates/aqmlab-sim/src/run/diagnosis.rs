@@ -459,12 +459,9 @@ impl Run<'_> {
     }
 
     fn short_for_the_discipline(&self, site: &Site) -> Option<Note> {
-        let env = LinkEnv {
-            rate: site.config.rate,
-            base_rtt: self.scenario.base_rtt_over(self.scenario.bottleneck),
-            mtu: MTU,
-            header: HEADER,
-        };
+        let env =
+            LinkEnv::new(site.config.rate, self.scenario.base_rtt_over(self.scenario.bottleneck))
+                .with_sizes(MTU, HEADER);
         let (what, span) = site.config.queue.slowest(&env)?;
         let lasted = site.end - Time::ZERO;
         (lasted < span * CYCLES).then(|| Note {

@@ -147,7 +147,7 @@ impl LinkKey {
             }),
             LinkKey::Queue => {
                 let (rate, mtu) = (config.rate, around.mtu);
-                let env = LinkEnv { rate, base_rtt: to.base_rtt, mtu, header: HEADER };
+                let env = LinkEnv::new(rate, to.base_rtt).with_sizes(mtu, HEADER);
                 match to.transition {
                     Transition::Replace => {
                         network.replace_queue(now, to.link, config.queue.build_checked(&env));

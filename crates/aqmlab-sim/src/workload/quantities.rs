@@ -90,6 +90,7 @@ fn worse_first<T>(rows: &mut [(Quantity, T)], badness: impl Fn(&Quantity, &T) ->
 mod tests {
     use super::*;
 
+    #[derive(Clone)]
     struct Side(Direction, &'static [(&'static str, f64)]);
 
     impl App for Side {

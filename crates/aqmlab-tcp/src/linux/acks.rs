@@ -1,4 +1,4 @@
-//! What an acknowledgement brings (`tcp_ack`, `tcp_clean_rtx_queue`).
+//! ACK processing of the Linux sender (`tcp_ack`, `tcp_clean_rtx_queue`).
 
 use aqmlab_core::Time;
 

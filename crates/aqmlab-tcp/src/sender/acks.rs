@@ -1,4 +1,4 @@
-//! ACK processing; entering and leaving recovery.
+//! ACK processing of the RFC sender; entering and leaving recovery.
 
 use aqmlab_core::{Deadline, Time};
 

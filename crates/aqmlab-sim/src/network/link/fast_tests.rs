@@ -118,12 +118,8 @@ fn done(
     queues: &mut [QueueConfig],
     seen: &mut Vec<String>,
 ) {
-    let env = LinkEnv {
-        rate: Rate::from_bps(RATES[0]),
-        base_rtt: Span::from_nanos(20),
-        mtu: Bytes::new(6),
-        header: 0,
-    };
+    let env =
+        LinkEnv::new(Rate::from_bps(RATES[0]), Span::from_nanos(20)).with_sizes(Bytes::new(6), 0);
     match act {
         Act::Inject(route, size, count) => (0..*count).for_each(|_| {
             *number += 1;

@@ -61,7 +61,7 @@ impl QueuedLink {
             Stream::for_component(setup.seed, setup.replication, &path)
         };
         let base_rtt = setup.base_rtts[index];
-        let env = LinkEnv { rate: config.rate, base_rtt, mtu: setup.mtu, header: HEADER };
+        let env = LinkEnv::new(config.rate, base_rtt).with_sizes(setup.mtu, HEADER);
         let mut link = QueuedLink {
             name: config.name.clone(),
             queue: Queue::new(config.queue.build_checked(&env), stream("queue")),
