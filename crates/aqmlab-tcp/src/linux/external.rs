@@ -42,6 +42,8 @@ impl LinuxSender {
         CeCount { packets, bytes }
     }
 
+    #[cold]
+    #[inline(never)]
     pub(super) fn begin_report(&self, ack: &Ack) -> Report {
         let state = &self.state;
         let sample = AckSample {
@@ -63,6 +65,8 @@ impl LinuxSender {
     }
 
     /// Before the congestion machine: for controls whose windows the kernel reduces.
+    #[cold]
+    #[inline(never)]
     pub(super) fn report_before(&mut self, report: &mut Report, sacked: &Sacked, rate: &Rate) {
         if !self.control.recovers_by_itself() {
             self.report(report, sacked, rate);
@@ -70,6 +74,8 @@ impl LinuxSender {
     }
 
     /// At the end of an acknowledgement: the window (`tcp_cong_control`).
+    #[cold]
+    #[inline(never)]
     pub(super) fn control_external(
         &mut self,
         mut report: Report,

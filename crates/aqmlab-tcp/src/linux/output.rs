@@ -149,7 +149,9 @@ impl LinuxSender {
             self.queue.move_last(place);
         }
         self.rate_sent(place);
-        self.report_sent(u64::from(len), again);
+        if self.control.is_external() {
+            self.report_sent(u64::from(len), again);
+        }
         let capable = self.state.ecn && (!again || self.control.needs_ecn());
         self.outbox.push_back(DataSegment {
             seq,
@@ -165,16 +167,21 @@ impl LinuxSender {
         self.conn.stats.retransmissions += u64::from(again);
     }
 
-    #[inline]
+    /// Reports a segment to a control that is not the kernel's.
+    #[cold]
+    #[inline(never)]
     fn report_sent(&mut self, bytes: u64, retransmission: bool) {
         let state = &self.state;
-        self.control.on_sent(|| SentSample {
+        let sent = SentSample {
             now: state.now,
             bytes,
             prior_in_flight: u64::from(state.in_flight()) * u64::from(state.mss),
             app_limited: state.app_limited != 0,
             retransmission,
-        });
+        };
+        if let Some(external) = self.control.as_external() {
+            external.on_sent(&sent);
+        }
     }
 
     /// Sends a segment again; not if the receiver has no room for it.

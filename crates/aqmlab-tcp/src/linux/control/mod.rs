@@ -14,7 +14,7 @@ use aqmlab_core::Rate;
 
 use super::state::{CaState, Rate as RateSample, State};
 use crate::congestion::cubic::CubicParams;
-use crate::congestion::{self, CongestionConfig, LostSegment, SentSample};
+use crate::congestion::{self, CongestionConfig, LostSegment};
 use crate::params::TcpParams;
 
 /// Events other than acknowledgements (`enum tcp_ca_event`).
@@ -191,18 +191,16 @@ impl Control {
             other => other.is_bbr(),
         }
     }
+    /// True if it is not the kernel's.
+    #[inline]
+    pub fn is_external(&self) -> bool {
+        matches!(self, Control::External(_))
+    }
     #[inline]
     pub fn as_external(&mut self) -> Option<&mut external::External> {
         match self {
             Control::External(external) => Some(external),
             _ => None,
-        }
-    }
-    /// A segment is sent.
-    #[inline]
-    pub fn on_sent(&mut self, sent: impl FnOnce() -> SentSample) {
-        if let Control::External(external) = self {
-            external.on_sent(&sent());
         }
     }
     /// A segment is lost.
