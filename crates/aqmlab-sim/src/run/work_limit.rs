@@ -82,25 +82,51 @@ impl fmt::Display for Stopped {
 #[derive(Clone)]
 pub(crate) struct Work {
     limit: WorkLimit,
-    done: u64,
-    /// Work before the current virtual time.
-    before: u64,
+    /// Work until the limits are checked again.
+    left: u64,
+    /// `left` at the start of the current virtual time.
+    left_before: u64,
+    /// Work of the run when `left` is zero.
+    checked_at: u64,
 }
 
 impl Work {
     pub fn new(limit: &WorkLimit) -> Self {
-        Work { limit: limit.clone(), done: 0, before: 0 }
+        let left = limit.at_once.min(limit.in_all);
+        Work { limit: limit.clone(), left, left_before: left, checked_at: left }
+    }
+    /// Returns the work so far.
+    fn done(&self) -> u64 {
+        self.checked_at - self.left
+    }
+    /// Returns the work before the current virtual time.
+    fn before(&self) -> u64 {
+        self.checked_at - self.left_before
     }
     /// Advances the virtual time.
     #[inline]
     pub fn advance(&mut self) {
-        self.before = self.done;
+        self.left_before = self.left;
     }
     /// Counts work. Returns whether more is allowed.
     #[inline]
     pub fn spend(&mut self) -> bool {
-        self.done += 1;
-        self.done - self.before <= self.limit.at_once && self.done <= self.limit.in_all
+        if self.left == 0 && !self.extend() {
+            return false;
+        }
+        self.left -= 1;
+        true
+    }
+    /// Checks the limits again, because the time may have advanced. Returns false, and counts the
+    /// work above, if one is reached.
+    #[cold]
+    fn extend(&mut self) -> bool {
+        let (done, before) = (self.done(), self.before());
+        let limit = self.limit.in_all.min(before.saturating_add(self.limit.at_once));
+        self.left = limit.saturating_sub(done);
+        self.checked_at = done + self.left.max(1);
+        self.left_before = self.checked_at - before;
+        self.left > 0
     }
     /// Publishes the progress of the run.
     #[inline]
@@ -117,8 +143,9 @@ impl Simulation {
     #[cold]
     pub fn stopped(&self, event: EventKey, is_in_network: bool) -> Stopped {
         let event = EventTag::new(event, is_in_network);
-        let at_once = self.work.done < self.work.limit.in_all;
-        let work = if at_once { self.work.done - self.work.before } else { self.work.done };
+        let (done, before) = (self.work.done(), self.work.before());
+        let at_once = done < self.work.limit.in_all;
+        let work = if at_once { done - before } else { done };
         let group = if event.is_in_network() {
             None
         } else {
