@@ -133,6 +133,33 @@ impl EventQueue {
         next
     }
 
+    /// Postpones the next event, to the result of removing it and adding it anew.
+    #[inline]
+    pub fn postpone(&mut self, to: Time) {
+        let next = self.next();
+        let key = EventKey::new(to, next.kind(), next.index());
+        let (mut place, last) = (self.first, self.first + self.len - 1);
+        while place < last && self.near[(place + 1) % NEAR] < key {
+            self.near[place % NEAR] = self.near[(place + 1) % NEAR];
+            place += 1;
+        }
+        self.near[place % NEAR] = key;
+        if place == last && !self.far.is_empty() {
+            self.postpone_crowded(key);
+        }
+    }
+
+    /// Moves an event from the end of the ring to its place, which may be in the heap.
+    #[inline(never)]
+    fn postpone_crowded(&mut self, key: EventKey) {
+        if self.len == 1 {
+            self.refill();
+        } else {
+            self.len -= 1;
+        }
+        self.push_crowded(key);
+    }
+
     /// Inserts an event into the ring, which must have room.
     #[inline(always)]
     fn insert(&mut self, key: EventKey) {
@@ -249,12 +276,17 @@ impl LinkEvents {
         };
         self.pending.push(time, kind, index);
     }
+    /// Removes the next event.
     #[inline]
-    pub fn pop(&mut self) -> Option<(EventKey, LinkEvent)> {
-        let next = self.pending.pop().any()?;
-        Some((next, LinkEvent::new(next.kind(), next.index())))
+    pub fn pop(&mut self) {
+        self.pending.pop();
     }
-    /// Returns the next event without removing it.
+    /// Postpones the next event.
+    #[inline]
+    pub fn postpone(&mut self, to: Time) {
+        self.pending.postpone(to);
+    }
+    /// Returns the key of the next event.
     #[inline(always)]
     pub fn next(&self) -> EventKey {
         self.pending.next()
@@ -263,8 +295,10 @@ impl LinkEvents {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use aqmlab_core::Span;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn order_at_one_moment(simultaneous: Simultaneous) -> Vec<LinkEvent> {
         let mut events = LinkEvents::new(simultaneous);
@@ -273,7 +307,12 @@ mod tests {
         events.push(now, LinkEvent::Wakeup(7));
         events.push(now, LinkEvent::TransmissionEnd(9));
         events.push(now, LinkEvent::Delivery(0));
-        std::iter::from_fn(|| events.pop()).map(|(_, event)| event).collect()
+        std::iter::from_fn(|| {
+            let next = events.next().any()?;
+            events.pop();
+            Some(LinkEvent::new(next.kind(), next.index()))
+        })
+        .collect()
     }
 
     #[test]
@@ -309,15 +348,25 @@ mod tests {
         /// For any contents and changes of ring and heap, the set equals a sorted set.
         #[test]
         fn events_that_come_and_go_keep_their_order(
-            steps in prop::collection::vec((any::<bool>(), 0u64..1000), 0..400),
+            steps in prop::collection::vec((0..3, 0u64..1000), 0..400),
         ) {
             let (mut events, mut model) = (EventQueue::default(), std::collections::BTreeSet::new());
-            for ((is_push, time), index) in steps.into_iter().zip(0..) {
-                if is_push {
-                    events.push(Time::from_nanos(time), time as u32 % 3, index);
-                    model.insert(EventKey::new(Time::from_nanos(time), time as u32 % 3, index));
-                } else {
-                    prop_assert!(events.pop().any() == model.pop_first());
+            for ((kind_of_step, time), index) in steps.into_iter().zip(0..) {
+                match (kind_of_step, model.first().copied()) {
+                    (0, first) => {
+                        prop_assert!(events.pop().any() == first);
+                        model.pop_first();
+                    }
+                    (1, Some(first)) => {
+                        let later = first.time() + Span::from_nanos(time);
+                        events.postpone(later);
+                        model.remove(&first);
+                        model.insert(EventKey::new(later, first.kind(), first.index()));
+                    }
+                    _ => {
+                        events.push(Time::from_nanos(time), time as u32 % 3, index);
+                        model.insert(EventKey::new(Time::from_nanos(time), time as u32 % 3, index));
+                    }
                 }
                 prop_assert!(events.next().any() == model.first().copied());
             }

@@ -237,13 +237,13 @@ impl<S: PacketStore> Network<S> {
         arrived: &mut Option<Packet>,
         observer: &mut impl Observer<S>,
     ) {
-        let Some((key, event)) = self.shared.events.pop() else { return };
+        let Some(key) = self.shared.events.next().any() else { return };
         let time = key.time();
         debug_assert!(time >= self.shared.now, "time goes forward");
         self.shared.now = time;
         self.shared.reached = self.shared.reached.max(key);
         self.handled += 1;
-        match event {
+        match LinkEvent::new(key.kind(), key.index()) {
             LinkEvent::Delivery(link) => {
                 *arrived = self.links[link as usize].deliver(&mut self.shared);
                 let Some(packet) = arrived else { return };
@@ -255,8 +255,12 @@ impl<S: PacketStore> Network<S> {
                     self.forward(next, packet, observer);
                 }
             }
-            LinkEvent::TransmissionEnd(link) => self.transmission_end(link),
+            LinkEvent::TransmissionEnd(link) => {
+                self.shared.events.pop();
+                self.transmission_end(link);
+            }
             LinkEvent::Wakeup(link) => {
+                self.shared.events.pop();
                 self.links[link as usize].expect_queued().wakeup(&mut self.shared);
             }
         }

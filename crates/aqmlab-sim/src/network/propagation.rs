@@ -78,15 +78,18 @@ impl FixedDelay {
         self.packets.push_back((arrival, packet));
     }
 
-    /// Removes the packet that arrives now.
+    /// Removes the packet that arrives now. Its event, the next of all, becomes that of the packet
+    /// behind it.
     #[inline(always)]
-    pub fn pop<S: PacketStore>(&mut self, index: u32, shared: &mut Shared<S>) -> Option<Packet> {
-        let packet = self.packets.pop_front().map(|(_, packet)| packet);
-        debug_assert!(packet.is_some(), "a delivery is pending for a packet");
-        if let Some((time, _)) = self.packets.front() {
-            shared.events.push(*time, LinkEvent::Delivery(index));
+    pub fn pop<S: PacketStore>(&mut self, shared: &mut Shared<S>) -> Option<Packet> {
+        let first = self.packets.pop_front();
+        let (arrival, packet) = first.expect("a delivery is pending for a packet");
+        debug_assert_eq!(shared.events.next().time(), arrival, "its delivery is the next event");
+        match self.packets.front() {
+            Some((time, _)) => shared.events.postpone(*time),
+            None => shared.events.pop(),
         }
-        packet
+        Some(packet)
     }
 
     /// Returns the number of packets in flight.
@@ -129,12 +132,16 @@ impl Propagation {
         }
     }
 
-    /// Removes the packet that arrives now; `None` if a packet overtook it.
+    /// Removes the packet that arrives now, and its event, the next of all; `None` if a packet
+    /// overtook it.
     #[inline(always)]
     pub fn pop<S: PacketStore>(&mut self, index: u32, shared: &mut Shared<S>) -> Option<Packet> {
         match self {
-            Propagation::Fixed(path) => path.pop(index, shared),
-            Propagation::Impaired(path) => path.pop(index, shared),
+            Propagation::Fixed(path) => path.pop(shared),
+            Propagation::Impaired(path) => {
+                shared.events.pop();
+                path.pop(index, shared)
+            }
         }
     }
 

@@ -44,12 +44,12 @@ impl Link {
         }
     }
 
-    /// Removes the packet that arrives at the far end, if any.
+    /// Removes the packet that arrives at the far end, if any, and its event, the next of all.
     #[inline]
     pub fn deliver<S: PacketStore>(&mut self, shared: &mut Shared<S>) -> Option<Packet> {
         match self {
             Link::Queued(link) => link.deliver(shared),
-            Link::Delay { index, propagation } => propagation.pop(*index, shared),
+            Link::Delay { propagation, .. } => propagation.pop(shared),
         }
     }
 

@@ -113,7 +113,7 @@ impl QueuedLink {
         }
     }
 
-    /// Removes the packet that arrives at the far end, if any.
+    /// Removes the packet that arrives at the far end, if any, and its event, the next of all.
     #[inline]
     pub(crate) fn deliver<S: PacketStore>(&mut self, shared: &mut Shared<S>) -> Option<Packet> {
         self.catch_up(shared);
