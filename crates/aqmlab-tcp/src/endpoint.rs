@@ -209,6 +209,7 @@ impl Kernel<'_> {
 mod tests {
     use super::*;
     use crate::congestion::CongestionConfig;
+    use crate::params::WindowValidation;
     use crate::{Profile, Receiver, congestion};
 
     /// Both ends and the segments between them, 20 ms apart; every twentieth segment is lost.
@@ -257,6 +258,25 @@ mod tests {
                 }
             }
             all
+        }
+    }
+
+    /// For each control, with losses and at the end of the data.
+    #[test]
+    fn a_burst_is_what_single_decisions_would_send() {
+        for entry in congestion::entries() {
+            let control = CongestionConfig::named(entry.name).unwrap();
+            for window_validation in [WindowValidation::Off, WindowValidation::Rfc2861] {
+                let congestion_control = control.clone();
+                let params =
+                    TcpParams { congestion_control, window_validation, ..TcpParams::rfc() };
+                let mut bursts = Transfer::new(&params);
+                let mut single = Transfer::new(&params);
+                single.sender.rfc().unwrap().send_singly();
+                let (ours, theirs) = (bursts.run(3_000), single.run(3_000));
+                assert!(ours.len() > 100 && ours == theirs, "{} {window_validation:?}", entry.name);
+                assert_eq!(bursts.sender.stats(), single.sender.stats());
+            }
         }
     }
 

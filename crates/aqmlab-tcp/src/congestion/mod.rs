@@ -90,6 +90,22 @@ controls! {
 
 pass_control!(Control, each);
 
+impl Control {
+    /// True if it does not pace, and segments sent while others are in flight do not change its
+    /// window: the sender then asks once for several segments.
+    pub fn sends_bursts(&self) -> bool {
+        use Control::{
+            Compound, Cubic, Dctcp, HighSpeed, Ledbat, LedbatPp, Relentless, Reno, Scalable, Vegas,
+            Westwood,
+        };
+        match self {
+            Reno(_) | Cubic(_) | Vegas(_) | Westwood(_) | Compound(_) | Ledbat(_) => true,
+            LedbatPp(_) | Scalable(_) | HighSpeed(_) | Dctcp(_) | Relentless(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// All congestion controls.
 pub fn entries() -> Vec<Entry> {
     CongestionConfig::entries()

@@ -3,6 +3,7 @@
 use aqmlab_core::{Deadline, Time};
 
 use super::Sender;
+use super::output::Burst;
 use super::prr::{Progress, Prr};
 use crate::congestion::{AckSample, Congestion, CongestionControl, CongestionEvent, Control};
 use crate::connection::ConnState;
@@ -14,6 +15,7 @@ impl Sender {
     /// An acknowledgement arrives.
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &Ack) {
+        self.burst = Burst::default();
         self.conn.take_timestamps(ack);
         if ack.syn {
             self.on_syn_ack(now, ack);

@@ -33,6 +33,7 @@ mod undo;
 use aqmlab_core::{Deadline, Span, Time};
 use cwnd_validation::Validation;
 use ecn::EcnState;
+use output::Burst;
 use pacing::Pacer;
 use prr::Prr;
 use tlp::TailProbe;
@@ -41,7 +42,7 @@ use undo::SpuriousDetection;
 use crate::congestion::{CongestionControl, Control};
 use crate::connection::{ConnState, Connection};
 use crate::delivery::Delivery;
-use crate::params::TcpParams;
+use crate::params::{TcpParams, WindowValidation};
 use crate::recovery::{LossRecovery, Phase, RecoveryQuirks, RecoveryState};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -142,6 +143,9 @@ pub(crate) struct Sender {
     persisting: bool,
     window_probe_due: bool,
     syn_due: bool,
+    burst: Burst,
+    /// True if the window alone limits what is sent: see [`Control::sends_bursts`].
+    sends_bursts: bool,
     /// Latest sample passed to the control.
     #[cfg(test)]
     told: crate::congestion::AckSample,
@@ -162,6 +166,10 @@ impl Sender {
         if rules.goes_by_time || params.frto {
             board = board.collecting();
         }
+        // RFC 7661 may lower the window at any time.
+        let sends_bursts = control.sends_bursts()
+            && !params.pacing
+            && params.window_validation != WindowValidation::Rfc7661;
         Sender {
             conn: Connection::new(bytes),
             phase: Phase::Open,
@@ -192,6 +200,8 @@ impl Sender {
             persisting: false,
             window_probe_due: false,
             syn_due: false,
+            burst: Burst::default(),
+            sends_bursts,
             #[cfg(test)]
             told: crate::congestion::AckSample::default(),
         }
@@ -204,9 +214,11 @@ impl Sender {
         self.deadline = Deadline::at(now + self.rtt.rto());
     }
     pub fn write(&mut self, bytes: u64) {
+        self.burst = Burst::default();
         self.conn.write(bytes);
     }
     pub fn abort(&mut self) {
+        self.burst = Burst::default();
         self.conn.state = ConnState::Closed;
         self.syn_due = false;
         self.deadline = Deadline::NEVER;
@@ -221,6 +233,7 @@ impl Sender {
         self.board.una()
     }
     pub fn truncate_unsent(&mut self) {
+        self.burst = Burst::default();
         self.conn.truncate(self.board.nxt());
     }
     /// The congestion window in bytes, with what the recovery adds to it.
@@ -288,6 +301,11 @@ impl Sender {
         let quiet =
             self.conn.state == ConnState::Established && self.board.is_empty() && !self.persisting;
         assert_eq!(quiet || self.conn.state == ConnState::Closed, self.deadline.is_never());
+    }
+    /// Asks control and recovery for each segment.
+    #[cfg(test)]
+    pub(crate) fn send_singly(&mut self) {
+        self.sends_bursts = false;
     }
     /// Keeps records of all segments, as for a control that needs rates.
     #[cfg(test)]

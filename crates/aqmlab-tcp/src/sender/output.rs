@@ -9,10 +9,28 @@ use crate::recovery::{LossRecovery, Phase, Retransmit, RetransmitReason, Sent, S
 use crate::scoreboard::DUP_THRESH;
 use crate::segment::DataSegment;
 
+/// Segments that may be sent now without asking the control and the recovery for each: those that
+/// follow the first in the loop of `tcp_write_xmit`. An acknowledgement, a timeout or a write ends a
+/// burst.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Burst {
+    /// Full segments that end here or before may be sent.
+    end: u64,
+    /// True if the congestion window is what ends it.
+    fills_window: bool,
+}
+
 impl Sender {
     /// Returns the next segment to be sent now: call until `None`.
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<DataSegment> {
+        if self.board.nxt() + self.mss <= self.burst.end {
+            return Some(self.send_more(now));
+        }
+        if std::mem::take(&mut self.burst.fills_window) {
+            self.window_is_full(now);
+            return None;
+        }
         // Most segments are new data while nothing is being mended.
         if self.conn.state == ConnState::Established && self.phase.is_open() && !self.tlp.due {
             if self.pacing_holds(now) {
@@ -61,7 +79,9 @@ impl Sender {
             app_limited: self.board.delivery.is_app_limited(),
             retransmission,
         });
-        self.pace(now, len);
+        if !self.sends_bursts {
+            self.pace(now, len);
+        }
         if let Some(prr) = &mut self.prr {
             prr.on_sent(len);
         }
@@ -82,14 +102,15 @@ impl Sender {
         if self.board.nxt() + len > self.window_end { 0 } else { len }
     }
 
-    /// Whether the congestion window has room for new data.
+    /// Room for new data in the congestion window.
     #[inline(always)]
-    pub(super) fn fits_window(&self, len: u64) -> bool {
+    pub(super) fn room(&self) -> u64 {
         let extra = match self.phase {
             Phase::Open if self.dup_acks > 0 => self.limited_transmit(),
             _ => 0,
         };
-        self.recovery.in_network(&self.board, self.phase) + len <= self.cwnd() + extra
+        let in_network = self.recovery.in_network(&self.board, self.phase);
+        (self.cwnd() + extra).saturating_sub(in_network)
     }
 
     /// Allowance of duplicate acknowledgements before a recovery (RFC 3042).
@@ -114,15 +135,44 @@ impl Sender {
             return 0;
         }
         self.validate_before_sending(now);
-        if !self.fits_window(len) {
-            self.window_limited = true;
-            self.validate_after_sending(now, true);
+        let room = self.room();
+        if len > room {
+            self.window_is_full(now);
             return 0;
         }
-        if self.phase == Phase::Open && self.dup_acks > 0 {
-            self.limited += len;
+        if self.phase == Phase::Open {
+            if self.dup_acks > 0 {
+                self.limited += len;
+            } else if self.sends_bursts {
+                self.begin_burst(room);
+            }
         }
         len
+    }
+
+    fn window_is_full(&mut self, now: Time) {
+        self.window_limited = true;
+        self.validate_after_sending(now, true);
+    }
+
+    /// Begins a burst where the congestion window has `room`: nothing but the two windows and the
+    /// written data will decide about its segments.
+    #[inline(always)]
+    fn begin_burst(&mut self, room: u64) {
+        let by_window = self.board.nxt() + room;
+        let by_data = self.conn.written.min(self.window_end);
+        self.burst =
+            Burst { end: by_window.min(by_data), fills_window: by_window + self.mss <= by_data };
+    }
+
+    /// Sends a full segment of a burst, after the first.
+    #[inline(always)]
+    fn send_more(&mut self, now: Time) -> DataSegment {
+        let (seq, len) = (self.board.nxt(), self.mss as u32);
+        self.board.sent(len, now);
+        self.conn.stats.segments_sent += 1;
+        self.schedule_probe(now);
+        self.new_data_segment(seq, len, now)
     }
 
     /// Sends new data, independent of the window.
@@ -135,8 +185,13 @@ impl Sender {
         }
         self.sent(now, len, prior_in_flight, false);
         self.schedule_probe(now);
+        self.new_data_segment(seq, len as u32, now)
+    }
+
+    #[inline(always)]
+    fn new_data_segment(&mut self, seq: u64, len: u32, now: Time) -> DataSegment {
         let (ecn, cwr) = self.ecn.of_new_data();
-        let (len, echo) = (len as u32, self.conn.echo);
+        let echo = self.conn.echo;
         DataSegment { seq, len, ecn, cwr, sent_at: now, echo, ..DataSegment::default() }
     }
 

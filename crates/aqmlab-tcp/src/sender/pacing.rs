@@ -121,7 +121,7 @@ impl Sender {
             return true; // maybe: asked for in vain at most once
         }
         let len = self.next_len();
-        let fits = self.fits_window(len);
+        let fits = len <= self.room();
         self.window_limited |= len > 0 && !fits;
         len > 0 && fits
     }

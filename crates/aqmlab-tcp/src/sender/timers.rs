@@ -3,6 +3,7 @@
 use aqmlab_core::{Deadline, Time};
 
 use super::Sender;
+use super::output::Burst;
 use crate::congestion::Congestion;
 use crate::connection::ConnState;
 use crate::recovery::{AckContext, LossRecovery, Phase};
@@ -39,6 +40,7 @@ impl Sender {
     /// The time of [`next_timeout`](Self::next_timeout) has come: ask for
     /// segments afterwards.
     pub fn on_timeout(&mut self, now: Time) {
+        self.burst = Burst::default();
         if self.recovery.deadline().has_come(now) {
             let cx = AckContext { now, phase: self.phase, rtt: &self.rtt };
             self.recovery.on_deadline(&mut self.board, &cx);
