@@ -249,13 +249,6 @@ impl<'a> Context<'a> {
     pub fn new(now: Time, random: &'a mut Stream, sink: &'a mut Sink) -> Self {
         Context { now, random, headers: &(), sink }
     }
-
-    /// Adds the headers of packets.
-    #[inline]
-    #[must_use]
-    pub fn with_headers(self, headers: &'a dyn Headers) -> Self {
-        Context { headers, ..self }
-    }
 }
 
 /// Reads the headers of packets, which packets do not carry themselves.

@@ -65,10 +65,8 @@ pub struct Queue {
     discipline: Box<dyn QueueDiscipline>,
     random: Stream,
     sink: Sink,
-    /// Backlog by these counts.
+    /// Packets that arrived, and neither left nor were dropped.
     backlog: Backlog,
-    arrived: u64,
-    arrived_bytes: u64,
     delivered: u64,
     delivered_bytes: u64,
     dropped: [u64; Reason::COUNT],
@@ -83,8 +81,6 @@ impl Queue {
             random,
             sink: Sink::default(),
             backlog: Backlog::default(),
-            arrived: 0,
-            arrived_bytes: 0,
             delivered: 0,
             delivered_bytes: 0,
             dropped: [0; Reason::COUNT],
@@ -104,7 +100,8 @@ impl Queue {
     pub fn enqueue_stamped(&mut self, packet: Packet, now: Time, headers: &dyn Headers) {
         debug_assert!(packet.arrival() == now);
         self.took(packet.size());
-        let mut cx = Context::new(now, &mut self.random, &mut self.sink).with_headers(headers);
+        let (random, sink) = (&mut self.random, &mut self.sink);
+        let mut cx = Context { now, random, headers, sink };
         self.discipline.enqueue(packet, &mut cx);
     }
 
@@ -131,7 +128,8 @@ impl Queue {
     ) -> Option<Packet> {
         debug_assert!(packet.arrival() == now);
         self.took(packet.size());
-        let mut cx = Context::new(now, &mut self.random, &mut self.sink).with_headers(headers);
+        let (random, sink) = (&mut self.random, &mut self.sink);
+        let mut cx = Context { now, random, headers, sink };
         let packet = self.discipline.pass(packet, &mut cx);
         if let Some(packet) = &packet {
             self.gave(packet.size());
@@ -141,11 +139,8 @@ impl Queue {
 
     #[inline(always)]
     fn took(&mut self, size: u32) {
-        let bytes = u64::from(size);
-        self.arrived += 1;
-        self.arrived_bytes += bytes;
         self.backlog.packets += 1;
-        self.backlog.bytes += bytes;
+        self.backlog.bytes += u64::from(size);
     }
 
     #[inline(always)]
@@ -291,9 +286,11 @@ impl Queue {
 
     /// Returns the counts.
     pub fn counts(&self) -> Counts {
+        let gone = self.delivered + self.dropped.iter().sum::<u64>();
+        let gone_bytes = self.delivered_bytes + self.dropped_bytes;
         Counts {
-            arrived: self.arrived,
-            arrived_bytes: self.arrived_bytes,
+            arrived: self.backlog.packets.wrapping_add(gone),
+            arrived_bytes: self.backlog.bytes.wrapping_add(gone_bytes),
             delivered: self.delivered,
             delivered_bytes: self.delivered_bytes,
             dropped: self.dropped,
