@@ -83,13 +83,15 @@ const NEAR: usize = 8;
 /// Set of pending events. Simultaneous events are ordered by kind, and events of one kind by the
 /// index of their target.
 ///
-/// The next few are in a sorted ring, the others in a heap. A small network never has more events
-/// than the ring holds. An event later than all pending ones, the usual case, is appended with one
-/// comparison.
+/// The few after the next one are in a sorted ring, the others in a heap. A small network never has
+/// more events than the ring holds. An event later than all pending ones, the usual case, is
+/// appended with one comparison.
 #[derive(Clone)]
 pub struct EventQueue {
-    near: [EventKey; NEAR],
     /// Key of the next event, or [`EventKey::MAX`].
+    next: EventKey,
+    near: [EventKey; NEAR],
+    /// Position of the event after the next one, or of [`EventKey::MAX`].
     first: usize,
     len: usize,
     /// Events later than those in the ring.
@@ -98,7 +100,9 @@ pub struct EventQueue {
 
 impl Default for EventQueue {
     fn default() -> Self {
-        EventQueue { near: [EventKey::MAX; NEAR], first: 0, len: 0, far: BinaryHeap::new() }
+        let none = EventKey::MAX;
+        let far = BinaryHeap::new();
+        EventQueue { next: none, near: [none; NEAR], first: 0, len: 0, far }
     }
 }
 
@@ -106,7 +110,13 @@ impl EventQueue {
     /// Schedules an event.
     #[inline]
     pub fn push(&mut self, time: Time, kind: u32, index: u32) {
-        let key = EventKey::new(time, kind, index);
+        let mut key = EventKey::new(time, kind, index);
+        if key < self.next {
+            std::mem::swap(&mut key, &mut self.next);
+            if key == EventKey::MAX {
+                return;
+            }
+        }
         if self.len < NEAR && self.far.is_empty() {
             self.insert(key);
         } else {
@@ -116,12 +126,12 @@ impl EventQueue {
     /// Returns the next event without removing it.
     #[inline(always)]
     pub fn next(&self) -> EventKey {
-        self.near[self.first % NEAR]
+        self.next
     }
     /// Removes and returns the next event.
     #[inline]
     pub fn pop(&mut self) -> EventKey {
-        let next = self.next();
+        let after = self.near[self.first % NEAR];
         match self.len {
             0 => {}
             1 => self.refill(),
@@ -130,14 +140,19 @@ impl EventQueue {
                 self.len -= 1;
             }
         }
-        next
+        std::mem::replace(&mut self.next, after)
     }
 
     /// Postpones the next event, to the result of removing it and adding it anew.
     #[inline]
     pub fn postpone(&mut self, to: Time) {
-        let next = self.next();
-        let key = EventKey::new(to, next.kind(), next.index());
+        let key = EventKey::new(to, self.next.kind(), self.next.index());
+        let after = self.near[self.first % NEAR];
+        if key < after {
+            self.next = key;
+            return;
+        }
+        self.next = after;
         let (mut place, last) = (self.first, self.first + self.len - 1);
         while place < last && self.near[(place + 1) % NEAR] < key {
             self.near[place % NEAR] = self.near[(place + 1) % NEAR];
