@@ -56,15 +56,13 @@ impl FlowLosses {
 /// Losses at one link.
 #[derive(Clone)]
 pub(crate) struct Losses {
-    /// Losses by flow.
-    flows: BTreeMap<u32, FlowLosses>,
+    /// Losses by flow, and the number of the last event in which a flow had any.
+    flows: BTreeMap<u32, (FlowLosses, u64)>,
     /// Last packet lost on the link: the end of its transmission, and its flow.
     sending: Option<(Time, u32, Lost)>,
     /// Duration of an event.
     window: Span,
     event_end: Time,
-    /// Flows with losses in the present event.
-    hit: Vec<u32>,
     events: u64,
     /// Sum over all events of the flows with losses.
     event_flows: u64,
@@ -77,7 +75,6 @@ impl Losses {
             sending: None,
             window: window.max(Span::from_nanos(1)),
             event_end: Time::ZERO,
-            hit: Vec::new(),
             events: 0,
             event_flows: 0,
         }
@@ -87,25 +84,24 @@ impl Losses {
     #[inline(never)]
     pub fn lost(&mut self, packet: &Packet, sent: Time) {
         if let Some((_, flow, lost)) = self.sending.replace((sent, packet.flow, Lost::of(packet))) {
-            self.flows.entry(flow).or_default().links.add(lost);
+            self.flows.entry(flow).or_default().0.links.add(lost);
         }
     }
 
     /// Counts a packet that the queue drops. Not inlined: drops are rare.
     #[inline(never)]
     pub fn dropped(&mut self, now: Time, packet: &Packet) {
-        let flow = packet.flow;
-        self.flows.entry(flow).or_default().queues.add(Lost::of(packet));
+        let (losses, event) = self.flows.entry(packet.flow).or_default();
+        losses.queues.add(Lost::of(packet));
         if packet.is_ack() {
             return;
         }
         if now >= self.event_end {
             self.event_end = now + self.window;
-            self.hit.clear();
             self.events += 1;
         }
-        if !self.hit.contains(&flow) {
-            self.hit.push(flow);
+        if *event != self.events {
+            *event = self.events;
             self.event_flows += 1;
         }
     }
@@ -121,7 +117,7 @@ impl Losses {
 
     /// Returns the losses of a flow at this link up to `now`; `flow` is as in packets.
     pub fn of(&self, flow: u32, now: Time) -> FlowLosses {
-        let mut losses = self.flows.get(&flow).copied().unwrap_or_default();
+        let (mut losses, _) = self.flows.get(&flow).copied().unwrap_or_default();
         if let Some((sent, of, lost)) = self.sending
             && of == flow
             && sent <= now
