@@ -31,11 +31,11 @@ pub trait QueueDiscipline: CloneDiscipline + Any + Send {
     /// Returns the next packet to send.
     fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet>;
 
-    /// Handles a packet that arrives at an idle link: [`enqueue`](Self::enqueue), then
-    /// [`dequeue`](Self::dequeue). Disciplines with a shorter way to the same result override it.
-    fn pass(&mut self, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
-        self.enqueue(packet, cx);
-        self.dequeue(cx)
+    /// Returns true if a packet of this size that arrives at an idle link is sent at once and
+    /// changes no state: [`enqueue`](Self::enqueue) and [`dequeue`](Self::dequeue) are then not
+    /// called.
+    fn passes(&self, _size: u32) -> bool {
+        false
     }
 
     /// Returns the time of the next call of [`on_wakeup`](Self::on_wakeup): the timer

@@ -117,24 +117,16 @@ impl Queue {
         packet
     }
 
-    /// Enqueues a packet, whose arrival time is `now`, at an idle link, and returns the next to
-    /// send.
+    /// Counts a packet of this size that arrives at an idle link, if it is sent at once and changes
+    /// no state of the discipline. Returns false if it must be enqueued.
     #[inline]
-    pub fn pass_stamped(
-        &mut self,
-        packet: Packet,
-        now: Time,
-        headers: &dyn Headers,
-    ) -> Option<Packet> {
-        debug_assert!(packet.arrival() == now);
-        self.took(packet.size());
-        let (random, sink) = (&mut self.random, &mut self.sink);
-        let mut cx = Context { now, random, headers, sink };
-        let packet = self.discipline.pass(packet, &mut cx);
-        if let Some(packet) = &packet {
-            self.gave(packet.size());
+    pub fn lets_pass(&mut self, size: u32) -> bool {
+        let passes = self.discipline.passes(size);
+        if passes {
+            self.delivered += 1;
+            self.delivered_bytes += u64::from(size);
         }
-        packet
+        passes
     }
 
     #[inline(always)]

@@ -129,13 +129,8 @@ impl QueueDiscipline for DropTail {
     fn dequeue(&mut self, _cx: &mut Context<'_>) -> Option<Packet> {
         self.fifo.pop()
     }
-    fn pass(&mut self, packet: Packet, cx: &mut Context<'_>) -> Option<Packet> {
-        let backlog = self.fifo.backlog();
-        if backlog.packets == 0 && self.room.admits(backlog, packet.size()) {
-            return Some(packet); // it is at the head at once
-        }
-        self.enqueue(packet, cx);
-        self.dequeue(cx)
+    fn passes(&self, size: u32) -> bool {
+        self.fifo.is_empty() && self.room.admits(Backlog::default(), size)
     }
     fn backlog(&self) -> Backlog {
         self.fifo.backlog()

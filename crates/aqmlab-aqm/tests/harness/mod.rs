@@ -92,10 +92,8 @@ impl Link<'_> {
             let mut packet = numbered(id as u64, flow, size, Ecn::from_bits(ecn));
             packet.set_arrival(next);
             self.packets.push(packet.clone());
-            if self.passes && self.free_at.is_none() {
-                let packet = self.queue.pass_stamped(packet, next, &());
-                self.check(next);
-                self.sent(packet, next);
+            if self.passes && self.free_at.is_none() && self.queue.lets_pass(size) {
+                self.sent(Some(packet), next);
             } else {
                 self.queue.enqueue(packet, next);
                 self.check(next);

@@ -143,7 +143,7 @@ impl EventQueue {
         std::mem::replace(&mut self.next, after)
     }
 
-    /// Postpones the next event, to the result of removing it and adding it anew.
+    /// Postpones the next event, as removing and scheduling it would.
     #[inline]
     pub fn postpone(&mut self, to: Time) {
         let key = EventKey::new(to, self.next.kind(), self.next.index());

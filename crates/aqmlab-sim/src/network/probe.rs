@@ -357,9 +357,9 @@ impl LinkProbe {
         self.waits.add_unknown(gone.packets, now);
     }
 
-    /// Updates the statistics of a packet that leaves the queue.
+    /// Updates the statistics of a packet that leaves the queue, or passes it at once.
     #[inline(always)]
-    fn departure(&mut self, now: Time, packet: &Packet) {
+    pub fn departure(&mut self, now: Time, packet: &Packet) {
         self.first_arrival.get_or_insert(packet.arrival());
         let sojourn = now - packet.arrival();
         self.sojourn.record(sojourn);

@@ -50,12 +50,24 @@ impl QueuedLink {
         self.probe.backlog(now, self.queue.counted());
     }
 
-    /// Enqueues a packet at an idle link and dequeues the next in one step.
+    /// Handles a packet that arrives at an idle link.
     #[inline(never)]
     pub(super) fn pass<S: PacketStore>(&mut self, packet: Packet, shared: &mut Shared<S>) {
+        self.wire.restart(shared.now);
+        if self.queue.lets_pass(packet.size()) {
+            self.probe.departure(shared.now, &packet);
+            self.begin(packet, shared.now, shared);
+        } else {
+            self.pass_queue(packet, shared);
+        }
+    }
+
+    /// Enqueues a packet at an idle link and sends the next.
+    #[inline(never)]
+    fn pass_queue<S: PacketStore>(&mut self, packet: Packet, shared: &mut Shared<S>) {
         let (now, size) = (shared.now, packet.size());
-        self.wire.restart(now);
-        let packet = self.queue.pass_stamped(packet, now, &shared.accounting.store);
+        self.queue.enqueue_stamped(packet, now, &shared.accounting.store);
+        let packet = self.queue.dequeue(now);
         self.take_dropped(now, &mut shared.accounting);
         self.probe.passed(now, size, &packet);
         self.probe.backlog(now, self.queue.counted());
