@@ -144,7 +144,7 @@ pub(crate) struct Sender {
     window_probe_due: bool,
     syn_due: bool,
     burst: Burst,
-    /// True if the window alone limits what is sent: see [`Control::sends_bursts`].
+    /// True if the window alone limits transmission: see [`Control::sends_bursts`].
     sends_bursts: bool,
     /// Latest sample passed to the control.
     #[cfg(test)]

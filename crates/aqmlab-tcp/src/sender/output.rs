@@ -9,14 +9,13 @@ use crate::recovery::{LossRecovery, Phase, Retransmit, RetransmitReason, Sent, S
 use crate::scoreboard::DUP_THRESH;
 use crate::segment::DataSegment;
 
-/// Segments that may be sent now without asking the control and the recovery for each: those that
-/// follow the first in the loop of `tcp_write_xmit`. An acknowledgement, a timeout or a write ends a
-/// burst.
+/// Segments that may follow the last one at once, without asking control and recovery for each, as
+/// in the loop of Linux's `tcp_write_xmit`. An acknowledgement, a timeout or a write ends a burst.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Burst {
     /// Full segments that end here or before may be sent.
     end: u64,
-    /// True if the congestion window is what ends it.
+    /// True if the congestion window ends it.
     fills_window: bool,
 }
 
