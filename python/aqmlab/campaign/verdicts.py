@@ -37,7 +37,7 @@ COPIES = "replications-identical"
 
 
 def document(of: Campaign, command: str = "") -> Document:
-    """The whole page; `command` is what made it."""
+    """The whole page; `command` is the command that made it."""
     pack = of.plan.pack
     counts = [(str(count), word) for word, count in of.counts().items() if count]
     head: list[Block] = [Text(of.headline, "lead"), Tiles(tuple(counts))] if counts else []

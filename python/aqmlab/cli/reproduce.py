@@ -183,7 +183,7 @@ def reproduce(
 
 
 def _check(done: Sequence[Summary], strict: bool) -> None:
-    """Ends with status 1 if a study is not reproduced, and says which."""
+    """Ends with status 1 and names the studies that are not reproduced, if any."""
     failed = [f"{each.study}: {text}" for each in done if (text := each.problem(strict))]
     if failed:
         fail("; ".join(failed), FAILURE)

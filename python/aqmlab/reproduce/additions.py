@@ -3,8 +3,8 @@
 An addition is one more label of an axis. Its cells are those that the study makes where the
 results of the addition take the place of one of the paper's labels: rows and columns that name the
 label, with numbers that differ. So every table has them, also those of a study's own code. Of the
-labels that could be replaced the one with most cells is taken; of equals the last, as baselines
-come first. Statements and figures stay the paper's.
+labels that could be replaced the one with most published numbers is taken, then with most cells;
+of equals the last, as baselines come first. Statements and figures stay the paper's.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Addition:
 
     @property
     def label(self) -> str:
-        """Its label on the axis."""
+        """Label on the axis."""
         return label_of(self.value)
 
     def entry(self, axis: Mapping[str, Any]) -> Any:
-        """Its entry of an axis of a study file: where the axis has settings, those of the first
-        entry, with the value in the keys of its queue or control; a limit is kept.
+        """Entry of an axis of a study file: where the axis has settings, those of the first entry,
+        with the value in the keys of its queue or control; a limit is kept.
 
         Raises `InputError` if it is not clear which key the value fills.
         """
@@ -115,6 +115,7 @@ def with_additions(
     for several in itertools.product(*by_axis.values()):
         together = {axis: pair for each in several for axis, pair in each.items()}
         for ident, cell in _cells(tables, measured, found, together):
+            cell = replace(cell, published=None, verdict=UNPUBLISHED)
             more.setdefault(ident, []).append(cell)
     return [replace(each, cells=(*each.cells, *more.get(each.id, ()))) for each in found]
 
@@ -129,12 +130,13 @@ def _template(
     axis = addition.axis
     parts = measured.parts.values()
     labels = dict.fromkeys(label for part in parts for label in part.axes.get(axis, ()))
-    counts = {
-        label: len(list(_cells(tables, measured, found, {axis: (label, addition.label)})))
-        for label in reversed(labels)
-    }
-    best = max(counts, key=lambda label: counts[label], default=None)
-    return best if best is not None and counts[best] else None
+    counts = {}
+    for label in reversed(labels):
+        place = {axis: (label, addition.label)}
+        each = [cell for _, cell in _cells(tables, measured, found, place)]
+        if each:
+            counts[label] = sum(cell.published is not None for cell in each), len(each)
+    return max(counts, key=lambda label: counts[label], default=None)
 
 
 def _cells(
@@ -166,7 +168,4 @@ def _cells(
                 ]
             else:
                 row, column = names
-                yield (
-                    table.id,
-                    replace(cell, row=row, column=column, published=None, verdict=UNPUBLISHED),
-                )
+                yield table.id, replace(cell, row=row, column=column)

@@ -42,7 +42,7 @@ OWN = "Own comparison: "
 
 
 def base_rate(reproduction: Reproduction) -> str:
-    """How many statements hold, and how many would if all queues were the same."""
+    """Numbers of statements that hold, and that would if all queues were the same."""
     words = [claim.verdict for claim in reproduction.claims if not claim.own]
     return (
         f"{words.count(HOLDS)} of {len(words)} statements hold by our limits; up to "

@@ -47,8 +47,9 @@ class Summary:
     own_hold: int
 
     def problem(self, strict: bool) -> str:
-        """What is not reproduced, in words; with `strict` what is not decided counts. Numbers of
-        other programs and own comparisons do not count."""
+        """Counts of numbers and statements that are not reproduced, in words; with
+        `strict` also of undecided ones. Numbers of other programs and own comparisons are left
+        out."""
         differ = self.published - self.reproduced - self.undecided
         open_ = self.claims - self.hold - self.fail
         counts = {
