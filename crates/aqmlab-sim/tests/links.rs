@@ -221,6 +221,29 @@ fn an_opportunity_carries_parts_of_packets_and_what_is_left_over_is_lost() {
     assert!(plain.1 < 1.0 && framed.1 < 1.0);
 }
 
+/// A packet of which the warm-up sent a part is delivered, and lost, before its end.
+#[test]
+fn no_more_packets_are_lost_than_delivered_after_the_warm_up() {
+    let trace = |_: &str| file(b"10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n");
+    for warmup in ["5010ms", "5020ms", "5030ms", "5040ms", "5050ms"] {
+        let settings = [
+            ("links.down.rate", "{ trace = 'x', opportunity = '300b' }"),
+            ("links.down.loss", "1"),
+            ("flows.bulk.count", "1"),
+            ("flows.bulk.size", "'none'"),
+            ("flows.bulk.workload", "{ kind = 'cbr', rate = '1mbit', packet = '1500b' }"),
+            ("record.warmup", warmup),
+        ];
+        let settings: Vec<(String, Value)> =
+            settings.iter().map(|(key, text)| (key.to_string(), parse_value(text))).collect();
+        let scenario =
+            Scenario::parse_with(BULK, "bulk", &settings, Outside::files(&trace)).unwrap();
+        let link = queue(&run(&scenario, 0)).clone();
+        assert!(link.counts.delivered > 100);
+        assert_eq!(link.way.lost, link.counts.delivered, "{warmup}");
+    }
+}
+
 #[test]
 fn steps_are_followed_to_the_byte() {
     let result = result(&[(

@@ -58,7 +58,7 @@ def claims(measured: Measurements) -> list[Asked]:
 
 @dataclass(frozen=True)
 class Statement:
-    """What makes the rule of a statement: measured at the own load, told for all others."""
+    """Builds the rule of a statement: measured at the own load, told for all others."""
 
     id: str
     text: str
@@ -292,13 +292,13 @@ STEPS: tuple[Rule[Measurements, Any], ...] = (
              lambda found: f"{found[0] / 1e6:.0f} of {found[1] / 1e6:.0f} MB", (10e6, 100e6)),
     Statement(
         "ingress-codel",
-        "With CoDel what comes to the switch almost never exceeds the capacity of the link.",
+        "With CoDel the arrival rate at the switch almost never exceeds the capacity of the link.",
         "the mean ingress is more than 10 % above the capacity in at most 10 % of the half seconds",
     ).judged(_ingress(CODEL), lambda found: at_most(found[0], 0.1),
              lambda found: _percent(found[0]), (0.3, 0.3)),
     Statement(
         "ingress-tail-drop",
-        "With tail drop what comes to the switch goes above and below the capacity of the link.",
+        "With tail drop the arrival rate goes above and below the capacity of the link.",
         "the mean ingress is more than 10 % above the capacity in at least 10 % of the half "
         "seconds, and more than 10 % below it in at least 10 %",
     ).judged(_ingress(TAIL), lambda found: [at_least(each, 0.1) for each in found],

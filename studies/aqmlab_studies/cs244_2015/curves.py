@@ -1,4 +1,4 @@
-"""What tables, statements and figures need of the recorded series."""
+"""Recorded series for tables, statements and figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The document's figures: delay and bytes over time, what came and left against the capacity,
+"""The document's figures: delay and bytes over time, arrivals and departures against the capacity,
 and the shares; the same for the cellular link."""
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class MahimahiCoDel(aqmlab.Queue):
         return above
 
     def dequeue(self, cx: Context) -> Packet | None:
-        """The next packet; what is dropped is behind it."""
+        """Returns the next packet, after dropping those before it."""
         now = cx.now // MILLISECOND
         packet, above = self.take(cx, now, cx.bytes)
         if packet is None:

@@ -89,7 +89,7 @@ def _cell(row: str, column: str, reference: float, values: Any) -> Cell:
 
 
 def causes(measured: Measurements) -> Iterator[Cause]:
-    """How exact the emulator was, and where it and the simulator part."""
+    """Precision of the emulator, and its differences to the simulator."""
     real, short = measured.part("emulated"), measured.part("short")
     if real is None or short is None:
         return
@@ -105,7 +105,7 @@ def causes(measured: Measurements) -> Iterator[Cause]:
     listed = "; ".join(f"{name} {points:+.1f}" for name, points in apart.items())
     yield Cause(
         "Real packets and simulated ones",
-        f"The same queues, links and requests, the kernel's own TCP in the place of ours. Points "
+        f"The same queues, links and requests, the kernel's own TCP instead of ours. Points "
         f"of the share that real packets have more (steps of {_duration(real)} in all): {listed}. "
         f"One packet in a hundred left the emulator more than {1e6 * late:.0f} µs late, in the "
         "worst of the runs. Bulk flows alone go many ways after the first overshoot of slow start: "
@@ -136,7 +136,7 @@ def figures(measured: Measurements) -> Iterator[Figure]:
         yield Figure(
             f"packets-{ident}",
             f"Real packets and simulated ones: {told(labels)}",
-            "The same steps, queues and requests; the kernel's TCP in the place of the simulated.",
+            "The same steps, queues and requests; the kernel's TCP instead of the simulated one.",
             f"Simulated: means over {short.replications} replications.",
             charts.panels(panels, "time (s)", x_domain=(0, end)),
         )

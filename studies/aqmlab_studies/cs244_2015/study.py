@@ -51,7 +51,7 @@ def is_recorded_trace(lte: Measurements) -> bool:
 
 
 def tables(measured: Measurements) -> list[Table]:
-    """What CoDel costs, and our runs beside mahimahi's."""
+    """Costs of CoDel, and our runs beside mahimahi's."""
     made = []
     if steps := measured.part("study"):
         made += [_less(steps), *_beside(steps, recorded()["steps"], "")]
@@ -215,7 +215,7 @@ def _timing(measured: Measurements) -> Iterator[Cause]:
         "mahimahi's hosts do not keep time as a simulator does",
         "Where the link is not overloaded, CoDel carries less in the recorded runs than in ours: "
         "in the first 50 s 87.9 % with CUBIC and 78.8 % with Reno. Their machine had two busy "
-        "cores, and acknowledgements that wait for a processor come in bunches, which become "
+        "cores, and acknowledgements that wait for a processor arrive in bunches, which become "
         "bursts, which CoDel answers. Delaying acknowledgements at random (the deviation of a "
         "Pareto law) has the same effect. Whole runs with CoDel: " + "; ".join(texts) + ". "
         "Recorded: CUBIC 95.0 %, Reno 88.1 %. What delay their machine really added is not known.",

@@ -34,7 +34,8 @@ def cells(
     loads: Sequence[str] = FLOWS,
     rest: str = REST,
 ) -> Measure:
-    """What measures `value` at every queue and load; None where one of them was not run."""
+    """A function that measures `value` at every queue and load; it returns None if one was not
+    run."""
     keys = [(queue, load) for queue in queues for load in loads]
 
     def measure(measured: Measurements) -> Cells | None:
@@ -61,7 +62,7 @@ def p95(measured: Measurements, **labels: str) -> float:
 
 
 def p50(measured: Measurements, **labels: str) -> float:
-    """Its median, seconds."""
+    """Median of the queuing delay of all packets, seconds."""
     return measured.delay_quantile(0.5, **labels)
 
 

@@ -278,7 +278,7 @@ SPIKES: tuple[CellRule, ...] = (
 
 
 def _responses(*queues: str) -> Measure:
-    """What measures the median response times of both groups."""
+    """Builds a function that measures the median response times of both groups."""
 
     def measure(measured: Measurements) -> Cells | None:
         made: Cells = {}

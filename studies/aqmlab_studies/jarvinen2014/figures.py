@@ -66,7 +66,7 @@ def fairness(measured: Measurements, **labels: str) -> Floats:
 
 
 def _titled(figure: Figure, measured: Measurements) -> Figure:
-    """Says how many replications there were, if not the paper's 100."""
+    """The figure with its number of replications, if not the paper's 100."""
     if measured.replications == 100:
         return figure
     caption = figure.caption.replace("100 replications", f"{measured.replications} replications")

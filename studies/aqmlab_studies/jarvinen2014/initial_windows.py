@@ -1,4 +1,4 @@
-"""How much of the queue at a run's largest delay belongs to initial windows.
+"""Share of initial windows in the queue at a run's largest delay.
 
 The runs of a point are repeated with packets recorded.
 """

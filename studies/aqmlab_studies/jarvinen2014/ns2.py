@@ -1,4 +1,4 @@
-"""What ns-2 gives on this study's scenario: `ns2.json`, measured by us."""
+"""ns-2's values on this study's scenario: `ns2.json`, measured by us."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def references() -> dict[tuple[str, str, str], Reference]:
 
 
 def reference(queue: str, flows: str, rest: str = REST) -> Reference | None:
-    """That of one point, if it was measured."""
+    """Values at one point, if measured."""
     return references().get((queue, flows, rest))
 
 

@@ -103,7 +103,7 @@ PIE_EXPERIMENTS = {
     "PIEupdate": ("first packet counted", "p zero in bursts"),
     "PIEthresh": ("first packet counted", "p zero in bursts", "rate not averaged"),
 }
-"""The reconstructions of PIE and what was varied in each."""
+"""Reconstructions of PIE and their variations."""
 
 
 def _printed(measured: Measurements, queue: str) -> list[float]:

@@ -29,7 +29,7 @@ SCATTER = (
     "axis; seconds in which no packet left the queue are left out."
 )
 SHARES = (0.0, 0.025, 0.5, 0.975, 1.0)
-"""Of a candle: its ends, its box and the median."""
+"""Quantiles of a candle: its ends, its box and the median."""
 CANDLES = (
     "Thin line: least to largest; box: the middle 95 %; bar across: the median, with its 95 % "
     "interval, where there is one, as the dark box. "
@@ -37,7 +37,7 @@ CANDLES = (
 
 
 def figures(measured: Measurements) -> list[Figure]:
-    """Those for which the points were run."""
+    """Figures whose points were run."""
     study = measured.part("study")
     if study is None:
         return []

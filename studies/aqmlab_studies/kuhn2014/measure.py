@@ -13,7 +13,7 @@ AQMS = ("RED", "CoDel")
 CONTROLS = ("CUBIC", "NewReno", "Vegas", "Compound")
 BUFFERS = ("10", "45", "125", "unlimited")
 MAIN_BUFFER = "125"
-"""That of figures 5 and 6."""
+"""Buffer of figures 5 and 6, in packets."""
 
 Value = tuple[float, Interval | None]
 DROPTAIL = {"queue": "DropTail"}

@@ -1,4 +1,4 @@
-"""What ns-2 gives for readings of the background traffic: `ns2.json`, measured by us.
+"""ns-2's values for readings of the background traffic: `ns2.json`, measured by us.
 
 `ns2-rerun.json` has what ns-2.35 gave once more for some of them, with a set-up written anew
 from README.md: where the two differ, something of the first set-up is not in its description.
@@ -32,7 +32,7 @@ def references() -> dict[tuple[str, str], Reference]:
 
 @cache
 def reruns() -> dict[tuple[str, str], Reference]:
-    """Those that were measured again, by (reading, queue)."""
+    """Values that were measured again, by (reading, queue)."""
     return _read("ns2-rerun.json")
 
 

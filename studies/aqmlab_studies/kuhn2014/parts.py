@@ -53,7 +53,7 @@ def ms(delay: float) -> str:
 
 
 def named(number: Callable[[float], str]) -> Callable[[dict[str, float]], str]:
-    """What tells numbers with their names: `1.2 (RED), 1.3 (CoDel)`."""
+    """Formats numbers with their names: `1.2 (RED), 1.3 (CoDel)`."""
     return lambda found: ", ".join(f"{number(value)} ({name})" for name, value in found.items())
 
 

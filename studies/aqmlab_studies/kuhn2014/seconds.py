@@ -1,4 +1,4 @@
-"""What figures 2 to 4 are made of: the transfer second by second.
+"""Data of figures 2 to 4: the transfer second by second.
 
 The runs of a point are repeated with every packet recorded.
 """
@@ -27,11 +27,11 @@ class Seconds:
     drops: Floats
     """Share of its packets that were dropped of those whose lot was decided."""
     throughput: Floats
-    """What arrived of it at node 5, headers included, bit/s."""
+    """Arrival rate at node 5, headers included, bit/s."""
 
 
 def seconds(measured: Measurements, **labels: str) -> list[Seconds]:
-    """Those of each run of the point with these labels, which are repeated once."""
+    """Seconds of each run of the point with these labels, which are repeated once."""
     return list(measured.each(("seconds",), _seconds, **labels))
 
 

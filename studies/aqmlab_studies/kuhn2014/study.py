@@ -171,7 +171,7 @@ def _experiments(part: Measurements | None) -> Iterator[Table]:
 def _cells(
     places: Iterable[tuple[Key, dict[str, str]]],
 ) -> Callable[[Measurements, Callable[..., Value], Callable[[Key], float | None]], Iterator[Cell]]:
-    """What makes the cells at these places (row and column, labels), as far as they were run."""
+    """Builds the cells at these places (row and column, labels), as far as they were run."""
     kept = list(places)
 
     def cells(
@@ -263,8 +263,8 @@ def _reading_causes(part: Measurements) -> Iterator[Cause]:
         )
         yield Cause(
             f"CoDel: {small * 1e3:.0f} ms, printed are 115 ms",
-            "The way alone takes 85 ms with packets of 1050 bytes, and CoDel keeps one or two more "
-            f"in the queue. With segments of 1460 bytes ({LARGER}) the mean is {large * 1e3:.0f} "
+            "The path alone takes 85 ms with packets of 1050 bytes, and CoDel keeps one or two more"
+            f" in the queue. With segments of 1460 bytes ({LARGER}) the mean is {large * 1e3:.0f} "
             f"in place of {small * 1e3:.0f} ms, here as in ns-2: the study's packets may have been "
             "larger. Then DropTail's 125 packets take 1.5 s, and its mean does not fit.",
         )
@@ -300,10 +300,10 @@ def _rerun(part: Measurements) -> Iterator[Cause]:
             "ms longer under CoDel (and 3 to 4 under RED with a mean packet of 500 bytes) than "
             "here, and not with datagrams. Neither the phase of arrivals and departures, nor the "
             "size of acknowledgements and timestamps, nor the recovery moves ours by as much. So "
-            "ns-2.35 was run again, with a set-up written anew from the description below and "
+            "ns-2.35 was run again, with a new set-up from the description below and "
             "CoDel by the pseudo-code of 2012. Packet times in ms as recorded, run again, and "
             f"ours: {'; '.join(told)}. Run again, ns-2 is within {100 * max(off):.0f} % of ours at "
-            "each of these; what the recorded set-up had besides is not known.",
+            "each of these; the other settings of the recorded set-up are not known.",
         )
 
 

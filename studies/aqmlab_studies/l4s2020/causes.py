@@ -1,4 +1,4 @@
-"""What explains the cells that differ."""
+"""Explanations of the cells that differ."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SINGLE = "FQ-CoDel, one queue"
 
 
 def causes(measured: Measurements) -> list[Cause]:
-    """Those whose runs are there."""
+    """Causes whose runs exist."""
     found: list[Cause] = []
     part, whole = measured.part("experiments"), measured.part("study")
     if part and whole and whole.has(queue="DualPI2") and whole.has(pair=FAR):
@@ -77,12 +77,12 @@ def _two_pragues(part: Measurements, whole: Measurements) -> Cause:
 
     pairs = [pair for pair in UNEQUAL if whole.has(pair=pair)]
     return Cause(
-        "Two Pragues of unequal round-trip times: marks that come in runs",
+        "Two Pragues of unequal round-trip times: marks that arrive in runs",
         "Two Pragues alone are marked by the step at 1 ms. Marks in runs, in one round trip many "
         "and in others none, give shares that fall with the square of the round-trip time, spread "
         "ones with the round-trip time itself; the published shares are between. The carried "
         "fractions of 2020 spread them a little, noise of the hosts does the rest: one level of "
-        "jitter on the acknowledgements, 2 ms, brings all pairs near to what was published. The "
+        "jitter on the acknowledgements, 2 ms, brings all pairs near to the published ratios. The "
         "nearer flow's goodput over the other's (published; windows in bytes, carried as in the "
         f"study, rounded up, carried with jitter): {'; '.join(map(ratios, pairs))}. Bursts are not "
         "it: at 0.25 ms a burst holds one segment below 98 Mbit/s. What noise the recorded hosts "
@@ -118,13 +118,13 @@ def _fifo(part: Measurements, whole: Measurements) -> Cause:
         f"published ratio is {_worst(noisy):.2f} instead of {_worst(bare):.2f}. What noise the "
         "recorded hosts had is not published. Excluded as causes: the answer to a loss, as "
         "public versions of Prague halve the window like this one (`prague_enter_loss`), and "
-        f"Linux's Reno in the place of Prague has {reno}; bursts of CUBIC, which with "
+        f"Linux's Reno instead of Prague has {reno}; bursts of CUBIC, which with "
         f"segmentation offload leaves {offload}. Two Pragues alone share a FIFO by chance.",
     )
 
 
 Ratios = tuple[float, float]
-"""Of the goodputs of two flows: published, ours."""
+"""Ratios of the goodputs of two flows: published, ours."""
 
 
 def _beside(part: Measurements, pair: str, /, **labels: str) -> Ratios:
@@ -179,7 +179,7 @@ def _corners(corners: Measurements) -> Iterator[Cause]:
         "Prague beside CUBIC: the highest ratios are just below 25 ms",
         "Prague falls once in its virtual round-trip time of 25 ms, but only at the end of a round "
         "trip: at 20 ms every second time. It then grows for two round trips and until the next "
-        f"mark, and CUBIC has {queue:.0f} ms of DualPI2's queue besides. At 200 Mbit/s and 20 ms: "
+        f"mark, and CUBIC has {queue:.0f} ms of DualPI2's queue too. At 200 Mbit/s and 20 ms: "
         f"{high.ratio:.2f}, by the rules {by_the_rules(high):.2f}.",
     )
     slow = states(corners, "12 Mbit/s", "5 ms")[0]

@@ -42,9 +42,9 @@ class State:
     rtt_classic: float
     """CUBIC's, s."""
     windows: tuple[float, float]
-    """Of both, segments."""
+    """Windows of both, segments."""
     goodput: tuple[float, float]
-    """Of both, Mbit/s."""
+    """Goodputs of both, Mbit/s."""
 
     @property
     def ratio(self) -> float:
@@ -53,7 +53,7 @@ class State:
 
     @property
     def steadiness(self) -> float:
-        """How much p' varies: 1 if it does not."""
+        """Variation of p': 1 if constant."""
         return self.base_rms / self.base
 
 

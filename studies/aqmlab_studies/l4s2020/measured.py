@@ -22,7 +22,7 @@ def published(part: str) -> dict[str, dict[str, list[float]]]:
 
 @per_run
 def goodput(measured: Measurements, flow: str, **labels: str) -> Floats:
-    """Of the last interval of each run, Mbit/s."""
+    """Goodput of the last interval of each run, Mbit/s."""
     _, rows = measured.curves("goodput_bps", f"{flow}.0", **labels)
     last: Floats = 1e-6 * rows[:, -1]
     return last

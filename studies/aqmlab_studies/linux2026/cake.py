@@ -1,4 +1,4 @@
-"""Connections through the kernel's CAKE: what is compared, tables, a statement for each case.
+"""Connections through the kernel's CAKE: comparisons, tables, a statement for each case.
 
 The recordings count the time in queue until a packet's transmission begins, a transmission before
 it leaves. Where CAKE shapes, a packet leaves at once: one transmission is taken off.
@@ -44,7 +44,7 @@ class Reading:
 
     @property
     def off(self) -> float:
-        """How far the recorded mean is from that of the simulated runs, as a multiple of what is
+        """Distance of the recorded mean from that of the simulated runs, as a multiple of what is
         allowed: the tolerance, or the way to the end of their range."""
         theirs, ours = float(self.theirs.mean()), float(self.ours.mean())
         end = float(self.ours.max()) if theirs > ours else float(self.ours.min())
@@ -63,7 +63,7 @@ def rate_of(case: str) -> float:
 
 
 def is_shaped(case: str) -> bool:
-    """Whether CAKE shapes the bottleneck. Otherwise a packet waits for tokens below the queue."""
+    """True if CAKE shapes the bottleneck. Otherwise a packet waits for tokens below the queue."""
     return not re.match(r"cake-(besteffort_(bbr|cubic|reno)_|(no-)?ack-filter)", case)
 
 
@@ -135,7 +135,7 @@ def _cell(case: str, reading: Reading) -> Cell:
 
 
 def claims(measured: Measurements) -> list[Asked]:
-    """Whether all quantities of each case fit."""
+    """Rules that all quantities of each case fit."""
     return [Asked(_rule(case), measured) for case in measured.axes["queue"] if recorded(case)]
 
 

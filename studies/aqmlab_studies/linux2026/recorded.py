@@ -1,4 +1,4 @@
-"""What was recorded (`recorded.json`), and the same quantities of our runs."""
+"""Recordings (`recorded.json`), and the same quantities of our runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BEGINS = 5
 """From this second on everything is measured but drops and the course."""
 FLOWS = ("first", "second")
 SHARE = 0.9
-"""Of the cells of a case, and of the seconds of its course, so many have to be inside."""
+"""Share of the cells of a case, and of the seconds of its course, that have to be inside."""
 CONTROLS = {"BBR": "bbr", "CUBIC": "cubic", "Reno": "reno"}
 QUEUES = {"pfifo": "pfifo", "CoDel": "codel", "FQ-CoDel": "fq_codel", "PIE": "pie"}
 PATHS = {"10 Mbit/s": "10mbit_80ms", "100 Mbit/s": "100mbit_10ms"}
@@ -35,7 +35,7 @@ def case_of(control: str, queue: str) -> str:
 
 
 def transmission(queue: str) -> float:
-    """How long a packet is on the link, ms."""
+    """Transmission time of a packet, ms."""
     return 12_000 / (1e3 * float(queue.split(", ")[1].split()[0]))
 
 
@@ -56,7 +56,7 @@ def runs(control: str, queue: str) -> list[dict[str, Any]]:
 
 
 def is_late(run: dict[str, Any]) -> bool:
-    """Whether nothing left the queue in the first second: all began a second later."""
+    """True if nothing left the queue in the first second: all began a second later."""
     return bool(run["seconds"][0][0] == 0)
 
 
@@ -69,7 +69,7 @@ class Quantity:
     unit: str
 
     def recorded(self, control: str, queue: str) -> Floats:
-        """Its values in the recorded runs."""
+        """Values in the recorded runs."""
         kept = runs(control, queue)
         if self.key == "drops":  # counted from the beginning
             kept = [run for run in kept if not is_late(run)]
@@ -83,7 +83,7 @@ class Quantity:
         return float(run["delays"][-1 if self.key == "mean" else SHARES.index(int(self.key[1:]))])
 
     def simulated(self, measured: Measurements, **labels: str) -> Floats:
-        """Its values in our runs."""
+        """Values in our runs."""
         if self.key in FLOWS:
             means: Floats = seconds(measured, self.key, **labels)[:, BEGINS:].mean(axis=1)
             return means
@@ -98,7 +98,7 @@ class Quantity:
         return 1e3 * np.array(found)
 
     def step(self, queue: str) -> float:
-        """What it cannot be told apart within: a packet's transmission, or one drop."""
+        """Resolution: a packet's transmission, or one drop."""
         return 0.0 if self.key in FLOWS else 1.0 if self.key == "drops" else transmission(queue)
 
 
@@ -154,11 +154,11 @@ def is_inside(recorded: float, simulated: Floats, step: float) -> bool:
 
 
 Counted = tuple[int, int]
-"""What is inside, and how many there are."""
+"""Number inside, and of all."""
 
 
 def shares_of_seconds(measured: Measurements, **labels: str) -> Counted:
-    """Of the seconds of the course of both flows."""
+    """Numbers of the seconds of the course of both flows."""
     inside = total = 0
     for flow in FLOWS:
         ours, theirs = seconds(measured, flow, **labels), recorded_seconds(flow=flow, **labels)

@@ -78,7 +78,7 @@ def _range(values: Floats) -> str:
 
 
 def claims(measured: Measurements) -> list[Asked]:
-    """Whether nine in ten of all cells are inside, then of the cells of each case, and of the
+    """Rules that nine in ten of all cells are inside, then of the cells of each case, and of the
     seconds of its course."""
     through_cake = measured.part("cake")
     more = [] if through_cake is None else cake.claims(through_cake)
@@ -89,7 +89,7 @@ def claims(measured: Measurements) -> list[Asked]:
     rules = [
         in_most(
             "all",
-            "Nine in ten of what was recorded lies where the simulated runs are.",
+            "Nine in ten of the recorded numbers lie where the simulated runs are.",
             "in the range of the simulated runs, or within 5 % of their mean, or within a packet's "
             "transmission or one drop",
             lambda whole: _inside(whole, cases),

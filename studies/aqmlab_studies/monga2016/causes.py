@@ -57,9 +57,9 @@ def _window(points: Points, free: Points) -> Iterator[Cause]:
     each = UTILISATION.text(list(free.runs(UTILISATION, "DropTail", "1000 Mbit/s")))
     yield Cause(
         "The window decides figures 2 and 8",
-        "The paper does not say how large a sender's window may get, the suite's scripts set "
+        "The paper does not specify how large a sender's window may get, the suite's scripts set "
         "none, and ns-2's default is 20 packets. Five flows can then keep 100 packets of 1000 "
-        "bytes on the way: the utilisation at 1 Gbit/s is "
+        "bytes in flight: the utilisation at 1 Gbit/s is "
         f"{_range(points, UTILISATION, '1000 Mbit/s')} %, at an RTT of 1 s "
         f"{_range(points, UTILISATION, 'RTT 1000 ms')} %, whatever the queue, and nothing is "
         "dropped. So utilisation falls in figures 2 and 8 as the paper has it. Without the limit "
@@ -103,7 +103,7 @@ def _experiments(points: Points, experiments: Points, free: Points | None) -> It
         f"{_range(experiments, UTILISATION, 'RTT 80 ms, 1000 Mbit/s')} at 1000, and with 1 FTP "
         f"flow {_all(experiments, UTILISATION, 'RTT 80 ms, 1 FTP')}; the mean queue with 1000 FTP "
         f"flows is {_all(experiments, QUEUE, 'RTT 80 ms, 1000 FTP')} packets. At 20 Mbit/s and "
-        "4 ms each way the utilisation is "
+        "4 ms in each direction the utilisation is "
         f"{_all(experiments, UTILISATION, '20 Mbit/s and 4 ms')} %, with 1 FTP flow "
         f"{_all(experiments, UTILISATION, '20 Mbit/s and 4 ms, 1 FTP')}; the mean queue with 1000 "
         f"flows {_all(experiments, QUEUE, '20 Mbit/s and 4 ms, 1000 FTP')} packets.",
@@ -134,7 +134,7 @@ def _streams(points: Points, experiments: Points) -> Cause:
     waiting = sum(5 * (1 + each / 2) for each in sent.values())
     return Cause(
         "sfqCoDel's queue at low bandwidths: the streams",
-        "Streams and voice send 3.5 Mbit/s each way and respond to nothing, which is more than "
+        "Streams and voice send 3.5 Mbit/s in each direction without control, which is more than "
         "links of 1 and 2 Mbit/s carry. sfqCoDel keeps their ten queues apart, drops from one when "
         "its turn comes, and leaves its last packet alone; until the next turn "
         f"{sent['stream']:.1f} packets of a stream come, {sent['voice']:.1f} of a call. One packet "
@@ -152,7 +152,7 @@ def _degraded(points: Points, experiments: Points, free: Points | None) -> Itera
     alone_3 = _all(experiments, UTILISATION, "nothing backwards, 3 FTP")
     yield Cause(
         "DropTail's utilisation with few FTP flows: the queue of the other direction",
-        "The acknowledgements wait behind what comes backwards. Under DropTail that queue is long, "
+        "The acknowledgements wait behind the reverse traffic. Under DropTail that queue is long, "
         f"and the windows of 20 packets are spread over a longer round trip: {few}, {more}. With "
         f"nothing backwards but acknowledgements and voice it is {alone} % with 1 flow, and with 3 "
         f"DropTail's is the highest: {alone_3}. So "

@@ -73,7 +73,7 @@ def _without_limit(rule: Rule[Points, Any], free: Points) -> Callable[[Points], 
 
 
 def along(metric: Metric, sweep: Sweep) -> Callable[[Points], Series]:
-    """What measures the means of every queue along a sweep."""
+    """Builds a function that measures the means of every queue along a sweep."""
 
     def measure(points: Points) -> Series:
         places = points.places(sweep)

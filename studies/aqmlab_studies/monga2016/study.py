@@ -1,4 +1,4 @@
-"""Where figures, tables, statements and causes are made."""
+"""Figures, tables, statements and causes."""
 
 from aqmlab_studies.monga2016.causes import causes
 from aqmlab_studies.monga2016.claims import claims

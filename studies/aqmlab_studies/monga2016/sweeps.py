@@ -1,4 +1,4 @@
-"""The three sweeps, and what is measured along them at the bottleneck."""
+"""The three sweeps, and the measures along them at the bottleneck."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Sweep:
 
     id: str
     title: str
-    """What it is, as the title of an axis."""
+    """Title of its axis."""
     unit: str
     """What the numbers are, in a sentence."""
     places: dict[str, float]
@@ -66,7 +66,7 @@ class Metric:
 
     @property
     def bounds(self) -> Bounds:
-        """What it can be at least and at most."""
+        """Least and largest possible value."""
         return (0.0, 100.0) if self.unit == "%" else POSITIVE
 
     def text(self, values: Sequence[float]) -> str:
@@ -97,7 +97,7 @@ class Points(Replicated):
         return Points(self.measured.draws[number], axis=self.axis, **self.labels)
 
     def has(self, queue: str, place: str) -> bool:
-        """Whether it was run."""
+        """True if it was run."""
         return self.measured.has(**self._at(queue, place))
 
     def runs(self, metric: Metric, queue: str, place: str) -> Floats:
@@ -126,13 +126,13 @@ class Points(Replicated):
         return [p for p in sweep.places if all(self.has(queue, p) for queue in QUEUES)]
 
     def share_of_drops(self, reason: str, queue: str, place: str) -> float:
-        """Which part of all drops had this reason; 0 without drops."""
+        """Share of all drops with this reason; 0 without drops."""
         at = self._at(queue, place)
         dropped = self.measured.count("dropped", **at).sum()
         return float(self.measured.count(f"drop_{reason}", **at).sum() / max(dropped, 1.0))
 
     def goodput(self, queue: str, place: str) -> float:
-        """What all flows forwards delivered once, in Mbit/s, as a mean over the runs."""
+        """Goodput of all forward flows, in Mbit/s, the mean over the runs."""
         rows = self._flows(queue, place).filter(pl.col("group").is_in(["ftp", "stream", "voice"]))
         return float(rows["goodput_bps"].sum()) / self.measured.replications / 1e6
 

@@ -43,7 +43,7 @@ SHORT = ("10 ms", "30 ms", "100 ms", "200 ms")
 LONG = "500 ms"
 AnyRule = Rule[Measurements, Any]
 Pairs = dict[str, tuple[float, float]]
-"""Of each place the number of the queue in question and that of the other."""
+"""Numbers of the queue in question and of the other, by place."""
 
 
 def claims(measured: Measurements) -> list[Asked]:
@@ -111,7 +111,7 @@ def _target_told(found: dict[str, float]) -> str:
 
 
 def _load_spread(static: Measurements) -> tuple[float, float]:
-    """How far apart the loads' median delays are at 100 and at 3 Mbit/s, in ms."""
+    """Difference between the loads' median delays at 100 and at 3 Mbit/s, in ms."""
 
     def spread(rate: str) -> float:
         delays = over(static, median_delay, queue=CODEL, rate=rate, rtt="100 ms").mean(axis=1)
@@ -141,7 +141,7 @@ Spread = tuple[dict[str, float], str]
 
 
 def _spread(static: Measurements) -> Spread:
-    """How far apart CoDel's utilisations are at each round-trip time; the least at the longest."""
+    """Difference between CoDel's utilisations at each round-trip time; the least at the longest."""
     ranges, lowest = {}, ""
     for rtt in (*SHORT, LONG):
         values = {

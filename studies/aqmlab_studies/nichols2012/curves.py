@@ -1,4 +1,4 @@
-"""What tables, statements and figures need of the two parts."""
+"""Measures of the two parts for tables, statements and figures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POSSIBLE = sum(RATES) * STEP * 1e6 / 8
 SINGLE = "1 FTP"
 
 Metric = Callable[..., Floats]
-"""Of one point: a value for each replication."""
+"""Measure of one point: a value for each replication."""
 
 
 def median_delay(part: Measurements, **labels: str) -> Floats:
@@ -34,12 +34,12 @@ def median_delay(part: Measurements, **labels: str) -> Floats:
 
 
 def high_delay(part: Measurements, **labels: str) -> Floats:
-    """Its 95th percentile, ms."""
+    """The 95th percentile of the time in queue, ms."""
     return 1e3 * part.count("sojourn_p95_s", **labels)
 
 
 def utilisation(part: Measurements, **labels: str) -> Floats:
-    """What was used of what the link offered."""
+    """Used share of the link's capacity."""
     return part.count("utilisation", **labels)
 
 
@@ -140,7 +140,7 @@ def within(part: Measurements, values: Floats, step: int) -> Floats:
 
 
 def megabytes(part: Measurements, queue: str, buffer: str) -> Floats:
-    """What was carried in each run."""
+    """Megabytes carried in each run."""
     return part.count("delivered_bytes", queue=queue, buffer=buffer) / 1e6
 
 

@@ -48,7 +48,7 @@ METRICS: tuple[tuple[str, str, str, Metric], ...] = (
 
 
 def tables(measured: Measurements) -> list[Table]:
-    """What was run of them."""
+    """Tables whose points were run."""
     made = []
     if static := measured.part("study"):
         for axis, by, others in (
@@ -139,7 +139,7 @@ def _first_losses(measured: Measurements) -> Iterator[Cause]:
     yield Cause(
         "The fairness of losses at 500 ms",
         "There RED has the higher index. On long and fast paths the first slow start overflows the "
-        "buffer, and runs of 40 to 60 s contain few recoveries besides: with four FTPs at 100 "
+        "buffer, and runs of 40 to 60 s contain few other recoveries: with four FTPs at 100 "
         f"Mbit/s each retransmitted, with {'; '.join(words)}. The article's runs are five times as "
         "long.",
     )

@@ -1,4 +1,4 @@
-"""What ns-3 measured (`outcomes.json`), the bands made of it, and the same of our runs."""
+"""ns-3's results (`outcomes.json`), the bands around them, and the same measures of our runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Quantity:
 
     @property
     def criterion(self) -> Criterion:
-        """What `agrees` means."""
+        """Meaning of `agrees`."""
         if self.key == "utilisation":
             return Criterion.band(
                 "from 0.02 below the lower to 0.02 above the higher of ns-3's builds"
@@ -78,7 +78,7 @@ def _outcomes() -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def outcome(build: str, job: str) -> dict[str, Any]:
-    """What a build of ns-3 gave in a job. Raises `KeyError` if there is none."""
+    """Results of a build of ns-3 in a job. Raises `KeyError` for an unknown one."""
     return _outcomes()[build, job]
 
 

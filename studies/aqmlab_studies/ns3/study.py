@@ -114,11 +114,11 @@ def _recovery_end(measured: Measurements) -> Iterator[Cause]:
             "Drops: ns-3 counts a recovery's data twice",
             "The acknowledgement that ends a recovery covers the whole window. Of it ns-3 hands "
             "all segments to the congestion control (`tcp-socket-base.cc`, ProcessAck), also those "
-            "that SACK had reported before; Linux hands over what is new, a segment or two. So "
+            "that SACK had reported before; Linux hands over new data, a segment or two. So "
             "ns-3's windows grow by about a round trip's worth "
             "right after each reduction, losses come sooner, and more packets are dropped. This "
             "study does the same (`recovery_end_counts`). Drops in %, without it: "
-            f"{'; '.join(told)}. ns-3.48 besides counts each duplicate twice in proportional rate "
+            f"{'; '.join(told)}. ns-3.48 also counts each duplicate twice in proportional rate "
             "reduction, which its development branch has mended since: it sends more in "
             "recoveries, which is not modelled.",
         )
@@ -133,7 +133,7 @@ def _rest(measured: Measurements) -> Iterator[Cause]:
     plain, rack, close, usual, wide = shares
     newer, start = (outcome(BUILDS[1], job)["loss"] for job in ("c CoDel", "d"))
     yield Cause(
-        "Drops: what is left of the difference",
+        "Drops: the remaining difference",
         "Job c CoDel: the development branch finds lost retransmissions when data sent later is "
         "reported, which RFC 6675 leaves to the timer and RACK does too: with RACK "
         f"{rack:.2f} instead of {plain:.2f} % (that build: {newer:.2f}). Job d: over which time "
@@ -150,9 +150,9 @@ def _reno(measured: Measurements) -> Iterator[Cause]:
         return
     keys = ("utilisation", "p50", "p95", "loss", "timeouts")
     yield Cause(
-        "Reno: what is counted towards the next segment",
-        "As ns-3's Reno, which counts all bytes and keeps over a loss what it has counted "
-        f"(`byte_counting`, `keep_count`): {_told(ns3, *keys)}. If the count begins anew, as in "
+        "Reno: bytes counted towards the next segment",
+        "As ns-3's Reno, which counts all bytes and keeps the count over a loss "
+        f"(`byte_counting`, `keep_count`): {_told(ns3, *keys)}. If the count restarts, as in "
         f"Linux: {_told(anew, *keys)}. Without proportional rate reduction, which is ns-3's "
         f"default: {_told(bare, *keys)}. Losses found by time (RACK) instead of RFC 6675: "
         f"{_told(rack, *keys)}. Our defaults, counting bytes in congestion avoidance and a segment "

@@ -25,16 +25,16 @@ DEEP = 2.0
 
 @dataclass(frozen=True)
 class Point:
-    """What one rival and buffer gave: one value a replication."""
+    """Results with one rival and buffer: a value for each replication."""
 
     buffer: float
     """In bandwidth-delay products."""
     shares: Floats
     """BBR's share of the goodput."""
     filled: Floats
-    """How much of BBR's window was in flight."""
+    """Share of BBR's window in flight."""
     occupied: Floats
-    """How much of the buffer was full."""
+    """Used share of the buffer."""
     least_rtt: Floats
     """BBR's estimate, s."""
 
@@ -45,12 +45,12 @@ class Point:
 
     @property
     def limited(self) -> float:
-        """The paper's share times what was in flight of the window."""
+        """The paper's share times the share of the window in flight."""
         return self.model * float(self.filled.mean())
 
 
 def points(measured: Measurements, beside: str) -> list[Point]:
-    """What was run beside a control, by buffer."""
+    """Results beside a control, by buffer."""
     return [_point(measured, beside, buffer) for buffer in measured.axes["buffer"]]
 
 

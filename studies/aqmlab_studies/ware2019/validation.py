@@ -45,7 +45,7 @@ class Place:
 
     @cached_property
     def shares(self) -> Floats:
-        """Their share of the goodput, a value a replication."""
+        """Share of BBR's flows in the goodput, a value for each replication."""
         ours: Floats = np.sum([self._goodput(f"bbr.{flow}") for flow in range(self.flows)], axis=0)
         return ours / (ours + self._goodput("other.0"))
 
@@ -74,7 +74,7 @@ class Place:
 
     @property
     def error(self) -> float:
-        """How far the model is from the mean share, as a part of the share."""
+        """Distance of the model from the mean share, as a part of the share."""
         share = float(self.shares.mean())
         return abs(self.model - share) / share
 

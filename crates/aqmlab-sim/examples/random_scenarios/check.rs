@@ -50,8 +50,7 @@ fn of_link(result: &RunResult, link: &LinkResult) -> Result<(), String> {
         let given = (counts.delivered_bytes, link.capacity);
         return Err(format!("{} bytes delivered where {} could be", given.0, given.1));
     }
-    // A packet in transmission at the end of the warm-up may be delivered before and lost after it.
-    if link.way.lost > counts.delivered + 1 {
+    if link.way.lost > counts.delivered {
         return Err(format!("{} of {} packets lost", link.way.lost, counts.delivered));
     }
     of_times(result, "sojourn", &link.sojourn)?;

@@ -154,6 +154,9 @@ impl QueuedLink {
                 egress.sent(now, packet.size());
             }
             self.propagation.push(packet, now, self.index, &mut self.probe.losses, shared);
+            if self.warmup_sends() {
+                self.end_of_warmups_packet();
+            }
         }
         let Wire::Grants(wire) = &mut self.wire else { return };
         wire.used += granted - room;

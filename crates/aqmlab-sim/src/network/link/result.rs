@@ -127,6 +127,8 @@ impl LinkResult {
 pub(super) struct Before {
     counts: Counts,
     way: PropagationCounts,
+    /// True if grants have sent a part of a packet, which is in `counts` and not yet in `way`.
+    sending: bool,
     /// Bytes offered.
     capacity: f64,
     /// Bits sent, if counted.
@@ -144,9 +146,23 @@ impl QueuedLink {
         *self.before = Before {
             counts: self.begun_counts(),
             way: self.way(),
+            sending: self.wire.unfinished().is_some(),
             capacity: self.capacity().bytes(now),
             used_bits: self.used_bits(now),
         };
+    }
+
+    /// Counts a packet that has just been sent as one of the warm-up, which sent a part of it.
+    pub(super) fn end_of_warmups_packet(&mut self) {
+        let reordered = self.before.way.reordered;
+        self.before.way = PropagationCounts { reordered, ..self.way() };
+        self.before.sending = false;
+    }
+
+    /// Returns true while a packet of the warm-up is in transmission.
+    #[inline(always)]
+    pub(super) fn warmup_sends(&self) -> bool {
+        self.before.sending
     }
 
     /// Returns the results from the end of the warm-up to `end`; call `Link::finish` before.
