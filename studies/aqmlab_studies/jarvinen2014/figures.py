@@ -207,7 +207,7 @@ def _hred(measured: Measurements) -> Figure | None:
         f"{_p95_range(points, printed)} of the printed delays.",
         "Diamonds: the printed table. Lines: 95th percentile of the queuing delay of all packets "
         "as measured. HRED: Table I in bytes, mean packet 1000, `wait_` on. Dashes: one "
-        "parameter changed, in packets, `wait_` off (the two lines lie on each other).",
+        "parameter changed, in packets, `wait_` off.",
         charts.lines(
             points,
             COLOURS,

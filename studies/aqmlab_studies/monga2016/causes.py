@@ -56,13 +56,12 @@ def _range(points: Points, metric: Metric, place: str) -> str:
 def _window(points: Points, free: Points) -> Iterator[Cause]:
     each = UTILISATION.text(list(free.runs(UTILISATION, "DropTail", "1000 Mbit/s")))
     yield Cause(
-        "The window decides figures 2 and 8",
+        "The window in figures 2 and 8",
         "The paper does not specify how large a sender's window may get, the suite's scripts set "
         "none, and ns-2's default is 20 packets. Five flows can then keep 100 packets of 1000 "
         "bytes in flight: the utilisation at 1 Gbit/s is "
         f"{_range(points, UTILISATION, '1000 Mbit/s')} %, at an RTT of 1 s "
-        f"{_range(points, UTILISATION, 'RTT 1000 ms')} %, whatever the queue, and nothing is "
-        "dropped. So utilisation falls in figures 2 and 8 as the paper has it. Without the limit "
+        f"{_range(points, UTILISATION, 'RTT 1000 ms')} %, over the queues. Without the limit "
         f"it is {_all(free, UTILISATION, '1000 Mbit/s')} % at 1 Gbit/s, and "
         f"{_all(free, UTILISATION, 'RTT 1000 ms')} % at 1 s, where 100 s are too short for Reno "
         f"to open the windows. (DropTail at 1 Gbit/s, run by run: {each} %. When both directions "
@@ -74,10 +73,10 @@ def _short_rtts(points: Points) -> Iterator[Cause]:
     full = {queue: 100 * points.share_of_drops("overlimit", queue, "RTT 1 ms") for queue in QUEUES}
     told = ", ".join(f"{queue} {share:.0f} %" for queue, share in full.items())
     yield Cause(
-        "At 1 ms there is no AQM",
-        "8 BDP are 10 packets at an RTT of 1 ms, and 8 ms of delay: CoDel hardly sees more than "
-        f"its target. Of all drops the full buffer made {told}. So all queues are alike there, "
-        f"and drop as much: {_all(points, DROPS, 'RTT 1 ms')} %.",
+        "Drops of the full buffer at 1 ms",
+        "8 BDP are 10 packets at an RTT of 1 ms, and 8 ms of delay; CoDel's target is 5 ms. Of all "
+        f"drops the full buffer made {told}; the drop rates are "
+        f"{_all(points, DROPS, 'RTT 1 ms')} %.",
     )
 
 
@@ -85,7 +84,7 @@ def _experiments(points: Points, experiments: Points, free: Points | None) -> It
     yield from _degraded(points, experiments, free)
     yield _streams(points, experiments)
     yield Cause(
-        "The AQMs' queue is not constant with many flows",
+        "The AQMs' queue with many flows",
         "CoDel's drop rate grows with the square root of its count, and against 1000 flows it "
         "has to grow far: the mean queue with 1000 flows is "
         f"{_all(points, QUEUE, '1000 FTP')} packets over 100 s, "
@@ -137,11 +136,11 @@ def _streams(points: Points, experiments: Points) -> Cause:
         "Streams and voice send 3.5 Mbit/s in each direction without control, which is more than "
         "links of 1 and 2 Mbit/s carry. sfqCoDel keeps their ten queues apart, drops from one when "
         "its turn comes, and leaves its last packet alone; until the next turn "
-        f"{sent['stream']:.1f} packets of a stream come, {sent['voice']:.1f} of a call. One packet "
-        f"and half of these in each queue are {waiting:.0f} packets at 1 Mbit/s; measured are "
+        f"{sent['stream']:.1f} packets of a stream arrive, {sent['voice']:.1f} of a call. One "
+        f"packet and half of these in each queue are {waiting:.0f} packets at 1 Mbit/s; measured: "
         f"{_all(points, QUEUE, '1 Mbit/s')}, and {full['sfqCoDel']} of sfqCoDel's drops are those "
-        f"of the full buffer (CoDel {full['CoDel']}). With TCP alone the AQMs' queues are alike at "
-        f"1 Mbit/s, and sfqCoDel's is shortest at 5: {alone}.",
+        f"of the full buffer (CoDel {full['CoDel']}). With TCP alone the queues are "
+        f"{alone}.",
     )
 
 
@@ -154,10 +153,13 @@ def _degraded(points: Points, experiments: Points, free: Points | None) -> Itera
         "DropTail's utilisation with few FTP flows: the queue of the other direction",
         "The acknowledgements wait behind the reverse traffic. Under DropTail that queue is long, "
         f"and the windows of 20 packets are spread over a longer round trip: {few}, {more}. With "
-        f"nothing backwards but acknowledgements and voice it is {alone} % with 1 flow, and with 3 "
-        f"DropTail's is the highest: {alone_3}. So "
-        "this is bufferbloat at work, and it needs few flows and small windows"
-        + (f": with no limit it is {_all(free, UTILISATION, '1 FTP')} %." if free else "."),
+        f"nothing backwards but acknowledgements and voice it is {alone} % with 1 flow, and "
+        f"{alone_3} % with 3"
+        + (
+            f"; with no limit of the window and 1 flow it is {_all(free, UTILISATION, '1 FTP')} %."
+            if free
+            else "."
+        ),
     )
     readings = {
         "here": (points, "1000 FTP"),
@@ -176,10 +178,9 @@ def _degraded(points: Points, experiments: Points, free: Points | None) -> Itera
     )
     goodput = ", ".join(f"{queue} {points.goodput(queue, '1000 FTP'):.2f}" for queue in QUEUES)
     yield Cause(
-        "DropTail with many FTP flows is not degraded",
-        f"With 1000 flows the link is never idle. DropTail's utilisation in %: {told}. Nor is it "
-        "goodput that is degraded: what all flows forwards deliver once is "
-        f"{goodput} Mbit/s of 10. No reading that we know gives the printed curve there.",
+        "DropTail with many FTP flows",
+        f"DropTail's utilisation with 1000 flows in %: {told}. The goodput of all forward flows is "
+        f"{goodput} Mbit/s of 10.",
     )
 
 
@@ -203,6 +204,5 @@ def _intervals(points: Points, intervals: Points) -> Iterator[Cause]:
         "The interval",
         "With an interval of 10 ms / 100 ms / 1 s the mean queue in packets is, at "
         f"{told(QUEUE, INTERVAL_PLACES)}. The utilisation in %, at "
-        f"{told(UTILISATION, (BASE, 'RTT 100 ms'))}. A second is too long: with 30 flows and more "
-        "the AQMs are then drop-tail queues.",
+        f"{told(UTILISATION, (BASE, 'RTT 100 ms'))}.",
     )
