@@ -238,7 +238,8 @@ fn no_more_packets_are_lost_than_delivered_after_the_warm_up() {
             settings.iter().map(|(key, text)| (key.to_string(), parse_value(text))).collect();
         let scenario =
             Scenario::parse_with(BULK, "bulk", &settings, Outside::files(&trace)).unwrap();
-        let link = queue(&run(&scenario, 0)).clone();
+        let result = run(&scenario, 0);
+        let link = queue(&result);
         assert!(link.counts.delivered > 100);
         assert_eq!(link.way.lost, link.counts.delivered, "{warmup}");
     }
