@@ -76,7 +76,7 @@ WALKS = [
         target="aqmlab-sim/src/workload/metronome.rs",
         catalogue="aqmlab-sim/src/workload/mod.rs",
         after="    // One line for each workload.\n",
-        line="    Metronome(metronome::MetronomeParams),\n",
+        line="    metronome::MetronomeParams,\n",
     ),
     Walk("metric", crate="aqmlab-sim", tests="largest_packet", source="largest.toml"),
     Walk("change", crate="aqmlab-sim", tests="duplicated_from", source="duplicate.toml"),

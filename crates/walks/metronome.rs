@@ -6,7 +6,7 @@
 //! # Differences
 //! None.
 
-use aqmlab_core::{Bytes, Span, Stream, params};
+use aqmlab_core::{Bytes, Component, Span, Stream, params};
 
 use super::Workload;
 use crate::workload::app::{App, Context, Direction};
@@ -23,9 +23,12 @@ params! {
     }
 }
 
-impl Workload for MetronomeParams {
+impl Component for MetronomeParams {
     const NAME: &'static str = "metronome";
     const SUMMARY: &'static str = "Datagrams at regular times";
+}
+
+impl Workload for MetronomeParams {
     fn app(&self, _streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         let packet = self.packet.get() as u32;
         Some(Box::new(Metronome { beat: self.beat, packet, flow: 0 }))

@@ -1,10 +1,10 @@
 //! Reference of all components and their parameters, from the declarations.
 
 use aqmlab_aqm::QueueConfig;
-use aqmlab_core::{Catalogue, ParamSpec, Params, Preset};
+use aqmlab_core::{Catalogue, Component, ParamSpec, Params, Preset};
 use aqmlab_emu::params::EmulatorParams;
 use aqmlab_quic::QuicParams;
-use aqmlab_sim::endpoints::{EndpointConfig, EndpointParams};
+use aqmlab_sim::endpoints::EndpointConfig;
 use aqmlab_sim::impairment::{
     ChanceParams, DelayCsvParams, DelayStepsParams, GilbertElliottParams, JitterParams,
     ListedLossParams, OutageParams, SlotParams,
@@ -35,8 +35,8 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     for entry in EndpointConfig::entries().into_iter().filter(|entry| !entry.params.is_empty()) {
         list.append(section(py, "endpoint", entry.name, entry.summary, &entry.params)?)?;
     }
-    let summary = "QUIC, a published library";
-    list.append(section(py, "endpoint", QuicParams::NAME, summary, &QuicParams::specs())?)?;
+    let (name, summary) = (QuicParams::NAME, QuicParams::SUMMARY);
+    list.append(section(py, "endpoint", name, summary, &QuicParams::specs())?)?;
     for (kind, name, summary, params) in sections() {
         list.append(section(py, kind, name, summary, &params)?)?;
     }

@@ -36,5 +36,5 @@ pub use params::{Controller, Library, QuicParams};
 /// # Errors
 /// Returns an error if the name `quic` is already an endpoint of the simulator.
 pub fn endpoints() -> Result<Endpoints> {
-    Endpoints::default().with::<QuicParams>()
+    Endpoints::default().with(Box::new(QuicParams::default()))
 }

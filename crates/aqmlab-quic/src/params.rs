@@ -2,7 +2,7 @@
 
 use aqmlab_aqm::Note;
 use aqmlab_core::params::Auto;
-use aqmlab_core::{Bytes, Error, ParamType, Result, Span, choices, params};
+use aqmlab_core::{Bytes, Component, Error, ParamType, Result, Span, choices, params};
 use aqmlab_sim::endpoints::{BoxedEnds, EndpointParams, EndpointSetup};
 
 use crate::host::Host;
@@ -107,9 +107,29 @@ params! {
     }
 }
 
-impl EndpointParams for QuicParams {
+impl Component for QuicParams {
     const NAME: &'static str = "quic";
+    const SUMMARY: &'static str = "QUIC, a published library";
 
+    fn check(&self) -> Result<()> {
+        let known = self.stack.controllers();
+        if !known.contains(&self.controller) {
+            let (stack, given) = (self.stack.to_text(), self.controller.to_text());
+            let names: Vec<String> = known.iter().map(ParamType::to_text).collect();
+            let allowed = format!("one of {} with stack `{stack}`", names.join(", "));
+            return Err(Error::not_allowed(given, allowed).at("controller"));
+        }
+        if let Some(max) = self.max_mtu
+            && max < self.initial_mtu
+        {
+            let allowed = format!("at least `initial_mtu`, {}, or `none`", self.initial_mtu);
+            return Err(Error::not_allowed(max, allowed).at("max_mtu"));
+        }
+        Ok(())
+    }
+}
+
+impl EndpointParams for QuicParams {
     fn build(&self, setup: &EndpointSetup) -> BoxedEnds {
         match self.stack {
             Library::Noq => Host::<Noq>::ends(self, setup),
@@ -134,22 +154,5 @@ impl EndpointParams for QuicParams {
             self.controller.to_text()
         );
         vec![Note { id: "not-reproducible", text }]
-    }
-
-    fn check(&self) -> Result<()> {
-        let known = self.stack.controllers();
-        if !known.contains(&self.controller) {
-            let (stack, given) = (self.stack.to_text(), self.controller.to_text());
-            let names: Vec<String> = known.iter().map(ParamType::to_text).collect();
-            let allowed = format!("one of {} with stack `{stack}`", names.join(", "));
-            return Err(Error::not_allowed(given, allowed).at("controller"));
-        }
-        if let Some(max) = self.max_mtu
-            && max < self.initial_mtu
-        {
-            let allowed = format!("at least `initial_mtu`, {}, or `none`", self.initial_mtu);
-            return Err(Error::not_allowed(max, allowed).at("max_mtu"));
-        }
-        Ok(())
     }
 }

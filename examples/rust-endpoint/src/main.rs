@@ -28,7 +28,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 }
 
 fn read(text: &str, file: &str, set: &[(String, Value)]) -> Result<Scenario> {
-    let mine = Endpoints::default().with::<WindowParams>()?;
+    let mine = Endpoints::default().with(Box::new(WindowParams::default()))?;
     Scenario::parse_with(text, file, set, Outside::endpoints(&mine))
 }
 
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_scenario_reads_back_and_wrong_ones_are_refused() {
         let with_gain = scenario(BESIDE, &[("flows.mine.endpoint.gain", "2.5")]);
-        let mine = Endpoints::default().with::<WindowParams>().unwrap();
+        let mine = Endpoints::default().with(Box::new(WindowParams::default())).unwrap();
         let outside = Outside::endpoints(&mine);
         let again = Scenario::from_table_with(with_gain.to_table(), "x", &[], outside).unwrap();
         assert_eq!(again, with_gain);
@@ -134,6 +134,6 @@ mod tests {
             let error = read(BESIDE, "x.toml", &set).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
-        assert!(mine.with::<WindowParams>().is_err(), "the name is taken");
+        assert!(mine.with(Box::new(WindowParams::default())).is_err(), "the name is taken");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use aqmlab_core::{Ecn, Span, Time, params};
+use aqmlab_core::{Component, Ecn, Span, Time, params};
 use aqmlab_sim::endpoints::{
     BoxedEnds, Endpoint, EndpointParams, EndpointSetup, Incoming, Message, Outgoing, Sink, Source,
 };
@@ -16,8 +16,12 @@ params! {
     }
 }
 
-impl EndpointParams for WindowParams {
+impl Component for WindowParams {
     const NAME: &'static str = "window";
+    const SUMMARY: &'static str = "a window that grows by packets and halves for losses";
+}
+
+impl EndpointParams for WindowParams {
     fn build(&self, setup: &EndpointSetup) -> BoxedEnds {
         let (params, setup, goal) = (self.clone(), *setup, setup.size.unwrap_or(u64::MAX));
         let sender = Sender { params, setup, goal, window: 4.0, ..Sender::default() };

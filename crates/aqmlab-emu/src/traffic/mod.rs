@@ -28,7 +28,6 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use aqmlab_core::{Error, Result, Time};
-use aqmlab_sim::endpoints::EndpointConfig;
 use aqmlab_sim::scenario::{FlowGroup, Level};
 use aqmlab_sim::{RunResult, Scenario};
 use aqmlab_tcp::TcpParams;
@@ -141,7 +140,7 @@ fn without_access(group: &FlowGroup) -> Result<()> {
 
 /// Rejects endpoints other than TCP and UDP, and route changes.
 fn without_endpoint(group: &FlowGroup) -> Result<()> {
-    if !matches!(group.endpoint, EndpointConfig::Tcp(_)) {
+    if !group.endpoint.is_tcp() {
         let given = group.endpoint.name();
         let error = Error::not_allowed(given, "`tcp` with real packets, the kernel's own");
         return Err(error.at("endpoint"));

@@ -215,25 +215,19 @@ impl FlowSetup<'_> {
             header,
             seed: self.seed,
         };
-        match self.endpoint {
-            EndpointConfig::Tcp(_) => {
-                let sink = TcpSink::new(transport);
-                Ends::Tcp(Tcp {
-                    source: TcpSource::new(transport, self.size, self.seed),
-                    usual: sink.receiver.window(),
-                    sink,
-                    header,
-                    mss,
-                    has_times: transport.timestamps || self.delays,
-                    counts_marks: transport.ecn == EcnMode::Accurate,
-                })
-            }
-            EndpointConfig::Tfrc(params) => {
-                let (source, sink) = params.build(&setup);
-                Ends::other((Box::new(source), Box::new(sink)))
-            }
-            EndpointConfig::Custom(custom) => Ends::other(custom.config().build(&setup)),
+        if !self.endpoint.is_tcp() {
+            return Ends::other(self.endpoint.build(&setup));
         }
+        let sink = TcpSink::new(transport);
+        Ends::Tcp(Tcp {
+            source: TcpSource::new(transport, self.size, self.seed),
+            usual: sink.receiver.window(),
+            sink,
+            header,
+            mss,
+            has_times: transport.timestamps || self.delays,
+            counts_marks: transport.ecn == EcnMode::Accurate,
+        })
     }
 }
 

@@ -13,51 +13,19 @@ pub(crate) mod flow;
 pub(crate) mod packet;
 
 pub use self::custom::{
-    BoxedEnds, CustomEndpoint, EndpointParams, EndpointSetup, Endpoints, MessageSink, MessageSource,
+    BoxedEnds, EndpointConfig, EndpointParams, EndpointSetup, Endpoints, MessageSink, MessageSource,
 };
 pub use self::dscp::Dscp;
-use aqmlab_core::{Ecn, Lookup, Params, Result, Time, Value, catalogue};
+use aqmlab_core::{Ecn, Time, components};
 use aqmlab_tcp::Stats;
 
-/// Parameters of a built-in endpoint.
-pub(crate) trait BuiltIn: Params {
-    /// Name in scenario files.
-    const NAME: &'static str;
-    /// One-line description.
-    const SUMMARY: &'static str;
-    /// Checks combinations of parameters.
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
-}
-
-catalogue! {
-    /// Transport endpoint of the flows of a group.
-    pub enum EndpointConfig of BuiltIn, or dyn CustomEndpoint;
-    what "endpoint", key "kind", example "tcp";
+components! {
+    dyn EndpointParams;
+    what "endpoint", key "kind", example "tcp", default "tcp";
     presets &[], elsewhere (|_| None);
-    each each;
     // One line for each endpoint.
-    Tcp(tcp::TcpParams),
-    Tfrc(tfrc::TfrcParams),
-}
-
-impl EndpointConfig {
-    /// Reads the value of `endpoint` in a group of flows: a name, or a table with `kind` and
-    /// parameters.
-    ///
-    /// # Errors
-    /// Returns an error for unknown names and keys, and for invalid values.
-    /// For unknown names and keys, and values that are not allowed.
-    pub fn read(value: &Value, others: &dyn Lookup<dyn CustomEndpoint>) -> Result<Self> {
-        catalogue::read(value, others)
-    }
-}
-
-impl Default for EndpointConfig {
-    fn default() -> Self {
-        EndpointConfig::Tcp(tcp::TcpParams::default())
-    }
+    tcp::TcpParams,
+    tfrc::TfrcParams,
 }
 
 /// Message between endpoints of another crate, opaque to the simulator.

@@ -1,9 +1,9 @@
 //! TCP endpoints: the sender, and the receiver that acknowledges.
 
-use aqmlab_core::{Ecn, Time, params};
+use aqmlab_core::{Component, Ecn, Time, params};
 use aqmlab_tcp::{Ack, DataSegment, Receiver, Sender, Stats};
 
-use super::{BuiltIn, Endpoint, Incoming, Outgoing, Sink, Source};
+use super::{BoxedEnds, Endpoint, EndpointParams, EndpointSetup, Incoming, Outgoing, Sink, Source};
 
 params! {
     /// Empty: the parameters of TCP are in `transport`.
@@ -11,9 +11,15 @@ params! {
     }
 }
 
-impl BuiltIn for TcpParams {
+impl Component for TcpParams {
     const NAME: &'static str = "tcp";
     const SUMMARY: &'static str = "TCP, as `transport` says";
+}
+
+impl EndpointParams for TcpParams {
+    fn build(&self, _setup: &EndpointSetup) -> BoxedEnds {
+        unreachable!("a flow holds the ends of a TCP connection in place")
+    }
 }
 
 /// Sender of data.

@@ -9,7 +9,7 @@ use super::events::Event;
 use super::simulation::Simulation;
 use crate::endpoints::flow::{Ends, Flow, GONE, NONE, Opening};
 use crate::endpoints::packet::Content;
-use crate::endpoints::{End, EndpointConfig, EndpointSetup};
+use crate::endpoints::{End, EndpointSetup};
 use crate::scenario::{Dscp, Level};
 use crate::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted};
 use crate::workload::quantities::Quantity;
@@ -306,7 +306,6 @@ impl Simulation {
     fn pair(&mut self, opening: u32, back: u32) -> bool {
         let flow = &self.flows[opening as usize];
         let group = &self.scenario.flows[flow.group as usize];
-        let EndpointConfig::Custom(custom) = &group.endpoint else { return false };
         let [high, low] = flow.hashes.map(u64::from);
         let setup = EndpointSetup {
             size: Some(0),
@@ -315,7 +314,7 @@ impl Simulation {
             header: group.transport.header.get() as u32,
             seed: high << 32 | low,
         };
-        let Some([there, again]) = custom.config().pair(&setup) else { return false };
+        let Some([there, again]) = group.endpoint.pair(&setup) else { return false };
         self.flows[opening as usize].join(there, back, true);
         self.flows[back as usize].join(again, opening, false);
         true

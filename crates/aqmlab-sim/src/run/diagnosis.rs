@@ -8,13 +8,12 @@ use aqmlab_core::{Bytes, Framing, Span, Time};
 use aqmlab_tcp::params::Stack;
 
 use super::simulation::{MTU, Simulation};
-use crate::endpoints::EndpointConfig;
 use crate::endpoints::flow::{Flow, NONE, Tcp};
 use crate::network::{HEADER, LinkConfig, QueuedLink};
 use crate::rate::RateProcess;
 use crate::scenario::{FlowGroup, Scenario};
-use crate::workload::WorkloadConfig;
 use crate::workload::app::Activity;
+use crate::workload::cbr::CbrParams;
 
 /// Note with its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,9 +88,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
             run.queue_on_the_way_back(group),
         ];
         let mut notes: Vec<Note> = notes.into_iter().flatten().collect();
-        if let EndpointConfig::Custom(custom) = &group.endpoint {
-            notes.extend(custom.config().notes());
-        }
+        notes.extend(group.endpoint.notes());
         add(About::Group(index as u32), notes);
     }
     findings
@@ -350,8 +347,8 @@ impl Run<'_> {
         if site.config.framing != Framing::NONE || site.overflows() == 0 {
             return None;
         }
-        let times = |group: &FlowGroup| match &group.workload {
-            WorkloadConfig::Cbr(load) if load.vary == 0.0 && group.path.first() == Some(&index) => {
+        let times = |group: &FlowGroup| match group.workload.downcast_ref::<CbrParams>() {
+            Some(load) if load.vary == 0.0 && group.path.first() == Some(&index) => {
                 let (load, rate) = (load.rate.as_bps(), rate.as_bps());
                 Some(load / rate).filter(|times| *times > 0 && load % rate == 0)
             }
@@ -424,7 +421,7 @@ impl Run<'_> {
     /// Loss-based windows oscillate with a period that the control knows.
     fn short_for_the_control(&self, group: &FlowGroup) -> Option<Note> {
         let transport = &group.transport;
-        if !group.is_endless_bulk() || !matches!(group.endpoint, EndpointConfig::Tcp(_)) {
+        if !group.is_endless_bulk() || !group.endpoint.is_tcp() {
             return None;
         }
         let (narrow, rate) = group

@@ -7,7 +7,6 @@ use super::{
     FlowGroup, FlowParams, LinkConfig, LinkNames, LinkParams, Reroute, RerouteParams, RunParams,
     Scenario, Sizes,
 };
-use crate::endpoints::EndpointConfig;
 
 impl Scenario {
     /// Returns the scenario as canonical JSON, which parses to the same scenario.
@@ -87,9 +86,9 @@ impl Scenario {
             delays: flow.delays,
             access_delay: if is_late { flow.access_delay.clone() } else { usual.access_delay },
             start: Auto::Set(flow.start),
-            endpoint: match &flow.endpoint {
-                EndpointConfig::Tcp(_) => usual.endpoint,
-                other => Chosen::from_table(other.to_table()),
+            endpoint: match flow.endpoint.is_tcp() {
+                true => usual.endpoint,
+                false => Chosen::from_table(flow.endpoint.to_table()),
             },
             reroutes: flow.reroutes.iter().map(reroute).collect(),
             transport: flow.transport.to_value().as_table().ok().cloned(),

@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 use aqmlab_aqm::{Discipline, QueueConfig};
 use aqmlab_core::{
-    Auto, Bytes, Chosen, Distribution, Error, FramingParams, Lookup, Nothing, ParamType, Rate,
-    Result, Span, Stated, Table, Value, choices, params,
+    Auto, Bytes, Chosen, Distribution, Error, FramingParams, Lookup, ParamType, Rate, Result, Span,
+    Stated, Table, Value, choices, params,
 };
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::ControlParams;
 
-use crate::endpoints::{CustomEndpoint, EndpointConfig};
+use crate::endpoints::{EndpointConfig, EndpointParams};
 use crate::impairment::{Chance, JitterParams, SlotParams};
 use crate::network::Setup;
 use crate::network::egress::{DriverParams, ShaperParams};
@@ -203,7 +203,7 @@ pub struct Outside<'a> {
     /// Custom congestion controls.
     pub controls: &'a dyn Lookup<dyn ControlParams>,
     /// Custom endpoints.
-    pub endpoints: &'a dyn Lookup<dyn CustomEndpoint>,
+    pub endpoints: &'a dyn Lookup<dyn EndpointParams>,
     /// Reader of files.
     pub read_file: ReadFile<'a>,
     /// Settings of the option `--set`, which override all others: errors name the option.
@@ -222,7 +222,7 @@ impl<'a> Outside<'a> {
     }
 
     /// Provides custom endpoints only.
-    pub fn endpoints(endpoints: &'a dyn Lookup<dyn CustomEndpoint>) -> Self {
+    pub fn endpoints(endpoints: &'a dyn Lookup<dyn EndpointParams>) -> Self {
         Outside { endpoints, ..Outside::default() }
     }
 
@@ -235,9 +235,9 @@ impl<'a> Outside<'a> {
 impl Default for Outside<'_> {
     fn default() -> Self {
         Outside {
-            disciplines: &Nothing,
-            controls: &Nothing,
-            endpoints: &Nothing,
+            disciplines: &(),
+            controls: &(),
+            endpoints: &(),
             read_file: &no_files,
             settings: &[],
         }

@@ -1,7 +1,7 @@
 //! Parsing and checking of scenarios.
 
 use aqmlab_core::params::missing_key;
-use aqmlab_core::{Bytes, Error, Nothing, ParamType, Params, Result, Span, Table, Value};
+use aqmlab_core::{Bytes, Error, ParamType, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
 
 use super::changes::read_changes;
@@ -12,7 +12,6 @@ use super::{
     FlowGroup, FlowParams, LinkConfig, LinkKey, LinkNames, LinkParams, Outside, RecordParams,
     Reroute, RerouteParams, RunParams, Scenario, Start,
 };
-use crate::endpoints::EndpointConfig;
 use crate::endpoints::tfrc::TfrcParams;
 use crate::impairment::{ChanceParams, DelayProcess, Loss, PropagationConfig};
 use crate::network::MAX_PACKET;
@@ -386,7 +385,7 @@ pub(super) fn read_flow(
         let allowed = "at least 1b: a flow without packets measures nothing";
         return Err(Error::not_allowed("0b", allowed).at("size"));
     }
-    let workload = params.workload.read_with(&Nothing).map_err(|error| error.at("workload"))?;
+    let workload = params.workload.read_with(&()).map_err(|error| error.at("workload"))?;
     if params.size.is_some() && workload.has_app() {
         let problem =
             format!("`{}` has sizes of its own, if any: this is for bulk flows", workload.name());
@@ -402,7 +401,7 @@ pub(super) fn read_flow(
     }
     let endpoint = params.endpoint.read_with(outside.endpoints);
     let endpoint = endpoint.map_err(|error| error.at("endpoint"))?;
-    if let EndpointConfig::Tfrc(_) = endpoint {
+    if endpoint.downcast_ref::<TfrcParams>().is_some() {
         TfrcParams::check_group(workload.has_app().then(|| workload.name()), table)?;
     }
     Ok(FlowGroup {

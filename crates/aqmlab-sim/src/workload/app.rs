@@ -3,12 +3,14 @@
 //! An application learns the time and the fate of its packets from its host only. The simulator is
 //! such a host, in virtual time.
 
-use aqmlab_core::{Span, Stream, Time};
+use aqmlab_core::{Span, Stream, Time, cloneable};
 
 pub use crate::endpoints::Direction;
 use crate::endpoints::{Dscp, Volume};
 use crate::network::probe::TimeHistogram;
 use crate::workload::quantities::{Quantity, Scores};
+
+cloneable!(pub trait CloneApp of App);
 
 /// Application: opens flows, and receives notifications about them.
 pub trait App: CloneApp + Send {
@@ -33,24 +35,6 @@ pub trait App: CloneApp + Send {
     /// Ends the warm-up: reported numbers count from now on. A test with its own start ignores
     /// this.
     fn restart(&mut self, _now: Time) {}
-}
-
-/// Copies an application behind the trait. Implemented for each that is `Clone`.
-pub trait CloneApp {
-    /// Returns a copy in the same state.
-    fn clone_box(&self) -> Box<dyn App>;
-}
-
-impl<T: App + Clone + 'static> CloneApp for T {
-    fn clone_box(&self) -> Box<dyn App> {
-        Box::new(self.clone())
-    }
-}
-
-impl Clone for Box<dyn App> {
-    fn clone(&self) -> Self {
-        (**self).clone_box()
-    }
 }
 
 /// Source of random streams by name.

@@ -1,7 +1,7 @@
 //! Bulk transfers, as by FTP: each flow of the group transfers `size` bytes, or has no end,
 //! starting at `start`. All parameters are keys of the group.
 
-use aqmlab_core::{Stream, params};
+use aqmlab_core::{Component, Stream, params};
 
 use super::Workload;
 use crate::workload::app::App;
@@ -12,10 +12,16 @@ params! {
     }
 }
 
-impl Workload for BulkParams {
+impl Component for BulkParams {
     const NAME: &'static str = "bulk";
     const SUMMARY: &'static str = "Greedy flows, of the group's `size` or endless";
-    const HAS_APP: bool = false;
+}
+
+impl Workload for BulkParams {
+    fn has_app(&self) -> bool {
+        false
+    }
+
     fn app(&self, _streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         None
     }

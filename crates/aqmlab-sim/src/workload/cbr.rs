@@ -7,7 +7,7 @@
 //! 1. The gaps are exact: fractions of a nanosecond are carried over to the next packet. With
 //!    `vary`, their mean is exact.
 
-use aqmlab_core::{Bytes, Rate, Span, Stream, params};
+use aqmlab_core::{Bytes, Component, Rate, Span, Stream, params};
 
 use super::Workload;
 use crate::network::MAX_PACKET;
@@ -30,10 +30,13 @@ params! {
     }
 }
 
-impl Workload for CbrParams {
+impl Component for CbrParams {
     const NAME: &'static str = "cbr";
     const SUMMARY: &'static str =
         "Datagrams at a constant bit rate that do not respond to congestion";
+}
+
+impl Workload for CbrParams {
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         let pace = RateClock::new(self.rate);
         let packet = self.packet.get() as u32;

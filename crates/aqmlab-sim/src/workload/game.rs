@@ -17,7 +17,7 @@
 //!    clients at once.
 //! 2. Overtaken packets count as lost, as do packets delayed by more than 3 s.
 
-use aqmlab_core::{Bytes, Distribution, Result, Sampler, Span, Stream, Time, params};
+use aqmlab_core::{Bytes, Component, Distribution, Result, Sampler, Span, Stream, Time, params};
 
 use super::ledger::Ledger;
 use super::transfers::check_gap;
@@ -48,13 +48,17 @@ params! {
 /// Bytes of the IP and UDP headers.
 const HEADERS: u64 = 20 + 8;
 
-impl Workload for GameParams {
+impl Component for GameParams {
     const NAME: &'static str = "game";
     const SUMMARY: &'static str = "Games: small packets in both directions, and their lateness";
+
     fn check(&self) -> Result<()> {
         check_gap(&self.up_gap).map_err(|error| error.at("up_gap"))?;
         check_gap(&self.down_gap).map_err(|error| error.at("down_gap"))
     }
+}
+
+impl Workload for GameParams {
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         let other = Some(self.clone());
         Some(Box::new(Side { other, ..Side::new(self, Direction::Forward, streams) }))

@@ -15,7 +15,7 @@
 //! # Differences
 //! 1. For queues that isolate hosts all senders of one client are one host.
 
-use aqmlab_core::{Bytes, Distribution, Result, Sampler, Span, Stream, Time, params};
+use aqmlab_core::{Bytes, Component, Distribution, Result, Sampler, Span, Stream, Time, params};
 
 use super::Workload;
 use super::transfers::{check_size, draw_size};
@@ -43,16 +43,21 @@ params! {
     }
 }
 
-impl Workload for IncastParams {
+impl Component for IncastParams {
     const NAME: &'static str = "incast";
     const SUMMARY: &'static str = "Many senders answer one request at once: query times";
+
     fn check(&self) -> Result<()> {
         check_size(&self.request).map_err(|error| error.at("request"))?;
         check_size(&self.response).map_err(|error| error.at("response"))
     }
+}
+
+impl Workload for IncastParams {
     fn is_finite(&self) -> bool {
         self.number.is_some()
     }
+
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         Some(Box::new(Client {
             senders: self.senders as usize,

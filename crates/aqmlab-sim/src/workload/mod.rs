@@ -6,7 +6,8 @@
 
 use aqmlab_core::params::read_value;
 use aqmlab_core::{
-    Distribution, Entry, Error, Never, Nothing, ParamType, Params, Result, Stream, Value, catalogue,
+    AnyComponent, Config, Distribution, Entry, Error, ParamType, Result, Stream, cloneable,
+    components,
 };
 
 use self::app::App;
@@ -21,80 +22,53 @@ pub mod quantities;
 
 pub use presets::PRESETS;
 
-/// Parameters of a workload, with its name and constructor.
-pub(crate) trait Workload: Params {
-    /// Name in scenario files.
-    const NAME: &'static str;
-    /// One-line description.
-    const SUMMARY: &'static str;
-    /// Checks combinations of parameters.
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
+cloneable!(pub trait CloneParams of Workload);
+
+/// Parameters of a workload, which create its applications.
+pub trait Workload: AnyComponent + CloneParams {
     /// Returns whether the workload ends by itself.
     fn is_finite(&self) -> bool {
         false
     }
-    /// True if the workload has an application. Without one, each flow of the group transfers the
-    /// group's `size`, or runs to the end.
-    const HAS_APP: bool = true;
-    /// Creates the application, if the workload has one. It requests random streams by name.
+    /// Returns whether the workload has an application. Without one, each flow of the group
+    /// transfers the group's `size`, or runs to the end.
+    fn has_app(&self) -> bool {
+        true
+    }
+    /// Creates the application of a group's member, if the workload has one. It requests random
+    /// streams by name.
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>>;
 }
 
-catalogue! {
-    /// Workload with its parameters.
-    pub enum WorkloadConfig of Workload, or Never;
-    what "workload", key "kind", example "transfers";
+/// A workload with its parameters, as a scenario names it.
+pub type WorkloadConfig = Config<dyn Workload>;
+
+components! {
+    dyn Workload;
+    what "workload", key "kind", example "transfers", default "bulk";
     presets PRESETS, elsewhere (|_| None);
-    each each;
     // One line for each workload.
-    Bulk(bulk::BulkParams),
-    Cbr(cbr::CbrParams),
-    ParetoOnOff(pareto_onoff::ParetoOnOffParams),
-    Transfers(transfers::TransfersParams),
-    Sessions(sessions::SessionsParams),
-    Requests(requests::RequestsParams),
-    PackMime(packmime::PackMimeParams),
-    Probe(probe::ProbeParams),
-    Voip(voip::VoipParams),
-    Page(page::PageParams),
-    Video(video::VideoParams),
-    Dash(dash::DashParams),
-    Game(game::GameParams),
-    Incast(incast::IncastParams),
-    Rrul(rrul::RrulParams),
-    Rpm(rpm::RpmParams),
+    bulk::BulkParams,
+    cbr::CbrParams,
+    pareto_onoff::ParetoOnOffParams,
+    transfers::TransfersParams,
+    sessions::SessionsParams,
+    requests::RequestsParams,
+    packmime::PackMimeParams,
+    probe::ProbeParams,
+    voip::VoipParams,
+    page::PageParams,
+    video::VideoParams,
+    dash::DashParams,
+    game::GameParams,
+    incast::IncastParams,
+    rrul::RrulParams,
+    rpm::RpmParams,
 }
 
 /// Returns the entries of all workloads.
 pub fn entries() -> Vec<Entry> {
     WorkloadConfig::entries()
-}
-
-impl WorkloadConfig {
-    /// Reads the value of `workload` in a group of flows: a name, or a table with `kind` and
-    /// parameters. The name may be that of a preset.
-    ///
-    /// # Errors
-    /// Returns an error for unknown names and keys, and for invalid values.
-    pub fn read(value: &Value) -> Result<WorkloadConfig> {
-        catalogue::read(value, &Nothing)
-    }
-    pub(crate) fn is_finite(&self) -> bool {
-        each!(self, params => params.is_finite(), never => match *never {})
-    }
-    /// Returns whether the workload has an application.
-    pub fn has_app(&self) -> bool {
-        fn of<W: Workload>(_: &W) -> bool {
-            W::HAS_APP
-        }
-        each!(self, params => of(params), never => match *never {})
-    }
-    /// Creates the application of a group's member, which requests random streams by name.
-    pub fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
-        each!(self, params => params.app(streams), never => match *never {})
-    }
 }
 
 /// Rejects a distribution of size factors whose mean is too far from 1.
@@ -110,10 +84,4 @@ fn check_variation(variation: &Distribution<f64>) -> Result<()> {
 /// Parses a default written as in a scenario.
 fn written<T: ParamType>(text: &str) -> T {
     read_value(&text.into()).expect("a default is valid")
-}
-
-impl Default for WorkloadConfig {
-    fn default() -> Self {
-        WorkloadConfig::Bulk(bulk::BulkParams::default())
-    }
 }

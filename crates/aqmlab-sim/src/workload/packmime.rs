@@ -25,7 +25,7 @@
 //! 4. Delay and loss are those of the links, not DelayBox's.
 
 use aqmlab_core::distribution::{gamma, quantile};
-use aqmlab_core::{Span, Stream, params};
+use aqmlab_core::{Component, Span, Stream, params};
 
 use super::Workload;
 use super::requests::{Exchange, Script, Session};
@@ -45,9 +45,12 @@ params! {
     }
 }
 
-impl Workload for PackMimeParams {
+impl Component for PackMimeParams {
     const NAME: &'static str = "packmime";
     const SUMMARY: &'static str = "Web traffic of many clients and servers, after PackMime-HTTP";
+}
+
+impl Workload for PackMimeParams {
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         Some(Box::new(PackMime {
             gaps: Gaps::new(self.rate, streams("gap")),

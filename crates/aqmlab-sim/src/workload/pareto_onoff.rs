@@ -11,7 +11,7 @@
 //!    payload. ns-2's one-way TCP agents send one segment of their own size for each `packetSize_`
 //!    bytes or part of them.
 
-use aqmlab_core::{Bytes, Distribution, Rate, Sampler, Span, Stream, choices, params};
+use aqmlab_core::{Bytes, Component, Distribution, Rate, Sampler, Span, Stream, choices, params};
 
 use super::Workload;
 use crate::workload::app::{App, Context, Direction};
@@ -49,9 +49,12 @@ params! {
     }
 }
 
-impl Workload for ParetoOnOffParams {
+impl Component for ParetoOnOffParams {
     const NAME: &'static str = "pareto-onoff";
     const SUMMARY: &'static str = "ns-2's Pareto on/off source, over UDP or TCP";
+}
+
+impl Workload for ParetoOnOffParams {
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         Some(Box::new(ParetoOnOff::new(self, streams)))
     }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use aqmlab_core::{Bytes, Distribution, Result, Sampler, Span, Stream, Time, params};
+use aqmlab_core::{Bytes, Component, Distribution, Result, Sampler, Span, Stream, Time, params};
 
 use super::Workload;
 use super::transfers::check_gap;
@@ -24,12 +24,16 @@ params! {
     }
 }
 
-impl Workload for ProbeParams {
+impl Component for ProbeParams {
     const NAME: &'static str = "probe";
     const SUMMARY: &'static str = "Small packets that are echoed at once: latency under load";
+
     fn check(&self) -> Result<()> {
         check_gap(&self.gap).map_err(|error| error.at("gap"))
     }
+}
+
+impl Workload for ProbeParams {
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         Some(Box::new(Probe {
             gap: Sampler::new(&self.gap, streams("gap")),

@@ -15,7 +15,7 @@
 //! 1. The two directions share the handshake, but data packets carry no acknowledgements.
 //! 2. Requests are not pipelined.
 
-use aqmlab_core::{Bytes, Distribution, Result, Sampler, Span, Stream, Time, params};
+use aqmlab_core::{Bytes, Component, Distribution, Result, Sampler, Span, Stream, Time, params};
 
 use super::Workload;
 use super::transfers::{check_gap, check_size, draw_size};
@@ -45,17 +45,22 @@ params! {
     }
 }
 
-impl Workload for RequestsParams {
+impl Component for RequestsParams {
     const NAME: &'static str = "requests";
     const SUMMARY: &'static str = "Requests and responses over persistent connections";
+
     fn check(&self) -> Result<()> {
         check_size(&self.request).map_err(|error| error.at("request"))?;
         check_size(&self.response).map_err(|error| error.at("response"))?;
         self.gap.iter().try_for_each(check_gap).map_err(|error| error.at("gap"))
     }
+}
+
+impl Workload for RequestsParams {
     fn is_finite(&self) -> bool {
         self.requests.is_some() && (self.gap.is_none() || self.number.is_some())
     }
+
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         Some(match &self.gap {
             None => Box::new(Session::new(self, streams, false)),

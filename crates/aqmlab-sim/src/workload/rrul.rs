@@ -15,7 +15,7 @@
 //!    answer, and stops at the first loss.
 //! 2. The class of a flow applies to both directions.
 
-use aqmlab_core::{Bytes, Error, Result, Span, Stream, Time, params};
+use aqmlab_core::{Bytes, Component, Error, Result, Span, Stream, Time, params};
 
 use super::Workload;
 use super::probe::Echo;
@@ -47,10 +47,11 @@ params! {
     }
 }
 
-impl Workload for RrulParams {
+impl Component for RrulParams {
     const NAME: &'static str = "rrul";
     const SUMMARY: &'static str =
         "Flent's response under load: bulk flows in both directions, and probes";
+
     fn check(&self) -> Result<()> {
         for (key, classes) in [("classes", &self.classes), ("probes", &self.probes)] {
             if classes.is_empty() {
@@ -59,9 +60,13 @@ impl Workload for RrulParams {
         }
         Ok(())
     }
+}
+
+impl Workload for RrulParams {
     fn is_finite(&self) -> bool {
         true
     }
+
     fn app(&self, _streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         let echo = |_: &Dscp| Echo::new(self.packet.get() as u32);
         Some(Box::new(Test {

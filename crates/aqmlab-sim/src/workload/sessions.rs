@@ -9,7 +9,7 @@
 //!    ends like a `close`: data already sent is still delivered. The next session is a new
 //!    connection.
 
-use aqmlab_core::{Distribution, Result, Sampler, Span, Stream, params};
+use aqmlab_core::{Component, Distribution, Result, Sampler, Span, Stream, params};
 
 use super::{Workload, transfers::check_gap};
 use crate::workload::app::{App, Context};
@@ -28,15 +28,20 @@ params! {
     }
 }
 
-impl Workload for SessionsParams {
+impl Component for SessionsParams {
     const NAME: &'static str = "sessions";
     const SUMMARY: &'static str = "Greedy flows that alternately send and pause";
+
     fn check(&self) -> Result<()> {
         check_gap(&self.on).map_err(|error| error.at("on"))
     }
+}
+
+impl Workload for SessionsParams {
     fn is_finite(&self) -> bool {
         self.number.is_some()
     }
+
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         Some(Box::new(Sessions {
             on: Sampler::new(&self.on, streams("on")),

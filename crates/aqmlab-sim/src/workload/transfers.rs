@@ -10,7 +10,9 @@
 //! 1. The side that sends the data opens the connection. With requests before
 //!    the data, see `requests`.
 
-use aqmlab_core::{Bytes, Distribution, Error, Result, Sampler, Span, Stream, choices, params};
+use aqmlab_core::{
+    Bytes, Component, Distribution, Error, Result, Sampler, Span, Stream, choices, params,
+};
 
 use super::Workload;
 use crate::workload::app::{App, Context};
@@ -41,16 +43,21 @@ params! {
     }
 }
 
-impl Workload for TransfersParams {
+impl Component for TransfersParams {
     const NAME: &'static str = "transfers";
     const SUMMARY: &'static str = "Flows that start and end, with sizes from a distribution";
+
     fn check(&self) -> Result<()> {
         check_size(&self.size).map_err(|error| error.at("size"))?;
         check_gap(&self.gap).map_err(|error| error.at("gap"))
     }
+}
+
+impl Workload for TransfersParams {
     fn is_finite(&self) -> bool {
         self.number.is_some()
     }
+
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         Some(Box::new(Transfers {
             size: Sampler::new(&self.size, streams("size")),

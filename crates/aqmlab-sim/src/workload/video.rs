@@ -20,7 +20,9 @@
 
 use std::collections::VecDeque;
 
-use aqmlab_core::{Bytes, Distribution, Rate, Result, Sampler, Span, Stream, Time, params};
+use aqmlab_core::{
+    Bytes, Component, Distribution, Rate, Result, Sampler, Span, Stream, Time, params,
+};
 
 use super::pareto_onoff::Carrier;
 use super::player::{Player, Resumed};
@@ -58,12 +60,16 @@ params! {
 /// Bytes of the IP, UDP and RTP headers.
 const HEADERS: u32 = 20 + 8 + 12;
 
-impl Workload for VideoParams {
+impl Component for VideoParams {
     const NAME: &'static str = "video";
     const SUMMARY: &'static str = "Live video frames, at a constant or variable rate";
+
     fn check(&self) -> Result<()> {
         check_variation(&self.variation)
     }
+}
+
+impl Workload for VideoParams {
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         let camera = Camera::new(self, streams);
         Some(match self.over {

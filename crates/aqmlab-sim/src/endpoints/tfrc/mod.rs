@@ -32,11 +32,11 @@ pub mod losses;
 pub mod receiver;
 pub mod sender;
 
-use aqmlab_core::{Error, Result, Table, Value, params};
+use aqmlab_core::{Component, Error, Result, Table, Value, params};
 
 pub use self::receiver::TfrcSink;
 pub use self::sender::TfrcSource;
-use super::{BuiltIn, EndpointSetup, Message};
+use super::{BoxedEnds, EndpointParams, EndpointSetup, Message};
 
 params! {
     /// Parameters of TFRC. Its packets have `transport.mss` bytes of data and `transport.header`
@@ -53,18 +53,19 @@ params! {
     }
 }
 
-impl BuiltIn for TfrcParams {
+impl Component for TfrcParams {
     const NAME: &'static str = "tfrc";
     const SUMMARY: &'static str =
         "TCP-Friendly Rate Control (RFC 5348), datagrams at a smooth rate";
 }
 
-impl TfrcParams {
-    /// Creates both ends of a flow.
-    pub fn build(&self, setup: &EndpointSetup) -> (TfrcSource, TfrcSink) {
-        (TfrcSource::new(self, setup), TfrcSink::new(self, setup))
+impl EndpointParams for TfrcParams {
+    fn build(&self, setup: &EndpointSetup) -> BoxedEnds {
+        (Box::new(TfrcSource::new(self, setup)), Box::new(TfrcSink::new(self, setup)))
     }
+}
 
+impl TfrcParams {
     /// Rejects settings of a group of flows that TFRC does not support; `app` names its workload,
     /// unless it is bulk.
     ///

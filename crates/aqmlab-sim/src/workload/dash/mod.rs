@@ -19,7 +19,8 @@
 //! 2. The manifest is not fetched; audio is part of the video.
 
 use aqmlab_core::{
-    Bytes, Distribution, Error, Rate, Result, Sampler, Span, Stream, Time, choices, params,
+    Bytes, Component, Distribution, Error, Rate, Result, Sampler, Span, Stream, Time, choices,
+    params,
 };
 
 use self::rates::{Chooser, Seen};
@@ -86,9 +87,10 @@ params! {
     }
 }
 
-impl Workload for DashParams {
+impl Component for DashParams {
     const NAME: &'static str = "dash";
     const SUMMARY: &'static str = "Adaptive video over HTTP: bit rate, stalls, switches";
+
     fn check(&self) -> Result<()> {
         let rises = self.ladder.windows(2).all(|pair| pair[0] < pair[1]);
         if self.ladder.is_empty() || !rises || self.ladder[0].as_bps() == 0 {
@@ -111,9 +113,13 @@ impl Workload for DashParams {
         }
         check_variation(&self.variation)
     }
+}
+
+impl Workload for DashParams {
     fn is_finite(&self) -> bool {
         self.length.is_some()
     }
+
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         let left = self.length.map(|all| all.as_nanos().div_ceil(self.segment.as_nanos()));
         Some(Box::new(Viewer {

@@ -27,7 +27,7 @@
 use std::collections::VecDeque;
 
 use aqmlab_core::{
-    Bytes, Distribution, Error, Result, Sampler, Span, Stream, Time, choices, params,
+    Bytes, Component, Distribution, Error, Result, Sampler, Span, Stream, Time, choices, params,
 };
 
 use super::connection::{Arrival, Connection};
@@ -96,9 +96,10 @@ params! {
     }
 }
 
-impl Workload for PageParams {
+impl Component for PageParams {
     const NAME: &'static str = "page";
     const SUMMARY: &'static str = "Web pages loaded by a browser: page load time";
+
     fn check(&self) -> Result<()> {
         check_size(&self.size).map_err(|error| error.at("size"))?;
         check_size(&self.document).map_err(|error| error.at("document"))?;
@@ -113,9 +114,13 @@ impl Workload for PageParams {
         }
         Ok(())
     }
+}
+
+impl Workload for PageParams {
     fn is_finite(&self) -> bool {
         self.number.is_some()
     }
+
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         Some(Box::new(Browser::new(self, streams)))
     }

@@ -35,7 +35,7 @@
 
 use std::collections::VecDeque;
 
-use aqmlab_core::{Bytes, Span, Stream, Time, choices, params};
+use aqmlab_core::{Bytes, Component, Span, Stream, Time, choices, params};
 
 use self::samples::Samples;
 use self::stability::Stability;
@@ -100,12 +100,16 @@ params! {
     }
 }
 
-impl Workload for RpmParams {
+impl Component for RpmParams {
     const NAME: &'static str = "rpm";
     const SUMMARY: &'static str = "Responsiveness under load, in round trips per minute (RPM)";
+}
+
+impl Workload for RpmParams {
     fn is_finite(&self) -> bool {
         true
     }
+
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         Some(Box::new(Tester::new(self, streams("probe"))))
     }

@@ -22,7 +22,7 @@ mod playout;
 use std::collections::VecDeque;
 
 use aqmlab_core::{
-    Auto, Distribution, Error, Result, Sampler, Span, Stream, Time, choices, params,
+    Auto, Component, Distribution, Error, Result, Sampler, Span, Stream, Time, choices, params,
 };
 
 use self::emodel::{Equipment, mos, rating};
@@ -87,9 +87,10 @@ params! {
     }
 }
 
-impl Workload for VoipParams {
+impl Component for VoipParams {
     const NAME: &'static str = "voip";
     const SUMMARY: &'static str = "Telephone calls, with their quality by the E-model";
+
     fn check(&self) -> Result<()> {
         match self.playout {
             Auto::Set(reserve) if reserve > LONGEST => {
@@ -99,6 +100,9 @@ impl Workload for VoipParams {
             _ => Ok(()),
         }
     }
+}
+
+impl Workload for VoipParams {
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         let other = self.two_way.then(|| self.clone());
         Some(Box::new(Talker::new(self, Direction::Forward, other, streams)))
