@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use aqmlab_aqm::QueueConfig;
 use aqmlab_aqm::registry::{PRESETS, entries};
+use aqmlab_aqm::{Discipline, QueueConfig};
 use aqmlab_core::catalogue::{say_in_dialect, say_in_words};
 use aqmlab_core::framing::Octets;
-use aqmlab_core::{Bytes, Catalogue, ParamSpec, ParamType, Rate, Span, Stream, Value};
+use aqmlab_core::{Bytes, ParamSpec, ParamType, Rate, Span, Stream, Value};
 
 fn read(text: &str) -> QueueConfig {
     QueueConfig::read(&text.into()).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -280,7 +280,7 @@ fn random(draw: &mut Stream, spec: &ParamSpec) -> Option<String> {
 fn what_is_printed_reads_back() {
     let mut draw = Stream::for_component(20_270_101, 0, "words");
     let mut in_words_of_tc: HashMap<String, usize> = HashMap::new();
-    let presets = PRESETS.iter().map(|preset| (preset.name, preset.params::<QueueConfig>()));
+    let presets = PRESETS.iter().map(|preset| (preset.name, preset.params::<dyn Discipline>()));
     let all = entries().into_iter().map(|entry| (entry.name, entry.params));
     for (name, params) in all.chain(presets) {
         for _ in 0..1000 {
@@ -291,7 +291,7 @@ fn what_is_printed_reads_back() {
                     && let Some(text) = random(&mut draw, spec)
                 {
                     // What only the range of another kind refuses stays as it is.
-                    let _ = config.set_key(spec.name, &Value::from(text.as_str()));
+                    let _ = config.set(spec.name, &Value::from(text.as_str()));
                 }
             }
             if config.check().is_err() {

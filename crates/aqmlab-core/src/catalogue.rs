@@ -1,359 +1,171 @@
-//! Catalogues: named components of one kind, such as all queue disciplines, with their parameters
-//! and presets.
+//! Catalogues: how a component of a kind is read from a scenario, and the macro that lists the
+//! built-in ones.
 //!
-//! [`catalogue!`](crate::catalogue!) declares a catalogue, one line per entry; this module holds
-//! the code for reading, suggestions, presets and documentation that all catalogues share.
+//! [`catalogue!`](crate::catalogue!) declares a catalogue, one line per component; this module holds
+//! the code for reading and suggestions that all catalogues share.
 //! [`dispatched!`](crate::dispatched!) declares a trait with a macro that forwards its methods, so
 //! that no method can be forgotten.
 
 use alloc::{format, string::String, vec::Vec};
 
-use crate::custom::{Custom, CustomParams, Lookup, Nothing};
+use crate::component::{Config, Kind, Lookup};
 use crate::error::{Error, Result};
-use crate::params::{Entry, ParamSpec};
-use crate::value::{Table, Value};
-use crate::words::Dialect;
+use crate::params::ParamType;
+use crate::value::Value;
 
 mod text;
 
 pub use text::{say_in_dialect, say_in_words, words_of};
 
-/// A named set of parameters of an entry: data, not code.
-#[derive(Clone, Copy, Debug)]
-pub struct Preset {
-    /// The name, used like that of an entry.
-    pub name: &'static str,
-    /// The entry it sets.
-    pub of: &'static str,
-    /// Keys and values in text form.
-    pub settings: &'static [(&'static str, &'static str)],
-    /// One line for `aqmlab list`.
-    pub summary: &'static str,
-    /// Where the values come from.
-    pub source: &'static str,
+/// Describes the allowed values of a parameter that names a component.
+pub(crate) fn allowed<K: Kind + ?Sized>() -> String {
+    format!("the name of a {}, perhaps with words after it, or a table with `{}`", K::WHAT, K::KEY)
 }
 
-impl Preset {
-    /// The parameters of the entry that it sets.
-    pub fn params<C: Catalogue>(&self) -> Vec<ParamSpec> {
-        let entries = C::entries().into_iter();
-        entries.filter(|entry| entry.name == self.of).flat_map(|entry| entry.params).collect()
-    }
-}
-
-/// One of a catalogue with its parameters; implemented by
-/// [`catalogue!`](crate::catalogue!), which also gives the type methods that
-/// need no import.
-pub trait Catalogue: Sized + Clone {
-    /// Name of the kind, for messages: `queue discipline`.
-    const WHAT: &'static str;
-    /// The key of a table that holds the name.
-    const KEY: &'static str;
-    /// A name, for hints.
-    const EXAMPLE: &'static str;
-    /// Names for sets of parameters.
-    const PRESETS: &'static [Preset];
-    /// Parameters of components that are not in the catalogue.
-    type Custom: ?Sized + CustomParams;
-
-    /// All entries.
-    fn entries() -> Vec<Entry>;
-    /// Names of the entries.
-    fn names() -> &'static [&'static str];
-    /// The entry of this name with default parameters.
-    fn default_of(name: &str) -> Option<Self>;
-    /// One that is not in the catalogue.
-    fn of_custom(custom: Custom<Self::Custom>) -> Self;
-    /// The words of other programs for the entry of this name.
-    fn dialects_of(name: &str) -> &'static [Dialect];
-    /// Name of the component.
-    fn name_of(&self) -> &str;
-    /// All parameters with their values, in order.
-    fn values(&self) -> Vec<(&str, Value)>;
-    /// Sets a parameter.
+impl<K: Kind + ?Sized> Config<K> {
+    /// Returns the built-in component or preset of this name.
     ///
     /// # Errors
-    /// Returns an error if the key is unknown, or the value has the wrong type or is out of range.
-    fn set_key(&mut self, key: &str, value: &Value) -> Result<()>;
-    /// Checks the parameters against each other.
+    /// Returns an error if the name is unknown.
+    pub fn named(name: &str) -> Result<Self> {
+        Self::named_with(name, &())
+    }
+
+    /// Returns the component or preset of this name, which may be one of `more`.
+    fn named_with(name: &str, more: &dyn Lookup<K>) -> Result<Self> {
+        if let Some(config) = Self::built_in(name) {
+            return Ok(config);
+        }
+        more.find(name)?.map(Self::new).ok_or_else(|| unknown(name, more))
+    }
+
+    /// Reads a name, perhaps with words after it ([`words`](crate::words)), or a table with
+    /// [`Kind::KEY`] and parameters.
     ///
     /// # Errors
-    /// Returns an error if parameters contradict each other.
-    fn check_all(&self) -> Result<()>;
-    /// What a name that is not known means elsewhere, and how it is said here.
-    fn elsewhere(_name: &str) -> Option<&'static str> {
-        None
+    /// Returns an error for unknown names and keys, and for values that are not allowed.
+    pub fn read(value: &Value) -> Result<Self> {
+        Self::read_with(value, &())
+    }
+
+    /// Reads a component that may also be one of `more`.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Config::read`].
+    pub fn read_with(value: &Value, more: &dyn Lookup<K>) -> Result<Self> {
+        Self::apply(None, value, more)
+    }
+
+    /// Returns the component after `value` is set, which may name one of `more`. A table without a
+    /// name, or with the component's own, changes some of its parameters.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Config::read`].
+    pub fn updated_with(&self, value: &Value, more: &dyn Lookup<K>) -> Result<Self> {
+        Self::apply(Some(self), value, more)
+    }
+
+    fn apply(before: Option<&Self>, value: &Value, more: &dyn Lookup<K>) -> Result<Self> {
+        let find = |text: &str| text::read_text(text, before, more);
+        let table = match value {
+            Value::Text(text) => {
+                let config: Self = find(text)?;
+                config.check()?;
+                return Ok(config);
+            }
+            Value::Table(table) => table,
+            other => return Err(Error::not_allowed(other, allowed::<K>())),
+        };
+        let mut config = match (table.get(K::KEY), before) {
+            (Some(name), _) => name.as_text().and_then(find).map_err(|error| error.at(K::KEY))?,
+            (None, Some(before)) => before.clone(),
+            (None, None) => {
+                let hint = format!("{} = \"{}\"", K::KEY, K::EXAMPLE);
+                return Err(Error::new(format!("the key `{}` is missing", K::KEY)).hint(hint));
+            }
+        };
+        for (key, value) in table.iter().filter(|(key, _)| *key != K::KEY) {
+            config.set(key, value)?;
+        }
+        config.check()?;
+        Ok(config)
     }
 }
 
-/// Describes the allowed values of a parameter that names an entry.
-pub fn allowed<C: Catalogue>() -> String {
-    format!("the name of a {}, perhaps with words after it, or a table with `{}`", C::WHAT, C::KEY)
-}
-
-/// Returns the entry or preset of this name, or the component that `more` finds.
-///
-/// # Errors
-/// Returns an error if the name is unknown.
-pub fn named<C: Catalogue>(name: &str, more: &dyn Lookup<C::Custom>) -> Result<C> {
-    if let Some(config) = of_catalogue(name) {
-        return Ok(config);
-    }
-    match more.find(name)? {
-        Some(custom) => Ok(C::of_custom(Custom::new(custom))),
-        None => Err(unknown::<C>(name, more)),
-    }
-}
-
-/// True if no entry or preset has this name.
-pub(crate) fn is_free<C: Catalogue>(name: &str) -> bool {
-    of_catalogue::<C>(name).is_none()
-}
-
-/// Returns the entry or preset of this name; `-` and `_` are equivalent.
-fn of_catalogue<C: Catalogue>(name: &str) -> Option<C> {
-    let plain = |c: char| if c == '-' { '_' } else { c };
-    let is_named = |known: &str| known.chars().map(plain).eq(name.chars().map(plain));
-    if let Some(name) = C::names().iter().find(|known| is_named(known)) {
-        return C::default_of(name);
-    }
-    let preset = C::PRESETS.iter().find(|preset| is_named(preset.name))?;
-    let mut config = C::default_of(preset.of).expect("a preset is one of an entry");
-    for (key, text) in preset.settings {
-        config.set_key(key, &Value::from(*text)).expect("a preset's settings are valid");
-    }
-    Some(config)
-}
-
-fn unknown<C: Catalogue>(name: &str, more: &dyn Lookup<C::Custom>) -> Error {
-    let presets = C::PRESETS.iter().map(|preset| preset.name);
-    let kinds = C::names().iter().flat_map(|name| C::dialects_of(name)).map(|it| it.kind);
-    let names = C::names().iter().copied().chain(presets).chain(more.names()).chain(kinds);
+fn unknown<K: Kind + ?Sized>(name: &str, more: &dyn Lookup<K>) -> Error {
+    let presets = K::PRESETS.iter().map(|preset| preset.name);
+    let kinds = K::BUILT_IN.iter().flat_map(|known| (known.dialects)()).map(|it| it.kind);
+    let names = K::NAMES.iter().copied().chain(presets).chain(more.names()).chain(kinds);
     let names: Vec<&str> = names.collect();
-    let error = Error::unknown(C::WHAT, name, names);
-    match C::elsewhere(name) {
+    let error = Error::unknown(K::WHAT, name, names);
+    match K::elsewhere(name) {
         Some(here) => error.hint(here),
         None => error,
     }
 }
 
-/// Reads a name, perhaps with words after it ([`words`](crate::words)), or a table with
-/// [`Catalogue::KEY`] and parameters.
-///
-/// # Errors
-/// For unknown names and keys, and values that are not allowed.
-pub fn read<C: Catalogue>(value: &Value, more: &dyn Lookup<C::Custom>) -> Result<C> {
-    apply(None, value, more)
-}
-
-/// Returns `config` after `value` is set. A table without a name, or with the name of `config`,
-/// changes parameters of `config`.
-///
-/// # Errors
-/// Returns the errors of [`read`].
-pub fn updated<C: Catalogue>(config: &C, value: &Value, more: &dyn Lookup<C::Custom>) -> Result<C> {
-    apply(Some(config), value, more)
-}
-
-fn apply<C: Catalogue>(
-    before: Option<&C>,
-    value: &Value,
-    more: &dyn Lookup<C::Custom>,
-) -> Result<C> {
-    let find = |text: &str| text::read_text(text, before, more);
-    let table = match value {
-        Value::Text(text) => {
-            let config: C = find(text)?;
-            config.check_all()?;
-            return Ok(config);
-        }
-        Value::Table(table) => table,
-        other => return Err(Error::not_allowed(other, allowed::<C>())),
-    };
-    let mut config = match (table.get(C::KEY), before) {
-        (Some(name), _) => name.as_text().and_then(find).map_err(|error| error.at(C::KEY))?,
-        (None, Some(before)) => before.clone(),
-        (None, None) => {
-            let hint = format!("{} = \"{}\"", C::KEY, C::EXAMPLE);
-            return Err(Error::new(format!("the key `{}` is missing", C::KEY)).hint(hint));
-        }
-    };
-    for (key, value) in table.iter().filter(|(key, _)| *key != C::KEY) {
-        config.set_key(key, value)?;
+impl<K: Kind + ?Sized> ParamType for Config<K> {
+    const KIND: &'static str = "name or table";
+    fn allowed() -> String {
+        allowed::<K>()
     }
-    config.check_all()?;
-    Ok(config)
-}
-
-/// A table that reads back as the same: the name, and then all parameters.
-pub fn to_table(key: &str, name: &str, settings: Vec<(&str, Value)>) -> Table {
-    let mut table = Table::new();
-    table.insert(key, name.into());
-    for (key, value) in settings {
-        table.insert(key, value);
+    fn read(value: &Value) -> Option<Self> {
+        Self::default().updated(value).ok()
     }
-    table
+    fn to_text(&self) -> String {
+        self.name().into()
+    }
+    fn choices() -> &'static [&'static str] {
+        K::NAMES
+    }
+    fn to_value(&self) -> Value {
+        Value::Table(self.to_table())
+    }
+    fn updated(&self, value: &Value) -> Result<Self> {
+        self.updated_with(value, &())
+    }
 }
 
-/// Returns the entry or preset of this name, without custom components.
+/// Declares a catalogue: the modules of the built-in components of a kind, one line each, and
+/// their list.
 ///
-/// # Errors
-/// Returns an error if the name is unknown.
-pub fn named_here<C: Catalogue>(name: &str) -> Result<C> {
-    named(name, &Nothing)
-}
-
-/// Declares a catalogue: an enum with a variant for each entry and one for custom components, the
-/// modules of the entries, and a macro that runs an expression on the parameters of any variant.
-///
-/// An entry is a module and its parameters, a type of
-/// [`params!`](crate::params!) that implements the trait named, which has at
-/// least `NAME`, `SUMMARY` and `check`.
+/// A component is a module and its parameters, a type of [`params!`](crate::params!) that
+/// implements [`Component`](crate::Component) and the trait of the kind.
 #[macro_export]
 macro_rules! catalogue {
     (
-        $(#[$attr:meta])*
-        pub enum $Config:ident of $Kind:path, or $Custom:ty;
-        what $what:literal, key $key:literal, example $example:literal;
+        dyn $Kind:ident;
+        what $what:literal, key $key:literal, example $example:literal, default $default:literal;
         presets $presets:expr, elsewhere $elsewhere:expr;
-        each $each:ident;
-        $( $Variant:ident($module:ident::$Params:ident), )+
+        $( $module:ident::$Params:ident, )+
     ) => {
         $( pub mod $module; )+
 
-        $(#[$attr])*
-        #[derive(Clone, Debug, PartialEq)]
-        #[non_exhaustive]
-        pub enum $Config {
-            $(
-                #[allow(missing_docs)]
-                $Variant($module::$Params),
-            )+
-            /// One that is not in the catalogue.
-            Custom($crate::Custom<$Custom>),
-        }
-
-        /// Runs an expression on the parameters of any variant.
-        macro_rules! $each {
-            ($self:ident, $params:ident => $call:expr) => {
-                $each!($self, $params => $call, $params => $call)
-            };
-            ($self:ident, $params:ident => $call:expr, $custom:ident => $other:expr) => {
-                match $self {
-                    $( $Config::$Variant($params) => $call, )+
-                    $Config::Custom($custom) => { let $custom = $custom.config(); $other }
-                }
-            };
-        }
-
-        impl $crate::catalogue::Catalogue for $Config {
+        impl $crate::Kind for dyn $Kind {
             const WHAT: &'static str = $what;
             const KEY: &'static str = $key;
             const EXAMPLE: &'static str = $example;
-            const PRESETS: &'static [$crate::catalogue::Preset] = $presets;
-            type Custom = $Custom;
+            const DEFAULT: &'static str = $default;
+            const PRESETS: &'static [$crate::Preset] = $presets;
+            const NAMES: &'static [&'static str] =
+                &[$( <$module::$Params as $crate::Component>::NAME ),+];
+            const BUILT_IN: &'static [$crate::BuiltIn<Self>] = &[$( $crate::BuiltIn {
+                name: <$module::$Params as $crate::Component>::NAME,
+                summary: <$module::$Params as $crate::Component>::SUMMARY,
+                params: <$module::$Params as $crate::Params>::specs,
+                dialects: <$module::$Params as $crate::Params>::dialects,
+                default: || $crate::__alloc::boxed::Box::new($module::$Params::default()),
+                has: |params| params.is::<$module::$Params>(),
+            } ),+];
 
-            fn entries() -> $crate::__alloc::vec::Vec<$crate::Entry> {
-                $crate::__alloc::vec![$($crate::Entry {
-                    name: <$module::$Params as $Kind>::NAME,
-                    summary: <$module::$Params as $Kind>::SUMMARY,
-                    params: <$module::$Params as $crate::Params>::specs(),
-                }),+]
+            fn boxed_clone(&self) -> $crate::__alloc::boxed::Box<Self> {
+                self.clone_box()
             }
-            fn names() -> &'static [&'static str] {
-                &[$( <$module::$Params as $Kind>::NAME ),+]
-            }
-            fn default_of(name: &str) -> Option<Self> {
-                $( if name == <$module::$Params as $Kind>::NAME {
-                    return Some($Config::$Variant(<$module::$Params>::default()));
-                } )+
-                None
-            }
-            fn dialects_of(name: &str) -> &'static [$crate::words::Dialect] {
-                $( if name == <$module::$Params as $Kind>::NAME {
-                    return <$module::$Params as $crate::Params>::dialects();
-                } )+
-                &[]
-            }
-            fn of_custom(custom: $crate::Custom<$Custom>) -> Self {
-                $Config::Custom(custom)
-            }
-            fn name_of(&self) -> &str {
-                match self {
-                    $( $Config::$Variant(_) => <$module::$Params as $Kind>::NAME, )+
-                    $Config::Custom(custom) => $crate::CustomParams::name(custom.config()),
-                }
-            }
-            fn values(&self) -> $crate::__alloc::vec::Vec<(&str, $crate::Value)> {
-                self.settings()
-            }
-            fn set_key(&mut self, key: &str, value: &$crate::Value) -> $crate::Result<()> {
-                match self {
-                    $( $Config::$Variant(params) => $crate::Params::set(params, key, value), )+
-                    $Config::Custom(custom) => {
-                        $crate::CustomParams::set(custom.config_mut(), key, value)
-                    }
-                }
-            }
-            fn check_all(&self) -> $crate::Result<()> {
-                $each!(self, params => params.check(), custom => $crate::CustomParams::check(custom))
+            fn as_any(&self) -> &dyn core::any::Any {
+                self
             }
             fn elsewhere(name: &str) -> Option<&'static str> {
                 $elsewhere(name)
-            }
-        }
-
-        impl $Config {
-            /// All of the catalogue.
-            pub fn entries() -> $crate::__alloc::vec::Vec<$crate::Entry> {
-                <Self as $crate::catalogue::Catalogue>::entries()
-            }
-            /// Names for sets of parameters.
-            pub const PRESETS: &'static [$crate::catalogue::Preset] = $presets;
-            /// Returns the entry or preset of this name.
-            ///
-            /// # Errors
-            /// Returns an error if the name is not in the catalogue.
-            pub fn named(name: &str) -> $crate::Result<Self> {
-                $crate::catalogue::named_here(name)
-            }
-            /// Name of the component.
-            pub fn name(&self) -> &str {
-                $crate::catalogue::Catalogue::name_of(self)
-            }
-            /// All parameters with their values, in order.
-            pub fn settings(&self) -> $crate::__alloc::vec::Vec<(&str, $crate::Value)> {
-                $each!(
-                    self,
-                    params => $crate::Params::entries(params),
-                    custom => $crate::CustomParams::entries(custom)
-                )
-            }
-            /// The parameters whose values differ from those of `other`, which has the same name.
-            pub fn differing(&self, other: &Self) -> $crate::__alloc::vec::Vec<&str> {
-                match (self, other) {
-                    $(
-                        ($Config::$Variant(params), $Config::$Variant(other)) => {
-                            $crate::Params::differing(params, other)
-                        }
-                    )+
-                    _ => {
-                        let settings = self.settings().into_iter().zip(other.settings());
-                        let differing = settings.filter(|(own, other)| own != other);
-                        differing.map(|((key, _), _)| key).collect()
-                    }
-                }
-            }
-            /// Returns a table that reads back as the same component.
-            pub fn to_table(&self) -> $crate::Table {
-                $crate::catalogue::to_table($key, self.name(), self.settings())
-            }
-            /// Checks the parameters against each other.
-            ///
-            /// # Errors
-            /// Returns an error if parameters contradict each other.
-            pub fn check(&self) -> $crate::Result<()> {
-                $crate::catalogue::Catalogue::check_all(self)
             }
         }
     };

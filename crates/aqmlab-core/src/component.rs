@@ -7,15 +7,13 @@
 //! component with its parameters, as a scenario names it. A [`Lookup`] finds custom components,
 //! written in another crate or another language; a [`Registry`] holds those of other crates.
 
-use alloc::{boxed::Box, format, string::String, vec::Vec};
+use alloc::{boxed::Box, format, vec::Vec};
 use core::any::Any;
 use core::fmt;
 use core::ops::{Deref, DerefMut};
 
-use crate::catalogue::{self, Catalogue, Preset};
-use crate::custom::Custom;
 use crate::error::{Error, Result};
-use crate::params::{Entry, ParamSpec, ParamType, Params};
+use crate::params::{Entry, ParamSpec, Params};
 use crate::value::{Table, Value};
 use crate::words::Dialect;
 
@@ -85,6 +83,35 @@ pub struct BuiltIn<K: ?Sized + 'static> {
     pub default: fn() -> Box<K>,
     /// True for its parameters.
     pub has: fn(&dyn Any) -> bool,
+}
+
+impl<K: Kind + ?Sized> BuiltIn<K> {
+    /// Returns the component of this name.
+    pub(crate) fn find(name: &str) -> Option<&'static Self> {
+        K::BUILT_IN.iter().find(|known| known.name == name)
+    }
+}
+
+/// A named set of parameters of a built-in component: data, not code.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// The name, used like that of a component.
+    pub name: &'static str,
+    /// The component whose parameters it sets.
+    pub of: &'static str,
+    /// Keys and values in text form.
+    pub settings: &'static [(&'static str, &'static str)],
+    /// One line for `aqmlab list`.
+    pub summary: &'static str,
+    /// Where the values come from.
+    pub source: &'static str,
+}
+
+impl Preset {
+    /// Declarations of the parameters of its component.
+    pub fn params<K: Kind + ?Sized>(&self) -> Vec<ParamSpec> {
+        BuiltIn::<K>::find(self.of).map_or_else(Vec::new, |known| (known.params)())
+    }
 }
 
 /// A kind of component. [`catalogue!`](crate::catalogue!) implements it for `dyn Trait`, where
@@ -197,40 +224,6 @@ impl<K: Kind + ?Sized> Config<K> {
         Some(config)
     }
 
-    /// Returns the built-in component or preset of this name.
-    ///
-    /// # Errors
-    /// Returns an error if the name is unknown.
-    pub fn named(name: &str) -> Result<Self> {
-        catalogue::named(name, &())
-    }
-
-    /// Reads a name, perhaps with words after it ([`words`](crate::words)), or a table with
-    /// [`Kind::KEY`] and parameters.
-    ///
-    /// # Errors
-    /// Returns an error for unknown names and keys, and for values that are not allowed.
-    pub fn read(value: &Value) -> Result<Self> {
-        Self::read_with(value, &())
-    }
-
-    /// Reads a component that may also be one of `more`.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Config::read`].
-    pub fn read_with(value: &Value, more: &dyn Lookup<K>) -> Result<Self> {
-        catalogue::read(value, more)
-    }
-
-    /// Returns the component after `value` is set, which may name one of `more`. A table without a
-    /// name, or with the component's own, changes some of its parameters.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Config::read`].
-    pub fn updated_with(&self, value: &Value, more: &dyn Lookup<K>) -> Result<Self> {
-        catalogue::updated(self, value, more)
-    }
-
     /// Names, summaries and parameters of the built-in components.
     pub fn entries() -> Vec<Entry> {
         let entry = |known: &BuiltIn<K>| Entry {
@@ -273,45 +266,6 @@ impl<K: Kind + ?Sized> Config<K> {
     }
 }
 
-impl<K: Kind + ?Sized> Catalogue for Config<K> {
-    const WHAT: &'static str = K::WHAT;
-    const KEY: &'static str = K::KEY;
-    const EXAMPLE: &'static str = K::EXAMPLE;
-    const PRESETS: &'static [Preset] = K::PRESETS;
-    type Custom = K;
-    fn entries() -> Vec<Entry> {
-        Self::entries()
-    }
-    fn names() -> &'static [&'static str] {
-        K::NAMES
-    }
-    fn default_of(name: &str) -> Option<Self> {
-        let known = K::BUILT_IN.iter().find(|known| known.name == name)?;
-        Some(Config((known.default)()))
-    }
-    fn of_custom(custom: Custom<K>) -> Self {
-        Config(custom.into_config())
-    }
-    fn dialects_of(name: &str) -> &'static [Dialect] {
-        K::BUILT_IN.iter().find(|known| known.name == name).map_or(&[], |known| (known.dialects)())
-    }
-    fn name_of(&self) -> &str {
-        self.name()
-    }
-    fn values(&self) -> Vec<(&str, Value)> {
-        self.settings()
-    }
-    fn set_key(&mut self, key: &str, value: &Value) -> Result<()> {
-        self.set(key, value)
-    }
-    fn check_all(&self) -> Result<()> {
-        self.0.check()
-    }
-    fn elsewhere(name: &str) -> Option<&'static str> {
-        K::elsewhere(name)
-    }
-}
-
 impl<K: Kind + ?Sized> Default for Config<K> {
     fn default() -> Self {
         Self::built_in(K::DEFAULT).expect("the default component is built in")
@@ -346,28 +300,6 @@ impl<K: Kind + ?Sized> PartialEq for Config<K> {
 impl<K: Kind + ?Sized> fmt::Debug for Config<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-impl<K: Kind + ?Sized> ParamType for Config<K> {
-    const KIND: &'static str = "name or table";
-    fn allowed() -> String {
-        catalogue::allowed::<Self>()
-    }
-    fn read(value: &Value) -> Option<Self> {
-        Self::default().updated(value).ok()
-    }
-    fn to_text(&self) -> String {
-        self.name().into()
-    }
-    fn choices() -> &'static [&'static str] {
-        K::NAMES
-    }
-    fn to_value(&self) -> Value {
-        Value::Table(self.to_table())
-    }
-    fn updated(&self, value: &Value) -> Result<Self> {
-        self.updated_with(value, &())
     }
 }
 
@@ -407,51 +339,6 @@ macro_rules! cloneable {
         impl Clone for $crate::__alloc::boxed::Box<dyn $Trait> {
             fn clone(&self) -> Self {
                 (**self).clone_box()
-            }
-        }
-    };
-}
-
-/// Declares a catalogue: the modules of the built-in components of a kind, one line each, and
-/// their list.
-///
-/// A component is a module and its parameters, a type of [`params!`](crate::params!) that
-/// implements [`Component`](crate::Component) and the trait of the kind.
-#[macro_export]
-macro_rules! components {
-    (
-        dyn $Kind:ident;
-        what $what:literal, key $key:literal, example $example:literal, default $default:literal;
-        presets $presets:expr, elsewhere $elsewhere:expr;
-        $( $module:ident::$Params:ident, )+
-    ) => {
-        $( pub mod $module; )+
-
-        impl $crate::Kind for dyn $Kind {
-            const WHAT: &'static str = $what;
-            const KEY: &'static str = $key;
-            const EXAMPLE: &'static str = $example;
-            const DEFAULT: &'static str = $default;
-            const PRESETS: &'static [$crate::Preset] = $presets;
-            const NAMES: &'static [&'static str] =
-                &[$( <$module::$Params as $crate::Component>::NAME ),+];
-            const BUILT_IN: &'static [$crate::BuiltIn<Self>] = &[$( $crate::BuiltIn {
-                name: <$module::$Params as $crate::Component>::NAME,
-                summary: <$module::$Params as $crate::Component>::SUMMARY,
-                params: <$module::$Params as $crate::Params>::specs,
-                dialects: <$module::$Params as $crate::Params>::dialects,
-                default: || $crate::__alloc::boxed::Box::new($module::$Params::default()),
-                has: |params| params.is::<$module::$Params>(),
-            } ),+];
-
-            fn boxed_clone(&self) -> $crate::__alloc::boxed::Box<Self> {
-                self.clone_box()
-            }
-            fn as_any(&self) -> &dyn core::any::Any {
-                self
-            }
-            fn elsewhere(name: &str) -> Option<&'static str> {
-                $elsewhere(name)
             }
         }
     };

@@ -14,7 +14,6 @@ extern crate alloc;
 
 pub mod catalogue;
 pub mod component;
-pub mod custom;
 pub mod distribution;
 pub mod error;
 pub mod framing;
@@ -32,9 +31,7 @@ pub mod value;
 pub mod varint;
 pub mod words;
 
-pub use catalogue::{Catalogue, Preset};
-pub use component::{AnyComponent, BuiltIn, Component, Config, Kind, Lookup, Registry};
-pub use custom::{Added, Custom, CustomParams, Never, Nothing};
+pub use component::{AnyComponent, BuiltIn, Component, Config, Kind, Lookup, Preset, Registry};
 pub use distribution::{Distribution, Sampler};
 pub use error::{Error, Result};
 pub use framing::{Cells, Framing, FramingParams, LinkLayer};

@@ -4,8 +4,8 @@
 use alloc::string::{String, ToString};
 use core::marker::PhantomData;
 
-use crate::catalogue::{Catalogue, allowed};
-use crate::custom::Lookup;
+use crate::catalogue::allowed;
+use crate::component::{Config, Kind, Lookup};
 use crate::error::Result;
 use crate::params::ParamType;
 use crate::value::{Table, Value};
@@ -61,7 +61,7 @@ impl<T: ParamType> ParamType for Stated<T> {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chosen<C>(Value, PhantomData<C>);
 
-impl<C: Catalogue> Chosen<C> {
+impl<K: Kind + ?Sized> Chosen<Config<K>> {
     /// Refers to the component of this name.
     pub fn named(name: &str) -> Self {
         Chosen(name.into(), PhantomData)
@@ -74,15 +74,15 @@ impl<C: Catalogue> Chosen<C> {
     ///
     /// # Errors
     /// Returns an error for unknown names and keys, and for values that are not allowed.
-    pub fn read_with(&self, more: &dyn Lookup<C::Custom>) -> Result<C> {
-        crate::catalogue::read(&self.0, more)
+    pub fn read_with(&self, more: &dyn Lookup<K>) -> Result<Config<K>> {
+        Config::read_with(&self.0, more)
     }
 }
 
-impl<C: Catalogue> ParamType for Chosen<C> {
+impl<K: Kind + ?Sized> ParamType for Chosen<Config<K>> {
     const KIND: &'static str = "name or table";
     fn allowed() -> String {
-        allowed::<C>()
+        allowed::<K>()
     }
     fn read(value: &Value) -> Option<Self> {
         matches!(value, Value::Text(_) | Value::Table(_))

@@ -1,7 +1,7 @@
 //! Reference of all components and their parameters, from the declarations.
 
-use aqmlab_aqm::QueueConfig;
-use aqmlab_core::{Catalogue, Component, ParamSpec, Params, Preset};
+use aqmlab_aqm::Discipline;
+use aqmlab_core::{Component, Config, Kind, ParamSpec, Params, Preset};
 use aqmlab_emu::params::EmulatorParams;
 use aqmlab_quic::QuicParams;
 use aqmlab_sim::endpoints::EndpointConfig;
@@ -16,9 +16,9 @@ use aqmlab_sim::rate::{CsvParams, RateStepsParams, TraceParams};
 use aqmlab_sim::scenario::{
     ChangeParams, ColumnParams, FlowParams, LinkParams, RecordParams, RerouteParams, RunParams,
 };
-use aqmlab_sim::workload::WorkloadConfig;
+use aqmlab_sim::workload::Workload;
 use aqmlab_tcp::TcpParams;
-use aqmlab_tcp::congestion::CongestionConfig;
+use aqmlab_tcp::congestion::ControlParams;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -28,9 +28,9 @@ use crate::words::{add_words_of_queue, add_words_of_shaper};
 #[pyfunction]
 pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
-    catalogue::<QueueConfig>(&list, "queue")?;
-    catalogue::<CongestionConfig>(&list, "congestion_control")?;
-    catalogue::<WorkloadConfig>(&list, "workload")?;
+    catalogue::<dyn Discipline>(&list, "queue")?;
+    catalogue::<dyn ControlParams>(&list, "congestion_control")?;
+    catalogue::<dyn Workload>(&list, "workload")?;
     // TCP has its own section for parameters.
     for entry in EndpointConfig::entries().into_iter().filter(|entry| !entry.params.is_empty()) {
         list.append(section(py, "endpoint", entry.name, entry.summary, &entry.params)?)?;
@@ -54,13 +54,13 @@ pub fn reference(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 }
 
 /// Appends the sections of a catalogue: its entries, then its presets.
-fn catalogue<C: Catalogue>(list: &Bound<'_, PyList>, kind: &str) -> PyResult<()> {
+fn catalogue<K: Kind + ?Sized>(list: &Bound<'_, PyList>, kind: &str) -> PyResult<()> {
     let py = list.py();
-    for entry in C::entries() {
+    for entry in Config::<K>::entries() {
         list.append(section(py, kind, entry.name, entry.summary, &entry.params)?)?;
     }
-    for preset in C::PRESETS {
-        let dict = section(py, kind, preset.name, preset.summary, &preset.params::<C>())?;
+    for preset in K::PRESETS {
+        let dict = section(py, kind, preset.name, preset.summary, &preset.params::<K>())?;
         make_preset(&dict, preset)?;
         list.append(dict)?;
     }

@@ -1,6 +1,6 @@
 //! Textual notation of queues and shapers, for Python.
 
-use aqmlab_aqm::QueueConfig;
+use aqmlab_aqm::{Discipline, QueueConfig};
 use aqmlab_core::catalogue::{say_in_dialect, say_in_words, words_of};
 use aqmlab_core::words::{Said, Word, say_params};
 use aqmlab_core::{Error, ParamType, Params, Table, Value};
@@ -70,7 +70,7 @@ pub fn shaper_in_tc(shaper: &Bound<'_, PyAny>) -> PyResult<InTc> {
 /// Adds the notation of a queue to its section of the reference, with its command.
 pub fn add_words_of_queue(section: &Bound<'_, PyDict>, name: &str) -> PyResult<()> {
     let py = section.py();
-    let words = words_of::<QueueConfig>(name).map_err(|error| to_py_error(py, error))?;
+    let words = words_of::<dyn Discipline>(name).map_err(|error| to_py_error(py, error))?;
     add_words(section, words.into_iter().filter_map(|(_, word)| word))?;
     let config = QueueConfig::named(name).map_err(|error| to_py_error(py, error))?;
     section.set_item("tc", say_in_dialect(&config).map(|said| said.words))

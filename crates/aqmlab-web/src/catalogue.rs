@@ -1,9 +1,9 @@
 //! Catalogue of the engine from its declarations: names, parameters, ranges, sources.
 
-use aqmlab_aqm::QueueConfig;
-use aqmlab_core::{Catalogue, ParamSpec};
-use aqmlab_sim::workload::WorkloadConfig;
-use aqmlab_tcp::congestion::CongestionConfig;
+use aqmlab_aqm::{Discipline, QueueConfig};
+use aqmlab_core::{Config, Kind, ParamSpec};
+use aqmlab_sim::workload::Workload;
+use aqmlab_tcp::congestion::ControlParams;
 
 use crate::json;
 
@@ -11,10 +11,10 @@ use crate::json;
 pub fn all() -> String {
     json::object([
         ("version", json::text(env!("CARGO_PKG_VERSION"))),
-        ("queues", of::<QueueConfig>()),
+        ("queues", of::<dyn Discipline>()),
         ("fixed", fixed()),
-        ("controls", of::<CongestionConfig>()),
-        ("workloads", of::<WorkloadConfig>()),
+        ("controls", of::<dyn ControlParams>()),
+        ("workloads", of::<dyn Workload>()),
         ("reasons", json::list(aqmlab_aqm::Reason::ALL.map(|reason| json::text(reason.name())))),
     ])
 }
@@ -29,8 +29,8 @@ fn fixed() -> String {
 }
 
 /// Returns the entries of a catalogue and its presets.
-fn of<C: Catalogue>() -> String {
-    let entries = C::entries().into_iter().map(|entry| {
+fn of<K: Kind + ?Sized>() -> String {
+    let entries = Config::<K>::entries().into_iter().map(|entry| {
         let params = json::list(entry.params.iter().map(param));
         json::object([
             ("name", json::text(entry.name)),
@@ -38,14 +38,14 @@ fn of<C: Catalogue>() -> String {
             ("params", params),
         ])
     });
-    let presets = C::PRESETS.iter().map(|preset| {
+    let presets = K::PRESETS.iter().map(|preset| {
         let settings = preset.settings.iter().map(|(key, value)| (*key, json::text(value)));
         json::object([
             ("name", json::text(preset.name)),
             ("summary", json::text(preset.summary)),
             ("of", json::text(preset.of)),
             ("settings", json::object(settings)),
-            ("params", json::list(preset.params::<C>().iter().map(param))),
+            ("params", json::list(preset.params::<K>().iter().map(param))),
         ])
     });
     json::list(entries.chain(presets))

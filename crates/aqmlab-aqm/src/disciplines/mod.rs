@@ -3,12 +3,12 @@
 //! The line declares the module too. (`cargo fmt` does not find it then:
 //! `make format` gives rustfmt the files by name.)
 
-use aqmlab_core::components;
+use aqmlab_core::catalogue;
 
 use crate::discipline::Discipline;
 use crate::registry::{PRESETS, elsewhere};
 
-components! {
+catalogue! {
     dyn Discipline;
     what "queue discipline", key "discipline", example "codel", default "droptail";
     presets PRESETS, elsewhere elsewhere;

@@ -2,46 +2,45 @@
 
 use alloc::{format, string::String, string::ToString, vec, vec::Vec};
 
-use super::{Catalogue, named, of_catalogue};
-use crate::custom::Lookup;
+use crate::component::{BuiltIn, Config, Kind, Lookup};
 use crate::error::{Error, Result};
 use crate::value::Value;
 use crate::words::{Dialect, Line, Said, Settings, Trouble, Word, apply, say, understand};
 
 /// The parameters of an entry by their names.
-struct Configured<'a, C>(&'a mut C);
+struct Configured<'a, K: ?Sized>(&'a mut Config<K>);
 
-impl<C: Catalogue> Settings for Configured<'_, C> {
+impl<K: Kind + ?Sized> Settings for Configured<'_, K> {
     fn keys(&self) -> Vec<String> {
-        self.0.values().into_iter().map(|(key, _)| key.to_string()).collect()
+        self.0.settings().into_iter().map(|(key, _)| key.to_string()).collect()
     }
     fn get(&self, key: &str) -> Option<String> {
-        let found = self.0.values().into_iter().find(|(name, _)| *name == key);
+        let found = self.0.settings().into_iter().find(|(name, _)| *name == key);
         found.map(|(_, value)| value.to_string())
     }
     fn put(&mut self, key: &str, text: &str) -> Result<()> {
-        let is_here = C::names().contains(&self.0.name_of());
+        let is_here = self.0.is_built_in();
         let value = if is_here { Value::from(text) } else { Value::typed(text) };
-        self.0.set_key(key, &value)
+        self.0.set(key, &value)
     }
 }
 
 /// Reads a name with the words after it. A name of a dialect (`pfifo`) stands for its entry, and
 /// one that the catalogue has too (`red`) does so where only the dialect knows the words.
-pub(super) fn read_text<C: Catalogue>(
+pub(super) fn read_text<K: Kind + ?Sized>(
     text: &str,
-    before: Option<&C>,
-    more: &dyn Lookup<C::Custom>,
-) -> Result<C> {
-    let line = Line::of(text).map_err(|_| Error::not_allowed(text, super::allowed::<C>()))?;
-    let own = match before.filter(|config| config.name_of() == line.name) {
+    before: Option<&Config<K>>,
+    more: &dyn Lookup<K>,
+) -> Result<Config<K>> {
+    let line = Line::of(text).map_err(|_| Error::not_allowed(text, super::allowed::<K>()))?;
+    let own = match before.filter(|config| config.name() == line.name) {
         Some(same) => Ok(same.clone()),
-        None => named(line.name, more),
+        None => Config::named_with(line.name, more),
     };
-    let by_kind = of_kind::<C>(line.name);
+    let by_kind = of_kind::<K>(line.name);
     if by_kind.is_none() || own.is_ok() {
         let own = own?;
-        let dialect = C::dialects_of(own.name_of()).first();
+        let dialect = dialects_of(&own).first();
         let candidates = by_kind.into_iter();
         let own = core::iter::once((own, dialect));
         return if line.is_tc {
@@ -53,27 +52,34 @@ pub(super) fn read_text<C: Catalogue>(
     first_that_knows(&line, by_kind.into_iter().collect())
 }
 
-type Candidate<C> = (C, Option<&'static Dialect>);
+type Candidate<K> = (Config<K>, Option<&'static Dialect>);
+
+fn dialects_of<K: Kind + ?Sized>(config: &Config<K>) -> &'static [Dialect] {
+    BuiltIn::<K>::find(config.name()).map_or(&[], |known| (known.dialects)())
+}
 
 /// Returns the entry that a name of a dialect stands for, with what that implies.
-fn of_kind<C: Catalogue>(kind: &str) -> Option<Candidate<C>> {
-    C::names().iter().find_map(|name| {
-        let dialect = C::dialects_of(name).iter().find(|dialect| dialect.kind == kind)?;
-        Some((implied(name, dialect), Some(dialect)))
+fn of_kind<K: Kind + ?Sized>(kind: &str) -> Option<Candidate<K>> {
+    K::BUILT_IN.iter().find_map(|known| {
+        let dialect = (known.dialects)().iter().find(|dialect| dialect.kind == kind)?;
+        Some((implied(known, dialect), Some(dialect)))
     })
 }
 
 /// Returns an entry with its defaults and what a dialect's name implies.
-fn implied<C: Catalogue>(name: &str, dialect: &Dialect) -> C {
-    let mut config = C::default_of(name).expect("an entry of the catalogue");
+fn implied<K: Kind + ?Sized>(known: &BuiltIn<K>, dialect: &Dialect) -> Config<K> {
+    let mut config = Config::new((known.default)());
     for (key, text) in dialect.implies {
-        config.set_key(key, &Value::from(*text)).expect("what a name implies is valid");
+        config.set(key, &Value::from(*text)).expect("what a name implies is valid");
     }
     config
 }
 
 /// Reads the words as those of the first candidate that knows them all.
-fn first_that_knows<C: Catalogue>(line: &Line<'_>, candidates: Vec<Candidate<C>>) -> Result<C> {
+fn first_that_knows<K: Kind + ?Sized>(
+    line: &Line<'_>,
+    candidates: Vec<Candidate<K>>,
+) -> Result<Config<K>> {
     let mut problem: Option<Error> = None;
     for (mut config, dialect) in candidates {
         let mut settings = Configured(&mut config);
@@ -94,27 +100,27 @@ fn first_that_knows<C: Catalogue>(line: &Line<'_>, candidates: Vec<Candidate<C>>
 
 /// Prints an entry in the words of the dialect that leaves out the fewest parameters; `None`
 /// without a dialect.
-pub fn say_in_dialect<C: Catalogue>(config: &C) -> Option<Said> {
-    let name = config.name_of();
+pub fn say_in_dialect<K: Kind + ?Sized>(config: &Config<K>) -> Option<Said> {
+    let known = BuiltIn::<K>::find(config.name())?;
     let mut config = config.clone();
     let settings = Configured(&mut config);
-    let said = C::dialects_of(name).iter().map(|dialect| {
-        let mut usual: C = implied(name, dialect);
+    let said = (known.dialects)().iter().map(|dialect| {
+        let mut usual = implied(known, dialect);
         say(&settings, &Configured(&mut usual), dialect)
     });
     said.min_by_key(|said| said.left_out.len())
 }
 
 /// Prints an entry in words that read back as the same.
-pub fn say_in_words<C: Catalogue>(config: &C) -> String {
+pub fn say_in_words<K: Kind + ?Sized>(config: &Config<K>) -> String {
     if let Some(said) = say_in_dialect(config) {
         return said.text();
     }
-    let name = config.name_of();
-    let usual = C::default_of(name);
-    let usual = usual.as_ref().map(Catalogue::values).unwrap_or_default();
+    let name = config.name();
+    let usual = Config::<K>::built_in(name);
+    let usual = usual.as_ref().map(Config::settings).unwrap_or_default();
     let differs = |pair: &(&str, Value)| !usual.contains(pair);
-    let words = config.values().into_iter().filter(differs);
+    let words = config.settings().into_iter().filter(differs);
     let words = words.map(|(key, value)| format!("{key}={value}"));
     vec![name.to_string()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
@@ -123,17 +129,19 @@ pub fn say_in_words<C: Catalogue>(config: &C) -> String {
 ///
 /// # Errors
 /// Returns an error if the name is unknown.
-pub fn words_of<C: Catalogue>(name: &str) -> Result<Vec<(&'static str, Option<&'static Word>)>> {
-    let (config, dialect) = match (of_catalogue::<C>(name), of_kind::<C>(name)) {
+pub fn words_of<K: Kind + ?Sized>(
+    name: &str,
+) -> Result<Vec<(&'static str, Option<&'static Word>)>> {
+    let (config, dialect) = match (Config::<K>::built_in(name), of_kind::<K>(name)) {
         (Some(own), _) => {
-            let dialect = C::dialects_of(own.name_of()).first();
+            let dialect = dialects_of(&own).first();
             (own, dialect)
         }
         (None, Some(found)) => found,
-        (None, None) => return Err(super::named_here::<C>(name).err().expect("it is unknown")),
+        (None, None) => return Err(super::unknown::<K>(name, &())),
     };
-    let entry = C::entries().into_iter().find(|entry| entry.name == config.name_of());
-    let keys = entry.into_iter().flat_map(|entry| entry.params).map(|spec| (spec.name, None));
+    let params = BuiltIn::<K>::find(config.name()).map(|known| (known.params)());
+    let keys = params.into_iter().flatten().map(|spec| (spec.name, None));
     let words = dialect.into_iter().flat_map(|dialect| dialect.words());
     Ok(words.map(|word| (word.word, Some(word))).chain(keys).collect())
 }

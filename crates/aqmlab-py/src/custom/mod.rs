@@ -6,7 +6,7 @@ pub mod fault;
 use std::sync::Arc;
 
 use aqmlab_core::params::read_value;
-use aqmlab_core::{Bytes, CustomParams, Error, Limit, ParamType, Rate, Result, Span, Value};
+use aqmlab_core::{AnyComponent, Bytes, Error, Limit, ParamType, Rate, Result, Span, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
@@ -232,7 +232,7 @@ impl Param {
     }
 }
 
-impl CustomParams for PyConfig {
+impl AnyComponent for PyConfig {
     fn name(&self) -> &str {
         &self.class.name
     }

@@ -16,10 +16,10 @@ pub use self::custom::{
     BoxedEnds, EndpointConfig, EndpointParams, EndpointSetup, Endpoints, MessageSink, MessageSource,
 };
 pub use self::dscp::Dscp;
-use aqmlab_core::{Ecn, Time, components};
+use aqmlab_core::{Ecn, Time, catalogue};
 use aqmlab_tcp::Stats;
 
-components! {
+catalogue! {
     dyn EndpointParams;
     what "endpoint", key "kind", example "tcp", default "tcp";
     presets &[], elsewhere (|_| None);

@@ -1,8 +1,8 @@
 //! Link keys that may change during a run. [`changes`](super::changes) defines the meaning of a
 //! change.
 
-use aqmlab_aqm::{LinkEnv, Transition};
-use aqmlab_core::{Error, ParamType, Result, Stream, Table, Time, Value, catalogue, choices};
+use aqmlab_aqm::{LinkEnv, QueueConfig, Transition};
+use aqmlab_core::{Error, ParamType, Result, Stream, Table, Time, Value, choices};
 
 use super::overrides::set;
 use super::read::read_link_alone;
@@ -52,12 +52,12 @@ impl LinkKey {
         let mut after = before.clone();
         if self == LinkKey::Queue {
             let queue = match below {
-                None => catalogue::read(value, outside.disciplines),
+                None => QueueConfig::read_with(value, outside.disciplines),
                 Some(below) => {
                     let mut table = Table::new();
                     table.set_key(below, value.clone())?;
                     let value = Value::Table(table);
-                    catalogue::updated(&before.queue, &value, outside.disciplines)
+                    before.queue.updated_with(&value, outside.disciplines)
                 }
             };
             after.queue = queue.map_err(|error| error.at("queue"))?;

@@ -6,8 +6,8 @@
 
 use aqmlab_core::params::read_value;
 use aqmlab_core::{
-    AnyComponent, Config, Distribution, Entry, Error, ParamType, Result, Stream, cloneable,
-    components,
+    AnyComponent, Config, Distribution, Entry, Error, ParamType, Result, Stream, catalogue,
+    cloneable,
 };
 
 use self::app::App;
@@ -43,7 +43,7 @@ pub trait Workload: AnyComponent + CloneParams {
 /// A workload with its parameters, as a scenario names it.
 pub type WorkloadConfig = Config<dyn Workload>;
 
-components! {
+catalogue! {
     dyn Workload;
     what "workload", key "kind", example "transfers", default "bulk";
     presets PRESETS, elsewhere (|_| None);

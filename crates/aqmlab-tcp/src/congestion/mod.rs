@@ -13,7 +13,7 @@ mod window;
 
 use std::any::Any;
 
-use aqmlab_core::{Entry, Rate, Span, Time, components};
+use aqmlab_core::{Entry, Rate, Span, Time, catalogue};
 
 pub use self::control::{
     AckSample, CloneParams, Congestion, CongestionConfig, CongestionControl, CongestionEvent,
@@ -22,7 +22,7 @@ pub use self::control::{
 
 macro_rules! controls {
     ($($Control:ident($module:ident::$Params:ident)),+ $(,)?) => {
-        components! {
+        catalogue! {
             dyn ControlParams;
             what "congestion control", key "algorithm", example "cubic", default "cubic";
             presets &[], elsewhere (|_| None);
