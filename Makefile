@@ -77,6 +77,7 @@ lint-rust:
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet $(PUBLISHED) -p aqmlab-sim -p aqmlab-emu -p aqmlab-quic
 	cargo check --quiet --no-default-features -p aqmlab-core -p aqmlab-aqm
 	$(PYTHON) crates/faults.py --check
+	$(PYTHON) crates/circles.py
 
 lint-python: $(VENV)/.installed $(VENV)/.tools
 	$(BIN)/ruff format --check $(PYTHON_FILES)

@@ -43,7 +43,6 @@ pub mod disciplines;
 mod docsis;
 pub mod fifo;
 mod fq;
-mod pie_linux;
 pub mod queue;
 mod red_burst;
 pub mod registry;

@@ -3,7 +3,6 @@
 use aqmlab_core::Time;
 
 use crate::segment::{Ack, DataSegment};
-use crate::sender::Stats;
 
 /// State of the connection (RFC 9293, section 3.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +10,43 @@ pub(crate) enum ConnState {
     Closed,
     SynSent,
     Established,
+}
+
+/// Counts of a sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Data segments, with those sent again.
+    pub segments_sent: u64,
+    /// Data segments sent again.
+    pub retransmissions: u64,
+    /// Times the retransmission timer ran out, the SYN's included.
+    pub timeouts: u64,
+    /// Fast recoveries.
+    pub fast_retransmits: u64,
+    /// Tail loss probes.
+    pub tail_probes: u64,
+    /// Spurious recoveries and timeouts that were undone.
+    pub undone: u64,
+    /// Reductions of the window for ECN echoes.
+    pub ecn_reductions: u64,
+    /// Bytes acknowledged.
+    pub bytes_acked: u64,
+}
+
+impl Stats {
+    /// Returns the counts since `before`, an earlier state.
+    pub fn since(&self, before: &Stats) -> Stats {
+        Stats {
+            segments_sent: self.segments_sent - before.segments_sent,
+            retransmissions: self.retransmissions - before.retransmissions,
+            timeouts: self.timeouts - before.timeouts,
+            fast_retransmits: self.fast_retransmits - before.fast_retransmits,
+            tail_probes: self.tail_probes - before.tail_probes,
+            undone: self.undone - before.undone,
+            ecn_reductions: self.ecn_reductions - before.ecn_reductions,
+            bytes_acked: self.bytes_acked - before.bytes_acked,
+        }
+    }
 }
 
 /// The sending side of a connection.

@@ -2,10 +2,11 @@
 
 use aqmlab_core::{Rate, Span, Time};
 
+use crate::connection::Stats;
 use crate::linux::LinuxSender;
 use crate::params::{self, TcpParams};
 use crate::segment::{Ack, DataSegment};
-use crate::sender::{self, CongestionState, Stats};
+use crate::sender::{self, CongestionState};
 
 /// The sending end of a connection.
 ///

@@ -26,10 +26,9 @@ mod path_tests;
 #[cfg(test)]
 mod response_tests;
 
+pub use connection::Stats;
 pub use endpoint::{Kernel, Sender};
-pub use params::TcpParams;
-pub use profiles::Profile;
+pub use params::{Profile, Recovery, TcpParams};
 pub use receiver::Receiver;
-pub use recovery::Recovery;
 pub use segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
-pub use sender::{CongestionState, Stats};
+pub use sender::CongestionState;

@@ -1,11 +1,8 @@
 //! The parameters of the endpoints.
 
-use aqmlab_core::{Auto, Bytes, Ecn, Error, Limit, ParamType, Result, Span, choices, params};
+use aqmlab_core::{Auto, Bytes, Ecn, Error, Limit, Result, Span, choices, params};
 
 use crate::congestion::control::{CongestionConfig, Setup};
-use crate::linux;
-use crate::profiles::Profile;
-use crate::recovery::Recovery;
 
 choices! {
     /// Explicit congestion notification at both ends.
@@ -18,6 +15,52 @@ choices! {
         Dctcp = "dctcp",
         /// Acknowledgements count packets and bytes that arrived with CE (RFC 9768).
         Accurate = "accurate",
+    }
+}
+
+choices! {
+    /// The modelled implementation.
+    pub enum Profile {
+        /// The RFCs' sender and settings: Reno with SACK.
+        Rfc = "rfc",
+        /// ns-2's Sack1 with a delaying SACK sink.
+        Ns2Sack1 = "ns2-sack1",
+        /// NewReno as RFC 5681, RFC 6582 and RFC 3390 have it.
+        RfcNewReno = "rfc-newreno",
+        /// Linux 6 with its default settings: 6.12, and the RFCs' sender for what that lacks.
+        Linux6 = "linux-6",
+        /// Linux 6.12 with its default settings, and nothing that it lacks.
+        Linux612 = "linux-6.12",
+        /// Linux 6.1 with its default settings, and nothing that it lacks.
+        Linux61 = "linux-6.1",
+        /// Windows 10 and Server 2019 with the template Internet.
+        Windows = "windows",
+        /// Linux 6 with accurate ECN and ECT(1).
+        LinuxL4s = "linux-l4s",
+    }
+}
+
+choices! {
+    /// Loss detection and recovery.
+    pub enum Recovery {
+        /// With selective acknowledgements (RFC 6675): lost segments count as
+        /// gone from the network.
+        Sack = "sack",
+        /// With selective acknowledgements, by time: RACK (RFC 8985).
+        Rack = "rack",
+        /// ns-2's Sack1 (Fall and Floyd, "Simulation-based Comparisons of
+        /// Tahoe, Reno, and SACK TCP", 1996): each acknowledgement takes one
+        /// segment out of the network, a partial one two, and a lost one is
+        /// counted until then. After a timeout everything is sent again.
+        Sack1 = "sack1",
+        /// ns-2's TCP-Linux: forward acknowledgement, and a scoreboard that is cleared at the end of a
+        /// recovery.
+        TcpLinux = "tcp-linux",
+        /// Without selective acknowledgements (RFC 6582).
+        NewReno = "newreno",
+        /// Without selective acknowledgements, as before NewReno (RFC 5681,
+        /// section 3.2): a second loss in a window waits for the timer.
+        Reno = "reno",
     }
 }
 
@@ -213,11 +256,8 @@ params! {
 }
 
 impl TcpParams {
-    /// Checks what single ranges cannot say.
-    ///
-    /// # Errors
-    /// Returns an error if the parameters contradict each other.
-    pub fn check(&self) -> Result<()> {
+    /// Checks the parameters against each other, with any sender.
+    pub(crate) fn check_together(&self) -> Result<()> {
         // All of it is sent at one moment.
         let is_fit = match self.initial_window {
             Limit::Packets(packets) => packets <= MOST_AT_FIRST,
@@ -252,20 +292,7 @@ impl TcpParams {
             let allowed = "false, or window_validation = off: both say what idle times cost";
             return Err(Error::not_allowed(true, allowed).at("restart_after_idle"));
         }
-        linux::check(self)
-    }
-
-    /// State machine of a sender with these parameters: never `Auto`.
-    ///
-    /// # Panics
-    /// Panics if `stack` is a kernel's and lacks a setting, which [`TcpParams::check`] reports.
-    pub fn machine(&self) -> Stack {
-        match self.stack {
-            Stack::Rfc => Stack::Rfc,
-            stack if linux::is_complete(self) => stack.or_newest(),
-            Stack::Auto => Stack::Rfc,
-            stack => panic!("{} lacks some of these parameters: check them", stack.to_text()),
-        }
+        Ok(())
     }
 
     /// Whether the receiver sends selective acknowledgements.

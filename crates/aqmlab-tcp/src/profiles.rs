@@ -4,32 +4,10 @@
 //! `profile = "rfc"` in a transport table begins from the defaults, takes the list, and then the
 //! other keys of the table. Settings of a control hold whenever the table names that control.
 
-use aqmlab_core::{Kind, Lookup, Params, Result, Table, Value, choices};
+use aqmlab_core::{Kind, Lookup, Params, Result, Table, Value};
 
-use crate::congestion::{CongestionConfig, ControlParams};
-use crate::params::TcpParams;
-
-choices! {
-    /// The modelled implementation.
-    pub enum Profile {
-        /// The RFCs' sender and settings: Reno with SACK.
-        Rfc = "rfc",
-        /// ns-2's Sack1 with a delaying SACK sink.
-        Ns2Sack1 = "ns2-sack1",
-        /// NewReno as RFC 5681, RFC 6582 and RFC 3390 have it.
-        RfcNewReno = "rfc-newreno",
-        /// Linux 6 with its default settings: 6.12, and the RFCs' sender for what that lacks.
-        Linux6 = "linux-6",
-        /// Linux 6.12 with its default settings, and nothing that it lacks.
-        Linux612 = "linux-6.12",
-        /// Linux 6.1 with its default settings, and nothing that it lacks.
-        Linux61 = "linux-6.1",
-        /// Windows 10 and Server 2019 with the template Internet.
-        Windows = "windows",
-        /// Linux 6 with accurate ECN and ECT(1).
-        LinuxL4s = "linux-l4s",
-    }
-}
+use crate::congestion::control::{CongestionConfig, ControlParams};
+use crate::params::{Profile, TcpParams};
 
 /// Keys of the transport, or `CONTROL.KEY` for those of a control, and values.
 type Settings = &'static [(&'static str, &'static str)];
@@ -182,8 +160,8 @@ mod tests {
 
     use super::*;
     use crate::congestion::cubic::{CubicParams, WindowFunction};
+    use crate::params::Recovery;
     use crate::params::{EcnMode, Stack};
-    use crate::recovery::Recovery;
 
     fn table(entries: &[(&str, &str)]) -> Table {
         let mut table = Table::new();

@@ -23,11 +23,11 @@ use aqmlab_core::{Bytes, Component, Limit, Packet, Span, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::Source;
+use crate::disciplines::pie::linux::{PieState, Settings};
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowSource, Fq, FqParams, FlowAqm, Overflow};
-use crate::pie_linux::{PieState, Settings};
+use crate::fq::{FlowAqm, FlowSource, Fq, FqParams, Overflow};
 
 choices! {
     /// Whose arithmetic.

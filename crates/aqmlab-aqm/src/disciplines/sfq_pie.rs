@@ -11,7 +11,7 @@
 //! - White, "Active Queue Management in DOCSIS 3.x Cable Modems", CableLabs,
 //!   May 2014, as described in ns-3's documentation of FQ-PIE; the paper
 //!   itself was not at hand.
-//! - RFC 8033 for PIE, in Linux's integers: see the file `pie_linux.rs`.
+//! - RFC 8033 for PIE, in Linux's integers: see the file `pie/linux.rs`.
 //! - ns-2's sfqCoDel for the buckets and turns.
 //!
 //! # Differences
@@ -29,11 +29,11 @@ use alloc::boxed::Box;
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::disciplines::pie::linux::{PieState, Settings};
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::hash::Sharing;
 use crate::fq::sfqcodel_round_robin::Ring;
-use crate::fq::{Fq, FqParams, Overflow, NoAqm};
-use crate::pie_linux::{PieState, Settings};
+use crate::fq::{Fq, FqParams, NoAqm, Overflow};
 
 choices! {
     /// Drop probability of a packet.

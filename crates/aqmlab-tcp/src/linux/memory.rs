@@ -83,7 +83,7 @@ mod tests {
     use aqmlab_core::Bytes;
 
     use super::*;
-    use crate::profiles::Profile;
+    use crate::params::Profile;
 
     fn memory(profile: Profile, size: u64) -> Memory {
         let params = TcpParams::of_profile(profile).unwrap();

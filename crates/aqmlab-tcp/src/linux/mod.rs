@@ -39,12 +39,11 @@ use memory::Memory;
 use offload::Buffer;
 use segment_queue::Queue;
 use state::{CaState, Pending, State};
-pub(crate) use support::{check, is_complete};
 
 use crate::connection::{ConnState, Connection};
 use crate::losses::Losses;
+use crate::params::Recovery;
 use crate::params::{Codepoint, EcnMode, Stack, TcpParams, WindowValidation};
-use crate::recovery::Recovery;
 use crate::segment::DataSegment;
 use crate::sender::CongestionState;
 

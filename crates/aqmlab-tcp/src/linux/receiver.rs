@@ -220,7 +220,7 @@ impl DelayedAck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profiles::Profile;
+    use crate::params::Profile;
 
     const SEGMENT: Arrival =
         Arrival { len: 1448, unacknowledged: 1448, had_gap: false, has_gap: false, grew: false };

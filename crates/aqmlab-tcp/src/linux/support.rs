@@ -5,19 +5,38 @@ use aqmlab_core::{Error, ParamType, Params, Result, Span, Value};
 
 use super::state::REORDERING;
 use crate::congestion::cubic::{CubicParams, WindowFunction};
+use crate::params::Recovery;
 use crate::params::{RetransmissionTimer, Stack, TcpParams, WindowValidation};
-use crate::recovery::Recovery;
 
 /// A key and the values that a sender has.
 type Lack = (&'static str, &'static str);
 
-/// True if Linux's sender supports all settings.
-pub(crate) fn is_complete(params: &TcpParams) -> bool {
-    lacking_key(params).is_none()
+impl TcpParams {
+    /// Checks the parameters against each other.
+    ///
+    /// # Errors
+    /// Returns an error if they contradict each other, or if the sender of `stack` lacks one.
+    pub fn check(&self) -> Result<()> {
+        self.check_together()?;
+        check(self)
+    }
+
+    /// State machine of a sender with these parameters: never `Auto`.
+    ///
+    /// # Panics
+    /// Panics if `stack` is a kernel's and lacks a setting, which [`TcpParams::check`] reports.
+    pub fn machine(&self) -> Stack {
+        match self.stack {
+            Stack::Rfc => Stack::Rfc,
+            stack if lacking_key(self).is_none() => stack.or_newest(),
+            Stack::Auto => Stack::Rfc,
+            stack => panic!("{} lacks some of these parameters: check them", stack.to_text()),
+        }
+    }
 }
 
 /// Checks that the sender of `stack` has all that these parameters ask for.
-pub(crate) fn check(params: &TcpParams) -> Result<()> {
+fn check(params: &TcpParams) -> Result<()> {
     let lacking = lacking_key(params);
     match (params.stack, lacking) {
         (Stack::Rfc, _) => check_rfc(params, "stack = \"rfc\""),

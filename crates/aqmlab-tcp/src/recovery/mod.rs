@@ -10,9 +10,9 @@ mod sack;
 mod sack1;
 mod tcp_linux;
 
-use aqmlab_core::{Deadline, Time, choices, dispatched};
+use aqmlab_core::{Deadline, Time, dispatched};
 
-use crate::params::TcpParams;
+use crate::params::{Recovery, TcpParams};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::segment::Ack;
@@ -206,12 +206,7 @@ dispatched! {
 }
 
 macro_rules! recoveries {
-    ($( $(#[doc = $doc:literal])+ $Variant:ident($State:ty, $rules:expr) = $name:literal, )+) => {
-        choices! {
-            /// Loss detection and recovery.
-            pub enum Recovery { $( $(#[doc = $doc])+ $Variant = $name, )+ }
-        }
-
+    ($( $Variant:ident($State:ty, $rules:expr), )+) => {
         /// The state of one of them, dispatched without a pointer.
         #[derive(Clone, Debug)]
         pub(crate) enum RecoveryState { $( $Variant($State), )+ }
@@ -244,24 +239,12 @@ macro_rules! recoveries {
 
 // One line for each algorithm.
 recoveries! {
-    /// With selective acknowledgements (RFC 6675): lost segments count as
-    /// gone from the network.
-    Sack(sack::Sack, RecoveryQuirks::RFC6675) = "sack",
-    /// With selective acknowledgements, by time: RACK (RFC 8985).
-    Rack(rack::Rack, rack::RULES) = "rack",
-    /// ns-2's Sack1 (Fall and Floyd, "Simulation-based Comparisons of
-    /// Tahoe, Reno, and SACK TCP", 1996): each acknowledgement takes one
-    /// segment out of the network, a partial one two, and a lost one is
-    /// counted until then. After a timeout everything is sent again.
-    Sack1(sack1::Sack1, sack1::RULES) = "sack1",
-    /// ns-2's TCP-Linux: forward acknowledgement, and a scoreboard that is cleared at the end of a
-    /// recovery.
-    TcpLinux(tcp_linux::TcpLinux, tcp_linux::RULES) = "tcp-linux",
-    /// Without selective acknowledgements (RFC 6582).
-    NewReno(newreno::NewReno, newreno::RULES) = "newreno",
-    /// Without selective acknowledgements, as before NewReno (RFC 5681,
-    /// section 3.2): a second loss in a window waits for the timer.
-    Reno(newreno::NewReno, newreno::RENO) = "reno",
+    Sack(sack::Sack, RecoveryQuirks::RFC6675),
+    Rack(rack::Rack, rack::RULES),
+    Sack1(sack1::Sack1, sack1::RULES),
+    TcpLinux(tcp_linux::TcpLinux, tcp_linux::RULES),
+    NewReno(newreno::NewReno, newreno::RULES),
+    Reno(newreno::NewReno, newreno::RENO),
 }
 
 impl Recovery {

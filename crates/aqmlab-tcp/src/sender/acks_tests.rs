@@ -4,8 +4,8 @@ use aqmlab_core::{Bytes, Limit, Span, Time};
 
 use super::Sender;
 use crate::congestion::{AckSample, CongestionControl};
+use crate::params::Recovery;
 use crate::params::{EcnMode, TcpParams};
-use crate::recovery::Recovery;
 use crate::segment::{Ack, CeCount, Timestamps};
 
 fn at(millis: u64) -> Time {

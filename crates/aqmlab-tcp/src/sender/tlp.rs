@@ -11,8 +11,9 @@ use aqmlab_core::{Deadline, Span, Time};
 
 use super::Sender;
 use crate::congestion::Congestion;
+use crate::params::Recovery;
 use crate::params::TcpParams;
-use crate::recovery::{Phase, Recovery, Retransmit};
+use crate::recovery::{Phase, Retransmit};
 use crate::segment::{Ack, DataSegment};
 
 #[derive(Clone, Debug)]

@@ -15,8 +15,9 @@ use aqmlab_core::Time;
 
 use super::Sender;
 use crate::congestion::CongestionControl;
+use crate::params::Recovery;
 use crate::params::TcpParams;
-use crate::recovery::{LossRecovery, Phase, Recovery};
+use crate::recovery::{LossRecovery, Phase};
 use crate::scoreboard::Record;
 use crate::segment::Ack;
 

@@ -11,17 +11,18 @@
 //! - `variant = linux`: the qdisc of Linux.
 //!
 //! # Differences
-//! Each form's file, `rfc8033.rs` and `pie_linux.rs`, lists its own.
+//! Each form's file, `rfc8033.rs` and `pie/linux.rs`, lists its own.
 
 use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
 
+pub(crate) mod linux;
 mod rfc8033;
 
 use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Component, Error, Limit, Rate, Result, Span, choices, params};
 
+use self::linux::PieLinux;
 use crate::discipline::{Context, Discipline, LinkEnv, Note, QueueDiscipline};
-use crate::pie_linux::PieLinux;
 
 choices! {
     /// Where the delay of the queue is taken from.

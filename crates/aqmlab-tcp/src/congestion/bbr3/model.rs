@@ -3,8 +3,8 @@
 
 use aqmlab_core::Span;
 
-use super::super::{AckSample, LostSegment};
-use super::{Bbr3, RecoveryPhase, Mode, Saved};
+use super::super::control::{AckSample, LostSegment};
+use super::{Bbr3, Mode, RecoveryPhase, Saved};
 
 /// StartupFullLossCnt (section 5.3.1.3).
 const STARTUP_LOSS_EVENTS: u32 = 6;

@@ -238,7 +238,8 @@ fn ecn_packets_are_marked_below_the_threshold_only() {
     let marks = |probability, max_ecn| {
         let mut pie = with(|params| (params.ecn, params.max_ecn) = (true, max_ecn));
         (pie.probability, pie.delay, pie.old_delay) = (probability, 1.0, 1.0);
-        (pie.burst_allowance, pie.room) = (Span::ZERO, QueueLimit::new(Limit::Unlimited, None, &env()));
+        (pie.burst_allowance, pie.room) =
+            (Span::ZERO, QueueLimit::new(Limit::Unlimited, None, &env()));
         for _ in 0..10 {
             pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
         }
