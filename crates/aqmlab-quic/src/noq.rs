@@ -2,15 +2,11 @@
 
 use std::num::NonZeroUsize;
 
-use aqmlab_core::params::Auto;
-use noq_proto::congestion::{Bbr3Config, ControllerFactory, CubicConfig, NewRenoConfig};
 use noq_proto::crypto::HandshakeTokenKey;
 use noq_proto::{FourTuple, PathId, SendStream, ServerConfig as Server};
 
-use crate::params::Controller;
-
 null_crypto!(noq_proto, path: (PathId), cid: ConnectionId, this: &Self);
-stack!(Noq, noq_proto);
+stack!(Noq, noq_proto, Bbr3Config);
 
 impl HandshakeTokenKey for Null {
     fn seal(&self, _: u128, data: &mut Vec<u8>) -> Result<(), CryptoError> {
@@ -32,24 +28,6 @@ where
 
 fn endpoint(config: Arc<EndpointConfig>, server: Option<Arc<Server>>) -> Endpoint {
     Endpoint::new(config, server, true)
-}
-
-fn configure(params: &QuicParams, transport: &mut TransportConfig) {
-    macro_rules! controller {
-        ($Config:ident) => {{
-            let mut config = $Config::default();
-            if let Auto::Set(window) = params.initial_window {
-                config.initial_window(window.get());
-            }
-            Arc::new(config)
-        }};
-    }
-    let factory: Arc<dyn ControllerFactory + Send + Sync> = match params.controller {
-        Controller::NewReno => controller!(NewRenoConfig),
-        Controller::Cubic => controller!(CubicConfig),
-        Controller::Bbr | Controller::Bbr3 => controller!(Bbr3Config),
-    };
-    transport.congestion_controller_factory(factory);
 }
 
 fn handle(

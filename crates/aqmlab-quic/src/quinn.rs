@@ -1,14 +1,10 @@
 //! The stack of `quinn-proto` 0.11.
 
-use aqmlab_core::params::Auto;
-use quinn_proto::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::crypto::{AeadKey, HandshakeTokenKey};
 use quinn_proto::{SendStream, ServerConfig as Server};
 
-use crate::params::Controller;
-
 null_crypto!(quinn_proto, path: (), cid: &ConnectionId, this: Arc<Self>);
-stack!(Quinn, quinn_proto);
+stack!(Quinn, quinn_proto, BbrConfig);
 
 impl HandshakeTokenKey for Null {
     fn aead_from_hkdf(&self, _: &[u8]) -> Box<dyn AeadKey> {
@@ -36,24 +32,6 @@ where
 
 fn endpoint(config: Arc<EndpointConfig>, server: Option<Arc<Server>>) -> Endpoint {
     Endpoint::new(config, server, true, None)
-}
-
-fn configure(params: &QuicParams, transport: &mut TransportConfig) {
-    macro_rules! controller {
-        ($Config:ident) => {{
-            let mut config = $Config::default();
-            if let Auto::Set(window) = params.initial_window {
-                config.initial_window(window.get());
-            }
-            Arc::new(config)
-        }};
-    }
-    let factory: Arc<dyn ControllerFactory + Send + Sync> = match params.controller {
-        Controller::NewReno => controller!(NewRenoConfig),
-        Controller::Cubic => controller!(CubicConfig),
-        Controller::Bbr | Controller::Bbr3 => controller!(BbrConfig),
-    };
-    transport.congestion_controller_factory(factory);
 }
 
 fn handle(

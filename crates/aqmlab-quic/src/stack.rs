@@ -83,11 +83,21 @@ pub trait Stack: Send + Sized {
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64));
 }
 
-/// Implements [`Stack`] for `$Name`, the connection of the crate `$proto`. The module defines what
-/// differs between the crates:
+/// Configures a congestion controller.
+macro_rules! controller {
+    ($Config:ident, $params:ident) => {{
+        let mut config = $Config::default();
+        if let Auto::Set(window) = $params.initial_window {
+            config.initial_window(window.get());
+        }
+        Arc::new(config)
+    }};
+}
+
+/// Implements [`Stack`] for `$Name`, the connection of the crate `$proto`, whose BBR is `$Bbr`. The
+/// module defines what differs between the crates:
 ///
 /// ```text
-/// fn configure(&QuicParams, &mut TransportConfig);
 /// fn handle(&mut Endpoint, Instant, Option<EcnCodepoint>, BytesMut, &mut Vec<u8>) -> Option<DatagramEvent>;
 /// fn transmit(&mut Connection, Instant, usize, &mut Vec<u8>) -> Option<Transmit>;
 /// fn write(&mut SendStream, Bytes) -> usize;
@@ -95,20 +105,22 @@ pub trait Stack: Send + Sized {
 /// fn observe(&Connection, &mut dyn FnMut(&'static str, f64));
 /// ```
 macro_rules! stack {
-    ($Name:ident, $proto:ident) => {
+    ($Name:ident, $proto:ident, $Bbr:ident) => {
         use std::net::{Ipv4Addr, SocketAddr};
         use std::sync::Arc;
         use std::time::{Duration, Instant, SystemTime};
 
         use aqmlab_core::Ecn;
+        use aqmlab_core::params::Auto;
         use bytes::Bytes;
+        use $proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig, $Bbr};
         use $proto::{
             Connection, ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent, Dir,
             EcnCodepoint, Endpoint, EndpointConfig, StreamEvent, StreamId, Transmit,
             TransportConfig, VarInt,
         };
 
-        use crate::params::QuicParams;
+        use crate::params::{Controller, QuicParams};
         use crate::stack::{Counts, Datagrams, Event, Stack};
 
         /// Connection IDs that count up from the flow's seed.
@@ -134,6 +146,15 @@ macro_rules! stack {
             fn now(&self) -> SystemTime {
                 SystemTime::UNIX_EPOCH
             }
+        }
+
+        fn configure(params: &QuicParams, transport: &mut TransportConfig) {
+            let factory: Arc<dyn ControllerFactory + Send + Sync> = match params.controller {
+                Controller::NewReno => controller!(NewRenoConfig, params),
+                Controller::Cubic => controller!(CubicConfig, params),
+                Controller::Bbr | Controller::Bbr3 => controller!($Bbr, params),
+            };
+            transport.congestion_controller_factory(factory);
         }
 
         /// One end of a connection of the crate.
