@@ -435,5 +435,4 @@ pub struct Finished {
 }
 
 #[cfg(test)]
-#[path = "path_tests.rs"]
 mod tests;

@@ -218,5 +218,4 @@ fn set16(bytes: &mut [u8], at: usize, word: u16) {
 }
 
 #[cfg(test)]
-#[path = "segments_tests.rs"]
 pub(crate) mod tests;

@@ -292,5 +292,4 @@ fn mix(value: u64) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "wire_tests.rs"]
 pub(crate) mod tests;

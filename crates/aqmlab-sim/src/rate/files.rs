@@ -255,5 +255,4 @@ fn two_numbers(line: &[u8]) -> Option<(f64, f64)> {
 }
 
 #[cfg(test)]
-#[path = "files_tests.rs"]
 mod tests;

@@ -1,0 +1,144 @@
+//! Ends of a flow: those of TCP in the flow itself, and others behind pointers.
+
+use aqmlab_core::{Ecn, Span, Time};
+
+use super::NONE;
+use crate::endpoints::custom::BoxedEnds;
+use crate::endpoints::datagrams::{DatagramSink, DatagramSource};
+use crate::endpoints::packet::{Arrived, Packed, SimPacket, Store};
+use crate::endpoints::tcp::{TcpSink, TcpSource};
+use crate::endpoints::{End, Endpoint, Incoming, MessageSink, MessageSource, Outgoing};
+
+/// Both ends. Nearly all are TCP's, and used for every packet: they are stored in the flow itself.
+#[allow(clippy::large_enum_variant)]
+#[derive(Clone)]
+pub(crate) enum Ends {
+    Tcp(Tcp),
+    Datagrams(Datagrams),
+    Other(Other),
+}
+
+/// Ends of a TCP connection.
+#[derive(Clone)]
+pub(crate) struct Tcp {
+    pub source: TcpSource,
+    pub sink: TcpSink,
+    pub(super) header: u32,
+    pub(super) mss: u64,
+    /// True if data packets carry their sending times, for timestamps or measurements.
+    pub(super) has_times: bool,
+    /// Default window, advertised while the receive buffer is empty.
+    pub usual: u64,
+    /// True if acknowledgements have the counter of accurate ECN.
+    pub(super) counts_marks: bool,
+}
+
+/// Ends of a flow of datagrams.
+#[derive(Clone)]
+pub(crate) struct Datagrams {
+    pub source: DatagramSource,
+    pub sink: DatagramSink,
+    /// True if every arrival is reported to the application.
+    pub tells: bool,
+}
+
+/// Ends whose packets carry messages: TFRC's, and those of other crates.
+#[derive(Clone)]
+pub(crate) struct Other {
+    pub source: Box<dyn MessageSource>,
+    pub sink: Box<dyn MessageSink>,
+    /// Number of packets that the source sent.
+    pub(super) sent: u64,
+    /// True if the connection is open.
+    pub(super) is_connected: bool,
+    /// Flow of the other direction of the same connection, or [`NONE`]. A packet that arrives at
+    /// the sink of either is answered by the source of the other.
+    pub(super) partner: u32,
+}
+
+impl Ends {
+    /// Creates the ends of a flow of messages.
+    pub(super) fn other((source, sink): BoxedEnds) -> Self {
+        Ends::Other(Other { source, sink, sent: 0, is_connected: false, partner: NONE })
+    }
+
+    #[inline(never)]
+    pub(super) fn poll_others(
+        &mut self,
+        of: End,
+        now: Time,
+        store: &mut Store,
+    ) -> Option<(u32, Ecn, Packed)> {
+        match (self, of) {
+            (Ends::Tcp(_), _) | (Ends::Datagrams(_), End::Sink) => None,
+            (Ends::Datagrams(datagrams), End::Source) => {
+                let Outgoing { payload, size, ecn } = datagrams.source.poll(now)?;
+                Some((size, ecn, store.datagram(payload)))
+            }
+            (Ends::Other(other), of) => {
+                let outgoing = match of {
+                    End::Source => other.source.poll(now),
+                    End::Sink => other.sink.poll(now),
+                };
+                let Outgoing { payload, size, ecn } = outgoing?;
+                other.sent += u64::from(of == End::Source);
+                Some((size, ecn, store.message(now, payload)))
+            }
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn receive_others(&mut self, now: Time, packet: Arrived, store: &mut Store) -> bool {
+        let (size, ecn, to) = (packet.size(), packet.ecn(), packet.to());
+        match self {
+            Ends::Tcp(_) => store.discard(packet),
+            Ends::Datagrams(datagrams) => {
+                let Some(payload) = store.take_datagram(packet) else { return false };
+                let before = datagrams.sink.received;
+                datagrams.sink.on_packet(now, Incoming { payload, size, ecn });
+                return datagrams.sink.received > before;
+            }
+            Ends::Other(other) => {
+                let Some(payload) = store.take_message(packet) else { return false };
+                let incoming = Incoming { payload, size, ecn };
+                match to {
+                    End::Source => {
+                        other.source.on_packet(now, incoming);
+                        return other.has_connected();
+                    }
+                    End::Sink => {
+                        other.sink.on_packet(now, incoming);
+                        return other.partner != NONE;
+                    }
+                }
+            }
+        }
+        false
+    }
+}
+
+impl Other {
+    pub(super) fn has_connected(&mut self) -> bool {
+        self.source.is_connected() && !std::mem::replace(&mut self.is_connected, true)
+    }
+}
+
+impl Tcp {
+    /// Returns whether the receive window, not the congestion window, limits the sender: they
+    /// differ by less than a segment.
+    pub fn is_held_by_receiver(&self) -> bool {
+        self.source.sender.cwnd() + self.mss > self.receive_window()
+    }
+
+    /// Returns the advertised window of the receiver.
+    pub fn receive_window(&self) -> u64 {
+        self.sink.receiver.window()
+    }
+
+    /// Returns how long data have arrived beyond a gap that is still open, if that exceeds this
+    /// number of round trips.
+    pub fn held_up(&self, round_trips: u64) -> Option<Span> {
+        let held_up = self.sink.receiver.held_up();
+        self.source.sender.srtt().filter(|srtt| held_up > *srtt * round_trips).map(|_| held_up)
+    }
+}
