@@ -2,7 +2,7 @@
 # make test   sets everything up and runs every test but those that are slow
 # make test-slow  tests that fill disks, kill processes, limit memory
 # make lint   format, clippy, documentation, ruff, mypy, the layers of the package, its stubs
-# make faults  plants faults in the crates and reports which their tests miss (many minutes)
+# make faults  plants faults in the crates, in one build, and reports which their tests miss
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study; the pictures of README.md
 # make lab      docs/lab/index.html: the live lab (needs the Rust target wasm32-unknown-unknown)

@@ -1,5 +1,5 @@
-"""Follows the walkthroughs of CONTRIBUTING.md: adds a discipline, a control, a workload, a metric and a key
-that changes during a run, and tests them.
+"""Follows the walkthroughs of CONTRIBUTING.md and tests the additions: a discipline, a control, a
+workload, a metric and a key that changes during a run.
 
 `make walks` runs all; `python3 crates/walks.py WORD ...` those named. Each is one file of
 `crates/walks` and one line, or lines in two files (`largest.toml`, `duplicate.toml`), in a copy of
@@ -105,7 +105,7 @@ def passes(ways: list[Walk]) -> bool:
     if any(way.what == "discipline" for way in ways):
         calls.append(("-p", "aqmlab-aqm", "--test", "properties"))
     for call in calls:
-        done = cargo(*call)
+        done = cargo("test", *call)
         if done.returncode != 0 or " 0 passed" in done.stdout:
             print(f"{' '.join(call)} fails\n{done.stdout}{done.stderr}")
             return False

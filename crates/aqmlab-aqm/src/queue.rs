@@ -324,3 +324,27 @@ impl Queue {
         assert_eq!(counts.arrived_bytes, accounted, "{name}: bytes not conserved: {counts:?}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disciplines::droptail::DropTailParams;
+    use crate::testing::{TestPacket, queue};
+
+    /// Two packets of 1000 bytes are queued at the end of the warm-up; one is sent before it and
+    /// one after it, and two arrive after it.
+    #[test]
+    fn counts_since_a_time_include_the_packets_queued_then() {
+        let mut queue = queue(&DropTailParams::default());
+        let arrive = |queue: &mut Queue| queue.enqueue(Packet::of_size(1000), Time::ZERO);
+        (0..3).for_each(|_| arrive(&mut queue));
+        queue.dequeue(Time::ZERO);
+        let before = queue.counts();
+        (0..2).for_each(|_| arrive(&mut queue));
+        queue.dequeue(Time::ZERO);
+        let since = queue.counts().since(&before);
+        assert_eq!((since.arrived, since.arrived_bytes), (4, 4000));
+        assert_eq!((since.delivered, since.delivered_bytes), (1, 1000));
+        assert_eq!(since.arrived, since.delivered + queue.backlog().packets);
+    }
+}

@@ -189,4 +189,16 @@ mod tests {
         assert_eq!(dropped(SmallBacklog::Flow), 0);
         assert!(dropped(SmallBacklog::All) > 10, "{}", dropped(SmallBacklog::All));
     }
+
+    #[test]
+    fn the_memory_limit_is_exact() {
+        let memory_limit = Bytes::new(4500);
+        let mut queue = queue(&FqCodelParams { memory_limit, ..FqCodelParams::default() });
+        let mut dropped = Vec::new();
+        for flow in 0..4 {
+            queue.enqueue(Packet::of_flow(flow), Time::ZERO);
+            queue.take_dropped(|_, reason| dropped.push((flow, reason)));
+        }
+        assert_eq!(dropped, [(3, crate::Reason::Overmemory)], "three packets are 4500 bytes");
+    }
 }
