@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import aqmlab
-from aqmlab.characterize import Characterization, characterize
-from aqmlab.characterize.questions import SECTIONS
-from aqmlab.characterize.rules.common import ms
-from aqmlab.characterize.view import View
+from aqmlab.packs.rfc7928 import Characterization, characterize
+from aqmlab.packs.rfc7928.questions import SECTIONS
+from aqmlab.packs.rfc7928.rules.common import ms
+from aqmlab.packs.rfc7928.view import View
 
 DISCIPLINES = ("codel", "pie", "fq_codel", "cake", "dualpi2")
 MIX_BOTH = "mix, symmetric, two AQMs"

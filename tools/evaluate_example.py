@@ -13,7 +13,7 @@ from pathlib import Path
 import aqmlab
 from aqmlab.campaign import Campaign
 from aqmlab.campaign.console import number
-from aqmlab.evaluate import GROUPS, QUICK_REPLICATIONS, evaluate
+from aqmlab.packs.rfc9743 import GROUPS, QUICK_REPLICATIONS, evaluate
 
 CONTROLS = ("cubic", "bbr", "bbr3", "prague")
 

@@ -1,6 +1,5 @@
 from . import accessors, metrics, scenario, stats
 from ._core import __version__, reference
-from .characterize import characterize
 from .compare import compare
 from .control import CongestionControl
 from .emulator import emulate
@@ -16,8 +15,9 @@ from .errors import (
     StorageError,
     StuckError,
 )
-from .evaluate import evaluate
 from .metrics import Runs, metric
+from .packs.rfc7928 import characterize
+from .packs.rfc9743 import evaluate
 from .queue import Queue
 from .report import document
 from .report.own import chart

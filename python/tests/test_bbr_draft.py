@@ -9,7 +9,7 @@ import pytest
 
 from aqmlab.campaign import FAILS, HOLDS, Plan
 from aqmlab.campaign.packfile import load
-from aqmlab.evaluate.bbr_draft import TESTS
+from aqmlab.packs.bbr_draft import TESTS
 
 OWN = f"{Path(__file__).parents[2] / 'examples' / 'my_control.py'}:MyControl"
 CASES = ("A.1", "A.7", "A.10", "A.20")

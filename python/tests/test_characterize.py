@@ -13,8 +13,8 @@ import pytest
 from helpers import Aqmlab
 
 from aqmlab import InputError
-from aqmlab.characterize import Characterization, Environment, Plan, characterize, sections
-from aqmlab.characterize.environment import Contender
+from aqmlab.packs.rfc7928 import Characterization, Environment, Plan, characterize, sections
+from aqmlab.packs.rfc7928.environment import Contender
 
 SHORT = 0.05
 LOST = pl.col("dropped").sum() + pl.col("lost").sum()

@@ -22,18 +22,18 @@ from aqmlab.campaign.outcomes import (
     Measured,
     judged,
 )
-from aqmlab.characterize import Environment, sections
-from aqmlab.characterize.environment import (
+from aqmlab.packs.rfc7928 import Environment, sections
+from aqmlab.packs.rfc7928.environment import (
     Contender,
     congestion_flows,
     projected_loss,
     scaled,
 )
-from aqmlab.characterize.rules.alone import packet_sizes
-from aqmlab.characterize.rules.common import queue_and_goodput, trade
-from aqmlab.characterize.rules.mixes import mix
-from aqmlab.characterize.rules.traffic import rtt_fairness as rtt_rule
-from aqmlab.characterize.view import View
+from aqmlab.packs.rfc7928.rules.alone import packet_sizes
+from aqmlab.packs.rfc7928.rules.common import queue_and_goodput, trade
+from aqmlab.packs.rfc7928.rules.mixes import mix
+from aqmlab.packs.rfc7928.rules.traffic import rtt_fairness as rtt_rule
+from aqmlab.packs.rfc7928.view import View
 from aqmlab.metrics.samples import unfairness
 from aqmlab.metrics.tradeoff import ellipse
 

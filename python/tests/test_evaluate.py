@@ -16,10 +16,10 @@ from aqmlab.campaign import Campaign, Reading
 from aqmlab.campaign.beside import BETTER, WORSE, Row, rows_of, worst
 from aqmlab.cli import app
 from aqmlab.errors import InputError
-from aqmlab.evaluate import GROUPS, Control, criteria, evaluate, plan_of
-from aqmlab.evaluate.criteria import UNTESTED
-from aqmlab.evaluate.harm import of_less, of_more
-from aqmlab.evaluate.scene import Path as Route
+from aqmlab.packs.rfc9743 import GROUPS, Control, criteria, evaluate, plan_of
+from aqmlab.packs.rfc9743.criteria import UNTESTED
+from aqmlab.packs.rfc9743.harm import of_less, of_more
+from aqmlab.packs.rfc9743.scene import Path as Route
 
 DEAF = '''"""Reno that does not hear marks."""
 

@@ -100,6 +100,12 @@ class Row:
         }
 
 
+def value_of(value: float, row: Row) -> str:
+    """A value of a row with its unit, in three digits."""
+    text = f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{text} {row.unit}".strip()
+
+
 def _than(word: str) -> str:
     return {BETTER: "than", WORSE: "than", UNKNOWN: "with"}.get(word, "from")
 

@@ -27,6 +27,7 @@ from aqmlab.campaign.rule import (
 from aqmlab.campaign.rule import (
     UNDECIDED as UNDECIDED,
 )
+from aqmlab.report.document import BAD, GOOD, NEAR, PLAIN, Verdict
 from aqmlab.stats import FEWEST
 
 if TYPE_CHECKING:
@@ -50,6 +51,12 @@ OUTCOMES = {
     UNDECIDED: f"the {100 * LEVEL:.0f} % intervals allow more than one outcome",
     OPEN: "nothing to judge",
 }
+
+
+WORDS = {TRADE: "trade-offs", VIOLATION: "against a recommendation of the IETF"}
+"""Outcomes in a sentence, where the word differs."""
+TONES = {BETTER: GOOD, TRADE: NEAR, EVEN: PLAIN, WORSE: BAD, VIOLATION: BAD, UNDECIDED: PLAIN,
+         OPEN: PLAIN}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -167,6 +174,11 @@ class Finding:
     possible: tuple[str, ...] = field(default=())
     """If it is not decided, the outcomes that the intervals allow."""
     numbers: tuple[Measured, ...] = ()
+
+    def verdict(self, other: str = "") -> Verdict:
+        """The outcome with its numbers; `other` is the name of the other contender."""
+        text = f"against {other}: {self.text}" if other else self.text
+        return Verdict(self.outcome, TONES[self.outcome], OUTCOMES[self.outcome], text)
 
     def answer(self, question: Question, other: str) -> Answer:
         """The finding as an answer of the question."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from aqmlab.report.document import Block, Figure, Section
 
 Table = Mapping[str, Any]
+Draw: TypeAlias = "Callable[[Campaign], Figure | None]"
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Reading:
         """`four-flows, down, sojourn_p95`."""
         return ", ".join(each for each in (self.case, self.subject, self.metric) if each)
 
-    @property
+    @cached_property
     def estimate(self) -> Estimate:
         """The mean over the replications that have a value, with its 95 % interval."""
         kept = self.values[np.isfinite(self.values)]
@@ -107,7 +109,7 @@ class Question:
     rules: tuple[Rule[Any, Any], ...] = ()
     """Judge `Filled`, the results of one contender."""
     read: Callable[[Filled], Sequence[Reading]] = no_readings
-    figures: tuple[Callable[[Campaign], Figure | None], ...] = ()
+    figures: tuple[Draw, ...] = ()
     """None where a figure has no data; `aqmlab.campaign.figures` has the common kinds."""
     judge: Callable[[Beside], Finding] | None = None
     """Outcome of the first contender beside another one."""
@@ -146,7 +148,7 @@ class Pack:
     """What the document asks for and simulations cannot answer: `criterion`, `level`, `why`."""
     pool: Callable[[str], str] | None = None
     """Class of a group of flows. With it, metrics of flows are those of a class along its path, and
-    those of the class `all`; without it, those of a group in its worse direction."""
+    their sum as those of `all`; without it, those of a group in its worse direction."""
     metrics: tuple[Metric, ...] = ()
     """Metrics that only this pack has."""
     scenario: Table | None = None
@@ -155,7 +157,5 @@ class Pack:
     """Name of the axis of the study that is run."""
     where: str = ""
     """The path of the cases in words."""
-    command: str = ""
-    """The command that makes the page again."""
     arrange: Callable[[Campaign, list[Section]], Sequence[Block]] | None = None
     """Adds sections to those of the questions, or orders them."""

@@ -24,7 +24,7 @@ from aqmlab.scenario.settings import check_keys, parse_toml, read_text
 
 GROUP = "aqmlab.packs"
 """Entry point of packages that bring packs: a name, and a `Pack` as `module:NAME`."""
-OWN = (EntryPoint("bbr-draft", "aqmlab.evaluate.bbr_draft:PACK", GROUP),)
+OWN = (EntryPoint("bbr-draft", "aqmlab.packs.bbr_draft:PACK", GROUP),)
 """Packs of aqmlab itself."""
 KEYS = (
     "name", "title", "source", "replications", "seed", "slot", "contenders", "scenario", "cases",

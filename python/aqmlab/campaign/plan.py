@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 import aqmlab
-from aqmlab.campaign import verdicts
+from aqmlab.campaign import page, verdicts
 from aqmlab.campaign.baseline import Baseline
 from aqmlab.campaign.beside import Line, rows_of
-from aqmlab.campaign.console import show
+from aqmlab.campaign.outcomes import OPEN, OUTCOMES, WORDS, Beside, Finding
 from aqmlab.campaign.pack import Pack, Question, Reading
-from aqmlab.campaign.page import document
 from aqmlab.campaign.readings import Point, Readings
 from aqmlab.campaign.rule import VERDICTS, Answer, Replicated, answers, picks
 from aqmlab.metrics.samples import Floats
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+COLUMNS = ("case", "metric", "subject", "unit", "mean", "low", "high")
+"""Columns of the table of readings."""
 SCHEMA = 1
 """Version of the JSON of results; docs/packs.md describes it."""
 
@@ -130,9 +132,7 @@ class Filled(Replicated):
     def of(self, question: str) -> Filled:
         """The results of another question, for the same replications; it has no cases if it was
         not run."""
-        there = {each.id: each for each in self.campaign.plan.pack.questions}
-        asked = there.get(question) or Question(question, "", "", ())
-        return Filled(self.campaign, asked, self.contender, self._number)
+        return self.campaign.at(question, self.contender, self._number)
 
     @property
     def slot(self) -> Any:
@@ -157,6 +157,9 @@ class Filled(Replicated):
 
     def __iter__(self) -> Iterator[str]:
         return (each.name for each in self.question.cases if self.point(each.name) is not None)
+
+    def __contains__(self, case: str) -> bool:
+        return self.point(case) is not None
 
     def places(self) -> dict[str, float]:
         """The cases that have a place on the axis of the question."""
@@ -202,6 +205,7 @@ class Campaign:
         self.baseline = baseline
         pack = plan.pack
         self.readings = Readings(result, pack.pool, pack.metrics)
+        self._read: dict[tuple[str, str], Sequence[Reading]] = {}
 
     @property
     def runs(self) -> int:
@@ -211,6 +215,13 @@ class Campaign:
     def filled(self, question: Question, contender: str) -> Filled:
         """The results of a question's cases with one contender."""
         return Filled(self, question, contender)
+
+    def at(self, question: str, contender: str, number: int | None = None) -> Filled:
+        """The results of the question with this id, all or a draw; without cases if it was not
+        run."""
+        asked = {each.id: each for each in self.plan.pack.questions}
+        found = asked.get(question) or Question(question, "", "", ())
+        return Filled(self, found, contender, number)
 
     @property
     def subject(self) -> str:
@@ -224,13 +235,12 @@ class Campaign:
 
     @cached_property
     def lines(self) -> list[Line]:
-        """The questions in order, the first contender beside the others."""
-        questions = self.plan.pack.questions
+        """The questions without a judge in order, the first contender beside the others."""
+        questions = [each for each in self.plan.pack.questions if each.judge is None]
+        if not self.others:
+            return []
         reads = [
-            {
-                name: question.read(self.filled(question, name))
-                for name in (self.subject, *self.others)
-            }
+            {name: self.readings_of(question, name) for name in (self.subject, *self.others)}
             for question in questions
         ]
         rows = rows_of(reads, self.subject)
@@ -242,7 +252,9 @@ class Campaign:
 
     def document(self, command: str = "") -> Document:
         """The page as a value, to HTML, Markdown or JSON; `command` is what made it."""
-        return document(self) if self.others else verdicts.document(self, command)
+        if self.others:
+            return page.document(self, command)
+        return verdicts.document(self, command)
 
     def write_report(self, folder: str | Path, *, figures: bool = True, command: str = "") -> Path:
         """Writes report.html, and with `figures` figures/, into `folder`; returns the path of the
@@ -251,21 +263,69 @@ class Campaign:
 
     def print(self, console: Console) -> None:
         """Prints the overview."""
-        if self.others:
-            show(self, console)
-        else:
-            self.document().print(console)
+        (page.summary(self) if self.others else self.document()).print(console)
 
     def write_answers(self, folder: str | Path) -> None:
-        """Writes answers.json (`to_json`). Raises `StorageError` if it cannot be written."""
-        text = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
-        write_text(Path(folder) / "answers.json", text, "the answers were not written")
+        """Writes answers.json (`to_json`) and readings.csv (`table`).
+
+        Raises `StorageError` if a file cannot be written.
+        """
+        answers = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
+        for name, text in (("answers.json", answers), ("readings.csv", self.table.write_csv())):
+            write_text(Path(folder) / name, text, "the answers were not written")
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """All readings: question, contender, case, metric, subject, unit, mean, low and high."""
+        rows = [
+            {"question": question.id, "contender": name}
+            | {key: value for key, value in each.to_json().items() if key in COLUMNS}
+            for question in self.plan.pack.questions
+            for name in self.plan.contenders
+            for each in self.readings_of(question, name)
+        ]
+        numbers = dict.fromkeys(("mean", "low", "high"), pl.Float64)
+        keys = ("question", "contender", *COLUMNS)
+        schema = dict.fromkeys(keys, pl.String) | numbers
+        return pl.DataFrame(rows, schema=schema)
+
+    @cached_property
+    def findings(self) -> dict[str, dict[str, Finding]]:
+        """Question to the outcome of the first contender beside each other one, of those with a
+        judge."""
+        return {
+            question.id: {
+                other: question.judge(
+                    Beside(self.filled(question, self.subject), self.filled(question, other))
+                )
+                for other in self.others
+            }
+            for question in self.plan.pack.questions
+            if question.judge is not None
+        }
+
+    def with_outcome(self, outcome: str) -> list[Question]:
+        """The questions with this outcome beside the first other contender."""
+        return [
+            each
+            for each in self.plan.pack.questions
+            if each.id in self.findings
+            and self.findings[each.id][self.others[0]].outcome == outcome
+        ]
 
     @cached_property
     def answers(self) -> dict[tuple[str, str], list[Answer]]:
-        """(question, contender) to the answers of the question's rules."""
+        """(question, contender) to the answers of the question's rules; of the first contender also
+        its outcomes."""
         return {
-            (question.id, name): answers(question.rules, self.filled(question, name))
+            (question.id, name): [
+                *answers(question.rules, self.filled(question, name)),
+                *(
+                    finding.answer(question, other)
+                    for other, finding in self.findings.get(question.id, {}).items()
+                    if name == self.subject
+                ),
+            ]
             for question in self.plan.pack.questions
             for name in self.plan.contenders
         }
@@ -278,6 +338,16 @@ class Campaign:
     @property
     def headline(self) -> str:
         """The result in one sentence."""
+        if self.findings:
+            counts = {each: len(self.with_outcome(each)) for each in OUTCOMES if each != OPEN}
+            words = ", ".join(
+                f"{count} {WORDS.get(each, each)}" for each, count in counts.items() if count
+            )
+            total = f"{sum(counts.values())} question{'s'[: sum(counts.values()) != 1]}"
+            pack = self.plan.pack
+            return (
+                f"Of {total} of {pack.source}, {self.subject} is against {self.others[0]}: {words}."
+            )
         counts = self.counts()
         info = self.result.info
         listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
@@ -288,7 +358,9 @@ class Campaign:
 
     def readings_of(self, question: Question, contender: str) -> Sequence[Reading]:
         """The readings of a question with one contender."""
-        return question.read(self.filled(question, contender))
+        if (question.id, contender) not in self._read:
+            self._read[question.id, contender] = question.read(self.filled(question, contender))
+        return self._read[question.id, contender]
 
     def to_json(self) -> dict[str, Any]:
         """The answers and readings of every question and contender; docs/packs.md has the keys."""
@@ -323,12 +395,13 @@ class Campaign:
 
     def _compared(self) -> list[dict[str, Any]]:
         """Of each question the rows of the comparison, and the one that is furthest behind."""
-        if not self.others:
-            return [{} for _ in self.plan.pack.questions]
-        return [
-            {"worst": line.worst.to_json(), "rows": [row.to_json() for row in line.rows]}
+        rows = {
+            line.question.id: {
+                "worst": line.worst.to_json(), "rows": [row.to_json() for row in line.rows]
+            }
             for line in self.lines
-        ]
+        }  # fmt: skip
+        return [rows.get(each.id, {}) for each in self.plan.pack.questions]
 
     def _contender(self, question: Question, name: str) -> dict[str, Any]:
         return {

@@ -15,7 +15,9 @@ from aqmlab.metrics.values import runs_of
 from aqmlab.results import StudyResult
 
 ALL = "all"
-"""Subject: all groups of flows along their paths."""
+"""Subject of a pooled metric: the sum over all classes."""
+CLASS = "class"
+"""Subjects of a pack's metric that is computed from pooled runs: classes of flows."""
 
 
 class Readings:
@@ -31,11 +33,10 @@ class Readings:
         self.replications = result.info.replications
         self._runs = runs_of(result)
         self._forward = Pools(self._runs, pool or str).runs
-        self._all = Pools(self._runs, lambda _: ALL).runs
         self._is_pooled = pool is not None
         self._own = {each.name: each for each in metrics}
         self._found: dict[object, pl.DataFrame] = {}
-        self._grids: dict[tuple[str, str], Floats] = {}
+        self._grids: dict[str, dict[str, Floats]] = {}
         self._means: dict[tuple[str, str, int], Floats] = {}
 
     def metric(self, name: str, *, forward: bool) -> pl.DataFrame:
@@ -61,31 +62,38 @@ class Readings:
 
     def rows(self, metric: str) -> pl.DataFrame:
         """`run`, `subject` and `value` of a metric of the registry or of the pack."""
-        if metric in self._own:
+        own = self._own.get(metric)
+        if own is not None:
             if metric not in self._found:
-                self._found[metric] = self._own[metric].values(self._runs)
+                runs = self._forward if own.of == CLASS else self._runs
+                self._found[metric] = own.values(runs)
             return self._found[metric]
-        return self.metric(metric, forward=self._is_pooled)
+        of_links = "link" in find(metric)[0].of
+        return self.metric(metric, forward=self._is_pooled and not of_links)
 
-    def _together(self, metric: str) -> pl.DataFrame:
-        """The metric of all groups taken together, along their paths."""
-        if (metric, ALL) not in self._found:
-            found, statistic = find(metric)
-            self._found[metric, ALL] = found.values(self._all, statistic)
-        return self._found[metric, ALL]
+    def _grids_of(self, metric: str) -> dict[str, Floats]:
+        """A metric of each subject; shape (points, replications), NaN where there is none."""
+        info, found = self.result.info, {}
+        rows = self.rows(metric).filter(pl.col("value").is_finite())
+        for (subject,), part in rows.partition_by("subject", as_dict=True).items():
+            grid = np.full(info.points * info.replications, np.nan)
+            grid[part["run"].to_numpy()] = part["value"].to_numpy()
+            found[str(subject)] = grid.reshape(-1, info.replications)
+        if self._is_pooled and metric not in self._own and found:
+            every = np.stack(list(found.values()))
+            total = np.where(np.isnan(every).all(axis=0), np.nan, np.nansum(every, axis=0))
+            found.setdefault(ALL, total)
+        return found
 
     def grid(self, metric: str, subject: str) -> Floats:
         """A metric of the registry or of the pack; shape (points, replications), NaN where there is
         none."""
-        if (metric, subject) not in self._grids:
+        if metric not in self._grids:
+            self._grids[metric] = self._grids_of(metric)
+        if subject not in self._grids[metric]:
             info = self.result.info
-            together = self._is_pooled and subject == ALL and metric not in self._own
-            rows = self._together(metric) if together else self.rows(metric)
-            rows = rows.filter(pl.col("value").is_finite(), subject=subject)
-            grid = np.full(info.points * info.replications, np.nan)
-            grid[rows["run"].to_numpy()] = rows["value"].to_numpy()
-            self._grids[metric, subject] = grid.reshape(-1, info.replications)
-        return self._grids[metric, subject]
+            self._grids[metric][subject] = np.full((info.points, info.replications), np.nan)
+        return self._grids[metric][subject]
 
     def means(self, metric: str, subject: str, point: int) -> Floats:
         """Mean in each draw of the replications (`picks`) over those that have a value; NaN without
@@ -171,6 +179,26 @@ class Point:
     def has(self, quantity: str, subject: str) -> bool:
         """Whether a quantity was sampled."""
         return self._own(self._readings.samples(quantity).filter(subject=subject)).height > 0
+
+    def sampled(self, quantity: str) -> pl.DataFrame:
+        """The samples of a quantity in all replications: `run`, `subject`, `since`, `value`, ..."""
+        return self._own(self._readings.samples(quantity))
+
+    def histogram(self) -> tuple[Floats, Floats]:
+        """Times in the bottleneck's queue in all replications, ascending, and how many packets have
+        each."""
+        rows = self._own(self._readings.raw("sojourn"))
+        rows = rows.group_by("sojourn_s").agg(pl.col("count").sum()).sort("sojourn_s")
+        return rows["sojourn_s"].to_numpy(), rows["count"].to_numpy().astype(float)
+
+    def goodput_samples(self) -> Floats:
+        """Goodput of all flows along their paths together, in each sample of each replication."""
+        flow = pl.format("{}.{}", pl.col("group").cast(pl.String), pl.col("index"))
+        forward = self._own(self._readings.raw("flows")).filter(direction="forward")
+        forward = forward.select("run", subject=flow)
+        rows = self.sampled("goodput_bps").join(forward, on=["run", "subject"], how="semi")
+        found = rows.group_by("run", "since", maintain_order=True).agg(pl.col("value").sum())
+        return found["value"].to_numpy()
 
     def between(
         self, quantity: str, subject: str, begin: float, end: float, how: str = "mean"

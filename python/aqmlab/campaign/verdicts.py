@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import aqmlab
+from aqmlab.campaign import outcomes
+from aqmlab.campaign.outcomes import OUTCOMES
 from aqmlab.campaign.rule import FAILS, HOLDS, UNDECIDED, VERDICTS, Answer
 from aqmlab.metrics import scale
 from aqmlab.report.document import (
@@ -17,6 +19,7 @@ from aqmlab.report.document import (
     Code,
     Column,
     Document,
+    Estimate,
     Facts,
     Items,
     Note,
@@ -46,7 +49,7 @@ def document(of: Campaign, command: str = "") -> Document:
     notes = [Note(text) for text in (*pack.notes, *copies)]
     return Document(
         pack.title,
-        (*notes, *(_section(of, each) for each in pack.questions), _how(of, command)),
+        (*notes, *(_section(of, each) for each in pack.questions), how(of, command)),
         soft=pack.source,
         head=tuple(head),
     )
@@ -68,7 +71,7 @@ def _blocks(of: Campaign, question: Question) -> Iterator[Block]:
         held = _claims(question, [each for each in every if each[1].verdict == HOLDS])
         if held.items:
             yield Section("Evidence for what holds", (held,), folded=True)
-    yield _readings(of, question)
+    yield readings(of, question)
     yield from (made for draw in question.figures if (made := draw(of)))
 
 
@@ -100,21 +103,25 @@ def _claims(question: Question, found: Sequence[tuple[str, Answer]]) -> Items:
     )  # fmt: skip
 
 
-def _readings(of: Campaign, question: Question) -> Table:
+def readings(of: Campaign, question: Question) -> Table:
     """The readings: a row each, a column a contender; of two also the difference."""
     names = list(of.plan.contenders)
-    read = {name: of.readings_of(question, name) for name in names}
+    read = {name: {each.label: each for each in of.readings_of(question, name)} for name in names}
+    every = {label: each for name in reversed(names) for label, each in read[name].items()}
+    order = dict.fromkeys(label for name in names for label in read[name])
     rows: list[tuple[Cell, ...]] = []
-    for number, first in enumerate(read[names[0]]):
-        found = [read[name][number].estimate for name in names]
-        unit, factor = scale(first.unit, max(each.value for each in found))
+    for label in order:
+        unit = every[label].unit
+        given = [read[name].get(label) for name in names]
+        found = [each.estimate if each else Estimate(float("nan")) for each in given]
+        shown, factor = scale(unit, max(each.value for each in found))
         cells: list[Cell] = [each.times(factor) for each in found]
         if len(names) == 2:
             one, other = (each.value for each in found)
             points = f"{100 * (other - one):+.2f} points"
             relative = f"{other / one - 1:+.1%}" if one else None
-            cells.append(points if first.unit == "share" else relative)
-        rows.append((first.label, unit, *cells))
+            cells.append(points if unit == "share" else relative)
+        rows.append((label, shown, *cells))
     more = [Column("difference")] if len(names) == 2 else []
     columns = (Column("reading", label=True), Column("unit"),
                *(Column(n or "all") for n in names), *more)  # fmt: skip
@@ -123,10 +130,14 @@ def _readings(of: Campaign, question: Question) -> Table:
     return Table(columns, tuple(rows), id=f"readings-{question.id}", caption=caption)
 
 
-def _how(of: Campaign, command: str) -> Section:
+def how(of: Campaign, command: str) -> Section:
+    """The section on how the page was made."""
     info = of.result.info
+    used = {each.verdict for found in of.answers.values() for each in found}
+    meanings = OUTCOMES if of.findings else VERDICTS
+    tones = outcomes.TONES if of.findings else TONES
     words = Items(
-        tuple(Verdict(word, TONES[word], text=text) for word, text in VERDICTS.items()), "key"
+        tuple(Verdict(word, tones[word], text=text) for word, text in meanings.items()), "key"
     )
     facts = Facts(
         (
@@ -136,6 +147,6 @@ def _how(of: Campaign, command: str) -> Section:
             ("Digest", info.digest),
         )
     )
-    judged = [words] if any(of.counts().values()) else []
+    judged = [words] if used else []
     made = [Code(command)] if command else []
     return Section("How this was made", (*made, *judged, facts), "how")

@@ -16,6 +16,7 @@ from aqmlab.cli.common import (
     Replications,
     Seed,
     Threads,
+    command_line,
     console,
     default_folder,
     executor_at,
@@ -103,10 +104,11 @@ def characterize(
     """Characterise a queue discipline by RFC 7928: every scenario of sections 4 to 10.
 
     Prints a verdict of one page by fixed rules (docs/characterize.md), and
-    writes report.html, all measures and all results to results/characterize-NAME or --out.
+    writes report.html, answers.json, readings.csv and all results to results/characterize-NAME or
+    --out.
     """
-    from aqmlab.characterize import REPLICATIONS, SEED, Environment
-    from aqmlab.characterize import characterize as run
+    from aqmlab.packs.rfc7928 import REPLICATIONS, SEED, Environment
+    from aqmlab.packs.rfc7928 import characterize as run
 
     settings = parse_settings(set_ or [])
     others = [name for group in against or [] for name in group.split(",") if name.strip()]
@@ -145,14 +147,14 @@ def characterize(
             executor=executor,
             progress=progress,
         )
+    result.write_answers(folder)
     if json:
-        result.write_tables(folder)
         print_json(result.to_json())
         return
     screen = console(columns=150)
     result.print(screen)
     if no_report:
-        result.write_tables(folder)
+        screen.print(f"\nResults: {folder}", soft_wrap=True)
         return
-    report = result.write_report(folder, figures=figures)
+    report = result.write_report(folder, figures=figures, command=command_line())
     screen.print(f"\nReport: {report}", soft_wrap=True)

@@ -16,6 +16,7 @@ from aqmlab.cli.common import (
     Replications,
     Seed,
     Threads,
+    command_line,
     console,
     default_folder,
     executor_at,
@@ -85,11 +86,11 @@ def evaluate(
     """Evaluate a congestion control by the criteria of RFC 9743.
 
     Runs every criterion that can be simulated beside Reno and CUBIC, prints one
-    line each with the evidence, and writes report.html and all results to
-    results/evaluate-NAME or --out.
+    line each with the evidence, and writes report.html, answers.json, readings.csv and all results
+    to results/evaluate-NAME or --out.
     """
-    from aqmlab.evaluate import QUICK_REPLICATIONS, REPLICATIONS, SEED, name_of
-    from aqmlab.evaluate import evaluate as run
+    from aqmlab.packs.rfc9743 import QUICK_REPLICATIONS, REPLICATIONS, SEED, name_of
+    from aqmlab.packs.rfc9743 import evaluate as run
 
     params, transport = parse_settings(param or []), parse_settings(set_ or [])
     name = name_of(control)
@@ -114,6 +115,7 @@ def evaluate(
             executor=executor,
             progress=progress,
         )
+    result.write_answers(folder)
     if json:
         print_json(result.to_json())
         return
@@ -122,5 +124,5 @@ def evaluate(
     if no_report:
         screen.print(f"\nResults: {folder}", soft_wrap=True)
         return
-    report = result.write_report(folder, figures=figures)
+    report = result.write_report(folder, figures=figures, command=command_line())
     screen.print(f"\nReport: {report}", soft_wrap=True)

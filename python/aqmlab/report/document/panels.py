@@ -96,6 +96,8 @@ class Panel:
     """Whether the axes begin at zero."""
     share: bool = False
     """True if y is a share, at most 1."""
+    tail: bool = False
+    """True if y is the share above x, from 1 down to 0.001."""
     most: float | None = None
     """Where the y axis ends, if panels are to be compared."""
 
@@ -121,6 +123,11 @@ def curves(
             y_axis |= {
                 "axis": {"format": "%", "tickCount": 4, **EXTENT},
                 "scale": {"domain": [0, 1]},
+            }
+        if panel.tail:
+            y_axis |= {
+                "axis": {"format": ".1~%", "values": [1, 0.1, 0.01, 0.001], **EXTENT},
+                "scale": {"type": "log", "domain": [0.001, 1]},
             }
         line = {"mark": {"type": "line", "strokeWidth": 1.7}}
         dots = [{"mark": {"type": "circle", "size": 30, "opacity": 1}}] if panel.dots else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -37,6 +38,7 @@ WIDE = 100
 """From so many columns of the terminal on, those of a table stand further apart."""
 TONES = {"good": "green", "near": "yellow", "bad": "red", "plain": "dim"}
 SIGNS = {"good": "✓ ", "near": "? ", "bad": "✗ ", "plain": ""}
+LINK = re.compile(r"\[([^\]]*)\]\(#[^)]*\)")
 HOW = "how"
 """Identifier of the section on how results were made, which only pages show."""
 
@@ -120,7 +122,7 @@ def block(of: Block, screen: Console) -> None:
     """Prints a block."""
     match of:
         case Text() | Finding():
-            screen.print(Line(of.text.replace("**", "")))
+            screen.print(Line(unmarked(of.text)))
         case Verdict():
             screen.print(judged(of))
         case Table():
@@ -153,7 +155,12 @@ def block(of: Block, screen: Console) -> None:
             blocks(of.blocks, screen)
 
 
+def unmarked(text: str) -> str:
+    """Markdown without emphasis and targets of links."""
+    return LINK.sub(r"\1", text.replace("**", ""))
+
+
 def judged(of: Verdict, *, key: bool = False) -> Line:
     """A text with the word that judges it; in a key, the word first."""
-    text, word = of.text.replace("**", ""), (f"{SIGNS[of.tone]}{of.word}", TONES[of.tone])
+    text, word = unmarked(of.text), (f"{SIGNS[of.tone]}{of.word}", TONES[of.tone])
     return Line.assemble(word, f": {text}") if key else Line.assemble(f"{text} ".lstrip(), word)

@@ -1,0 +1,292 @@
+"""Kinds of figures for questions: what is drawn is declared, for all contenders alike.
+
+A figure is called with a campaign and returns None if no case of it was run.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from aqmlab.metrics.samples import Floats
+from aqmlab.report.document import Figure
+from aqmlab.report.document import panels as charts
+
+if TYPE_CHECKING:
+    from aqmlab.campaign.plan import Campaign, Filled
+    from aqmlab.report.document.vega import Spec
+
+ELLIPSE = (
+    "A small dot is a run, the circle the mean, the line the 1σ ellipse of the most likely "
+    "normal distribution (RFC 7928, section 2.7). Left and up is better."
+)
+MEDIANS = "Points are medians over the runs, lines go from the lower to the upper quartile."
+MEANS = "Means over the runs."
+FULL, WIDE = 700, 315
+"""Widths of one panel, and of two side by side."""
+TAIL = (*np.linspace(0.0, 0.95, 20).round(2).tolist(), 0.98, 0.99, 0.995, 0.998, 0.999)
+"""Quantiles of a distribution of delays, up to p99.9."""
+EVEN = np.linspace(0.0, 1.0, 21)
+"""Quantiles of a distribution of goodput."""
+
+
+class Measure(NamedTuple):
+    """A number of a figure, in the unit of its axis."""
+
+    metric: str
+    subject: str
+    title: str
+    """Title of the axis, with the unit."""
+    factor: float = 1.0
+
+    def of(self, filled: Filled, case: str) -> Floats:
+        """The values of the runs, NaN for those without."""
+        return self.factor * filled.values(case, self.metric, self.subject)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing(ABC):
+    """A figure before it is drawn."""
+
+    id: str
+    title: str
+    message: str
+
+    def __call__(self, campaign: Campaign) -> Figure | None:
+        """The figure, None if nothing of it was run."""
+        caption, spec = self._drawn(campaign)
+        drawn = Figure(self.id, self.title, self.message, caption, spec)
+        return drawn if spec["concat"] else None
+
+    @abstractmethod
+    def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
+        """The caption and the chart."""
+
+
+def _everyone(campaign: Campaign, question: str) -> Iterator[tuple[str, Filled]]:
+    for name in campaign.plan.contenders:
+        yield name, campaign.at(question, name)
+
+
+def _palette(campaign: Campaign) -> dict[str, str]:
+    return charts.colours(list(campaign.plan.contenders))
+
+
+class Place(NamedTuple):
+    """A panel with two measures of one case."""
+
+    question: str
+    case: str
+    x: Measure
+    y: Measure
+
+
+@dataclass(frozen=True, eq=False)
+class Tradeoffs(Drawing):
+    """One measure against another: a point a run, with means and ellipses; a panel a case."""
+
+    panels: Mapping[str, Place]
+    columns: int = charts.COLUMNS
+
+    def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
+        drawn = {}
+        for title, (question, case, *axes) in self.panels.items():
+            points = {}
+            for name, filled in _everyone(campaign, question):
+                x, y = (each.of(filled, case) for each in axes)
+                kept = np.isfinite(x) & np.isfinite(y)
+                if kept.any():
+                    points[name] = x[kept], y[kept]
+            if points:
+                drawn[title] = points
+        first = next(iter(self.panels.values()))
+        spec = charts.tradeoff(drawn, _palette(campaign), first.x.title, first.y.title)
+        return ELLIPSE, spec | {"columns": self.columns}
+
+
+class Cells(NamedTuple):
+    """A measure at some cases of a question."""
+
+    measure: Measure
+    question: str
+    cases: Mapping[str, str] | str = ""
+    """Cases with their labels; one label for all cases together; nothing: each case with its name,
+    of those without a place on the axis."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges(Drawing):
+    """Medians and quartiles of the runs, a panel a measure."""
+
+    panels: Mapping[str, tuple[Cells, ...]]
+    columns: int = charts.COLUMNS
+    width: int = charts.WIDTH
+    alone: bool = False
+    """Whether only the first contender is drawn."""
+
+    def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
+        drawn: dict[str, dict[tuple[str, str], Floats]] = {}
+        for title, panel in self.panels.items():
+            cells = {key: values for each in panel for key, values in self._cells(campaign, each)}
+            if any(values.size for values in cells.values()):
+                drawn[title] = cells
+        titles = {title: panel[0].measure.title for title, panel in self.panels.items()}
+        palette = _palette(campaign)
+        if self.alone:
+            palette = dict(list(palette.items())[:1])
+        spec = charts.ranges(drawn, palette, titles, columns=self.columns, width=self.width)
+        return MEDIANS, spec
+
+    def _cells(self, campaign: Campaign, of: Cells) -> Iterator[tuple[tuple[str, str], Floats]]:
+        for name, filled in list(_everyone(campaign, of.question))[: 1 if self.alone else None]:
+            labels: dict[str, list[str]] = {}
+            if isinstance(of.cases, Mapping):
+                labels = {label: [case] for case, label in of.cases.items()}
+            elif of.cases:
+                labels = {of.cases: list(filled)}
+            else:
+                places = filled.places()
+                labels = {case: [case] for case in filled if case not in places}
+            for label, cases in labels.items():
+                runs = [of.measure.of(filled, case) for case in cases] or [np.empty(0)]
+                values = np.concatenate(runs)
+                yield (name, label), values[np.isfinite(values)]
+
+
+class Along(NamedTuple):
+    """A panel with the cases of a question along its axis."""
+
+    question: str
+    x: Measure | str
+    """The measure on the x axis, or the title of the axis of places."""
+    y: Measure
+    factor: float = 1.0
+    """Of the places."""
+    log: bool = True
+    zero: bool = True
+    also: tuple[str, str, float] | None = None
+    """Question, case and place of one more point."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curves(Drawing):
+    """Means of the cases along the axis of their question, a panel each."""
+
+    panels: Mapping[str, Along]
+    caption: str = MEANS
+
+    def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
+        drawn = {}
+        for title, panel in self.panels.items():
+            points = {}
+            for name, filled in _everyone(campaign, panel.question):
+                rows = sorted(_along(filled, panel))
+                if rows:
+                    _, x, y = np.array(rows).T
+                    points[name] = x, y
+            x_title = panel.x if isinstance(panel.x, str) else panel.x.title
+            if points:
+                drawn[title] = charts.Panel(
+                    points, x_title, panel.y.title, dots=True, log_x=panel.log, zero=panel.zero
+                )
+        spec = charts.curves(drawn, _palette(campaign), columns=2, width=WIDE)
+        return self.caption, spec
+
+
+def _along(filled: Filled, panel: Along) -> Iterator[tuple[float, float, float]]:
+    """Place, x and y of each point."""
+    at = [(filled, case, place) for case, place in filled.places().items()]
+    if panel.also:
+        question, case, place = panel.also
+        at.append((filled.of(question), case, place))
+    for each, case, place in at:
+        y = panel.y.factor * each.mean(case, panel.y.metric, panel.y.subject)
+        x = panel.factor * place
+        if isinstance(panel.x, Measure):
+            x = panel.x.factor * each.mean(case, panel.x.metric, panel.x.subject)
+        if np.isfinite(y):
+            yield place, x, y
+
+
+@dataclass(frozen=True, eq=False)
+class Timelines(Drawing):
+    """Medians over the runs of sampled quantities of the bottleneck, over time."""
+
+    question: str
+    case: str
+    end: float = float("inf")
+    """Seconds after the warm-up that are drawn."""
+    quantities: Mapping[str, Measure] = field(
+        default_factory=lambda: {
+            "queue": Measure("sojourn_mean_s", "down", "queuing delay (ms)", 1e3),
+            "throughput": Measure("throughput_bps", "down", "throughput (Mbit/s)", 1e-6),
+        }
+    )
+
+    def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
+        drawn = {}
+        for title, of in self.quantities.items():
+            points = {}
+            for name, filled in _everyone(campaign, self.question):
+                if self.case in filled:
+                    rows = filled[self.case].sampled(of.metric).filter(subject=of.subject)
+                    rows = rows.group_by(pl.col("since").round(6)).agg(pl.col("value").median())
+                    rows = rows.filter(pl.col("since") <= self.end).sort("since")
+                    points[name] = (
+                        rows["since"].to_numpy(), of.factor * rows["value"].to_numpy()
+                    )  # fmt: skip
+            if points:
+                drawn[title] = charts.Panel(points, "time (s)", of.title)
+        spec = charts.curves(drawn, _palette(campaign), columns=1, width=FULL)
+        return "Medians over the runs.", spec
+
+
+@dataclass(frozen=True, eq=False)
+class Distributions(Drawing):
+    """Distributions of delay, with its tail, and of goodput in each case of a question."""
+
+    question: str
+
+    def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
+        everyone = list(_everyone(campaign, self.question))
+        drawn: dict[str, charts.Panel] = {}
+        for case in dict.fromkeys(case for _, filled in everyone for case in filled):
+            own = [(name, filled[case]) for name, filled in everyone if case in filled]
+            head = f"{case}: " if case else ""
+            delays = {name: _tail(*at.histogram()) for name, at in own}
+            drawn[f"{head}delay"] = charts.Panel(
+                delays, "queuing delay (ms)", "packets that wait longer", tail=True
+            )
+            goodput = {name: _quantiles(at.goodput_samples()) for name, at in own}
+            drawn[f"{head}goodput"] = charts.Panel(
+                goodput, "goodput (Mbit/s)", "samples not above", share=True, zero=False
+            )
+        caption = (
+            "Delay: the share of all packets of all runs that wait longer, to p99.9. Goodput of "
+            "all flows together, in the samples of all runs: the share that is not above."
+        )
+        return caption, charts.curves(drawn, _palette(campaign), columns=2, width=WIDE)
+
+
+def _tail(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """Times in ms, and the share of packets above each."""
+    shares = np.cumsum(counts) / max(counts.sum(), 1.0)
+    wanted = np.array(TAIL)
+    if not values.size:
+        return values, values
+    places = np.searchsorted(shares, wanted - 1e-12).clip(max=values.size - 1)
+    return 1e3 * values[places], 1.0 - wanted
+
+
+def _quantiles(samples: Floats) -> tuple[Floats, Floats]:
+    """Rates in Mbit/s, and the share of samples that is not above each."""
+    if not samples.size:
+        return samples, samples
+    shares = np.arange(1, samples.size + 1) / samples.size
+    places = np.searchsorted(shares, EVEN - 1e-12).clip(max=samples.size - 1)
+    return 1e-6 * np.sort(samples)[places], EVEN

@@ -1,0 +1,1 @@
+"""Packs: the questions of documents, as declarations for `aqmlab.campaign`."""

@@ -1,0 +1,95 @@
+"""What several rules compare, and numbers in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from aqmlab.campaign.outcomes import BETTER, EVEN, TRADE, WORSE, Beside, Finding, Measured, judged
+from aqmlab.packs.rfc7928.rules.thresholds import CHANGE, GAINED, KEPT, LONGER, LOST, RATIO, SHORTER
+
+Rule = Callable[[Beside], Finding]
+Pair = Callable[[Beside], tuple[float, float]]
+"""Gives a number of the discipline and of the other."""
+
+
+def trade(ratio: float, change: float) -> str:
+    """The rule of most sections, of a ratio of delays and a relative change of goodput."""
+    if change < LOST:
+        # What is lost is a trade where delay falls by at least as large a factor.
+        return TRADE if ratio <= SHORTER and ratio <= 1 + change else WORSE
+    if ratio <= SHORTER:
+        return BETTER if change >= KEPT else TRADE
+    if ratio >= LONGER or change < KEPT:
+        return WORSE
+    return EVEN if change <= GAINED else BETTER
+
+
+class Compared(NamedTuple):
+    """Two numbers and the words for them."""
+
+    ratio: Measured
+    change: Measured
+    words: str
+
+
+def compared(view: Beside, delay: Pair, goodput: Pair, what: str) -> Compared:
+    """The ratio of delays and the change of goodput."""
+    own, other = delay(view)
+    ratio = view.measured(lambda each: ratio_of(*delay(each)), *RATIO)
+    change = view.measured(lambda each: ratio_of(*goodput(each)) - 1, *CHANGE)
+    words = f"{what} {ms(own)} against {ms(other)}, goodput {percent(change.value)}"
+    return Compared(ratio, change, words)
+
+
+def queue_and_goodput(view: Beside) -> Finding:
+    """Mean time in the queue and goodput of all flows, over the section's cases."""
+    found = queue_and_goodput_of(view)
+    return judged(trade, found.words, found.ratio, found.change)
+
+
+def queue_and_goodput_of(view: Beside, cases: Sequence[str] | None = None) -> Compared:
+    """The ratio of times in the queue and the change of goodput, over some of the cases."""
+    return compared(
+        view,
+        lambda each: each.typical("sojourn_mean", "down", cases=cases),
+        lambda each: each.typical("goodput", "all", cases=cases),
+        "queue",
+    )
+
+
+def more_than_theirs(
+    view: Beside, measure: str, subject: str, margin: float, cases: Sequence[str] | None = None
+) -> tuple[Measured, Measured]:
+    """By how much a share is above `LONGER` times the other's, and above the other's."""
+
+    def above(factor: float) -> Callable[[Beside], float]:
+        def of(each: Beside) -> float:
+            own, other = each.average(measure, subject, cases)
+            return own - factor * other
+
+        return of
+
+    return view.measured(above(LONGER), 0.0), view.measured(above(1.0), margin)
+
+
+def ratio_of(own: float, other: float) -> float:
+    """One over the other; NaN over nothing."""
+    return own / other if other > 0 else float("nan")
+
+
+def ms(value: float) -> str:
+    """A time in words."""
+    if value >= 1:
+        return f"{value:.2f} s"
+    return f"{1e3 * value:.0f} ms" if value >= 0.02 else f"{1e3 * value:.1f} ms"
+
+
+def percent(change: float) -> str:
+    """A relative change: `-3.1 %`."""
+    return f"{100 * change:+.1f} %".replace("-", "−")
+
+
+def rate(value: float) -> str:
+    """A rate in Mbit/s."""
+    return f"{value / 1e6:.2f} Mbit/s"

@@ -1,0 +1,154 @@
+"""Rules for mixes of applications, one way and both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isfinite
+from typing import NamedTuple
+
+import numpy as np
+
+from aqmlab.campaign.outcomes import (
+    BETTER,
+    EVEN,
+    OPEN,
+    TRADE,
+    WORSE,
+    Beside,
+    Finding,
+    Measured,
+    judged,
+)
+from aqmlab.packs.rfc7928.rules.common import (
+    more_than_theirs,
+    queue_and_goodput_of,
+    rate,
+    ratio_of,
+    trade,
+)
+from aqmlab.packs.rfc7928.rules.thresholds import (
+    CONTROL_LOSS,
+    GAINED,
+    KEPT,
+    LONGER,
+    OPINION,
+    RATIO,
+    SHORTER,
+)
+from aqmlab.packs.rfc7928.sections.mixes import MIX, UP
+
+
+class Aspect(NamedTuple):
+    """One of the questions about a mix of applications, and how it is answered."""
+
+    words: str
+    number: Measured
+    sign: Callable[[float], int]
+    """1 for better, -1 for worse, 0 for no difference that counts."""
+    more: str = ""
+    """Words that follow, of what is told and not judged."""
+
+
+def mix(view: Beside) -> Finding:
+    """Four questions: load time of pages, the call's MOS, bit rate of the video, and the goodput
+    of everything. What browsers take from bulk flows is no loss."""
+    aspects = _aspects(view)
+    if not aspects:
+        return Finding(OPEN, "nothing was measured")
+    words = "; ".join(each.words for each in aspects)
+    return judged(_answers(aspects), words, *(each.number for each in aspects))
+
+
+def _answers(aspects: Sequence[Aspect]) -> Callable[..., str]:
+    def rule(*values: float) -> str:
+        signs = [each.sign(value) for each, value in zip(aspects, values, strict=True)]
+        if -1 in signs:
+            return TRADE if 1 in signs else WORSE
+        return BETTER if 1 in signs else EVEN
+
+    return rule
+
+
+def _aspects(view: Beside, cases: Sequence[str] | None = None) -> list[Aspect]:
+    """Of both directions where there are two."""
+    both = {
+        (subject, measure): view.typical(measure, subject, f"{subject}{UP}", cases=cases)
+        for subject, measure in (
+            ("web", "page_load_mean"),
+            ("video", "bitrate"),
+            ("bulk", "goodput"),
+        )
+    }
+
+    def ratio(subject: str, measure: str) -> Measured:
+        names = (subject, f"{subject}{UP}")
+        return view.measured(
+            lambda each: ratio_of(*each.typical(measure, *names, cases=cases)), *RATIO
+        )
+
+    pages, video, bulk = both.values()
+    call = view.average("mos", "voip", cases)
+    every = view.typical("goodput", "all", cases=cases)
+    total = view.measured(
+        lambda each: ratio_of(*each.typical("goodput", "all", cases=cases)) - 1, KEPT, GAINED
+    )
+    opinion = view.measured(
+        lambda each: np.subtract(*each.average("mos", "voip", cases)).item(), -OPINION, OPINION
+    )
+    found = [
+        Aspect(
+            f"pages in {pages[0]:.2f} s against {pages[1]:.2f} s",
+            ratio("web", "page_load_mean"),
+            lambda value: (value <= SHORTER) - (value >= LONGER),
+        ),
+        Aspect(
+            f"MOS {call[0]:.2f} against {call[1]:.2f}",
+            opinion,
+            lambda value: (value >= OPINION) - (value <= -OPINION),
+        ),
+        Aspect(
+            f"video at {rate(video[0])} against {rate(video[1])}",
+            ratio("video", "bitrate"),
+            lambda value: (value >= LONGER) - (value <= SHORTER),
+        ),
+        Aspect(
+            f"all at {rate(every[0])} against {rate(every[1])}",
+            total,
+            lambda value: (value > GAINED) - (value < KEPT),
+            f", of that bulk {rate(bulk[0])} against {rate(bulk[1])}",
+        ),
+    ]
+    return [
+        each._replace(words=f"{each.words}{_worse(each)}{each.more}")
+        for each in found
+        if isfinite(each.number.value)
+    ]
+
+
+def _worse(aspect: Aspect) -> str:
+    return " (worse)" if aspect.sign(aspect.number.value) < 0 else ""
+
+
+def bidirectional(view: Beside) -> Finding:
+    """As for most, and whether more acknowledgements are lost than with the other, and whether
+    the mix is worse."""
+    mixes = [case for case in view.cases() if case.startswith(MIX)]
+    mild = [case for case in view.cases() if case not in mixes]
+    found, aspects = queue_and_goodput_of(view, mild), _aspects(view, mixes)
+    own, other = view.average("ack_loss", "all", mild)
+    words = (
+        f"{found.words}; {own:.2%} of the acknowledgements lost against {other:.2%}; "
+        f"mix: {'; '.join(each.words for each in aspects)}"
+    )
+    answers = _answers(aspects)
+
+    def rule(ratio: float, change: float, larger: float, more: float, *values: float) -> str:
+        outcome = trade(ratio, change)
+        is_worse = (larger > 0 and more > CONTROL_LOSS) or answers(*values) == WORSE
+        if is_worse and outcome in (BETTER, EVEN):
+            return TRADE if outcome == BETTER else WORSE
+        return outcome
+
+    lost = more_than_theirs(view, "ack_loss", "all", CONTROL_LOSS, mild)
+    numbers = (each.number for each in aspects)
+    return judged(rule, words, found.ratio, found.change, *lost, *numbers)

@@ -1,0 +1,191 @@
+"""Rules for kinds of senders, round-trip times, levels of load and paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+
+import numpy as np
+
+from aqmlab.campaign.outcomes import (
+    BETTER,
+    EVEN,
+    OPEN,
+    TRADE,
+    WORSE,
+    Beside,
+    Finding,
+    geometric,
+    judged,
+)
+from aqmlab.metrics.samples import unfairness
+from aqmlab.packs.rfc7928.metrics import phases as phases_of
+from aqmlab.packs.rfc7928.rules.common import (
+    compared,
+    more_than_theirs,
+    ms,
+    percent,
+    queue_and_goodput_of,
+    ratio_of,
+    trade,
+)
+from aqmlab.packs.rfc7928.rules.thresholds import LONGER, RATIO, REST, SHORTER, STREAM_LOSS, YIELDS
+from aqmlab.scenario.quantities import canonical
+
+
+def short_flows(view: Beside) -> Finding:
+    """Completion times of the short flows, and the long flow's goodput."""
+    found = compared(
+        view,
+        lambda each: each.typical("completion_mean", "short"),
+        lambda each: each.typical("goodput", "bulk"),
+        "short flows done in",
+    )
+    return judged(trade, found.words, found.ratio, found.change)
+
+
+def unresponsive(view: Beside) -> Finding:
+    """Time in the queue, and TCP's share of the capacity that the datagrams leave."""
+    mixed = [case for case in view.cases() if "TCP" in case]
+    if not mixed:
+        return Finding(OPEN, "nothing was measured")
+    left = 0.25 * canonical(view.own.scenario(mixed[0])["links"]["down"]["rate"])
+    delay = view.typical("sojourn_mean", "down")
+    own, other = (each / left for each in view.pair(mixed[0], "goodput", "bulk"))
+    words = (
+        f"queue {ms(delay[0])} against {ms(delay[1])}; TCP gets {own:.0%} of what is left, "
+        f"with {view.other.contender} {other:.0%}"
+    )
+
+    def rule(ratio: float, rest: float, change: float) -> str:
+        if rest < REST and change < SHORTER:
+            return TRADE if ratio <= SHORTER else WORSE
+        if ratio <= SHORTER or change >= 1 / SHORTER:
+            return BETTER
+        return WORSE if ratio >= LONGER else EVEN
+
+    return judged(
+        rule,
+        words,
+        view.measured(lambda each: ratio_of(*each.typical("sojourn_mean", "down")), *RATIO),
+        view.measured(lambda each: each.pair(mixed[0], "goodput", "bulk")[0] / left, REST),
+        view.measured(lambda each: ratio_of(*each.pair(mixed[0], "goodput", "bulk")), *RATIO),
+    )
+
+
+def background(view: Beside) -> Finding:
+    """LEDBAT's share of the goodput beside NewReno."""
+
+    def share(place: int) -> Callable[[Beside], float]:
+        def of(each: Beside) -> float:
+            low = each.pair("", "goodput", "ledbat")[place]
+            return ratio_of(low, low + each.pair("", "goodput", "bulk")[place])
+
+        return of
+
+    def rule(own: float, other: float) -> str:
+        if own <= YIELDS:
+            return BETTER if other > YIELDS else EVEN
+        return WORSE if other <= YIELDS else EVEN
+
+    own, other = (view.measured(share(place), YIELDS) for place in (0, 1))
+    words = (
+        f"LEDBAT has {own.value:.0%} of the goodput, with {view.other.contender} {other.value:.0%}"
+    )
+    return judged(rule, words, own, other)
+
+
+def rtt_fairness(view: Beside) -> Finding:
+    """How far goodput_Cat_II / goodput_Cat_I is from 1, over all round-trip times."""
+
+    def apart(each: Beside) -> list[float]:
+        one, two = (
+            [each.pair(case, "goodput", name) for case in each.cases()] for name in ("cat1", "cat2")
+        )
+        return [
+            unfairness([ratio_of(b[place], a[place]) for a, b in zip(one, two, strict=True)])
+            for place in (0, 1)
+        ]
+
+    own, other = apart(view)
+    words = f"shares a factor {own:.2f} apart, with {view.other.contender} {other:.2f}"
+    # A factor of 1 is fair: the excess over it counts.
+    ratio = view.measured(lambda each: ratio_of(*(factor - 1 for factor in apart(each))), *RATIO)
+    return judged(
+        lambda ratio: BETTER if ratio <= SHORTER else WORSE if ratio >= LONGER else EVEN,
+        words,
+        ratio,
+    )
+
+
+def levels(view: Beside) -> Finding:
+    """As for most, with how drops compare with the level that was aimed at."""
+    found = queue_and_goodput_of(view)
+    drops, other = view.pair("", "drop_share", "down")
+    together, theirs = view.pair("", "loss_synchronisation", "down")
+    words = f"{found.words}; {drops:.2%} dropped against {other:.2%}"
+    if isfinite(together) and isfinite(theirs):
+        words += f", {together:.0%} of the flows lose at once against {theirs:.0%}"
+    return judged(trade, words, found.ratio, found.change)
+
+
+def phases(view: Beside) -> Finding:
+    """Time in the queue over the phases, each with the same weight, and the goodput; realistic
+    capacities are told besides."""
+    names = {case: [each.name for each in phases_of(view.own.scenario(case))]
+             for case in view.cases()}  # fmt: skip
+    cases = [case for case, phases in names.items() if phases]
+
+    def delays(each: Beside) -> list[tuple[float, float]]:
+        return [each.pair(case, "phase_delay", name) for case in cases for name in names[case]]
+
+    found = compared(
+        view,
+        lambda each: geometric(delays(each)),
+        lambda each: each.typical("goodput", "all", cases=cases),
+        "queue over the phases",
+    )
+    worst = [np.nanmax([pair[place] for pair in delays(view)] or [np.nan]) for place in (0, 1)]
+    words = f"{found.words}; worst phase {ms(worst[0])} against {ms(worst[1])}"
+    for name in view.cases():
+        if name not in cases:
+            own, other = view.pair(name, "sojourn_mean", "down")
+            change = ratio_of(*view.pair(name, "goodput", "all")) - 1
+            words += f"; {name}: queue {ms(own)} against {ms(other)}, goodput {percent(change)}"
+    return judged(trade, words, found.ratio, found.change)
+
+
+def bursts(view: Beside) -> Finding:
+    """Page load time, and what the constant stream loses."""
+    load = view.typical("page_load_mean", "web")
+    own, other = view.average("loss_share", "cbr")
+    words = (
+        f"pages in {load[0]:.2f} s against {load[1]:.2f} s; the constant stream loses {own:.2%} "
+        f"against {other:.2%}"
+    )
+
+    def rule(ratio: float, larger: float, more: float) -> str:
+        worse_loss = larger > 0 and more > STREAM_LOSS
+        if ratio <= SHORTER:
+            return TRADE if worse_loss else BETTER
+        return WORSE if ratio >= LONGER or worse_loss else EVEN
+
+    ratio = view.measured(lambda each: ratio_of(*each.typical("page_load_mean", "web")), *RATIO)
+    return judged(rule, words, ratio, *more_than_theirs(view, "loss_share", "cbr", STREAM_LOSS))
+
+
+def in_series(view: Beside) -> Finding:
+    """The delay of those who pass both queues, and all goodput, with the same queue twice."""
+    found = compared(
+        view,
+        lambda each: each.pair("same", "waiting", "a"),
+        lambda each: each.pair("same", "goodput", "all"),
+        "both queues together",
+    )
+    every, a = view.pair("same", "goodput", "all"), view.pair("same", "goodput", "a")
+    shares = [ratio_of(a[i], every[i]) for i in (0, 1)]
+    words = (
+        f"{found.words}; senders A have {shares[0]:.0%} of it, with {view.other.contender} "
+        f"{shares[1]:.0%}"
+    )
+    return judged(trade, words, found.ratio, found.change)

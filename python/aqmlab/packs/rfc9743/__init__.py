@@ -1,0 +1,130 @@
+"""A congestion control evaluated by the criteria of RFC 9743, beside Reno and CUBIC.
+
+    from aqmlab.packs.rfc9743 import evaluate
+
+    result = evaluate("bbr", out="results/evaluate-bbr")
+    result.write_report("results/evaluate-bbr")
+
+docs/evaluate.md says what is run for each criterion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aqmlab.campaign import Campaign, Pack, Plan, Question
+from aqmlab.errors import unknown
+from aqmlab.packs.rfc9743.criteria import GROUPS, LEAD, UNTESTED, all_criteria
+from aqmlab.packs.rfc9743.scene import STANDARD, Control
+from aqmlab.scenario.quic import quic_endpoint
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+__all__ = ["GROUPS", "STANDARD", "Control", "criteria", "evaluate", "name_of", "plan_of"]
+
+REPLICATIONS = 20
+QUICK_REPLICATIONS = 5
+SEED = 9743
+
+
+def criteria(wanted: Sequence[str] = ()) -> list[Question]:
+    """The criteria with these ids, or of these groups; all if none is wanted.
+
+    Raises `InputError` for an id that is none.
+    """
+    known = all_criteria()
+    names = [*GROUPS, *(each.id for each in known)]
+    for name in wanted:
+        if name not in names:
+            raise unknown("criterion", name, names, key="only")
+    return [each for each in known if not wanted or each.id in wanted or each.group in wanted]
+
+
+def evaluate(
+    control: Any,
+    *,
+    name: str | None = None,
+    transport: Mapping[str, Any] | None = None,
+    only: Sequence[str] = (),
+    replications: int = REPLICATIONS,
+    seed: int = SEED,
+    out: str | Path | None = None,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Campaign:
+    """Evaluates a congestion control by the criteria of RFC 9743, beside Reno and CUBIC.
+
+    Parameters
+    ----------
+    control : str, mapping or class
+        Name (`aqmlab list`), table with `algorithm` and parameters, `"FILE:CLASS"`, a class
+        (`aqmlab.CongestionControl`), or `"STACK:CONTROLLER"` of a QUIC stack (`"noq:cubic"`).
+    name : str, optional
+        Name of the control in tables.
+    transport : mapping, optional
+        Keys of its transport, such as `ecn`; of the endpoint `quic` for a QUIC stack.
+    only : sequence of str, optional
+        Criteria, or groups of criteria, to run.
+    replications : int, default 20
+        Replications of each case.
+    seed : int, default 9743
+        Seed of all random streams.
+    out : path, optional
+        Results folder, from which an interrupted evaluation resumes.
+    threads, executor, progress
+        As in `Study.run`.
+
+    Returns
+    -------
+    Campaign
+        Criteria with their rows, report and tables.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid.
+    FolderError, StorageError, StuckError, ClusterError
+        As in `Study.run`.
+    """
+    subject = Control(name or _name(control), control, dict(transport or {}))
+    return plan_of(subject, only).run(
+        replications, seed, out=out, threads=threads, executor=executor, progress=progress
+    )
+
+
+def _name(control: Any) -> str:
+    if isinstance(control, type):
+        return control.__name__
+    if isinstance(control, Mapping):
+        return str(control.get("algorithm", "control"))
+    return name_of(str(control))
+
+
+def name_of(control: str) -> str:
+    """The class of `FILE:CLASS`; other names as they are, `STACK:CONTROLLER` too."""
+    return control if quic_endpoint(control) else control.rpartition(":")[2]
+
+
+def plan_of(subject: Control, only: Sequence[str] = ()) -> Plan:
+    """The cases of the criteria with a control, Reno and CUBIC.
+
+    Raises `InputError` for an unknown criterion.
+    """
+    pack = Pack(
+        f"evaluate-{subject.name}",
+        f"{subject.name}, evaluated by the criteria of RFC 9743",
+        tuple(criteria(only)),
+        "RFC 9743",
+        REPLICATIONS,
+        SEED,
+        beside=STANDARD,
+        groups=GROUPS,
+        lead=LEAD,
+        untested=UNTESTED,
+    )
+    others = {each: Control(each, each) for each in STANDARD if each != subject.name}
+    return Plan(pack, {subject.name: subject} | others)

@@ -1,0 +1,74 @@
+"""Criteria as questions, and the readings that several of them share, with unit and grain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from aqmlab.campaign import Filled, Question, Reading
+from aqmlab.campaign.pack import cases_of
+from aqmlab.campaign.readings import Point
+from aqmlab.metrics.registry import LESS, MORE
+from aqmlab.metrics.samples import Floats
+from aqmlab.packs.rfc9743.scene import Control, Path, Table
+
+Cases = Callable[[Control], Mapping[str, Table]]
+Read = Callable[[Filled], Sequence[Reading]]
+EXAMPLE = Control("reno", "reno")
+
+
+def criterion(
+    ident: str, title: str, group: str, level: str, text: str, cases: Cases, read: Read
+) -> Question:
+    """A criterion: `cases` gives the scenarios of a control by name, `read` what they say."""
+    made = cases_of(cases, EXAMPLE)
+    return Question(
+        ident, title, text, made, read=read, source="RFC 9743", group=group, level=level
+    )
+
+
+def reading(
+    case: str, measure: str, unit: str, direction: int, values: Floats, grain: float
+) -> Reading:
+    """A reading; differences below `grain` do not count."""
+    return Reading(case, measure, "", unit, direction, values, grain)
+
+
+def loss(case: str, at: Point, group: str = "own") -> Reading:
+    """The share of a group's segments that queues drop."""
+    return reading(case, "loss", "%", LESS, 100 * at.loss(group), 0.5)
+
+
+def delay(case: str, at: Point) -> Reading:
+    """The 95th percentile of the time in the bottleneck's queue."""
+    return reading(case, "queuing delay, p95", "ms", LESS, 1e3 * at.waiting, 5.0)
+
+
+def used(case: str, at: Point, group: str, capacity: float) -> Reading:
+    """The goodput of a group as a share of a capacity in bit/s."""
+    share = 100 * at.goodput(group) / capacity
+    return reading(case, "goodput, share of the capacity", "%", MORE, share, 5.0)
+
+
+def fairness(case: str, at: Point, group: str = "own") -> Reading:
+    """Jain's index of a group's goodputs."""
+    return reading(case, "Jain's index", "", MORE, at.metric("jain", group), 0.05)
+
+
+def percent(case: str, measure: str, direction: int, share: Floats, grain: float = 5.0) -> Reading:
+    """A share as a percentage."""
+    return reading(case, measure, "%", direction, 100 * share, grain)
+
+
+def milliseconds(case: str, measure: str, seconds: Floats, grain: float = 5.0) -> Reading:
+    """A time that is better if it is less."""
+    return reading(case, measure, "ms", LESS, 1e3 * seconds, grain)
+
+
+def path_readings(path: Path, case: str, at: Point, group: str = "own") -> list[Reading]:
+    """What every path tells: goodput, delay, loss and fairness."""
+    return [
+        used(case, at, group, path.rate),
+        delay(case, at),
+        loss(case, at, group),
+        fairness(case, at, group),
+    ]
