@@ -10,67 +10,66 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import aqmlab
-from aqmlab.packs.rfc7928 import Characterization, characterize
-from aqmlab.packs.rfc7928.questions import SECTIONS
-from aqmlab.packs.rfc7928.rules.common import ms
-from aqmlab.packs.rfc7928.view import View
+from aqmlab.campaign import Campaign, Question
+from aqmlab.campaign.outcomes import Beside
+from aqmlab.packs.rfc7928 import characterize
 
 DISCIPLINES = ("codel", "pie", "fq_codel", "cake", "dualpi2")
 MIX_BOTH = "mix, symmetric, two AQMs"
 PLACES = (
-    # Section, case, subject, measure, label, factor, digits.
-    ("4.3.1", "5 ms", "down", "queue_delay", "told to keep 5 ms: queue, ms", 1e3, 1),
+    # Section, case, subject, metric, label, factor, digits.
+    ("4.3.1", "5 ms", "down", "sojourn_mean", "told to keep 5 ms: queue, ms", 1e3, 1),
     ("4.3.1", "5 ms", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
-    ("4.3.1", "40 ms", "down", "queue_delay", "told to keep 40 ms: queue, ms", 1e3, 1),
+    ("4.3.1", "40 ms", "down", "sojourn_mean", "told to keep 40 ms: queue, ms", 1e3, 1),
     ("4.3.1", "40 ms", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
-    ("5.1.1", "", "down", "queue_delay", "one NewReno flow: queue, ms", 1e3, 1),
+    ("5.1.1", "", "down", "sojourn_mean", "one NewReno flow: queue, ms", 1e3, 1),
     ("5.1.1", "", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
-    ("5.1.1", "TFRC", "down", "queue_delay", "one TFRC flow: queue, ms", 1e3, 1),
+    ("5.1.1", "TFRC", "down", "sojourn_mean", "one TFRC flow: queue, ms", 1e3, 1),
     ("5.1.1", "TFRC", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
-    ("5.1.2", "IW 10", "short", "completion", "50 packets, IW 10: done in, s", 1.0, 2),
-    ("5.2", "", "down", "queue_delay", "one CUBIC flow: queue, ms", 1e3, 1),
+    ("5.1.2", "IW 10", "short", "completion_mean", "50 packets, IW 10: done in, s", 1.0, 2),
+    ("5.2", "", "down", "sojourn_mean", "one CUBIC flow: queue, ms", 1e3, 1),
     ("5.2", "", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
-    ("5.3", "UDP 1.5 C", "down", "queue_delay", "UDP above capacity: queue, ms", 1e3, 1),
+    ("5.3", "UDP 1.5 C", "down", "sojourn_mean", "UDP above capacity: queue, ms", 1e3, 1),
     ("5.4", "", "ledbat", "goodput", "LEDBAT beside NewReno, Mbit/s", 1e-6, 2),
     ("6.2", "RTT 10 ms", "cat2", "goodput", "10 ms beside 100 ms, Mbit/s", 1e-6, 2),
     ("6.2", "RTT 560 ms", "cat2", "goodput", "560 ms beside 100 ms, Mbit/s", 1e-6, 2),
-    ("7.2", "IV", "web", "page_load", "pages among bursts, s", 1.0, 2),
-    ("8.2.2", "", "down", "queue_delay", "mild: queue, ms", 1e3, 1),
+    ("7.2", "IV", "web", "page_load_mean", "pages among bursts, s", 1.0, 2),
+    ("8.2.2", "", "down", "sojourn_mean", "mild: queue, ms", 1e3, 1),
     ("8.2.2", "", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
     ("8.2.2", "", "down", "drop_share", "dropped, %", 100.0, 2),
     ("8.2.2", "", "down", "loss_synchronisation", "flows that lose at once, %", 100.0, 0),
-    ("8.2.4", "", "down", "queue_delay", "heavy: queue, ms", 1e3, 1),
+    ("8.2.4", "", "down", "sojourn_mean", "heavy: queue, ms", 1e3, 1),
     ("8.2.4", "", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
     ("8.2.4", "", "down", "drop_share", "dropped, %", 100.0, 2),
-    ("8.2.6", "slow", "down/low", "queue_delay", "a tenth of the rate: queue, ms", 1e3, 0),
+    ("8.2.6", "slow", "low", "phase_delay", "a tenth of the rate: queue, ms", 1e3, 0),
     ("8.2.6", "slow", "all", "goodput", "goodput, Mbit/s", 1e-6, 1),
     ("8.2.6", "fast", "all", "goodput", "changes each 100 ms, Mbit/s", 1e-6, 1),
-    ("8.2.6", "LTE", "down", "queue_delay", "LTE: queue, ms", 1e3, 0),
+    ("8.2.6", "LTE", "down", "sojourn_mean", "LTE: queue, ms", 1e3, 0),
     ("8.2.6", "LTE", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
-    ("8.2.6", "Wi-Fi", "down", "queue_delay", "Wi-Fi: queue, ms", 1e3, 0),
+    ("8.2.6", "Wi-Fi", "down", "sojourn_mean", "Wi-Fi: queue, ms", 1e3, 0),
     ("8.2.6", "Wi-Fi", "all", "goodput", "goodput, Mbit/s", 1e-6, 2),
-    ("9.1", "", "web", "page_load", "mix: pages, s", 1.0, 2),
+    ("9.1", "", "web", "page_load_mean", "mix: pages, s", 1.0, 2),
     ("9.1", "", "voip", "mos", "call, MOS", 1.0, 2),
     ("9.1", "", "video", "bitrate", "video, Mbit/s", 1e-6, 2),
     ("9.1", "", "bulk", "goodput", "bulk, Mbit/s", 1e-6, 2),
-    ("9.2", "symmetric, two AQMs", "down", "queue_delay", "both ways: queue, ms", 1e3, 1),
-    ("9.2", MIX_BOTH, "web", "page_load", "mix in both directions: pages down, s", 1.0, 2),
-    ("9.2", MIX_BOTH, "web-up", "page_load", "pages up, s", 1.0, 2),
+    ("9.2", "symmetric, two AQMs", "down", "sojourn_mean", "both ways: queue, ms", 1e3, 1),
+    ("9.2", MIX_BOTH, "web", "page_load_mean", "mix in both directions: pages down, s", 1.0, 2),
+    ("9.2", MIX_BOTH, "web-up", "page_load_mean", "pages up, s", 1.0, 2),
     ("9.2", MIX_BOTH, "voip", "mos", "call, MOS", 1.0, 2),
     ("10.2", "same", "a", "waiting", "two in a row: both queues, ms", 1e3, 1),
 )
 
 
-def page(result: Characterization) -> str:
+def page(result: Campaign) -> str:
     """The results as Markdown."""
     names = ["droptail", *DISCIPLINES]
-    place, info = result.plan.environment, result.result.info
+    info = result.result.info
     date = datetime.now(UTC).date().isoformat()
     lines = [
         "# RFC 7928: drop-tail, CoDel, PIE, FQ-CoDel, CAKE and DualPI2",
         "",
         f"Made by `make characterize` on {date}, aqmlab {aqmlab.__version__}: "
-        f"{place.rate / 1e6:g} Mbit/s, {ms(place.rtt)}, buffer {place.limit()} packets, "
+        f"{result.plan.pack.where}, "
         f"{result.runs:,} simulations, {info.replications} replications, seed {info.seed}. "
         "Every discipline with its defaults. Means over the replications. An outcome is given only "
         "if the 99 % intervals of its numbers lead to it. "
@@ -79,10 +78,10 @@ def page(result: Characterization) -> str:
         "| section | | " + " | ".join(names) + " |",
         "|---|---|" + "---|" * len(names),
     ]
-    for number, case, subject, measure, title, factor, digits in PLACES:
+    for number, case, subject, metric, title, factor, digits in PLACES:
         cells = []
         for name in names:
-            value = result.measures.mean(number, case, name, subject, measure) * factor
+            value = result.at(number, name).mean(case, metric, subject) * factor
             cells.append(f"{value:.{digits}f}" if value == value else "–")
         lines.append(f"| {number} | {title} | " + " | ".join(cells) + " |")
     lines += [
@@ -92,23 +91,25 @@ def page(result: Characterization) -> str:
         "| section | | " + " | ".join(DISCIPLINES) + " |",
         "|---|---|" + "---|" * len(DISCIPLINES),
     ]
-    for section in result.plan.sections:
-        outcomes = [_finding(result, section.number, name)[0] for name in DISCIPLINES]
-        lines.append(f"| {section.number} | {section.title} | " + " | ".join(outcomes) + " |")
+    for question in result.plan.pack.questions:
+        outcomes = [_finding(result, question, name)[0] for name in DISCIPLINES]
+        lines.append(f"| {_title(question, ' | ')} | " + " | ".join(outcomes) + " |")
     for name in DISCIPLINES:
         lines += ["", f"### {name}", ""]
-        for section in result.plan.sections:
-            outcome, text = _finding(result, section.number, name)
-            lines.append(f"- {section.number} {section.title}: **{outcome}**; {text}")
+        for question in result.plan.pack.questions:
+            outcome, text = _finding(result, question, name)
+            lines.append(f"- {_title(question)}: **{outcome}**; {text}")
     return "\n".join(lines) + "\n"
 
 
-def _finding(result: Characterization, number: str, name: str) -> tuple[str, str]:
-    own = result.plan.contenders[name]
-    view = View(
-        result.measures, result.plan.environment, number, name, "droptail", own.has_flow_queues
-    )
-    found = next(each for each in SECTIONS if each.number == number).rule(view)
+def _title(question: Question, between: str = " ") -> str:
+    return between.join(question.title.split(maxsplit=1))
+
+
+def _finding(result: Campaign, question: Question, name: str) -> tuple[str, str]:
+    assert question.judge is not None
+    own, other = (result.filled(question, each) for each in (name, "droptail"))
+    found = question.judge(Beside(own, other))
     return found.outcome, found.text
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import aqmlab
 from aqmlab.campaign import Campaign
-from aqmlab.campaign.console import number
+from aqmlab.campaign.beside import value_of
 from aqmlab.packs.rfc9743 import GROUPS, QUICK_REPLICATIONS, evaluate
 
 CONTROLS = ("cubic", "bbr", "bbr3", "prague")
@@ -51,7 +51,10 @@ def _overview(result: Campaign) -> Iterator[str]:
             group = line.question.group
             yield f"| **{GROUPS[group]}** |" + " |" * (4 + 1 + len(standard))
         row = line.worst
-        numbers = [number(row.value, row), *(number(row.others[name], row) for name in standard)]
+        numbers = [
+            value_of(row.value, row),
+            *(value_of(row.others[name], row) for name in standard),
+        ]
         cells = (
             line.question.title,
             line.question.level,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from copy import copy
 from math import exp, pi, sqrt
 from types import SimpleNamespace
 from typing import Any
@@ -19,9 +20,13 @@ from aqmlab.campaign.outcomes import (
     UNDECIDED,
     VIOLATION,
     WORSE,
+    Beside,
     Measured,
     judged,
 )
+from aqmlab.campaign.rule import picks
+from aqmlab.metrics.samples import unfairness
+from aqmlab.metrics.tradeoff import ellipse
 from aqmlab.packs.rfc7928 import Environment, sections
 from aqmlab.packs.rfc7928.environment import (
     Contender,
@@ -33,9 +38,6 @@ from aqmlab.packs.rfc7928.rules.alone import packet_sizes
 from aqmlab.packs.rfc7928.rules.common import queue_and_goodput, trade
 from aqmlab.packs.rfc7928.rules.mixes import mix
 from aqmlab.packs.rfc7928.rules.traffic import rtt_fairness as rtt_rule
-from aqmlab.packs.rfc7928.view import View
-from aqmlab.metrics.samples import unfairness
-from aqmlab.metrics.tradeoff import ellipse
 
 
 def test_the_ellipse_of_a_square_is_a_circle() -> None:
@@ -191,25 +193,35 @@ RUNS = 10
 
 
 class Numbers:
-    """Measures with given numbers: one for all runs, or one for each."""
+    """Results with given numbers: one for all runs, or one for each."""
 
     replications = RUNS
 
-    def __init__(self, values: dict[tuple[str, ...], Any]) -> None:
-        self.values = values
+    def __init__(self, values: Mapping[Any, Any], contender: str, slot: Any) -> None:
+        self.contender, self.slot = contender, slot
+        self.given = {
+            (case, metric, subject): np.broadcast_to(np.asarray(given, dtype=float), RUNS)
+            for (case, name, subject, metric), given in values.items()
+            if name == contender
+        }
+        self.picked: Any = slice(None)
 
-    def each(self, section: str, *key: str) -> Any:
-        given = np.asarray(self.values.get(key, np.nan), dtype=float)
-        return np.broadcast_to(given, RUNS)
+    def drawn(self, number: int) -> Numbers:
+        found = copy(self)
+        found.picked = picks(RUNS)[number]
+        return found
 
-    def names(self, section: str, discipline: str) -> list[str]:
-        return list(dict.fromkeys(key[0] for key in self.values if key[1] == discipline))
+    def mean(self, *key: str) -> float:
+        return float(self.given.get(key, np.full(RUNS, np.nan))[self.picked].mean())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(case for case, _, _ in self.given))
 
 
-def view(values: dict[tuple[str, ...], Any]) -> View:
-    place: Any = SimpleNamespace(rate=10e6)
-    measures: Any = Numbers(values)
-    return View(measures, place, "x", "own", "other")
+def view(values: Mapping[Any, Any], *, has_flow_queues: bool = False) -> Beside:
+    slot = SimpleNamespace(has_flow_queues=has_flow_queues)
+    own, other = (Numbers(values, name, slot) for name in ("own", "other"))
+    return Beside(own, other)  # type: ignore[arg-type]
 
 
 def spread(mean: float, apart: float) -> list[float]:
@@ -220,8 +232,8 @@ def spread(mean: float, apart: float) -> list[float]:
 def test_a_verdict_near_a_threshold_is_not_decided() -> None:
     def found(own: float, apart: float) -> str:
         values = {
-            ("", "own", "down", "queue_delay"): spread(own, apart),
-            ("", "other", "down", "queue_delay"): 1.0,
+            ("", "own", "down", "sojourn_mean"): spread(own, apart),
+            ("", "other", "down", "sojourn_mean"): 1.0,
             ("", "own", "all", "goodput"): 1.0,
             ("", "other", "all", "goodput"): 1.0,
         }
@@ -236,13 +248,13 @@ def test_a_verdict_near_a_threshold_is_not_decided() -> None:
 def test_what_disciplines_have_in_common_in_a_replication_cancels() -> None:
     common = np.array(spread(1.0, 0.3))
     values = {
-        ("", "own", "down", "queue_delay"): 0.7 * common,
-        ("", "other", "down", "queue_delay"): common,
+        ("", "own", "down", "sojourn_mean"): 0.7 * common,
+        ("", "other", "down", "sojourn_mean"): common,
         ("", "own", "all", "goodput"): 1.0,
         ("", "other", "all", "goodput"): 1.0,
     }
     assert queue_and_goodput(view(values)).outcome == BETTER
-    values["", "other", "down", "queue_delay"] = common[::-1]
+    values["", "other", "down", "sojourn_mean"] = common[::-1]
     assert queue_and_goodput(view(values)).outcome == UNDECIDED
 
 
@@ -268,7 +280,7 @@ def test_small_packets_may_have_no_advantage(ratios: tuple[float, ...], outcome:
     found = packet_sizes(view(values))
     assert found.outcome == outcome
     assert f"paced {ratios[2]:.2f}" in found.text
-    assert packet_sizes(replace(view(values), has_flow_queues=True)).outcome == OPEN
+    assert packet_sizes(view(values, has_flow_queues=True)).outcome == OPEN
 
 
 def of_the_mix(**own: float) -> str:
@@ -277,7 +289,7 @@ def of_the_mix(**own: float) -> str:
     values: dict[tuple[str, ...], Any] = {}
     for name, numbers in (("own", other | own), ("other", other)):
         for subject, measure, key in (
-            ("web", "page_load", "page_load"),
+            ("web", "page_load_mean", "page_load"),
             ("voip", "mos", "mos"),
             ("video", "bitrate", "bitrate"),
             ("bulk", "goodput", "bulk"),

@@ -220,6 +220,10 @@ def test_from_the_command_line(tmp_path: Path) -> None:
         each["id"] for each in form["questions"]
     ] == ["constrained"]
     assert (tmp_path / "r" / "links.parquet").exists()
+    assert json.loads((tmp_path / "r" / "answers.json").read_text("utf-8")) == form
+    readings = (tmp_path / "r" / "readings.csv").read_text("utf-8").splitlines()
+    assert readings[0].startswith("question,contender,case,metric,subject,unit,mean")
+    assert len(readings) == 1 + 2 * 4
     again = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "r")])
     assert again.stdout == done.stdout, "the same bytes each time"
     wrong = CliRunner().invoke(app, ["evaluate", "reno", "--only", "constraned"])

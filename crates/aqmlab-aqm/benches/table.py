@@ -16,7 +16,7 @@ CRATE = Path(__file__).parents[1]
 MEASURED = CRATE.parents[1] / "target" / "criterion"
 BEGIN, END = "<!-- measured -->", "<!-- end -->"
 LOADS = ("1 flow", "1000 flows")
-COSTS = CRATE.parents[1] / "python" / "aqmlab" / "characterize" / "costs.json"
+COSTS = CRATE.parents[1] / "python" / "aqmlab" / "packs" / "rfc7928" / "costs.json"
 
 
 def nanoseconds(load: str, name: str) -> float:

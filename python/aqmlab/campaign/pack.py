@@ -145,7 +145,7 @@ class Pack:
     notes: tuple[str, ...] = ()
     """What a reader has to know."""
     untested: tuple[Mapping[str, str], ...] = ()
-    """What the document asks for and simulations cannot answer: `criterion`, `level`, `why`."""
+    """Criteria that simulations cannot answer: `criterion`, `source`, `level`, `why`."""
     pool: Callable[[str], str] | None = None
     """Class of a group of flows. With it, metrics of flows are those of a class along its path, and
     their sum as those of `all`; without it, those of a group in its worse direction."""

@@ -180,9 +180,12 @@ def _sections(campaign: Campaign) -> Sequence[Block]:
 
 
 def _untested(campaign: Campaign) -> Iterator[Block]:
-    columns = (Column("question", label=True), Column("level"), Column("why", prose=True))
+    names = ("question", "source", "level", "why")
+    columns = tuple(Column(each, label=each == "question", prose=True) for each in names)
     untested = campaign.plan.pack.untested
-    rows = tuple((each["criterion"], each["level"], each["why"]) for each in untested)
+    rows = tuple(
+        (each["criterion"], each["source"], each["level"], each["why"]) for each in untested
+    )
     if rows:
         yield Section("Not tested", (Table(columns, rows),), id="untested", short="Not tested")
 

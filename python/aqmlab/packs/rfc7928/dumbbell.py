@@ -176,7 +176,7 @@ class Dumbbell:
         if self.environment.scale != 1.0:
             lasting = (duration - warmup) * self.environment.scale
             duration = warmup + max(lasting, period, 2.0)
-        if duration - warmup < every:
+        if duration - warmup < every - 1e-9:
             problem = (
                 f"the path is too long: goodput is sampled every {STEPS} round-trip times, and a "
                 f"case lasts {duration - warmup:g} s"

@@ -168,27 +168,27 @@ def _read_short(results: Filled) -> list[Reading]:
 
 CRITERIA = (
     criterion(
-        "collapse", "Congestion collapse", "alone", "considered",
+        "collapse", "5.1.1", "Congestion collapse", "alone", "considered",
         "Does it send less and less as losses grow, and next to nothing when nothing comes back?",
         _collapse, _read_collapse,
     ),
     criterion(
-        "bufferbloat", "Bufferbloat", "alone", "considered",
+        "bufferbloat", "5.1.2", "Bufferbloat", "alone", "considered",
         "Which queue does it keep standing in a deep FIFO, and what do others wait?",
         _bufferbloat, _read_bufferbloat,
     ),
     criterion(
-        "loss", "High packet loss", "alone", "considered",
+        "loss", "5.1.3", "High packet loss", "alone", "considered",
         "How much loss do several of its flows cause themselves, by the depth of the buffer?",
         _high_loss, _read_loss,
     ),
     criterion(
-        "fairness", "Fairness among its own", "alone", "considered",
+        "fairness", "5.1.4", "Fairness among its own", "alone", "considered",
         "How do its flows share, also those that begin later or come from farther away?",
         _fairness, _read_fairness,
     ),
     criterion(
-        "short", "Short flows", "alone", "MUST",
+        "short", "5.1.5", "Short flows", "alone", "MUST",
         "How long do short flows take alone and beside long ones, and what do these lose?",
         _short, _read_short,
     ),

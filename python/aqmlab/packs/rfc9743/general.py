@@ -66,13 +66,13 @@ def _read_radio(results: Filled) -> list[Reading]:
 
 CRITERIA = (
     criterion(
-        "tail-drop", "Paths with tail-drop queues", "general", "MUST",
+        "tail-drop", "6.1", "Paths with tail-drop queues", "general", "MUST",
         "Goodput, delay, loss and fairness over rates of 1 to 100 Mbit/s, round trips of 10 and "
         "100 ms, buffers of 0.5 to 4 BDP.",
         _grid, _read_grid,
     ),
     criterion(
-        "wireless", "Wired and wireless paths", "general", "evaluated",
+        "wireless", "6.3, 6.4", "Wired and wireless paths", "general", "evaluated",
         "What is left of the capacity where a radio loses packets, changes its rate, or delays?",
         _radio, _read_radio,
     ),

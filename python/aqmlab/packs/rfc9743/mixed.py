@@ -194,32 +194,32 @@ def _read_short_beside(results: Filled) -> list[Reading]:
 
 CRITERIA = (
     criterion(
-        "existing", "Beside Reno and CUBIC", "mixed", "MUST",
+        "existing", "5.2.1", "Beside Reno and CUBIC", "mixed", "MUST",
         "What do Reno and CUBIC lose beside it, against what they lose beside themselves?",
         _beside(VICTIMS, PATHS), _read_beside(VICTIMS, PATHS),
     ),
     criterion(
-        "deployed", "Beside BBR and BBRv3", "mixed", "considered",
+        "deployed", "5.2.1", "Beside BBR and BBRv3", "mixed", "considered",
         "What do widely deployed controls that are no standard lose beside it?",
         _beside(DEPLOYED, FEW_PATHS), _read_beside(DEPLOYED, FEW_PATHS),
     ),
     criterion(
-        "quic", "Beside QUIC", "mixed", "MUST",
+        "quic", "5.2.1", "Beside QUIC", "mixed", "MUST",
         "What do flows with QUIC's recovery and NewReno (RFC 9002) lose beside it?",
         _beside(QUIC, FEW_PATHS), _read_beside(QUIC, FEW_PATHS),
     ),
     criterion(
-        "starvation", "Starvation", "mixed", "MUST",
+        "starvation", "5.2.1", "Starvation", "mixed", "MUST",
         "Does a flow of Reno or CUBIC get next to nothing for long?",
         _starvation, _read_starvation,
     ),
     criterion(
-        "real-time", "Real-time traffic", "mixed", "SHOULD",
+        "real-time", "5.2.2", "Real-time traffic", "mixed", "SHOULD",
         "What becomes of calls and video beside it?",
         _real_time, _read_real_time,
     ),
     criterion(
-        "short-long", "Short and long flows of others", "mixed", "MUST",
+        "short-long", "5.2.3", "Short and long flows of others", "mixed", "MUST",
         "How long do short flows of Reno and CUBIC take beside its long ones, and the other way "
         "round?",
         _short_beside, _read_short_beside,

@@ -187,42 +187,42 @@ def _read_data_centre(results: Filled) -> list[Reading]:
 
 CRITERIA = (
     criterion(
-        "varying-delay", "Varying delay", "special", "SHOULD",
+        "varying-delay", "7.3", "Varying delay", "special", "SHOULD",
         "What becomes of goodput and queue when the least delay changes?",
         _varying, _share_delay_loss,
     ),
     criterion(
-        "constrained", "Constrained nodes", "special", "considered",
+        "constrained", "7.4", "Constrained nodes", "special", "considered",
         "Does it work at very low rates, and how much is sent in vain, or to control it?",
         _constrained, _read_constrained,
     ),
     criterion(
-        "high-delay", "High delay", "special", "ought",
+        "high-delay", "7.5", "High delay", "special", "ought",
         "Does it fill a path by satellite, and what does it lose there?",
         _high_delay, _share_delay_loss,
     ),
     criterion(
-        "misbehaving", "Misbehaving neighbours", "special", "SHOULD",
+        "misbehaving", "7.6", "Misbehaving neighbours", "special", "SHOULD",
         "What is left for it beside senders that respond to nothing?",
         _misbehaving, _read_misbehaving,
     ),
     criterion(
-        "reordering", "Extreme reordering", "special", "ought",
+        "reordering", "7.7", "Extreme reordering", "special", "ought",
         "What is left of the capacity where packets overtake each other?",
         _reordering, _read_reordering,
     ),
     criterion(
-        "transients", "Transients", "special", "SHOULD",
+        "transients", "7.8", "Transients", "special", "SHOULD",
         "How does it come back after the link was gone for 2 s?",
         _transients, _read_transients,
     ),
     criterion(
-        "changing-paths", "Changing paths", "special", "MUST",
+        "changing-paths", "7.9", "Changing paths", "special", "MUST",
         "What becomes of goodput, queue and loss when rate and delay change with a route?",
         _changing, _share_delay_loss,
     ),
     criterion(
-        "data-centre", "Data centres", "special", "SHOULD say",
+        "data-centre", "7.11", "Data centres", "special", "SHOULD say",
         "How long do queries take when many answer at once, below 2 ms?",
         _data_centre, _read_data_centre,
     ),

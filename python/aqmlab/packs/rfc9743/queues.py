@@ -128,23 +128,23 @@ def _read_breaker(results: Filled) -> list[Reading]:
 
 CRITERIA = (
     criterion(
-        "aqm", "AQM", "special", "SHOULD",
+        "aqm", "7.1", "AQM", "special", "SHOULD",
         "What delay and loss does it have under CoDel, PIE and FQ-CoDel, and what is left for "
         "CUBIC?",
         _aqm, _read_aqm,
     ),
     criterion(
-        "ecn", "ECN", "special", "SHOULD",
+        "ecn", "7.1", "ECN", "special", "SHOULD",
         "Does it answer CE marks as the codepoint that it sets demands (RFC 3168, RFC 9331)?",
         _ecn, _read_ecn,
     ),
     criterion(
-        "l4s", "L4S", "special", "SHOULD",
+        "l4s", "7.1", "L4S", "special", "SHOULD",
         "What do Prague and CUBIC wait and get beside it behind DualPI2?",
         _l4s, _read_l4s,
     ),
     criterion(
-        "breaker", "Circuit breakers", "special", "ought",
+        "breaker", "7.2", "Circuit breakers", "special", "ought",
         "How much does it still send into losses that do not end (RFC 8084)?",
         _breaker, _read_breaker,
     ),

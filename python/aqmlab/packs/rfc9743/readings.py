@@ -17,13 +17,20 @@ EXAMPLE = Control("reno", "reno")
 
 
 def criterion(
-    ident: str, title: str, group: str, level: str, text: str, cases: Cases, read: Read
+    ident: str,
+    section: str,
+    title: str,
+    group: str,
+    level: str,
+    text: str,
+    cases: Cases,
+    read: Read,
 ) -> Question:
-    """A criterion: `cases` gives the scenarios of a control by name, `read` what they say."""
+    """A criterion of a section: `cases` returns the scenarios of a control by name, `read` their
+    readings."""
     made = cases_of(cases, EXAMPLE)
-    return Question(
-        ident, title, text, made, read=read, source="RFC 9743", group=group, level=level
-    )
+    source = f"RFC 9743, section {section}"
+    return Question(ident, title, text, made, read=read, source=source, group=group, level=level)
 
 
 def reading(
@@ -65,7 +72,7 @@ def milliseconds(case: str, measure: str, seconds: Floats, grain: float = 5.0) -
 
 
 def path_readings(path: Path, case: str, at: Point, group: str = "own") -> list[Reading]:
-    """What every path tells: goodput, delay, loss and fairness."""
+    """Goodput, delay, loss and fairness of a path."""
     return [
         used(case, at, group, path.rate),
         delay(case, at),
