@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aqmlab.campaign import Case, Filled, Pack, Question, Reading, Rule, at_least, at_most
-from aqmlab.packs.rfc9743.scene import PACKET, Control, Table
 from aqmlab.metrics.samples import Floats
+from aqmlab.packs.rfc9743.scene import PACKET, Control, Table
 
 DRAFT = "draft-ietf-ccwg-bbr, appendix A"
 RATE, RTT = 10e6, 0.1
