@@ -45,6 +45,17 @@ def test_a_new_endpoint_is_a_crate_of_its_own(aqmlab: Aqmlab, tmp_path: Path) ->
     )
 
 
+def test_a_new_quic_controller_is_a_crate_of_its_own(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    """That of `examples`, which the workspace tests, with another name."""
+    done = aqmlab("new", "quic-controller", "mine", "--source", ROOT, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith("cd mine && cargo test --release")
+    cargo = (tmp_path / "mine" / "Cargo.toml").read_text()
+    assert 'name = "mine"' in cargo and str(ROOT / "crates" / "aqmlab-quic") in cargo
+    assert "use mine::MyController" in (tmp_path / "mine" / "tests" / "network.rs").read_text()
+    assert "impl Controller" in (tmp_path / "mine" / "src" / "lib.rs").read_text()
+
+
 def test_the_templates_are_the_examples() -> None:
     templates = ROOT / "python" / "aqmlab" / "templates"
     for file in sorted(templates.glob("*.py.txt")):

@@ -13,6 +13,7 @@ use aqmlab_tcp::Stats;
 use bytes::{Bytes, BytesMut};
 
 use crate::clock::{instant, time};
+use crate::own::Own;
 use crate::params::QuicParams;
 use crate::stack::{Counts, Datagrams, Event, Stack};
 
@@ -59,15 +60,16 @@ pub struct Host<S> {
 
 impl<S: Stack + 'static> Host<S> {
     /// Makes both ends of a flow: the client has its data.
-    pub fn ends(params: &QuicParams, setup: &EndpointSetup) -> BoxedEnds {
-        let [client, server] = [true, false].map(|is_client| Self::new(params, setup, is_client));
+    pub fn ends(params: &QuicParams, own: Option<&Own>, setup: &EndpointSetup) -> BoxedEnds {
+        let [client, server] =
+            [true, false].map(|is_client| Self::new(params, own, setup, is_client));
         (Box::new(client), Box::new(server))
     }
 
     /// Makes the ends of a connection with data in both directions.
-    pub fn pair(params: &QuicParams, setup: &EndpointSetup) -> [BoxedEnds; 2] {
+    pub fn pair(params: &QuicParams, own: Option<&Own>, setup: &EndpointSetup) -> [BoxedEnds; 2] {
         let [client, server] = [true, false].map(|is_client| {
-            let mut host = Self::new(params, setup, is_client);
+            let mut host = Self::new(params, own, setup, is_client);
             host.is_duplex = true;
             Arc::new(Mutex::new(host))
         });
@@ -78,13 +80,16 @@ impl<S: Stack + 'static> Host<S> {
 }
 
 impl<S: Stack> Host<S> {
-    fn new(params: &QuicParams, setup: &EndpointSetup, is_client: bool) -> Self {
+    fn new(params: &QuicParams, own: Option<&Own>, setup: &EndpointSetup, is_client: bool) -> Self {
         let is_complete = is_client && setup.size.is_some() && !setup.is_open;
         Host {
-            name: format!("{}:{}", params.stack.to_text(), params.controller.to_text()),
+            name: match own {
+                Some(own) => own.name().to_string(),
+                None => format!("{}:{}", params.stack.to_text(), params.controller.to_text()),
+            },
             now: Time::ZERO,
             has_panicked: false,
-            stack: S::new(params, setup.seed, is_client),
+            stack: S::new(params, own, setup.seed, is_client),
             header: params.header.get() as u32,
             uses_ecn: params.ecn,
             outbox: VecDeque::new(),
@@ -404,7 +409,7 @@ mod tests {
     struct Broken;
 
     impl Stack for Broken {
-        fn new(_: &QuicParams, _: u64, _: bool) -> Self {
+        fn new(_: &QuicParams, _: Option<&Own>, _: u64, _: bool) -> Self {
             Broken
         }
         fn connect(&mut self, _: Instant) -> Result<(), String> {
@@ -455,7 +460,7 @@ mod tests {
     #[test]
     fn a_panic_fails_the_connection_and_silences_the_stack() {
         let setup = EndpointSetup { size: Some(1), ..EndpointSetup::default() };
-        let mut host = Host::<Broken>::new(&QuicParams::default(), &setup, true);
+        let mut host = Host::<Broken>::new(&QuicParams::default(), None, &setup, true);
         host.open(Time::ZERO);
         let first = host.poll(Time::ZERO).expect("a datagram");
         assert_eq!((first.size, first.ecn), (1228, Ecn::Ect0));

@@ -23,11 +23,18 @@ mod params;
 mod tls;
 #[macro_use]
 mod stack;
+mod evaluate;
 mod noq;
+mod own;
 mod quinn;
 
 use aqmlab_core::Result;
 use aqmlab_sim::endpoints::Endpoints;
+
+pub use evaluate::{Evaluation, Reading, Report, Verdict, evaluate};
+pub use noq_proto;
+pub use own::{Code, ForNoq, ForQuinn, Own};
+pub use quinn_proto;
 
 pub use params::{Controller, Library, QuicParams};
 

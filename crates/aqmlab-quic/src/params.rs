@@ -7,6 +7,7 @@ use aqmlab_sim::endpoints::{BoxedEnds, EndpointParams, EndpointSetup};
 
 use crate::host::Host;
 use crate::noq::Noq;
+use crate::own::Own;
 use crate::quinn::Quinn;
 
 choices! {
@@ -107,6 +108,22 @@ params! {
     }
 }
 
+impl QuicParams {
+    pub(crate) fn ends(&self, own: Option<&Own>, setup: &EndpointSetup) -> BoxedEnds {
+        match self.stack {
+            Library::Noq => Host::<Noq>::ends(self, own, setup),
+            Library::Quinn => Host::<Quinn>::ends(self, own, setup),
+        }
+    }
+
+    pub(crate) fn pairs(&self, own: Option<&Own>, setup: &EndpointSetup) -> [BoxedEnds; 2] {
+        match self.stack {
+            Library::Noq => Host::<Noq>::pair(self, own, setup),
+            Library::Quinn => Host::<Quinn>::pair(self, own, setup),
+        }
+    }
+}
+
 impl Component for QuicParams {
     const NAME: &'static str = "quic";
     const SUMMARY: &'static str = "QUIC, a published library";
@@ -131,17 +148,11 @@ impl Component for QuicParams {
 
 impl EndpointParams for QuicParams {
     fn build(&self, setup: &EndpointSetup) -> BoxedEnds {
-        match self.stack {
-            Library::Noq => Host::<Noq>::ends(self, setup),
-            Library::Quinn => Host::<Quinn>::ends(self, setup),
-        }
+        self.ends(None, setup)
     }
 
     fn pair(&self, setup: &EndpointSetup) -> Option<[BoxedEnds; 2]> {
-        Some(match self.stack {
-            Library::Noq => Host::<Noq>::pair(self, setup),
-            Library::Quinn => Host::<Quinn>::pair(self, setup),
-        })
+        Some(self.pairs(None, setup))
     }
 
     fn notes(&self) -> Vec<Note> {

@@ -5,6 +5,7 @@ use std::time::Instant;
 use aqmlab_core::Ecn;
 use bytes::{Bytes, BytesMut};
 
+use crate::own::Own;
 use crate::params::QuicParams;
 
 /// UDP datagrams in a buffer, of `segment` bytes each; the last may be shorter.
@@ -46,7 +47,7 @@ pub struct Counts {
 /// One end of a connection. Identifiers of streams are those of RFC 9000, section 2.1.
 pub trait Stack: Send + Sized {
     /// Makes an endpoint; its connection IDs and random numbers follow from `seed`.
-    fn new(params: &QuicParams, seed: u64, is_client: bool) -> Self;
+    fn new(params: &QuicParams, own: Option<&Own>, seed: u64, is_client: bool) -> Self;
     /// Starts the handshake.
     fn connect(&mut self, now: Instant) -> Result<(), String>;
     /// Handles a datagram; datagrams that answer it directly are in `buffer`.
@@ -120,6 +121,7 @@ macro_rules! stack {
             TransportConfig, VarInt,
         };
 
+        use crate::own::Own;
         use crate::params::{Controller, QuicParams};
         use crate::stack::{Counts, Datagrams, Event, Stack};
 
@@ -148,13 +150,18 @@ macro_rules! stack {
             }
         }
 
-        fn configure(params: &QuicParams, transport: &mut TransportConfig) {
-            let factory: Arc<dyn ControllerFactory + Send + Sync> = match params.controller {
+        fn factory(
+            params: &QuicParams,
+            own: Option<&Own>,
+        ) -> Arc<dyn ControllerFactory + Send + Sync> {
+            if let Some(Own::$Name(_, factory)) = own {
+                return Arc::clone(factory);
+            }
+            match params.controller {
                 Controller::NewReno => controller!(NewRenoConfig, params),
                 Controller::Cubic => controller!(CubicConfig, params),
                 Controller::Bbr | Controller::Bbr3 => controller!($Bbr, params),
-            };
-            transport.congestion_controller_factory(factory);
+            }
         }
 
         /// One end of a connection of the crate.
@@ -173,7 +180,7 @@ macro_rules! stack {
             (Ipv4Addr::new(192, 0, 2, host), port).into()
         }
 
-        fn transport(params: &QuicParams) -> TransportConfig {
+        fn transport(params: &QuicParams, own: Option<&Own>) -> TransportConfig {
             let window = |bytes: aqmlab_core::Bytes| VarInt::from_u32(bytes.get() as u32);
             let mut config = TransportConfig::default();
             config
@@ -206,7 +213,7 @@ macro_rules! stack {
                 config_of_acks.max_ack_delay(delay);
                 config.ack_frequency_config(Some(config_of_acks));
             }
-            configure(params, &mut config);
+            config.congestion_controller_factory(factory(params, own));
             config
         }
 
@@ -240,7 +247,7 @@ macro_rules! stack {
         }
 
         impl Stack for $Name {
-            fn new(params: &QuicParams, seed: u64, is_client: bool) -> Self {
+            fn new(params: &QuicParams, own: Option<&Own>, seed: u64, is_client: bool) -> Self {
                 let seed = if is_client { seed } else { seed ^ (1 << 63) };
                 let mut config = EndpointConfig::new(Arc::new(Null));
                 let mut bytes = [0; 32];
@@ -249,7 +256,7 @@ macro_rules! stack {
                 config.cid_generator(cid_factory(move || Box::new(Counter(seed)) as _));
                 let payload = params.max_mtu.unwrap_or(params.initial_mtu).get().max(1472) as u16;
                 config.max_udp_payload_size(payload).expect("the range of `max_mtu` is checked");
-                let transport = Arc::new(transport(params));
+                let transport = Arc::new(transport(params, own));
                 let server = (!is_client).then(|| {
                     let mut server = $proto::ServerConfig::new(Arc::new(Null), Arc::new(Null));
                     server.transport_config(Arc::clone(&transport)).time_source(Arc::new(Midnight));

@@ -14,14 +14,16 @@ from aqmlab.errors import StorageError, input_error, unknown
 EXAMPLE = EXAMPLES.format(
     "aqmlab new scenario home\n\naqmlab new study queues\n\naqmlab new pack goals\n\n"
     "aqmlab new queue patient\n\n"
-    "aqmlab new control steady\n\naqmlab new metric waiting\n\naqmlab new endpoint window"
+    "aqmlab new control steady\n\naqmlab new metric waiting\n\naqmlab new endpoint window\n\n"
+    "aqmlab new quic-controller steady"
 )
 TEMPLATES = Path(__file__).parent.parent / "templates"
 SOURCES = Path(__file__).parents[3]
 """The source tree, where aqmlab is installed from one in place."""
-ENDPOINT = Path("examples") / "rust-endpoint"
+CRATES = {"endpoint": "rust-endpoint", "quic-controller": "quic-controller"}
+"""Kinds that are crates, and the examples that they begin as."""
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-KINDS = ("scenario", "study", "pack", "queue", "control", "metric", "endpoint")
+KINDS = ("scenario", "study", "pack", "queue", "control", "metric", *CRATES)
 DROPTAIL = '{ discipline = "droptail", limit = "250p" }'
 
 
@@ -29,21 +31,17 @@ DROPTAIL = '{ discipline = "droptail", limit = "250p" }'
 def new(
     kind: Annotated[
         str,
-        typer.Argument(
-            metavar="KIND", help="scenario, study, pack, queue, control, metric or endpoint."
-        ),
+        typer.Argument(metavar="KIND", help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}."),
     ],
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and `_`.")
     ],
     source: Annotated[
         Path | None,
-        typer.Option(
-            "--source", metavar="FOLDER", help="For an endpoint: the source tree of aqmlab."
-        ),
+        typer.Option("--source", metavar="FOLDER", help="For a crate: the source tree of aqmlab."),
     ] = None,
 ) -> None:
-    """Write a scenario, study, pack, queue, control, metric or endpoint to start from.
+    """Write a scenario, study, pack, queue, control, metric or crate to start from.
 
     The files go into the working directory; no file is overwritten. The last line shows the
     command that runs them.
@@ -54,8 +52,8 @@ def new(
         hint = "such as my_queue"
         problem = "expected a lower-case letter, then lower-case letters, digits and `_`"
         raise input_error(problem, key="NAME", given=name, hint=hint)
-    if kind == "endpoint":
-        files, line = _endpoint(name, source or SOURCES)
+    if kind in CRATES:
+        files, line = _crate(kind, name, source or SOURCES)
     else:
         files, line = _files(kind, name)
     for file in files:
@@ -105,21 +103,24 @@ def _text(template: str, name: str) -> str:
     return text.replace(mine, name).replace(class_name(mine), class_name(name))
 
 
-def _endpoint(name: str, sources: Path) -> tuple[dict[str, str], str]:
-    """A program in Rust with an endpoint of its own, which needs aqmlab's crates."""
-    folder = sources / ENDPOINT
+def _crate(kind: str, name: str, sources: Path) -> tuple[dict[str, str], str]:
+    """A crate in Rust, which needs aqmlab's crates."""
+    example = CRATES[kind]
+    folder = sources / "examples" / example
     if not folder.is_dir():
-        problem = "an endpoint is compiled with aqmlab's crates, which are not here"
+        problem = f"`{kind}` is compiled with aqmlab's crates, which are not here"
         hint = "name the source tree: --source FOLDER"
         raise input_error(problem, file=str(sources), hint=hint)
     crates = (sources / "crates").resolve()
     files = {}
-    for file in ("Cargo.toml", "src/main.rs", "src/window.rs"):
-        text = (folder / file).read_text(encoding="utf-8")
-        if file == "Cargo.toml":
-            text = text.replace("../../crates", str(crates)).replace("rust-endpoint", name)
+    for path in sorted([*folder.glob("*.toml"), *folder.glob("*/*.rs")]):
+        text = path.read_text(encoding="utf-8").replace(example.replace("-", "_"), name)
+        if path.name == "Cargo.toml":
+            text = text.replace("../../crates", str(crates)).replace(example, name)
             text = f"{text}\n[workspace]\n"
-        files[f"{name}/{file}"] = text
+        files[f"{name}/{path.relative_to(folder)}"] = text
+    if kind == "quic-controller":
+        return files, f"cd {name} && cargo test --release"
     scenario, _ = _files("scenario", name)
     files[f"{name}/scenario.toml"] = scenario[f"{name}.toml"]
     return files, f"cd {name} && cargo run -- scenario.toml flows.download.endpoint=window"

@@ -1,0 +1,143 @@
+//! A user's own congestion controller in place of a library's.
+
+use std::any::type_name;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use aqmlab_core::{AnyComponent, Result, Value};
+use aqmlab_sim::endpoints::{BoxedEnds, EndpointParams, EndpointSetup};
+use noq_proto::congestion as noq;
+use quinn_proto::congestion as quinn;
+
+use crate::params::{Library, QuicParams};
+
+/// A controller of a library, by its type.
+#[derive(Clone)]
+pub enum Own {
+    /// Of noq.
+    Noq(&'static str, Arc<dyn noq::ControllerFactory + Send + Sync>),
+    /// Of quinn.
+    Quinn(&'static str, Arc<dyn quinn::ControllerFactory + Send + Sync>),
+}
+
+impl Own {
+    /// Name of the type.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Own::Noq(name, _) | Own::Quinn(name, _) => name,
+        }
+    }
+
+    /// Library whose controller it is.
+    pub fn library(&self) -> Library {
+        match self {
+            Own::Noq(..) => Library::Noq,
+            Own::Quinn(..) => Library::Quinn,
+        }
+    }
+}
+
+impl fmt::Debug for Own {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Marks controllers of noq.
+pub enum ForNoq {}
+
+/// Marks controllers of quinn.
+pub enum ForQuinn {}
+
+/// A function that makes a controller, such as `|| Box::new(MyController::default())`. The MTU
+/// at the start is passed to `on_mtu_update`. `Library` follows from the controller's trait.
+pub trait Code<Library> {
+    /// The controller for [`Evaluation`](crate::Evaluation).
+    fn own(self) -> Own;
+}
+
+impl<F, C> Code<ForNoq> for F
+where
+    F: Fn() -> Box<C> + Send + Sync + 'static,
+    C: noq::Controller + 'static,
+{
+    fn own(self) -> Own {
+        Own::Noq(type_name::<C>(), Arc::new(Factory(self)))
+    }
+}
+
+impl<F, C> Code<ForQuinn> for F
+where
+    F: Fn() -> Box<C> + Send + Sync + 'static,
+    C: quinn::Controller + 'static,
+{
+    fn own(self) -> Own {
+        Own::Quinn(type_name::<C>(), Arc::new(Factory(self)))
+    }
+}
+
+/// Calls the function for each connection.
+struct Factory<F>(F);
+
+impl<F, C> noq::ControllerFactory for Factory<F>
+where
+    F: Fn() -> Box<C>,
+    C: noq::Controller + 'static,
+{
+    fn build(self: Arc<Self>, _now: Instant, mtu: u16) -> Box<dyn noq::Controller> {
+        let mut controller = (self.0)();
+        controller.on_mtu_update(mtu);
+        controller
+    }
+}
+
+impl<F, C> quinn::ControllerFactory for Factory<F>
+where
+    F: Fn() -> Box<C>,
+    C: quinn::Controller + 'static,
+{
+    fn build(self: Arc<Self>, _now: Instant, mtu: u16) -> Box<dyn quinn::Controller> {
+        let mut controller = (self.0)();
+        controller.on_mtu_update(mtu);
+        controller
+    }
+}
+
+/// The endpoint `quic` with a user's controller. `controller` has no effect.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnParams {
+    params: QuicParams,
+    own: Own,
+}
+
+impl OwnParams {
+    pub(crate) fn new(own: Own) -> Self {
+        let params = QuicParams { stack: own.library(), ..QuicParams::default() };
+        OwnParams { params, own }
+    }
+}
+
+impl AnyComponent for OwnParams {
+    fn name(&self) -> &str {
+        self.params.name()
+    }
+    fn set(&mut self, key: &str, value: &Value) -> Result<()> {
+        AnyComponent::set(&mut self.params, key, value)
+    }
+    fn check(&self) -> Result<()> {
+        AnyComponent::check(&self.params)
+    }
+    fn entries(&self) -> Vec<(&str, Value)> {
+        AnyComponent::entries(&self.params)
+    }
+}
+
+impl EndpointParams for OwnParams {
+    fn build(&self, setup: &EndpointSetup) -> BoxedEnds {
+        self.params.ends(Some(&self.own), setup)
+    }
+    fn pair(&self, setup: &EndpointSetup) -> Option<[BoxedEnds; 2]> {
+        Some(self.params.pairs(Some(&self.own), setup))
+    }
+}

@@ -1,0 +1,96 @@
+//! Users' controllers: what an evaluation says of good and broken ones.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use aqmlab_quic::noq_proto::congestion::{Controller, CubicConfig, NewReno, NewRenoConfig};
+use aqmlab_quic::{Evaluation, Verdict, quinn_proto};
+
+/// A controller with a fixed window, which panics at an acknowledgement if told to.
+#[derive(Clone, Debug)]
+struct Fixed {
+    window: u64,
+    panics: bool,
+}
+
+impl Controller for Fixed {
+    fn on_end_acks(&mut self, _: Instant, _: u64, _: bool, _: Option<u64>) {
+        assert!(!self.panics, "no acknowledgements, please");
+    }
+    fn on_congestion_event(&mut self, _: Instant, _: Instant, _: bool, _: bool, _: u64, _: u64) {}
+    fn on_mtu_update(&mut self, _: u16) {}
+    fn window(&self) -> u64 {
+        self.window
+    }
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+    fn initial_window(&self) -> u64 {
+        self.window
+    }
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+fn fixed(window: u64, panics: bool) -> Evaluation {
+    Evaluation::new(move || Box::new(Fixed { window, panics }))
+}
+
+#[test]
+fn new_reno_of_both_libraries_passes() {
+    let config = Arc::new(NewRenoConfig::default());
+    let now = aqmlab_quic_now();
+    let noq = Evaluation::new(move || Box::new(NewReno::new(config.clone(), now, 1200)));
+    let report = noq.run();
+    assert!(report.passes() && report.readings.len() == 13, "{report}");
+    let undecided = report.readings.iter().filter(|each| each.verdict == Verdict::Undecided);
+    assert!(undecided.count() <= 3, "{report}");
+    // Cases are compared with the library's CUBIC, with equal random numbers.
+    let cubic = Arc::new(CubicConfig::default());
+    let same = Evaluation::new(move || {
+        let made = aqmlab_quic::noq_proto::congestion::Cubic::new(cubic.clone(), now, 1200);
+        Box::new(made)
+    });
+    for each in &same.run().readings {
+        assert!((each.mean - each.cubic).abs() < 1e-9, "{each:?}");
+    }
+    let config = Arc::new(quinn_proto::congestion::NewRenoConfig::default());
+    let quinn = Evaluation::new(move || {
+        Box::new(quinn_proto::congestion::NewReno::new(config.clone(), now, 1200))
+    });
+    assert!(quinn.run().passes());
+}
+
+#[test]
+fn a_controller_that_ignores_congestion_fails() {
+    let report = fixed(150_000, false).run();
+    assert!(report.failure.is_none() && !report.passes(), "{report}");
+    assert!(report.metric("beside CUBIC", "share").unwrap() > 0.8, "{report}");
+    assert!(report.to_string().contains("does not hold"));
+    // The report does not depend on threads, but on the seed.
+    assert_eq!(report.to_string(), fixed(150_000, false).threads(1).run().to_string());
+    let other = fixed(150_000, false).seed(2).run();
+    assert_ne!(report.to_string(), other.to_string());
+}
+
+/// The reason names controller, virtual time, case, seed and replication.
+#[test]
+fn a_panic_and_silence_end_the_evaluation() {
+    for (evaluation, reason) in [
+        (fixed(12_000, true), "`panic: no acknowledgements, please` at 0."),
+        (fixed(0, false), "no data arrived by 15 s, 0 packets sent"),
+    ] {
+        let failure = evaluation.seed(7).run().failure.expect("it fails");
+        for part in ["evaluate::Fixed", reason, "case `drop-tail`, seed 7, replication 0"] {
+            assert!(failure.contains(part), "{part}: {failure}");
+        }
+    }
+}
+
+/// An instant for controllers that need one; its value does not matter.
+#[allow(clippy::disallowed_methods)]
+fn aqmlab_quic_now() -> Instant {
+    Instant::now()
+}
