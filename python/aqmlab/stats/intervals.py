@@ -1,4 +1,4 @@
-"""Estimates with intervals, or with the reason why there is none.
+"""Estimates with intervals, or with the reason for its absence.
 
 An interval of the level 95 % promises that it holds the true value in 95 of 100 cases. Few
 replications of skewed quantities break that promise quietly: Student's t covers the mean of ten
@@ -36,13 +36,13 @@ from aqmlab.errors import input_error
 from aqmlab.metrics.samples import Floats, Histograms, weighted_quantile
 
 LEVEL = 0.95
-"""The level of intervals where nothing else is said."""
+"""Default level of intervals."""
 FEWEST = 5
-"""With fewer values no shape can be told from another, and no interval is given."""
+"""Fewest values of an interval: fewer show no shape of the distribution."""
 GRID = 256
-"""At so many values at a time the shares are tested."""
+"""Number of values at which the shares are tested at a time."""
 TAIL_COUNT = 20.0
-"""As many observations have to lie beyond a pooled quantile on either side."""
+"""Fewest observations beyond a pooled quantile on either side."""
 MOST_ALIKE = 0.6
 """Where the observations of a replication have more in common than this (the intraclass correlation
 of lying below a quantile), the quantile lies in a few of the replications: no interval."""
@@ -55,7 +55,7 @@ beyond is up to this multiple of the tail: 3.1 % for the median of five, instead
 MEAN_METHOD = "Student's t over the replications, with the tails split by the skewness"
 ORDER_METHOD = "interpolated order statistics"
 POOLED_METHOD = "t-test over the replications of the shares up to each value, inverted"
-"""How intervals are made: of means, of quantiles of single values, of pooled quantiles."""
+"""Methods for means, for quantiles of single values and for pooled quantiles."""
 
 LOOKED = 0.5
 """What of 1 - level is used where values are added until the interval is short enough: it is so
@@ -67,7 +67,7 @@ MOST_EQUAL = 0.3
 LEAST_EQUAL = 3
 """Fewer equal values are no sign of that."""
 CROWDED = 0.05
-"""If more than half of the values lie within this share of the range, the rest decides the mean."""
+"""Share of the range: if it has more than half of the values, the others decide the mean."""
 
 FEWEST_IN_CLUSTERS = 8
 """With fewer values two clusters cannot be told from skewness."""

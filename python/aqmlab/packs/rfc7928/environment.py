@@ -147,7 +147,7 @@ class Contender:
         return "hashing" in self.params
 
     def knob(self, limit: int) -> str | None:
-        """The main parameter; None if there is none."""
+        """The main parameter, if any."""
         return next((each for each in KNOBS if scaled(self._start(each, limit), 1.0)), None)
 
     def knob_values(self, limit: int) -> list[tuple[float, dict[str, Any]]]:

@@ -220,8 +220,8 @@ CRITERIA = (
     ),
     criterion(
         "short-long", "5.2.3", "Short and long flows of others", "mixed", "MUST",
-        "How long do short flows of Reno and CUBIC take beside its long ones, and the other way "
-        "round?",
+        "How long do short flows of Reno and CUBIC take beside its long ones, and vice "
+        "versa?",
         _short_beside, _read_short_beside,
     ),
 )  # fmt: skip

@@ -193,7 +193,7 @@ CRITERIA = (
     ),
     criterion(
         "constrained", "7.4", "Constrained nodes", "special", "considered",
-        "Does it work at very low rates, and how much is sent in vain, or to control it?",
+        "Does it work at very low rates, and how many segments and control packets are wasted?",
         _constrained, _read_constrained,
     ),
     criterion(

@@ -105,7 +105,7 @@ def _read_l4s(results: Filled) -> list[Reading]:
 
 
 STEADY_LOSS = (0.02, 0.1, 0.2)
-"""Of a path that loses packets whatever is sent: RFC 8084's examples react from 10 % on."""
+"""Loss rates of a path, independent of the load: RFC 8084's examples react from 10 % on."""
 BREAKER = Path(10e6, 0.05)
 
 

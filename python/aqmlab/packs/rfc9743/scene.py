@@ -20,12 +20,12 @@ OWN_TRANSPORT: Mapping[str, Mapping[str, Any]] = {
     "prague": {"ecn": "accurate", "ecn_codepoint": "ect1"},
     "dctcp": {"ecn": "accurate"},
 }
-"""What a control needs of its transport besides itself."""
+"""Keys that a control needs of its transport."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """A congestion control, and what it asks of its transport."""
+    """A congestion control, and its keys of the transport."""
 
     name: str
     control: Any
@@ -81,7 +81,7 @@ class Path:
         return f"{rate_text(self.rate)}, {1e3 * self.rtt:g} ms, {self.buffer:g} BDP"
 
     def links(self, **down: Any) -> Table:
-        """Both directions; `down` are keys of the bottleneck. The way back never fills."""
+        """Both directions; `down` are keys of the bottleneck. The reverse direction never fills."""
         delay = f"{round(self.rtt / 2 * 1e9)}ns"
         link = {
             "rate": f"{round(self.rate)}bit",

@@ -142,7 +142,7 @@ def _over(of: Filled, metric: str, subject: str) -> float:
 
 
 def scheduling(view: Beside) -> Finding:
-    """What section 4.6 wants to be discussed, as far as it shows: nothing is judged."""
+    """Discusses the topics of section 4.6 that the runs show: nothing is judged."""
     queued = view.own.mean("", "queued_drop_share", "down")
     if not isfinite(queued):
         where = "it dropped nothing"

@@ -1,4 +1,4 @@
-"""What several rules compare, and numbers in words."""
+"""Comparisons of several judges, and numbers in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Pair = Callable[[Beside], tuple[float, float]]
 def trade(ratio: float, change: float) -> str:
     """The rule of most sections, of a ratio of delays and a relative change of goodput."""
     if change < LOST:
-        # What is lost is a trade where delay falls by at least as large a factor.
+        # A loss is a trade where delay falls by at least as large a factor.
         return TRADE if ratio <= SHORTER and ratio <= 1 + change else WORSE
     if ratio <= SHORTER:
         return BETTER if change >= KEPT else TRADE

@@ -1,4 +1,4 @@
-"""Rules for mixes of applications, one way and both ways."""
+"""Judges of mixes of applications, in one and in both directions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Aspect(NamedTuple):
     sign: Callable[[float], int]
     """1 for better, -1 for worse, 0 for no difference that counts."""
     more: str = ""
-    """Words that follow, of what is told and not judged."""
+    """Words on numbers that are not judged."""
 
 
 def mix(view: Beside) -> Finding:
@@ -70,7 +70,7 @@ def _answers(aspects: Sequence[Aspect]) -> Callable[..., str]:
 
 
 def _aspects(view: Beside, cases: Sequence[str] | None = None) -> list[Aspect]:
-    """Of both directions where there are two."""
+    """The four aspects, over both directions where the mix has two."""
     both = {
         (subject, measure): view.typical(measure, subject, f"{subject}{UP}", cases=cases)
         for subject, measure in (

@@ -9,7 +9,7 @@ KEPT, LOST, GAINED = -0.02, -0.10, 0.02
 BIAS = 0.8
 """Packet sizes: small packets may not be lost at less than this share of the large ones' rate."""
 REST = 0.5
-"""Unresponsive senders: TCP should get at least this share of what they leave."""
+"""Unresponsive senders: TCP should get at least this share of the rest."""
 YIELDS = 0.25
 """LEDBAT gives way if it has at most this share of the goodput."""
 MARKS_HELP = 0.5

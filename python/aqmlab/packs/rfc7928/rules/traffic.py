@@ -96,7 +96,7 @@ def background(view: Beside) -> Finding:
 
 
 def rtt_fairness(view: Beside) -> Finding:
-    """How far goodput_Cat_II / goodput_Cat_I is from 1, over all round-trip times."""
+    """Distance of goodput_Cat_II / goodput_Cat_I from 1, over all round-trip times."""
 
     def apart(each: Beside) -> list[float]:
         one, two = (
@@ -119,7 +119,7 @@ def rtt_fairness(view: Beside) -> Finding:
 
 
 def levels(view: Beside) -> Finding:
-    """As for most, with how drops compare with the level that was aimed at."""
+    """Time in the queue and goodput; drops and synchronisation are reported."""
     found = queue_and_goodput_of(view)
     drops, other = view.pair("", "drop_share", "down")
     together, theirs = view.pair("", "loss_synchronisation", "down")

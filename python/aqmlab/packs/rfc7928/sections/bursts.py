@@ -1,4 +1,4 @@
-"""Section 7 of RFC 7928: bursts of web pages and video frames into what is there already."""
+"""Section 7 of RFC 7928: bursts of web pages and video frames into existing traffic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aqmlab.packs.rfc7928.environment import Contender, Environment
 WEB = "rfc7928-web"
 """Pages of 50 objects of at least 1 kB over six connections, one page after another."""
 CBR_SHARE, VIDEO_SHARE = 0.1, 0.25
-"""Of the capacity."""
+"""Shares of the capacity."""
 CASES = {
     "I": ("web", "cbr"),
     "II": ("web", "cbr", "bulk"),
@@ -19,7 +19,7 @@ CASES = {
 }
 """Figure 2 of the RFC."""
 BUFFERS = (0.25, 0.5, 2.0, 4.0)
-"""Of section 7.1, as factors of the buffer of 7.2."""
+"""Buffers of section 7.1, as factors of the buffer of 7.2."""
 
 
 def add_web(plan: Dumbbell, count: int = 1, group: str = "web", way: Way = DOWNWARDS) -> None:

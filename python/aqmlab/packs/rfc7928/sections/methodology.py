@@ -15,16 +15,16 @@ SMALL = 500
 BOTH_WAYS = "both ways"
 """The case of section 4.4 with traffic in both directions."""
 JITTER, PACED = "jitter", "paced"
-"""Those with acknowledgements that vary in their delay, and with paced senders: by how bulk
-senders' packets come in trains, a discipline may seem to favour a size."""
+"""Cases with acknowledgements of varying delay, and with paced senders: the trains of bulk senders
+can make a discipline appear to favour a size."""
 ACK_JITTER = "5ms"
 """The half width of the uniform jitter of the acknowledgements."""
 THIN_RATE, THIN_PACKET = 80e3, 200
-"""Of the thin flow of section 4.6: as a call's, 50 packets a second; bit/s and bytes."""
+"""Rate in bit/s and packets in bytes of the thin flow of section 4.6, those of a call."""
 
 
 TARGETS = (0.0025, 0.005, 0.01, 0.02, 0.04, 0.08)
-"""Delays that every discipline is told to keep, in seconds (section 4.3.1)."""
+"""Target delays of every discipline, in seconds (section 4.3.1)."""
 
 
 def same_targets(

@@ -1,4 +1,4 @@
-"""Section 9 of RFC 7928: a mix of applications, and traffic both ways."""
+"""Section 9 of RFC 7928: a mix of applications, and traffic in both directions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from aqmlab.packs.rfc7928.sections.bursts import CBR_SHARE, add_web
 
 BROWSERS, BULK = 6, 5
 ASYMMETRY = 10
-"""How many times faster the way down is than the way up."""
+"""Ratio of the rates of both directions."""
 MIX = "mix"
-"""How the cases of section 9.2 begin that are of the mix."""
+"""Prefix of the cases of section 9.2 with the mix."""
 UP = "-up"
-"""How the classes of the mix end that send upwards."""
+"""Suffix of the upstream classes of the mix."""
 
 
 def mix(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Made]:
@@ -26,7 +26,7 @@ def mix(environment: Environment, contender: Contender, _: Sequence[Contender]) 
 
 
 def add_mix(plan: Dumbbell, rate: float, suffix: str = "", way: Way = DOWNWARDS) -> None:
-    """What the mix has but for the call, which is both ways; `rate` is that of its direction."""
+    """Adds the mix without its call, which has both directions; `rate` is that of the direction."""
     add_web(plan, BROWSERS, f"web{suffix}", way)
     plan.datagrams(f"cbr{suffix}", CBR_SHARE * rate, **way)
     plan.tcp(f"video{suffix}", control="cubic", window="10p", workload="dash", **way)

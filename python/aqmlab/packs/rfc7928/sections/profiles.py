@@ -13,7 +13,7 @@ SHORT_FLOWS = 6
 SHORT_FIRST, SHORT_GAP = 24.0, 9.0
 """Seconds: the long flow's goodput is stable, and one short flow is over before the next."""
 LEDBAT = {"algorithm": "ledbat", "target": "5ms", "gain": 10.0}
-"""As section 5.4 recommends."""
+"""Parameters that section 5.4 recommends."""
 
 
 def friendly(environment: Environment, contender: Contender, _: Sequence[Contender]) -> list[Made]:

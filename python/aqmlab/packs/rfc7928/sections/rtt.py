@@ -8,9 +8,9 @@ from aqmlab.packs.rfc7928.dumbbell import Dumbbell, Made, bits, seconds
 from aqmlab.packs.rfc7928.environment import Contender, Environment
 
 FIRST = 0.1
-"""Seconds there and back of category I."""
+"""Round-trip time of category I, in seconds."""
 SECOND = (0.005, 0.010, 0.020, 0.050, 0.100, 0.200, 0.350, 0.560)
-"""Of category II."""
+"""Round-trip times of category II."""
 
 
 def rtt_cases(environment: Environment, contender: Contender, *, ecn: bool) -> list[Made]:

@@ -13,7 +13,7 @@ from aqmlab.packs.rfc7928.sections import Maker
 PHASE = 20.0
 FAST_PHASE = 0.1
 LOW, HIGH = 1.0, 10.0
-"""Of the environment's rate: with 10 Mbit/s, the 100 and 10 Mbit/s of section 8.2.6."""
+"""Factors of the environment's rate: with 10 Mbit/s, the 100 and 10 Mbit/s of section 8.2.6."""
 CAPACITY_FLOWS = 5
 WIRELESS = {"LTE": 1.0, "Wi-Fi": 3.0}
 """Realistic capacities: the mean of LTE, and the rate of the best coding scheme of Wi-Fi, as
@@ -26,8 +26,8 @@ CONDITIONS = {
     "a third of the flows": (1.0, 1.0, 1 / 3),
     "three times the flows": (1.0, 1.0, 3.0),
 }
-"""Of the stability of the control law (section 8.3): factors of rate, round-trip time and number
-of flows."""
+"""Conditions for the stability of the control law (section 8.3): factors of rate, round-trip time
+and number of flows."""
 
 
 def level(flows: str) -> Maker:
@@ -102,10 +102,10 @@ def _wireless(environment: Environment, contender: Contender) -> list[Made]:
 def sensitivity(
     environment: Environment, contender: Contender, _: Sequence[Contender]
 ) -> list[Made]:
-    """Medium congestion with the discipline's knob from a quarter to four times its value."""
+    """Medium congestion with the main parameter from a quarter to four times its value."""
     cases = []
     for factor, settings in contender.knob_values(environment.limit()):
-        # The buffer has room for what is asked for, the knob being what is asked about.
+        # The buffer of the case, unless it is the main parameter itself.
         plan = Dumbbell(environment, contender, more=settings)
         plan.tcp("bulk", environment.medium)
         knob, value = next(iter(settings.items()))
