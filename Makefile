@@ -19,6 +19,7 @@
 # make profile          where the engine's CPU time goes (needs perf)
 # make fuzz   random scenarios, with a seed of the day: for MINUTES=10, or as many as COUNT says
 # make fuzz-parsers  INPUTS=100000 inputs for each parser, with a seed of the day
+# make budget   instructions per packet and peak heap against crates/budget.toml (needs valgrind)
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
@@ -38,7 +39,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python test-slow faults walks package lint lint-rust lint-python format bench bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python test-slow faults walks package lint lint-rust lint-python format bench budget bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -132,6 +133,9 @@ fuzz-parsers:
 bench: $(VENV)/.installed
 	@$(subst --profile fast,--release,$(INSTALL))
 	$(BIN)/python -m tools.bench --study
+
+budget:
+	$(PYTHON) crates/budget.py
 
 bench-controls:
 	cargo build --release --quiet -p aqmlab-sim --example steady
