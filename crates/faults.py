@@ -395,7 +395,7 @@ def judge(fault: Fault, programs: list[Program]) -> str | None:
 
 
 def main() -> None:
-    """Exits with 1 if a fault of `faults.toml` survives; with `--own`, if one does beside its code."""
+    """Exits with 1 if a fault of `faults.toml` survives (with `--own` a fault beside its code)."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "words", nargs="*", metavar="WORD", help="in a file's name or a description"
@@ -432,7 +432,8 @@ def main() -> None:
     needed = [fault for fault in faults if fault.beside or (fault.what and not arguments.own)]
     lost = [fault for fault in needed if fault not in caught]
     print(
-        f"{len(caught)} of {len(faults)} faults caught, {len(lost)} of {len(needed)} that must be are not; "
+        f"{len(caught)} of {len(faults)} faults caught, "
+        f"{len(lost)} of the {len(needed)} that must be are not; "
         f"{built - began:.0f} s to build, {recorded - built:.0f} s without a fault, "
         f"{time.monotonic() - recorded:.0f} s with faults"
     )
