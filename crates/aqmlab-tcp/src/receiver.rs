@@ -524,6 +524,7 @@ mod tests {
             assert_eq!(receiver.next_timeout(), Some(at(200)));
         }
         receiver.on_timeout(at(200));
+        assert_eq!(receiver.next_timeout(), None, "it is due");
         assert_eq!(receiver.poll(at(200)).map(|ack| ack.ack), Some(200));
         let third = DataSegment { seq: 200, len: 100, ..DataSegment::default() };
         receiver.on_segment(at(300), &third);

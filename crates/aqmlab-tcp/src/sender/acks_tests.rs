@@ -158,3 +158,16 @@ fn a_segment_that_times_out_again_leaves_the_threshold() {
         assert_eq!(time_out(&mut sender), 2000, "{recovery:?}: another segment");
     }
 }
+
+/// RFC 7323, section 4.3: segments echo the newest time value that arrived.
+#[test]
+fn segments_echo_the_newest_time_value() {
+    let mut sender = sender(TcpParams { timestamps: true, ..TcpParams::rfc() }, false);
+    for (millis, value, echoed) in [(200, 160, 160), (210, 150, 160), (220, 180, 180)] {
+        let timestamps = Some(Timestamps { value: at(value), echo: at(100) });
+        let ack = Ack { timestamps, window: 1 << 40, ..ack((millis - 190) / 10, &[]) };
+        sender.on_ack(at(millis), &ack);
+        assert_eq!(sender.poll(at(millis)).expect("the window is open").echo, at(echoed));
+        while sender.poll(at(millis)).is_some() {}
+    }
+}
