@@ -63,8 +63,6 @@ class Metric:
     """The tables from which it is computed."""
     statistics: tuple[str, ...] = ()
     """Which of a distribution there are, `NAME_p95` and so on; none: it is one number a run."""
-    interval: str = "mean"
-    """The statistic over the replications whose interval suits: `mean`, `median` or `max`."""
     compute: Callable[[Runs, str], pl.DataFrame] | None = None
     """None where it is not one number a run and subject: it stands where `where` says."""
     title: str = ""
@@ -164,7 +162,6 @@ def metric(
     needs: Sequence[str] = (),
     title: str = "",
     source: str = OWN,
-    interval: str = "mean",
     least: float | None = None,
     most: float | None = None,
 ) -> Callable[[Compute], Compute]:
@@ -192,8 +189,6 @@ def metric(
         Title on pages.
     source : str, optional
         Paper or RFC that defines the metric.
-    interval : "mean", "median" or "max"
-        Statistic over the replications that gets an interval.
     least, most : float, optional
         Bounds of the values, in `unit`; intervals do not exceed them. Default: 0 and 1 for a share,
         else none.
@@ -221,7 +216,7 @@ def metric(
         where = "table `metrics`"
         _REGISTRY.add(
             Metric(
-                name, of, unit, meaning, where, source, direction, tuple(needs), (), interval,
+                name, of, unit, meaning, where, source, direction, tuple(needs), (),
                 lambda runs, _: function(runs), title or name.replace("_", " "), own=True,
                 least=smallest if least is None else least, most=most,
             )
