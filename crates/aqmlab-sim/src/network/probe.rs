@@ -397,8 +397,15 @@ impl LinkProbe {
         self.busy += duration;
     }
 
-    #[inline]
+    #[inline(always)]
     fn record(&mut self, now: Time, packet: &Packet, dropped: Option<Reason>) {
+        if self.watched.is_some() || self.packets.is_some() {
+            self.record_observed(now, packet, dropped);
+        }
+    }
+
+    #[inline(never)]
+    fn record_observed(&mut self, now: Time, packet: &Packet, dropped: Option<Reason>) {
         if self.watched.is_some() {
             let what = dropped.map_or(Happened::Left, Happened::Dropped);
             self.watch(now, packet.arrival(), packet, what);
