@@ -341,7 +341,6 @@ impl Evaluation {
     }
 
     /// Values of each case, with the controller and with CUBIC, by replication and rule.
-    #[expect(clippy::type_complexity)]
     fn measure(&self, cases: &[Case]) -> std::result::Result<Vec<[Vec<Vec<f64>>; 2]>, String> {
         let seed = [("seed".to_string(), Value::Integer(self.seed as i64))];
         let library = aqmlab_core::ParamType::to_text(&self.own.library());
