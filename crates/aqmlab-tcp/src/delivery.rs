@@ -65,6 +65,21 @@ impl Delivery {
     pub fn new(keep: bool) -> Self {
         Delivery { keep, ..Delivery::default() }
     }
+    /// Begins or ends to keep records. Those of the `segments` in flight are taken now, as if they
+    /// were sent now.
+    pub fn keep_records(&mut self, keep: bool, segments: usize, now: Time) {
+        if keep == self.keep {
+            return;
+        }
+        self.keep = keep;
+        self.records.clear();
+        self.newest = None;
+        self.losses.clear();
+        if keep {
+            let record = self.record(now, 0, 0);
+            self.records.resize(segments, record);
+        }
+    }
     pub fn keeps_records(&self) -> bool {
         self.keep
     }

@@ -77,6 +77,13 @@ impl Sender {
         }
     }
 
+    /// Changes parameters during the connection, as far as
+    /// [`check_change`](TcpParams::check_change) allows: congestion control, pacing and ECN. Another
+    /// congestion control continues with window and threshold; its random numbers start from
+    /// `seed`. Segments may be due afterwards.
+    pub fn change(&mut self, now: Time, before: &TcpParams, after: &TcpParams, seed: u64) {
+        each!(mut self, sender => sender.change(now, before, after, seed));
+    }
     /// Opens the connection: the SYN is due.
     pub fn open(&mut self, now: Time) {
         each!(mut self, sender => sender.open(now));

@@ -228,6 +228,12 @@ impl Receiver {
         }
     }
 
+    /// Changes the mode of ECN.
+    pub fn change(&mut self, params: &TcpParams) {
+        self.ecn = params.ecn;
+        self.ece &= params.ecn != EcnMode::Off;
+    }
+
     fn take_mark(&mut self, now: Time, segment: &DataSegment) {
         let marked = segment.ecn == Ecn::Ce;
         // RFC 3168, section 6.1.5: not of what lies outside of the window.

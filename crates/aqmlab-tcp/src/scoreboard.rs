@@ -137,6 +137,10 @@ impl Scoreboard {
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
+    /// Number of unacknowledged segments.
+    pub fn segments(&self) -> usize {
+        self.records.len()
+    }
     /// The end of the first unacknowledged segment.
     pub fn head_end(&self) -> u64 {
         self.records.front().map_or(self.una, Record::end)

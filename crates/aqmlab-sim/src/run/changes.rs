@@ -8,7 +8,7 @@ use super::events::Event;
 use super::simulation::{MTU, Simulation};
 use crate::endpoints::End;
 use crate::endpoints::flow::{Ends, GONE, NONE};
-use crate::scenario::{Change, Effect, FlowGroup, Scenario, Surroundings};
+use crate::scenario::{Change, Effect, FlowGroup, Scenario, Surroundings, TransportChange};
 
 impl Simulation {
     /// Handles a change of the scenario.
@@ -28,6 +28,7 @@ impl Simulation {
                 self.make_flows(*group);
             }
             Effect::Stop(group) => self.stop_group(*group),
+            Effect::Transport(_, to) => self.change_transport(to),
             of_link => {
                 let (seed, replication) = (scenario.seed, self.replication);
                 let end = Time::ZERO + scenario.duration;
@@ -52,6 +53,26 @@ impl Simulation {
         scenario.changes.extend(changes);
         if let Some(flows) = flows {
             scenario.flows = flows;
+        }
+    }
+
+    /// Changes the transport of the flows of a group, and of later ones.
+    fn change_transport(&mut self, to: &TransportChange) {
+        let scenario = Arc::clone(&self.scenario);
+        let group = &scenario.flows[to.group as usize];
+        let before = self.transports.insert(to.group, Arc::clone(&to.transport));
+        let before = before.as_deref().unwrap_or(&group.transport);
+        for index in 0..self.flows.len() as u32 {
+            let flow = &mut self.flows[index as usize];
+            if flow.group != to.group || flow.finish.is_some() {
+                continue;
+            }
+            let [high, low] = flow.hashes.map(u64::from);
+            let Some(tcp) = flow.tcp_mut() else { continue };
+            tcp.change(self.now, before, &to.transport, (high << 32 | low) ^ self.now.as_nanos());
+            if flow.start <= self.now {
+                self.send(index, End::Source);
+            }
         }
     }
 

@@ -1,8 +1,12 @@
 //! Simulation of one run: network, endpoints and applications, and their events.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aqmlab_core::{Bytes, Sampler, Span, Stream, Time};
+
+use aqmlab_tcp::TcpParams;
 
 use super::apps::AppSlot;
 use super::events::{Event, Events};
@@ -46,6 +50,8 @@ pub(crate) struct Simulation {
     pub unfinished: usize,
     /// True if flows without end exist: the run then lasts its full duration.
     endless: bool,
+    /// Transports of groups that have changed.
+    pub(super) transports: BTreeMap<u32, Arc<TcpParams>>,
     /// Number of scenario changes made so far.
     pub(super) changed: usize,
     /// Recorder, in addition to the results.
@@ -127,6 +133,7 @@ impl Simulation {
             free_flows: Vec::new(),
             unfinished: 0,
             endless: false,
+            transports: BTreeMap::new(),
             changed: 0,
             recorder: None,
             scenario,
@@ -220,7 +227,10 @@ impl Simulation {
         FlowSetup {
             index,
             group,
-            transport: &config.transport,
+            transport: match self.transports.get(&group) {
+                Some(changed) => Cow::Owned((**changed).clone()),
+                None => Cow::Borrowed(&config.transport),
+            },
             endpoint: &config.endpoint,
             routes: self.routes[group as usize].of(member),
             size: None,

@@ -18,7 +18,10 @@
 //!    `replace`, takes over the packets with their arrival times and starts with new state. Limits
 //!    in bandwidth-delay products use the link's values at that time.
 //! 5. `flows.NAME` with a table: adds a group of flows, which starts at once or at its `start`.
-//! 6. `flows.NAME.active = false`: the group stops sending new data. Lost data is still
+//! 6. `flows.NAME.transport.KEY`: all flows of the group, if they are TCP's, continue with another
+//!    congestion control, pacing or ECN ([`TransportKey`]). Another congestion control starts with
+//!    window and threshold of the one before; `steered` keeps its counters.
+//! 7. `flows.NAME.active = false`: the group stops sending new data. Lost data is still
 //!    retransmitted. A stopped group cannot restart; add another group instead.
 
 use std::sync::Arc;
@@ -30,7 +33,9 @@ use aqmlab_tcp::TcpParams;
 
 use super::overrides::{at_key, with_link};
 use super::read::{read_flow, transport_of};
-use super::{ChangeParams, FlowGroup, LinkConfig, LinkKey, Outside, Scenario};
+use super::{
+    ChangeParams, FlowGroup, LinkConfig, LinkKey, Outside, Scenario, TransportChange, TransportKey,
+};
 use crate::network::{Network, PacketStore};
 
 /// Change during a run.
@@ -51,6 +56,8 @@ pub enum Effect {
     Begin(u32),
     /// Stop of the group of flows with this index.
     Stop(u32),
+    /// Another value of a transport key.
+    Transport(TransportKey, TransportChange),
 }
 
 /// State of a link after a change.
@@ -97,7 +104,11 @@ impl Effect {
 
     /// Returns whether the link already has the value.
     pub fn is_none(&self) -> bool {
-        matches!(self, Effect::Link(_, to) if to.transition == Transition::None)
+        match self {
+            Effect::Link(_, to) => to.transition == Transition::None,
+            Effect::Transport(_, to) => !to.is_other,
+            Effect::Begin(_) | Effect::Stop(_) => false,
+        }
     }
 }
 
@@ -185,6 +196,9 @@ impl Changing {
             }
             Effect::Begin(group) => self.scenario.flows.push(of.flows[*group as usize].clone()),
             Effect::Stop(group) => self.stopped.push(*group),
+            Effect::Transport(key, to) => {
+                key.take(&mut self.scenario.flows[to.group as usize].transport, &to.transport);
+            }
         }
     }
 
@@ -202,6 +216,13 @@ impl Changing {
             }
             Effect::Begin(group) => self.begin(of.flows[*group as usize].clone()),
             Effect::Stop(group) => self.stop(&of.flows[*group as usize].name),
+            Effect::Transport(key, to) => {
+                let group = &self.scenario.flows[to.group as usize];
+                let mut next = group.transport.clone();
+                key.take(&mut next, &to.transport);
+                let checked = group.transport.check_change(&next);
+                checked.map(|()| self.change_transport(*key, to.group, next))
+            }
         };
         let effect = effect.map_err(|error| error.at(of.changed_key(&change.effect)))?;
         Ok(Change { at: change.at, effect })
@@ -269,11 +290,46 @@ impl Changing {
                 }
                 self.stop(name)
             }
-            _ => Err(Error::new("this cannot change during a run").hint(format!(
-                "links.NAME.{} or .queue.KEY; flows.NAME = a new group; flows.NAME.active = false",
-                LinkKey::choices().join(", .")
-            ))),
+            ["flows", name, "transport", key] => {
+                let (key, below) = match key.split_once('.') {
+                    Some((key, below)) => (key, Some(below)),
+                    None => (key, None),
+                };
+                let read = TransportKey::read(&key.into());
+                let key = read.ok_or_else(Self::cannot_change)?;
+                let index = self.group(name)?;
+                let group = &self.scenario.flows[index as usize];
+                let next = key.with_value(group, below, &change.value, outside)?;
+                Ok(self.change_transport(key, index, next))
+            }
+            _ => Err(Self::cannot_change()),
         }
+    }
+
+    fn cannot_change() -> Error {
+        Error::new("this cannot change during a run").hint(format!(
+            "links.NAME.{} or .queue.KEY; flows.NAME = a new group; flows.NAME.active = false; \
+             flows.NAME.transport.{}",
+            LinkKey::choices().join(", ."),
+            TransportKey::choices().join(", .")
+        ))
+    }
+
+    fn change_transport(&mut self, key: TransportKey, index: u32, next: TcpParams) -> Effect {
+        let transport = &mut self.scenario.flows[index as usize].transport;
+        let is_other = *transport != next;
+        *transport = next.clone();
+        let change = TransportChange { group: index, transport: Arc::new(next), is_other };
+        Effect::Transport(key, change)
+    }
+
+    /// Returns the index of a group of flows.
+    fn group(&self, name: &str) -> Result<u32> {
+        let names = || self.scenario.flows.iter().map(|flows| flows.name.as_str());
+        let index = names().position(|known| known == name);
+        index
+            .map(|index| index as u32)
+            .ok_or_else(|| Error::unknown("group of flows", name, names()))
     }
 
     fn begin(&mut self, group: FlowGroup) -> Result<Effect> {
@@ -285,9 +341,7 @@ impl Changing {
     }
 
     fn stop(&mut self, name: &str) -> Result<Effect> {
-        let names = || self.scenario.flows.iter().map(|flows| flows.name.as_str());
-        let index = names().position(|known| known == name);
-        let index = index.ok_or_else(|| Error::unknown("group of flows", name, names()))? as u32;
+        let index = self.group(name)?;
         if self.stopped.contains(&index) {
             return Err(Error::new("these flows are stopped already"));
         }
@@ -324,6 +378,7 @@ impl Scenario {
             Effect::Link(key, to) => (key.value(&to.config), to.replace),
             Effect::Begin(group) => (self.flow_table(&self.flows[*group as usize]), false),
             Effect::Stop(_) => ("false".into(), false),
+            Effect::Transport(key, to) => (key.value(&to.transport), false),
         };
         let key = self.changed_key(&change.effect);
         ChangeParams { at: change.at, key, value, replace }.to_value()
@@ -338,6 +393,9 @@ impl Scenario {
             }
             Effect::Begin(group) => format!("flows.{}", flows(group)),
             Effect::Stop(group) => format!("flows.{}.active", flows(group)),
+            Effect::Transport(key, to) => {
+                format!("flows.{}.transport.{}", flows(&to.group), key.to_text())
+            }
         }
     }
 

@@ -8,6 +8,7 @@ mod link_keys;
 mod overrides;
 mod read;
 mod toml;
+mod transport_keys;
 
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ pub(crate) use self::columns::with_columns;
 pub use self::keys::{ChangeParams, LinkNames, RerouteParams, Start};
 pub use self::link_keys::LinkKey;
 pub use self::toml::{parse_document, parse_value};
+pub use self::transport_keys::{TransportChange, TransportKey};
 pub use crate::endpoints::Dscp;
 pub use crate::network::{LinkConfig, Simultaneous};
 

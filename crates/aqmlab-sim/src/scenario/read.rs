@@ -356,7 +356,12 @@ pub(super) fn transport_of(table: &Table, outside: Outside<'_>) -> Result<TcpPar
     Ok(defaults)
 }
 
-fn update_transport(transport: &mut TcpParams, table: &Table, outside: Outside<'_>) -> Result<()> {
+/// Sets keys of a transport.
+pub(super) fn update_transport(
+    transport: &mut TcpParams,
+    table: &Table,
+    outside: Outside<'_>,
+) -> Result<()> {
     let read = transport.read_with(table, outside.controls);
     read.and_then(|()| transport.check()).map_err(|error| error.at("transport"))
 }

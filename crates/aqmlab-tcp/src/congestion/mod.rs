@@ -51,6 +51,16 @@ macro_rules! controls {
         }
 
         impl Control {
+            /// Gives a steered control another window and rate; false for all others.
+            pub fn steer(&mut self, config: &CongestionConfig, mss: u64) -> bool {
+                match (self, config.downcast_ref::<steered::SteeredParams>()) {
+                    (Control::Steered(state), Some(params)) => {
+                        state.steer(params, mss);
+                        true
+                    }
+                    _ => false,
+                }
+            }
             /// True if its state can be copied: a custom control may refuse.
             pub fn is_cloneable(&self) -> bool {
                 !matches!(self, Control::Custom(state) if !state.is_cloneable())
@@ -86,6 +96,7 @@ controls! {
     Bbr3(bbr3::Bbr3Params),
     Relentless(relentless::RelentlessParams),
     Cbr(cbr::CbrParams),
+    Steered(steered::SteeredParams),
 }
 
 pass_control!(Control, each);
@@ -123,7 +134,7 @@ mod tests {
     /// own (Linux exempts all with `cong_control`); a constant rate has none.
     #[test]
     fn windows_restart_after_idle_times() {
-        let others = ["bbr", "bbr3", "prague", "cbr"];
+        let others = ["bbr", "bbr3", "prague", "cbr", "steered"];
         for entry in entries() {
             let config = CongestionConfig::named(entry.name).unwrap();
             let mut control = Control::new(&config, &transport().setup(10_000, 0));

@@ -12,6 +12,7 @@
 //! docs/transports/linux.md lists them with their measured effect.
 
 mod acks;
+mod change;
 mod clock;
 mod control;
 mod external;

@@ -6,7 +6,7 @@ use aqmlab_core::{Error, ParamType, Params, Result, Span, Value};
 use super::state::REORDERING;
 use crate::congestion::cubic::{CubicParams, WindowFunction};
 use crate::params::Recovery;
-use crate::params::{RetransmissionTimer, Stack, TcpParams, WindowValidation};
+use crate::params::{EcnMode, RetransmissionTimer, Stack, TcpParams, WindowValidation};
 
 /// A key and the values that a sender has.
 type Lack = (&'static str, &'static str);
@@ -19,6 +19,24 @@ impl TcpParams {
     pub fn check(&self) -> Result<()> {
         self.check_together()?;
         check(self)
+    }
+
+    /// Checks that an open connection can change to other parameters: the state machine stays, and
+    /// accurate ECN, which is another form of acknowledgement, neither begins nor ends.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot.
+    pub fn check_change(&self, to: &TcpParams) -> Result<()> {
+        to.check()?;
+        if to.machine() != self.machine() {
+            let problem = "this needs another state machine, which a connection keeps";
+            return Err(Error::new(problem).hint("set `stack` from the start: \"rfc\" has all"));
+        }
+        if (self.ecn == EcnMode::Accurate) != (to.ecn == EcnMode::Accurate) {
+            let problem = "accurate ECN can neither begin nor end in a connection";
+            return Err(Error::new(problem).at("ecn"));
+        }
+        Ok(())
     }
 
     /// State machine of a sender with these parameters: never `Auto`.

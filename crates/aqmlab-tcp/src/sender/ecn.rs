@@ -44,6 +44,12 @@ impl EcnState {
         }
     }
 
+    /// Changes the mode and the codepoint of new data.
+    pub fn change(&mut self, params: &TcpParams) {
+        let EcnState { mode, codepoint, .. } = EcnState::new(params);
+        (self.mode, self.codepoint) = (mode, codepoint);
+    }
+
     /// Takes the echo of an acknowledgement.
     #[inline]
     pub fn take(&mut self, ack: &Ack, news: &mut AckSample) {

@@ -21,6 +21,7 @@
 mod acks;
 #[cfg(test)]
 mod acks_tests;
+mod change;
 mod cwnd_validation;
 mod ecn;
 mod output;

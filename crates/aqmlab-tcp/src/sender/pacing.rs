@@ -10,7 +10,7 @@
 //! 2. Time that was not used is not made up for.
 
 use aqmlab_core::time::NANOS_PER_SEC;
-use aqmlab_core::{Deadline, Rate, Span, Time};
+use aqmlab_core::{Bytes, Deadline, Rate, Span, Time};
 
 use super::Sender;
 use crate::congestion::CongestionControl;
@@ -47,6 +47,17 @@ impl Pacer {
             next: Time::ZERO,
             remainder: 0,
             waiting: false,
+        }
+    }
+
+    /// Changes the parameters. A segment that waits leaves at the new rate, if it is higher.
+    pub fn change(&mut self, now: Time, params: &TcpParams, rate: Option<Rate>) {
+        let Pacer { always, slow_start, avoidance, .. } = Pacer::new(params);
+        (self.always, self.slow_start, self.avoidance) = (always, slow_start, avoidance);
+        let bytes = Bytes::new(params.mss.get() + params.header.get());
+        let soon = now + rate.map_or(Span::ZERO, |rate| rate.transmission_time(bytes));
+        if rate.is_some() || !always {
+            self.next = self.next.min(soon);
         }
     }
 
@@ -129,7 +140,7 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Bytes, Limit};
+    use aqmlab_core::Limit;
 
     use super::*;
 

@@ -2,6 +2,8 @@
 
 use aqmlab_core::{Ecn, Span, Time};
 
+use aqmlab_tcp::TcpParams;
+
 use super::NONE;
 use crate::endpoints::custom::BoxedEnds;
 use crate::endpoints::datagrams::{DatagramSink, DatagramSource};
@@ -124,6 +126,12 @@ impl Other {
 }
 
 impl Tcp {
+    /// Changes the transport of both ends. Segments may be due afterwards.
+    pub fn change(&mut self, now: Time, before: &TcpParams, after: &TcpParams, seed: u64) {
+        self.source.sender.change(now, before, after, seed);
+        self.sink.receiver.change(after);
+    }
+
     /// Returns whether the receive window, not the congestion window, limits the sender: they
     /// differ by less than a segment.
     pub fn is_held_by_receiver(&self) -> bool {

@@ -3,6 +3,8 @@
 mod ends;
 mod tally;
 
+use std::borrow::Cow;
+
 use aqmlab_core::{Deadline, Packet, Span, Time};
 use aqmlab_tcp::params::EcnMode;
 use aqmlab_tcp::{Stats, TcpParams};
@@ -138,7 +140,7 @@ impl Pending {
 pub(crate) struct FlowSetup<'a> {
     pub index: u32,
     pub group: u32,
-    pub transport: &'a TcpParams,
+    pub transport: Cow<'a, TcpParams>,
     pub endpoint: &'a EndpointConfig,
     pub routes: [RouteId; 2],
     pub size: Option<u64>,
@@ -163,7 +165,7 @@ impl FlowSetup<'_> {
     }
 
     fn ends(&self) -> Ends {
-        let transport = self.transport;
+        let transport = &*self.transport;
         let (mss, header) = (transport.mss.get(), transport.header.get() as u32);
         let setup = EndpointSetup {
             size: self.size,

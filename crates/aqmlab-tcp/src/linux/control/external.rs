@@ -24,6 +24,7 @@ use crate::congestion::{
     AckSample, Congestion, CongestionControl, CongestionEvent, Control, LostSegment, SentSample,
     Setup,
 };
+use crate::params::TcpParams;
 
 /// Largest window in segments: sums with it do not overflow.
 const MOST: u64 = 1 << 30;
@@ -64,6 +65,14 @@ impl External {
             paces_others: setup.is_paced,
             payload_share: mss / (mss + header),
         }
+    }
+    /// Gives a steered control another window and rate; false for all others.
+    pub fn steer(&mut self, state: &mut State, params: &TcpParams) -> bool {
+        let is_steered = self.control.steer(&params.congestion_control, u64::from(state.mss));
+        if is_steered {
+            self.apply(state);
+        }
+        is_steered
     }
     pub fn is_cloneable(&self) -> bool {
         self.control.is_cloneable()

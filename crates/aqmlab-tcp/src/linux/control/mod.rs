@@ -14,7 +14,7 @@ use aqmlab_core::Rate;
 
 use super::state::{CaState, Rate as RateSample, State};
 use crate::congestion::cubic::CubicParams;
-use crate::congestion::{self, CongestionConfig, LostSegment};
+use crate::congestion::{self, CongestionConfig, LostSegment, Setup};
 use crate::params::TcpParams;
 
 /// Events other than acknowledgements (`enum tcp_ca_event`).
@@ -144,6 +144,10 @@ fn has_defaults(config: &CongestionConfig) -> bool {
 impl Control {
     /// The kernel's control if it has one with these parameters, or else the laboratory's.
     pub fn new(params: &TcpParams, seed: u64) -> Control {
+        Self::with(params, &params.setup(params.in_bytes(params.initial_window), seed))
+    }
+    /// The control of a connection that has a window and a threshold.
+    pub fn with(params: &TcpParams, setup: &Setup) -> Control {
         let config = &params.congestion_control;
         if let Some(cubic) = config.downcast_ref::<CubicParams>()
             && cubic.is_the_kernels()
@@ -152,20 +156,23 @@ impl Control {
         }
         let kernels = match config.name() {
             "reno" => Control::Reno(Reno),
-            "bbr" => Control::Bbr(bbr::Bbr::new(seed)),
+            "bbr" => Control::Bbr(bbr::Bbr::new(setup.seed)),
             "dctcp" => Control::Dctcp(dctcp::Dctcp::default()),
             "vegas" => Control::Vegas(vegas::Vegas::default()),
             "westwood" => Control::Westwood(westwood::Westwood::default()),
             "highspeed" => Control::HighSpeed(highspeed::HighSpeed::default()),
             "scalable" => Control::Scalable(Scalable),
-            _ => return Control::external(params, seed),
+            _ => return Control::external(params, setup),
         };
-        if has_defaults(config) { kernels } else { Control::external(params, seed) }
+        if has_defaults(config) { kernels } else { Control::external(params, setup) }
     }
-    fn external(params: &TcpParams, seed: u64) -> Control {
-        let setup = params.setup(params.in_bytes(params.initial_window), seed);
-        let control = congestion::Control::new(&params.congestion_control, &setup);
-        Control::External(external::External::new(control, &setup))
+    fn external(params: &TcpParams, setup: &Setup) -> Control {
+        let control = congestion::Control::new(&params.congestion_control, setup);
+        Control::External(external::External::new(control, setup))
+    }
+    /// Gives a steered control another window and rate; false for all others.
+    pub fn steer(&mut self, state: &mut State, params: &TcpParams) -> bool {
+        self.as_external().is_some_and(|external| external.steer(state, params))
     }
     /// True if it can be copied in its state.
     pub fn is_cloneable(&self) -> bool {

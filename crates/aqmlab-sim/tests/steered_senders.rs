@@ -1,0 +1,197 @@
+//! Senders whose congestion control, pacing and ECN change during a run.
+
+use aqmlab_core::{Span, Time, Value};
+use aqmlab_sim::network::series::Subject;
+use aqmlab_sim::scenario::parse_value;
+use aqmlab_sim::{Outside, Run, Scenario, run};
+
+/// A bulk flow, and pages with connections of their own, over 10 Mbit/s.
+const SCENE: &str = r#"
+    duration = "12s"
+    [links.down]
+    rate = "10mbit"
+    delay = "20ms"
+    queue = "fq_codel"
+    [links.up]
+    rate = "100mbit"
+    delay = "20ms"
+    [flows.bulk]
+    path = ["down"]
+    return_path = ["up"]
+    [flows.web]
+    workload = "page"
+    path = ["down"]
+    return_path = ["up"]
+"#;
+
+/// State machines of the sender.
+const STACKS: [&str; 2] = ["rfc", "linux-6.12"];
+
+fn scene(settings: &[(&str, &str)]) -> Scenario {
+    let settings: Vec<(String, Value)> =
+        settings.iter().map(|(key, text)| (key.to_string(), parse_value(text))).collect();
+    Scenario::parse(SCENE, "scene", &settings).unwrap()
+}
+
+fn alone(stack: &str) -> Run {
+    Run::new(scene(&[("transport.stack", stack), ("flows.web.start", "11s")]), 0)
+}
+
+fn set(run: &mut Run, key: &str, text: &str) {
+    run.set(key, &parse_value(text), Outside::default()).unwrap_or_else(|e| panic!("{e}"));
+}
+
+fn seconds(seconds: f64) -> Time {
+    Time::ZERO + Span::from_secs_f64(seconds)
+}
+
+/// Bytes of the first flow that arrive in the next second.
+fn delivered_next(run: &mut Run) -> u64 {
+    let before = run.delivered()[0];
+    run.advance(run.time() + Span::from_secs(1)).unwrap();
+    run.delivered()[0] - before
+}
+
+fn seen(run: &Run, subject: Subject, quantity: &str) -> Option<f64> {
+    let mut value = None;
+    run.observe(&mut |of, name, found| {
+        if of == subject && name == quantity {
+            value = Some(found);
+        }
+    });
+    value
+}
+
+const CONTROL: &str = "flows.bulk.transport.congestion_control";
+
+#[test]
+fn a_window_and_a_rate_are_set_from_outside() {
+    for stack in STACKS {
+        let mut run = alone(stack);
+        run.advance(seconds(2.0)).unwrap();
+        set(&mut run, CONTROL, "{ algorithm = \"steered\", window = \"10p\" }");
+        delivered_next(&mut run);
+        // Ten segments in each round trip of 40 ms and their transmission.
+        let windowed = delivered_next(&mut run);
+        assert!((300_000..=362_000).contains(&windowed), "{stack}: {windowed}");
+        set(&mut run, &format!("{CONTROL}.pacing_rate"), "\"4mbit\"");
+        set(&mut run, &format!("{CONTROL}.window"), "\"unlimited\"");
+        delivered_next(&mut run);
+        let paced = delivered_next(&mut run);
+        let expected = 4e6 / 8.0 * 1448.0 / 1500.0;
+        assert!((paced as f64 / expected - 1.0).abs() < 0.01, "{stack}: {paced}");
+        // After a rate of nothing the next segment does not wait for its time.
+        set(&mut run, &format!("{CONTROL}.pacing_rate"), "\"100bit\"");
+        assert!(delivered_next(&mut run) < 200_000);
+        set(&mut run, &format!("{CONTROL}.pacing_rate"), "\"8mbit\"");
+        assert!(delivered_next(&mut run) > 800_000, "{stack}");
+        let subject = Subject::Flow(0);
+        let acked = seen(&run, subject, "acked_bytes").expect("steered senders report it");
+        assert!(acked > 1_500_000.0, "{stack}: the counters continue: {acked}");
+        assert!(seen(&run, subject, "min_rtt_s").unwrap() >= 0.04, "{stack}");
+    }
+}
+
+/// Each control follows each other one, and the run is that of the saved scenario.
+#[test]
+fn any_control_follows_any_other() {
+    let controls: Vec<_> = aqmlab_tcp::congestion::entries();
+    let names = || controls.iter().map(|entry| entry.name).filter(|name| *name != "prague");
+    for (index, first) in names().enumerate() {
+        for stack in STACKS {
+            let control = ("transport.congestion_control", first);
+            let mut steps = Run::new(scene(&[("transport.stack", stack), control]), 1);
+            for step in 1..=5 {
+                steps.advance(seconds(f64::from(step) * 1.7)).unwrap();
+                let next = names().cycle().nth(index + step as usize * 3).unwrap();
+                set(&mut steps, CONTROL, &format!("\"{next}\""));
+                set(&mut steps, "flows.web.transport.pacing", ["true", "false"][step as usize % 2]);
+            }
+            let snapshot = steps.snapshot().unwrap();
+            let text = steps.scenario().to_toml();
+            let saved = Scenario::parse(&text, "saved", &[]).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(saved.to_json(), steps.scenario().to_json());
+            let moved = delivered_next(&mut steps);
+            steps.restore(&snapshot);
+            assert_eq!(moved, delivered_next(&mut steps), "{first} {stack}");
+            assert!(moved > 10_000, "{first} {stack}: {moved}");
+            assert_eq!(
+                steps.finish().unwrap().digest(),
+                run(&saved, 1).digest(),
+                "{first} {stack}"
+            );
+        }
+    }
+}
+
+/// Windows neither collapse nor explode at the change, as with `setsockopt(TCP_CONGESTION)`.
+#[test]
+fn another_control_continues_with_the_window() {
+    for stack in STACKS {
+        let mut run = alone(stack);
+        run.advance(seconds(4.0)).unwrap();
+        let window = |run: &Run| seen(run, Subject::Flow(0), "cwnd_bytes").unwrap();
+        let before = window(&run);
+        set(&mut run, CONTROL, "\"reno\"");
+        run.step().unwrap();
+        run.step().unwrap();
+        let after = window(&run);
+        assert!((after - before).abs() <= 3.0 * 1448.0, "{stack}: {before} to {after}");
+        assert!(delivered_next(&mut run) > 1_000_000, "{stack}");
+    }
+}
+
+#[test]
+fn marks_begin_and_end_with_ecn() {
+    for stack in STACKS {
+        let mut run = alone(stack);
+        let marked = |run: &Run| seen(run, Subject::Link(0), "marked").unwrap();
+        run.advance(seconds(3.0)).unwrap();
+        assert_eq!(marked(&run), 0.0);
+        set(&mut run, "flows.bulk.transport.ecn", "\"classic\"");
+        run.advance(seconds(6.0)).unwrap();
+        let with = marked(&run);
+        assert!(with > 0.0, "{stack}");
+        set(&mut run, "flows.bulk.transport.ecn", "\"off\"");
+        run.advance(seconds(6.5)).unwrap();
+        let ended = marked(&run);
+        run.advance(seconds(10.0)).unwrap();
+        assert_eq!(marked(&run), ended, "{stack}");
+    }
+}
+
+/// Connections that the pages of the group open later have the new control.
+#[test]
+fn later_connections_have_the_new_transport() {
+    let mut run = Run::new(scene(&[]), 0);
+    set(&mut run, "flows.web.transport.congestion_control", "{ algorithm = \"steered\" }");
+    let (mut steered, mut pages) = (0, 0);
+    for step in 1..120 {
+        run.advance(seconds(f64::from(step) / 10.0)).unwrap();
+        let groups: Vec<u32> = run.flows().map(|flow| flow.group).collect();
+        run.observe(&mut |subject, name, _| {
+            let Subject::Flow(flow) = subject else { return };
+            steered += u32::from(groups[flow as usize] == 1 && name == "acks");
+            pages += u32::from(groups[flow as usize] == 1 && name == "cwnd_bytes");
+        });
+    }
+    assert!(pages > 0 && steered == pages, "{steered} of {pages}");
+}
+
+#[test]
+fn what_a_connection_cannot_change_is_refused() {
+    let mut run = alone("linux-6.12");
+    for (key, value, expected) in [
+        ("flows.bulk.transport.mss", "\"500b\"", "cannot change during a run"),
+        ("flows.bulk.transport.ecn", "\"accurate\"", "flows.bulk.transport.ecn"),
+        (CONTROL, "\"cubi\"", "cubic"),
+        ("flows.bulk.transport.congestion_control.beta2", "1", "beta2"),
+        ("flows.bulk.transport.pacing.x", "1", "no keys of its own"),
+        ("flows.bul.transport.pacing", "true", "bulk"),
+        (CONTROL, "{ algorithm = \"steered\", window = \"unlimited\" }", "also a pacing_rate"),
+    ] {
+        let error = run.set(key, &parse_value(value), Outside::default()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{key}: {error}");
+    }
+    assert!(run.scenario().changes.is_empty());
+}
