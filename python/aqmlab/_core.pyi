@@ -388,6 +388,9 @@ class Run:
     def finish(self) -> tuple[Results, str]:
         """Goes on to the end: the tables, and the digest of them."""
 
+def advance_all(runs: Sequence[Run], until: Sequence[float], threads: int) -> None:
+    """Advances runs, each to its time in seconds, on several threads without the GIL."""
+
 @final
 class Runner:
     """Runs jobs on all cores in the background."""

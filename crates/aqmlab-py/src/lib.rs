@@ -44,6 +44,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(custom::describe, module)?)?;
     module.add_class::<run::PyRun>()?;
     module.add_class::<run::PySnapshot>()?;
+    module.add_function(wrap_pyfunction!(run::advance_all, module)?)?;
     module.add_class::<runner::Runner>()?;
     module.add_class::<tables::Results>()?;
     module.add_class::<columns::ArrowTable>()?;

@@ -1,6 +1,6 @@
 //! Step-by-step runs (`Run`) for Python.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aqmlab_core::{Span, Time};
@@ -235,6 +235,56 @@ impl PyRun {
         self.run = Some(run);
         Ok(done)
     }
+}
+
+/// Advances several runs, each to its own time in seconds, on this number of threads without the
+/// GIL. If one fails, it is over, and the error of the first is raised.
+#[pyfunction]
+pub fn advance_all(
+    py: Python<'_>,
+    runs: Vec<Py<PyRun>>,
+    until: Vec<f64>,
+    threads: usize,
+) -> PyResult<()> {
+    if until.len() != runs.len() {
+        return Err(PyValueError::new_err("one time for each run"));
+    }
+    let until = until.into_iter().map(time).collect::<PyResult<Vec<Time>>>()?;
+    let mut taken = Vec::new();
+    for (run, until) in runs.iter().zip(until) {
+        taken.push((run.borrow_mut(py).run.take().ok_or_else(over)?, until));
+    }
+    let share = taken.len().div_ceil(threads.max(1)).max(1);
+    type Ended = std::thread::Result<Result<Run, Stopped>>;
+    let advance = |(mut run, until): (Run, Time)| -> Ended {
+        catch_unwind(AssertUnwindSafe(|| run.advance(until).map(|()| run)))
+    };
+    let mut parts: Vec<Vec<(Run, Time)>> = Vec::new();
+    while !taken.is_empty() {
+        parts.push(taken.split_off(taken.len().saturating_sub(share)));
+    }
+    let ended: Vec<Ended> = py.detach(|| {
+        std::thread::scope(|scope| {
+            let mine = parts.pop().unwrap_or_default();
+            let others: Vec<_> = parts
+                .into_iter()
+                .rev()
+                .map(|part| scope.spawn(|| part.into_iter().map(advance).collect::<Vec<_>>()))
+                .collect();
+            let mut ended: Vec<Ended> = mine.into_iter().map(advance).collect();
+            ended.extend(others.into_iter().flat_map(|part| part.join().expect("caught inside")));
+            ended
+        })
+    });
+    let mut failed = Ok(());
+    for (run, ended) in runs.iter().zip(ended) {
+        match guarded(py, || ended.unwrap_or_else(|panic| resume_unwind(panic))) {
+            Ok(Ok(advanced)) => run.borrow_mut(py).run = Some(advanced),
+            Ok(Err(stopped)) => failed = failed.and(Err(stuck(stopped))),
+            Err(error) => failed = failed.and(Err(error)),
+        }
+    }
+    failed
 }
 
 /// Converts a panic to an exception: that of Python code, or that of a bug.

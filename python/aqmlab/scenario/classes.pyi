@@ -392,6 +392,13 @@ class Sfb(QueueDiscipline):
     warmup: DurationLike | None = None
     ecn: bool | None = None
 
+class Bernoulli(QueueDiscipline):
+    """Marks or drops arriving packets with one probability."""
+
+    limit: LimitLike | None = None
+    probability: float | None = None
+    ecn: bool | None = None
+
 class Blue(QueueDiscipline):
     """One drop probability, raised by overflows, lowered by idle times."""
 
@@ -729,6 +736,12 @@ class Cbr(Control):
     """A constant rate that responds to nothing."""
 
     rate: RateLike | None = None
+
+class Steered(Control):
+    """A window and a pacing rate that are set from outside."""
+
+    window: LimitLike | None = None
+    pacing_rate: RateLike | None = None
 
 class Bulk(Workload):
     """Greedy flows, of the group's `size` or endless."""

@@ -109,7 +109,8 @@ class Run:
         ----------
         key : str
             `links.NAME.rate`, `.delay`, `.loss`, `.queue` or `.queue.PARAMETER` (`queue` is that of
-            the bottleneck), `flows.NAME` to add a group, `flows.NAME.active` to start or stop one.
+            the bottleneck), `flows.NAME` to add a group, `flows.NAME.active` to start or stop one,
+            `flows.NAME.transport.KEY` for congestion control, pacing and ECN of its connections.
         value
             Text, number, bool, table, or object of `aqmlab.scenario`.
 
@@ -132,6 +133,41 @@ class Run:
         equal value also starts a new queue.
         """
         return self._run.replace(key, value)
+
+    def act(
+        self, flow: str, *, cwnd: float | None = None, pacing_rate: float | None = None
+    ) -> float:
+        """Sets window and rate of a group of TCP flows from now on, for an external controller.
+
+        The flows continue with the congestion control `steered`. `observe` reports its counters:
+        `acked_bytes`, `lost_bytes`, `acks`, `marked_acks`, `timeouts`, `rtt_samples`, `rtt_sum_s`,
+        `rtt_s` and `min_rtt_s`.
+
+        Parameters
+        ----------
+        flow : str
+            Name of the group.
+        cwnd : float, optional
+            Congestion window of each flow in bytes. Default: none; then `pacing_rate` is required.
+        pacing_rate : float, optional
+            Rate of each flow in bit/s on the wire. Default: not paced.
+
+        Returns
+        -------
+        float
+            Virtual time of the change in seconds.
+
+        Raises
+        ------
+        InputError
+            If the group has no TCP flows, or a value is not positive.
+        """
+        control: dict[str, Any] = {"algorithm": "steered", "window": "unlimited"}
+        if cwnd is not None:
+            control["window"] = f"{round(cwnd)}b"
+        if pacing_rate is not None:
+            control["pacing_rate"] = f"{round(pacing_rate)}bit"
+        return self.set(f"flows.{flow}.transport.congestion_control", control)
 
     def snapshot(self) -> _core.Snapshot:
         """Returns a snapshot of the run, for `restore`: a copy of its state.

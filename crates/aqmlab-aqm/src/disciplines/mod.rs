@@ -33,6 +33,7 @@ catalogue! {
     pi2::Pi2Params,
     dualpi2::DualPi2Params,
     sfb::SfbParams,
+    bernoulli::BernoulliParams,
     blue::BlueParams,
     choke::ChokeParams,
     sred::SredParams,

@@ -222,6 +222,7 @@ pub const SINGLE: &[&str] = &[
     "docsis_pie",
     "pie2013",
     "pi2",
+    "bernoulli",
     "blue",
     "sred",
     "pi",

@@ -1,0 +1,103 @@
+//! Bernoulli: a FIFO that signals arriving packets with one probability.
+//!
+//! # Model
+//! Each arriving packet is chosen independently with `probability`. A chosen packet is marked if
+//! `ecn` is on and its sender supports ECN, and dropped otherwise.
+//!
+//! # Sources
+//! None. A controller that changes `probability` during a run (`[[changes]]`, `aqmlab.gym`) makes an
+//! AQM of it; constant, it is the baseline without feedback.
+//!
+//! # Differences
+//! None.
+
+use alloc::boxed::Box;
+
+use aqmlab_core::{Component, Limit, Packet, params};
+
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::fifo::{Fifo, QueueLimit};
+
+params! {
+    /// Parameters of Bernoulli.
+    pub struct BernoulliParams {
+        /// Capacity of the queue.
+        limit: Limit = Limit::Packets(1000), source "tc-pfifo(8), as for droptail";
+        /// Probability of a signal to an arriving packet.
+        probability: f64 = 0.01, in 0.0 => 1.0, source "the controller's choice";
+        /// Marks ECN-capable packets instead of dropping them.
+        ecn: bool = false, source "RFC 3168, section 5";
+    }
+}
+
+impl Component for BernoulliParams {
+    const NAME: &'static str = "bernoulli";
+    const SUMMARY: &'static str = "marks or drops arriving packets with one probability";
+}
+
+impl Discipline for BernoulliParams {
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
+        Box::new(Bernoulli {
+            fifo: Fifo::default(),
+            room: QueueLimit::new(self.limit, None, env),
+            probability: self.probability,
+            ecn: self.ecn,
+        })
+    }
+
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        let queue = queue.machine::<Bernoulli>();
+        queue.room = QueueLimit::new(self.limit, None, env);
+        (queue.probability, queue.ecn) = (self.probability, self.ecn);
+        queue.fifo.trim(queue.room, cx);
+    }
+}
+
+/// State of Bernoulli.
+#[derive(Clone)]
+struct Bernoulli {
+    fifo: Fifo,
+    room: QueueLimit,
+    probability: f64,
+    ecn: bool,
+}
+
+impl QueueDiscipline for Bernoulli {
+    fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
+        if cx.random.uniform() < self.probability {
+            if !(self.ecn && packet.ecn().is_capable()) {
+                cx.drop(packet, Reason::User);
+                return;
+            }
+            cx.mark(&mut packet, Reason::User);
+        }
+        self.fifo.push_within(self.room, packet, cx);
+    }
+
+    fn dequeue(&mut self, _cx: &mut Context<'_>) -> Option<Packet> {
+        self.fifo.pop()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
+        see("drop_probability", self.probability);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{TestPacket, offer, queue};
+
+    #[test]
+    fn a_tenth_of_the_packets_is_dropped() {
+        let params = BernoulliParams { probability: 0.1, limit: Limit::Unlimited, ecn: true };
+        let mut queue = queue(&params);
+        let dropped = offer(&mut queue, (0..10_000).map(TestPacket::of_flow)).len();
+        assert!((900..1_100).contains(&dropped), "{dropped}");
+        assert_eq!(queue.backlog().packets, 10_000 - dropped as u64);
+    }
+}
