@@ -2,7 +2,8 @@
 
 use aqmlab_core::Time;
 
-use super::Sender;
+use super::output::Burst;
+use super::{Sender, sends_bursts};
 use crate::congestion::{CongestionControl, Control};
 use crate::connection::ConnState;
 use crate::params::TcpParams;
@@ -22,6 +23,8 @@ impl Sender {
             self.seed = seed;
             self.restart_control(now);
         }
+        self.burst = Burst::default();
+        self.sends_bursts = sends_bursts(&self.control, params);
         let rate = self.control.pacing_rate();
         self.pacer.change(now, params, rate);
     }

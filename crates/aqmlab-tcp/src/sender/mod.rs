@@ -115,6 +115,14 @@ pub(crate) struct Sender {
     told: crate::congestion::AckSample,
 }
 
+/// Returns whether the window alone limits transmission: see [`Control::sends_bursts`]. RFC 7661
+/// may lower the window at any time.
+fn sends_bursts(control: &Control, params: &TcpParams) -> bool {
+    control.sends_bursts()
+        && !params.pacing
+        && params.window_validation != WindowValidation::Rfc7661
+}
+
 impl Sender {
     /// A sender of `bytes` bytes, or of data without end. The congestion
     /// control's random numbers start from `seed`.
@@ -130,10 +138,7 @@ impl Sender {
         if rules.goes_by_time || params.frto {
             board = board.collecting();
         }
-        // RFC 7661 may lower the window at any time.
-        let sends_bursts = control.sends_bursts()
-            && !params.pacing
-            && params.window_validation != WindowValidation::Rfc7661;
+        let sends_bursts = sends_bursts(&control, params);
         Sender {
             conn: Connection::new(bytes),
             phase: Phase::Open,
