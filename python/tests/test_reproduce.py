@@ -108,7 +108,8 @@ def test_json_form(result: Reproduction) -> None:
     assert len(form["claims"]) == 45
     for claim in form["claims"]:
         assert list(claim) == [
-            "id", "text", "source", "own", "verdict", "evidence", "possible", "comparisons",
+            "id", "text", "source", "own", "must_show", "verdict", "evidence", "possible",
+                "comparisons",
         ]  # fmt: skip
         assert claim["verdict"] in STATEMENTS and claim["comparisons"]
         assert any(sign.isdigit() for sign in claim["evidence"])
