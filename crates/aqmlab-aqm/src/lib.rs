@@ -11,12 +11,8 @@
 //! use aqmlab_aqm::{Context, Discipline, LinkEnv, QueueDiscipline, Sink};
 //! use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time};
 //!
-//! let env = LinkEnv {
-//!     rate: Rate::from_bps(10_000_000),
-//!     base_rtt: Span::from_millis(100),
-//!     mtu: Bytes::new(1514),
-//!     header: 14,
-//! };
+//! let env = LinkEnv::new(Rate::from_bps(10_000_000), Span::from_millis(100))
+//!     .with_sizes(Bytes::new(1514), 14);
 //! let mut queue: Box<dyn QueueDiscipline> = FqCodelParams::default().build(&env);
 //! let (mut random, mut sink) = (Stream::from_state(1), Sink::default());
 //!

@@ -162,7 +162,12 @@ impl CodelDt {
             limit: params.limit.resolve(env.rate, env.base_rtt),
             state: CodelState::default(),
             meter: Meter { threshold: params.dq_threshold.get(), running: None, rate: None },
-            shaper: TokenBucket::new(params.sustained_rate, params.peak_rate, params.traffic_burst, env),
+            shaper: TokenBucket::new(
+                params.sustained_rate,
+                params.peak_rate,
+                params.traffic_burst,
+                env,
+            ),
             largest: law.smallest_backlog,
             law,
             predicted: Span::ZERO,

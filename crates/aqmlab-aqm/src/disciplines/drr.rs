@@ -23,9 +23,9 @@ use alloc::boxed::Box;
 use aqmlab_core::{Bytes, Component, Limit, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
-use crate::fq::hash::Sharing;
 use crate::fq::drr_plain::Rounds;
-use crate::fq::{Fq, FqParams, Overflow, NoAqm};
+use crate::fq::hash::Sharing;
+use crate::fq::{Fq, FqParams, NoAqm, Overflow};
 
 params! {
     /// Parameters of DRR.

@@ -28,7 +28,7 @@ use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::codel::Source;
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowSource, Fq, FqParams, FlowAqm, Overflow};
+use crate::fq::{FlowAqm, FlowSource, Fq, FqParams, Overflow};
 
 params! {
     /// Parameters of FQ-COBALT.

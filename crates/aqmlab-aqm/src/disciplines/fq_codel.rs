@@ -26,7 +26,7 @@ use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, Settings};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowSource, Fq, FqParams, FlowAqm, Overflow};
+use crate::fq::{FlowAqm, FlowSource, Fq, FqParams, Overflow};
 
 choices! {
     /// Queue that must hold more than one full packet before CoDel drops.

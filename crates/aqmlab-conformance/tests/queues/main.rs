@@ -94,6 +94,7 @@ fn the_disciplines_without_recorded_cases_are_known() {
             "drr",
             "sfq_pie",
             "pi2",
+            "bernoulli",
             "blue",
             "choke",
             "sred",

@@ -282,7 +282,8 @@ impl Bbr {
 
     /// BBRSaveCwnd.
     fn save_cwnd(&mut self) {
-        let modulated = self.repair != RecoveryPhase::None || matches!(self.state, Mode::ProbeRtt { .. });
+        let modulated =
+            self.repair != RecoveryPhase::None || matches!(self.state, Mode::ProbeRtt { .. });
         self.prior_cwnd = if modulated { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 

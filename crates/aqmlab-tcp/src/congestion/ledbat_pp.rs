@@ -115,7 +115,9 @@ impl LedbatPp {
                 self.window.cwnd = 2.0 * self.window.mss;
                 self.phase = SlowdownPhase::Frozen(now, now + rtt * FROZEN);
             }
-            SlowdownPhase::Frozen(since, until) if now >= until => self.phase = SlowdownPhase::Ramp(since),
+            SlowdownPhase::Frozen(since, until) if now >= until => {
+                self.phase = SlowdownPhase::Ramp(since)
+            }
             SlowdownPhase::Ramp(since) if !self.window.in_slow_start() => {
                 self.phase = SlowdownPhase::Avoidance(now + (now - since) * PERIOD);
             }
@@ -149,7 +151,9 @@ impl CongestionControl for LedbatPp {
                 let step = gain - self.params.constant * segments * (load - 1.0);
                 window.grow(step.max(-segments / 2.0), sample.counted());
             }
-            SlowdownPhase::Avoidance(_) if sample.window_limited => window.grow(gain, sample.counted()),
+            SlowdownPhase::Avoidance(_) if sample.window_limited => {
+                window.grow(gain, sample.counted())
+            }
             _ => {}
         }
         window.cwnd = window.cwnd.max(2.0 * window.mss);
@@ -236,7 +240,10 @@ mod tests {
         let ms = |millis| Time::ZERO + Span::from_millis(millis);
         assert_eq!(ledbat.phase, SlowdownPhase::Avoidance(ms(220)));
         ledbat.on_ack(&acked(220, 120));
-        assert_eq!((ledbat.window(), ledbat.phase), (2000, SlowdownPhase::Frozen(ms(220), ms(420))));
+        assert_eq!(
+            (ledbat.window(), ledbat.phase),
+            (2000, SlowdownPhase::Frozen(ms(220), ms(420)))
+        );
         assert_eq!(ledbat.ssthresh(), 11_090);
         ledbat.on_ack(&acked(400, 120));
         assert_eq!(ledbat.window(), 2000);

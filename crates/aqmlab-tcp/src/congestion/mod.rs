@@ -109,11 +109,20 @@ impl Control {
             Compound, Cubic, Dctcp, HighSpeed, Ledbat, LedbatPp, Relentless, Reno, Scalable, Vegas,
             Westwood,
         };
-        match self {
-            Reno(_) | Cubic(_) | Vegas(_) | Westwood(_) | Compound(_) | Ledbat(_) => true,
-            LedbatPp(_) | Scalable(_) | HighSpeed(_) | Dctcp(_) | Relentless(_) => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Reno(_)
+                | Cubic(_)
+                | Vegas(_)
+                | Westwood(_)
+                | Compound(_)
+                | Ledbat(_)
+                | LedbatPp(_)
+                | Scalable(_)
+                | HighSpeed(_)
+                | Dctcp(_)
+                | Relentless(_)
+        )
     }
 }
 
@@ -131,11 +140,12 @@ mod tests {
     use crate::TcpParams;
 
     /// RFC 5681, section 4.1. BBR and Prague pace data after an idle time and have rules of their
-    /// own (Linux exempts all with `cong_control`); a constant rate has none.
+    /// own (Linux exempts all with `cong_control`); a constant rate has none. A steered window grows
+    /// only when it is told to.
     #[test]
     fn windows_restart_after_idle_times() {
-        let others = ["bbr", "bbr3", "prague", "cbr", "steered"];
-        for entry in entries() {
+        let others = ["bbr", "bbr3", "prague", "cbr"];
+        for entry in entries().into_iter().filter(|entry| entry.name != "steered") {
             let config = CongestionConfig::named(entry.name).unwrap();
             let mut control = Control::new(&config, &transport().setup(10_000, 0));
             for _ in 0..30 {

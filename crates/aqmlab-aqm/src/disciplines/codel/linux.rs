@@ -1,6 +1,6 @@
 //! Linux's CoDel: the RFC's with another clock and another root.
 
-use super::form::{Clock, Variant, Root};
+use super::form::{Clock, Root, Variant};
 use super::rfc8289;
 
 pub(super) const FORM: Variant =

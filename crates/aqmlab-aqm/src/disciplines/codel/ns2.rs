@@ -2,7 +2,7 @@
 //!
 //! Both learn the largest packet from those that leave.
 
-use super::form::{DropCounting, Variant, Recall};
+use super::form::{DropCounting, Recall, Variant};
 use super::rfc8289;
 
 pub(super) const OF_2012: Variant = Variant {

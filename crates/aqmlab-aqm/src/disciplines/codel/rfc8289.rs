@@ -1,6 +1,6 @@
 //! CoDel as in the pseudo-code of RFC 8289.
 
-use super::form::{Clock, DropCounting, Variant, Recall, Root};
+use super::form::{Clock, DropCounting, Recall, Root, Variant};
 
 pub(super) const FORM: Variant = Variant {
     clock: Clock::Seconds,

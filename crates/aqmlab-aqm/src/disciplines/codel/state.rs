@@ -2,7 +2,7 @@
 
 use aqmlab_core::{Packet, Span, Time, math};
 
-use super::form::{Clock, DropCounting, Variant, Recall, Root};
+use super::form::{Clock, DropCounting, Recall, Root, Variant};
 use super::{CodelParams, linux};
 use crate::discipline::{Context, LinkEnv, Reason};
 
