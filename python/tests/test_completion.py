@@ -26,7 +26,7 @@ OFFERED = {
     "try fq_co": ["fq_codel", "fq_cobalt"],
     "reproduce jarv": ["jarvinen2014"],
     "list stu": ["studies"],
-    "new qu": ["queue"],
+    "new qu": ["queue", "quic-controller"],
     "shell --queue dual": ["dualpi2"],
     "try --profile ca": ["cable"],
     "attach --pid 7 --profile off": ["office"],

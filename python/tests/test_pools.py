@@ -153,7 +153,7 @@ FORBIDDEN = {
     "power": r"goodput.* / .*delay",
 }
 """Expressions that only `aqmlab.metrics` may contain."""
-LIVE = Path("emulator/view.py")
+LIVE = (Path("emulator/view.py"), Path("gym.py"))
 """Rates of running links, from two readings of their counters: there are no tables yet."""
 
 
@@ -161,7 +161,7 @@ def test_metrics_are_computed_in_one_layer() -> None:
     found = [
         f"{file.relative_to(PACKAGE)}:{number}: {name}"
         for file in sorted(PACKAGE.rglob("*.py"))
-        if file.relative_to(PACKAGE).parts[0] != "metrics" and file.relative_to(PACKAGE) != LIVE
+        if file.relative_to(PACKAGE).parts[0] != "metrics" and file.relative_to(PACKAGE) not in LIVE
         for number, line in enumerate(file.read_text().splitlines(), start=1)
         for name, pattern in FORBIDDEN.items()
         if re.search(pattern, line)
