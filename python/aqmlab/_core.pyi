@@ -32,6 +32,7 @@ __all__ = [
     "Snapshot",
     "Table",
     "__version__",
+    "advance_all",
     "check_playable",
     "close_sender",
     "describe",
@@ -103,6 +104,7 @@ class Packet:
     """The ECN codepoint: 0 not ECN-capable, 1 ECT(1), 2 ECT(0), 3 CE."""
     ecn_capable: bool
     """Whether it may be marked."""
+    def __deepcopy__(self, memo: dict[int, object], /) -> Packet: ...
 
 @final
 class Context:
@@ -132,6 +134,7 @@ class Link:
     """The longest round-trip time without queues of the flows over it, in nanoseconds."""
     mtu: int
     """The largest packet on the link layer, in bytes."""
+    def __deepcopy__(self, _memo: object, /) -> Link: ...
 
 @final
 class Limit:
@@ -139,6 +142,7 @@ class Limit:
 
     def admits(self, packets: int, bytes: int, size: int) -> bool:
         """Whether a queue of `packets` packets and `bytes` bytes has room for `size` more."""
+    def __deepcopy__(self, _memo: object, /) -> Limit: ...
 
 @final
 class Setup:
@@ -154,6 +158,7 @@ class Setup:
     """The first slow start threshold in bytes."""
     def random(self) -> float:
         """Uniform in [0, 1), from a stream of the connection's own."""
+    def __deepcopy__(self, _memo: object, /) -> Setup: ...
 
 @final
 class AckSample:

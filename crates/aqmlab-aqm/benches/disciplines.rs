@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use aqmlab_aqm::registry::entries;
 use aqmlab_aqm::{LinkEnv, Queue, QueueConfig};
-use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, Time};
+use aqmlab_core::{Ecn, Packet, Rate, Span, Stream, Time};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 /// 10 Gbit/s: a packet of 1500 bytes takes 1.2 us.

@@ -77,9 +77,7 @@ COMMANDS = {
         "set_",
     ),
     "top": Entry("Show the links of running emulators: rate, sojourn time, drops, marks, backlog."),
-    "new": Entry(
-        "Write a scenario, study, pack, queue, control, metric or crate to start from."
-    ),
+    "new": Entry("Write a scenario, study, pack, queue, control, metric or crate to start from."),
     "completion": Entry("Print a script that completes commands, options, names, keys and values."),
     "lab": Entry("Open the live lab: two queues side by side under the same traffic."),
     "list": Entry(

@@ -120,7 +120,10 @@ fn least_delay(link: &LinkConfig, bytes: u64) -> Span {
         _ => Span::ZERO,
     };
     let transmission = match &link.process {
-        RateProcess::Constant(rate) => rate.transmission_time(Bytes::new(bytes)),
+        RateProcess::Constant(rate) => {
+            let size = link.framing.wire_size(bytes as u32);
+            rate.transmission_time(Bytes::new(size.into()))
+        }
         _ => Span::ZERO,
     };
     // Fractions of a nanosecond are carried over to the next packet.

@@ -115,31 +115,32 @@ params! {
 #[derive(Clone, PartialEq)]
 struct Bucket {
     rate: u64,
-    full: i64,
-    tokens: i64,
+    full: i128,
+    tokens: i128,
     updated: Time,
 }
 
 impl Bucket {
-    const PER_BYTE: i64 = 8 * NANOS_PER_SEC as i64;
+    const PER_BYTE: i128 = 8 * NANOS_PER_SEC as i128;
     /// tc's default `mtu` for the size of a bucket.
     const MTU: u64 = 1600;
 
     fn new(rate: Rate, size: Option<Bytes>) -> Self {
         let usual = || Self::MTU + rate.as_bps() / 8 / NANOS_PER_SEC;
-        let full = size.map_or_else(usual, Bytes::get) as i64 * Self::PER_BYTE;
+        let full = size.map_or_else(usual, Bytes::get) as i128 * Self::PER_BYTE;
         Bucket { rate: rate.as_bps(), full, tokens: full, updated: Time::ZERO }
     }
     /// Returns the time until the end of the deficit.
     fn wait(&mut self, now: Time) -> Span {
         let elapsed = now.saturating_since(self.updated).as_nanos();
-        let fresh = i128::from(elapsed) * i128::from(self.rate) + i128::from(self.tokens);
-        self.tokens = fresh.min(i128::from(self.full)) as i64;
+        let fresh = i128::from(elapsed) * i128::from(self.rate) + self.tokens;
+        self.tokens = fresh.min(self.full);
         self.updated = now;
-        Span::from_nanos(self.tokens.min(0).unsigned_abs().div_ceil(self.rate))
+        let deficit = self.tokens.min(0).unsigned_abs();
+        Span::from_nanos(deficit.div_ceil(u128::from(self.rate)) as u64)
     }
     fn take(&mut self, bytes: u32) {
-        self.tokens -= i64::from(bytes) * Self::PER_BYTE;
+        self.tokens -= i128::from(bytes) * Self::PER_BYTE;
     }
 }
 

@@ -61,7 +61,7 @@ impl TransportKey {
             (_, Some(_)) => return Err(Error::new("this key has no keys of its own")),
             (_, None) => {
                 let mut table = Table::new();
-                table.insert(&self.to_text(), value.clone());
+                table.insert(self.to_text(), value.clone());
                 update_transport(&mut after, &table, outside)?;
             }
         }

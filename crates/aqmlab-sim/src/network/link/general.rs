@@ -153,9 +153,10 @@ impl QueuedLink {
             if let Some(egress) = &mut self.egress {
                 egress.sent(now, packet.size());
             }
+            let of_warmup = self.warmup_sends().then(|| self.probe.losses.clone());
             self.propagation.push(packet, now, self.index, &mut self.probe.losses, shared);
-            if self.warmup_sends() {
-                self.end_of_warmups_packet();
+            if let Some(losses) = of_warmup {
+                self.end_of_warmups_packet(losses);
             }
         }
         let Wire::Grants(wire) = &mut self.wire else { return };

@@ -5,6 +5,7 @@ use aqmlab_core::{Span, Time};
 
 use super::QueuedLink;
 use crate::network::egress::DriverSummary;
+use crate::network::losses::Losses;
 use crate::network::probe::{Excursions, PacketRecord, QUANTILES, TimeSummary, percentile};
 use crate::network::propagation::PropagationCounts;
 
@@ -153,7 +154,9 @@ impl QueuedLink {
     }
 
     /// Counts a packet that has just been sent as one of the warm-up, which sent a part of it.
-    pub(super) fn end_of_warmups_packet(&mut self) {
+    /// `losses` are those of the flows before it.
+    pub(super) fn end_of_warmups_packet(&mut self, losses: Losses) {
+        self.probe.losses = losses;
         let reordered = self.before.way.reordered;
         self.before.way = PropagationCounts { reordered, ..self.way() };
         self.before.sending = false;
