@@ -199,8 +199,8 @@ def test_a_study_of_many_chunks(tmp_path: Path) -> None:
     from aqmlab.study.runner import finished
 
     scenarios = [point.scenario for point in study.points]
-    texts = [scenario.resolved for scenario in scenarios]
-    with ResultsFolder(tmp_path / "many", execute.study_info(study), texts) as folder:
+    info = execute.study_info(study)
+    with ResultsFolder(tmp_path / "many", info, study.points.scenarios) as folder:
         for run in random.Random(1).sample(range(study.total), study.total):
             point, replication = divmod(run, study.replications)
             folder.add(list(finished([(run, scenarios[point], replication)], 1)))
