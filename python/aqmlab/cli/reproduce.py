@@ -128,8 +128,6 @@ def reproduce(
     With --check the exit status is 1 unless all is reproduced, for artefact evaluation.
     """
     from aqmlab.reproduce.catalogue import place, places
-    from aqmlab.reproduce.skeleton import copy, write
-    from aqmlab.reproduce.summary import Summary
 
     needs = [("--from", from_, new, "--new"), ("--step", step, emulate, "--emulate"),
              ("--strict", strict or None, check, "--check")]  # fmt: skip
@@ -137,12 +135,16 @@ def reproduce(
         if value is not None and not there:
             raise input_error(f"this option needs {other}", key=key, given=str(value))
     if new:
+        from aqmlab.reproduce.skeleton import copy, write
+
         folder = copy(from_, name) if from_ else write(name)
         console().print(f"Created {folder}; run it with `aqmlab reproduce ./{folder}`.")
         return
     known = list(places())
     if name != ALL or not known:
         place(name)  # which says how to get the studies, before tables are missed
+    from aqmlab.reproduce.summary import Summary
+
     if name == ALL:
         single = {"--only": only, "--with": with_, "--trace": trace, "--emulate": emulate}
         for key in (key for key, value in single.items() if value):
