@@ -68,7 +68,7 @@ def used_by(module: tuple[str, ...], modules: dict[tuple[str, ...], str]) -> set
 
 
 def circle_in(crate: str) -> list[str]:
-    """Circle of units in the crate, if there is one.
+    """Circle of units in the crate, or nothing.
 
     A unit is a file, or a folder with all that is in it; in the folder of a catalogue each file and
     folder is a unit. The root of a crate only re-exports.

@@ -124,7 +124,7 @@ class Program:
 
     @property
     def is_library(self) -> bool:
-        """Whether it holds the unit tests of its crate."""
+        """True if it contains the unit tests of its crate."""
         return self.path.name.startswith(self.home.name.replace("-", "_"))
 
     def run(

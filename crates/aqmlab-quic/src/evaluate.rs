@@ -394,7 +394,7 @@ impl Evaluation {
         let place = format!("case `{}`, seed {}, replication {replication}", case.name, self.seed);
         let run = try_run(scenario, replication, &WorkLimit::default())
             .map_err(|stopped| format!("{}: {stopped}; {place}", self.own.name()))?;
-        // Connections that starve beside others are what the metrics show.
+        // A connection that starves beside others is no fault here: the metrics show it.
         let own = run.flows.iter().filter(|flow| scenario.flows[flow.group as usize].name == "own");
         let (sent, delivered) =
             own.fold((0, 0), |(sent, bytes), flow| (sent + flow.sent, bytes + flow.delivered));

@@ -15,9 +15,9 @@ use crate::params::{Library, QuicParams};
 /// A controller of a library, by its type.
 #[derive(Clone)]
 pub enum Own {
-    /// Of noq.
+    /// Controller of noq.
     Noq(&'static str, Arc<dyn noq::ControllerFactory + Send + Sync>),
-    /// Of quinn.
+    /// Controller of quinn.
     Quinn(&'static str, Arc<dyn quinn::ControllerFactory + Send + Sync>),
 }
 

@@ -75,7 +75,7 @@ fn standing_queue(result: &RunResult) -> f64 {
 
 /// Each control fills the link on its own: its window is above the
 /// bandwidth-delay product of 33 segments most of the time. (`cbr` controls
-/// nothing, and `steered` only what it is told.)
+/// nothing, and the window of `steered` is set from outside.)
 #[test]
 fn every_control_fills_a_link() {
     let others = ["cbr", "steered"];

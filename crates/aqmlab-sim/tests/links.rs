@@ -221,7 +221,7 @@ fn an_opportunity_carries_parts_of_packets_and_what_is_left_over_is_lost() {
     assert!(plain.1 < 1.0 && framed.1 < 1.0);
 }
 
-/// A packet of which the warm-up sent a part is delivered, and lost, before its end.
+/// A packet in transmission at the end of the warm-up counts before it, as delivered and as lost.
 #[test]
 fn no_more_packets_are_lost_than_delivered_after_the_warm_up() {
     let trace = |_: &str| file(b"10\n20\n30\n40\n50\n60\n70\n80\n90\n100\n");

@@ -8,8 +8,8 @@
 //! that ends a sleep arrived at the start of that wait, at the earliest. The time from the earliest
 //! possible arrival to the read is an upper bound. The emulator reports this bound.
 //!
-//! If only one packet can have ended a sleep, it made the loop runnable when it arrived, and the
-//! packet *arrives* at that time: a path that holds it for longer than it waited does not add the
+//! A packet that alone can have ended a sleep made the loop runnable when it arrived, and it
+//! *arrives* at that time: a path that holds it for longer than it waited does not add the
 //! wait to its delay. All other packets arrive when they are read.
 //!
 //! # Differences
