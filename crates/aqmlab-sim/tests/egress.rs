@@ -1,7 +1,9 @@
 //! Shapers and drivers between a queue and its transmitter.
 
-use aqmlab_core::Value;
-use aqmlab_sim::{LinkResult, RunResult, Scenario, run};
+use aqmlab_aqm::fifo::Fifo;
+use aqmlab_aqm::{Backlog, Context, Discipline, Disciplines, LinkEnv, QueueDiscipline};
+use aqmlab_core::{Component, Packet, Value, params};
+use aqmlab_sim::{LinkResult, Outside, RunResult, Scenario, run};
 use proptest::prelude::*;
 
 /// Three bulk flows over one link; overrides configure shaper and driver.
@@ -144,5 +146,57 @@ proptest! {
         let passed = result.links[0].counts.delivered_bytes as f64 * 8.0;
         prop_assert!(passed <= most, "{passed} of {most}");
         prop_assert!(passed > 0.0);
+    }
+}
+
+params! {
+    /// Parameters of a FIFO that fails when it is asked while it is empty.
+    pub struct NeverEmptyParams {}
+}
+
+impl Component for NeverEmptyParams {
+    const NAME: &'static str = "never_empty";
+    const SUMMARY: &'static str = "FIFO that must not be dequeued while it is empty";
+}
+
+impl Discipline for NeverEmptyParams {
+    fn build(&self, _: &LinkEnv) -> Box<dyn QueueDiscipline> {
+        Box::new(NeverEmpty(Fifo::default()))
+    }
+
+    fn change(&self, _: &mut dyn QueueDiscipline, _: &LinkEnv, _: &mut Context<'_>) {}
+}
+
+#[derive(Clone)]
+struct NeverEmpty(Fifo);
+
+impl QueueDiscipline for NeverEmpty {
+    fn enqueue(&mut self, packet: Packet, _: &mut Context<'_>) {
+        self.0.push(packet);
+    }
+
+    fn dequeue(&mut self, _: &mut Context<'_>) -> Option<Packet> {
+        Some(self.0.pop().expect("the shaper asks only if there are packets"))
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.0.backlog()
+    }
+}
+
+#[test]
+fn a_shaper_does_not_ask_an_empty_queue() {
+    // htb_deactivate: a class without packets is not served.
+    let own = Disciplines::default().with(Box::new(NeverEmptyParams::default())).unwrap();
+    for driver in ["1p", "200p"] {
+        let overrides = [
+            ("links.down.queue", "never_empty"),
+            ("links.down.shaper.rate", "5mbit"),
+            ("links.down.driver.limit", driver),
+        ];
+        let overrides = overrides.map(|(key, text)| (key.to_string(), Value::from(text)));
+        let outside = Outside::disciplines(&own);
+        let scenario = Scenario::parse_with(BULK, "bulk", &overrides, outside).unwrap();
+        assert!(run(&scenario, 0).links[0].counts.delivered > 5_000);
     }
 }

@@ -8,7 +8,6 @@
 //! `rate`, `cburst` filled at `ceil`. While one of them is in deficit, packets stay in the
 //! discipline. A packet that enters the driver takes tokens for its size on the wire from both
 //! buckets, which may become negative.
-//! wire from both buckets, which may go below zero.
 //!
 //! # Sources
 //! - tc-htb(8); Linux's sch_htb: `htb_class_mode`, `htb_dequeue_tree`, `htb_accnt_tokens` and
@@ -22,9 +21,7 @@
 //!    rate among classes, have no effect.
 //! 2. The buckets' arithmetic is exact: no rounding to ticks of 64 ns, and a deficit is not limited
 //!    to 60 s.
-//! 3. HTB never dequeues from an empty queue; this shaper does, so that RED detects when it becomes
-//!    idle.
-//! 4. BQL processes interrupts at regular times after the first transmitted packet; a real device's
+//! 3. BQL processes interrupts at regular times after the first transmitted packet; a real device's
 //!    interrupts depend on load.
 
 use std::collections::VecDeque;
@@ -350,6 +347,11 @@ impl Egress {
     /// Returns whether the driver has room for a packet.
     pub fn has_room(&self) -> bool {
         self.driver.has_room()
+    }
+
+    /// Returns whether there is a shaper.
+    pub fn is_shaped(&self) -> bool {
+        self.shaper.is_some()
     }
 
     /// Returns whether the shaper has tokens for a packet.

@@ -188,8 +188,12 @@ impl QueuedLink {
         accounting: &mut PacketAccounting<S>,
     ) {
         let Some(egress) = &mut self.egress else { return };
-        // A discipline with an empty queue learns from the call that it is idle.
-        while egress.has_room() && (self.queue.counted().packets == 0 || egress.may_pass(now)) {
+        // HTB deactivates a class without packets, and calls no dequeue of an empty queue; without
+        // a shaper, a discipline with an empty queue learns from the call that it is idle.
+        while egress.has_room()
+            && (self.queue.counted().packets > 0 || !egress.is_shaped())
+            && egress.may_pass(now)
+        {
             let (queue, probe) = (&mut self.queue, &mut self.probe);
             let Some(packet) = dequeue(queue, probe, now, accounting) else { break };
             self.probe.left(now, &packet);
