@@ -1,4 +1,4 @@
-"""A chart of one's own in the page of every study: drops against delay, a point a run.
+"""An own chart in the page of every study: drops against delay, a point a run.
 
     aqmlab study examples/call.toml --with examples/my_chart.py
 

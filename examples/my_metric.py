@@ -14,7 +14,7 @@ LONG = 0.02
 
 @aqmlab.metric("waiting_share", of="link", unit="share", direction=-1, title="waits above 20 ms")
 def waiting_share(runs: aqmlab.Runs) -> pl.DataFrame:
-    """Of the packets that a link sent, those that waited for more than 20 ms in its queue."""
+    """Returns the share of packets that waited for more than 20 ms in the queue."""
     long = pl.col("count").filter(pl.col("sojourn_s") > LONG).sum()
     return (
         runs.table("sojourn")

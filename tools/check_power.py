@@ -86,7 +86,7 @@ def planted(seed: int) -> tuple[bool, float, float]:
 
 
 def unchanged(comparisons: int) -> int:
-    """How many comparisons of the same code with other seeds give an alarm."""
+    """Returns the number of comparisons of the same code with other seeds that give an alarm."""
     alarms = 0
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "base.json"

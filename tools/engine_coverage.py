@@ -96,7 +96,7 @@ def simulated() -> Iterator[Series]:
 
 
 def write(series: list[Series], path: Path) -> None:
-    """Writes the values as whole numbers of steps; the name of a column says what it holds."""
+    """Writes the values as whole numbers of steps; columns are named after their contents."""
     columns = {}
     for each in series:
         quartiles = np.nanpercentile(each.values, [25, 75])
@@ -126,7 +126,7 @@ class Coverage:
     given: float
     """Share of the samples with an interval."""
     covered: float
-    """Of these, the share whose interval contains the true mean; NaN without any."""
+    """Returns the share of the intervals that contain the true mean; NaN without any."""
     missed: float
     """Share of all samples whose interval does not contain it."""
     width: float

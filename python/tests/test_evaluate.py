@@ -65,7 +65,7 @@ def test_a_constant_rate_fails_collapse_and_fairness() -> None:
         {"algorithm": "cbr", "rate": "9mbit"}, only=["collapse", "fairness"], replications=5
     )
     collapse = {(row.case, row.measure): row for row in flood.line("collapse").rows}
-    silent = collapse["a path that goes silent", "sent while nothing comes back"]
+    silent = collapse["a path that goes silent", "sent while nothing is acknowledged"]
     assert silent.value == pytest.approx(9000, rel=0.02) and silent.words == "worse than both"
     assert max(silent.others.values()) < 50
     lossy = collapse["random loss of 50 %", "packets sent"]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from aqmlab.results import RunResult
 
 PROBE_BYTES = 1 << 20
-"""What must find room before anything is run."""
+"""Size that must be free before anything is run."""
 
 
 class Reserved:
@@ -85,7 +85,7 @@ class Reserved:
             self._lock = -1
 
     def keep(self, emulation: Emulation, command: str = "") -> None:
-        """Writes tables, manifest and report; `command` is what made them."""
+        """Writes tables, manifest and report; `command` is the command that made them."""
         if self.folder is None:
             return
         self._release()

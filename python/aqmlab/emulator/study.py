@@ -49,9 +49,9 @@ class Order:
 
 
 def run(order: Order, out: Path, told: Callable[[str], None] | None = None) -> StudyResult:
-    """The results of a study with real packets, kept in the folder `out`; what is there of
-    the same study is not run again. `told` is called with what is done next, and with what the
-    emulator has to say.
+    """Runs a study with real packets, and keeps its results in the folder `out`; runs of the same
+    study that are there are not repeated. `told` is called with the next step, and with the
+    messages of the emulator.
 
     Raises `EmulationError` if a run could not be made.
     """

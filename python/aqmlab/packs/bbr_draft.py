@@ -33,7 +33,7 @@ KINDS = {
     ESTIMATE: ("share", 0),
     WINDOW: ("bytes", 0),
 }
-"""Unit and direction of each quantity; the last three are what the control reports."""
+"""Unit and direction of each quantity; the last three are reported by the control."""
 
 
 def responses(size: str, think: Any) -> Table:
@@ -56,7 +56,7 @@ class Check:
     sign: str
     limit: float
     rate: float = RATE
-    """What throughput and estimate are a share of, bit/s."""
+    """Rate that throughput and estimate are compared with, bit/s."""
 
     def values(self, filled: Filled) -> Floats | None:
         """A value for each replication; None if the control does not report the quantity."""
@@ -219,7 +219,7 @@ TESTS = (
     ),
     Test(
         3, "Exiting DRAIN based on inflight",
-        "DRAIN sends at half the bandwidth until what is in flight fits the path, then ends.",
+        "DRAIN sends at half the bandwidth until the data in flight fit the path, then ends.",
         (
             _gain("drain", "Sends below the bandwidth after STARTUP.", "min", 0.4, 2, "<=", 0.6),
             Check("queue", "The queue of STARTUP has drained.", QUEUE, "min", 1.5, 3, "<=", 0.01),
@@ -260,7 +260,7 @@ TESTS = (
     ),
     Test(
         8, "Exiting PROBE_DOWN on inflight",
-        "PROBE_DOWN ends when what is in flight fits the path with headroom.",
+        "PROBE_DOWN ends when the data in flight fit the path with headroom.",
         (
             _gain("down", "Is in PROBE_DOWN at times.", "min", 2.5, 12, "<=", 0.95),
             _gain("leaves", "Is in another state most of the time.", "mean", 2.5, 4.5, ">=", 0.93),

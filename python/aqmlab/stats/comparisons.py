@@ -1,4 +1,4 @@
-"""Which of several labels is best and which is worst, and whether that is more than chance.
+"""Best and worst of several labels, with a test of the difference.
 
 Best and worst are named after the data were seen, of many labels, in many measures, at many
 places. That is what the test has to allow for:
@@ -47,29 +47,29 @@ class Contest:
     where: Mapping[str, str] = field(default_factory=dict)
     """Axis to label, of the axes that are not compared."""
     paired: bool = True
-    """Whether replication r of all labels had the same random streams."""
+    """True if replication r of all labels had the same random streams."""
     first: bool = False
-    """Whether this is the measure that the study is about."""
+    """True for the measure that the study is about."""
     copies: Sequence[str] = ()
     """Labels whose replications are copies of one run."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one contest says."""
+    """Result of one contest."""
 
     measure: str
     unit: str
     where: Mapping[str, str]
     best: tuple[str, ...]
-    """Those that cannot be told from the best, but from the worst; empty if nothing is shown."""
+    """Labels that differ from the worst, but not from the best; empty if nothing is shown."""
     worst: tuple[str, ...]
     verdict: str
     effect: float
     """The mean of the worst less that of the best as they were seen, in the unit."""
     low: float
     high: float
-    """Its interval: of the level 95 % for all findings of the page together."""
+    """Lower end of the interval, with the level 95 % for all findings of the page together."""
     level: float
     method: str
     means: Mapping[str, float]
@@ -81,11 +81,11 @@ class Finding:
 
     @property
     def shown(self) -> bool:
-        """Whether it is more than chance."""
+        """True if the difference is significant."""
         return self.verdict == SHOWN
 
     def to_json(self) -> dict[str, Any]:
-        """The fields, numbers unrounded; None for numbers that there are not."""
+        """Returns the fields, numbers unrounded; None for missing numbers."""
         numbers = ("effect", "low", "high", "detectable")
         return {
             "measure": self.measure,
@@ -109,8 +109,8 @@ def _number(value: float) -> float | None:
 def compare(
     contests: Sequence[Contest], level: float = LEVEL, *, looked: bool = False
 ) -> list[Finding]:
-    """What each of the contests of one page shows, held to `level` for all of them together.
-    `looked` says that replications were added until an interval was short enough."""
+    """Returns the finding of each contest of one page, with `level` for all of them together.
+    `looked`: replications were added until an interval was short enough."""
     tests = [_Test(each) for each in contests]
     weights = _weights(contests, [each.why == "" for each in tests])
     alpha = 1 - (after_looks(level) if looked else level)
@@ -217,7 +217,7 @@ class _Test:
         return total**0.5, total**2 / lower
 
     def difference(self, one: int, two: int) -> float:
-        """Of the means."""
+        """Returns the difference of the means."""
         return self.means[self.names[two]] - self.means[self.names[one]]
 
     def p(self, one: int, two: int) -> float:
@@ -267,7 +267,7 @@ def _finding(test: _Test, alpha: float, level: float) -> Finding:
 
 
 def _ends(test: _Test, alpha: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Those like the best and unlike the worst, and the other way round."""
+    """Returns the labels like the best and unlike the worst, and the reverse."""
     last = len(test.names) - 1
     from_best = [place and test.p(0, place) <= alpha for place in range(last + 1)]
     from_worst = [place < last and test.p(place, last) <= alpha for place in range(last + 1)]

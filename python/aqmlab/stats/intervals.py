@@ -47,8 +47,8 @@ MOST_ALIKE = 0.6
 """Where the observations of a replication have more in common than this (the intraclass correlation
 of lying below a quantile), the quantile lies in a few of the replications: no interval."""
 CAUTION = 1.0
-"""How fast (powers of ten) what is used of 1 - level falls with that correlation at a quantile at
-the very end; at the median nothing is taken off."""
+"""Decrease (powers of ten) of the used part of 1 - level with that correlation, at the outermost
+quantile; at the median all of it is used."""
 SLACK = 1.4
 """The outermost values of the sample may end the interval if the chance that the quantile is
 beyond is up to this multiple of the tail: 3.1 % for the median of five, instead of 2.5 %."""
@@ -58,7 +58,7 @@ POOLED_METHOD = "t-test over the replications of the shares up to each value, in
 """Methods for means, for quantiles of single values and for pooled quantiles."""
 
 LOOKED = 0.5
-"""What of 1 - level is used where values are added until the interval is short enough: it is so
+"""Used part of 1 - level where values are added until the interval is short enough: it is so
 sooner where the values happen to lie close together, and then it misses more often. Simulated,
 the coverage is 93 to 98 % then; with all of it 90 to 95 %."""
 
@@ -70,7 +70,7 @@ CROWDED = 0.05
 """Share of the range: if it has more than half of the values, the others decide the mean."""
 
 FEWEST_IN_CLUSTERS = 8
-"""With fewer values two clusters cannot be told from skewness."""
+"""With fewer values two clusters cannot be distinguished from skewness."""
 LEAST_CLUSTER = 0.15
 """A cluster has at least this share of the values; fewer are outliers."""
 
@@ -85,7 +85,7 @@ Bounds = tuple[float, float]
 """The least and the largest value that a quantity can have."""
 UNBOUNDED: Bounds = (-inf, inf)
 POSITIVE: Bounds = (0.0, inf)
-"""Of times, rates and counts."""
+"""Bounds of times, rates and counts."""
 SHARE: Bounds = (0.0, 1.0)
 
 
@@ -101,7 +101,7 @@ class Interval:
         return self.low <= value <= self.high
 
     def inside(self, bounds: Bounds) -> Interval:
-        """What of it lies within the bounds of its quantity, where the true value is."""
+        """Returns the part within the bounds of its quantity, where the true value is."""
         low, high = (min(max(end, bounds[0]), bounds[1]) for end in (self.low, self.high))
         return Interval(low, high, self.level)
 
@@ -163,7 +163,7 @@ def estimate(
     looked: bool = False,
     event: float = 0.0,
 ) -> Estimate:
-    """As `interval`, with the value, how it was made, and why there is no interval."""
+    """Returns `interval` with the value, its method, and the reason if there is none."""
     if not 0.5 <= level < 1:
         raise input_error("expected a level from 0.5 to below 1", key="level", given=level)
     if looked or bounds != UNBOUNDED:
@@ -232,7 +232,7 @@ def _too_few(count: int) -> str:
 
 
 def _of_mean(data: Floats, value: float, level: float, event: float = 0.0) -> Estimate:
-    """Of the mean of `data`; `value` is where the interval is laid about."""
+    """Returns the interval of the mean of `data`, around `value`."""
     count = data.size
     if count < FEWEST:
         return _none(value, _too_few(count), count)
@@ -273,7 +273,7 @@ def _hidden(data: Floats, half: float, event: float) -> str:
 
 
 def crowded(rows: Floats) -> NDArray[np.bool_]:
-    """Of each row, whether more than half of the values lie close together, for its range."""
+    """Returns for each row whether over half of its values lie close together for its range."""
     count = rows.shape[1]
     ordered, most = np.sort(rows, axis=1), _most(count)
     closest = (ordered[:, most - 1 :] - ordered[:, : count - most + 1]).min(axis=1)
@@ -287,7 +287,7 @@ def _most(count: int) -> int:
 
 
 def is_constant(data: Floats) -> bool:
-    """Whether all values are the same, but for rounding."""
+    """Returns whether all values are the same, except for rounding."""
     return bool(np.ptp(data) <= 1e-12 * np.abs(data).max(initial=0.0))
 
 
@@ -318,8 +318,8 @@ def limits(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def tails(count: int, skewness: Floats, alpha: Floats) -> tuple[Floats, Floats]:
-    """What of `alpha` lies beyond the interval on the side to which the sample reaches out, and
-    on the other."""
+    """Returns the parts of `alpha` beyond the interval on the side of the long tail, and on the
+    other."""
     base, grows, shrinks = _shape(count)
     long = base * 10 ** (-shrinks * skewness)
     return alpha * long, alpha * (1 - long - (1 - 2 * base) * 10 ** (-grows * skewness))
@@ -334,8 +334,8 @@ def _shape(count: int) -> tuple[float, float, float]:
 
 
 def two_clusters(rows: Floats, mean: Floats, variance: Floats) -> NDArray[np.bool_]:
-    """Of each row, whether its values lie in two clusters, which explain nine tenths of their
-    variance. The skewness then says only which of the two was drawn more often."""
+    """Returns for each row whether its values lie in two clusters, which explain nine tenths of
+    their variance. The skewness then says only which of the two was drawn more often."""
     count = rows.shape[1]
     if count < FEWEST_IN_CLUSTERS:
         return np.zeros(len(rows), dtype=bool)
@@ -419,7 +419,7 @@ def _rank(count: int, share: float, tail: float) -> tuple[int, float]:
 
 
 def _least(share: float, tail: float) -> int:
-    """How many values it takes."""
+    """Returns the number of values that an interval takes."""
     extreme = max(share, 1 - share)
     count = FEWEST
     while extreme**count > SLACK * tail:
@@ -498,8 +498,8 @@ def _of_pool(pool: _Pool, statistic: str, share: float, level: float) -> Estimat
 
 
 def _alike(pool: _Pool, shares: Sequence[float], sizes: Floats) -> float:
-    """How much the observations of a replication have in common: the most of it at the quantiles
-    of all."""
+    """Returns the correlation of the observations within a replication: the largest at the
+    quantiles of all."""
     cumulative, found = np.cumsum(pool.counts), []
     for share in shares:
         index = min(int(np.searchsorted(cumulative, share * sizes.sum())), cumulative.size - 1)
@@ -516,7 +516,7 @@ def correlation(apart: Floats, share: float, size: float) -> Floats:
 
 
 def caution(alike: ArrayLike, share: float, alpha: float) -> Floats:
-    """What of `alpha` is used where the observations of a replication are alike."""
+    """Returns the used part of `alpha` where the observations of a replication are correlated."""
     return alpha * 10 ** (-CAUTION * abs(2 * share - 1) * np.asarray(alike, dtype=np.float64))
 
 

@@ -58,7 +58,7 @@ def _read_collapse(results: Filled) -> list[Reading]:
         loss(crowd, at),
         reading(crowd, "packets sent by a flow", "a round trip", NEITHER,
                 packets * CROWDED.rtt / 20.0, 0.1),
-        reading(silent, "sent while nothing comes back", "kbit/s", LESS, sent / 1e3, 20.0),
+        reading(silent, "sent while nothing is acknowledged", "kbit/s", LESS, sent / 1e3, 20.0),
         reading(lossy, "packets sent", "a round trip", LESS, rate, 0.5),
     ]  # fmt: skip
 
@@ -169,7 +169,7 @@ def _read_short(results: Filled) -> list[Reading]:
 CRITERIA = (
     criterion(
         "collapse", "5.1.1", "Congestion collapse", "alone", "considered",
-        "Does it send less and less as losses grow, and next to nothing when nothing comes back?",
+        "Does it send less and less as losses grow, and almost nothing without acknowledgements?",
         _collapse, _read_collapse,
     ),
     criterion(

@@ -73,7 +73,7 @@ CRITERIA = (
     ),
     criterion(
         "wireless", "6.3, 6.4", "Wired and wireless paths", "general", "evaluated",
-        "What is left of the capacity where a radio loses packets, changes its rate, or delays?",
+        "How much capacity is used where a radio loses packets, changes its rate, or delays?",
         _radio, _read_radio,
     ),
 )  # fmt: skip

@@ -195,7 +195,7 @@ def _read_short_beside(results: Filled) -> list[Reading]:
 CRITERIA = (
     criterion(
         "existing", "5.2.1", "Beside Reno and CUBIC", "mixed", "MUST",
-        "What do Reno and CUBIC lose beside it, against what they lose beside themselves?",
+        "How much do Reno and CUBIC lose beside it, against their losses beside themselves?",
         _beside(VICTIMS, PATHS), _read_beside(VICTIMS, PATHS),
     ),
     criterion(

@@ -203,17 +203,17 @@ CRITERIA = (
     ),
     criterion(
         "misbehaving", "7.6", "Misbehaving neighbours", "special", "SHOULD",
-        "What is left for it beside senders that respond to nothing?",
+        "How much can it send beside senders that respond to nothing?",
         _misbehaving, _read_misbehaving,
     ),
     criterion(
         "reordering", "7.7", "Extreme reordering", "special", "ought",
-        "What is left of the capacity where packets overtake each other?",
+        "How much of the capacity is used where packets overtake each other?",
         _reordering, _read_reordering,
     ),
     criterion(
         "transients", "7.8", "Transients", "special", "SHOULD",
-        "How does it come back after the link was gone for 2 s?",
+        "How does it recover after the link was down for 2 s?",
         _transients, _read_transients,
     ),
     criterion(

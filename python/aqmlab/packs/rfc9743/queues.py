@@ -129,8 +129,7 @@ def _read_breaker(results: Filled) -> list[Reading]:
 CRITERIA = (
     criterion(
         "aqm", "7.1", "AQM", "special", "SHOULD",
-        "What delay and loss does it have under CoDel, PIE and FQ-CoDel, and what is left for "
-        "CUBIC?",
+        "What delay and loss does it have under CoDel, PIE and FQ-CoDel, and what does CUBIC get?",
         _aqm, _read_aqm,
     ),
     criterion(

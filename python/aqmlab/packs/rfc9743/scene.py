@@ -58,7 +58,7 @@ class Control:
 
     @property
     def sets_ecn(self) -> bool:
-        """Whether it asks for ECN by itself, as the QUIC stacks do."""
+        """True if it asks for ECN by itself, as the QUIC stacks do."""
         return "ecn" in self.sender() or quic_endpoint(self.control) is not None
 
 
