@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 import aqmlab
-from aqmlab.cli.common import EXAMPLES, Threads, progress_bar, reported
+from aqmlab.cli.common import EXAMPLES, progress_bar, reported
+from aqmlab.cli.options import Threads
 from aqmlab.reproduce import Reproduction, names, reproduce
 from aqmlab.reproduce.catalogue import place
 from aqmlab.reproduce.model import Cell, Table

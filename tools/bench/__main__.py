@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Json, Set, Threads, console, grid, print_json, reported
+from aqmlab.cli.common import EXAMPLES, console, grid, print_json, reported
+from aqmlab.cli.options import Json, Set, Threads
 from aqmlab.errors import input_error, unknown
 from aqmlab.scenario.settings import parse_settings
 

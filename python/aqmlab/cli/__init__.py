@@ -152,7 +152,7 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def options(
+def program(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,

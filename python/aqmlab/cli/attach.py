@@ -5,25 +5,14 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
-from aqmlab.cli.common import EXAMPLES, Pcap, PcapAt, Seed, Set, command_line, reported
-from aqmlab.cli.path_options import (
-    Delay,
-    Loss,
-    Name,
-    NewFolder,
-    Profile,
-    Queue,
-    Rate,
-    link_option,
-)
+from aqmlab.cli import options
+from aqmlab.cli.common import EXAMPLES, command_line, reported, settings_of_real_packets
+from aqmlab.cli.options import link_option, option
 from aqmlab.emulator import emulate
 from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.links import from_options
 from aqmlab.emulator.recordings import recordings
 from aqmlab.errors import input_error
-from aqmlab.scenario.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab attach --pid 4711 --rate 12mbit --delay 20ms --queue fq_codel\n\n"
@@ -37,39 +26,30 @@ WAITS = ("sh", "-c", 'echo "aqmlab: attached until Ctrl-C" >&2; exec sleep infin
 
 @reported
 def attach(
-    pid: Annotated[
-        int | None,
-        typer.Option("--pid", min=1, metavar="PID", help="A process of the namespace."),
-    ] = None,
-    interface: Annotated[
-        str | None,
-        typer.Option("--interface", metavar="NAME", help="An interface of this namespace."),
-    ] = None,
-    profile: Profile = None,
-    rate: Rate = None,
-    delay: Delay = None,
-    queue: Queue = None,
-    loss: Loss = None,
+    pid: Annotated[int | None, option("PID", "A process of the namespace.", min=1)] = None,
+    interface: Annotated[str | None, option("NAME", "An interface of this namespace.")] = None,
+    profile: options.Profile = None,
+    rate: options.Rate = None,
+    delay: options.Delay = None,
+    queue: options.Queue = None,
+    loss: options.Loss = None,
     down: Annotated[
         list[str] | None,
-        link_option("--down", "SETTINGS", "A link to the processes: `rate=50mbit queue=codel`."),
+        link_option("SETTINGS", "A link to the processes: `rate=50mbit queue=codel`."),
     ] = None,
     up: Annotated[
-        list[str] | None,
-        link_option("--up", "SETTINGS", "A link from them; same form as --down."),
+        list[str] | None, link_option("SETTINGS", "A link from them; same form as --down.")
     ] = None,
-    set_: Set = None,
-    seed: Seed = None,
+    set_: options.Set = None,
+    seed: options.Seed = None,
     for_: Annotated[
         float | None,
-        typer.Option(
-            "--for", min=0.0, metavar="SECONDS", help="End after this time; default: at Ctrl-C."
-        ),
+        option("SECONDS", "End after this time; default: at Ctrl-C.", "--for", min=0.0),
     ] = None,
-    name: Name = None,
-    out: NewFolder = None,
-    pcap: Pcap = None,
-    pcap_at: PcapAt = None,
+    name: options.Name = None,
+    out: options.NewFolder = None,
+    pcap: options.Pcap = None,
+    pcap_at: options.PcapAt = None,
 ) -> None:
     """Put a path in front of the network namespace of a running process, such as a container's,
     or of an interface.
@@ -83,11 +63,7 @@ def attach(
         raise input_error(problem, hint="--pid 4711 or --interface eth0")
     given = {"rate": rate, "delay": delay, "queue": queue, "loss": loss}
     common = {key: text for key, text in given.items() if text is not None}
-    settings = parse_settings(set_ or [])
-    if seed is not None:
-        settings["seed"] = seed
-    if out is not None:
-        settings.setdefault("record.level", "series")
+    settings = settings_of_real_packets(set_, seed, out)
     path = from_options(common, down or [], up or [], settings, profile)
     captured = recordings(pcap, places=pcap_at).of_run(1, path.scenario)
     with Reserved(out) as kept:

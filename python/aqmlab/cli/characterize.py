@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from aqmlab.cli import options
 from aqmlab.cli.common import (
     EXAMPLES,
-    Cluster,
-    Figures,
-    Json,
-    NoReport,
-    Out,
-    Replications,
-    Seed,
-    Threads,
-    command_line,
-    console,
     default_folder,
     executor_at,
-    options,
-    print_json,
+    finish,
+    naming,
     progress_bar,
     reported,
 )
+from aqmlab.cli.options import argument, flag, option
 from aqmlab.scenario.quantities import quantity
 from aqmlab.scenario.settings import parse_settings
 
@@ -39,65 +29,49 @@ EXAMPLE = EXAMPLES.format(
 
 @reported
 def characterize(
-    discipline: Annotated[
-        str,
-        typer.Argument(help="A queue of `aqmlab list`, or FILE:CLASS.", metavar="DISCIPLINE"),
-    ],
+    discipline: Annotated[str, argument("DISCIPLINE", "A queue of `aqmlab list`, or FILE:CLASS.")],
     against: Annotated[
         list[str] | None,
-        typer.Option(
-            "--against",
-            metavar="NAMES",
-            help="Disciplines to compare with, separated by commas; drop-tail is always included.",
+        option(
+            "NAMES",
+            "Disciplines to compare with, separated by commas; drop-tail is always included.",
         ),
     ] = None,
     section: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--section", metavar="N", help="Run only this section of RFC 7928. May be repeated."
-        ),
+        list[str] | None, option("N", "Run only this section of RFC 7928. May be repeated.")
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "KEY=VALUE",
+            "Set a parameter of DISCIPLINE, such as target=10ms. May be repeated.",
             "--set",
-            metavar="KEY=VALUE",
-            help="Set a parameter of DISCIPLINE, such as target=10ms. May be repeated.",
         ),
     ] = None,
-    rate: Annotated[
-        str, typer.Option("--rate", metavar="RATE", help="Rate of the bottleneck.")
-    ] = "10mbit",
-    rtt: Annotated[
-        str, typer.Option("--rtt", metavar="TIME", help="Round-trip time without queuing.")
-    ] = "100ms",
+    rate: Annotated[str, option("RATE", "Rate of the bottleneck.")] = "10mbit",
+    rtt: Annotated[str, option("TIME", "Round-trip time without queuing.")] = "100ms",
     buffer: Annotated[
-        float,
-        typer.Option(
-            "--buffer", min=0.05, max=1000, metavar="X", help="Buffer in bandwidth-delay products."
-        ),
+        float, option("X", "Buffer in bandwidth-delay products.", min=0.05, max=1000)
     ] = 1.0,
     control: Annotated[
         str,
-        typer.Option(
-            "--control",
-            metavar="CONTROL",
-            help="Congestion control of bulk flows, FILE:CLASS, or STACK:CONTROLLER of QUIC.",
+        option(
+            "CONTROL", "Congestion control of bulk flows, FILE:CLASS, or STACK:CONTROLLER of QUIC."
         ),
     ] = "reno",
-    replications: Replications = None,
-    seed: Seed = None,
-    out: Out = None,
-    threads: Threads = None,
-    cluster: Cluster = None,
-    no_report: NoReport = False,
-    figures: Figures = False,
-    json: Json = False,
+    replications: options.Replications = None,
+    seed: options.Seed = None,
+    out: options.Out = None,
+    threads: options.Threads = None,
+    cluster: options.Cluster = None,
+    no_report: options.NoReport = False,
+    figures: options.Figures = False,
+    json: options.Json = False,
     quick: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--quick",
-            help="Run a quarter of the time, with five replications: many sections stay undecided.",
+            "Run a quarter of the time, with five replications: many sections stay undecided.",
         ),
     ] = False,
 ) -> None:
@@ -131,7 +105,7 @@ def characterize(
     words = [name, *own, *changed, *extra]
     folder = out or default_folder("characterize", words, r=replications, s=seed)
     bar = progress_bar(f"characterize {name}", shown=not json)
-    named = options(only="--section", against="--against", rtt="--rtt", discipline="DISCIPLINE")
+    named = naming(only="--section", against="--against", rtt="--rtt", discipline="DISCIPLINE")
     with executor_at(cluster) as executor, bar as progress, named:
         result = run(
             discipline,
@@ -147,14 +121,4 @@ def characterize(
             executor=executor,
             progress=progress,
         )
-    result.write_answers(folder)
-    if json:
-        print_json(result.to_json())
-        return
-    screen = console(columns=150)
-    result.print(screen)
-    if no_report:
-        screen.print(f"\nResults: {folder}", soft_wrap=True)
-        return
-    report = result.write_report(folder, figures=figures, command=command_line())
-    screen.print(f"\nReport: {report}", soft_wrap=True)
+    finish(result, folder, json=json, figures=figures, no_report=no_report, columns=150)

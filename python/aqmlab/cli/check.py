@@ -6,26 +6,18 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from aqmlab.cli import options
 from aqmlab.cli.common import (
     EXAMPLES,
     FAILURE,
-    Cluster,
-    Figures,
-    Json,
-    NoReport,
-    Out,
-    Replications,
-    Seed,
-    Threads,
     console,
     default_folder,
     executor_at,
-    print_json,
+    finish,
     progress_bar,
     reported,
 )
+from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error
 
 EXAMPLE = EXAMPLES.format(
@@ -39,44 +31,28 @@ EXAMPLE = EXAMPLES.format(
 
 @reported
 def check(
-    pack: Annotated[
-        str, typer.Argument(metavar="PACK", help="A pack: a TOML file, or a name of a package's.")
-    ],
+    pack: Annotated[str, argument("PACK", "A pack: a TOML file, or a name of a package's.")],
     with_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--with",
-            metavar="NAME=VALUE",
-            help="Add a contender: what fills the pack's slot. May be repeated.",
+        option(
+            "NAME=VALUE", "Add a contender: what fills the pack's slot. May be repeated.", "--with"
         ),
     ] = None,
     baseline: Annotated[
-        Path | None,
-        typer.Option(
-            "--baseline", metavar="FILE", help="Results that rules beside `baseline` compare with."
-        ),
+        Path | None, option("FILE", "Results that rules beside `baseline` compare with.")
     ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option("--save", metavar="FILE", help="Write the results as a baseline."),
-    ] = None,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write the answers as JUnit XML.")
-    ] = None,
-    github: Annotated[
-        bool, typer.Option("--github", help="Print annotations for GitHub Actions.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Also fail if a rule is not decided.")
-    ] = False,
-    replications: Replications = None,
-    seed: Seed = None,
-    out: Out = None,
-    threads: Threads = None,
-    cluster: Cluster = None,
-    no_report: NoReport = False,
-    figures: Figures = False,
-    json: Json = False,
+    save: Annotated[Path | None, option("FILE", "Write the results as a baseline.")] = None,
+    junit: Annotated[Path | None, option("FILE", "Write the answers as JUnit XML.")] = None,
+    github: Annotated[bool, flag("--github", "Print annotations for GitHub Actions.")] = False,
+    strict: Annotated[bool, flag("--strict", "Also fail if a rule is not decided.")] = False,
+    replications: options.Replications = None,
+    seed: options.Seed = None,
+    out: options.Out = None,
+    threads: options.Threads = None,
+    cluster: options.Cluster = None,
+    no_report: options.NoReport = False,
+    figures: options.Figures = False,
+    json: options.Json = False,
 ) -> None:
     """Answer the questions of a pack: does each rule hold, with intervals over the replications?
 
@@ -105,21 +81,14 @@ def check(
             replications, seed, out=folder, threads=threads, executor=executor, progress=progress,
             baseline=Baseline.load(baseline) if baseline else None,
         )  # fmt: skip
-    campaign.write_answers(folder)
     answers = gate.checked(campaign, strict=strict)
     if save:
         write_baseline(campaign, save)
     if junit:
         gate.write_junit(found.name, answers, junit)
-    if json:
-        print_json(campaign.to_json())
-    else:
-        screen = console()
-        campaign.print(screen)
-        if not no_report:
-            report = campaign.write_report(folder, figures=figures)
-            screen.print(f"Report: {report}", soft_wrap=True)
-        screen.print(gate.status(answers), soft_wrap=True, highlight=False)
+    finish(campaign, folder, json=json, figures=figures, no_report=no_report)
+    if not json:
+        console().print(gate.status(answers), soft_wrap=True, highlight=False)
     if github:
         # GitHub reads commands from both streams; JSON has standard output to itself.
         for line in gate.workflow_commands(pack, answers):

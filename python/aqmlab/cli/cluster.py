@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import typer
-
-from aqmlab.cli.common import EXAMPLES, FAILURE, Json, console, grid, print_json, reported
+from aqmlab.cli import options
+from aqmlab.cli.common import EXAMPLES, FAILURE, console, grid, print_json, reported
+from aqmlab.cli.options import argument
 from aqmlab.numbers import count
 
 EXAMPLE = EXAMPLES.format("aqmlab cluster check tcp://scheduler:8786")
@@ -14,11 +14,9 @@ EXAMPLE = EXAMPLES.format("aqmlab cluster check tcp://scheduler:8786")
 
 @reported
 def cluster(
-    action: Annotated[Literal["check"], typer.Argument(metavar="check", help="What to do.")],
-    address: Annotated[
-        str, typer.Argument(metavar="ADDRESS", help="Address of the scheduler: tcp://HOST:8786.")
-    ],
-    json: Json = False,
+    action: Annotated[Literal["check"], argument("check", "What to do.")],
+    address: Annotated[str, argument("ADDRESS", "Address of the scheduler: tcp://HOST:8786.")],
+    json: options.Json = False,
 ) -> None:
     """Show the workers of a dask cluster, and whether each has the same aqmlab as this machine.
 

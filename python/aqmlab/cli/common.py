@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, ParamSpec, TextIO, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar
 
 from aqmlab import signals
 from aqmlab.errors import (
@@ -30,6 +28,7 @@ from aqmlab.errors import (
     StuckError,
     input_error,
 )
+from aqmlab.scenario.settings import parse_settings
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -37,7 +36,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from aqmlab.campaign import Campaign
     from aqmlab.report.document import Figure
+    from aqmlab.results import StudyResult
     from aqmlab.study.sweep import Progress
 
 REPORT = ("polars", "numpy", "scipy", "tomli_w", "jinja2", "markdown_it", "vl_convert")
@@ -48,86 +49,9 @@ R = TypeVar("R")
 EXAMPLES = "**Examples**\n\n{}"
 INPUT_ERROR, FAILURE, BUG, INTERRUPTED = 2, 1, 70, 130
 
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Set a key of the scenario; `queue` is the bottleneck's. May be repeated.",
-    ),
-]
-Seed = Annotated[
-    int | None, typer.Option("--seed", min=0, help="Seed of all random streams.", metavar="N")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print only JSON on stdout.")]
-Out = Annotated[
-    Path | None, typer.Option("--out", metavar="FOLDER", help="Folder for the results.")
-]
-With = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--with",
-        metavar="FILE.py",
-        help="Load your own metrics and charts (@aqmlab.metric, @aqmlab.chart). May be repeated.",
-    ),
-]
-NoReport = Annotated[bool, typer.Option("--no-report", help="Write only the tables.")]
-Figures = Annotated[
-    bool, typer.Option("--figures", help="Also write each figure as SVG, PNG and PDF.")
-]
-Pcap = Annotated[
-    Path | None,
-    typer.Option("--pcap", metavar="FILE", help="Capture all packets, for Wireshark."),
-]
-PcapAt = Annotated[
-    str | None,
-    typer.Option(
-        "--pcap-at",
-        metavar="WHERE",
-        help="near (default): each packet once, as COMMAND sends or gets it; far: at the other "
-        "end; all: before and after each link, and drops.",
-    ),
-]
-PcapRing = Annotated[
-    str | None,
-    typer.Option("--pcap-ring", metavar="SIZE", help="Keep only the last packets: 100mb."),
-]
-Log = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--log",
-        metavar="LINK=FILE",
-        help="Log a link in mahimahi's format: up=up.log. May be repeated.",
-    ),
-]
-Threads = Annotated[
-    int | None,
-    typer.Option("--threads", min=1, metavar="N", help="Number of cores; default: all."),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Run on the dask cluster with this scheduler (tcp://HOST:8786); see docs/cluster.md.",
-    ),
-]
-Replications = Annotated[
-    int | None,
-    typer.Option("--replications", min=1, metavar="N", help="Replications of each point."),
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--only",
-        metavar="AXIS=LABEL",
-        help="Run only this value of an axis. May be repeated.",
-    ),
-]
-
 
 @contextmanager
-def options(**names: str) -> Iterator[None]:
+def naming(**names: str) -> Iterator[None]:
     """Names options of the command (`only="--section"`) in errors about the arguments of a function
     of the package."""
     try:
@@ -302,6 +226,56 @@ def progress_bar(what: str, *, shown: bool, unit: str = "runs") -> Iterator[Prog
             bar.update(task, completed=done, total=total, rate=rate)
 
         yield update
+
+
+def finish(
+    campaign: Campaign,
+    folder: Path,
+    *,
+    json: bool,
+    figures: bool = False,
+    no_report: bool = False,
+    columns: int = 110,
+) -> None:
+    """Writes the answers and the report of a campaign into its folder, and prints them."""
+    campaign.write_answers(folder)
+    if json:
+        print_json(campaign.to_json())
+        return
+    screen = console(columns)
+    campaign.print(screen)
+    done = f"Results: {folder}"
+    if not no_report:
+        report = campaign.write_report(folder, figures=figures, command=command_line())
+        done = f"Report: {report}"
+    screen.print(f"\n{done}", soft_wrap=True)
+
+
+def show_study(
+    result: StudyResult, folder: Path, done: str, *, figures: bool, no_report: bool = False
+) -> None:
+    """Prints the tables of a study and `done`, and writes its report into a folder."""
+    from aqmlab.report.study_console import show
+
+    screen = console()
+    show(result, screen)
+    if done:
+        screen.print(done, soft_wrap=True)
+    if not no_report:
+        report = result.write_report(folder, command=command_line(), figures=figures)
+        screen.print(f"Report: {report}", soft_wrap=True)
+
+
+def settings_of_real_packets(
+    pairs: Sequence[str] | None, seed: int | None, out: Path | None
+) -> dict[str, Any]:
+    """The settings of `--set` and `--seed`; what is kept has the course over time, too."""
+    settings = parse_settings(pairs or ())
+    if seed is not None:
+        settings["seed"] = seed
+    if out is not None:
+        settings.setdefault("record.level", "series")
+    return settings
 
 
 def command_line() -> str:

@@ -6,21 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aqmlab import plain
-from aqmlab.cli.common import (
-    EXAMPLES,
-    Figures,
-    Json,
-    Out,
-    With,
-    command_line,
-    console,
-    load_own,
-    print_json,
-    reported,
-)
+from aqmlab.cli import options
+from aqmlab.cli.common import EXAMPLES, load_own, print_json, reported, show_study
+from aqmlab.cli.options import argument
 from aqmlab.errors import input_error
 from aqmlab.numbers import rate, seconds
 
@@ -35,15 +24,15 @@ EXAMPLE = EXAMPLES.format(
 def compare(
     folders: Annotated[
         list[str],
-        typer.Argument(
-            metavar="[NAME=]FOLDER...",
-            help="Results of run, study or shell --out; files of flent, iperf3 or irtt.",
+        argument(
+            "[NAME=]FOLDER...",
+            "Results of run, study or shell --out; files of flent, iperf3 or irtt.",
         ),
     ],
-    out: Out = None,
-    with_: With = None,
-    figures: Figures = False,
-    json: Json = False,
+    out: options.Out = None,
+    with_: options.With = None,
+    figures: options.Figures = False,
+    json: options.Json = False,
 ) -> None:
     """Compare results of runs, studies and emulations side by side, in tables and one figure.
 
@@ -53,7 +42,7 @@ def compare(
     """
     from aqmlab.compare import compare as side_by_side
     from aqmlab.report.outside import is_measurement
-    from aqmlab.report.study_console import show, to_json
+    from aqmlab.report.study_console import to_json
 
     load_own(with_)
     named = _named(folders)
@@ -65,11 +54,7 @@ def compare(
         form = to_json(result, 0.0)
         print_json({key: form[key] for key in ("points", "findings", "notes")})
         return
-    screen = console()
-    show(result, screen)
-    place = out or Path("results") / "compare"
-    report = result.write_report(place, command=command_line(), figures=figures)
-    screen.print(f"Report: {report}", soft_wrap=True)
+    show_study(result, out or Path("results") / "compare", "", figures=figures)
 
 
 def _beside_measurements(named: dict[str, Path], *, as_json: bool) -> None:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from aqmlab.cli.common import EXAMPLES, reported
+from aqmlab.cli.options import argument
 from aqmlab.errors import unknown
 
 EXAMPLE = EXAMPLES.format(
@@ -66,7 +65,7 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 @reported
 def completion(
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+    shell: Annotated[str, argument("SHELL", "bash, zsh or fish.")],
 ) -> None:
     """Print a script that completes commands, options, names, keys and values."""
     if shell not in SCRIPTS:

@@ -5,18 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from aqmlab.cli.common import (
-    EXAMPLES,
-    FAILURE,
-    Json,
-    Threads,
-    console,
-    print_json,
-    progress_bar,
-    reported,
-)
+from aqmlab.cli import options
+from aqmlab.cli.common import EXAMPLES, FAILURE, console, print_json, progress_bar, reported
+from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error
 
 if TYPE_CHECKING:
@@ -47,41 +38,31 @@ EXAMPLE = EXAMPLES.format(
 def conformance(
     algorithms: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[ALGORITHM]...",
-            help="Algorithms to replay; default: all. `codel` means all of CoDel's. With --tcp: a "
+        argument(
+            "[ALGORITHM]...",
+            "Algorithms to replay; default: all. `codel` means all of CoDel's. With --tcp: a "
             "folder of your own cases (DIR/CASE/), and the cases to replay.",
         ),
     ] = None,
     tcp: Annotated[
-        bool,
-        typer.Option("--tcp", help="Replay senders instead of queues, segment by segment."),
+        bool, flag("--tcp", "Replay senders instead of queues, segment by segment.")
     ] = False,
     closed: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--closed",
-            help="With --tcp: simulate both ends, over links with the recorded path's values.",
+            "With --tcp: simulate both ends, over links with the recorded path's values.",
         ),
     ] = False,
     vectors: Annotated[
-        Path | None,
-        typer.Option(
-            "--vectors", metavar="DIR", help="Replay your own cases, in DIR/ALGORITHM/CASE/."
-        ),
+        Path | None, option("DIR", "Replay your own cases, in DIR/ALGORITHM/CASE/.")
     ] = None,
     emulator: Annotated[
-        bool,
-        typer.Option(
-            "--emulator", help="Replay packets through the emulator, with its clock replaced."
-        ),
+        bool, flag("--emulator", "Replay packets through the emulator, with its clock replaced.")
     ] = False,
-    threads: Threads = None,
-    json: Json = False,
-    markdown: Annotated[
-        bool,
-        typer.Option("--markdown", help="Print the table as a page in Markdown."),
-    ] = False,
+    threads: options.Threads = None,
+    json: options.Json = False,
+    markdown: Annotated[bool, flag("--markdown", "Print the table as a page in Markdown.")] = False,
 ) -> None:
     """Replay recorded runs of reference implementations (Linux, ns-2, RFC pseudo-code).
 

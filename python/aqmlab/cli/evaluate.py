@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from aqmlab.cli import options
 from aqmlab.cli.common import (
     EXAMPLES,
-    Cluster,
-    Figures,
-    Json,
-    NoReport,
-    Out,
-    Replications,
-    Seed,
-    Threads,
-    command_line,
-    console,
     default_folder,
     executor_at,
-    options,
-    print_json,
+    finish,
+    naming,
     progress_bar,
     reported,
 )
+from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error
 from aqmlab.scenario.quic import quic_endpoint
 from aqmlab.scenario.settings import parse_settings
@@ -42,46 +32,36 @@ EXAMPLE = EXAMPLES.format(
 def evaluate(
     control: Annotated[
         str,
-        typer.Argument(
-            help="A congestion control of `aqmlab list`, FILE:CLASS, or STACK:CONTROLLER of QUIC.",
-            metavar="CONTROL",
+        argument(
+            "CONTROL",
+            "A congestion control of `aqmlab list`, FILE:CLASS, or STACK:CONTROLLER of QUIC.",
         ),
     ],
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            "--only",
-            metavar="NAME",
-            help="Run only this criterion, or group of criteria. May be repeated.",
-        ),
+        option("NAME", "Run only this criterion, or group of criteria. May be repeated."),
     ] = None,
     param: Annotated[
         list[str] | None,
-        typer.Option(
-            "--param",
-            metavar="KEY=VALUE",
-            help="Set a parameter of CONTROL, such as beta=0.8. May be repeated.",
-        ),
+        option("KEY=VALUE", "Set a parameter of CONTROL, such as beta=0.8. May be repeated."),
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "KEY=VALUE",
+            "Set a key of its transport, such as ecn=classic. May be repeated.",
             "--set",
-            metavar="KEY=VALUE",
-            help="Set a key of its transport, such as ecn=classic. May be repeated.",
         ),
     ] = None,
-    replications: Replications = None,
-    seed: Seed = None,
-    out: Out = None,
-    threads: Threads = None,
-    cluster: Cluster = None,
-    json: Json = False,
-    no_report: NoReport = False,
-    figures: Figures = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Run five replications instead of twenty.")
-    ] = False,
+    replications: options.Replications = None,
+    seed: options.Seed = None,
+    out: options.Out = None,
+    threads: options.Threads = None,
+    cluster: options.Cluster = None,
+    json: options.Json = False,
+    no_report: options.NoReport = False,
+    figures: options.Figures = False,
+    quick: Annotated[bool, flag("--quick", "Run five replications instead of twenty.")] = False,
 ) -> None:
     """Evaluate a congestion control by the criteria of RFC 9743.
 
@@ -101,7 +81,7 @@ def evaluate(
     extra = ["quick"] if quick else []
     folder = out or default_folder("evaluate", [*words, *extra], r=replications, s=seed)
     bar = progress_bar(f"evaluate {name}", shown=not json)
-    named = options(only="--only")
+    named = naming(only="--only")
     with executor_at(cluster) as executor, bar as progress, named:
         result = run(
             {"algorithm": control, **params} if params else control,
@@ -115,14 +95,4 @@ def evaluate(
             executor=executor,
             progress=progress,
         )
-    result.write_answers(folder)
-    if json:
-        print_json(result.to_json())
-        return
-    screen = console(columns=150)
-    result.print(screen)
-    if no_report:
-        screen.print(f"\nResults: {folder}", soft_wrap=True)
-        return
-    report = result.write_report(folder, figures=figures, command=command_line())
-    screen.print(f"\nReport: {report}", soft_wrap=True)
+    finish(result, folder, json=json, figures=figures, no_report=no_report, columns=150)

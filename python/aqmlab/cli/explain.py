@@ -6,22 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from aqmlab import plain
 from aqmlab._core import describe, reference
-from aqmlab.cli.common import (
-    EXAMPLES,
-    Json,
-    With,
-    check_chart,
-    load_own,
-    print_json,
-    reported,
-    save_chart,
-)
+from aqmlab.cli import options
+from aqmlab.cli.common import EXAMPLES, check_chart, load_own, print_json, reported, save_chart
 from aqmlab.cli.listing import metrics, studies
 from aqmlab.cli.listing import profiles as listed
+from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error, unknown
 
 EXAMPLE = EXAMPLES.format(
@@ -34,20 +25,19 @@ EXAMPLE = EXAMPLES.format(
 def explain(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help="A discipline, control, preset, section, parameter or metric: codel, "
+        argument(
+            "[NAME]",
+            "A discipline, control, preset, section, parameter or metric: codel, "
             "pie.target, my_queue.py:MyQueue, jain. Default: all.",
         ),
     ] = None,
-    with_: With = None,
-    json: Json = False,
+    with_: options.With = None,
+    json: options.Json = False,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the reference as a page in Markdown.")
+        bool, flag("--markdown", "Print the reference as a page in Markdown.")
     ] = False,
     chart: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.svg", help="Draw the response of a queue to a load step."),
+        Path | None, option("FILE.svg", "Draw the response of a queue to a load step.")
     ] = None,
 ) -> None:
     """Explain a queue discipline, parameter or metric: default, range, meaning, source."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aqmlab.cli.common import EXAMPLES, reported
+from aqmlab.cli.options import argument, option
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab export results/mine links.csv\n\n"
@@ -19,21 +18,12 @@ EXAMPLE = EXAMPLES.format(
 
 @reported
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with results.")],
+    folder: Annotated[Path, argument("FOLDER", "A folder with results.")],
     file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE", help="Ends in .csv, .arrow, .parquet, .flent.gz or .log (mahimahi)."
-        ),
+        Path, argument("FILE", "Ends in .csv, .arrow, .parquet, .flent.gz or .log (mahimahi).")
     ],
-    table: Annotated[
-        str,
-        typer.Option("--table", metavar="NAME", help="A table; default: links. Of a log: a link."),
-    ] = "",
-    run: Annotated[
-        int,
-        typer.Option("--run", min=0, metavar="N", help="Number of the run; default: the first."),
-    ] = 0,
+    table: Annotated[str, option("NAME", "A table; default: links. Of a log: a link.")] = "",
+    run: Annotated[int, option("N", "Number of the run; default: the first.", min=0)] = 0,
 ) -> None:
     """Write results in the format of another program.
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, Json, print_json, reported
+from aqmlab.cli import options
+from aqmlab.cli.common import EXAMPLES, print_json, reported
 from aqmlab.cli.lab_server import LabServer
+from aqmlab.cli.options import argument, flag, option
 from aqmlab.emulator.view import between, named
 from aqmlab.study.single import load
 from aqmlab.study.stepping import Run
@@ -28,36 +30,23 @@ EXAMPLE = EXAMPLES.format(
 @reported
 def lab(
     scenario: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[SCENARIO]", help="Open the lab with this scenario.", dir_okay=False
-        ),
+        Path | None, argument("[SCENARIO]", "Open the lab with this scenario.", dir_okay=False)
     ] = None,
     against: Annotated[
-        str,
-        typer.Option(
-            "--against", metavar="QUEUE", help="The bottleneck's queue on the other side."
-        ),
+        str, option("QUEUE", "The bottleneck's queue on the other side.")
     ] = "fq_codel",
     shell: Annotated[
         str | None,
-        typer.Option(
-            "--shell",
-            metavar="NAME",
-            help="Show the links of a running emulator, by its `--name` or process ID.",
-        ),
+        option("NAME", "Show the links of a running emulator, by its `--name` or process ID."),
     ] = None,
     digest: Annotated[
-        Path | None,
-        typer.Option("--digest", metavar="FILE", help="Run a saved scenario; print its digest."),
+        Path | None, option("FILE", "Run a saved scenario; print its digest.")
     ] = None,
     port: Annotated[
         int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; default: any.")
     ] = 0,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address only.")
-    ] = False,
-    json: Json = False,
+    no_browser: Annotated[bool, flag("--no-browser", "Print the address only.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Open the live lab: two queues side by side under the same traffic.
 

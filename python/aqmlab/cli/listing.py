@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-import typer
-
 from aqmlab import plain
 from aqmlab._core import reference
-from aqmlab.cli.common import EXAMPLES, Json, With, load_own, print_json, reported
+from aqmlab.cli import options
+from aqmlab.cli.common import EXAMPLES, load_own, print_json, reported
+from aqmlab.cli.options import argument
 from aqmlab.errors import unknown
 
 EXAMPLE = EXAMPLES.format(
@@ -33,11 +33,10 @@ NONE = {"studies": "none is installed; pip install 'aqmlab[studies]' brings the 
 @reported
 def listing(
     kind: Annotated[
-        str | None,
-        typer.Argument(metavar="[KIND]", help="disciplines, presets, congestion_controls, ..."),
+        str | None, argument("[KIND]", "disciplines, presets, congestion_controls, ...")
     ] = None,
-    with_: With = None,
-    json: Json = False,
+    with_: options.With = None,
+    json: options.Json = False,
 ) -> None:
     """List disciplines, presets, congestion controls, transports, workloads, metrics, studies,
     access lines."""

@@ -8,15 +8,14 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aqmlab._core import has_far_end_here
-from aqmlab.cli.common import EXAMPLES, Pcap, Seed, Set, command_line, reported
+from aqmlab.cli import options
+from aqmlab.cli.common import EXAMPLES, command_line, reported, settings_of_real_packets
+from aqmlab.cli.options import argument, flag, option
 from aqmlab.emulator import emulate
 from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.mahimahi import USAGE, read
 from aqmlab.emulator.recordings import recordings
-from aqmlab.scenario.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab mahimahi delay 20 sh -c 'ping -c 3 $MAHIMAHI_BASE'\n\n"
@@ -29,33 +28,19 @@ EXAMPLE = EXAMPLES.format(
 @reported
 def mahimahi(
     tool: Annotated[
-        str,
-        typer.Argument(
-            metavar="delay|link|loss|onoff",
-            help="`aqmlab mahimahi TOOL` replaces mm-TOOL.",
-        ),
+        str, argument("delay|link|loss|onoff", "`aqmlab mahimahi TOOL` replaces mm-TOOL.")
     ],
     words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[ARGUMENT]...", help="The arguments of mm-TOOL and the command."),
+        list[str] | None, argument("[ARGUMENT]...", "The arguments of mm-TOOL and the command.")
     ] = None,
     nat: Annotated[
-        bool,
-        typer.Option(
-            "--nat", help="Let the command reach other networks. Always on for ordinary users."
-        ),
+        bool, flag("--nat", "Let the command reach other networks. Always on for ordinary users.")
     ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FOLDER", help="Also write results to this new folder."),
-    ] = None,
-    pcap: Pcap = None,
-    precision: Annotated[
-        str | None,
-        typer.Option("--precision", metavar="HOW", help="low-cpu, balanced (default) or exact."),
-    ] = None,
-    set_: Set = None,
-    seed: Seed = None,
+    out: Annotated[Path | None, option("FOLDER", "Also write results to this new folder.")] = None,
+    pcap: options.Pcap = None,
+    precision: options.Precision = None,
+    set_: options.Set = None,
+    seed: options.Seed = None,
 ) -> None:
     """Run a command as mm-delay, mm-link, mm-loss and mm-onoff do: the same arguments, trace
     files and logs, and $MAHIMAHI_BASE for the other end.
@@ -65,11 +50,9 @@ def mahimahi(
     if tool in USAGE and (words or [])[:1] in (["--help"], ["-h"]):
         print(f"usage: aqmlab mahimahi {USAGE[tool]}")
         return
-    settings = parse_settings(set_ or [])
-    drawn = seed is None and "seed" not in settings
-    settings.setdefault("seed", secrets.randbits(32) if seed is None else seed)
-    if out is not None:
-        settings.setdefault("record.level", "series")
+    settings = settings_of_real_packets(set_, seed, out)
+    drawn = "seed" not in settings
+    settings.setdefault("seed", secrets.randbits(32))
     prefix = os.environ.get("MAHIMAHI_SHELL_PREFIX", "")
     asked = read(tool, words or [], settings, prefix)
     for remark in asked.remarks:

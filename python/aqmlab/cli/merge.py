@@ -6,19 +6,9 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from aqmlab.cli.common import (
-    EXAMPLES,
-    Figures,
-    Json,
-    NoReport,
-    Out,
-    command_line,
-    console,
-    print_json,
-    reported,
-)
+from aqmlab.cli import options
+from aqmlab.cli.common import EXAMPLES, print_json, reported, show_study
+from aqmlab.cli.options import argument
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab study examples/study.toml --shard 1/2 --out part1\n\n"
@@ -29,19 +19,17 @@ EXAMPLE = EXAMPLES.format(
 
 @reported
 def merge(
-    parts: Annotated[
-        list[Path], typer.Argument(metavar="FOLDER...", help="Folders of `study --shard`.")
-    ],
-    out: Out = None,
-    no_report: NoReport = False,
-    figures: Figures = False,
-    json: Json = False,
+    parts: Annotated[list[Path], argument("FOLDER...", "Folders of `study --shard`.")],
+    out: options.Out = None,
+    no_report: options.NoReport = False,
+    figures: options.Figures = False,
+    json: options.Json = False,
 ) -> None:
     """Merge the parts of a study into one folder, with the same bytes as a run on one machine.
 
     The results go to results/NAME or --out; the parts stay as they are.
     """
-    from aqmlab.report.study_console import show, to_json
+    from aqmlab.report.study_console import to_json
     from aqmlab.study.manifest import read_manifest
     from aqmlab.study.merge import merge as put_together
 
@@ -53,10 +41,6 @@ def merge(
     if json:
         print_json(to_json(result, time.monotonic() - began))
         return
-    screen = console()
-    show(result, screen)
     runs = result.info.points * result.info.replications
-    screen.print(f"{runs:,} runs of {len(parts)} parts. Results: {place}", soft_wrap=True)
-    if not no_report:
-        report = result.write_report(place, command=command_line(), figures=figures)
-        screen.print(f"Report: {report}", soft_wrap=True)
+    done = f"{runs:,} runs of {len(parts)} parts. Results: {place}"
+    show_study(result, place, done, figures=figures, no_report=no_report)

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from aqmlab.cli.common import EXAMPLES, reported
+from aqmlab.cli.options import argument, option
 from aqmlab.errors import StorageError, input_error, unknown
 
 EXAMPLE = EXAMPLES.format(
@@ -29,16 +28,10 @@ DROPTAIL = '{ discipline = "droptail", limit = "250p" }'
 
 @reported
 def new(
-    kind: Annotated[
-        str,
-        typer.Argument(metavar="KIND", help=f"{', '.join(KINDS[:-1])} or {KINDS[-1]}."),
-    ],
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Lower-case letters, digits and `_`.")
-    ],
+    kind: Annotated[str, argument("KIND", f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.")],
+    name: Annotated[str, argument("NAME", "Lower-case letters, digits and `_`.")],
     source: Annotated[
-        Path | None,
-        typer.Option("--source", metavar="FOLDER", help="For a crate: the source tree of aqmlab."),
+        Path | None, option("FOLDER", "For a crate: the source tree of aqmlab.")
     ] = None,
 ) -> None:
     """Write a scenario, study, pack, queue, control, metric or crate to start from.

@@ -6,29 +6,12 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from aqmlab.cli.common import (
-    EXAMPLES,
-    Figures,
-    Json,
-    Log,
-    Out,
-    Pcap,
-    PcapAt,
-    PcapRing,
-    Seed,
-    Set,
-    command_line,
-    console,
-    default_folder,
-    print_json,
-    reported,
-)
+from aqmlab.cli import options
+from aqmlab.cli.common import EXAMPLES, default_folder, finish, reported, settings_of_real_packets
+from aqmlab.cli.options import argument, option
 from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.play import parity as run_both
 from aqmlab.emulator.recordings import recordings
-from aqmlab.scenario.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab parity examples/scenario.toml\n\n"
@@ -38,36 +21,23 @@ EXAMPLE = EXAMPLES.format(
 
 @reported
 def parity(
-    file: Annotated[Path, typer.Argument(help="A scenario file (TOML).", metavar="SCENARIO")],
-    set_: Set = None,
-    duration: Annotated[
-        str | None,
-        typer.Option("--duration", metavar="TIME", help="Duration of each run, such as 10s."),
-    ] = None,
-    repeat: Annotated[
-        int,
-        typer.Option("--repeat", min=1, metavar="N", help="Number of simulated and of real runs."),
-    ] = 1,
+    file: Annotated[Path, argument("SCENARIO", "A scenario file (TOML).")],
+    set_: options.Set = None,
+    duration: Annotated[str | None, option("TIME", "Duration of each run, such as 10s.")] = None,
+    repeat: Annotated[int, option("N", "Number of simulated and of real runs.", min=1)] = 1,
     control: Annotated[
         str | None,
-        typer.Option(
-            "--control",
-            metavar="NAME",
-            help="cubic, reno or bbr, for all flows; default: the scenario's, or cubic.",
-        ),
+        option("NAME", "cubic, reno or bbr, for all flows; default: the scenario's, or cubic."),
     ] = None,
-    seed: Seed = None,
-    precision: Annotated[
-        str | None,
-        typer.Option("--precision", metavar="HOW", help="low-cpu, balanced (default) or exact."),
-    ] = None,
-    out: Out = None,
-    pcap: Pcap = None,
-    pcap_ring: PcapRing = None,
-    pcap_at: PcapAt = None,
-    log: Log = None,
-    figures: Figures = False,
-    json: Json = False,
+    seed: options.Seed = None,
+    precision: options.Precision = None,
+    out: options.Out = None,
+    pcap: options.Pcap = None,
+    pcap_ring: options.PcapRing = None,
+    pcap_at: options.PcapAt = None,
+    log: options.Log = None,
+    figures: options.Figures = False,
+    json: options.Json = False,
 ) -> None:
     """Run a scenario with simulated senders and with the kernel's own, and compare.
 
@@ -75,11 +45,9 @@ def parity(
     the scenario's duration. Tables, report.html and figures go to results/parity-SCENARIO or
     --out. --pcap and --log record the real packets; with --repeat each run has its own files.
     """
-    settings = parse_settings(set_ or [])
+    settings = settings_of_real_packets(set_, seed, None)
     if duration is not None:
         settings["duration"] = duration
-    if seed is not None:
-        settings["seed"] = seed
     changes = [*(set_ or []), *([control] if control else [])]
     numbers = {"r": repeat if repeat > 1 else None, "s": seed}
     folder = out or _free(default_folder("parity", [file.stem, *changes], **numbers))
@@ -98,13 +66,7 @@ def parity(
         ),
         recorded=recordings(pcap, pcap_ring, log or [], pcap_at),
     )
-    if json:
-        print_json(found.to_json())
-        return
-    screen = console()
-    found.print(screen)
-    report = found.write_report(folder, figures=figures, command=command_line())
-    screen.print(f"Report: {report}", soft_wrap=True)
+    finish(found, folder, json=json, figures=figures)
 
 
 def _free(folder: Path) -> Path:

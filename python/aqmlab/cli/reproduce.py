@@ -7,19 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from aqmlab.cli import options
 from aqmlab.cli.common import (
     EXAMPLES,
     FAILURE,
-    Cluster,
-    Figures,
-    Json,
-    NoReport,
-    Out,
-    Replications,
-    Seed,
-    Threads,
     console,
     default_folder,
     executor_at,
@@ -28,6 +19,7 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
+from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error
 
 if TYPE_CHECKING:
@@ -53,72 +45,54 @@ EXAMPLE = EXAMPLES.format(
 @reported
 def reproduce(
     name: Annotated[
-        str,
-        typer.Argument(
-            help="A study of `aqmlab list`, the folder of one, or `all` of them.", metavar="NAME"
-        ),
+        str, argument("NAME", "A study of `aqmlab list`, the folder of one, or `all` of them.")
     ],
-    replications: Replications = None,
-    seed: Seed = None,
-    out: Out = None,
-    threads: Threads = None,
-    cluster: Cluster = None,
+    replications: options.Replications = None,
+    seed: options.Seed = None,
+    out: options.Out = None,
+    threads: options.Threads = None,
+    cluster: options.Cluster = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            "--only",
-            metavar="PART",
-            help="Run only a part of the study, such as paper or queue=CoDel. May be repeated.",
+        option(
+            "PART", "Run only a part of the study, such as paper or queue=CoDel. May be repeated."
         ),
     ] = None,
     with_: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "AXIS=VALUE",
+            "Add rows of a queue or control that the paper lacks: queue=fq_codel. May be repeated.",
             "--with",
-            metavar="AXIS=VALUE",
-            help="Add rows of a queue or control that the paper lacks: queue=fq_codel. May be "
-            "repeated.",
         ),
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option(
-            "--trace",
-            metavar="FILE",
-            help="Delivery opportunities (mahimahi's format) for the link that takes a trace.",
+        option(
+            "FILE", "Delivery opportunities (mahimahi's format) for the link that takes a trace."
         ),
     ] = None,
     emulate: Annotated[
         bool,
-        typer.Option(
-            "--emulate",
-            help="Also run with real packets (cs244_2015; needs root or user namespaces).",
+        flag(
+            "--emulate", "Also run with real packets (cs244_2015; needs root or user namespaces)."
         ),
     ] = False,
-    step: Annotated[
-        str | None,
-        typer.Option("--step", metavar="TIME", help="With --emulate: length of the steps."),
-    ] = None,
-    no_report: NoReport = False,
-    figures: Figures = False,
+    step: Annotated[str | None, option("TIME", "With --emulate: length of the steps.")] = None,
+    no_report: options.NoReport = False,
+    figures: options.Figures = False,
     check: Annotated[
         bool,
-        typer.Option(
-            "--check",
-            help="Exit with 1 if a number of the paper differs or a statement does not hold.",
+        flag(
+            "--check", "Exit with 1 if a number of the paper differs or a statement does not hold."
         ),
     ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="With --check: also if one is not decided.")
-    ] = False,
-    new: Annotated[
-        bool, typer.Option("--new", help="Create the folder NAME with a working study.")
-    ] = False,
+    strict: Annotated[bool, flag("--strict", "With --check: also if one is not decided.")] = False,
+    new: Annotated[bool, flag("--new", "Create the folder NAME with a working study.")] = False,
     from_: Annotated[
-        str | None,
-        typer.Option("--from", metavar="STUDY", help="With --new: a copy of this study."),
+        str | None, option("STUDY", "With --new: a copy of this study.", "--from")
     ] = None,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Reproduce a published study and compare it with its paper, number by number.
 

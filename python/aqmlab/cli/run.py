@@ -5,18 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from aqmlab import plain
+from aqmlab.cli import options
 from aqmlab.cli.common import (
     EXAMPLES,
-    Figures,
-    Json,
-    NoReport,
-    Out,
-    Seed,
-    Set,
-    With,
     command_line,
     console,
     has_tables,
@@ -24,6 +16,7 @@ from aqmlab.cli.common import (
     print_json,
     reported,
 )
+from aqmlab.cli.options import argument, flag, option
 
 if TYPE_CHECKING:
     from aqmlab._core import Scenario
@@ -44,34 +37,23 @@ TABLES = ("runs", "links", "flows", "groups", "traffic", "times", "scores", "exc
 
 @reported
 def run(
-    file: Annotated[Path, typer.Argument(help="A scenario file (TOML).", metavar="FILE")],
-    set_: Set = None,
-    seed: Seed = None,
-    out: Out = None,
+    file: Annotated[Path, argument("FILE", "A scenario file (TOML).")],
+    set_: options.Set = None,
+    seed: options.Seed = None,
+    out: options.Out = None,
     explain_drops: Annotated[
-        bool,
-        typer.Option("--explain-drops", help="Explain why the bottleneck dropped packets."),
+        bool, flag("--explain-drops", "Explain why the bottleneck dropped packets.")
     ] = False,
-    pcap: Annotated[
-        Path | None,
-        typer.Option("--pcap", metavar="FILE", help="Capture every packet as it is sent."),
-    ] = None,
+    pcap: Annotated[Path | None, option("FILE", "Capture every packet as it is sent.")] = None,
     pcap_link: Annotated[
         list[str] | None,
-        typer.Option(
-            "--pcap-link",
-            metavar="LINK",
-            help="Capture the packets that reach this link instead. May be repeated.",
-        ),
+        option("LINK", "Capture the packets that reach this link instead. May be repeated."),
     ] = None,
-    qlog: Annotated[
-        Path | None,
-        typer.Option("--qlog", metavar="FILE", help="Log what TCP senders do, as qlog."),
-    ] = None,
-    with_: With = None,
-    no_report: NoReport = False,
-    figures: Figures = False,
-    json: Json = False,
+    qlog: Annotated[Path | None, option("FILE", "Log what TCP senders do, as qlog.")] = None,
+    with_: options.With = None,
+    no_report: options.NoReport = False,
+    figures: options.Figures = False,
+    json: options.Json = False,
 ) -> None:
     """Run a scenario once and show what its queues did.
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-import typer
-
 from aqmlab._core import InputError, queue_in_words
-from aqmlab.cli.common import EXAMPLES, Json, print_json, reported
+from aqmlab.cli import options
+from aqmlab.cli.common import EXAMPLES, print_json, reported
+from aqmlab.cli.options import argument, flag
 from aqmlab.emulator.change import change
 from aqmlab.scenario.settings import parse_settings
 from aqmlab.scenario.toml import toml_value
@@ -22,23 +22,18 @@ EXAMPLE = EXAMPLES.format(
 
 @reported
 def set_(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Its --name or process ID; see `aqmlab top`.")
-    ],
+    name: Annotated[str, argument("NAME", "Its --name or process ID; see `aqmlab top`.")],
     settings: Annotated[
         list[str],
-        typer.Argument(
-            metavar="KEY=VALUE...",
-            help="A link (or down, up), a dot, and rate, delay, loss, queue or queue.PARAMETER.",
+        argument(
+            "KEY=VALUE...",
+            "A link (or down, up), a dot, and rate, delay, loss, queue or queue.PARAMETER.",
         ),
     ],
     replace: Annotated[
-        bool,
-        typer.Option(
-            "--replace", help="Begin a new queue with the packets of the old one (queues only)."
-        ),
+        bool, flag("--replace", "Begin a new queue with the packets of the old one (queues only).")
     ] = False,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Change the links of a running emulator: `aqmlab shell --name NAME` in another terminal.
 

@@ -10,53 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab._core import parse_value
-from aqmlab.cli.common import (
-    EXAMPLES,
-    Log,
-    Pcap,
-    PcapAt,
-    PcapRing,
-    Seed,
-    Set,
-    command_line,
-    print_json,
-    reported,
-)
-from aqmlab.cli.path_options import (
-    Delay,
-    Down,
-    Loss,
-    Name,
-    NewFolder,
-    Profile,
-    Queue,
-    Rate,
-    Up,
-)
-from aqmlab.cli.shell_options import (
-    At,
-    Command,
-    Cpu,
-    Drain,
-    Duplicate,
-    Far,
-    Host,
-    Jitter,
-    Json,
-    KeepCapabilities,
-    Mtu,
-    Nat,
-    Overhead,
-    Precision,
-    Priority,
-    Quiet,
-    Reordering,
-    Scenario,
-    Slot,
-    Topology,
-    Trace,
-    Watch,
-)
+from aqmlab.cli import options
+from aqmlab.cli.common import EXAMPLES, command_line, print_json, reported, settings_of_real_packets
 from aqmlab.cli.watch import watching
 from aqmlab.emulator import emulate, topology
 from aqmlab.emulator.keep import Reserved, result_of
@@ -65,7 +20,6 @@ from aqmlab.emulator.recordings import recordings
 from aqmlab.emulator.told import lines
 from aqmlab.errors import input_error
 from aqmlab.numbers import is_none, seconds
-from aqmlab.scenario.settings import parse_settings
 
 if TYPE_CHECKING:
     from aqmlab._core import Emulation
@@ -84,43 +38,43 @@ EXAMPLE = EXAMPLES.format(
 
 @reported
 def shell(
-    command: Command = None,
-    profile: Profile = None,
-    rate: Rate = None,
-    trace: Trace = None,
-    delay: Delay = None,
-    queue: Queue = None,
-    loss: Loss = None,
-    jitter: Jitter = None,
-    slot: Slot = None,
-    duplicate: Duplicate = None,
-    reordering: Reordering = False,
-    overhead: Overhead = None,
-    down: Down = None,
-    up: Up = None,
-    scenario: Scenario = None,
-    topology: Topology = None,
-    at: At = None,
-    host: Host = None,
-    set_: Set = None,
-    seed: Seed = None,
-    far: Far = "",
-    nat: Nat = False,
-    precision: Precision = None,
-    mtu: Mtu = None,
-    cpu: Cpu = None,
-    priority: Priority = None,
-    drain: Drain = None,
-    keep_capabilities: KeepCapabilities = False,
-    name: Name = None,
-    out: NewFolder = None,
-    pcap: Pcap = None,
-    pcap_ring: PcapRing = None,
-    pcap_at: PcapAt = None,
-    log: Log = None,
-    watch: Watch = False,
-    quiet: Quiet = False,
-    json: Json = False,
+    command: options.Command = None,
+    profile: options.Profile = None,
+    rate: options.Rate = None,
+    trace: options.Trace = None,
+    delay: options.Delay = None,
+    queue: options.Queue = None,
+    loss: options.Loss = None,
+    jitter: options.Jitter = None,
+    slot: options.Slot = None,
+    duplicate: options.Duplicate = None,
+    reordering: options.Reordering = False,
+    overhead: options.Overhead = None,
+    down: options.Down = None,
+    up: options.Up = None,
+    scenario: options.Scenario = None,
+    topology: options.Topology = None,
+    at: options.At = None,
+    host: options.Host = None,
+    set_: options.Set = None,
+    seed: options.Seed = None,
+    far: options.Far = "",
+    nat: options.Nat = False,
+    precision: options.Precision = None,
+    mtu: options.Mtu = None,
+    cpu: options.Cpu = None,
+    priority: options.Priority = None,
+    drain: options.Drain = None,
+    keep_capabilities: options.KeepCapabilities = False,
+    name: options.Name = None,
+    out: options.NewFolder = None,
+    pcap: options.Pcap = None,
+    pcap_ring: options.PcapRing = None,
+    pcap_at: options.PcapAt = None,
+    log: options.Log = None,
+    watch: options.Watch = False,
+    quiet: options.Quiet = False,
+    json: options.ShellJson = False,
 ) -> None:
     """Run a command behind a path of links with the simulator's queues, in real time.
 
@@ -140,7 +94,7 @@ def shell(
         "overhead": overhead,
     }
     common = {key: _value(key, text) for key, text in links.items() if text is not None}
-    settings = _settings(set_, seed, out)
+    settings = settings_of_real_packets(set_, seed, out)
     emulator = {
         "precision": precision,
         "mtu": mtu,
@@ -257,15 +211,6 @@ def _value(key: str, text: Any) -> Any:
     if key in ("rate", "delay", "overhead", "loss", "duplicate") and not str(text).endswith("%"):
         return parse_value(str(text))
     return text
-
-
-def _settings(set_: list[str] | None, seed: int | None, out: Path | None) -> dict[str, Any]:
-    settings = parse_settings(set_ or [])
-    if seed is not None:
-        settings["seed"] = seed
-    if out is not None:
-        settings.setdefault("record.level", "series")
-    return settings
 
 
 def _path(

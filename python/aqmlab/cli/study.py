@@ -6,23 +6,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from aqmlab.cli import options
 from aqmlab.cli.common import (
     EXAMPLES,
-    Cluster,
-    Figures,
-    Json,
-    NoReport,
-    Only,
-    Out,
-    Replications,
-    Seed,
-    Set,
-    Threads,
-    With,
     check_chart,
-    command_line,
     console,
     default_folder,
     executor_at,
@@ -31,7 +18,9 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
     save_chart,
+    show_study,
 )
+from aqmlab.cli.options import argument, option
 from aqmlab.scenario.settings import parse_selection, parse_settings
 from aqmlab.study.shards import Shard
 
@@ -52,42 +41,36 @@ EXAMPLE = EXAMPLES.format(
 
 @reported
 def study(
-    file: Annotated[Path, typer.Argument(help="A study file (TOML).", metavar="FILE")],
-    set_: Set = None,
-    seed: Seed = None,
-    replications: Replications = None,
+    file: Annotated[Path, argument("FILE", "A study file (TOML).")],
+    set_: options.Set = None,
+    seed: options.Seed = None,
+    replications: options.Replications = None,
     precision: Annotated[
         str | None,
-        typer.Option(
-            "--precision",
-            metavar="[METRIC=]SHARE",
-            help="Add replications until the 95 % interval is within this share of the mean: 5%, "
+        option(
+            "[METRIC=]SHARE",
+            "Add replications until the 95 % interval is within this share of the mean: 5%, "
             "goodput=2%.",
         ),
     ] = None,
-    only: Only = None,
-    out: Out = None,
-    threads: Threads = None,
-    cluster: Cluster = None,
+    only: options.Only = None,
+    out: options.Out = None,
+    threads: options.Threads = None,
+    cluster: options.Cluster = None,
     shard: Annotated[
-        str | None,
-        typer.Option(
-            "--shard",
-            metavar="N/M",
-            help="Run only part N of M; `aqmlab merge` combines the parts.",
-        ),
+        str | None, option("N/M", "Run only part N of M; `aqmlab merge` combines the parts.")
     ] = None,
-    with_: With = None,
+    with_: options.With = None,
     tradeoff: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.svg",
-            help="Draw delay against goodput, a point per run, with ellipses (RFC 7928, 2.7).",
+        option(
+            "FILE.svg",
+            "Draw delay against goodput, a point per run, with ellipses (RFC 7928, 2.7).",
         ),
     ] = None,
-    no_report: NoReport = False,
-    figures: Figures = False,
-    json: Json = False,
+    no_report: options.NoReport = False,
+    figures: options.Figures = False,
+    json: options.Json = False,
 ) -> None:
     """Run a study, or resume an interrupted one.
 
@@ -118,17 +101,12 @@ def study(
     with executor_at(cluster) as executor, progress_bar(plan.name, shown=not json) as progress:
         result = plan.run(folder, threads=threads, progress=progress, executor=executor)
     wall = time.monotonic() - began
-    from aqmlab.report.study_console import show, to_json
-
     if json:
+        from aqmlab.report.study_console import to_json
+
         print_json(to_json(result, wall))
         return
-    screen = console()
-    show(result, screen)
-    screen.print(_done(result, wall), soft_wrap=True)
-    if not no_report:
-        report = result.write_report(folder, command=command_line(), figures=figures)
-        screen.print(f"Report: {report}", soft_wrap=True)
+    show_study(result, folder, _done(result, wall), figures=figures, no_report=no_report)
     if tradeoff is not None:
         from aqmlab.report.tradeoff import figure
 

@@ -7,9 +7,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from aqmlab.cli.common import EXAMPLES, Json, console, grid, print_json, reported
+from aqmlab.cli import options
+from aqmlab.cli.common import EXAMPLES, console, grid, print_json, reported
+from aqmlab.cli.options import argument, flag, option
 from aqmlab.emulator.view import between, some_running
 from aqmlab.errors import input_error
 from aqmlab.numbers import rate, seconds
@@ -32,20 +32,14 @@ COLUMNS = ("rate", "packets", "p50", "p95", "p99", "dropped", "marked", "lost", 
 @reported
 def top(
     pids: Annotated[
-        list[int] | None,
-        typer.Argument(metavar="[PID]...", help="Emulators to show; default: all."),
+        list[int] | None, argument("[PID]...", "Emulators to show; default: all.")
     ] = None,
-    interval: Annotated[
-        float,
-        typer.Option("--interval", min=0.5, metavar="SECONDS", help="Time between two samples."),
-    ] = 1.0,
-    once: Annotated[
-        bool, typer.Option("--once", help="Take one sample, over one interval, and exit.")
-    ] = False,
+    interval: Annotated[float, option("SECONDS", "Time between two samples.", min=0.5)] = 1.0,
+    once: Annotated[bool, flag("--once", "Take one sample, over one interval, and exit.")] = False,
     openmetrics: Annotated[
-        bool, typer.Option("--openmetrics", help="Print one sample as OpenMetrics and exit.")
+        bool, flag("--openmetrics", "Print one sample as OpenMetrics and exit.")
     ] = False,
-    json: Json = False,
+    json: options.Json = False,
 ) -> None:
     """Show the links of running emulators: rate, sojourn time, drops, marks, backlog.
 
@@ -214,17 +208,7 @@ def tables(
         title = f"{emulator.pid}{name}: {escape(_short(emulator.command))}"
         table = grid(title, screen)
         table.add_column("link", overflow="fold")
-        for name in (
-            "rate",
-            "packets",
-            "p50",
-            "p95",
-            "p99",
-            "dropped",
-            "marked",
-            "lost",
-            "backlog",
-        ):
+        for name in COLUMNS:
             table.add_column(name, justify="right", no_wrap=True)
         for row in rows[emulator.pid]:
             arrow = {"down": "↓", "up": "↑"}.get(row["direction"], "·")

@@ -6,16 +6,10 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from aqmlab.cli import options
 from aqmlab.cli.common import (
     EXAMPLES,
     FAILURE,
-    Json,
-    NoReport,
-    Out,
-    Seed,
-    Threads,
     command_line,
     console,
     fail,
@@ -23,6 +17,7 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
+from aqmlab.cli.options import argument, option
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab try --down 50mbit --up 10mbit --rtt 20ms droptail codel fq_codel cake\n\n"
@@ -36,63 +31,53 @@ EXAMPLE = EXAMPLES.format(
 def try_(
     queues: Annotated[
         list[str],
-        typer.Argument(
-            metavar="QUEUE...",
-            help="Queues of the router: disciplines, presets, 'fq_codel target 3ms', 'up: cake "
+        argument(
+            "QUEUE...",
+            "Queues of the router: disciplines, presets, 'fq_codel target 3ms', 'up: cake "
             "ack-filter down: cake'; droptail: the line as it is, which is always simulated.",
         ),
     ],
-    down: Annotated[str | None, typer.Option(metavar="RATE", help="Downlink rate: 50mbit.")] = None,
-    up: Annotated[str | None, typer.Option(metavar="RATE", help="Uplink rate: 10mbit.")] = None,
-    rtt: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Round-trip time of the idle line: 20ms.")
-    ] = None,
+    down: Annotated[str | None, option("RATE", "Downlink rate: 50mbit.")] = None,
+    up: Annotated[str | None, option("RATE", "Uplink rate: 10mbit.")] = None,
+    rtt: Annotated[str | None, option("TIME", "Round-trip time of the idle line: 20ms.")] = None,
     access: Annotated[
         str | None,
-        typer.Option(
-            metavar="KIND",
-            help="fibre (default), ethernet, dsl, adsl, docsis, lte, 5g, wifi or satellite.",
-        ),
+        option("KIND", "fibre (default), ethernet, dsl, adsl, docsis, lte, 5g, wifi or satellite."),
     ] = None,
     profile: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="An access line: dsl, cable, lte, 5g, satellite, geo, wifi, office; the options "
+        option(
+            "NAME",
+            "An access line: dsl, cable, lte, 5g, satellite, geo, wifi, office; the options "
             "above change it.",
         ),
     ] = None,
-    load: Annotated[
-        str, typer.Option(metavar="KIND", help="Traffic: home, office, gaming or rrul.")
-    ] = "home",
+    load: Annotated[str, option("KIND", "Traffic: home, office, gaming or rrul.")] = "home",
     device: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Linux device that leads to the line, for the commands: pppoe-wan, eth0.",
-        ),
+        option("NAME", "Linux device that leads to the line, for the commands: pppoe-wan, eth0."),
     ] = None,
     shape: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Part of the line's rate that shapers send: 0.95 (default), or 0.7 on lines whose "
+        option(
+            "SHARE",
+            "Part of the line's rate that shapers send: 0.95 (default), or 0.7 on lines whose "
             "rate changes.",
         ),
     ] = None,
     assert_: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "'NAME > N'",
+            "Exit with 1 unless this holds for every queue: 'call.mos > 4'. May be repeated.",
             "--assert",
-            metavar="'NAME > N'",
-            help="Exit with 1 unless this holds for every queue: 'call.mos > 4'. May be repeated.",
         ),
     ] = None,
-    out: Out = None,
-    seed: Seed = None,
-    threads: Threads = None,
-    no_report: NoReport = False,
-    json: Json = False,
+    out: options.Out = None,
+    seed: options.Seed = None,
+    threads: options.Threads = None,
+    no_report: options.NoReport = False,
+    json: options.Json = False,
 ) -> None:
     """Compare queues on your access line by what each user would notice.
 
