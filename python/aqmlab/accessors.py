@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import xarray
 
     from aqmlab.report.document import Document
+    from aqmlab.report.plot import RunPlot, StudyPlot
     from aqmlab.results import RunResult, StudyResult
     from aqmlab.results.tables import Tables
 
@@ -39,6 +40,20 @@ def open_results(folder: Path) -> StudyResult:
     from aqmlab.study import folder as folders
 
     return folders.open_results(folder)
+
+
+def run_plot(result: RunResult) -> RunPlot:
+    """`RunResult.plot`."""
+    from aqmlab.report.plot import RunPlot
+
+    return RunPlot(result)
+
+
+def study_plot(result: StudyResult) -> StudyPlot:
+    """`StudyResult.plot`."""
+    from aqmlab.report.plot import StudyPlot
+
+    return StudyPlot(result)
 
 
 def tradeoff(result: StudyResult) -> pl.DataFrame:

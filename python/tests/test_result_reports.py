@@ -13,7 +13,7 @@ from helpers import SCENARIO, Aqmlab, assert_refused
 
 import aqmlab as package
 from aqmlab.report.findings import of_measures, sentences
-from aqmlab.report.measures import Layout, Measure, as_numbers, estimates, measures
+from aqmlab.report.measures import Layout, Measure, estimates, measures
 from aqmlab.results import StudyResult
 
 QUEUES = ["droptail", "codel"]
@@ -115,10 +115,13 @@ def test_the_layout_keeps_what_can_be_read() -> None:
     assert Layout.of([]).compared is None
 
 
-def test_labels_with_one_unit_are_numbers() -> None:
-    assert as_numbers(["1mbit", "2.5mbit"]) == ([1.0, 2.5], "mbit")
-    assert as_numbers(["1mbit", "2kbit"]) is None
-    assert as_numbers(["codel", "pie"]) is None
+def test_numbers_are_along_an_axis_and_names_have_colours() -> None:
+    rates, queues = ["1mbit", "2mbit", "10mbit"], ["codel", "pie"]
+    layout = Layout.of([("rate", rates), ("queue", queues)])
+    assert (layout.compared, layout.colour, layout.across) == ("rate", "queue", ("rate",))
+    layout = Layout.of([("rate", rates)])
+    assert (layout.colour, layout.across) == (None, ("rate",))
+    assert Layout.of([("rate", rates), ("rtt", ["1ms", "2ms", "4ms"])]).colour == "rate"
 
 
 def test_the_report_of_a_study(result: StudyResult, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 from .catalogue import COMPUTED
 from .registry import Metric, entries, find, metric, own, registered
 from .runs import Runs
-from .shown import Shown, everything, headlines, scale
+from .shown import Shown, everything, headlines, pick, scale
 from .values import values
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "headlines",
     "metric",
     "own",
+    "pick",
     "registered",
     "scale",
     "values",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from aqmlab.metrics.registry import Metric, registered
+from aqmlab.errors import input_error, unknown
+from aqmlab.metrics.registry import Metric, find, registered
 from aqmlab.metrics.values import runs_of
 from aqmlab.results import BUSY as LINK_BUSY
 
@@ -87,6 +88,27 @@ def headlines(result: StudyResult) -> list[Shown]:
         if each.own:
             found += _each_subject(runs, each, "", each.values(runs))
     return [each for each in found if each.values.height]
+
+
+def pick(result: StudyResult, name: str, subject: str = "") -> list[Shown]:
+    """The metric `name` (`sojourn_p95`) of a link or group; without a subject of the bottleneck, or
+    of every subject if it is none of links.
+
+    Raises `InputError` if the name is unknown or nothing has a value.
+    """
+    metric, statistic = find(name)
+    runs = runs_of(result)
+    rows = metric.values(runs, statistic)
+    found = []
+    if not subject and "link" in metric.of:
+        found = _bottleneck(result, metric, statistic, rows)
+    own = rows if not subject else rows.filter(pl.col("subject") == subject)
+    found = found or list(_each_subject(runs, metric, statistic, own))
+    if not found and rows.height:
+        raise unknown("link or group", subject, sorted(rows["subject"].unique()), key=name)
+    if not found:
+        raise input_error("no run has a value of this metric", key=name)
+    return found
 
 
 def everything(result: StudyResult, first: int | None = None) -> list[Shown]:

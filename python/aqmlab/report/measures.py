@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,8 @@ import polars as pl
 
 from aqmlab.metrics import Shown, headlines
 from aqmlab.metrics.samples import Floats
+from aqmlab.report.document.colours import FEWEST_ORDERED
+from aqmlab.scenario.quantity import numbers
 from aqmlab.stats import Estimate, estimate
 
 if TYPE_CHECKING:
@@ -72,9 +73,14 @@ class Layout:
 
     @staticmethod
     def of(axes: Sequence[tuple[str, Sequence[str]]]) -> Layout:
-        """The first axis of two to eight labels has the colours, all others stand side by
-        side; where that is too much, those with the fewest labels keep their last one."""
-        colour = next((n for n, labels in axes if 2 <= len(labels) <= MOST_COLOURS), None)
+        """The first axis of two to eight labels has the colours, names before numbers; the others
+        stand side by side. Where that is too much, those with the fewest labels keep their last
+        one. An only axis of numbers is along x."""
+        numeric = {n for n, labels in axes if len(labels) >= FEWEST_ORDERED and numbers(labels)}
+        able = [name for name, labels in axes if 2 <= len(labels) <= MOST_COLOURS]
+        colour = min(able, key=lambda name: name in numeric, default=None)
+        if colour in numeric and all(len(labels) == 1 for name, labels in axes if name != colour):
+            colour = None
         others = sorted(
             ((name, labels) for name, labels in axes if name != colour),
             key=lambda each: -len(each[1]),
@@ -164,19 +170,3 @@ def by_point(result: StudyResult, measure: Measure, first: int | None = None) ->
     point, values = point[order], rows["value"].to_numpy()[order]
     starts = np.flatnonzero(np.diff(point, prepend=point[0] - 1.0))
     return dict(zip(point[starts].tolist(), np.split(values, starts[1:]), strict=True))
-
-
-NUMBER = re.compile(r"([0-9.]+(?:e-?[0-9]+)?)\s*([a-z%]*)")
-
-
-def as_numbers(labels: Sequence[str]) -> tuple[list[float], str] | None:
-    """The labels as numbers and their common unit; None if they are no such thing."""
-    matches = [NUMBER.fullmatch(label) for label in labels]
-    if not matches or not all(matches):
-        return None
-    units = {match[2] for match in matches if match}
-    try:
-        numbers = [float(match[1]) for match in matches if match]
-    except ValueError:
-        return None
-    return (numbers, units.pop()) if len(units) == 1 and len(set(numbers)) > 1 else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,13 @@ from aqmlab.report.document import (
 from aqmlab.report.document.colours import by_label
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
+from aqmlab.report.plot import MOST_CURVES, shown_panels
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.results import BUSY, RunResult
 
 SHOWN_FLOWS = 50
-MOST_SAMPLES = 600
-"""A curve over time has at most about so many points; each is the mean of the samples there."""
-MOST_GROUPS = 8
+PERCENTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999,
+               "max": 1.0}  # fmt: skip
 MOST_BESIDE = 3
 """Other links that a page speaks of."""
 
@@ -117,7 +117,7 @@ def figures(result: RunResult) -> Iterator[Figure]:
         caption(result.scenario),
         diagram(result.scenario),
     )
-    parts = list(_panels(result, name))
+    parts = list(shown_panels(result, beside(result)))
     if parts:
         row = result.links.filter(link=name).row(0, named=True)
         yield Figure(
@@ -125,26 +125,21 @@ def figures(result: RunResult) -> Iterator[Figure]:
             f"The queue of {name} over time",
             f"The longest sojourn time is {seconds(row['sojourn_max_s'])}, and at most "
             f"{row['backlog_max_packets']:,} packets are in the queue.",
-            f"Values over {result.scenario['record']['interval']} each.{_left_out(result)}",
-            charts.panels(parts, "time (s)", x_domain=(0.0, end)),
+            f"Values over {result.scenario['record']['interval']} each. Of more "
+            f"than {MOST_CURVES} flows, curves are of groups: sums of goodput, means of windows.",
+            charts.panels(parts, "time (s)", x_domain=(0.0, end), height=110),
         )
     yield from sojourn_figure(result)
 
 
-def _left_out(result: RunResult) -> str:
-    groups = result.flows["group"].n_unique()
-    return f" Of {groups} groups the first {MOST_GROUPS} are drawn." if groups > MOST_GROUPS else ""
-
-
 def sojourn_figure(result: RunResult) -> Iterator[Figure]:
-    """The distribution of the time in the bottleneck's queue, if any packet passed."""
-    waited = result.sojourn
-    if not waited["count"].sum():
-        return
-    name = str(waited["link"][0])
-    shares = waited["count"].cum_sum() / waited["count"].sum()
-    values = (waited["sojourn_s"] * 1e3).to_numpy()
+    """The distribution of the time in the queue of the link that pages show, if any packet
+    passed."""
+    name = result.shown
     row = result.links.filter(link=name).row(0, named=True)
+    if not row["delivered"]:
+        return
+    values, shares = _waits(result, row)
     average = rate(result.metrics.filter(subject=name, metric="throughput")["value"].item())
     yield Figure(
         "sojourn",
@@ -152,65 +147,19 @@ def sojourn_figure(result: RunResult) -> Iterator[Figure]:
         f"Half of the packets waited {seconds(row['sojourn_p50_s'])} or less, one in a hundred "
         f"{seconds(row['sojourn_p99_s'])} or more; {average} on average.",
         "Cumulative share of the packets.",
-        charts.cdf({name: (values, shares.to_numpy())}, by_label([name]), "time in the queue (ms)"),
+        charts.cdf({name: (values, shares)}, by_label([name]), "time in the queue (ms)"),
     )
 
 
-def _panels(result: RunResult, link: str) -> Iterator[Any]:
-    """Delay, also at other busy links, throughput of the groups, and backlog."""
-    samples = result.series
-    own = samples.filter(subject=link)
-    delays = {
-        word: _curve(own, f"sojourn_{key}_s", 1e3)
-        for word, key in (("longest", "max"), ("mean", "mean"))
-    }
-    if not delays["mean"][0].size:
-        return
-    yield "time in queue (ms)", delays, {"longest": "#56b4e9", "mean": "#0072b2"}
-    others = {each: _curve(samples.filter(subject=each), "sojourn_mean_s", 1e3)
-              for each in beside(result)}  # fmt: skip
-    others = {each: curve for each, curve in others.items() if curve[0].size}
-    if others:
-        yield "mean time in queue (ms)", others, by_label(list(others))
-    groups = list(dict.fromkeys(result.flows["group"]))[:MOST_GROUPS]
-    goodput = dict(_goodput(result, samples, groups))
-    if goodput:
-        yield "goodput (Mbit/s)", goodput, by_label(list(goodput))
-    throughput = {link: _curve(own, "throughput_bps", 1e-6)}
-    if not goodput:
-        yield "throughput (Mbit/s)", throughput, by_label([link])
-    yield "queue (packets)", {link: _curve(own, "backlog_packets", 1.0)}, {link: "#009e73"}
-
-
-def _curve(samples: pl.DataFrame, quantity: str, factor: float) -> tuple[Floats, Floats]:
-    rows = samples.filter(quantity=quantity).select("time_s", "value").drop_nulls().drop_nans()
-    return _thinned(rows["time_s"].to_numpy(), factor * rows["value"].to_numpy())
-
-
-def _goodput(
-    result: RunResult, samples: pl.DataFrame, groups: Sequence[str]
-) -> Iterator[tuple[str, tuple[Floats, Floats]]]:
-    """Goodput over time of each group and direction in Mbit/s: the sum over its flows."""
-    named = pl.format("{}.{}", pl.col("group").cast(pl.String), pl.col("index")).alias("subject")
-    flows = result.flows.select(named, pl.col("group", "direction").cast(pl.String))
-    rows = samples.filter(quantity="goodput_bps").join(flows, on="subject", maintain_order="left")
-    sums = rows.group_by("group", "direction", "time_s").agg(pl.col("value").sum()).sort("time_s")
-    for group in groups:
-        own = sums.filter(group=group)
-        directions = sorted(own["direction"].unique())
-        for direction in directions:
-            curve = own.filter(direction=direction)
-            name = group if len(directions) == 1 else f"{group} ({direction})"
-            yield name, _thinned(curve["time_s"].to_numpy(), 1e-6 * curve["value"].to_numpy())
-
-
-def _thinned(times: Floats, values: Floats) -> tuple[Floats, Floats]:
-    every = -(-times.size // MOST_SAMPLES)
-    if every <= 1:
-        return times, values
-    edges = np.arange(0, times.size, every)
-    lengths = np.diff(np.append(edges, times.size))
-    return times[edges], np.add.reduceat(values, edges) / lengths
+def _waits(result: RunResult, link: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    """Times in the queue of a link in ms, and the share of packets up to each: the histogram of the
+    bottleneck, percentiles of others."""
+    rows = result.sojourn.filter(pl.col("link").cast(pl.String) == link["link"])
+    if rows.height:
+        shares = rows["count"].cum_sum() / rows["count"].sum()
+        return 1e3 * rows["sojourn_s"].to_numpy(), shares.to_numpy()
+    values = [link[f"sojourn_{key}_s"] for key in PERCENTILES]
+    return 1e3 * np.array(values), np.array(list(PERCENTILES.values()))
 
 
 def _body(result: RunResult, command: str, folder: Path | None) -> Iterator[Block]:

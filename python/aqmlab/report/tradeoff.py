@@ -9,7 +9,7 @@ import polars as pl
 from aqmlab.errors import input_error
 from aqmlab.report.document import Figure
 from aqmlab.report.document.colours import by_label
-from aqmlab.report.document.panels import Points, tradeoff
+from aqmlab.report.document.panels import COLUMNS, WIDE, Points, tradeoff
 from aqmlab.results import StudyResult
 
 QUEUE_AXIS = "queue"
@@ -68,6 +68,7 @@ def figure(result: StudyResult) -> Figure:
             label: (part["queue_delay_s"].to_numpy() * 1e3, part["goodput_bps"].to_numpy() / 1e6)
             for label, part in parts.items()
         }
+    width = WIDE // min(len(panels), COLUMNS)
     x, y = "mean time in the queue (ms)", "goodput (Mbit/s)"
     info = result.info
     return Figure(
@@ -75,5 +76,5 @@ def figure(result: StudyResult) -> Figure:
         title=f"{info.title}: delay and goodput",
         message=f"{info.replications} runs per point, with mean and 1-sigma ellipse",
         caption="RFC 7928, section 2.7: up and to the left is better.",
-        spec=tradeoff(panels, by_label(labels), x, y),
+        spec=tradeoff(panels, by_label(labels), x, y, width=width, legend=coloured),
     )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from aqmlab.report.document import Document
+    from aqmlab.report.plot import RunPlot
 
 IDLE, BUSY = 0.2, 0.5
 """Utilisation below which a link is idle, and above which it is busy."""
@@ -203,6 +204,11 @@ class RunResult(TableAttributes):
     def raw(self, name: str) -> pl.DataFrame:
         """Returns the table `name` as stored, with the column `run`."""
         return load(self._tables, name, [self.scenario], 1)
+
+    @property
+    def plot(self) -> RunPlot:
+        """Figures: `plot.over_time("cwnd_bytes", "backlog_packets")`, `cdf()`, `heatmap()`."""
+        return aqmlab.accessors.run_plot(self)
 
     def report(self, title: str = "A run") -> Document:
         """Returns the report as a document (`to_html()`, `to_markdown()`, `tables`, `figures`).

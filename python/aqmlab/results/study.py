@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import xarray
 
     from aqmlab.report.document import Document
+    from aqmlab.report.plot import StudyPlot
     from aqmlab.study.precision import Precision
 
 VALUE = "_value"
@@ -178,6 +179,12 @@ class StudyResult(TableAttributes):
         if self.info.points * self.info.replications != 1:
             raise ValueError("this study has more than one run")
         return RunResult(self._tables, self.scenarios[0])
+
+    @property
+    def plot(self) -> StudyPlot:
+        """Figures: `plot.against("sojourn_p95")`, `cdf()`, `tradeoff()`, `grid("jain")`,
+        `over_time("backlog_packets")`."""
+        return aqmlab.accessors.study_plot(self)
 
     def report(self) -> Document:
         """Returns the report as a document (`to_html()`, `to_markdown()`, `tables`, `figures`)."""

@@ -42,6 +42,7 @@ def cdf(
     *,
     dashed: Sequence[str] = (),
     marks: Mapping[str, tuple[Floats, Floats]] | None = None,
+    legend: str | None = None,
 ) -> Spec:
     """Cumulative distributions: name to (ascending values, share not above each).
 
@@ -54,7 +55,7 @@ def cdf(
         for each, (values, shares) in curves.items()
         for x, y in _thinned(values, shares)
     ]
-    key = colour(names, colours, "stroke")
+    key = colour(names, colours, "stroke", title=legend)
     if len(names) == 1:
         key["legend"] = None
     common = {

@@ -8,10 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from aqmlab.scenario.quantity import numbers
+
 ONE = "#0072b2"
 PALETTE = (ONE, "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#8a8f98", "#8c6d31")
+RAMP = ((94, 79, 192), (181, 73, 156), (232, 112, 79), (239, 177, 58))
+"""Red, green and blue along the colours of numbers, from the smallest to the largest."""
+FEWEST_ORDERED = 3
+"""So many numbers have an order that is drawn: colours along the ramp, places on an axis."""
 
 
 def by_label(labels: Sequence[str]) -> dict[str, str]:
-    """A colour for each label, in order; more than eight begin again."""
+    """A colour for each label: of three or more numbers in the order of their size; of others in
+    their order, from the beginning again after eight."""
+    found = numbers(labels)
+    if found and len(labels) >= FEWEST_ORDERED:
+        order = sorted(labels, key=dict(zip(labels, found[0], strict=True)).__getitem__)
+        return {label: _along(order.index(label) / (len(order) - 1)) for label in labels}
     return {label: PALETTE[place % len(PALETTE)] for place, label in enumerate(labels)}
+
+
+def _along(share: float) -> str:
+    """The colour at this share of the ramp."""
+    place = share * (len(RAMP) - 1)
+    first = min(int(place), len(RAMP) - 2)
+    mixed = (
+        round(a + (place - first) * (b - a))
+        for a, b in zip(RAMP[first], RAMP[first + 1], strict=True)
+    )
+    return "#" + "".join(f"{each:02x}" for each in mixed)

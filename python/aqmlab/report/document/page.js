@@ -61,7 +61,7 @@ function fitted(spec, room) {
     return { ...spec, concat: spec.concat.map((panel) => ({ ...panel, width })), columns: side };
   }
   const size = { type: "fit", contains: "padding" };
-  return { ...spec, width: room, height: room < 600 ? 340 : 430, autosize: size };
+  return { ...spec, width: room, height: spec.height ?? (room < 600 ? 340 : 430), autosize: size };
 }
 
 function legendsFit(spec, room) {
@@ -124,7 +124,7 @@ const PAPER = {
 async function picture(id, kind) {
   const whole = "concat" in specs[id] || "vconcat" in specs[id];
   const size = whole ? {} : { width: 760, height: 340 };
-  const spec = { ...specs[id], ...size, config: PAPER, padding: 14 };
+  const spec = { ...size, ...specs[id], config: PAPER, padding: 14 };
   const made = await vegaEmbed(document.createElement("div"), spec, PLAIN);
   const url = await made.view.toImageURL(kind, 2);
   made.finalize();

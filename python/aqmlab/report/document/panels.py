@@ -3,8 +3,8 @@ name in all, one grid."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from aqmlab.report.document.model import Estimate
 from aqmlab.report.document.vega import Colours, Spec, colour, data, name, number, spec, tip
 
 WIDTH, HEIGHT = 184, 170
+WIDE = 640
+"""Width of the panels of a row together."""
 COLUMNS = 3
 LETTER = 8
 """About the width of a letter of a label; labels that do not fit side by side go to the y axis."""
@@ -23,14 +25,25 @@ SERIES_POINTS = 240
 APART = 25
 """Positive values whose largest is more than this many times the smallest go on a logarithmic
 axis: on a linear one the small ones could not be told apart."""
+LEAST_SPAN = 0.9
+"""The y axis of a trade-off begins at this share of its end or below: small differences look
+small."""
 ROW = 16
 """Height of a row for each name, in a panel with places on the y axis."""
 
+SPACED = {"labelOverlap": True, "labelSeparation": 6}
 EXTENT = {"minExtent": 38}
 """Room for the labels of a y axis, equal in all panels, so that plots are aligned."""
 
 Points = Mapping[str, tuple[Floats, Floats]]
 """Discipline to x and y, one point a run (or of a curve)."""
+Spans = Mapping[str, tuple[Floats, Floats]]
+"""Discipline to the lower and upper ends of the intervals of its points, NaN without one."""
+SHAPES = (
+    "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right",
+    "triangle-left",
+)  # fmt: skip
+"""Shapes of points, so that lines can be told apart without colours."""
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
@@ -38,7 +51,15 @@ def colours(names: Sequence[str]) -> dict[str, str]:
     return {each: PALETTE[i % len(PALETTE)] for i, each in enumerate(names)}
 
 
-def tradeoff(panels: Mapping[str, Points], palette: Colours, x_title: str, y_title: str) -> Spec:
+def tradeoff(
+    panels: Mapping[str, Points],
+    palette: Colours,
+    x_title: str,
+    y_title: str,
+    *,
+    width: int = WIDTH,
+    legend: str | None = None,
+) -> Spec:
     """Delay and goodput of each run, the mean as a circle, and the 1-sigma ellipse
     (RFC 7928, section 2.7)."""
 
@@ -57,12 +78,20 @@ def tradeoff(panels: Mapping[str, Points], palette: Colours, x_title: str, y_tit
                 for i, (a, b) in enumerate(zip(*shape.outline(), strict=True))
             ]
         tooltip = [tip("name", "queue"), tip("x", x_title, ".3~g"), tip("y", y_title, ".3~g")]
+        reached = [b for x, y in points.values() if x.size
+                   for b in (*y, *ellipse(x, y).outline()[1])]  # fmt: skip
+        highest, lowest = max(reached, default=1.0), min(reached, default=0.0)
+        y_axis = _axis("y", y_title, zero=False)
+        y_axis["scale"]["domain"] = [
+            _short(min(lowest, LEAST_SPAN * highest)),
+            _short(1.02 * highest),
+        ]
         ring = {"type": "point", "size": 70, "strokeWidth": 2.2, "filled": False, "opacity": 1}
         return {
             "encoding": {
                 "x": _axis("x", x_title, zero=True),
-                "y": _axis("y", y_title, zero=False),
-                "color": _colour(palette),
+                "y": y_axis,
+                "color": _colour(palette, title=legend),
             },
             "layer": [
                 {
@@ -79,7 +108,7 @@ def tradeoff(panels: Mapping[str, Points], palette: Colours, x_title: str, y_tit
             ],
         }
 
-    return _joined({each: draw(points) for each, points in panels.items()}, COLUMNS, WIDTH)
+    return _joined({each: draw(points) for each, points in panels.items()}, COLUMNS, width)
 
 
 @dataclass(frozen=True)
@@ -91,6 +120,9 @@ class Panel:
     y_title: str
     dots: bool = False
     """Whether the points are drawn as well."""
+    spans: Spans = field(default_factory=dict)
+    ticks: Sequence[float] = ()
+    """Labelled values of the x axis, if only these are labelled."""
     log_x: bool = False
     zero: bool = True
     """Whether the axes begin at zero."""
@@ -103,9 +135,18 @@ class Panel:
 
 
 def curves(
-    panels: Mapping[str, Panel], palette: Colours, *, columns: int = COLUMNS, width: int = WIDTH
+    panels: Mapping[str, Panel],
+    palette: Colours,
+    *,
+    columns: int = COLUMNS,
+    width: int = WIDTH,
+    legend: str | None = None,
 ) -> Spec:
-    """Lines, a panel each."""
+    """Lines, a panel each; with points, intervals and shapes where a panel has them."""
+    shape = {
+        "domain": list(palette),
+        "range": [SHAPES[i % len(SHAPES)] for i in range(len(palette))],
+    }
 
     def draw(panel: Panel) -> Spec:
         rows = [
@@ -115,7 +156,9 @@ def curves(
         ]
         x_axis = _axis("x", panel.x_title, zero=not panel.log_x and panel.zero)
         if panel.log_x:
-            x_axis |= {"scale": {"type": "log", "nice": False}}
+            x_axis |= {"scale": {"type": "log", "nice": False, "padding": 8}}
+        if panel.ticks:
+            x_axis["axis"] = {"values": list(panel.ticks), "labelOverlap": "greedy"}
         y_axis = _axis("y", panel.y_title, zero=panel.zero)
         if panel.most is not None and panel.zero:
             y_axis |= {"scale": {"domain": [0, panel.most], "nice": True}}
@@ -130,13 +173,26 @@ def curves(
                 "scale": {"type": "log", "domain": [0.001, 1]},
             }
         line = {"mark": {"type": "line", "strokeWidth": 1.7}}
-        dots = [{"mark": {"type": "circle", "size": 30, "opacity": 1}}] if panel.dots else []
+        layers: list[Spec] = [line]
+        if spans := list(_intervals(panel)):
+            tips = [tip("low", "interval from", ".3~g"), tip("high", "to", ".3~g")]
+            ends = {"y": number("low", panel.y_title), "y2": {"field": "high"}, "tooltip": tips}
+            mark = {"type": "rule", "strokeWidth": 1.4}
+            layers.append({"data": data(spans), "mark": mark, "encoding": ends})
+        key = _colour(palette, "stroke", legend)
+        if panel.dots:
+            mark = {"type": "point", "filled": True, "size": 42, "opacity": 1}
+            if key["legend"]:
+                key["legend"]["symbolStrokeWidth"] = 0
+                del key["legend"]["symbolType"]
+            own = name("name", list(palette), scale=shape, legend=key["legend"])
+            layers.append({"mark": mark, "encoding": {"shape": own}})
         return {
             "data": data(rows),
             "encoding": {
                 "x": x_axis,
                 "y": y_axis,
-                "color": _colour(palette, "stroke"),
+                "color": key,
                 "order": number("order"),
                 "tooltip": [
                     tip("name", "queue"),
@@ -144,10 +200,17 @@ def curves(
                     tip("y", panel.y_title, ".3~g"),
                 ],
             },
-            "layer": [line, *dots],
+            "layer": layers,
         }
 
     return _joined({each: draw(panel) for each, panel in panels.items()}, columns, width)
+
+
+def _intervals(panel: Panel) -> Iterator[dict[str, object]]:
+    for each, ends in panel.spans.items():
+        for x, low, high in zip(panel.points[each][0], *ends, strict=True):
+            if np.isfinite(low) and np.isfinite(high):
+                yield {"name": each, "x": _short(x), "low": _short(low), "high": _short(high)}
 
 
 def ranges(
@@ -159,6 +222,7 @@ def ranges(
     width: int = WIDTH,
     x_title: str | None = None,
     alike: Mapping[str, str] | None = None,
+    legend: str | None = None,
 ) -> Spec:
     """Medians over the runs as points, from the lower to the upper quartile as lines, or means
     with their intervals; a panel each, keys are (discipline, place). Panels that are `alike`
@@ -194,7 +258,7 @@ def ranges(
             "encoding": {
                 across: name("place", own, title=None if lying else x_title, axis=axis),
                 step: name("name", list(palette)),
-                "color": _colour(palette),
+                "color": _colour(palette, title=legend),
                 "tooltip": [
                     tip("name", "queue"),
                     tip("place", x_title or "at"),
@@ -345,13 +409,85 @@ def _title(text: str) -> Spec:
     return {"text": text, **words, "offset": 6}
 
 
+def grid(
+    cells: Mapping[str, Sequence[tuple[str, str, float]]],
+    x: tuple[str, Sequence[str]],
+    y: tuple[str, Sequence[str]],
+    title: str,
+    middle: float | None = None,
+) -> Spec:
+    """Coloured cells with their numbers; (x, y, value) each, axes as (title, labels in order). The
+    colours part at `middle` if there is one."""
+    values = [value for panel in cells.values() for *_, value in panel]
+    scale: Spec = {"scheme": "blues"}
+    if middle is not None:
+        reach = max((abs(value - middle) for value in values), default=1.0)
+        scale = {"scheme": "purpleorange", "domain": [middle - reach, middle + reach]}
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    dark = f"datum.value > {low + 0.6 * (high - low):.6g}"
+    if middle is not None:
+        dark = f"abs(datum.value - {middle:.6g}) > {0.6 * reach:.6g}"
+    key = {"title": title, "orient": "right", "gradientLength": HEIGHT, "direction": "vertical"}
+
+    def draw(rows: Sequence[tuple[str, str, float]]) -> Spec:
+        of = [{"x": a, "y": b, "value": _short(value)} for a, b, value in rows]
+        white = {"condition": {"test": dark, "value": "white"}, "value": "#222"}
+        return {
+            "data": data(of),
+            "height": 40 * len(y[1]),
+            "encoding": {
+                "x": name("x", x[1], title=x[0], axis={"labelAngle": 0, "ticks": False}),
+                "y": name("y", y[1], title=y[0], axis={"ticks": False}),
+            },
+            "layer": [
+                {
+                    "mark": {"type": "rect"},
+                    "encoding": {"color": number("value", scale=scale, legend=key)},
+                },
+                {
+                    "mark": {"type": "text", "fontSize": 11},
+                    "encoding": {"text": number("value", format=".3~g"), "color": white},
+                },
+            ],
+        }
+
+    width = WIDE // max(1, min(len(cells), 2))
+    return _joined({each: draw(rows) for each, rows in cells.items()}, 2, width)
+
+
+def heatmap(counts: Floats, x: Floats, y: Floats, x_title: str, y_title: str) -> Spec:
+    """How many observations are in each cell between the edges x and y, on a logarithmic scale."""
+    rows = [
+        {"x": _short(x[i]), "x2": _short(x[i + 1]), "y": _short(y[j]), "y2": _short(y[j + 1]),
+         "packets": int(counts[i, j])}
+        for i, j in zip(*np.nonzero(counts), strict=True)
+    ]  # fmt: skip
+    scale = {"type": "log", "scheme": "blues", "domain": [0.5, float(counts.max())]}
+    key = {"title": "packets", "orient": "right", "direction": "vertical"}
+    return spec(
+        {
+            "data": data(rows),
+            "mark": {"type": "rect"},
+            "encoding": {
+                "x": number("x", x_title, scale={"nice": False}),
+                "x2": {"field": "x2"},
+                "y": number("y", y_title, scale={"zero": True}),
+                "y2": {"field": "y2"},
+                "color": number("packets", scale=scale, legend=key),
+                "tooltip": [tip("packets", "packets", ",d")],
+            },
+        }
+    )
+
+
 def _axis(field: str, title: str, *, zero: bool) -> Spec:
-    axis = {"tickCount": 5} | (EXTENT if field == "y" else {})
+    axis = {"tickCount": 5} | (EXTENT if field == "y" else SPACED)
     return number(field, title, scale={"zero": zero}, axis=axis)
 
 
-def _colour(palette: Colours, symbol: str = "circle") -> Spec:
-    return colour(list(palette), palette, symbol, symbolSize=90, columns=6)
+def _colour(palette: Colours, symbol: str = "circle", title: str | None = None) -> Spec:
+    key = colour(list(palette), palette, symbol, symbolSize=90, columns=6, title=title)
+    return key if len(palette) > 1 else key | {"legend": None}
 
 
 def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:

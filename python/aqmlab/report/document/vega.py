@@ -63,7 +63,8 @@ def colour(names: Sequence[str], colours: Colours, symbol: str = "square", **leg
     """The colour of each name, with a legend whose symbols are of this kind."""
     scale = {"domain": list(names), "range": [colours[each] for each in names]}
     width = 4 if symbol == "stroke" else 0
-    key = {"title": None, "symbolType": symbol, "symbolStrokeWidth": width, **legend}
+    key: Spec = {"title": None, "titleFontWeight": "normal", "titleOrient": "left"}
+    key |= {"symbolType": symbol, "symbolStrokeWidth": width, **legend}
     return name("name", names, scale=scale, legend=key)
 
 
@@ -113,4 +114,4 @@ def light(
     heading = {"text": title, "subtitle": textwrap.wrap(message, 108)}
     whole = {"vconcat", "concat"} & chart.keys()
     size = {} if whole else {"width": width, "height": HEIGHT}
-    return {**chart, **size, "title": heading, "config": config, "padding": 14}
+    return {**size, **chart, "title": heading, "config": config, "padding": 14}

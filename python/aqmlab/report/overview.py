@@ -1,0 +1,167 @@
+"""All points of a study at a glance, and the distribution of the time in the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from aqmlab.metrics import scale
+from aqmlab.metrics.samples import Floats, Histograms
+from aqmlab.numbers import seconds
+from aqmlab.report.document import Estimate, Figure, charts
+from aqmlab.report.document.colours import FEWEST_ORDERED, by_label
+from aqmlab.report.document.panels import Panel, curves, ranges
+from aqmlab.report.measures import Layout, Measure, cells
+from aqmlab.results import StudyResult
+from aqmlab.scenario.quantity import numbers
+from aqmlab.stats import LEVEL
+from aqmlab.stats import Estimate as Found
+
+NARROW, WIDE = 184, 640
+CROWDED = 14
+"""More bars than these need the whole width."""
+LOG_FROM = 20
+"""Numbers whose largest is this many times the smallest are on a logarithmic axis."""
+
+
+def overview(result: StudyResult, found: Sequence[Measure]) -> Figure:
+    """Means of the measures and their intervals at all points, a panel a measure."""
+    axes = dict(result.info.axes)
+    layout = Layout.of(result.info.axes)
+    labels = axes.get(layout.colour or "", ("",))
+    palette = by_label(labels)
+    legend = layout.colour and layout.colour.replace("_", " ")
+    facets = layout.split(axes)
+    tables = {
+        ", ".join(filter(None, (each.title, name))): (each, cells(result, each, own))
+        for each in found
+        for name, own in facets.items()
+    }
+    across = next(iter(facets.values())).across
+    places = list(dict.fromkeys(place for _, table in tables.values() for _, place in table))
+    at = _numbers(places) if len(places) >= FEWEST_ORDERED else None
+    width, columns = NARROW, 3
+    if at is None and len(places) * len(labels) > CROWDED:
+        width, columns = WIDE, 1
+    elif len(tables) in (1, 2):
+        width, columns = WIDE // len(tables), 2
+    elif len(facets) in (2, 4):
+        columns = 2
+    x_title = " · ".join(across).replace("_", " ")
+    looked = result.info.precision is not None
+    shown = {
+        title: {key: estimated(each.estimate(values, looked)) for key, values in table.items()}
+        for title, (each, table) in tables.items()
+    }
+    of = {title: each for title, (each, _) in tables.items()}
+    if at is not None:
+        x_title += f" ({at[1]})" if at[1] else ""
+        drawn = dict(_lines(shown, of, at[0], x_title, list(palette)))
+        spec = curves(drawn, palette, columns=columns, width=width, legend=legend)
+    else:
+        units = {title: each.unit for title, each in of.items()}
+        alike = {title: each.title for title, each in of.items()} if len(facets) > 1 else None
+        spec = ranges(
+            shown, palette, units, columns=columns, width=width, x_title=x_title or None,
+            alike=alike, legend=legend,
+        )  # fmt: skip
+    only = ", ".join(f"{name} = {label}" for name, label in layout.left_out.items())
+    return Figure(
+        "overview",
+        "All points at a glance",
+        f"Points: means over the replications; vertical lines: {100 * LEVEL:g} % intervals, if "
+        "any.",
+        f"Drawn for {only}; the table below has all points." if only else "",
+        spec,
+    )
+
+
+def _numbers(places: Sequence[str]) -> tuple[dict[str, float], str] | None:
+    """The number of each place, and their unit; None if they are no numbers."""
+    found = numbers(places)
+    if found is None or len(set(found[0])) < len(places):
+        return None
+    values, unit = found
+    shown, factor = scale(unit, max(values))
+    return {place: factor * value for place, value in zip(places, values, strict=True)}, shown
+
+
+def _lines(
+    shown: Mapping[str, Mapping[tuple[str, str], Estimate]],
+    of: Mapping[str, Measure],
+    at: Mapping[str, float],
+    x_title: str,
+    names: Sequence[str],
+) -> Iterator[tuple[str, Panel]]:
+    """The panels with lines over numbers; those of one measure have one scale."""
+    log = min(at.values()) > 0 and max(at.values()) / min(at.values()) >= LOG_FROM
+    most: dict[str, float] = {}
+    for title, table in shown.items():
+        highest = max((each.high or each.value for each in table.values()), default=0.0)
+        most[of[title].title] = max(most.get(of[title].title, 0.0), highest)
+    for title, table in shown.items():
+        points: dict[str, tuple[Floats, Floats]] = {}
+        spans: dict[str, tuple[Floats, Floats]] = {}
+        for name in names:
+            own = sorted(
+                (at[p], e.value, e.low, e.high) for (n, p), e in table.items() if n == name
+            )
+            if own:
+                x, y, low, high = np.array(own, dtype=float).T
+                points[name], spans[name] = (x, y), (low, high)
+        each = of[title]
+        yield title, Panel(
+            points, x_title, each.unit, dots=True, spans=spans, ticks=sorted(at.values()),
+            log_x=log, most=most[each.title],
+        )  # fmt: skip
+
+
+def estimated(found: Found) -> Estimate:
+    """An estimate for tables and figures."""
+    within = found.interval
+    return Estimate(found.value, *((within.low, within.high) if within else ()))
+
+
+def sojourn(
+    result: StudyResult, layout: Layout, where: Mapping[str, str] | None = None
+) -> Iterator[Figure]:
+    """The distribution at the labels `where`, or else at the last place of the x axis: mostly the
+    heaviest load."""
+    axes = dict(result.info.axes)
+    chosen = {name: labels[-1] for name, labels in axes.items() if name != layout.colour}
+    chosen |= where or {}
+    points = result.points
+    for name, label in chosen.items():
+        points = points.filter(pl.col(name).cast(pl.String) == label)
+    found, late = {}, {}
+    rows = result.raw("sojourn")
+    for row in points.to_dicts():
+        name = str(row[layout.colour]) if layout.colour else "all"
+        histogram = _histogram(rows, row["point"], result.info.replications)
+        if histogram.observations:
+            values, shares = histogram.cdf()
+            found[name] = (1e3 * values, shares)
+            late[name] = histogram.quantile(0.95)
+    if not found:
+        return
+    least, most = min(late, key=lambda name: late[name]), max(late, key=lambda name: late[name])
+    message = f"One packet in twenty waits for {seconds(late[least])} or longer"
+    if most != least:
+        message += f" with {least}, for {seconds(late[most])} or longer with {most}"
+    place = ", ".join(f"{name} {label}" for name, label in chosen.items())
+    yield Figure(
+        "sojourn",
+        "Time in the queue" + (f": {place}" if place else ""),
+        f"{message}.",
+        "Cumulative share of the packets, pooled over all replications.",
+        charts.cdf(found, by_label(tuple(found)), "time in the queue (ms)", legend=layout.colour),
+    )
+
+
+def _histogram(rows: pl.DataFrame, point: int, replications: int) -> Histograms:
+    first = point * replications
+    own = rows.filter(pl.col("run").is_between(first, first + replications - 1))
+    run, value, counts = (own[name].to_numpy() for name in ("run", "sojourn_s", "count"))
+    return Histograms.from_columns(run - first, value, counts, replications)

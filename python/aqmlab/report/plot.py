@@ -1,0 +1,326 @@
+"""Figures of results: `result.plot`.
+
+    run = aqmlab.run("scenario.toml", record="series")
+    run.plot.over_time("cwnd_bytes", "backlog_packets").save("window.svg")
+
+    study = aqmlab.study("study.toml")
+    study.plot.against("sojourn_p95", "utilisation").save("delay.svg")
+
+Reports of runs and studies draw with the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from aqmlab.errors import input_error, unknown
+from aqmlab.metrics import pick
+from aqmlab.metrics.samples import Floats
+from aqmlab.report import tradeoff
+from aqmlab.report.document import Figure, charts, panels
+from aqmlab.report.document.colours import by_label
+from aqmlab.report.measures import Layout, of
+from aqmlab.report.overview import overview, sojourn
+from aqmlab.results import RunResult, StudyResult
+from aqmlab.results.tables import MemoryTables
+
+Curves = dict[str, tuple[Floats, Floats]]
+MOST_SAMPLES = 600
+"""A curve over time has at most about so many points; each is the mean of the samples there."""
+MOST_CURVES = 8
+BINS = (120, 50)
+"""Columns and rows of a heatmap."""
+COUNTED = ("dropped", "marked")
+"""Series that count packets since the start: their growth is drawn."""
+UNITS = {"_bps": ("Mbit/s", 1e-6), "_bytes": ("kB", 1e-3), "_packets": ("packets", 1.0),
+         "_s": ("ms", 1e3)}  # fmt: skip
+NAMES = {"sojourn_mean": "mean time in queue", "sojourn_max": "longest time in queue",
+         "cwnd": "window", "smoothed_rtt": "smoothed RTT"}  # fmt: skip
+TOGETHER = ("goodput", "in flight")
+"""Series of flows that are added up over a group; of others it is the mean."""
+
+
+class RunPlot:
+    """Figures of a run."""
+
+    def __init__(self, result: RunResult) -> None:
+        self._result = result
+
+    def over_time(self, *quantities: str | Sequence[str]) -> Figure:
+        """Draws sampled quantities (table `series`) over time, a panel each.
+
+        Parameters
+        ----------
+        *quantities : str or sequence of str
+            Such as `"backlog_packets"`, `"cwnd_bytes"`, or `("capacity_bps", "throughput_bps")` for
+            one panel. Those of links are of the bottleneck; those of flows of each flow, or if
+            there are more than eight of each group.
+
+        Returns
+        -------
+        Figure
+
+        Raises
+        ------
+        InputError
+            If a quantity was not sampled.
+        """
+        return _over_time({"": self._result}, quantities, "A run over time")
+
+    def cdf(self) -> Figure:
+        """Draws the cumulative distribution of the time in the bottleneck's queue.
+
+        Raises `InputError` if no packet passed.
+        """
+        from aqmlab.report.run_page import sojourn_figure
+
+        return _made(next(sojourn_figure(self._result), None))
+
+    def heatmap(self) -> Figure:
+        """Draws how many packets waited how long at the bottleneck, over time.
+
+        Raises `InputError` if packets were not recorded (`record="packets"`).
+        """
+        link = self._result.shown
+        rows = self._result.packets.filter(link=link, verdict="delivered")
+        if not rows.height:
+            raise input_error("no packets were recorded", key="heatmap", hint='record="packets"')
+        waits = (rows["end_s"] - rows["arrival_s"]).to_numpy() * 1e3
+        counts, times, delays = np.histogram2d(rows["end_s"].to_numpy(), waits, bins=BINS)
+        spec = panels.heatmap(counts, times, delays, "time (s)", "time in the queue (ms)")
+        message = f"Packets that left the queue of {link}, by time and delay."
+        return Figure("heatmap", "Delay of all packets", message, "", spec)
+
+
+class StudyPlot:
+    """Figures of a study: a colour for each label of one axis."""
+
+    def __init__(self, result: StudyResult) -> None:
+        self._result = result
+
+    def over_time(self, *quantities: str | Sequence[str]) -> Figure:
+        """Draws sampled quantities of the first replication of each point; see
+        `RunPlot.over_time`."""
+        result, runs = self._result, {}
+        names = [name for name, _ in result.info.axes]
+        for row in result.points.to_dicts()[:MOST_CURVES]:
+            label = ", ".join(str(row[name]) for name in names)
+            runs[label] = _first(result, row["point"])
+        return _over_time(runs, quantities, f"{result.info.title} over time")
+
+    def cdf(self, **where: str) -> Figure:
+        """Draws the cumulative distribution of the time in the bottleneck's queue.
+
+        `where` selects labels of the axes without colours, by default the last.
+
+        Raises `InputError` for an unknown axis or label.
+        """
+        for name, label in where.items():
+            axes = dict(self._result.info.axes)
+            if name not in axes:
+                raise unknown("axis", name, axes)
+            if label not in axes[name]:
+                raise unknown("label", label, axes[name], key=name)
+        layout = Layout.of(self._result.info.axes)
+        return _made(next(sojourn(self._result, layout, where), None))
+
+    def against(self, *metrics: str, of: str = "") -> Figure:
+        """Draws means of metrics and their intervals against the axes, a panel each.
+
+        Parameters
+        ----------
+        *metrics : str
+            Such as `"sojourn_p95"` or `"completion_mean"` (`aqmlab list metrics`).
+        of : str, optional
+            Link or group. Default: the bottleneck, or every group that has the metric.
+
+        Returns
+        -------
+        Figure
+
+        Raises
+        ------
+        InputError
+            If a metric is unknown or has no values.
+        """
+        drawn = overview(self._result, self._measures(metrics, of))
+        return replace(drawn, id="against", title=self._result.info.title)
+
+    def grid(self, metric: str, of: str = "", middle: float | None = None) -> Figure:
+        """Draws the mean of a metric as a table of colours over the last two axes; a panel for
+        each label of the others. `middle` is the value in the middle of two colours.
+
+        Raises `InputError` as `against`, and if the study has fewer than two axes.
+        """
+        info = self._result.info
+        if len(info.axes) < 2:
+            raise input_error("a grid needs a study with two axes", key="grid")
+        measure = self._measures([metric], of)[0]
+        values = measure.values.group_by(point=pl.col("run") // info.replications)
+        rows = self._result.points.join(values.agg(pl.col("value").mean()), on="point")
+        *others, (y, y_labels), (x, x_labels) = info.axes
+        cells: dict[str, list[tuple[str, str, float]]] = {}
+        for row in rows.sort("point").to_dicts():
+            panel = ", ".join(f"{name} {row[name]}" for name, _ in others)
+            cells.setdefault(panel, []).append((str(row[x]), str(row[y]), row["value"]))
+        title = f"{measure.title} ({measure.unit})" if measure.unit else measure.title
+        axes = {"x": (x.replace("_", " "), x_labels), "y": (y.replace("_", " "), y_labels[::-1])}
+        spec = panels.grid(cells, axes["x"], axes["y"], measure.unit, middle)
+        message = f"Mean over {info.replications} replications."
+        return Figure("grid", f"{info.title}: {title}", message, "", spec)
+
+    def tradeoff(self) -> Figure:
+        """Draws delay against goodput with 1-sigma ellipses (RFC 7928, section 2.7)."""
+        return tradeoff.figure(self._result)
+
+    def _measures(self, metrics: Sequence[str], group: str) -> list[Any]:
+        return [of(each) for name in metrics for each in pick(self._result, name, group)]
+
+
+def _first(result: StudyResult, point: int) -> RunResult:
+    """The first replication of a point."""
+    run = pl.col("run") == point * result.info.replications
+    frames = {name: result.raw(name).filter(run) for name in ("runs", "links", "flows", "series")}
+    return RunResult(MemoryTables(frames), result.scenarios[point])
+
+
+def _made(figure: Figure | None) -> Figure:
+    if figure is None:
+        raise input_error("no packet passed the bottleneck", key="cdf")
+    return figure
+
+
+def _over_time(
+    runs: Mapping[str, RunResult], quantities: Sequence[str | Sequence[str]], title: str
+) -> Figure:
+    parts = []
+    for each in quantities:
+        together = (each,) if isinstance(each, str) else tuple(each)
+        curves: Curves = {}
+        for label, run in runs.items():
+            for quantity in together:
+                found = course(run, quantity, [run.shown])
+                for name, curve in found.items():
+                    kinds = (
+                        label,
+                        words(quantity)[0] if len(together) > 1 else "",
+                        name if len(found) > 1 else "",
+                    )
+                    curves[", ".join(filter(None, kinds)) or name] = curve
+        unit = words(together[0])[1]
+        text = " and ".join(words(one)[0] for one in together)
+        parts.append((text + (f" ({unit})" if unit else ""), curves, by_label(list(curves))))
+    end = max(float(run.runs["end_s"][0]) for run in runs.values())
+    link = next(iter(runs.values())).shown
+    every = next(iter(runs.values())).scenario["record"]["interval"]
+    spec = charts.panels(parts, "time (s)", x_domain=(0.0, end), height=150)
+    return Figure("course", title, f"Bottleneck {link}; a sample every {every}.", "", spec)
+
+
+def words(quantity: str) -> tuple[str, str, float]:
+    """Name of a sampled quantity, unit in which it is drawn, and factor to it."""
+    if quantity in COUNTED:
+        return quantity, "packets/s", 1.0
+    for end, (unit, factor) in UNITS.items():
+        if quantity.endswith(end):
+            name = quantity.removesuffix(end)
+            return NAMES.get(name, name.replace("_", " ")), unit, factor
+    return quantity.replace("_", " "), "", 1.0
+
+
+def course(result: RunResult, quantity: str, links: Sequence[str]) -> Curves:
+    """A sampled quantity over time: of these links, or of the flows.
+
+    Raises `InputError` if it was not sampled.
+    """
+    series = result.series
+    rows = series.filter(quantity=quantity).drop_nulls().drop_nans()
+    if not rows.height:
+        known = sorted(series["quantity"].unique())
+        if known:
+            raise unknown("sampled quantity", quantity, known)
+        hint = 'record="series", or record.level = "series" in the scenario'
+        raise input_error("nothing was sampled", key=quantity, hint=hint)
+    _, _, factor = words(quantity)
+    if set(rows["subject"].unique()) <= set(result.scenario["links"]):
+        rows = rows.with_columns(name="subject").filter(pl.col("name").is_in(list(links)))
+    else:
+        rows = _of_flows(result, rows, together=words(quantity)[0] in TOGETHER)
+    if quantity in COUNTED:
+        step = pl.col("time_s").diff().over("name")
+        rows = rows.with_columns(pl.col("value").diff().over("name") / step).drop_nulls()
+    return {
+        str(name): _thinned(own["time_s"].to_numpy(), factor * own["value"].to_numpy())
+        for (name,), own in rows.group_by("name", maintain_order=True)
+    }
+
+
+def _of_flows(result: RunResult, rows: pl.DataFrame, *, together: bool) -> pl.DataFrame:
+    """Samples by flow, or of more than a few flows by group and direction; the first names."""
+    group, direction = pl.col("group").cast(pl.String), pl.col("direction").cast(pl.String)
+    flows = result.flows.select(
+        subject=pl.format("{}.{}", group, pl.col("index")), group=group, direction=direction
+    )
+    if rows["subject"].n_unique() <= MOST_CURVES:
+        rows = rows.with_columns(name="subject")
+    else:
+        both = pl.col("direction").n_unique().over("group") > 1
+        named = pl.when(both).then(pl.format("{} ({})", group, direction)).otherwise(group)
+        rows = rows.join(flows.with_columns(name=named), on="subject", maintain_order="left")
+    value = pl.col("value").sum() if together else pl.col("value").mean()
+    order = {name: number for number, name in enumerate(dict.fromkeys(flows["group"]))}
+    found = rows.group_by("name", "time_s").agg(value).sort("time_s")
+    names = sorted(found["name"].unique(), key=lambda name: (_rank(name, order), name))
+    chosen = pl.DataFrame({"name": names[:MOST_CURVES]})
+    return chosen.join(found, on="name", maintain_order="left_right")
+
+
+def _rank(name: str, order: Mapping[str, int]) -> int:
+    """Place of the group of a flow or group in the scenario."""
+    return next((order[part] for part in (name.split(" (")[0], name.rpartition(".")[0])
+                 if part in order), len(order))  # fmt: skip
+
+
+def _thinned(times: Floats, values: Floats) -> tuple[Floats, Floats]:
+    every = -(-times.size // MOST_SAMPLES)
+    if every <= 1:
+        return times, values
+    edges = np.arange(0, times.size, every)
+    lengths = np.diff(np.append(edges, times.size))
+    return times[edges], np.add.reduceat(values, edges) / lengths
+
+
+def shown_panels(result: RunResult, beside: Sequence[str]) -> Iterator[Any]:
+    """Panels of a run's report: delay, also at other busy links, goodput, windows, backlog, drops
+    and marks."""
+    sampled = set(result.series["quantity"].unique())
+    link = [result.shown]
+
+    if "sojourn_mean_s" not in sampled:
+        return
+    delays = {
+        word: course(result, f"sojourn_{key}_s", link)[result.shown]
+        for word, key in (("longest", "max"), ("mean", "mean"))
+    }
+    yield "time in queue (ms)", delays, {"longest": "#56b4e9", "mean": "#0072b2"}
+    others = course(result, "sojourn_mean_s", beside)
+    if others:
+        yield "mean time in queue (ms)", others, by_label(list(others))
+    rate = "goodput" if "goodput_bps" in sampled else "throughput"
+    rates = course(result, f"{rate}_bps", link)
+    colours = by_label(list(rates))
+    yield f"{rate} (Mbit/s)", rates, colours
+    if "cwnd_bytes" in sampled:
+        windows = course(result, "cwnd_bytes", link)
+        yield "window (kB)", windows, by_label(list(windows)) | colours
+    queue = course(result, "backlog_packets", link)
+    yield "queue (packets)", queue, dict.fromkeys(queue, "#009e73")
+    signals = {name: course(result, name, link)[result.shown] for name in COUNTED}
+    signals = {name: curve for name, curve in signals.items() if curve[1].any()}
+    if signals:
+        yield "signals (packets/s)", signals, {"dropped": "#d55e00", "marked": "#cc79a7"}

@@ -1,0 +1,141 @@
+"""`result.plot`: figures show the values of the tables, with numbers as numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+import aqmlab
+from aqmlab import InputError
+from aqmlab.report.document import Figure
+from aqmlab.report.document.colours import RAMP, by_label
+from aqmlab.report.run_page import figures
+
+PATH = {"path": "down", "return_path": "up"}
+SCENARIO: dict[str, Any] = {
+    "duration": "8s",
+    "links": {"down": {"rate": "5mbit", "delay": "20ms"}, "up": {"rate": "5mbit"}},
+    "flows": {"bulk": PATH | {"count": 2, "start": {"uniform": ["0s", "1s"]}}},
+    "record": {"level": "series", "interval": "100ms"},
+}
+
+
+@pytest.fixture(scope="module")
+def run() -> aqmlab.RunResult:
+    return aqmlab.run(SCENARIO, set={"queue.limit": "20p"}, record="packets")
+
+
+@pytest.fixture(scope="module")
+def study() -> aqmlab.StudyResult:
+    axes = {"queue": ["droptail", "codel"], "links.down.rate": ["500kbit", "5mbit", "20mbit"]}
+    return aqmlab.study({"scenario": SCENARIO, "axes": axes, "replications": 5})
+
+
+def rows(chart: dict[str, Any]) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(chart["data"]["values"])))
+
+
+def panels(figure: Figure) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = figure.spec.get("vconcat") or figure.spec["concat"]
+    return found
+
+
+def test_the_report_of_a_run_shows_windows_drops_and_marks(run: aqmlab.RunResult) -> None:
+    course = next(each for each in figures(run) if each.id == "course")
+    drawn = {each["encoding"]["y"]["title"]: each for each in panels(course)}
+    assert set(drawn) == {"time in queue (ms)", "goodput (Mbit/s)", "window (kB)",
+                          "queue (packets)", "signals (packets/s)"}  # fmt: skip
+    assert {row["name"] for row in rows(drawn["window (kB)"])} == {"bulk.0", "bulk.1"}
+    total = sum(float(row["y"]) for row in rows(drawn["signals (packets/s)"])) * 0.1
+    dropped = run.links.filter(link="down")["dropped"].item()
+    assert dropped > 5 and total == pytest.approx(dropped, rel=0.01)
+    marking = {"queue": {"discipline": "codel", "ecn": True}, "transport.ecn": "classic"}
+    marked = next(
+        each for each in figures(aqmlab.run(SCENARIO, set=marking)) if each.id == "course"
+    )
+    assert {row["name"] for row in rows(panels(marked)[-1])} == {"marked"}
+
+
+def test_the_distribution_is_that_of_the_link_in_the_summary() -> None:
+    flows = {"bulk": {"path": "up", "return_path": "down"}}
+    result = aqmlab.run(SCENARIO | {"flows": flows, "bottleneck": "down"})
+    assert result.shown == "up"
+    sojourn = next(each for each in figures(result) if each.id == "sojourn")
+    assert sojourn.title == "Time in the queue of up"
+    longest = result.links.filter(link="up")["sojourn_max_s"].item() * 1e3
+    assert float(rows(sojourn.spec)[-1]["x"]) == pytest.approx(longest, abs=1e-3)
+
+
+def test_lines_have_intervals_shapes_and_the_swept_numbers(study: aqmlab.StudyResult) -> None:
+    figure = study.plot.against("sojourn_p95", "utilisation")
+    assert [each["title"]["text"] for each in panels(figure)] == [
+        "time in the queue, 95th percentile", "link busy"
+    ]  # fmt: skip
+    for panel in panels(figure):
+        x = panel["encoding"]["x"]
+        assert x["title"] == "rate (Mbit/s)" and x["axis"]["values"] == [0.5, 5.0, 20.0]
+        assert x["scale"]["type"] == "log"
+        _, rule, points = panel["layer"]
+        assert points["encoding"]["shape"]["scale"]["range"] == ["circle", "square"]
+        assert panel["encoding"]["color"]["legend"]["title"] == "queue"
+        means = {(row["name"], row["x"]): float(row["y"]) for row in rows(panel)}
+        assert len(means) == 6
+        for row in rows(rule):
+            assert float(row["low"]) <= means[row["name"], row["x"]] <= float(row["high"])
+    waits = study.bottleneck.filter(queue="codel", rate_value=5e6)["sojourn_p95_s"].mean()
+    assert isinstance(waits, float)
+    (drawn,) = [
+        float(row["y"])
+        for row in rows(panels(figure)[0])
+        if (row["name"], float(row["x"])) == ("codel", 5.0)
+    ]
+    assert drawn == pytest.approx(1e3 * waits, rel=1e-4)
+    assert rows(panels(figure)[0]["layer"][1]), "five replications have intervals"
+
+
+def test_colours_of_numbers_are_ordered() -> None:
+    found = by_label(["10mbit", "1mbit", "100mbit"])
+    assert found["1mbit"] == "#" + "".join(f"{part:02x}" for part in RAMP[0])
+    assert found["100mbit"] == "#" + "".join(f"{part:02x}" for part in RAMP[-1])
+    assert len(set(found.values())) == 3
+    assert by_label(["codel", "pie", "red"])["codel"] != found["1mbit"]
+
+
+def test_series_distributions_grids_and_heatmaps(
+    run: aqmlab.RunResult, study: aqmlab.StudyResult
+) -> None:
+    both = panels(run.plot.over_time(("ingress_bps", "throughput_bps"), "smoothed_rtt_s"))
+    titles = [each["encoding"]["y"]["title"] for each in both]
+    assert titles == ["ingress and throughput (Mbit/s)", "smoothed RTT (ms)"]
+    assert {row["name"] for row in rows(both[0])} == {"ingress", "throughput"}
+    labels = {row["name"] for row in rows(panels(study.plot.over_time("backlog_packets"))[0])}
+    assert labels == {
+        f"{q}, {r}" for q in ("droptail", "codel") for r in ("500kbit", "5mbit", "20mbit")
+    }
+    assert {row["name"] for row in rows(study.plot.cdf(rate="5mbit").spec)} == {"droptail", "codel"}
+    (grid,) = panels(study.plot.grid("utilisation", middle=50))
+    assert len(rows(grid)) == 6
+    assert grid["layer"][0]["encoding"]["color"]["scale"]["scheme"] == "purpleorange"
+    packets = sum(int(row["packets"]) for row in rows(run.plot.heatmap().spec))
+    assert packets == run.packets.filter(link="down", verdict="delivered").height
+    assert study.plot.tradeoff().id == "tradeoff" and run.plot.cdf().id == "sojourn"
+
+
+def test_what_cannot_be_drawn_is_refused(run: aqmlab.RunResult, study: aqmlab.StudyResult) -> None:
+    with pytest.raises(InputError, match="cwnd_bytes"):
+        run.plot.over_time("cwnd_byte")
+    with pytest.raises(InputError, match="record"):
+        aqmlab.run(SCENARIO, record="summary").plot.over_time("cwnd_bytes")
+    with pytest.raises(InputError, match="record"):
+        aqmlab.run(SCENARIO).plot.heatmap()
+    with pytest.raises(InputError, match="bulk"):
+        study.plot.against("goodput", of="bulky")
+    with pytest.raises(InputError, match="no run has a value"):
+        study.plot.against("mos")
+    with pytest.raises(InputError, match="500kbit"):
+        study.plot.cdf(rate="6mbit")
+    with pytest.raises(InputError, match="two axes"):
+        aqmlab.study({"scenario": SCENARIO}).plot.grid("jain")
