@@ -26,8 +26,8 @@ import numpy as np
 
 import aqmlab
 from aqmlab import stats, storage
-from aqmlab.emulator.play import EMULATOR, SIMULATOR
 from aqmlab.metrics.samples import Floats
+from aqmlab.packs.parity import EMULATOR, SIMULATOR
 from aqmlab.scenario import Duration
 from aqmlab_studies.linux2026.recorded import runs
 from tools import parity_bursts

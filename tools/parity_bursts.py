@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import aqmlab
-from aqmlab.emulator.play import linux
 from aqmlab.metrics.samples import Floats
+from aqmlab.packs.parity import linux
 
 SCENARIO = Path(__file__).parent / "parity.toml"
 OFFLOAD: Mapping[str, Any] = {"transport.segmentation_offload": True}

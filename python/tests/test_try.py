@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused
 
-from aqmlab.advice import Trial, loads, pack_of
-from aqmlab.advice import trial as run
-from aqmlab.advice.choice import comparisons, recommended, sentences
-from aqmlab.advice.page import document
 from aqmlab.campaign import Plan
+from aqmlab.packs.access_line import Trial, loads, pack_of
+from aqmlab.packs.access_line import trial as run
+from aqmlab.packs.access_line.choice import comparisons, recommended, sentences
+from aqmlab.packs.access_line.page import document
 from aqmlab.report.document import Figure
 from aqmlab.scenario.access import KINDS, PROFILES, Line, line_of
 from aqmlab.study import Study

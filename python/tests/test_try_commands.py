@@ -14,12 +14,12 @@ import pytest
 
 from aqmlab import InputError
 from aqmlab._core import Scenario
-from aqmlab.advice import Trial, pack_of, setup
-from aqmlab.advice import trial as run
-from aqmlab.advice.choice import NOTICEABLE, comparisons, recommended
-from aqmlab.advice.commands import Commands, commands
-from aqmlab.advice.page import set_up
 from aqmlab.campaign import Pack
+from aqmlab.packs.access_line import Trial, pack_of, setup
+from aqmlab.packs.access_line import trial as run
+from aqmlab.packs.access_line.choice import NOTICEABLE, comparisons, recommended
+from aqmlab.packs.access_line.commands import Commands, commands
+from aqmlab.packs.access_line.page import set_up
 from aqmlab.scenario.access import KINDS, PROFILES, Line
 from aqmlab.stats import Interval
 

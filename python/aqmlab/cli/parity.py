@@ -10,8 +10,8 @@ from aqmlab.cli import options
 from aqmlab.cli.common import EXAMPLES, default_folder, finish, reported, settings_of_real_packets
 from aqmlab.cli.options import argument, option
 from aqmlab.emulator.keep import Reserved
-from aqmlab.emulator.play import parity as run_both
 from aqmlab.emulator.recordings import recordings
+from aqmlab.packs.parity import parity as run_both
 
 EXAMPLE = EXAMPLES.format(
     "aqmlab parity examples/scenario.toml\n\n"

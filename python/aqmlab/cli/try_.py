@@ -86,9 +86,9 @@ def try_(
     the commands that set up what was simulated. Writes the study to study.toml in the
     results folder (results/try or --out), where you can edit and rerun it.
     """
-    from aqmlab.advice.page import assertions, write_study
-    from aqmlab.advice.trial import pack_of, trial
     from aqmlab.campaign import HOLDS
+    from aqmlab.packs.access_line.page import assertions, write_study
+    from aqmlab.packs.access_line.trial import pack_of, trial
     from aqmlab.scenario.access import line_of
 
     line = line_of(profile, down, up, rtt, access)

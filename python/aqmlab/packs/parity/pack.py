@@ -14,10 +14,10 @@ import polars as pl
 
 from aqmlab import _core
 from aqmlab.campaign import Campaign, Case, Filled, Pack, Plan, Question, Reading
-from aqmlab.emulator.play import EMULATOR, SIMULATOR, lateness, remarks
 from aqmlab.metrics import registered
 from aqmlab.metrics.samples import Floats, Histograms
 from aqmlab.numbers import seconds
+from aqmlab.packs.parity import EMULATOR, SIMULATOR
 from aqmlab.report.document import Figure, charts
 from aqmlab.results import StudyResult, in_memory
 from aqmlab.results.tables import MemoryTables
@@ -43,9 +43,9 @@ class Parity(Campaign):
     """Both results."""
 
     def __init__(self, study: Study, result: StudyResult, done: Sequence[_core.Emulation]) -> None:
-        self.lateness = lateness(done)
+        self.lateness = max((each.lateness["p99_s"] for each in done), default=float("nan"))
         """The largest of the runs' 99th percentiles of the emulator's lateness, in seconds."""
-        self.remarks = remarks(done)
+        self.remarks = tuple(dict.fromkeys(text for each in done for text in each.remarks))
         lead = (
             "The same links, queues, starts and sizes twice: with simulated senders, and with the "
             "kernel's own TCP and UDP in real time, which no two runs repeat. One packet in a "

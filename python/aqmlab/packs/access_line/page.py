@@ -10,13 +10,13 @@ from typing import Any
 import tomli_w
 
 from aqmlab import stats
-from aqmlab.advice.choice import Choice, Comparison, comparisons, recommended, sentences
-from aqmlab.advice.commands import Commands, commands
-from aqmlab.advice.setup import BASELINE
-from aqmlab.advice.trial import Noticed, Trial
 from aqmlab.campaign import Answer
 from aqmlab.campaign.verdicts import TONES
 from aqmlab.errors import StorageError
+from aqmlab.packs.access_line.choice import Choice, Comparison, comparisons, recommended, sentences
+from aqmlab.packs.access_line.commands import Commands, commands
+from aqmlab.packs.access_line.setup import BASELINE
+from aqmlab.packs.access_line.trial import Noticed, Trial
 from aqmlab.report.document import (
     Block,
     Cell,

@@ -1,9 +1,9 @@
-"""Advice for an access line: `aqmlab try`.
+"""Access lines: which queue suits the line that you have (`aqmlab try`).
 
 scenarios.access   lines as data: framing, buffers, shares, devices
 loads              traffic at home, as data
 setup              scenario of the router: shapers and queues in both directions
-commands, tc       Linux commands for the simulated links
+commands           Linux commands for the simulated links
 trial              pack, and the measures that users notice
 choice             comparisons, the recommended queue, sentences
 page               page and JSON

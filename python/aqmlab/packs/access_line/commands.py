@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aqmlab._core import shaper_in_tc
-from aqmlab.advice import tc
+from aqmlab._core import queue_in_tc, shaper_in_tc
+from aqmlab.packs.access_line.setup import PORTS
 
 ETHERNET_HEADER = 14
 HEADERLESS = ("ppp", "wwan", "tun", "wg")
@@ -43,20 +43,20 @@ class Commands:
 
 def commands(links: Links, device: str) -> Commands:
     """Commands for the links of a simulated scenario, every default filled in."""
-    shaped = {port: _is_shaped(links[port]) for port in ("egress", "ingress")}
-    problem = next(filter(None, (_problem(links[each]) for each in shaped if shaped[each])), "")
+    shaped = {way: links[port] for way, port in PORTS.items() if _is_shaped(links[port])}
+    problem = next(filter(None, map(_problem, reversed(shaped.values()))), "")
     if problem:
         return Commands(problem=problem)
     ifb = f"ifb4{device}"[:NAME_LENGTH]
     up, down, undo = [], [], []
-    if shaped["egress"]:
-        up = _queue(links["egress"], device, _header(device))
+    if "up" in shaped:
+        up = _queue(shaped["up"], device, _header(device))
         undo = [f"tc qdisc del dev {device} root"]
-    if shaped["ingress"]:
+    if "down" in shaped:
         down = [
             f"ip link add name {ifb} type ifb",
             f"ip link set dev {ifb} up",
-            *_queue(links["ingress"], ifb, _header(device)),
+            *_queue(shaped["down"], ifb, _header(device)),
             f"tc qdisc replace dev {device} handle ffff: ingress",
             f"tc filter replace dev {device} parent ffff: matchall "
             f"action mirred egress redirect dev {ifb}",
@@ -69,33 +69,33 @@ def _is_shaped(link: Mapping[str, Any]) -> bool:
     return "shaper" in link or link["queue"].get("bandwidth", "unlimited") != "unlimited"
 
 
-def _line(link: Mapping[str, Any]) -> tc.Line | None:
-    """The queue in the words of tc; `None` if Linux has none such."""
-    return tc.line(link["queue"], link["shaper"]["rate"] if "shaper" in link else None)
+def _in_tc(link: Mapping[str, Any]) -> tuple[str, list[str]] | None:
+    """Words of tc for the queue, and settings that tc has no words for."""
+    return queue_in_tc(link["queue"], link["shaper"]["rate"] if "shaper" in link else None)
 
 
 def _problem(link: Mapping[str, Any]) -> str:
     """Reason why tc cannot set the queue up; empty if it can."""
-    line = _line(link)
-    if line is None:
+    found = _in_tc(link)
+    if found is None:
         return f"Linux has no {link['queue']['discipline']}."
-    if line.left_out:
-        return f"tc has no words for {', '.join(line.left_out)}."
-    return ""
+    _, left_out = found
+    return f"tc has no words for {', '.join(left_out)}." if left_out else ""
 
 
 def _queue(link: Mapping[str, Any], device: str, header: int) -> list[str]:
-    """Commands for one device's shaper and queue."""
-    line = _line(link)
-    assert line is not None
+    """Commands for one device's shaper and queue, which has no `_problem`."""
+    found = _in_tc(link)
+    assert found is not None
+    words, _ = found
     if "shaper" not in link:
-        return [f"tc qdisc replace dev {device} root {line.words} nat"]
+        return [f"tc qdisc replace dev {device} root {words} nat"]
     shaper = link["shaper"]
     rates, _ = shaper_in_tc({key: shaper[key] for key in ("rate", "burst", "cburst")})
     return [
         f"tc qdisc replace dev {device} root handle 1: {_stab(shaper, header)}htb default 1",
         f"tc class replace dev {device} parent 1: classid 1:1 {rates} quantum 1514",
-        f"tc qdisc replace dev {device} parent 1:1 handle 11: {line.words}",
+        f"tc qdisc replace dev {device} parent 1:1 handle 11: {words}",
     ]
 
 

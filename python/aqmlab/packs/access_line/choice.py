@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from math import isnan
 
 from aqmlab import stats
-from aqmlab.advice.setup import BASELINE
-from aqmlab.advice.trial import Noticed, Trial
 from aqmlab.numbers import count
+from aqmlab.packs.access_line.setup import BASELINE
+from aqmlab.packs.access_line.trial import Noticed, Trial
 
 NOTICEABLE = 0.05
 """Minimum difference that counts, as a share of the smaller mean: 0.1 ms of delay between two

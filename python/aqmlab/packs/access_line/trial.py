@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from aqmlab import metrics, stats
-from aqmlab.advice import loads, setup
-from aqmlab.advice.setup import BASELINE, PATHS, PORT, PORTS
 from aqmlab.campaign import Campaign, Case, Filled, Pack, Plan, Question, Reading, Rule
 from aqmlab.campaign.packfile import rule
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics.samples import Floats
+from aqmlab.packs.access_line import loads, setup
+from aqmlab.packs.access_line.setup import BASELINE, PATHS, PORT, PORTS
 from aqmlab.report.document import Document
 from aqmlab.results import StudyResult
 from aqmlab.scenario.access import Line
@@ -241,13 +241,13 @@ class Trial(Campaign):
 
     def document(self, command: str = "") -> Document:
         """The answer, a picture and a table of what users notice, the commands."""
-        from aqmlab.advice.page import document
+        from aqmlab.packs.access_line.page import document
 
         return document(self, command)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON of a campaign, with the answer and the commands."""
-        from aqmlab.advice.page import answer
+        from aqmlab.packs.access_line.page import answer
 
         return super().to_json() | answer(self)
 
