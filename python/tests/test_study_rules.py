@@ -31,6 +31,7 @@ from aqmlab_studies.monga2016 import claims as monga2016
 from aqmlab_studies.nichols2012 import claims as nichols2012
 from aqmlab_studies.ns3.outcomes import BUILDS, JOBS, QUANTITIES, Quantity, outcome
 from aqmlab_studies.ns3.study import rule as rule_of
+from aqmlab_studies.quic2026 import study as quic2026
 from aqmlab_studies.ware2019 import study as ware2019
 
 AnyRule = Rule[Any, Any]
@@ -50,6 +51,7 @@ RULES: dict[str, tuple[AnyRule, ...]] = {
     "l4s2020": (*l4s2020.SCENARIO_1, *l4s2020.SCENARIO_6, *l4s2020.CORNERS),
     "monga2016": monga2016.RULES,
     "nichols2012": (*nichols2012.STATIC, *nichols2012.DYNAMIC),
+    "quic2026": quic2026.RULES,
     "ware2019": ware2019.RULES,
 }
 EVERY = [
@@ -78,7 +80,7 @@ def test_no_rule_is_left_out() -> None:
     }
     folder = Path(aqmlab_studies.__path__[0])
     own = {file.parent.name for file in folder.rglob("*.py") if "own=True" in file.read_text()}
-    own -= {"l4s2020", "ware2019"}  # which have both
+    own -= {"l4s2020", "quic2026", "ware2019"}  # whose rules are above
     assert own == {"ns3", "linux2026"}
     assert {each.parent.name for each in folder.glob("*/study.toml")} == {*RULES, *own}
 

@@ -9,6 +9,8 @@ Differences from the appendix:
 1. What starts "upon entering" a state starts at a time at which BBR is in that state, or repeats.
 2. Variables (`BBR.undo_inflight_longterm`, `BBR.extra_acked`) are judged by their effect.
 3. The limits are the project's own, except those that the appendix or the draft names.
+4. QUIC flows have a stream window of 2.4 MB instead of 1.25 MB, one product of 100 Mbit/s and
+   100 ms: a sender that flow control limits is application-limited and does not leave STARTUP.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from aqmlab.packs.rfc9743.scene import PACKET, Control, Table
 
 DRAFT = "draft-ietf-ccwg-bbr, appendix A"
 RATE, RTT = 10e6, 0.1
+WINDOW_OF_STREAMS = "2400kb"
+"""Stream window of QUIC flows: nearly two bandwidth-delay products of the fastest case."""
 THROUGHPUT, QUEUE, LOSS = "throughput", "queue", "loss"
 GAIN, ESTIMATE, WINDOW = "gain", "bandwidth estimate", "window"
 KINDS = {
@@ -140,6 +144,8 @@ class Test:
         }
         ways = {"path": "down", "return_path": "up"}
         own = Control(str(control), control).flow()
+        if "endpoint" in own:
+            own["endpoint"] = {"stream_window": WINDOW_OF_STREAMS, **own["endpoint"]}
         start = {"each": ["0s", "50ms"]}
         return {
             "duration": f"{self.duration:g}s",

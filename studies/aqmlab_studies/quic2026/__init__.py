@@ -1,0 +1,1 @@
+"""Controllers of QUIC libraries beside Linux's, over six queues."""
