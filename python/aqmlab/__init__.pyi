@@ -1,4 +1,4 @@
-from . import accessors, metrics, scenario, stats
+from . import accessors, metrics, scenario, search, stats
 from ._core import __version__, reference
 from .compare import compare
 from .control import CongestionControl
@@ -65,6 +65,7 @@ __all__ = [
     "reproduce",
     "run",
     "scenario",
+    "search",
     "stats",
     "study",
 ]

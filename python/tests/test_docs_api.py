@@ -21,7 +21,9 @@ PUBLIC = [name for name in aqmlab.__all__ if not isinstance(getattr(aqmlab, name
 
 
 def test_every_public_name_is_on_the_page() -> None:
-    named = set(re.findall(r"^\.\. auto\w+:: aqmlab\.(?:report\.)?(\w+)", PAGE, re.MULTILINE))
+    named = set(
+        re.findall(r"^\.\. auto\w+:: aqmlab\.(?:report\.)?(\w+)\b(?!\.)", PAGE, re.MULTILINE)
+    )
     assert named == set(aqmlab.__all__) - INTERNAL
 
 

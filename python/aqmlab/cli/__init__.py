@@ -35,6 +35,7 @@ class Entry:
 COMMANDS = {
     "run": Entry("Run a scenario once and show what its queues did."),
     "study": Entry("Run a study, or resume an interrupted one."),
+    "search": Entry("Search the keys of a scenario: tune parameters, or find what hurts most."),
     "merge": Entry(
         "Merge the parts of a study into one folder, with the same bytes as a run on one machine."
     ),

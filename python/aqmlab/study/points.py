@@ -97,6 +97,10 @@ class Points(Sequence[Point]):
             self._built[place] = point
         return point
 
+    def of(self, axes: Sequence[Axis], settings: Mapping[str, Any]) -> Points:
+        """The points of the same scenario along other axes, with other settings."""
+        return Points(self._base, self._file, self._folders, axes, settings, self._files)
+
     def check(self) -> None:
         """Builds all points of a study that has few; of a larger one each value of each axis
         once, beside the first values of the others. Raises `InputError`."""

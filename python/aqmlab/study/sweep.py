@@ -149,11 +149,37 @@ class Study:
         """Number of runs, points times replications."""
         return len(self.points) * self.replications
 
+    @property
+    def base(self) -> dict[str, Any]:
+        """The scenario as a mapping, before axes and settings."""
+        if isinstance(self._base, str):
+            return parse_toml(self._base, self._base_file)
+        return copy.deepcopy(dict(self._base))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings of every point, by dotted key."""
+        return self._settings
+
     def with_replications(self, replications: int) -> Study:
         """The same study with this number of replications."""
         other = copy.copy(self)
         other.replications = replications
         other.__dict__.pop("digest", None)
+        return other
+
+    def with_axis(self, axis: Axis, *, seed: int | None = None) -> Study:
+        """The same study with one more axis, which varies fastest and sets its keys after all
+        others; with a seed, for other random streams. Raises `InputError` for an invalid point."""
+        other = copy.copy(self)
+        for name in ("digest", "seed"):
+            other.__dict__.pop(name, None)
+        own = self._settings if seed is None else {**self._settings, "seed": seed}
+        values = tuple(AxisValue(each.label, {**own, **each.settings}) for each in axis.values)
+        other.axes, other._settings = (*self.axes, Axis(axis.name, values)), {}
+        other.points = self.points.of(other.axes, other._settings)
+        other._check_size()
+        other.points.check()
         return other
 
     def is_in(self, folder: Path) -> bool:

@@ -1,0 +1,161 @@
+"""`aqmlab search`: parameters that suit a goal, or conditions that hurt most."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from aqmlab.cli.common import (
+    EXAMPLES,
+    Cluster,
+    Figures,
+    Json,
+    NoReport,
+    Only,
+    Out,
+    Replications,
+    Seed,
+    Set,
+    Threads,
+    With,
+    command_line,
+    console,
+    default_folder,
+    executor_at,
+    load_own,
+    print_json,
+    progress_bar,
+    reported,
+)
+from aqmlab.errors import input_error
+from aqmlab.scenario.settings import parse_selection, parse_settings
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab search tune examples/scenario.toml --set queue=codel --key queue.target=1ms..50ms,log "
+    "--goal min:sojourn_p95 --goal max:goodput@download\n\n"
+    "aqmlab search attack examples/search/shrew.toml --key flows.attack.workload.fps=0.3..50,log "
+    "--hurt goodput@victim --within 'throughput@attack<=1mbit'"
+)
+
+
+@reported
+def search(
+    kind: Annotated[
+        Literal["tune", "attack"],
+        typer.Argument(
+            metavar="KIND",
+            help="tune: parameters that suit goals; attack: conditions that hurt a metric.",
+        ),
+    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A scenario or study file (TOML).")],
+    key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key",
+            metavar="KEY=LOW..HIGH",
+            help="Key to search: 1ms..50ms,log; choices codel,pie; a course of a link's rate or "
+            "delay 10ms..90ms,steps=9,every=1s. May be repeated.",
+        ),
+    ] = None,
+    goal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--goal",
+            metavar="min:METRIC",
+            help="Goal of tune: min:sojourn_p95, max:goodput@GROUP. May be repeated.",
+        ),
+    ] = None,
+    hurt: Annotated[
+        str | None,
+        typer.Option("--hurt", metavar="METRIC", help="What attack makes worse: goodput@GROUP."),
+    ] = None,
+    within: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--within",
+            metavar="METRIC<=VALUE",
+            help="Constraint: throughput@GROUP<=1mbit. May be repeated.",
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option("--trials", min=1, metavar="N", help="Trials: 96 for tune, 240 for attack."),
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            "--batch",
+            min=4,
+            metavar="N",
+            help="Trials asked for together: 8 for tune, 12 for attack. Results depend on it.",
+        ),
+    ] = None,
+    confirm: Annotated[
+        int, typer.Option("--confirm", min=2, metavar="N", help="Fresh replications at the end.")
+    ] = 20,
+    replications: Replications = None,
+    set_: Set = None,
+    seed: Seed = None,
+    only: Only = None,
+    out: Out = None,
+    threads: Threads = None,
+    cluster: Cluster = None,
+    with_: With = None,
+    no_report: NoReport = False,
+    figures: Figures = False,
+    json: Json = False,
+) -> None:
+    """Search the keys of a scenario: tune parameters, or find what hurts most.
+
+    Rerun an interrupted command to resume. Results, a report and finding.toml go to
+    results/KIND-NAME or --out.
+    """
+    from aqmlab.search import attack, tune
+
+    for option, given, other in (("--goal", goal, "attack"), ("--hurt", hurt, "tune")):
+        if given and kind == other:
+            raise input_error(f"`search {kind}` has no such option", key=option)
+    load_own(with_)
+    folder = out or default_folder(f"{kind}-{file.stem}", only or [], s=seed)
+    numbers = {"trials": trials, "batch": batch, "replications": replications}
+    common: dict[str, Any] = {
+        **{name: value for name, value in numbers.items() if value is not None},
+        "within": within or (),
+        "out": folder,
+        "confirm": confirm,
+        "set": parse_settings(set_ or []),
+        "only": parse_selection(only or []),
+        "seed": seed,
+        "threads": threads,
+        "command": command_line(),
+    }
+    began = time.monotonic()
+    bar = progress_bar(f"{kind} {file.stem}", shown=not json)
+    with executor_at(cluster) as executor, bar as progress:
+        common |= {"executor": executor, "progress": progress}
+        if kind == "tune":
+            found = tune(file, key or (), goal or (), **common)
+        else:
+            if hurt is None:
+                raise input_error("an attack needs a metric, such as goodput@GROUP", key="--hurt")
+            found = attack(file, key or (), hurt, **common)
+    if json:
+        print_json(found.to_json())
+        return
+    from aqmlab.report.document.terminal import table
+    from aqmlab.search.page import best
+
+    screen = console()
+    screen.print(table(best(found), screen))
+    for line in found.statements:
+        screen.print(line, soft_wrap=True, highlight=False)
+    wall = time.monotonic() - began
+    screen.print(f"{len(found.trials):,} trials in {wall:.1f} s. Results: {folder}", soft_wrap=True)
+    if found.finding:
+        screen.print(f"Scenario: {folder / 'finding.toml'}", soft_wrap=True)
+    if not no_report:
+        report = found.write_report(folder, command=command_line(), figures=figures)
+        screen.print(f"Report: {report}", soft_wrap=True)

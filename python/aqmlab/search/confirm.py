@@ -1,0 +1,112 @@
+"""Whether what a search found holds with random streams that it did not search on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aqmlab import stats
+from aqmlab.metrics.samples import Floats
+from aqmlab.search.trials import START, Measure, Trial, Trials, with_settings
+
+FRESH = 1
+"""Fresh random streams have the seed of the search plus this."""
+CONFIRMED, UNDECIDED, WORSE = "confirmed", "not decided", "the opposite"
+CONFIRM = "confirm"
+FOUND = "found"
+SAME = "every replication gave the same"
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """A setting beside the start of the search, with fresh seeds."""
+
+    measure: Measure
+    trial: Trial
+    start: stats.Estimate
+    found: stats.Estimate
+    low: float
+    high: float
+    """Interval of the difference found - start, in the metric's unit; for all comparisons of a
+    search together."""
+    verdict: str
+    """`confirmed`, `not decided` or `the opposite`."""
+    why: str = ""
+    """Why nothing could be tested."""
+
+    @property
+    def text(self) -> str:
+        """The statement, in one sentence."""
+        told = self.measure.shown
+        pair = f"{told(self.found.value)} instead of {told(self.start.value)}"
+        count = f"{self.found.count} fresh replications"
+        if self.why:
+            rest = f"{count}; {self.why}"
+        else:
+            ends = f"{told(self.low)} to {told(self.high)}"
+            rest = f"difference {ends} at {stats.LEVEL:.0%}, {count}"
+        return f"{self.measure.text}, trial {self.trial.number}: {self.verdict}: {pair} ({rest})"
+
+    def to_json(self) -> dict[str, Any]:
+        """{"measure", "trial", "start", "found", "low", "high", "verdict", "why"}."""
+        numbers = {"low": self.low, "high": self.high}
+        return {
+            "measure": self.measure.text,
+            "trial": self.trial.number,
+            "start": self.start.value,
+            "found": self.found.value,
+            **{name: value if np.isfinite(value) else None for name, value in numbers.items()},
+            "verdict": self.verdict,
+            "why": self.why,
+        }
+
+
+def confirm(
+    trials: Trials, found: Sequence[Trial], replications: int, *, harm: bool
+) -> list[Confirmed]:
+    """Each measure of each trial beside the start; with `harm` worse is what was looked for."""
+    named = [(START, {}), *((str(each.number), each.settings) for each in found)]
+    fresh = trials.study.seed + FRESH
+    study = with_settings(trials.study, named, seed=fresh).with_replications(replications)
+    folder: Path | None = trials.out and trials.out / CONFIRM
+    result = trials.run(study, folder, count=0)
+    points = len(trials.study.points)
+    samples = {}
+    for measure in trials.measures:
+        shaped = measure.of(result).reshape(points, len(named), replications)
+        samples[measure.text] = shaped.mean(axis=0)
+    pairs = [(measure, place) for measure in trials.measures for place in range(1, len(named))]
+    contests = []
+    for measure, place in pairs:
+        own = samples[measure.text]
+        both = {START: own[0], FOUND: own[place]}
+        contests.append(stats.Contest(measure.text, measure.metric.unit, both, measure.direction))
+    findings = stats.compare(contests)
+    return [
+        _judged(measure, found[place - 1], samples[measure.text][[0, place]], finding, harm)
+        for (measure, place), finding in zip(pairs, findings, strict=True)
+    ]
+
+
+def _judged(
+    measure: Measure, trial: Trial, values: Floats, finding: stats.Finding, harm: bool
+) -> Confirmed:
+    bounds = measure.metric.bounds
+    start, found = (stats.estimate(each, bounds=bounds) for each in values)
+    difference = found.value - start.value
+    sign = measure.direction * (-1 if harm else 1)
+    verdict, why, ends = UNDECIDED, finding.why, (np.nan, np.nan)
+    if not finding.why:
+        is_worst = list(finding.means)[-1] == FOUND  # the finding is of the worst less the best
+        ends = (finding.low, finding.high) if is_worst else (-finding.high, -finding.low)
+    # Runs that are copies of one run have no interval, and need none.
+    elif all(stats.is_constant(each) for each in values) and difference:
+        why = SAME
+    if finding.shown or why == SAME:
+        verdict = CONFIRMED if difference * sign > 0 else WORSE
+    low, high = map(float, ends)
+    return Confirmed(measure, trial, start, found, low, high, verdict, why)

@@ -1,0 +1,428 @@
+"""A search from start to end: trials, the best of them, confirmation, the smallest file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aqmlab import storage
+from aqmlab.errors import InputError, StorageError, input_error
+from aqmlab.results import StudyResult
+from aqmlab.scenario.scenario import Scenario
+from aqmlab.scenario.settings import parse_toml, read_text
+from aqmlab.search.confirm import CONFIRMED, Confirmed, confirm
+from aqmlab.search.keys import Key, parse_keys, settings
+from aqmlab.search.optimisers import Attacker, Optimiser, Places, Tuner
+from aqmlab.search.shrink import Finding, finding, shrink
+from aqmlab.search.trials import START, Means, Measure, Trial, Trials, with_settings
+from aqmlab.study.sweep import Study
+
+if TYPE_CHECKING:
+    from aqmlab.report.document import Document
+    from aqmlab.study.sweep import Progress
+
+Source = str | Path | Mapping[str, Any] | Scenario | Study
+Keys = Mapping[str, str | Sequence[Any]]
+
+KEPT = 0.95
+"""Share of the damage that a smaller scenario must keep."""
+MOST_CONFIRMED = 6
+"""Largest number of trials of a front that are confirmed."""
+FINDING = "finding.toml"
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes
+    ----------
+    kind : {"tune", "attack"}
+    keys : tuple of Key
+    measures : tuple of Measure
+        The goals, or the metric that is hurt.
+    start : Trial
+        The scenario as it was given.
+    trials : tuple of Trial
+        All trials, in order.
+    best : tuple of Trial
+        The best trial; of several goals the Pareto front, by the first goal.
+    confirmed : tuple of Confirmed
+        The best beside the start, with fresh seeds.
+    finding : Finding or None
+        The smallest scenario file; None for a study of several points and if nothing was found.
+    study : StudyResult or None
+        All trials as an ordinary study with the axis `trial`; None without a folder.
+    folder : Path or None
+        Folder of the search.
+    """
+
+    kind: str
+    keys: tuple[Key, ...]
+    measures: tuple[Measure, ...]
+    start: Trial
+    trials: tuple[Trial, ...]
+    best: tuple[Trial, ...]
+    confirmed: tuple[Confirmed, ...]
+    finding: Finding | None
+    study: StudyResult | None
+    folder: Path | None
+
+    @property
+    def statements(self) -> list[str]:
+        """What the search shows, one sentence a comparison with fresh seeds."""
+        if not self.best:
+            return ["not decided: no trial is better than the scenario as it was given"]
+        return [each.text for each in self.confirmed]
+
+    def report(self) -> Document:
+        """Returns the report as a document."""
+        from aqmlab.search.page import document
+
+        return document(self)
+
+    def write_report(
+        self, folder: str | Path | None = None, *, command: str = "", figures: bool = True
+    ) -> Path:
+        """Writes `report.html` into a folder (default: that of the search); returns its path."""
+        from aqmlab.report.document import save
+        from aqmlab.search.page import document
+
+        place = folder or self.folder
+        if place is None:
+            raise ValueError("this search is in memory: pass the folder for the report")
+        return save(document(self, command), Path(place), figures=figures)
+
+    def to_json(self) -> dict[str, Any]:
+        """Trials, the best of them, statements and the finding."""
+
+        def told(trial: Trial) -> dict[str, Any]:
+            names = [each.text for each in self.measures]
+            own = dict(zip(names, trial.values, strict=False))
+            return {"trial": trial.number, "set": dict(trial.settings), "values": own,
+                    "excess": trial.excess, "problem": trial.problem}  # fmt: skip
+
+        return {
+            "kind": self.kind,
+            "folder": None if self.folder is None else str(self.folder),
+            "start": told(self.start),
+            "best": [told(each) for each in self.best],
+            "confirmed": [each.to_json() for each in self.confirmed],
+            "statements": self.statements,
+            "finding": self.finding and self.finding.text,
+            "trials": [told(each) for each in self.trials],
+        }
+
+
+def tune(
+    source: Source,
+    keys: Keys | Iterable[str],
+    goals: Sequence[str],
+    *,
+    within: Sequence[str] = (),
+    out: str | Path | None = None,
+    trials: int = 96,
+    replications: int = 3,
+    batch: int = 8,
+    confirm: int = 20,
+    set: Mapping[str, Any] | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    command: str = "",
+) -> SearchResult:
+    """Finds parameters that suit one goal or several (optuna's TPE).
+
+    Parameters
+    ----------
+    source : path, mapping, Scenario or Study
+        Scenario or study. The values of a trial are means over all points and replications.
+    keys : mapping, or texts
+        Range or choices of each key: `{"queue.target": "1ms..50ms,log"}`; see `Key.parse`.
+    goals : sequence of str
+        Metrics such as `"min:sojourn_p95"` and `"max:goodput@bulk"`.
+    within : sequence of str
+        Constraints such as `"drop_share<=1%"`.
+    out : path, optional
+        Folder of the search, from which an interrupted one resumes. Default: nothing is kept.
+    trials, replications : int
+        Number of trials, and of replications of each.
+    batch : int
+        Trials that are asked for together. Results depend on it, and not on `threads`.
+    confirm : int
+        Fresh replications of the start and of the best trials.
+    set, only, seed, threads, executor, progress
+        As in `aqmlab.study`.
+    command : str
+        Command line that the finding names.
+
+    Returns
+    -------
+    SearchResult
+        Trials, Pareto front and statements.
+
+    Raises
+    ------
+    InputError
+        If a key, range, metric or scenario is invalid, or the extra `search` is missing.
+    FolderError
+        If `out` has another search.
+
+    Examples
+    --------
+    >>> found = aqmlab.search.tune("scenario.toml", {"queue.target": "1ms..50ms,log"},
+    ...                            ["min:sojourn_p95", "max:goodput@bulk"])
+    """
+    measures = tuple(Measure.parse(each, "--goal") for each in goals)
+    if not measures:
+        raise input_error("a search needs a goal, such as min:sojourn_p95", key="--goal")
+    search = _Search("tune", source, keys, measures, within, set, only, seed, replications, trials,
+                     batch, out, Means(threads, executor, progress))  # fmt: skip
+    optimiser = Tuner(search.keys, len(measures), search.seed, max(batch, min(24, trials // 3)))
+    asked = search.run(optimiser, lambda trial: _signed(measures, trial))
+    front = _front(measures, [search.start, *(trial for _, trial in asked)])
+    front = [trial for trial in front if trial is not search.start]
+    made = _spread(front)[0] if len(front) == 1 else None
+    return search.result(front, _spread(front), made, confirm, command)
+
+
+def attack(
+    source: Source,
+    keys: Keys | Iterable[str],
+    hurt: str,
+    *,
+    within: Sequence[str] = (),
+    out: str | Path | None = None,
+    trials: int = 240,
+    replications: int = 2,
+    batch: int = 12,
+    confirm: int = 20,
+    set: Mapping[str, Any] | None = None,
+    only: Mapping[str, Sequence[str]] | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    command: str = "",
+) -> SearchResult:
+    """Finds the conditions that hurt a metric most (CMA-ES), and the smallest file with them.
+
+    Parameters
+    ----------
+    source : path, mapping, Scenario or Study
+        Scenario, or a study of one point.
+    hurt : str
+        Metric such as `"goodput@victim"`; what is better for it is the metric's own direction, or
+        that of `min:` and `max:`.
+    within : sequence of str
+        The attacker's budget: `["throughput@attack<=2mbit"]`.
+    keys, out, trials, replications, batch, confirm, set, only, seed, threads, executor, progress, \
+command
+        As in `tune`. CMA-ES takes the batch as its population.
+
+    Returns
+    -------
+    SearchResult
+        `finding.text` is the scenario file.
+
+    Raises
+    ------
+    InputError, FolderError
+        As in `tune`.
+    """
+    measure = Measure.parse(hurt, "--hurt")
+    search = _Search("attack", source, keys, (measure,), within, set, only, seed, replications,
+                     trials, batch, out, Means(threads, executor, progress))  # fmt: skip
+    if len(search.trials.study.points) > 1:
+        raise input_error("an attack needs a study of one point", hint="--only AXIS=LABEL")
+    begun = search.start.values[0]
+    unit = abs(begun) or 1.0
+
+    def worth(trial: Trial) -> list[float] | None:
+        """Relative value, from which more harm is less; beyond the budget no harm counts."""
+        if not trial.values:
+            return None
+        if trial.excess:
+            return [measure.direction * begun / unit + trial.excess]
+        return [measure.direction * trial.values[0] / unit]
+
+    def damage(trial: Trial) -> float:
+        return measure.direction * (begun - trial.values[0]) if trial.counts else float("-inf")
+
+    optimiser = Attacker(search.keys, search.seed, batch)
+    asked = search.run(optimiser, worth)
+    places, worst = max(asked, key=lambda each: damage(each[1]))
+    if damage(worst) <= 0:
+        return search.result([], [], None, confirm, command)
+    least = KEPT * damage(worst)
+    small = shrink(search.trials, search.keys, places, lambda trial: damage(trial) >= least)
+    return search.result([small], [small], small, confirm, command)
+
+
+class _Search:
+    """What both kinds of search have in common."""
+
+    def __init__(
+        self,
+        kind: str,
+        source: Source,
+        keys: Keys | Iterable[str],
+        measures: tuple[Measure, ...],
+        within: Sequence[str],
+        set: Mapping[str, Any] | None,
+        only: Mapping[str, Sequence[str]] | None,
+        seed: int | None,
+        replications: int,
+        trials: int,
+        batch: int,
+        out: str | Path | None,
+        means: Means,
+    ) -> None:
+        self.kind, self.measures = kind, measures
+        self.keys = parse_keys(keys)
+        for key in self.keys:
+            if key.name in (set or {}):
+                problem = "--set fixes this key, so there is nothing to search"
+                raise input_error(problem, key=f"--key {key.name}")
+        for name, value, least in (("--trials", trials, 1), ("--batch", batch, 4),
+                                   ("--replications", replications, 1)):  # fmt: skip
+            if value < least:
+                raise input_error(f"expected a whole number from {least}", key=name, given=value)
+        study = _study(source, set, only, seed, replications)
+        _check_ranges(study, self.keys)
+        limits = tuple(Measure.limit(each) for each in within)
+        question = {
+            "kind": kind,
+            "keys": [key.to_json() for key in self.keys],
+            "measures": [[each.text, each.direction] for each in measures],
+            "within": [[each.text, each.most] for each in limits],
+            "trials": trials,
+            "batch": batch,
+        }
+        self.seed = study.seed
+        self._count, self._batch = trials, batch
+        self._out = None if out is None else Path(out)
+        self.trials = Trials(study, measures, limits, self._out, means, question, trials + 1)
+        self.start = self.trials.evaluate([{}])[0]
+        if not self.start.values:
+            raise input_error(f"{self.start.problem} in the scenario as it is")
+
+    def run(
+        self, optimiser: Optimiser, worth: Callable[[Trial], Sequence[float] | None]
+    ) -> list[tuple[Places, Trial]]:
+        """Asks, runs and tells, until there are enough trials; whole batches."""
+        found: list[tuple[Places, Trial]] = []
+        while len(found) < self._count:
+            asked = optimiser.ask(self._batch)
+            trials = self.trials.evaluate([settings(self.keys, each) for each in asked])
+            optimiser.tell([worth(trial) for trial in trials])
+            found += zip(asked, trials, strict=True)
+        return found
+
+    def result(
+        self,
+        best: Sequence[Trial],
+        checked: Sequence[Trial],
+        made: Trial | None,
+        replications: int,
+        command: str,
+    ) -> SearchResult:
+        """Confirms the best, writes the finding, and joins the batches to one study."""
+        harm = self.kind == "attack"
+        confirmed = confirm(self.trials, checked, replications, harm=harm) if checked else []
+        found = None
+        is_single = len(self.trials.study.points) == 1
+        if made and is_single and any(each.verdict == CONFIRMED for each in confirmed):
+            found = finding(self.trials.study, made, self.measures[0], command)
+        study = self.trials.joined()
+        if found is not None and self._out is not None:
+            path = self._out / FINDING
+            try:
+                storage.replace(path, storage.content(found.text.encode()))
+            except OSError as error:
+                raise StorageError(error, path, "all trials are kept") from error
+        return SearchResult(self.kind, self.keys, self.measures, self.start,
+                            tuple(self.trials.all()), tuple(best), tuple(confirmed), found, study,
+                            self._out)  # fmt: skip
+
+
+def _study(
+    source: Source,
+    set: Mapping[str, Any] | None,
+    only: Mapping[str, Sequence[str]] | None,
+    seed: int | None,
+    replications: int,
+) -> Study:
+    """The study of a scenario or study, with settings."""
+    if isinstance(source, Study):
+        return source.with_replications(replications)
+    given: Any = source
+    if isinstance(source, str | Path):
+        table = parse_toml(read_text(Path(source)), str(source))
+        if "scenario" not in table:
+            given = {"scenario": str(source), "name": Path(source).stem}
+    elif isinstance(source, Mapping) and "scenario" not in source:
+        given = {"scenario": source}
+    return Study(given, set=set, only=only, seed=seed, replications=replications)
+
+
+def _check_ranges(study: Study, keys: Sequence[Key]) -> None:
+    """Raises `InputError` for a key that is unknown or has no valid value at an end of its range,
+    whatever the other keys are."""
+
+    def error(given: Mapping[str, Any]) -> InputError | None:
+        try:
+            with_settings(study, [(START, given)])
+        except InputError as found:
+            return found
+        return None
+
+    corners = [settings(keys, [place] * sum(key.size for key in keys)) for place in (0.0, 0.5, 1.0)]
+    for key in keys:
+        count = len(key.choices) or 2
+        for number in range(count):
+            place = (number + 0.5) / count if key.choices else float(number)
+            own = {key.name: key.value([place] * key.size)}
+            first = error(own)
+            if first and all(error({**corner, **own}) for corner in corners):
+                text = first.problem + (f" ({first.hint})" if first.hint else "")
+                raise input_error(text, key=f"--key {key.name}", given=first.given)
+
+
+def _signed(measures: Sequence[Measure], trial: Trial) -> list[float] | None:
+    if not trial.counts:
+        return None
+    return [-measure.direction * value
+            for measure, value in zip(measures, trial.values, strict=True)]  # fmt: skip
+
+
+def _front(measures: Sequence[Measure], trials: Sequence[Trial]) -> list[Trial]:
+    """Trials than which no other is better in one goal and as good in all."""
+    unique = {trial.number: trial for trial in trials if trial.counts}
+    points = {number: _signed(measures, trial) or [] for number, trial in unique.items()}
+
+    def beaten(own: Sequence[float]) -> bool:
+        return any(
+            other != own and all(a <= b for a, b in zip(other, own, strict=True))
+            for other in points.values()
+        )
+
+    front, seen = [], list[list[float]]()
+    for number, own in sorted(points.items(), key=lambda each: (each[1], each[0])):
+        if own not in seen and not beaten(own):
+            seen.append(own)
+            front.append(unique[number])
+    return front
+
+
+def _spread(front: Sequence[Trial]) -> list[Trial]:
+    """At most `MOST_CONFIRMED` of a front, from end to end."""
+    if len(front) <= MOST_CONFIRMED:
+        return list(front)
+    last = len(front) - 1
+    return [front[round(number * last / (MOST_CONFIRMED - 1))] for number in range(MOST_CONFIRMED)]

@@ -1,0 +1,175 @@
+"""The smallest scenario file that still shows what a search found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aqmlab._core import Scenario
+from aqmlab.errors import InputError
+from aqmlab.scenario.settings import parse_toml
+from aqmlab.scenario.toml import toml, toml_value
+from aqmlab.search.keys import DIGITS, Key
+from aqmlab.search.trials import Measure, Settings, Trial, Trials
+from aqmlab.study.single import run_scenario
+from aqmlab.study.sweep import Study
+
+MOST_LINES = 40
+NAMES = {"queue": "discipline", "workload": "kind", "congestion_control": "algorithm"}
+"""Keys whose value may be a name, and the key of that name in a table."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What is left of a finding: the keys with their positions and digits."""
+
+    keys: tuple[tuple[Key, tuple[float, ...], int], ...]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings."""
+        return {key.name: key.value(places, digits) for key, places, digits in self.keys}
+
+    def smaller(self) -> Iterator[State]:
+        """States that are simpler in one respect, the simplest first."""
+        for at in range(len(self.keys)):
+            yield State((*self.keys[:at], *self.keys[at + 1 :]))
+        for at, (key, places, digits) in enumerate(self.keys):
+            for step in range(1, len(places)):
+                if places[step] != places[step - 1]:
+                    merged = (*places[:step], places[step - 1], *places[step + 1 :])
+                    yield self._with(at, (key, merged, digits))
+        for at, (key, places, digits) in enumerate(self.keys):
+            if not key.choices:
+                for fewer in range(1, digits):
+                    yield self._with(at, (key, places, fewer))
+
+    def _with(self, at: int, changed: tuple[Key, tuple[float, ...], int]) -> State:
+        return State((*self.keys[:at], changed, *self.keys[at + 1 :]))
+
+
+def shrink(
+    trials: Trials, keys: Sequence[Key], places: Sequence[float], holds: Callable[[Trial], bool]
+) -> Trial:
+    """The simplest trial for which `holds`: keys dropped, steps of courses merged, values rounded;
+    one after another, as long as something can be left out."""
+    parts, at = [], 0
+    for key in keys:
+        parts.append((key, tuple(places[at : at + key.size]), DIGITS))
+        at += key.size
+    state, seen = State(tuple(parts)), set[str]()
+    best = trials.evaluate([state.settings], keep=False)[0]
+    while True:
+        for each in state.smaller():
+            text = json.dumps(each.settings, sort_keys=True)
+            if text in seen or each.settings == state.settings:
+                continue
+            seen.add(text)
+            trial = trials.evaluate([each.settings], keep=False)[0]
+            if holds(trial):
+                state, best = each, trial
+                break
+        else:
+            return best
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A scenario file, and what it shows at its own seed."""
+
+    text: str
+    """TOML with a comment on cause, damage and how to play it."""
+    measure: Measure
+    value: float
+    """Value of the measure in `aqmlab run`."""
+    start: float
+    """Value with the settings of `undo`."""
+    undo: Settings
+    """Settings that turn the file into the scenario that the search began with."""
+
+
+def finding(study: Study, trial: Trial, measure: Measure, command: str) -> Finding:
+    """The file of a trial of a study with one point."""
+    given: dict[str, Any] = {}
+    for axis in study.axes:
+        given |= axis.values[0].settings
+    table = study.base
+    folders = study.points[0].scenario.folders
+    start = Scenario(table, overrides={**given, **study.settings}, folders=folders)
+    whole = {**given, **study.settings, **trial.settings}
+    wanted = Scenario(table, overrides=whole, folders=folders)
+    for key, value in whole.items():
+        _set(table, _path(wanted.table, key), value)
+    if _resolved(table, folders) != wanted.resolved:
+        table = parse_toml(wanted.to_toml(), "<finding>")
+    undo = dict(_was(start.table, key) for key in trial.settings)
+    values = [float(measure.of(run_scenario(each))[0]) for each in (wanted, start)]
+    head = _comment(measure, values, undo, command)
+    if f"{head}{toml(table)}".count("\n") > MOST_LINES:
+        _prune(table, lambda: _resolved(table, folders) == wanted.resolved)
+    text = f"{head}\n{toml(table)}"
+    return Finding(text, measure, values[0], values[1], undo)
+
+
+def _comment(measure: Measure, values: Sequence[float], undo: Settings, command: str) -> str:
+    told = [measure.shown(value) for value in values]
+    lines = [
+        f"# {measure.text}: {told[0]} instead of {told[1]}.",
+        f"# damage: {measure.text} = {values[0]!r}, was {values[1]!r}",
+        *(f"# was: {key} = {toml_value(value)}" for key, value in undo.items()),
+        *([f"# {command}"] if command else []),
+        "#     aqmlab run FILE",
+        "#     aqmlab shell --scenario FILE -- COMMAND",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _path(table: Mapping[str, Any], key: str) -> list[str]:
+    """The tables that a dotted key leads through, written in full."""
+    parts = key.split(".")
+    if parts[0] == "queue":
+        return ["links", table["bottleneck"], *parts]
+    return ["links", *parts] if parts[0] in table["links"] else parts
+
+
+def _was(table: Mapping[str, Any], key: str) -> tuple[str, Any]:
+    """The value of a key; where a part of it has none, of the table above."""
+    value: Any = table
+    full = _path(table, key)
+    for depth, part in enumerate(full):
+        if not isinstance(value, Mapping) or part not in value:
+            return ".".join(full[:depth]), value
+        value = value[part]
+    return key, value
+
+
+def _set(table: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Sets a key; a name on the way becomes a table with this name."""
+    for part in path[:-1]:
+        inner = table.setdefault(part, {})
+        if isinstance(inner, str):
+            inner = table[part] = {NAMES.get(part, part): inner}
+        table = inner
+    table[path[-1]] = value
+
+
+def _resolved(table: Mapping[str, Any], folders: Sequence[str]) -> str:
+    try:
+        return Scenario(table, folders=list(folders)).resolved
+    except InputError:
+        return ""
+
+
+def _prune(inner: dict[str, Any], is_same: Callable[[], bool]) -> None:
+    """Removes keys that only repeat a default."""
+    for key in list(inner):
+        before = dict(inner)
+        del inner[key]
+        if is_same():
+            continue
+        inner.clear()
+        inner.update(before)  # in the same order
+        if isinstance(inner[key], dict):
+            _prune(inner[key], is_same)

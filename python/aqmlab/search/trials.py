@@ -1,0 +1,346 @@
+"""Trials: settings, run as points of ordinary studies, and what they give.
+
+Each batch is a study with the axis `trial`, in its own folder while the search goes on; in the end
+all batches become one study, `trials`. `search.json` has the question and the values of all trials.
+A search that was interrupted asks its optimiser again and finds what it tells there.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from aqmlab import _core, storage
+from aqmlab.errors import FolderError, InputError, StorageError, input_error, unknown
+from aqmlab.metrics import Metric, find, scale, values
+from aqmlab.metrics.registry import LESS, MORE, NEITHER
+from aqmlab.metrics.samples import Floats
+from aqmlab.results import RunResult, StudyResult
+from aqmlab.scenario.quantity import numbers
+from aqmlab.study.chunks import file_of, write_frames
+from aqmlab.study.execute import study_info
+from aqmlab.study.folder import ResultsFolder
+from aqmlab.study.manifest import engine_digest
+from aqmlab.study.points import Axis, AxisValue
+from aqmlab.study.sweep import Study
+
+if TYPE_CHECKING:
+    from aqmlab.study.sweep import Progress
+
+Settings = Mapping[str, Any]
+LOG, BATCHES, TRIALS = "search.json", "batches", "trials"
+START = "start"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric of a link or group, and its better direction."""
+
+    text: str
+    """As it was given, without a direction: `goodput@victim`."""
+    metric: Metric
+    subject: str
+    """Link or group; empty for the bottleneck, or the only one that has values."""
+    direction: int
+    """`MORE` (1) or `LESS` (-1): what is better for users."""
+    most: float = 0.0
+    """Largest allowed value of a constraint."""
+
+    @staticmethod
+    def parse(text: str, option: str) -> Measure:
+        """`[min:|max:]METRIC[@SUBJECT]`. Raises `InputError` for an unknown metric, and for a
+        metric without a better direction if the text has none."""
+        word, colon, rest = text.partition(":")
+        given = {"min": LESS, "max": MORE}.get(word) if colon else None
+        if colon and given is None:
+            problem = "expected min:METRIC or max:METRIC, such as min:sojourn_p95"
+            raise input_error(problem, key=option, given=text)
+        name, _, subject = (rest if colon else text).strip().partition("@")
+        try:
+            metric, _ = find(name)
+        except InputError as error:
+            raise input_error(error.problem, key=option, given=name, hint=error.hint) from None
+        direction = metric.direction if given is None else given
+        if direction == NEITHER:
+            problem = "neither more nor less of this metric is better: write min: or max: before it"
+            raise input_error(problem, key=option, given=text)
+        return Measure(f"{name}@{subject}" if subject else name, metric, subject, direction)
+
+    @staticmethod
+    def limit(text: str) -> Measure:
+        """A constraint `METRIC[@SUBJECT]<=VALUE`; the value may have a unit or be in percent."""
+        left, sign, right = text.partition("<=")
+        share = right.strip().endswith("%")
+        found = numbers([right.strip().removesuffix("%")])
+        if not sign or found is None:
+            problem = "expected METRIC@SUBJECT<=VALUE, such as throughput@attack<=2mbit"
+            raise input_error(problem, key="--within", given=text)
+        measure = Measure.parse(f"min:{left.strip()}", "--within")
+        return replace(measure, most=found[0][0] * (0.01 if share else 1.0))
+
+    def of(self, result: StudyResult | RunResult) -> Floats:
+        """The value of each run, NaN where there is none.
+
+        Raises `InputError` if several links or groups have values and none is named.
+        """
+        rows = values(result, self.text.partition("@")[0])
+        names = rows["subject"].cast(pl.String)
+        if isinstance(result, StudyResult):
+            count, first = result.info.points * result.info.replications, result.scenarios[0]
+        else:
+            count, first = 1, result.scenario
+        known = [*first["links"], *first["flows"], "all"]
+        if self.subject and self.subject not in known:
+            raise unknown("link or group", self.subject, known, key=self.text)
+        own = rows.filter(names == self._subject(sorted(set(names)), first["bottleneck"]))
+        means = own.group_by("run").agg(pl.col("value").mean())
+        found = np.full(count, np.nan)
+        found[means["run"].to_numpy()] = means["value"].to_numpy()
+        return found
+
+    def _subject(self, subjects: Sequence[str], link: str) -> str:
+        if self.subject or not subjects:
+            return self.subject
+        if link in subjects:
+            return link
+        if len(subjects) > 1:
+            hint = f"{self.text}@{subjects[0]}"
+            problem = f"name one that has this metric: {', '.join(subjects)}"
+            raise input_error(problem, given=self.text, hint=hint)
+        return subjects[0]
+
+    def shown(self, value: float) -> str:
+        """A value with its unit, for people."""
+        unit, factor = scale(self.metric.unit, value)
+        return f"{value * factor:.4g} {unit}".strip()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Settings and their values."""
+
+    number: int
+    """Number of the trial, from 1; 0 is the scenario as it was given."""
+    settings: Settings
+    values: tuple[float, ...]
+    """Mean of each measure over points and replications; empty if the settings are invalid or a
+    measure has no value."""
+    excess: float = 0.0
+    """How far the constraints are exceeded, relative to them."""
+    problem: str = ""
+    """Why there is no value."""
+
+    @property
+    def counts(self) -> bool:
+        """True if it has values and satisfies the constraints."""
+        return bool(self.values) and not self.excess
+
+
+@dataclass(frozen=True)
+class Means:
+    """How runs are computed."""
+
+    threads: int | None = None
+    executor: Executor | None = None
+    progress: Progress | None = None
+
+
+@dataclass
+class Trials:
+    """Runs settings and keeps what they gave."""
+
+    study: Study
+    measures: Sequence[Measure]
+    within: Sequence[Measure]
+    out: Path | None
+    means: Means
+    question: Mapping[str, Any]
+    total: int
+    """Expected number of trials, for the progress."""
+    done: int = 0
+    _log: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _seen: dict[str, Trial] = field(default_factory=dict)
+    _batches: list[list[Trial]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.question = {**self.question, "study": self.study.digest, "engine": engine_digest(),
+                         "version": _core.__version__}  # fmt: skip
+        if self.out is not None:
+            self._open(self.out)
+
+    def _open(self, out: Path) -> None:
+        path = out / LOG
+        if path.exists():
+            kept = json.loads(path.read_text())
+            asked = json.loads(json.dumps(self.question))
+            if differing := [key for key in asked if kept["question"].get(key) != asked[key]]:
+                problem = f"{out}: this folder has another search (other {differing[0]})"
+                raise FolderError(f"{problem}; choose another with --out")
+            self._log = kept["trials"]
+        elif out.exists() and any(out.iterdir()):
+            raise FolderError(
+                f"{out}: this folder has other files in it; choose another with --out"
+            )
+        else:
+            self._write()
+
+    def _write(self) -> None:
+        if self.out is None:
+            return
+        text = json.dumps({"question": self.question, "trials": self._log}, indent=1)
+        try:
+            storage.make_folder(self.out)
+            storage.replace(self.out / LOG, storage.content(text.encode()))
+        except OSError as error:
+            raise StorageError(error, self.out, "earlier trials are kept") from error
+
+    def evaluate(self, given: Sequence[Settings], *, keep: bool = True) -> list[Trial]:
+        """The trials of these settings; those that are new are run together. With `keep` they are
+        a part of the study `trials`."""
+        names = [json.dumps(each, sort_keys=True) for each in given]
+        new: list[Trial] = []
+        for name, each in zip(names, given, strict=True):
+            if name not in self._seen:
+                problem = self._problem(each)
+                trial = Trial(len(self._seen), each, (), problem=problem)
+                self._seen[name] = trial
+                if not problem:
+                    new.append(trial)
+        if new:
+            if keep:
+                self._batches.append(new)
+            self._run(new, keep)
+        self.done += len(given)
+        self._tell()
+        return [self._seen[name] for name in names]
+
+    def _problem(self, given: Settings) -> str:
+        try:
+            with_settings(self.study, [(START, given)])
+        except InputError as error:
+            return str(error)
+        return ""
+
+    def _tell(self, part: float = 0.0) -> None:
+        if self.means.progress:
+            each = len(self.study.points) * self.study.replications
+            most = max(self.total, self.done + 1)
+            self.means.progress(round((self.done + part) * each), most * each)
+
+    def _of(self, batch: Sequence[Trial]) -> Study:
+        return with_settings(self.study, [(str(each.number), each.settings) for each in batch])
+
+    def _run(self, batch: Sequence[Trial], keep: bool) -> None:
+        names = [json.dumps(trial.settings, sort_keys=True) for trial in batch]
+        if not all(name in self._log for name in names):
+            folder = self._folder(len(self._batches) - 1) if keep else None
+            result = self.run(self._of(batch), folder, count=len(batch))
+            kept = [self._values(result, measure, len(batch)) for measure in self.measures]
+            limits = [self._values(result, measure, len(batch)) for measure in self.within]
+            for place, name in enumerate(names):
+                self._log[name] = {
+                    "values": [each[place] for each in kept],
+                    "within": [each[place] for each in limits],
+                }
+            self._write()
+        for name, trial in zip(names, batch, strict=True):
+            self._seen[name] = self._judged(trial, self._log[name])
+
+    def run(self, study: Study, folder: Path | None, *, count: int) -> StudyResult:
+        """Runs a study; its runs count as so many trials in the progress."""
+
+        def told(done: int, total: int) -> None:
+            self._tell(count * done / total)
+
+        means = self.means
+        return study.run(folder, threads=means.threads, executor=means.executor, progress=told)
+
+    def _values(self, result: StudyResult, measure: Measure, count: int) -> list[float | None]:
+        found = measure.of(result).reshape(len(self.study.points), count, -1)
+        return [
+            float(own[np.isfinite(own)].mean()) if np.isfinite(own).any() else None
+            for own in np.moveaxis(found, 1, 0)
+        ]
+
+    def _judged(self, trial: Trial, found: Mapping[str, Any]) -> Trial:
+        kept, limits = found["values"], found["within"]
+        if None in kept or None in limits:
+            texts = [measure.text for measure in (*self.measures, *self.within)]
+            without = texts[[*kept, *limits].index(None)]
+            return replace(trial, problem=f"no run has a value of {without}")
+        pairs = zip(self.within, limits, strict=True)
+        excess = sum(max(0.0, value - each.most) / (each.most or 1.0) for each, value in pairs)
+        return replace(trial, values=tuple(kept), excess=excess)
+
+    def _folder(self, number: int) -> Path | None:
+        return None if self.out is None else self.out / BATCHES / f"{number:04}"
+
+    def all(self) -> list[Trial]:
+        """All trials of batches that were run, in order."""
+        return [self._seen[json.dumps(trial.settings, sort_keys=True)]
+                for batch in self._batches for trial in batch]  # fmt: skip
+
+    def joined(self) -> StudyResult | None:
+        """One study of all batches, in the folder `trials`; None without a folder."""
+        if self.out is None:
+            return None
+        whole = self._of([trial for batch in self._batches for trial in batch])
+        folder = ResultsFolder(self.out / TRIALS, study_info(whole), whole.points.scenarios)
+        with folder:
+            if not folder.complete:
+                self._fill(folder, whole)
+                folder.finish()
+            result = folder.result(computed=0)
+        shutil.rmtree(self.out / BATCHES, ignore_errors=True)
+        return result
+
+    def _fill(self, folder: ResultsFolder, whole: Study) -> None:
+        """Takes over the runs of all batches that are not there yet."""
+        missing, before = set(folder.missing()), 0
+        total, replications = len(whole.axes[-1].values), whole.replications
+        for number, batch in enumerate(self._batches):
+            place = self._folder(number)
+            assert place is not None
+            result = self.run(self._of(batch), place, count=0)  # only opened, if it is complete
+            runs = np.arange(result.info.points * replications)
+            moved = _moved(runs, len(batch), total, before, replications)
+            before += len(batch)
+            if int(moved[0]) in missing:
+                tables = {
+                    name: _renumbered(file_of(place, name), len(batch), total, before - len(batch),
+                                      replications)
+                    for name in _core.Results.table_names()
+                }  # fmt: skip
+                chunk = folder.next_chunk()
+                with folder.storage():
+                    write_frames(chunk, moved, tables)
+                folder.adopt(chunk)
+
+
+def with_settings(
+    study: Study, named: Sequence[tuple[str, Settings]], seed: int | None = None
+) -> Study:
+    """A study with the axis `trial`: labels and settings."""
+    values = tuple(AxisValue(label, settings) for label, settings in named)
+    return study.with_axis(Axis("trial", values), seed=seed)
+
+
+def _moved(runs: Any, count: int, total: int, before: int, replications: int) -> Any:
+    """Numbers of the runs of a batch in the study of all trials; points vary slower."""
+    point, replication = runs // replications, runs % replications
+    moved = (point // count) * total + before + point % count
+    return moved * replications + replication
+
+
+def _renumbered(file: Path, *how: int) -> tuple[Iterator[pl.DataFrame], Mapping[str, Any]]:
+    frame = pl.read_parquet(file, glob=False)
+    runs = _moved(pl.col("run").cast(pl.Int64), *how).cast(frame.schema["run"])
+    return iter([frame.with_columns(run=runs)]), frame.schema

@@ -1,0 +1,184 @@
+"""`aqmlab search`: keys, optimisers, resuming, statements, the file of a finding."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers import SCENARIO, Aqmlab
+
+import aqmlab
+from aqmlab.scenario.settings import parse_settings
+from aqmlab.search import Key, Measure, attack, tune
+from aqmlab.search.keys import parse_keys, settings
+
+FINDINGS = sorted((Path(__file__).parents[2] / "examples" / "findings").glob("*.toml"))
+SHORT = {**SCENARIO, "duration": "3s"}
+BUDGET: dict[str, Any] = {"trials": 12, "batch": 4, "replications": 2, "confirm": 6}
+KEYS = {"links.down.queue.limit": "5p..200p,log", "links.down.delay": "1ms..60ms"}
+
+
+@pytest.mark.parametrize(
+    ("text", "places", "expected"),
+    [
+        ("1ms..100ms,log", [0.5], "10ms"),
+        ("1ms..100ms", [0.0], "1ms"),
+        ("1mbit..3mbit", [0.5], "2mbit"),
+        ("1..4", [0.4], 2),
+        ("0.1..0.5", [0.123456], 0.149),
+        ("5p..10p", [1.0], "10p"),
+        ("codel,pie", [0.6], "pie"),
+    ],
+)
+def test_a_position_is_a_value_of_the_scenario(
+    text: str, places: list[float], expected: object
+) -> None:
+    assert Key.parse("queue.x", text).value(places) == expected
+
+
+def test_a_course_merges_equal_steps() -> None:
+    key = Key.parse("links.down.delay", "10ms..30ms,steps=4,every=500ms")
+    steps = [["0s", "10ms"], ["1s", "30ms"], ["1.5s", "20ms"]]
+    assert key.value([0, 0, 1, 0.5]) == {"steps": steps, "repeat": False}
+    assert settings([key, Key.parse("queue.x", "1..3")], [0, 0, 0, 0, 1])["queue.x"] == 3
+
+
+def run(aqmlab: Aqmlab, scenario: Path, words: str) -> str:
+    done = aqmlab("search", *shlex.split(words.replace("FILE", str(scenario))))
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("tune FILE --goal sojourn_p95", "there is nothing to search"),
+        ("tune FILE --key queue.targt=1ms..2ms --set queue=codel --goal sojourn_p95",
+         "queue.targt: unknown key"),
+        ("tune FILE --key links.down.delay=1ms..2mbit --goal sojourn_p95", "same kind of unit"),
+        ("tune FILE --key links.down.rate=1ms..2ms --goal sojourn_p95", "expected a rate"),
+        ("tune FILE --key queue.limit=0p..9p --goal sojourn_p95", "queue.limit: `0p`"),
+        ("tune FILE --key queue.limit=1p..9p --set queue.limit=4p --goal sojourn_p95",
+         "nothing to search"),
+        ("tune FILE --key queue.limit=9p..2p --goal sojourn_p95", "a smaller and a larger"),
+        ("tune FILE --key queue.limit=7p --goal sojourn_p95", "nothing to search"),
+        ("tune FILE --key queue.limit=2p..9p,steps=3,every=1s --goal sojourn_p95",
+         "only the rate and the delay"),
+        ("tune FILE --key queue.limit=2p..9p --goal sojourn_p59", "unknown metric"),
+        ("tune FILE --key queue.limit=2p..9p --goal goodput@nobody", "unknown link or group"),
+        ("tune FILE --key queue.limit=2p..9p --goal sojourn_p95 --within drop_share<1",
+         "METRIC@SUBJECT<=VALUE"),
+        ("tune FILE --key queue.limit=2p..9p", "needs a goal"),
+        ("attack FILE --key queue.limit=2p..9p", "needs a metric"),
+    ],
+)  # fmt: skip
+def test_errors_name_what_is_wrong(
+    words: str, told: str, scenario: Path, aqmlab: Aqmlab, tmp_path: Path
+) -> None:
+    assert told in run(aqmlab, scenario, f"{words} --out {tmp_path / 'out'}")
+
+
+def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cma", None)
+    with pytest.raises(aqmlab.InputError, match=r"pip install 'aqmlab\[search\]'"):
+        attack(SHORT, KEYS, "sojourn_p95", trials=4, batch=4)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    tables = {path.name: path.read_bytes() for path in (folder / "trials").glob("*.parquet")}
+    return tables | {"search.json": (folder / "search.json").read_bytes()}
+
+
+def test_threads_and_interruptions_change_nothing(tmp_path: Path) -> None:
+    goals = ["min:sojourn_p95", "max:utilisation"]
+
+    def search(out: Path, threads: int, progress: Any = None) -> Any:
+        return tune(SHORT, KEYS, goals, out=out, threads=threads, progress=progress, **BUDGET)
+
+    whole = search(tmp_path / "whole", 1)
+    calls = 0
+
+    def interrupt(done: int, total: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search(tmp_path / "parts", 2, interrupt)
+    assert not (tmp_path / "parts" / "trials").exists()
+    parts = search(tmp_path / "parts", 2)
+    assert files(tmp_path / "whole") == files(tmp_path / "parts")
+    assert whole.to_json()["trials"] == parts.to_json()["trials"]
+    assert whole.study.info.points == len(whole.trials)
+    # The tables of all trials are those of their settings.
+    trial = whole.trials[3]
+    row = whole.study.bottleneck.filter(trial=str(trial.number))
+    alone = aqmlab.run(SHORT, set=trial.settings)
+    assert row["sojourn_p95_s"][0] == alone.links.filter(link="down")["sojourn_p95_s"][0]
+    for one in whole.best:
+        better = [
+            other for other in whole.trials
+            if other.counts and other.values[0] < one.values[0] and other.values[1] > one.values[1]
+        ]  # fmt: skip
+        assert not better
+    with pytest.raises(aqmlab.FolderError, match="another search"):
+        tune(SHORT, KEYS, goals[:1], out=tmp_path / "whole", **BUDGET)
+
+
+def test_an_attack_is_confirmed_and_its_file_shows_it(tmp_path: Path) -> None:
+    tail = {"queue": {"discipline": "droptail", "limit": "10p"}}
+    found = attack(SHORT, KEYS, "sojourn_p95", set=tail, out=tmp_path, **BUDGET)
+    (confirmed,) = found.confirmed
+    assert confirmed.verdict == "confirmed"
+    assert confirmed.low > 0
+    assert found.finding is not None
+    path = tmp_path / "finding.toml"
+    assert path.read_text() == found.finding.text
+    check_finding(path)
+    assert set(found.best[0].settings) <= set(KEYS)
+
+
+def test_nothing_found_is_not_decided() -> None:
+    found = tune(SHORT, {"links.up.queue.limit": "900p..1000p"}, ["min:sojourn_p95"], **BUDGET)
+    assert found.statements[0].startswith("not decided")
+    assert found.finding is None
+
+
+def test_a_constraint_is_kept() -> None:
+    found = attack(SHORT, KEYS, "sojourn_p95", within=["utilisation<=0%"], **BUDGET)
+    assert all(trial.excess > 0 for trial in found.trials)
+    assert not found.best
+    assert Measure.limit("throughput@a<=1mbit").most == 1e6
+
+
+def check_finding(path: Path) -> None:
+    """The number in the comment is that of `aqmlab run`, with and without what was found."""
+    text = path.read_text()
+    assert text.count("\n") <= 40
+    (damage,) = re.findall(r"^# damage: (\S+) = (\S+), was (\S+)$", text, re.MULTILINE)
+    measure = Measure.parse(f"min:{damage[0]}", "damage")
+    undo = parse_settings(re.findall(r"^# was: (\S+) = (.*)$", text, re.MULTILINE) and [
+        f"{key}={value.strip(chr(34))}"
+        for key, value in re.findall(r"^# was: (\S+) = (.*)$", text, re.MULTILINE)
+    ])  # fmt: skip
+    assert undo
+    assert measure.of(aqmlab.run(path))[0] == float(damage[1])
+    assert measure.of(aqmlab.run(path, set=undo))[0] == float(damage[2])
+
+
+@pytest.mark.parametrize("path", FINDINGS, ids=lambda path: path.stem)
+def test_a_finding_of_the_gallery_shows_its_damage(path: Path) -> None:
+    check_finding(path)
+
+
+def test_keys_are_named_once() -> None:
+    with pytest.raises(aqmlab.InputError, match="twice"):
+        parse_keys(["queue.limit=1p..2p", "queue.limit=1p..3p"])
+    assert json.loads(json.dumps(parse_keys(["a.b=1..2"])[0].to_json()))["whole"]
