@@ -15,9 +15,10 @@ from polars.testing import assert_frame_equal
 
 from aqmlab.cli.conformance import remarks
 from aqmlab.conformance import Case, check, check_all, find_cases, read_case
-from aqmlab.conformance.archive import Archive, pack
+from aqmlab.conformance.archive import Archive
 from aqmlab.conformance.settings import ALGORITHMS, Parameters, queue_of
 from aqmlab.errors import InputError
+from tools.conformance_pack import pack
 
 COPIED = ("codel_linux/f_ecn", "dualpi2_linux/k_drop_early", "sfq_linux/k_depth10_headdrop")
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -29,11 +29,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from polars.testing import assert_frame_equal
 
 from aqmlab.conformance.case import ARRIVALS, OUTCOMES, Case
-from aqmlab.conformance.settings import queue_of
-from aqmlab.errors import input_error
 
 SHIPPED = Path(__file__).parent / "recorded"
 FACTS = (
@@ -84,54 +81,6 @@ class Archive:
         return Case(**facts, arrivals=arrivals, outcomes=outcomes)
 
 
-def pack(cases: Iterable[Case], folder: Path) -> None:
-    """Writes `cases` to `folder` and makes sure that they can be read again as they are.
-
-    Raises `Unsupported` if there is no counterpart of a case here.
-    """
-    entries: list[dict[str, Any]] = []
-    patterns: list[pl.DataFrame] = []
-    kept = list(cases)
-    for case in kept:
-        known = (i for i, pattern in enumerate(patterns) if pattern.equals(case.arrivals))
-        place = next(known, len(patterns))
-        if place == len(patterns):
-            patterns.append(case.arrivals)
-        queue, mtu, _ = queue_of(case)
-        facts = {key: getattr(case, key) for key in FACTS}
-        entries.append(facts | {"queue": queue, "mtu": mtu, "arrivals": place})
-    reasons = sorted({str(each) for case in kept for each in case.outcomes["reason"].drop_nulls()})
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
-    lengths = [pattern.height for pattern in patterns]
-    head = f'"arrivals": {json.dumps(lengths)},\n"reasons": {json.dumps(reasons)}'
-    (folder / "cases.json").write_text(
-        f'{{\n{head},\n"cases": [\n{lines}\n]\n}}\n', encoding="utf-8"
-    )
-    _write(folder / "arrivals.zlib", ARRIVALS_KEPT, [_packed_arrivals(each) for each in patterns])
-    outcomes = [_numbered(_packed_outcomes(case), pl.Enum(reasons)) for case in kept]
-    _write(folder / "outcomes.zlib", OUTCOMES_KEPT, outcomes)
-    _check(Archive(folder), kept)
-
-
-def _check(archive: Archive, cases: Sequence[Case]) -> None:
-    for index, case in enumerate(cases):
-        again = archive.case(index)
-        try:
-            assert_frame_equal(again.arrivals, case.arrivals)
-            assert_frame_equal(again.outcomes, case.outcomes)
-        except AssertionError as error:
-            problem = f"differs after reading it from the archive: {error}"
-            raise input_error(problem, file=case.path) from None
-
-
-def _write(file: Path, kinds: Mapping[str, str], frames: Sequence[pl.DataFrame]) -> None:
-    frame = pl.concat(frames)
-    columns = (frame[name].to_numpy().astype(kind) for name, kind in kinds.items())
-    planes = (column.view(np.uint8).reshape(frame.height, -1).T.tobytes() for column in columns)
-    file.write_bytes(zlib.compress(b"".join(planes), 9))
-
-
 def _read(file: Path, kinds: Mapping[str, str], lengths: Sequence[int]) -> list[pl.DataFrame]:
     content = np.frombuffer(zlib.decompress(file.read_bytes()), dtype=np.uint8)
     rows, at = sum(lengths), 0
@@ -146,15 +95,6 @@ def _read(file: Path, kinds: Mapping[str, str], lengths: Sequence[int]) -> list[
     return [frame.slice(start, length) for start, length in zip(starts, lengths, strict=False)]
 
 
-def _numbered(outcomes: pl.DataFrame, reasons: pl.Enum) -> pl.DataFrame:
-    """Names as numbers: the verdict's from 0, the others' from 1."""
-    number = [
-        pl.col(name).cast(kind).to_physical().add(1).fill_null(0)
-        for name, kind in (("mark", MARKS), ("reason", reasons))
-    ]
-    return outcomes.with_columns(pl.col("verdict").to_physical(), *number)
-
-
 def _named(outcomes: pl.DataFrame, reasons: pl.Enum) -> pl.DataFrame:
     """Numbers as names again."""
     kinds = (("verdict", OUTCOMES["verdict"], 0), ("mark", MARKS, 1), ("reason", reasons, 1))
@@ -167,35 +107,9 @@ def _named(outcomes: pl.DataFrame, reasons: pl.Enum) -> pl.DataFrame:
     )
 
 
-def _packed_arrivals(arrivals: pl.DataFrame) -> pl.DataFrame:
-    times = pl.col("t_ns").cast(pl.Int64)
-    return arrivals.select(
-        times.diff().fill_null(times).alias("gap_ns"), "flow", "size_bytes", "ecn"
-    )
-
-
 def _unpacked_arrivals(packed: pl.DataFrame) -> pl.DataFrame:
     columns = packed.with_row_index("id").with_columns(pl.col("gap_ns").cum_sum().alias("t_ns"))
     return columns.select(pl.col(name).cast(kind) for name, kind in ARRIVALS.items())
-
-
-def _packed_outcomes(case: Case) -> pl.DataFrame:
-    number = pl.col("id").cast(pl.Int64)
-    step = (number - number.shift(1).over(TAKEN_OUT)).fill_null(number)
-    lag = pl.col("t_ns").cast(pl.Int64) - _expected_time(case.ns_per_byte)
-    mark = (
-        pl.when(pl.col("t_mark_ns") == pl.col("t_ns"))
-        .then(pl.lit("decision", MARKS))
-        .when(pl.col("t_mark_ns") == pl.col("arrival_ns"))
-        .then(pl.lit("arrival", MARKS))
-    )
-    return _with_arrivals(case.outcomes, case.arrivals).select(
-        "verdict",
-        step.cast(pl.Int32).alias("step"),
-        lag.alias("lag_ns"),
-        mark.alias("mark"),
-        "reason",
-    )
 
 
 def _unpacked_outcomes(
@@ -204,16 +118,16 @@ def _unpacked_outcomes(
     numbered = packed.with_columns(
         pl.col("step").cast(pl.Int64).cum_sum().over(TAKEN_OUT).cast(pl.UInt32).alias("id")
     )
-    time = (_expected_time(ns_per_byte) + pl.col("lag_ns")).alias("t_ns")
+    time = (expected_time(ns_per_byte) + pl.col("lag_ns")).alias("t_ns")
     arrival, decision = pl.col("arrival_ns"), pl.col("t_ns")
     mark = pl.when(pl.col("mark") == "decision").then(decision)
     marked = mark.when(pl.col("mark") == "arrival").then(arrival)
-    frame = _with_arrivals(numbered, arrivals).with_columns(time)
+    frame = with_arrivals(numbered, arrivals).with_columns(time)
     frame = frame.with_columns((decision - arrival).alias("sojourn_ns"), marked.alias("t_mark_ns"))
     return frame.select(pl.col(name).cast(kind) for name, kind in OUTCOMES.items())
 
 
-def _with_arrivals(outcomes: pl.DataFrame, arrivals: pl.DataFrame) -> pl.DataFrame:
+def with_arrivals(outcomes: pl.DataFrame, arrivals: pl.DataFrame) -> pl.DataFrame:
     """Outcomes with the time of arrival and the size of their packets."""
     about = arrivals.select(
         "id", pl.col("t_ns").cast(pl.Int64).alias("arrival_ns"), pl.col("size_bytes").cast(pl.Int64)
@@ -221,7 +135,7 @@ def _with_arrivals(outcomes: pl.DataFrame, arrivals: pl.DataFrame) -> pl.DataFra
     return outcomes.join(about, on="id", how="left", maintain_order="left")
 
 
-def _expected_time(ns_per_byte: int) -> pl.Expr:
+def expected_time(ns_per_byte: int) -> pl.Expr:
     """When a decision is expected: a link that is never idle starts a transmission at the end of
     the one before, but not before the packet has come."""
     duration = pl.when(SENT).then(pl.col("size_bytes") * ns_per_byte).otherwise(0)

@@ -81,7 +81,7 @@ class Facts:
     def __init__(self, file: Path) -> None:
         self.file = file
         try:
-            content = json.loads(_read(file))
+            content = json.loads(read(file))
         except ValueError as error:
             raise self._error("", f"this is not JSON: {error}") from None
         if not isinstance(content, dict):
@@ -140,7 +140,7 @@ def _kind(value: Any) -> str:
     return {list: "a list", str: "a text", type(None): "null"}.get(type(value), "a number")
 
 
-def _read(file: Path) -> bytes:
+def read(file: Path) -> bytes:
     """The bytes of a file, unpacked if it is a `.gz`."""
     try:
         content = read_bytes(file)
@@ -160,7 +160,7 @@ def _read(file: Path) -> bytes:
 
 def _read_table(file: Path, schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """A table with these columns, everything in it of the right kind."""
-    content = _read(file).removeprefix(codecs.BOM_UTF8)
+    content = read(file).removeprefix(codecs.BOM_UTF8)
     if not content:
         raise input_error("this file is empty", file=str(file))
     header = content.partition(b"\n")[0].decode(errors="replace").strip().split(",")

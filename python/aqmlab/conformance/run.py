@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from aqmlab.conformance.archive import Archive
 from aqmlab.conformance.case import Case
@@ -16,6 +17,8 @@ from aqmlab.conformance.replay import Report, check
 from aqmlab.errors import InputError, input_error, nearest
 
 Progress = Callable[[int, int], None]
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,22 @@ def check_all(
             raise input_error(problem, given=name, hint=hint)
         meant.update(found)
     jobs = [job for job in jobs if not algorithms or job.algorithm in meant]
+    return in_threads(lambda job: job.run(emulator), jobs, threads, progress)
+
+
+def in_threads(
+    work: Callable[[Given], Made],
+    given: Iterable[Given],
+    threads: int | None,
+    progress: Progress | None,
+) -> list[Made]:
+    """The results of `work` for each of `given`, in their order, computed on all cores."""
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        waiting = [pool.submit(job.run, emulator) for job in jobs]
+        waiting = [pool.submit(work, each) for each in given]
         try:
             for done, _ in enumerate(as_completed(waiting), 1):
                 if progress:
-                    progress(done, len(jobs))
+                    progress(done, len(waiting))
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
             raise

@@ -5,21 +5,17 @@ A case is a folder with `case.json` and `events.csv.gz`; docs/conformance.md des
 
 from __future__ import annotations
 
-import codecs
-import json
 import lzma
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from aqmlab import _core
+from aqmlab.conformance.folder import Facts, read
+from aqmlab.conformance.run import Progress, in_threads
 from aqmlab.errors import InputError, input_error, unknown
-from aqmlab.files import gunzip, read_bytes
 
-Progress = Callable[[int, int], None]
 Chosen = TypeVar("Chosen")
 Made = TypeVar("Made")
 SHIPPED = Path(__file__).parent / "recorded" / "senders.xz"
@@ -136,16 +132,7 @@ def _for_each(
         packed = (pack_case(case) for case in _chosen(_by_name(find_senders(folder)), names))
     else:
         packed = iter(_chosen(read_archive(), names))
-    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        jobs = [pool.submit(work, case) for case in packed]
-        try:
-            for done, _ in enumerate(as_completed(jobs), 1):
-                if progress:
-                    progress(done, len(jobs))
-        except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)
-            raise
-    return [job.result() for job in jobs]
+    return in_threads(work, packed, threads, progress)
 
 
 def _replay(packed: bytes) -> SenderReport:
@@ -185,26 +172,16 @@ def find_senders(folder: Path) -> list[Path]:
 def pack_case(folder: Path) -> bytes:
     """Packs the case in `folder`. Raises `InputError` with the file and the mistake."""
     file = folder / CASE
-    settings = _settings(_read_json(file), file)
+    settings = _settings(Facts(file).content, file)
     events = folder / EVENTS
     try:
-        text = gunzip(read_bytes(events), events).decode()
-    except (OSError, UnicodeDecodeError) as error:
+        text = read(events).decode()
+    except UnicodeDecodeError as error:
         raise input_error(f"cannot be read: {error}", file=str(events)) from error
     try:
         return _core.pack_sender(folder.name, text, **settings)
     except InputError as error:
         raise input_error(str(error), file=str(events)) from error
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        facts = json.loads(read_bytes(file).removeprefix(codecs.BOM_UTF8))
-    except (OSError, ValueError) as error:
-        raise input_error(f"cannot be read: {error}", file=str(file)) from error
-    if not isinstance(facts, dict):
-        raise input_error("expected a table of keys and values", file=str(file))
-    return facts
 
 
 def _settings(facts: dict[str, Any], file: Path) -> dict[str, Any]:
@@ -239,13 +216,6 @@ def _settings(facts: dict[str, Any], file: Path) -> dict[str, Any]:
         "retransmitted": int(facts.get("retransmitted", 0)),
         **{name: sender.get(key, default) != 0 for key, (name, default) in SWITCHES.items()},
     }
-
-
-def write_archive(folder: Path, file: Path = SHIPPED) -> None:
-    """Packs all cases of `folder` into one file."""
-    packed = b"".join(pack_case(case) for case in find_senders(folder))
-    filters = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "pb": 0}]
-    file.write_bytes(lzma.compress(packed, lzma.FORMAT_XZ, filters=filters))
 
 
 def read_archive(file: Path = SHIPPED) -> dict[str, bytes]:
