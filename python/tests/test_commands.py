@@ -86,23 +86,6 @@ def test_study_as_json(study: Path, aqmlab: Aqmlab) -> None:
     assert 0 < first["sojourn_p95_s"] <= first["sojourn_max_s"]
 
 
-def test_reproduce_as_json_has_the_documented_form(aqmlab: Aqmlab, tmp_path: Path) -> None:
-    part = ["--only", "queue=CoDel", "--only", "rest=11 ms", "--replications", "2"]
-    done = aqmlab("reproduce", "jarvinen2014", *part, "--json", "--out", "out")
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    assert {"study", "version", "tables", "claims", "contradictions"} <= answer.keys()
-    assert answer["study"] == "jarvinen2014"
-    cell = ["row", "column", "published", "measured", "low", "high", "verdict"]
-    for table in answer["tables"]:
-        assert set(table) >= {"name", "unit", "cells"}
-        assert all(set(each) >= set(cell) for each in table["cells"])
-    assert sum(len(table["cells"]) for table in answer["tables"]) >= 8
-    for claim in answer["claims"]:
-        assert set(claim) >= {"id", "text", "verdict", "evidence"}
-    assert (tmp_path / "out" / "links.parquet").exists()
-
-
 def test_run_shows_what_applications_measure(aqmlab: Aqmlab, tmp_path: Path) -> None:
     link = 'rate = "20mbit"\ndelay = "10ms"\nqueue = "fq_codel"\n'
     scenario = tmp_path / "scenario.toml"

@@ -63,11 +63,10 @@ def vectors(tmp_path: Path) -> Path:
     return root
 
 
-def change_json(vectors: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    file = vectors / "codel_linux/f_ecn/case.json"
-    content = json.loads(file.read_text())
-    change(content)
-    file.write_text(json.dumps(content))
+def with_parameters(path: str, **parameters: Any) -> Case:
+    """A recorded case with other parameters."""
+    case = recorded(path)
+    return Case(**vars(case) | {"parameters": {**case.parameters, **parameters}})
 
 
 def test_every_recorded_case_is_equal_packet_by_packet_in_the_emulator(aqmlab: Aqmlab) -> None:
@@ -208,15 +207,11 @@ def test_a_difference_is_in_the_table_and_in_the_exit_status(vectors: Path, aqml
     ],
 )
 def test_a_changed_parameter_makes_a_difference(path: str, parameter: str, value: int) -> None:
-    case = recorded(path)
-    changed = Case(**vars(case) | {"parameters": {**case.parameters, parameter: value}})
-    assert check(changed).status == "different"
+    assert check(with_parameters(path, **{parameter: value})).status == "different"
 
 
 def settings(path: str, **parameters: Any) -> dict[str, Any]:
-    case = recorded(path)
-    changed = Case(**vars(case) | {"parameters": {**case.parameters, **parameters}})
-    return queue_of(changed)[0]
+    return queue_of(with_parameters(path, **parameters))[0]
 
 
 def test_what_parameters_are_called_here() -> None:
@@ -250,9 +245,7 @@ def test_what_parameters_are_called_here() -> None:
 def test_what_there_is_no_counterpart_of_is_named(
     path: str, parameters: dict[str, Any], words: str
 ) -> None:
-    case = recorded(path)
-    changed = Case(**vars(case) | {"parameters": {**case.parameters, **parameters}})
-    report = check(changed)
+    report = check(with_parameters(path, **parameters))
     assert (report.passed, report.status) == (False, "unsupported")
     assert report.problem is not None
     assert words in report.problem
@@ -276,14 +269,13 @@ def test_every_parameter_is_taken_or_named(algorithm: str) -> None:
 
 
 def test_a_parameter_of_another_name_is_told_and_the_replay_decides() -> None:
-    case = recorded("codel_linux/f_ecn")
-    report = check(Case(**vars(case) | {"parameters": {**case.parameters, "colour": 1}}))
+    report = check(with_parameters("codel_linux/f_ecn", colour=1))
     assert (report.passed, report.ignored) == (True, ("colour = 1",))
     assert any("colour = 1" in text for text in remarks(report))
 
 
 def test_an_unknown_algorithm_is_reported_and_the_others_run(vectors: Path) -> None:
-    change_json(vectors, lambda content: content.update(algorithm="codel_bsd"))
+    break_json('"codel_linux"', '"codel_bsd"')(vectors / COPIED[0])
     first, *others = check_all(vectors)
     assert (first.passed, first.status) == (False, "unsupported")
     assert "`codel_bsd`: unknown algorithm" in (first.problem or "")

@@ -7,12 +7,11 @@ in the study's folder.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import Aqmlab
 
 from aqmlab.metrics.samples import Histograms
 from aqmlab.reproduce import Measurements, Reproduction, reproduce
@@ -199,33 +198,16 @@ def test_droptail_delivers_exactly_as_many_packets_as_in_ns2(flows: str) -> None
     assert pooled(measured, "DropTail", flows).observations == theirs.packets
 
 
-def test_the_command_line_reproduces_the_study(tmp_path: Path) -> None:
-    command = Path(sys.executable).with_name("aqmlab")
+def test_the_command_line_reproduces_the_study(aqmlab: Aqmlab, tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["reproduce", "jarvinen2014", "--only", "paper", "--replications", "2"]
-    done = subprocess.run(
-        [command, *arguments, "--out", out, "--figures"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = aqmlab(*arguments, "--out", out, "--figures")
     assert done.returncode == 0, done.stderr
     assert "Table II: 95th percentile" in done.stdout
     assert (out / "report.html").exists()
     assert (out / "figures" / "figure-2.pdf").exists()
-    done = subprocess.run(
-        [command, *arguments, "--out", out, "--json"], capture_output=True, text=True, check=False
-    )
+    done = aqmlab(*arguments, "--out", out, "--json")
     assert done.returncode == 0, done.stderr
     form = json.loads(done.stdout)
     assert form["study"] == "jarvinen2014"
     assert len(form["tables"][0]["cells"]) == 24
-    done = subprocess.run(
-        [command, "reproduce", "jarvinen2014", "--only", "papr"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 2
-    assert "did you mean `paper`?" in done.stderr

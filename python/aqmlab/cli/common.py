@@ -28,7 +28,6 @@ from aqmlab.errors import (
     StuckError,
     input_error,
 )
-from aqmlab.scenario.settings import parse_settings
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -270,6 +269,8 @@ def settings_of_real_packets(
     pairs: Sequence[str] | None, seed: int | None, out: Path | None
 ) -> dict[str, Any]:
     """The settings of `--set` and `--seed`; what is kept has the course over time, too."""
+    from aqmlab.scenario.settings import parse_settings
+
     settings = parse_settings(pairs or ())
     if seed is not None:
         settings["seed"] = seed
