@@ -6,21 +6,9 @@ import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
+from aqmlab.cli import options
 from aqmlab.cli.common import (
     EXAMPLES,
-    Cluster,
-    Figures,
-    Json,
-    NoReport,
-    Only,
-    Out,
-    Replications,
-    Seed,
-    Set,
-    Threads,
-    With,
     command_line,
     console,
     default_folder,
@@ -30,6 +18,7 @@ from aqmlab.cli.common import (
     progress_bar,
     reported,
 )
+from aqmlab.cli.options import argument, option
 from aqmlab.errors import input_error
 from aqmlab.scenario.settings import parse_selection, parse_settings
 
@@ -45,68 +34,52 @@ EXAMPLE = EXAMPLES.format(
 def search(
     kind: Annotated[
         Literal["tune", "attack"],
-        typer.Argument(
-            metavar="KIND",
-            help="tune: parameters that suit goals; attack: conditions that hurt a metric.",
+        argument(
+            "KIND", "tune: parameters that suit goals; attack: conditions that hurt a metric."
         ),
     ],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A scenario or study file (TOML).")],
+    file: Annotated[Path, argument("FILE", "A scenario or study file (TOML).")],
     key: Annotated[
         list[str] | None,
-        typer.Option(
-            "--key",
-            metavar="KEY=LOW..HIGH",
-            help="Key to search: 1ms..50ms,log; choices codel,pie; a course of a link's rate or "
-            "delay 10ms..90ms,steps=9,every=1s. May be repeated.",
+        option(
+            "KEY=LOW..HIGH",
+            "Key to search: 1ms..50ms,log; choices codel,pie; a course of a link's rate or delay "
+            "10ms..90ms,steps=9,every=1s. May be repeated.",
         ),
     ] = None,
     goal: Annotated[
         list[str] | None,
-        typer.Option(
-            "--goal",
-            metavar="min:METRIC",
-            help="Goal of tune: min:sojourn_p95, max:goodput@GROUP. May be repeated.",
+        option(
+            "min:METRIC",
+            "Goal of tune: min:sojourn_p95, max:goodput@GROUP. May be repeated.",
         ),
     ] = None,
-    hurt: Annotated[
-        str | None,
-        typer.Option("--hurt", metavar="METRIC", help="What attack makes worse: goodput@GROUP."),
-    ] = None,
+    hurt: Annotated[str | None, option("METRIC", "What attack makes worse: goodput@GROUP.")] = None,
     within: Annotated[
         list[str] | None,
-        typer.Option(
-            "--within",
-            metavar="METRIC<=VALUE",
-            help="Constraint: throughput@GROUP<=1mbit. May be repeated.",
-        ),
+        option("METRIC<=VALUE", "Constraint: throughput@GROUP<=1mbit. May be repeated."),
     ] = None,
     trials: Annotated[
-        int | None,
-        typer.Option("--trials", min=1, metavar="N", help="Trials: 96 for tune, 240 for attack."),
+        int | None, option("N", "Trials: 96 for tune, 240 for attack.", min=1)
     ] = None,
     batch: Annotated[
         int | None,
-        typer.Option(
-            "--batch",
-            min=4,
-            metavar="N",
-            help="Trials asked for together: 8 for tune, 12 for attack. Results depend on it.",
+        option(
+            "N", "Trials proposed together: 8 for tune, 12 for attack. Results depend on it.", min=4
         ),
     ] = None,
-    confirm: Annotated[
-        int, typer.Option("--confirm", min=2, metavar="N", help="Fresh replications at the end.")
-    ] = 20,
-    replications: Replications = None,
-    set_: Set = None,
-    seed: Seed = None,
-    only: Only = None,
-    out: Out = None,
-    threads: Threads = None,
-    cluster: Cluster = None,
-    with_: With = None,
-    no_report: NoReport = False,
-    figures: Figures = False,
-    json: Json = False,
+    confirm: Annotated[int, option("N", "Fresh replications at the end.", min=2)] = 20,
+    replications: options.Replications = None,
+    set_: options.Set = None,
+    seed: options.Seed = None,
+    only: options.Only = None,
+    out: options.Out = None,
+    threads: options.Threads = None,
+    cluster: options.Cluster = None,
+    with_: options.With = None,
+    no_report: options.NoReport = False,
+    figures: options.Figures = False,
+    json: options.Json = False,
 ) -> None:
     """Search the keys of a scenario: tune parameters, or find what hurts most.
 
@@ -115,9 +88,9 @@ def search(
     """
     from aqmlab.search import attack, tune
 
-    for option, given, other in (("--goal", goal, "attack"), ("--hurt", hurt, "tune")):
+    for name, given, other in (("--goal", goal, "attack"), ("--hurt", hurt, "tune")):
         if given and kind == other:
-            raise input_error(f"`search {kind}` has no such option", key=option)
+            raise input_error(f"`search {kind}` has no such option", key=name)
     load_own(with_)
     folder = out or default_folder(f"{kind}-{file.stem}", only or [], s=seed)
     numbers = {"trials": trials, "batch": batch, "replications": replications}
