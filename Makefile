@@ -11,6 +11,7 @@
 # make site    docs as a web site: site/index.html
 # make package packs the crates that others can use, and builds them from the packages
 # make parity     docs/studies/parity.md: the grid with real packets (an hour and a half)
+# make gallery    docs/images/gallery: the pictures of docs/gallery.md, from the code there
 # make characterize  the example results of `aqmlab characterize` in docs again
 # make evaluate   the example results of `aqmlab evaluate` in docs again
 # make bench-disciplines  nanoseconds for a packet through each queue discipline
@@ -39,7 +40,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python test-slow faults walks package lint lint-rust lint-python format bench budget bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python test-slow faults walks package lint lint-rust lint-python format bench budget bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate gallery setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -156,6 +157,9 @@ characterize: $(VENV)/.installed
 
 evaluate: $(VENV)/.installed
 	$(BIN)/python -m tools.evaluate_example docs/evaluate-results.md
+
+gallery: $(VENV)/.installed
+	$(BIN)/python -m tools.gallery
 
 reference: $(VENV)/.installed
 	$(BIN)/aqmlab explain --markdown > docs/reference.md

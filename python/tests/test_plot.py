@@ -13,6 +13,7 @@ from aqmlab import InputError
 from aqmlab.report.document import Figure
 from aqmlab.report.document.colours import RAMP, by_label
 from aqmlab.report.run_page import figures
+from aqmlab.scenario import CoDel, Scenario, Voip
 
 PATH = {"path": "down", "return_path": "up"}
 SCENARIO: dict[str, Any] = {
@@ -109,7 +110,7 @@ def test_series_distributions_grids_and_heatmaps(
 ) -> None:
     both = panels(run.plot.over_time(("ingress_bps", "throughput_bps"), "smoothed_rtt_s"))
     titles = [each["encoding"]["y"]["title"] for each in both]
-    assert titles == ["ingress and throughput (Mbit/s)", "smoothed RTT (ms)"]
+    assert titles == ["Mbit/s", "smoothed RTT (ms)"]
     assert {row["name"] for row in rows(both[0])} == {"ingress", "throughput"}
     labels = {row["name"] for row in rows(panels(study.plot.over_time("backlog_packets"))[0])}
     assert labels == {
@@ -139,3 +140,21 @@ def test_what_cannot_be_drawn_is_refused(run: aqmlab.RunResult, study: aqmlab.St
         study.plot.cdf(rate="6mbit")
     with pytest.raises(InputError, match="two axes"):
         aqmlab.study({"scenario": SCENARIO}).plot.grid("jain")
+
+
+def test_a_dumbbell_and_an_axis_of_labels() -> None:
+    made = Scenario.dumbbell(
+        "8mbit", "30ms", queue=CoDel(), bulk=3, call=Voip(), late={"start": "2s"}
+    )
+    table = made.resolved.table()
+    assert [table["links"][name]["delay"] for name in ("down", "up")] == ["15ms", "15ms"]
+    assert table["links"]["down"]["queue"]["discipline"] == "codel"
+    assert {name: each["start"] for name, each in table["flows"].items()} == {
+        "bulk": {"each": ["0s", "1s"]}, "call": {"each": ["0s", "1s"]}, "late": "2s"
+    }  # fmt: skip
+    assert table["flows"]["bulk"]["count"] == "3"
+    assert table["flows"]["call"]["workload"]["kind"] == "voip"
+    axes = {"late": {"2 s": {"flows.late.start": "2s"}, "9 s": {"flows.late.start": "9s"}}}
+    study = aqmlab.Study({"scenario": made, "axes": axes})
+    assert [each.labels for each in study.axes] == [["2 s", "9 s"]]
+    assert study.points[1].scenario.table["flows"]["late"]["start"] == "9s"

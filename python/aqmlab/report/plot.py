@@ -33,7 +33,7 @@ Curves = dict[str, tuple[Floats, Floats]]
 MOST_SAMPLES = 600
 """A curve over time has at most about so many points; each is the mean of the samples there."""
 MOST_CURVES = 8
-BINS = (120, 50)
+BINS = (90, 36)
 """Columns and rows of a heatmap."""
 COUNTED = ("dropped", "marked")
 """Series that count packets since the start: their growth is drawn."""
@@ -70,7 +70,7 @@ class RunPlot:
         InputError
             If a quantity was not sampled.
         """
-        return _over_time({"": self._result}, quantities, "A run over time")
+        return _over_time({"": self._result}, quantities)
 
     def cdf(self) -> Figure:
         """Draws the cumulative distribution of the time in the bottleneck's queue.
@@ -111,7 +111,7 @@ class StudyPlot:
         for row in result.points.to_dicts()[:MOST_CURVES]:
             label = ", ".join(str(row[name]) for name in names)
             runs[label] = _first(result, row["point"])
-        return _over_time(runs, quantities, f"{result.info.title} over time")
+        return _over_time(runs, quantities)
 
     def cdf(self, **where: str) -> Figure:
         """Draws the cumulative distribution of the time in the bottleneck's queue.
@@ -148,8 +148,11 @@ class StudyPlot:
         InputError
             If a metric is unknown or has no values.
         """
-        drawn = overview(self._result, self._measures(metrics, of))
-        return replace(drawn, id="against", title=self._result.info.title)
+        found = self._measures(metrics, of)
+        drawn = overview(self._result, found)
+        if len(drawn.spec["concat"]) == 1:
+            del drawn.spec["concat"][0]["title"]
+        return replace(drawn, id="against", title=_title([each.title for each in found]))
 
     def grid(self, metric: str, of: str = "", middle: float | None = None) -> Figure:
         """Draws the mean of a metric as a table of colours over the last two axes; a panel for
@@ -172,7 +175,7 @@ class StudyPlot:
         axes = {"x": (x.replace("_", " "), x_labels), "y": (y.replace("_", " "), y_labels[::-1])}
         spec = panels.grid(cells, axes["x"], axes["y"], measure.unit, middle)
         message = f"Mean over {info.replications} replications."
-        return Figure("grid", f"{info.title}: {title}", message, "", spec)
+        return Figure("grid", _title([title]), message, "", spec)
 
     def tradeoff(self) -> Figure:
         """Draws delay against goodput with 1-sigma ellipses (RFC 7928, section 2.7)."""
@@ -195,10 +198,9 @@ def _made(figure: Figure | None) -> Figure:
     return figure
 
 
-def _over_time(
-    runs: Mapping[str, RunResult], quantities: Sequence[str | Sequence[str]], title: str
-) -> Figure:
-    parts = []
+def _over_time(runs: Mapping[str, RunResult], quantities: Sequence[str | Sequence[str]]) -> Figure:
+    parts: list[Any] = []
+    names: list[str] = []
     for each in quantities:
         together = (each,) if isinstance(each, str) else tuple(each)
         curves: Curves = {}
@@ -212,14 +214,22 @@ def _over_time(
                         name if len(found) > 1 else "",
                     )
                     curves[", ".join(filter(None, kinds)) or name] = curve
-        unit = words(together[0])[1]
-        text = " and ".join(words(one)[0] for one in together)
-        parts.append((text + (f" ({unit})" if unit else ""), curves, by_label(list(curves))))
+        name, unit, _ = words(together[0])
+        title = unit if len(together) > 1 else f"{name} ({unit})" if unit else name
+        parts.append((title, curves, by_label(list(curves))))
+        names += [words(one)[0] for one in together]
     end = max(float(run.runs["end_s"][0]) for run in runs.values())
     link = next(iter(runs.values())).shown
     every = next(iter(runs.values())).scenario["record"]["interval"]
     spec = charts.panels(parts, "time (s)", x_domain=(0.0, end), height=150)
+    title = f"{_title(names)} over time"
     return Figure("course", title, f"Bottleneck {link}; a sample every {every}.", "", spec)
+
+
+def _title(names: Sequence[str]) -> str:
+    *others, last = names
+    text = f"{', '.join(others)} and {last}" if others else last
+    return text[0].upper() + text[1:]
 
 
 def words(quantity: str) -> tuple[str, str, float]:
@@ -267,23 +277,19 @@ def _of_flows(result: RunResult, rows: pl.DataFrame, *, together: bool) -> pl.Da
         subject=pl.format("{}.{}", group, pl.col("index")), group=group, direction=direction
     )
     if rows["subject"].n_unique() <= MOST_CURVES:
-        rows = rows.with_columns(name="subject")
+        alone = pl.col("subject").count().over("group") == 1
+        named = pl.when(alone).then(group).otherwise("subject")
+        rows = rows.join(flows.with_columns(name=named), on="subject", maintain_order="left")
     else:
         both = pl.col("direction").n_unique().over("group") > 1
         named = pl.when(both).then(pl.format("{} ({})", group, direction)).otherwise(group)
         rows = rows.join(flows.with_columns(name=named), on="subject", maintain_order="left")
     value = pl.col("value").sum() if together else pl.col("value").mean()
     order = {name: number for number, name in enumerate(dict.fromkeys(flows["group"]))}
-    found = rows.group_by("name", "time_s").agg(value).sort("time_s")
-    names = sorted(found["name"].unique(), key=lambda name: (_rank(name, order), name))
-    chosen = pl.DataFrame({"name": names[:MOST_CURVES]})
+    found = rows.group_by("name", "time_s").agg(value, pl.col("group").first()).sort("time_s")
+    names = found.unique("name").select("name", place=pl.col("group").replace_strict(order))
+    chosen = names.sort("place", "name").head(MOST_CURVES).select("name")
     return chosen.join(found, on="name", maintain_order="left_right")
-
-
-def _rank(name: str, order: Mapping[str, int]) -> int:
-    """Place of the group of a flow or group in the scenario."""
-    return next((order[part] for part in (name.split(" (")[0], name.rpartition(".")[0])
-                 if part in order), len(order))  # fmt: skip
 
 
 def _thinned(times: Floats, values: Floats) -> tuple[Floats, Floats]:

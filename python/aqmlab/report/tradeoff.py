@@ -73,7 +73,7 @@ def figure(result: StudyResult) -> Figure:
     info = result.info
     return Figure(
         id="tradeoff",
-        title=f"{info.title}: delay and goodput",
+        title="Delay and goodput",
         message=f"{info.replications} runs per point, with mean and 1-sigma ellipse",
         caption="RFC 7928, section 2.7: up and to the left is better.",
         spec=tradeoff(panels, by_label(labels), x, y, width=width, legend=coloured),

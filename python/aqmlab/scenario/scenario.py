@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from aqmlab import _core
 from aqmlab.errors import input_error
 from aqmlab.scenario import parts
-from aqmlab.scenario.parts import Part
+from aqmlab.scenario.parts import Part, Workload
+from aqmlab.scenario.quantity import Duration
 from aqmlab.scenario.settings import check_keys, parse_toml, read_text
 from aqmlab.scenario.toml import toml
 
@@ -97,6 +98,38 @@ class Scenario(Part):
             if name in read:
                 read[name] = getattr(parts, name)(read[name])
         return Scenario(**read, folders=list(folders))
+
+    @staticmethod
+    def dumbbell(
+        rate: Any, rtt: DurationLike, *, queue: Any = None, duration: DurationLike = "30s",
+        **flows: int | Workload | Mapping[str, Any],
+    ) -> Scenario:  # fmt: skip
+        """Makes a scenario of the links `down`, the bottleneck, and `up`, its reverse direction.
+
+        Parameters
+        ----------
+        rate : Rate, text or RateProcess
+            Rate of both links.
+        rtt : Duration or text
+            Round-trip time without queues.
+        queue : QueueDiscipline, text or mapping, optional
+            Queue discipline of `down`.
+        duration : Duration or text, default 30s
+            Virtual time at which the run ends.
+        **flows : int, Workload or mapping
+            Groups of flows: a number of endless downloads, a workload, or keys of `Flow`. They
+            start at random times in the first second unless they have a `start`.
+        """
+        half = Duration(rtt) / 2
+        groups = {}
+        for name, each in flows.items():
+            keys = each if isinstance(each, Mapping) else {"workload": each}
+            keys = {"count": each} if isinstance(each, int) else keys
+            usual = {"path": "down", "return_path": "up", "start": {"each": ["0s", "1s"]}}
+            groups[name] = parts.flow(usual | dict(keys))
+        down = {"rate": rate, "delay": half} | ({"queue": queue} if queue is not None else {})
+        links = {"down": parts.link(down), "up": parts.link({"rate": rate, "delay": half})}
+        return Scenario(links=links, flows=groups, duration=duration)
 
     def to_toml(self) -> str:
         """Returns the scenario as TOML text."""

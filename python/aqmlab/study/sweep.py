@@ -413,7 +413,7 @@ def _base(given: Any, folder: Path, file: str) -> tuple[str | Mapping[str, Any],
 
 def _axes(given: Any, file: str) -> Iterator[Axis]:
     if isinstance(given, Mapping):
-        given = [{"key": key, "values": values} for key, values in given.items()]
+        given = [_named(key, values) for key, values in given.items()]
     if not isinstance(given, list):
         problem = "expected tables [[axes]], or keys with lists of values"
         raise input_error(problem, file=file, key="axes", given=given)
@@ -425,6 +425,14 @@ def _axes(given: Any, file: str) -> Iterator[Axis]:
             raise input_error("two axes of one name", file=file, key=place, given=axis.name)
         seen.add(axis.name)
         yield axis
+
+
+def _named(key: str, values: Any) -> dict[str, Any]:
+    """An axis as a table: a key with its values, or a name with the settings of each label."""
+    if not isinstance(values, Mapping):
+        return {"key": key, "values": values}
+    labelled = [{"label": label, "set": settings} for label, settings in values.items()]
+    return {"name": key, "values": labelled}
 
 
 def axis_name(table: Mapping[str, Any]) -> str:

@@ -55,7 +55,7 @@ def cdf(
         for each, (values, shares) in curves.items()
         for x, y in _thinned(values, shares)
     ]
-    key = colour(names, colours, "stroke", title=legend)
+    key = colour(names, colours, "stroke", title=legend, columns=6)
     if len(names) == 1:
         key["legend"] = None
     common = {
@@ -356,7 +356,7 @@ def panels(
         if len(names) == 1 or (place and colours == parts[place - 1][2]):
             key["legend"] = None
         else:
-            key["legend"] |= {"orient": "top", "offset": 4, "padding": 0}
+            key["legend"] |= {"orient": "top", "offset": 4, "padding": 0, "columns": 6}
         title = x_title if place == len(parts) - 1 else None
         line: Spec = {"mark": {"type": "line", "strokeWidth": 1.8}}
         panel: Spec = {
