@@ -24,6 +24,8 @@ from .report.own import chart
 from .reproduce import reproduce
 from .results import RunResult, StudyResult
 from .scenario import Scenario
+from .share.bundle import bundle
+from .share.rerun import rerun
 from .study import Study, study
 from .study.merge import merge
 from .study.shards import Shard
@@ -52,6 +54,7 @@ __all__ = [
     "StudyResult",
     "__version__",
     "accessors",
+    "bundle",
     "characterize",
     "chart",
     "compare",
@@ -63,6 +66,7 @@ __all__ = [
     "metrics",
     "reference",
     "reproduce",
+    "rerun",
     "run",
     "scenario",
     "search",

@@ -15,7 +15,8 @@ import inspect
 import marshal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -100,6 +101,33 @@ class Loaded:
 
 _given: dict[str, type] = {}
 """Classes that were given as objects, by their names."""
+_instead: dict[str, Path] = {}
+"""Files to load instead of the file or module of this name."""
+
+
+@contextmanager
+def files_instead(files: Mapping[str, Path]) -> Iterator[None]:
+    """Loads classes of these files and modules from other files meanwhile."""
+    before = dict(_instead)
+    _instead.update(files)
+    try:
+        yield
+    finally:
+        _instead.clear()
+        _instead.update(before)
+
+
+def file_of(name: str, folders: Sequence[str]) -> Path | None:
+    """Returns the file of the class called `name`; None if it was not defined in a file.
+
+    Raises `InputError` if there is no such file.
+    """
+    place, given = name.rpartition(":")[0], _given.get(name)
+    if given is None and (place.endswith(".py") or place in _instead):
+        return _instead.get(place) or _file(place, folders, name)
+    module = sys.modules.get(given.__module__ if given else place)
+    file = getattr(module, "__file__", None)
+    return Path(file) if file and Path(file).is_file() else None
 
 
 def name_of(given: type) -> str:
@@ -123,7 +151,7 @@ def load(section: str | None, name: str, folders: Sequence[str]) -> Loaded | Non
     place, colon, qualname = name.rpartition(":")
     if not colon:
         return None
-    given = _given.get(name)
+    given = None if place in _instead else _given.get(name)
     if given is None:
         given = _member(_module(place, folders, name, example), qualname, name)
     return _loaded(given, section or _section(given), name)
@@ -157,10 +185,12 @@ def _place(given: type, method: str, error: BaseException | None) -> tuple[str |
 
 def _module(place: str, folders: Sequence[str], name: str, example: str) -> ModuleType:
     """The module called `place`, which is a file or can be imported."""
-    file = _file(place, folders, name) if place.endswith(".py") else None
+    file = _instead.get(place)
+    if file is None and place.endswith(".py"):
+        file = _file(place, folders, name)
     try:
         if file is not None:
-            return _executed(file, _digest(file.read_bytes()))
+            return _executed(file, digest(file.read_bytes()))
         return importlib.import_module(place)
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
@@ -277,11 +307,11 @@ def _code(given: type) -> str:
     module = sys.modules.get(given.__module__)
     file = getattr(module, "__file__", None)
     if file and Path(file).is_file():
-        return _digest(Path(file).read_bytes())
+        return digest(Path(file).read_bytes())
     try:
-        return _digest(inspect.getsource(given).encode())
+        return digest(inspect.getsource(given).encode())
     except (OSError, TypeError):
-        return _digest(b"".join(marshal.dumps(each, 2) for each in _codes(given)))
+        return digest(b"".join(marshal.dumps(each, 2) for each in _codes(given)))
 
 
 def _codes(given: type) -> list[CodeType]:
@@ -289,5 +319,6 @@ def _codes(given: type) -> list[CodeType]:
     return [each.__code__ for each in own if isinstance(each, FunctionType)]
 
 
-def _digest(content: bytes) -> str:
+def digest(content: bytes) -> str:
+    """The first 16 digits of the SHA-256 of a class's file, which the results name."""
     return hashlib.sha256(content).hexdigest()[:16]

@@ -24,6 +24,7 @@ from real_packets import missing
 from aqmlab.cli import main
 from aqmlab.metrics.registry import _REGISTRY
 from aqmlab.report import own
+from aqmlab.study import sources
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -56,7 +57,11 @@ def aqmlab(request: pytest.FixtureRequest, tmp_path: Path, aqmlab_process: Aqmla
         return aqmlab_process
 
     def run(*arguments: object, cwd: Path = tmp_path) -> subprocess.CompletedProcess[str]:
-        with mock.patch.dict(_REGISTRY.metrics), mock.patch.dict(own._CHARTS):
+        with (
+            mock.patch.dict(_REGISTRY.metrics),
+            mock.patch.dict(own._CHARTS),
+            mock.patch.dict(sources._metrics),
+        ):
             return in_process(main, *arguments, cwd=cwd)
 
     return run

@@ -16,7 +16,6 @@ from aqmlab.report.document import (
     NEAR,
     Block,
     Cell,
-    Code,
     Column,
     Document,
     Estimate,
@@ -29,6 +28,7 @@ from aqmlab.report.document import (
     Tiles,
     Verdict,
 )
+from aqmlab.report.made import made
 
 if TYPE_CHECKING:
     from aqmlab.campaign.pack import Question
@@ -148,5 +148,5 @@ def how(of: Campaign, command: str) -> Section:
         )
     )
     judged = [words] if used else []
-    made = [Code(command)] if command else []
-    return Section("How this was made", (*made, *judged, facts), "how")
+    origin = made(command, of.result.folder, info)
+    return Section("How this was made", (*judged, facts, *origin), "how")

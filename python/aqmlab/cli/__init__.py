@@ -46,6 +46,10 @@ COMMANDS = {
         "Compare results of runs, studies and emulations side by side, in tables and one figure."
     ),
     "export": Entry("Write results in the format of another program."),
+    "bundle": Entry(
+        "Write results as one file, which `aqmlab rerun` verifies and repeats elsewhere."
+    ),
+    "rerun": Entry("Verify results, repeat their runs, and compare all tables byte for byte."),
     "reproduce": Entry(
         "Reproduce a published study and compare it with its paper, number by number."
     ),

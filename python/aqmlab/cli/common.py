@@ -28,6 +28,7 @@ from aqmlab.errors import (
     StuckError,
     input_error,
 )
+from aqmlab.study import sources
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -76,7 +77,8 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
         warnings.showwarning = show_warning
         _check_names(kwargs)
         try:
-            return command(*args, **kwargs)
+            with sources.made_by(command_line()):
+                return command(*args, **kwargs)
         except (InputError, FolderError, EmulationError) as error:
             fail(str(error), INPUT_ERROR)
         except CustomError as error:
@@ -156,6 +158,7 @@ def load_own(files: Sequence[str] | None) -> None:
 
     for file in files:
         load(file)
+        sources.add_metrics(file)
 
 
 def show_warning(

@@ -59,6 +59,7 @@ def run(order: Order, out: Path, told: Callable[[str], None] | None = None) -> S
     from aqmlab.study.execute import GOES_ON, study_info
     from aqmlab.study.folder import ResultsFolder, open_results
     from aqmlab.study.manifest import read_manifest
+    from aqmlab.study.sources import Sources
 
     study = order.study()
     if (out / "manifest.json").exists() and read_manifest(out)["complete"]:
@@ -67,7 +68,9 @@ def run(order: Order, out: Path, told: Callable[[str], None] | None = None) -> S
             return there
     for point in study.points:
         _core.check_playable(point.scenario)
-    with ResultsFolder(out, study_info(study), study.points.scenarios) as folder:
+    sources = Sources.of(study, emulated=True)
+    info, scenarios = study_info(study), study.points.scenarios
+    with ResultsFolder(out, info, scenarios, sources=sources) as folder:
         missing = folder.missing()
         try:
             said = _run_all(order, study, folder, missing, told)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from aqmlab.report.document import Block, Code, Text
-from aqmlab.study.manifest import MANIFEST
+from aqmlab._core import __version__
+from aqmlab.report.document import Block, Code, Section, Text
+from aqmlab.results import StudyInfo
+from aqmlab.study.manifest import MANIFEST, read_manifest
+from aqmlab.study.sources import rerun_command
+
+YEAR = 2026
+BIBTEX = """@software{{aqmlab,
+  title = {{{{aqmlab: a laboratory for active queue management}}}},
+  author = {{{{The aqmlab authors}}}},
+  version = {{{version}}},
+  year = {{{year}}},{note}
+}}"""
+"""The entry for this program; CITATION.cff has the same fields."""
 
 
-def made(command: str, folder: Path | None) -> Iterator[Block]:
-    """The command that made the results, and how to read them if they are in `folder`."""
+def made(command: str, folder: Path | None, info: StudyInfo | None = None) -> Iterator[Block]:
+    """The command that made the results, how to read and repeat them if they are in `folder`, and
+    how to cite them."""
     if command:
         yield Code(command)
     if folder is not None and (folder / MANIFEST).exists():
@@ -19,3 +33,20 @@ def made(command: str, folder: Path | None) -> Iterator[Block]:
             '`aqmlab.StudyResult.open("FOLDER")` reads them as polars frames. '
             "`scenarios.json` has every parameter, defaults included."
         )
+        yield Text(
+            "The folder has all that a rerun needs. The first command verifies the results, runs "
+            "them again and compares every table; the second makes one file of them, for others to "
+            "rerun."
+        )
+        again = rerun_command(folder, read_manifest(folder))
+        yield Code(f"{again}\naqmlab bundle {shlex.quote(str(folder))}")
+    yield Section("To cite this (BibTeX)", (Code(bibtex(info)),), folded=True)
+
+
+def bibtex(info: StudyInfo | None = None) -> str:
+    """The BibTeX entry of this version of aqmlab, with the study and its seed."""
+    note = ""
+    if info is not None:
+        what = f"digest {info.digest[:16]}, seed {info.seed}, replications {info.replications}"
+        note = f"\n  note = {{Study {info.name}: {what}}},".replace("_", r"\_")
+    return BIBTEX.format(version=__version__, year=YEAR, note=note)

@@ -97,7 +97,7 @@ def _body(
     yield Section("All points", tuple(_points(result, answering(found))), id="points")
     yield from _everything(result, found)
     digest = Facts((("Digest", result.info.digest),))
-    yield Section("How this was made", (*made(command, folder), digest), id="how")
+    yield Section("How this was made", (*made(command, folder, result.info), digest), id="how")
 
 
 def _findings(

@@ -15,7 +15,6 @@ from aqmlab.report.document import (
     NEAR,
     PLAIN,
     Block,
-    Code,
     Column,
     Compared,
     Document,
@@ -29,6 +28,7 @@ from aqmlab.report.document import (
     Tiles,
     Verdict,
 )
+from aqmlab.report.made import made
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.verdicts import AGREES, DIFFERS, UNDECIDED, VERDICTS
 from aqmlab.results import StudyResult
@@ -194,11 +194,7 @@ def compared(cell: Cell | None) -> Compared | str:
 def _how(of: Reproduction) -> Iterator[Block]:
     info = of.result.info
     yield Text("The same command gives identical results on any machine, with any number of cores:")
-    yield Code(of.command)
-    yield Text(
-        'The results are Parquet files beside this page; `aqmlab.StudyResult.open("folder")` reads '
-        "them."
-    )
+    yield from made(of.command, of.result.folder, info)
     yield Facts(
         (
             ("Program", f"aqmlab {aqmlab.__version__}"),

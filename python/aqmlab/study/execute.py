@@ -54,7 +54,8 @@ def execute(study: Study, out: Path | None, means: Means, progress: Progress | N
     if out is None:
         return _in_memory(plans, means, progress)
     first, computed = plans[0], 0
-    with ResultsFolder(out, study_info(first), first.points.scenarios) as folder, _said(folder):
+    info, scenarios, sources = study_info(first), first.points.scenarios, study.sources()
+    with ResultsFolder(out, info, scenarios, sources=sources) as folder, _said(folder):
         for plan in plans:
             if plan is not first:
                 folder.grow(study_info(plan))
@@ -88,7 +89,7 @@ def execute_shard(
 ) -> int:
     """Runs a part of `study` into the folder `out`; see `Study.run_shard`."""
     info, scenarios = study_info(study), study.points.scenarios
-    with ResultsFolder(out, info, scenarios, shard) as folder, _said(folder):
+    with ResultsFolder(out, info, scenarios, shard, study.sources()) as folder, _said(folder):
         missing = folder.missing()
         if missing:
             _into_folder(study, folder, missing, means, progress)

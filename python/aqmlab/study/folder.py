@@ -56,6 +56,7 @@ from aqmlab.study.manifest import (
 )
 from aqmlab.study.sequential import renumbered
 from aqmlab.study.shards import WHOLE, Shard, shard_of
+from aqmlab.study.sources import FILE, SOURCES, Sources
 
 CHUNKS = "chunks"
 DAMAGED = "damaged"
@@ -75,7 +76,12 @@ class ResultsFolder:
     """
 
     def __init__(
-        self, path: Path, info: StudyInfo, scenarios: Scenarios, shard: Shard = WHOLE
+        self,
+        path: Path,
+        info: StudyInfo,
+        scenarios: Scenarios,
+        shard: Shard = WHOLE,
+        sources: Sources | None = None,
     ) -> None:
         self.path = path
         self.info = info
@@ -90,6 +96,10 @@ class ResultsFolder:
         self._lock = -1
         self._seal = Seal(0, "")
         """Seal of the scenarios."""
+        self._sources = sources
+        self._described: Mapping[str, Any] = {}
+        """Description of the sources in the folder, and their seals."""
+        self._source_seals: Mapping[str, Seal] = {}
 
     @property
     def total(self) -> int:
@@ -239,6 +249,8 @@ class ResultsFolder:
 
     def _begin(self) -> None:
         self._write_scenarios()
+        self._write_manifest(complete=False)  # from here on the folder is the study's
+        self._write_sources()
         self._write_manifest(complete=False)
 
     def _find(self) -> None:
@@ -247,7 +259,7 @@ class ResultsFolder:
         bad = damaged_files(self.path, manifest)
         complete = manifest["complete"]
         for name, error in bad.items():
-            if name == SCENARIOS:
+            if name == SCENARIOS or FILE.fullmatch(name):
                 then = "it was written again"
             elif name == f"{METRICS}.parquet":
                 then = "it is made again from the other tables"
@@ -259,7 +271,11 @@ class ResultsFolder:
             self._write_scenarios()
         else:
             self._seal = seals[SCENARIOS]
-        if complete and not bad.keys() - {SCENARIOS, f"{METRICS}.parquet"}:
+        self._described = manifest.get(SOURCES, {})
+        self._source_seals = {name: seals.pop(name) for name in [*seals] if FILE.fullmatch(name)}
+        if self._sources and (not complete or bad.keys() & self._source_seals.keys()):
+            self._write_sources()
+        if complete and not bad.keys() - {SCENARIOS, f"{METRICS}.parquet", *self._source_seals}:
             self._done[:] = True
             self._keep_precision(manifest, seals)
             if bad:
@@ -416,6 +432,10 @@ class ResultsFolder:
     def _write_scenarios(self) -> None:
         self._seal = replace(self.path / SCENARIOS, self._fill_scenarios)
 
+    def _write_sources(self) -> None:
+        if self._sources:
+            self._described, self._source_seals = self._sources.write(self.path)
+
     def _fill_scenarios(self, target: Target) -> None:
         """Writes them one by one: a study may have a million."""
         for place, text in enumerate(self._scenarios.texts()):
@@ -429,11 +449,12 @@ class ResultsFolder:
         seals: Mapping[str, Seal] | None = None,
         tables: Mapping[str, int] | None = None,
     ) -> None:
-        files = {**(seals or {}), SCENARIOS: self._seal}
+        files = {**(seals or {}), **self._source_seals, SCENARIOS: self._seal}
         state: dict[str, Any] = {
             "complete": complete,
             "wall_seconds": self._wall(),
             **({} if complete or self.shard.whole else {"shard": self.shard.to_json()}),
+            **({SOURCES: self._described} if self._described else {}),
             "files": {name: seal.to_json() for name, seal in sorted(files.items())},
         }
         write_manifest(self.path, self.info, state | ({"tables": dict(tables)} if tables else {}))
@@ -507,8 +528,10 @@ def open_results(path: Path) -> StudyResult:
     if error := bad.pop(f"{METRICS}.parquet", None):
         warnings.warn(DamageWarning(f"{error}; computed from the other tables"), stacklevel=2)
         names.remove(METRICS)
-    for error in bad.values():
-        raise FolderError(f"{error}; {ADVICE}")
+    for name, error in bad.items():
+        if not FILE.fullmatch(name):
+            raise FolderError(f"{error}; {ADVICE}")
+        warnings.warn(DamageWarning(f"{error}; a rerun needs it"), stacklevel=2)
     info = study_info(manifest)
     return StudyResult(info, FolderTables(path, names), scenarios_of(path, info), folder=path)
 

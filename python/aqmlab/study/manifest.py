@@ -9,6 +9,7 @@ import platform
 import re
 from collections.abc import Mapping
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from aqmlab.errors import FolderError, InputError
 from aqmlab.results import Scenarios, StudyInfo
 from aqmlab.storage import DIGEST_BYTES, Damaged, Seal, content, opened, replace
 from aqmlab.study.precision import KEY, Precision
+from aqmlab.study.sources import FILE, NO_SOURCES, SOURCES, checked
 
 FORMAT = 2
 UNSEALED = 1
@@ -112,9 +114,10 @@ def _check(manifest: Mapping[str, Any]) -> None:
         and 0 <= float(manifest["wall_seconds"]) < float("inf")
         and (not manifest["complete"] or "tables" in manifest)
     )
+    checked(manifest.get(SOURCES, NO_SOURCES))
     # Named files must be in the folder itself.
     names = [*seals_of(manifest), *manifest.get("tables", {})]
-    if not sound or not all(NAME.fullmatch(name) for name in names):
+    if not sound or not all(NAME.fullmatch(name) or FILE.fullmatch(name) for name in names):
         raise ValueError
 
 
@@ -149,6 +152,7 @@ def host() -> dict[str, Any]:
         "machine": platform.machine(),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
+        "polars": version("polars"),
         "cores": os.cpu_count(),
     }
 

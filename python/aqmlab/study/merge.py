@@ -29,6 +29,7 @@ from aqmlab.study.manifest import (
     study_info,
 )
 from aqmlab.study.shards import Shard, shard_of
+from aqmlab.study.sources import FILE, Sources
 
 SHOWN = 10
 """So many shards that are missing are named."""
@@ -88,7 +89,8 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> StudyResult:
     _check_runs(parts)
     if Path(out).resolve() in {each.path.resolve() for each in parts}:
         raise FolderError(f"{out}: this is one of the parts; choose another folder with --out")
-    with ResultsFolder(Path(out), first.info, scenarios) as folder:
+    sources = Sources.read(first.path, first.manifest)
+    with ResultsFolder(Path(out), first.info, scenarios, sources=sources) as folder:
         if not folder.complete:
             for chunk in (chunk for part in parts for chunk in part.chunks):
                 if folder.has_any(chunk):
@@ -120,7 +122,7 @@ def _chunks(path: Path, manifest: dict[str, Any]) -> Iterator[Chunk]:
     seals = {
         name.removesuffix(".parquet"): seal
         for name, seal in seals_of(manifest).items()
-        if name not in (SCENARIOS, f"{METRICS}.parquet")
+        if name not in (SCENARIOS, f"{METRICS}.parquet") and not FILE.fullmatch(name)
     }
     for name, seal in seals.items():
         seal.check(file_of(path, name))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
 from aqmlab._core import Files, Scenario
+from aqmlab.study.sources import CLASS
 
 if TYPE_CHECKING:
     from aqmlab.results import Scenarios
@@ -104,15 +105,31 @@ class Points(Sequence[Point]):
     def check(self) -> None:
         """Builds all points of a study that has few; of a larger one each value of each axis
         once, beside the first values of the others. Raises `InputError`."""
+        for _ in self._sample():
+            pass
+
+    def _sample(self) -> Iterator[Point]:
         if len(self) <= KEPT:
-            for place in range(len(self)):
-                self[place]
+            yield from (self[place] for place in range(len(self)))
             return
         step = len(self)
         for axis in self._axes:
             step //= len(axis.values)
             for number in range(len(axis.values)):
-                self._build(number * step)
+                yield self._build(number * step)
+
+    def inputs(self) -> list[tuple[str, bytes]]:
+        """Name and content of each file that the scenarios name."""
+        return [(name, content) for (_, name), content in self._files.contents()]
+
+    def classes(self) -> set[tuple[str, str]]:
+        """Name and digest of each custom class that the checked scenarios name."""
+        return {each for point in self._sample() for each in CLASS.findall(point.scenario.resolved)}
+
+    @property
+    def folders(self) -> Sequence[str]:
+        """Folders in which files are looked for."""
+        return self._folders
 
     def labels(self, index: int) -> dict[str, str]:
         """The label on each axis, by its name."""

@@ -25,6 +25,7 @@ from aqmlab.scenario.scenario import Scenario
 from aqmlab.scenario.settings import check_keys, parse_toml, read_text
 from aqmlab.study.points import Axis, AxisValue, Points
 from aqmlab.study.precision import KEY, Precision
+from aqmlab.study.sources import SCENARIO, STUDY, Source, Sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,9 +108,11 @@ class Study:
             source = {"scenario": source}
         if isinstance(source, Mapping):
             self.file, folder, table = "<study>", Path(), dict(source)
+            self._text_of_file = None
         else:
             self.file, folder = str(source), Path(source).parent
-            table = parse_toml(read_text(Path(source)), self.file)
+            self._text_of_file = read_text(Path(source))
+            table = parse_toml(self._text_of_file, self.file)
         self._check(table)
         self.name: str = self._text(table, "name", Path(self.file).stem.strip("<>"))
         self.title: str = self._text(table, "title", self.name)
@@ -181,6 +184,16 @@ class Study:
         other._check_size()
         other.points.check()
         return other
+
+    def documents(self) -> list[Source]:
+        """The study file and the scenario file, if any."""
+        files = [(STUDY, self.file, self._text_of_file), (SCENARIO, self._base_file, self._base)]
+        return [Source(kind, name, text.encode()) for kind, name, text in files
+                if isinstance(text, str)]  # fmt: skip
+
+    def sources(self) -> Sources:
+        """What a results folder keeps of the files and the command that made it."""
+        return Sources.of(self)
 
     def is_in(self, folder: Path) -> bool:
         """Whether this folder has results of this study, with as many replications."""

@@ -24,6 +24,7 @@ from aqmlab.results.tables import MemoryTables
 from aqmlab.study.execute import study_info
 from aqmlab.study.folder import ResultsFolder
 from aqmlab.study.runner import finished
+from aqmlab.study.sources import Sources
 
 if TYPE_CHECKING:
     from aqmlab.study import Study
@@ -148,7 +149,8 @@ def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None
         tables = MemoryTables(in_memory(batches))
         result = StudyResult(study_info(study), tables, scenarios, computed=study.total)
     else:
-        with ResultsFolder(out, study_info(study), scenarios) as folder:
+        sources = Sources.of(study, emulated=True)
+        with ResultsFolder(out, study_info(study), scenarios, sources=sources) as folder:
             folder.add(batches)
             folder.finish()
             result = folder.result(computed=study.total)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aqmlab import libraries, storage
-from aqmlab.report.document.vega import light
+from aqmlab.report.document.vega import light, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +38,10 @@ class Figure:
         """The picture on white paper, title and message inside."""
         spec = light(self.spec, self.title, self.message)
         return str(libraries.vl_convert.vegalite_to_svg(spec))
+
+    def to_csv(self) -> str:
+        """The numbers behind the picture as CSV; empty for a diagram."""
+        return table(self.spec)
 
     def save(self, path: str | Path, *more: str | Path) -> None:
         """Writes the picture to each file, in the format of its suffix: .svg, .png, .pdf.

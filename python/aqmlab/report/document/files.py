@@ -6,11 +6,13 @@ from pathlib import Path
 
 from aqmlab.errors import StorageError
 from aqmlab.report.document.figure import draw_all
+from aqmlab.report.document.html import page
 from aqmlab.report.document.model import Document
 from aqmlab.storage import content, replace
 
 REPORT = "report.html"
 FIGURES = "figures"
+DATA = "data"
 
 
 def write_text(path: Path, text: str, kept: str) -> None:
@@ -26,13 +28,17 @@ def write_text(path: Path, text: str, kept: str) -> None:
 
 
 def save(document: Document, folder: Path, *, figures: bool = True) -> Path:
-    """Writes the document as `report.html` into `folder`, and with `figures` its figures as
-    SVG, PNG and PDF into `figures/` there; returns the path of the page.
+    """Writes the document as `report.html` into `folder`, the numbers behind its figures as CSV
+    into `data/`, and with `figures` its figures as SVG, PNG and PDF into `figures/` there; returns
+    the path of the page.
 
     Raises `StorageError` if a file cannot be written.
     """
     path = folder / REPORT
-    write_text(path, document.to_html(), "the report was not written")
+    data = {each.id: text for each in document.figures if (text := each.to_csv())}
+    for name, text in data.items():
+        write_text(folder / DATA / f"{name}.csv", text, "the report was not written")
+    write_text(path, page(document, data), "the report was not written")
     if figures:
         try:
             draw_all(document.figures, folder / FIGURES)

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
@@ -37,8 +37,9 @@ EXPORT = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundled libraries."""
 
 
-def page(document: Document) -> str:
-    """The document as a page that needs nothing else."""
+def page(document: Document, data: Container[str] = ()) -> str:
+    """The document as a page that needs nothing else. Figures in `data` have a link to the file
+    with their numbers beside the page."""
     figures = document.figures
     library, digest = _library() if figures else ("", "")
     script = _own("page.js")
@@ -48,6 +49,7 @@ def page(document: Document) -> str:
         .get_template("page.html")
         .render(
             document=document,
+            data=data,
             contents=[
                 each for each in walk(document.blocks) if isinstance(each, Section) and each.short
             ],
@@ -62,7 +64,7 @@ def page(document: Document) -> str:
 
 def fragment(blocks: Sequence[Block]) -> str:
     """The blocks for a notebook: figures as pictures, without scripts."""
-    return _templates().get_template("fragment.html").render(given=blocks)
+    return _templates().get_template("fragment.html").render(given=blocks, data=())
 
 
 def script_json(value: Any) -> Markup:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Spec = dict[str, Any]
@@ -40,6 +40,55 @@ def data(rows: Sequence[Mapping[str, Any]]) -> Spec:
     writer.writerows([row[name] for name in names] for row in rows)
     kinds = {name: "string" if isinstance(rows[0][name], str) else "number" for name in names}
     return {"values": text.getvalue(), "format": {"type": "csv", "parse": kinds}}
+
+
+def table(chart: Mapping[str, Any]) -> str:
+    """The numbers behind a chart as CSV. Columns have the titles of their axes; where panels have
+    other titles, the columns `panel` and `axis` name them. Empty for a diagram."""
+    parts = list(_parts(chart, "", {}))
+    titles = {
+        (field, title)
+        for _, own, rows in parts
+        for field, title in own.items()
+        if rows and field in rows[0]
+    }
+    fields, words = ([each[i] for each in titles] for i in (0, 1))
+    renamed = {f: w for f, w in titles if fields.count(f) == words.count(w) == 1}
+    rows = []
+    for panel, own, part in parts:
+        axis = {own[each]: None for row in part[:1] for each in row if each in own}
+        left = ", ".join(each for each in axis if each not in renamed.values())
+        first = {key: word for key, word in (("panel", panel), ("axis", left)) if word}
+        rows += [first | {renamed.get(key, key): row[key] for key in row} for row in part]
+    names = list(dict.fromkeys(name for row in rows for name in row if name != "order"))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([row.get(name) for name in names] for row in rows)
+    return text.getvalue() if rows else ""
+
+
+def _parts(
+    chart: Mapping[str, Any], panel: str, titles: Mapping[str, str]
+) -> Iterator[tuple[str, dict[str, str], list[dict[str, str]]]]:
+    """Panel, titles of fields, and rows of each data set in a chart."""
+    heading = chart.get("title")
+    panel = heading["text"] if isinstance(heading, Mapping) else panel
+    layers = [title for each in chart.get("layer", ()) for title in _titles(each)]
+    own = {**titles, **dict(layers), **dict(_titles(chart))}
+    given = chart.get("data", {})
+    if given.get("format", {}).get("type") == "csv":
+        yield panel, own, list(csv.DictReader(io.StringIO(given["values"])))
+    for each in (each for key in ("concat", "vconcat", "layer") for each in chart.get(key, ())):
+        yield from _parts(each, panel, own)
+
+
+def _titles(chart: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Fields on the axes of a chart, with their titles."""
+    for channel in ("x", "y"):
+        axis = chart.get("encoding", {}).get(channel, {})
+        if "field" in axis and axis.get("title"):
+            yield axis["field"], axis["title"]
 
 
 def number(field: str, title: str | None = None, **more: Any) -> Spec:

@@ -1,0 +1,31 @@
+"""`aqmlab bundle`: results as one file."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+from aqmlab.cli.common import EXAMPLES, reported
+from aqmlab.cli.options import File, argument
+
+EXAMPLE = EXAMPLES.format(
+    "aqmlab bundle results/mine\n\naqmlab bundle results/kuhn2014 kuhn2014.aqmlab.zip"
+)
+
+
+@reported
+def bundle(
+    folder: Annotated[Path, argument("FOLDER", "A folder with results.")],
+    file: Annotated[File, argument("FILE", "The bundle; default: NAME.aqmlab.zip.")] = None,
+) -> None:
+    """Write results as one file, which `aqmlab rerun` verifies and repeats elsewhere.
+
+    The file is a ZIP archive with the tables, the scenario of every point, the study file, custom
+    queues, controls and metrics, input files, versions, the command and the report.
+    """
+    from aqmlab.share.bundle import bundle as write
+
+    found = write(folder, file)
+    size = f"{found.stat().st_size / 1e6:,.1f} MB"
+    print(f"Bundle: {found} ({size}). Verify and repeat it: aqmlab rerun {shlex.quote(str(found))}")

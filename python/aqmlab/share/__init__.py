@@ -1,0 +1,1 @@
+"""Results as one file, and their repetition elsewhere: `aqmlab bundle` and `aqmlab rerun`."""
