@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import polars as pl
 import pytest
 
 COMMAND = str(Path(sys.executable).parent / "aqmlab")
@@ -141,6 +142,12 @@ def table_bytes(folder: Path) -> dict[str, bytes]:
     files = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
     assert len(files) >= 6, f"no tables in {folder}"
     return files
+
+
+def runs_kept(out: Path) -> list[int]:
+    """Numbers of the finished runs in the folder of a study that is not finished."""
+    chunks = [each for each in sorted(out.glob("chunks/*")) if not each.suffix]
+    return [run for each in chunks for run in pl.read_parquet(each / "runs.parquet")["run"]]
 
 
 def assert_refused(done: subprocess.CompletedProcess[str], *words: str, status: int = 2) -> None:

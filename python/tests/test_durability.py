@@ -8,9 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
-import polars as pl
 import pytest
-from helpers import SCENARIO_TEXT, command, environment
+from helpers import SCENARIO_TEXT, command, environment, runs_kept
 
 import aqmlab
 
@@ -47,11 +46,6 @@ def started(study: Path, *words: str) -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
     line = [*words, *command("study", study, "--out", study.parent / "out", "--threads", 1)]
     return subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, env=environment())
-
-
-def runs_kept(out: Path) -> list[int]:
-    chunks = [each for each in sorted(out.glob("chunks/*")) if not each.suffix]
-    return [run for each in chunks for run in pl.read_parquet(each / "runs.parquet")["run"]]
 
 
 def wait_for(what: str, seen: object, process: subprocess.Popen[str]) -> None:

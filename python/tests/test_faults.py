@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment, table_bytes, write_study
+from helpers import Aqmlab, assert_refused, command, environment, table_bytes
 
 import aqmlab as package
 
@@ -188,21 +188,3 @@ fails()
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert_refused(done, "PanicException: index out of bounds (this is a bug", status=70)
-
-
-def test_a_study_of_many_chunks(tmp_path: Path) -> None:
-    """A chunk for each of 36 runs gives the same as one chunk."""
-    study = package.Study(write_study(tmp_path, replications=6))
-    study.run(tmp_path / "one")
-    from aqmlab.study import execute
-    from aqmlab.study.folder import ResultsFolder
-    from aqmlab.study.runner import finished
-
-    scenarios = [point.scenario for point in study.points]
-    info = execute.study_info(study)
-    with ResultsFolder(tmp_path / "many", info, study.points.scenarios) as folder:
-        for run in random.Random(1).sample(range(study.total), study.total):
-            point, replication = divmod(run, study.replications)
-            folder.add(list(finished([(run, scenarios[point], replication)], 1)))
-        folder.finish()
-    assert table_bytes(tmp_path / "many") == table_bytes(tmp_path / "one")

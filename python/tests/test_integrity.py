@@ -216,7 +216,15 @@ def test_a_manifest_says_what_it_said(done: Path) -> None:
         aqmlab.StudyResult.open(done)
 
 
-@pytest.mark.parametrize("parts", [[[5, 0, 7], [1, 11, 3], [2, 4, 6, 8, 9, 10]], [list(range(12))]])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [[5, 0, 7], [1, 11, 3], [2, 4, 6, 8, 9, 10]],
+        [list(range(12))],
+        [[run] for run in random.Random(1).sample(range(12), 12)],
+    ],
+    ids=["three", "one", "many"],
+)
 def test_chunks_in_any_order_make_the_same_tables(
     parts: list[list[int]], study: Path, done: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

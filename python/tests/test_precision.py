@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import Aqmlab
+from helpers import Aqmlab, table_bytes
 from numpy.typing import NDArray
 
 import aqmlab as package
@@ -33,17 +33,13 @@ STUDY = {
 }
 
 
-def tables(folder: Path) -> dict[str, bytes]:
-    return {each.name: each.read_bytes() for each in folder.glob("*.parquet")}
-
-
 def test_the_tables_are_those_of_a_study_with_as_many_replications(tmp_path: Path) -> None:
     exact = package.study(STUDY, tmp_path / "exact", precision="30%", threads=2)
     number = exact.info.replications
     assert number > 10 and exact.computed == 2 * number
     assert all(each.relative <= 0.3 for each in reached(exact, Precision(0.3)))
     plain = package.study(STUDY, tmp_path / "plain", replications=number, threads=1)
-    assert tables(tmp_path / "exact") == tables(tmp_path / "plain")
+    assert table_bytes(tmp_path / "exact") == table_bytes(tmp_path / "plain")
     # It would have been too early to stop at the look before.
     before = [n for n in Precision(0.3).looks(4) if n < number][-1]
     earlier = package.study(STUDY, replications=before)
@@ -68,7 +64,7 @@ def test_it_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     left = package.study(STUDY, tmp_path / "a", precision="30%")
     assert 0 < left.computed < 2 * left.info.replications
     package.study(STUDY, tmp_path / "b", precision="30%", threads=1)
-    assert tables(tmp_path / "a") == tables(tmp_path / "b")
+    assert table_bytes(tmp_path / "a") == table_bytes(tmp_path / "b")
 
 
 def test_a_cap_ends_it_with_a_note_and_intervals_allow_for_the_looks() -> None:
