@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import Aqmlab
 
 from aqmlab.reproduce import Reproduction, reproduce
 from aqmlab.reproduce.published import Published
@@ -111,10 +109,9 @@ def test_a_run_begins_as_its_beginning(result: Reproduction) -> None:
         assert counts.sum() == other.counts.sum() > 0
 
 
-def test_a_part_of_it_says_so_on_the_command_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "aqmlab", "reproduce", "ns3", "--only", "job=b CUBIC"]
-    command += ["--replications", "1", "--json", "--out", str(tmp_path)]
-    form = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+def test_a_part_of_it_says_so_on_the_command_line(aqmlab: Aqmlab) -> None:
+    one = ("--only", "job=b CUBIC", "--replications", "1")
+    form = json.loads(aqmlab("reproduce", "ns3", *one, "--json").stdout)
     assert {table["cells"][0]["row"] for table in form["tables"]} == {"b CUBIC"}
     assert [claim["id"] for claim in form["claims"]] == [
         f"b-cubic-{quantity}" for quantity in ("utilisation", "p50", "p95", "loss", "jain")
