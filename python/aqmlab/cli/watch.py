@@ -42,7 +42,7 @@ def watching(command: list[str]) -> Iterator[None]:
     master, slave = os.openpty()
     with contextlib.suppress(termios.error):
         termios.tcsetwinsize(slave, termios.tcgetwinsize(2))
-    words = [sys.executable, "-m", "aqmlab.cli.watch", str(os.getpid()), str(master)]
+    words = [sys.executable, "-P", "-m", "aqmlab.cli.watch", str(os.getpid()), str(master)]
     viewer = subprocess.Popen(words, pass_fds=[master], stdin=subprocess.DEVNULL)
     os.close(master)
     ours = {each: os.dup(each) for each in (1, 2) if os.isatty(each)}

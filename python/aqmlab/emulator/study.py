@@ -108,7 +108,7 @@ def _run_all(
 
 
 def _run_one(order: Order, number: int, chunk: Path) -> list[str]:
-    words = [sys.executable, "-m", "aqmlab.emulator.study", str(number), str(chunk)]
+    words = [sys.executable, "-P", "-m", "aqmlab.emulator.study", str(number), str(chunk)]
     # Not of our group: Ctrl-C is for us, who then end it.
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True

@@ -81,7 +81,7 @@ def draw_all(figures: Sequence[Figure], folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     order = json.dumps([[each.id, each.title, each.message, each.spec] for each in figures])
-    command = [sys.executable, "-m", "aqmlab.cli.draw", str(folder)]
+    command = [sys.executable, "-P", "-m", "aqmlab.cli.draw", str(folder)]
     done = subprocess.run(command, input=order, capture_output=True, text=True, check=False)
     if done.returncode < 0 or (done.returncode and not done.stdout):
         cause = f"signal {-done.returncode}" if done.returncode < 0 else done.stderr[-300:]
