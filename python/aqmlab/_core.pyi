@@ -31,6 +31,7 @@ __all__ = [
     "Setup",
     "Snapshot",
     "Table",
+    "__engine__",
     "__version__",
     "advance_all",
     "check_playable",
@@ -54,6 +55,7 @@ __all__ = [
     "shaper_in_tc",
 ]
 
+__engine__: str
 __version__: str
 
 class InputError(AqmlabError, ValueError):

@@ -13,6 +13,8 @@ Each is an `AqmlabError`.
 * `EmulationError`: a run with real packets failed.
 * `StorageError` (an `OSError`): results could not be written; earlier
   results are kept.
+* `ForkError` (a `RuntimeError`): this process is a forked copy of one that has computed tables.
+* `ClusterWarning` (a `UserWarning`): a study waits because its cluster has no workers.
 * `DamageWarning` (a `UserWarning`): a file of a results folder is damaged; the
   message names the file and what aqmlab does about it.
 """
@@ -32,11 +34,13 @@ from aqmlab._core import ControlError, CustomError, InputError, QueueError
 __all__ = [
     "AqmlabError",
     "ClusterError",
+    "ClusterWarning",
     "ControlError",
     "CustomError",
     "DamageWarning",
     "EmulationError",
     "FolderError",
+    "ForkError",
     "InputError",
     "QueueError",
     "StorageError",
@@ -119,6 +123,14 @@ class StuckError(AqmlabError, RuntimeError):
 
 class FolderError(AqmlabError):
     """A results folder cannot be used; it was left unchanged."""
+
+
+class ForkError(AqmlabError, RuntimeError):
+    """Tables cannot be computed in this process: it is a forked copy without the threads."""
+
+
+class ClusterWarning(UserWarning):
+    """A study waits for workers."""
 
 
 class DamageWarning(UserWarning):

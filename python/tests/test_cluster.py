@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -141,6 +142,67 @@ def test_another_aqmlab_computes_nothing() -> None:
     other = replace(spread.own_build(), engine="0" * 16)
     with pytest.raises(package.ClusterError, match="a worker has aqmlab"):
         spread.work("key", other, b"", [0])
+
+
+class Deserted(ThreadPoolExecutor):
+    """Has no worker at first."""
+
+    waits_for = "`dask worker tcp://x:1` starts one"
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.counts = [0, 0, 0]
+        self.held: list[tuple[Any, ...]] = []
+
+    def slots(self) -> int:
+        return self.counts.pop() if self.counts else 1
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        if not self.counts:
+            return super().submit(fn, *args, **kwargs)
+        future: Future[Any] = Future()
+        future.set_result(spread.Reply(left=args[-1]))
+        return future
+
+
+def test_a_study_without_workers_says_so_and_goes_on(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "PATIENCE_SECONDS", 0.9)
+    with (
+        Deserted() as executor,
+        pytest.warns(package.errors.ClusterWarning, match="12 of 12 runs wait for workers") as told,
+    ):
+        result = package.Study(study).run(executor=executor)
+    assert "`dask worker tcp://x:1` starts one" in str(told[0].message)
+    assert len(told) == 1
+    assert result.links.equals(package.Study(study).run().links)
+
+
+def _links_of(place: str, answers: Any) -> None:
+    try:
+        answers.put(package.Study(place).run().links.height)
+    except package.errors.ForkError as error:
+        answers.put(str(error))
+
+
+def test_a_forked_copy_raises_instead_of_waiting_for_ever(study: Path) -> None:
+    package.Study(study).run()
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    with warnings.catch_warnings(action="ignore"):  # Python's own about forks
+        child = context.Process(target=_links_of, args=(str(study), answers))
+        child.start()
+    assert "spawn" in answers.get(timeout=60)
+    child.join(60)
+    assert child.exitcode == 0
+
+
+def test_the_engine_is_known_by_its_sources() -> None:
+    """Not by its binary, which differs between machines and profiles."""
+    assert re.fullmatch("[0-9a-f]{16}", spread.own_build().engine)
+    binary = Path(package._core.__file__).read_bytes()
+    assert spread.own_build().engine.encode() in binary
 
 
 # A cluster

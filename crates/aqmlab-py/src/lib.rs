@@ -25,6 +25,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("__engine__", env!("AQMLAB_ENGINE"))?; // build.rs
     module.add("InputError", module.py().get_type::<convert::InputError>())?;
     module.add("CustomError", module.py().get_type::<convert::CustomError>())?;
     module.add("ControlError", module.py().get_type::<convert::ControlError>())?;

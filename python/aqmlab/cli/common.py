@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar
 from aqmlab import signals
 from aqmlab.errors import (
     ClusterError,
+    ClusterWarning,
     CustomError,
     DamageWarning,
     EmulationError,
@@ -69,7 +70,7 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
     Exit status: 2 for what is wrong in the input, 1 if results cannot be
     written or a run makes no progress, 130 after Ctrl-C (143 after SIGTERM, 129 after SIGHUP),
     70 for a bug in aqmlab.
-    What is told as a `DamageWarning` is a line on stderr, too.
+    What is told as a `DamageWarning` or `ClusterWarning` is a line on stderr, too.
     """
 
     @functools.wraps(command)
@@ -170,7 +171,7 @@ def show_warning(
     line: str | None = None,
 ) -> None:
     """Prints warnings about results in one line, and other warnings with their place."""
-    place = "" if issubclass(category, DamageWarning) else f"{filename}:{lineno}: "
+    place = "" if issubclass(category, DamageWarning | ClusterWarning) else f"{filename}:{lineno}: "
     print(f"warning: {place}{message}", file=sys.stderr)
 
 

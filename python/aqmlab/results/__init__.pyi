@@ -1,4 +1,4 @@
-from .batches import Batch, by_run, gather, in_memory, in_parts
+from .batches import Batch, by_run, check_process, gather, in_memory, in_parts
 from .run import BUSY, IDLE, METRICS, RunResult, resolved
 from .scenarios import Scenarios
 from .study import VALUE, StudyInfo, StudyResult
@@ -14,6 +14,7 @@ __all__ = [
     "StudyInfo",
     "StudyResult",
     "by_run",
+    "check_process",
     "gather",
     "in_memory",
     "in_parts",

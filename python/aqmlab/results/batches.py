@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import polars as pl
 
 from aqmlab._core import Results
+from aqmlab.errors import ForkError
 from aqmlab.results.tables import PART, plain_texts
 
 
@@ -38,12 +40,31 @@ class Batch(Protocol):
         ...
 
 
+_processes: set[int] = set()
+"""The processes that computed tables, up to this one: one, unless it was forked."""
+
+
+def check_process() -> None:
+    """Call it before tables are computed. Raises `ForkError` in a forked copy of a process that has
+    computed some: polars would wait for threads that only the original has."""
+    own = os.getpid()
+    _processes.add(own)
+    if len(_processes) > 1:
+        _processes.discard(own)
+        raise ForkError(
+            "this process is a forked copy of one that has computed tables, and would wait for "
+            "threads that only that one has: start it with "
+            'multiprocessing.get_context("spawn"), or fork before the first study'
+        )
+
+
 def gather(batches: Iterable[Batch], names: Iterable[str] | None = None) -> dict[str, pl.DataFrame]:
     """Joins the tables of finished runs, sorted by run; all tables, or those in `names`.
 
     Within a run the rows keep the engine's order, so the result does not depend
     on the order in which the runs finished.
     """
+    check_process()
     batches = list(batches)
     frames = {}
     for name in Results.table_names() if names is None else names:

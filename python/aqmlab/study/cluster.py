@@ -52,8 +52,9 @@ class Worker:
 class ClusterExecutor(Executor):
     """The workers of a cluster as an executor."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, address: str) -> None:
         self._client = client
+        self.waits_for = f"`dask worker {address}` on a machine of the cluster starts one"
         self._executor = client.get_executor(pure=False)
 
     def slots(self) -> int:
@@ -84,7 +85,7 @@ def connect(address: str) -> Iterator[ClusterExecutor]:
                 hint = f"`aqmlab cluster check {address}` shows all"
                 problem = f"worker {worker.address} has {has}, and this is {own_build()}"
                 raise ClusterError(f"{problem} ({hint})")
-        executor = ClusterExecutor(client)
+        executor = ClusterExecutor(client, address)
         try:
             yield executor
         finally:

@@ -17,6 +17,7 @@ from aqmlab.results import (
     StudyInfo,
     StudyResult,
     by_run,
+    check_process,
     in_memory,
 )
 from aqmlab.results.tables import MemoryTables
@@ -50,6 +51,7 @@ class Means:
 
 def execute(study: Study, out: Path | None, means: Means, progress: Progress | None) -> StudyResult:
     """Runs `study`, into the folder `out` or in memory; see `Study.run`."""
+    check_process()
     plans = grown(study, out) if study.precision is None else list(stages(study, out))
     if out is None:
         return _in_memory(plans, means, progress)
@@ -88,6 +90,7 @@ def execute_shard(
     study: Study, out: Path, shard: Shard, means: Means, progress: Progress | None
 ) -> int:
     """Runs a part of `study` into the folder `out`; see `Study.run_shard`."""
+    check_process()
     info, scenarios = study_info(study), study.points.scenarios
     with ResultsFolder(out, info, scenarios, shard, study.sources()) as folder, _said(folder):
         missing = folder.missing()

@@ -29,7 +29,7 @@ from aqmlab import _core
 from aqmlab.errors import DamageWarning, FolderError, StorageError
 from aqmlab.files import LOCK, lock, unlock
 from aqmlab.metrics.table import COLUMNS, computed
-from aqmlab.results import METRICS, Batch, Scenarios, StudyInfo, StudyResult
+from aqmlab.results import METRICS, Batch, Scenarios, StudyInfo, StudyResult, check_process
 from aqmlab.results.tables import FolderTables
 from aqmlab.storage import (
     Damaged,
@@ -48,7 +48,6 @@ from aqmlab.study.manifest import (
     MANIFEST,
     SCENARIOS,
     difference,
-    engine_digest,
     read_manifest,
     seals_of,
     study_info,
@@ -416,7 +415,7 @@ class ResultsFolder:
             what, there, here = difference(self.path, manifest, self.info, self._scenarios)
             said = f"{what} {there} there and {here} here" if there or here else what
             raise FolderError(f"{where} of another scenario: {said}{advice}")
-        if manifest["engine"] != engine_digest():
+        if manifest["engine"] != _core.__engine__:
             version = self.info.version
             raise FolderError(f"{where} of another build of aqmlab {version}{advice}")
 
@@ -523,6 +522,7 @@ def open_results(path: Path) -> StudyResult:
             hint = "`aqmlab merge` puts all parts together"
             raise FolderError(f"{path}: this is part {shard} of a study; {hint}")
         raise FolderError(f"{path}: these results are incomplete; rerun the same command to resume")
+    check_process()
     names = list(manifest["tables"])
     bad = damaged_files(path, manifest)
     if error := bad.pop(f"{METRICS}.parquet", None):

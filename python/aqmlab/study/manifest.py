@@ -8,7 +8,6 @@ import os
 import platform
 import re
 from collections.abc import Mapping
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,7 @@ def write_manifest(path: Path, info: StudyInfo, state: Mapping[str, Any]) -> Non
         "name": info.name,
         "title": info.title,
         "version": info.version,
-        "engine": engine_digest(),
+        "engine": _core.__engine__,
         "digest": info.digest,
         "seed": info.seed,
         "replications": info.replications,
@@ -132,12 +131,6 @@ def study_info(manifest: Mapping[str, Any]) -> StudyInfo:
 def seals_of(manifest: Mapping[str, Any]) -> dict[str, Seal]:
     """The checksum of every file that the manifest names; of results that have none, nothing."""
     return {name: Seal.from_json(seal) for name, seal in manifest.get("files", {}).items()}
-
-
-@cache
-def engine_digest() -> str:
-    """The first 16 digits of the SHA-256 of the engine's binary: which build it is."""
-    return hashlib.sha256(Path(_core.__file__).read_bytes()).hexdigest()[:16]
 
 
 def axes_json(info: StudyInfo) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import os
 import pickle
 import queue
 import time
+import warnings
 import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +24,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from aqmlab import _core
-from aqmlab.errors import AqmlabError, ClusterError, StuckError
+from aqmlab.errors import AqmlabError, ClusterError, ClusterWarning, StuckError
 from aqmlab.results import Batch, gather
-from aqmlab.study.manifest import engine_digest
 from aqmlab.study.points import Points
 
 TARGET_SECONDS = 1.0
@@ -35,6 +35,8 @@ GROWTH = 4
 """Largest growth of a batch, relative to the largest finished one."""
 MOST_RUNS = 20_000
 """Largest number of runs in a batch."""
+PATIENCE_SECONDS = 3.0
+"""Time without workers after which a warning is due."""
 AHEAD = 2
 """Batches for each slot that are under way: one that is computed, and the next."""
 POLL_SECONDS = 0.1
@@ -44,7 +46,7 @@ PLANS = 4
 
 @dataclass(frozen=True)
 class Build:
-    """Version of aqmlab."""
+    """Version of aqmlab, and hash of the sources of its engine."""
 
     version: str
     engine: str
@@ -55,7 +57,7 @@ class Build:
 
 def own_build() -> Build:
     """Build of this process."""
-    return Build(_core.__version__, engine_digest())
+    return Build(_core.__version__, _core.__engine__)
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,9 @@ class _Given:
         self._under_way: dict[Future[Reply], tuple[int, ...]] = {}
         self._came: queue.SimpleQueue[Future[Reply]] = queue.SimpleQueue()
         self._slots, self._counted = 1, float("-inf")
+        self._idle: float | None = None
+        """Since when there are no workers; infinite once that was said."""
+        self._finished = 0
         self._seconds = 0.0
         """What a run takes, of late."""
         self._largest = 0
@@ -238,7 +243,7 @@ class _Given:
     def hand_out(self) -> bool:
         """Submits due batches; returns whether any is running."""
         if time.monotonic() - self._counted > 1:
-            self._slots, self._counted = slots(self._executor), time.monotonic()
+            self._count()
         while len(self._under_way) < AHEAD * self._slots:
             if self._again:
                 batch = self._again.popleft()
@@ -250,6 +255,23 @@ class _Given:
                 break
             self._submit(batch, None)
         return bool(self._under_way)
+
+    def _count(self) -> None:
+        """Counts the slots, and warns if there are none for a while."""
+        now = self._counted = time.monotonic()
+        found = slots(self._executor)
+        self._slots = max(1, found)
+        if found:
+            self._idle = None
+            return
+        self._idle = now if self._idle is None else self._idle
+        if now - self._idle >= PATIENCE_SECONDS:
+            self._idle = float("inf")
+            how = getattr(self._executor, "waits_for", "start one")
+            left = len(self._runs) - self._finished
+            problem = f"{left:,} of {len(self._runs):,} runs wait for workers; none is connected"
+            hint = "Ctrl-C ends the study; the same command resumes it"
+            warnings.warn(ClusterWarning(f"{problem}: {how}. {hint}"), stacklevel=2)
 
     def next(self, timeout: float) -> Reply | None:
         """Next finished batch within `timeout` seconds, if any."""
@@ -300,6 +322,7 @@ class _Given:
         if reply.left:
             self._again.append(reply.left)
         done = len(reply.runs) + len(reply.stuck)
+        self._finished += done
         if done:
             seconds = reply.seconds / done
             self._seconds = (self._seconds + seconds) / 2 if self._seconds else seconds
@@ -317,7 +340,7 @@ class _Given:
 def slots(executor: Executor) -> int:
     """Number of batches that the executor computes at a time, if known."""
     if counted := getattr(executor, "slots", None):
-        return max(1, int(counted()))
+        return int(counted())
     known = getattr(executor, "_max_workers", None)
     return known if isinstance(known, int) else os.cpu_count() or 1
 
