@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -368,6 +369,38 @@ def test_a_user_who_is_not_root_has_a_path(tmp_path: Path) -> None:
     assert "65534" in done.stdout.splitlines()
     assert "aqmlab:" in done.stdout and "aqmlab0:" in done.stdout
     assert "without real-time priority" in done.stderr
+    assert "USER - rtprio 40" in done.stderr
+
+
+@as_root
+@pytest.mark.needs("prlimit", "setpriv")
+def test_a_user_with_the_limit_for_it_has_real_time_priority(tmp_path: Path) -> None:
+    """The remedy that the message names: `rtprio` in limits.conf sets this limit."""
+    limit = ["prlimit", "--rtprio=40:40"]
+    if subprocess.run([*limit, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine does not let root raise the limit")
+    machine = ["unshare", "--mount", "sh", "-c", f'{tun_for_all(tmp_path)} exec "$@"', "sh"]
+    words = command("shell", "--", "true")
+    done = subprocess.run([*machine, *limit, *NOBODY, *words], capture_output=True, text=True,
+                          cwd="/", check=False, env=environment())  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "without real-time priority" not in done.stderr
+
+
+def test_a_stop_of_the_emulator_is_noted(tmp_path: Path) -> None:
+    """While it is stopped it does not wait for a processor, so the kernel counts no delay."""
+    words = command("shell", "--delay", "5ms", "--out", "out", "--", "sh", "-c", "echo; sleep 1.5")
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, cwd=tmp_path, text=True, **streams) as shell:
+        assert shell.stdout
+        shell.stdout.readline()
+        os.kill(shell.pid, signal.SIGSTOP)
+        time.sleep(0.4)
+        os.kill(shell.pid, signal.SIGCONT)
+        _, told = shell.communicate()
+    found = re.search(r"did not run for (0\.\d+) s, once in all", told)
+    assert found and 0.25 < float(found[1]) < 0.6, told
+    assert [row["id"] for row in table(tmp_path / "out", "notes")].count("stopped") == 1
 
 
 @as_root

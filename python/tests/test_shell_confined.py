@@ -5,8 +5,10 @@ capabilities that there are with every program."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -85,3 +87,46 @@ def test_a_far_end_that_answers_nothing_is_remarked_on(is_silent: bool) -> None:
     assert done.returncode == int(is_silent)
     assert ("no packet returned from the far end" in done.stderr) == is_silent
     assert ("100.64.0.0/10" in done.stderr) == is_silent
+
+
+ASKS = r"""
+import socket, struct
+client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+client.connect("\0aqmlab-broker")
+client.send(struct.pack("<I", 1500))
+text, descriptors, _, _ = client.recvmsg(200, socket.CMSG_SPACE(4))
+print(text[:1].decode(), len(descriptors), text[1:].decode(errors="replace"))
+"""
+"""Asks the first process of a shell for a device."""
+
+
+def processes_with(token: str) -> list[int]:
+    """The processes with this text in their command line, in other network namespaces."""
+    found, own = [], Path("/proc/self/ns/net").readlink()
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (place / "cmdline").read_bytes().decode(errors="replace")
+            if token in words and (place / "ns/net").readlink() != own:
+                found.append(int(place.name))
+    return found
+
+
+@as_root
+@pytest.mark.needs("nsenter", "setpriv")
+def test_only_processes_of_the_shell_get_devices(tmp_path: Path) -> None:
+    """Another process in its network namespace is refused."""
+    asks, lacks = [sys.executable, "-c", ASKS], "-sys_admin"
+    token = f"echo {tmp_path}; read end"
+    words = command("shell", "-q", "--", "sh", "-c", f"{shlex.join(asks)}; {token}")
+    words = ["setpriv", "--bounding-set", lacks, "--inh-caps", lacks, *words]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdin and shell.stdout
+        inside = shell.stdout.readline()
+        assert shell.stdout.readline().strip() == str(tmp_path)
+        place = f"/proc/{max(processes_with(token))}/ns/net"
+        outside = subprocess.run(["nsenter", f"--net={place}", *asks], capture_output=True,
+                                 text=True, check=True, timeout=60)  # fmt: skip
+        shell.communicate("\n")
+    assert inside.startswith("M 1 ")
+    assert outside.stdout.split(maxsplit=2)[:2] == ["R", "0"]
+    assert "only the processes of this shell" in outside.stdout

@@ -119,3 +119,57 @@ def test_shells_inside_reach_the_outside_too(tmp_path: Path) -> None:
     script = f"{' '.join(inner)} '{TRAFFIC} rtt {OUTSIDE} {PORT} 5'"
     times = json.loads(on_a_machine(tmp_path, script, "--delay", "5ms").stdout)
     assert 14 < min(times) < 18
+
+
+ERRORS = """
+import errno, json, socket, time
+IP_MTU, DISCOVER, DO, WANT = 14, 10, 2, 1
+
+def connected(host, port, discover=WANT):
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    client = socket.socket(family, socket.SOCK_DGRAM)
+    if family == socket.AF_INET:
+        client.setsockopt(socket.IPPROTO_IP, DISCOVER, discover)
+    client.settimeout(5)
+    client.connect((host, port))
+    return client
+
+def name_of(action):
+    try:
+        return action()
+    except OSError as error:
+        return errno.errorcode.get(error.errno, str(error))
+
+def closed(host):
+    client = connected(host, 9)
+    began = time.monotonic()
+    client.send(b"x")
+    return [name_of(lambda: client.recv(1)), time.monotonic() - began]
+
+def too_big():
+    client = connected("203.0.113.7", PORT, DO)
+    client.send(bytes(1400))
+    refused = name_of(lambda: client.recv(1))
+    mtu = client.getsockopt(socket.IPPROTO_IP, IP_MTU)
+    # The kernel now fragments, and what arrives in fragments passes.
+    free = connected("203.0.113.7", PORT)
+    free.send(bytes(1400))
+    return [refused, mtu, len(free.recv(2000))]
+
+hosts = ["198.51.100.7", "2001:db8::7", FAR]
+print(json.dumps([*[closed(host) for host in hosts], too_big()]))
+"""
+
+
+def test_icmp_errors_come_back_over_the_path(tmp_path: Path) -> None:
+    """A closed port is refused at once, and a datagram too large for the outside is reported."""
+    values = f"import os; PORT, FAR = {PORT}, os.environ['AQMLAB_FAR']\n"
+    (tmp_path / "errors.py").write_text(values + ERRORS)
+    route = "ip route add local 203.0.113.7 dev lo table local mtu 1300"
+    script = f"{TRAFFIC.split()[0]} {tmp_path}/errors.py"
+    done = on_a_machine(tmp_path, script, "--delay", "20ms", before=route)
+    *closed, too_big = json.loads(done.stdout)
+    for name, seconds in closed:
+        assert name == "ECONNREFUSED"
+        assert 0.04 <= seconds < 2
+    assert too_big == ["EMSGSIZE", 1300, 1400]

@@ -21,7 +21,7 @@ use std::time::Duration;
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::probe::TimeHistogram;
 
-use self::intake::{Intake, LatenessSeries};
+use self::intake::{Intake, LatenessSeries, WATCH};
 pub use self::pace::Precision;
 use self::pace::{Pace, Wait};
 use crate::nat::{GatewayFilter, Verdict};
@@ -142,6 +142,8 @@ pub struct Live {
     pub pace: Pace,
     /// Polled descriptors: the devices, then those of the background tasks.
     polled: Vec<system::Polled>,
+    /// Time at which the loop last ran.
+    seen: Time,
 }
 
 impl Live {
@@ -162,7 +164,7 @@ impl Live {
             overrun: 0,
         };
         let (wakeups, router, polled) = (TimeHistogram::new(), None, Vec::new());
-        Live { path, writer, intake, wakeups, router, clock, pace, polled }
+        Live { path, writer, intake, wakeups, router, clock, pace, polled, seen: clock.now() }
     }
 
     /// Measures what a wake-up costs. Takes some milliseconds: call it before the command starts, in the
@@ -179,12 +181,15 @@ impl Live {
         self.polled = self.writer.ports.iter().map(|port| system::readable(port.as_fd())).collect();
         self.watch(tasks);
         let mut last_look = self.clock.now();
+        self.seen = last_look;
         loop {
             self.read_all();
             let now = self.clock.now();
+            self.resumes(now, Span::ZERO);
             self.path.advance(now, &mut self.writer);
             if now.saturating_since(last_look) >= LOOK || now >= tasks.deadline() {
                 last_look = now;
+                self.intake.sleeps();
                 if !tasks.attend(now, &mut self.path) {
                     return Ok(now);
                 }
@@ -217,6 +222,14 @@ impl Live {
                 self.watch(tasks);
             }
         }
+    }
+
+    /// Records that the loop runs at `now`; it slept for `slept`. Returns for how long the process
+    /// was stopped.
+    fn resumes(&mut self, now: Time, slept: Span) -> Span {
+        let absence = now.saturating_since(self.seen + slept);
+        self.seen = now;
+        self.intake.resumes(now, absence)
     }
 
     /// Polls the current descriptors of the background tasks.
@@ -255,21 +268,23 @@ impl Live {
     /// Sleeps until `until`, or until a packet is readable if `for_packets`. Returns whether the
     /// background tasks have a readable descriptor.
     fn sleep(&mut self, until: Time, for_packets: bool) -> io::Result<bool> {
-        let before = if for_packets { self.intake.sleeps() } else { Span::ZERO };
         let now = self.clock.now();
+        self.resumes(now, Span::ZERO);
+        let before = if for_packets { self.intake.sleeps() } else { Span::ZERO };
+        let until = until.min(now + WATCH);
         let Some(length) = until.as_nanos().checked_sub(now.as_nanos()) else {
             return Ok(false);
         };
-        let length = (until != Time::MAX).then(|| Duration::from_nanos(length));
         self.polled.iter_mut().for_each(|each| each.revents = 0);
         let ports = self.writer.ports.len();
         let watched = if for_packets { 0 } else { ports };
-        system::wait_for(&mut self.polled[watched..], length)?;
+        system::wait_for(&mut self.polled[watched..], Some(Duration::from_nanos(length)))?;
         let woken = self.clock.now();
+        let asked = Span::from_nanos(length);
+        let stopped = self.resumes(woken, asked);
         self.pace.left(woken.saturating_since(now));
         let is_early = self.polled.iter().any(|each| each.revents != 0);
-        if let (false, Some(length)) = (is_early, length) {
-            let asked = Span::from_nanos(length.as_nanos() as u64);
+        if !is_early {
             let late = woken.saturating_since(now + asked);
             self.wakeups.note(late);
             self.pace.woke(asked, late);
@@ -279,7 +294,7 @@ impl Live {
             // If a background descriptor is readable too, the cause of the wake-up is unknown.
             let is_for_steward = self.polled[ports..].iter().any(|each| each.revents != 0);
             let until = if is_for_steward { Time::ZERO } else { until };
-            self.intake.woke(woken, before, until, readable.clone());
+            self.intake.woke(woken, before, until, stopped, readable.clone());
             let mut has_packets = false;
             for (ready, is_readable) in self.writer.ready.iter_mut().zip(readable) {
                 *ready |= is_readable;

@@ -121,6 +121,19 @@ fn doubts(
                     (schedstat): packets may have waited longer to be read than reported";
         notes.push(Note { id: "late", text: text.into() });
     }
+    let stops = intake.stops;
+    if stops.count > 0 {
+        let text = format!(
+            "the emulator did not run for {:.2} s, {} in all (longest {:.2} s, first at {:.1} s): it was \
+             stopped (SIGSTOP, a frozen control group, a paused machine) or waited for a disk, and \
+             held packets up",
+            stops.total.as_secs_f64(),
+            if stops.count == 1 { "once".into() } else { format!("{} times", stops.count) },
+            stops.longest.as_secs_f64(),
+            stops.first.as_secs_f64()
+        );
+        notes.push(Note { id: "stopped", text });
+    }
     if writer.overrun > 0 {
         let text = format!(
             "{} packets were lost before they were read: no link counts them",

@@ -12,9 +12,14 @@
 //! *arrives* at that time: a path that holds it for longer than it waited does not add the
 //! wait to its delay. All other packets arrive when they are read.
 //!
+//! A stopped process (SIGSTOP, a frozen control group, a paused machine) neither runs nor waits to
+//! run. The loop sleeps for at most [`WATCH`]. If it resumes more than [`STOPPED`] after it should
+//! have, and `schedstat` does not explain the difference, it was stopped. Packets read then may have
+//! arrived at any time since the loop last ran.
+//!
 //! # Differences
-//! 1. A stopped process (SIGSTOP, a frozen control group) does not wait to run: packets that arrive
-//!    while it is stopped wait longer than reported.
+//! 1. A stop shorter than [`WATCH`] and [`STOPPED`] together may be missed, and the wait of a process
+//!    for a slow disk or for swapped memory counts as a stop.
 
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::probe::TimeHistogram;
@@ -23,6 +28,42 @@ use crate::sys::time::RunDelay;
 
 /// Interval over which the largest lateness is recorded.
 pub const INTERVAL: Span = Span::from_secs(1);
+
+/// Longest sleep of the loop: a longer stop shows as a late wake-up.
+pub const WATCH: Span = Span::from_millis(100);
+/// Unexplained absence from which the process was stopped.
+pub const STOPPED: Span = Span::from_millis(50);
+
+/// Times in which the process was stopped.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stops {
+    /// Number of stops.
+    pub count: u64,
+    /// Sum of their durations.
+    pub total: Span,
+    /// Duration of the longest.
+    pub longest: Span,
+    /// End of the first.
+    pub first: Time,
+}
+
+impl Stops {
+    /// Records that the loop resumed at `now`, `absence` later than expected, of which it waited to
+    /// run for `waited`. Returns the duration of the stop; zero if there was none.
+    fn note(&mut self, now: Time, absence: Span, waited: Span) -> Span {
+        let stopped = absence.saturating_sub(waited);
+        if stopped <= STOPPED {
+            return Span::ZERO;
+        }
+        if self.count == 0 {
+            self.first = now;
+        }
+        self.count += 1;
+        self.total += stopped;
+        self.longest = self.longest.max(stopped);
+        stopped
+    }
+}
 
 /// Largest lateness in each interval.
 #[derive(Debug, Default)]
@@ -56,6 +97,10 @@ pub struct Intake {
     /// Port whose next packet has ended a sleep; that packet arrived at `since`.
     ended_by: Option<usize>,
     run_delay: Option<RunDelay>,
+    /// Last reading of `run_delay`.
+    last: Span,
+    /// Times in which the process was stopped.
+    pub stops: Stops,
     /// Upper bounds of the waiting times.
     pub lateness: TimeHistogram,
     /// Largest waiting time of each second.
@@ -67,7 +112,8 @@ impl Intake {
     pub fn new(ports: usize) -> Self {
         let (lateness, lateness_series) = (TimeHistogram::new(), LatenessSeries::default());
         let (since, run_delay) = (vec![Time::ZERO; ports], RunDelay::open());
-        Intake { since, ended_by: None, run_delay, lateness, lateness_series }
+        let (last, stops) = (Span::ZERO, Stops::default());
+        Intake { since, ended_by: None, run_delay, last, stops, lateness, lateness_series }
     }
 
     /// Returns true if the kernel reports how long a sleeper waited to run.
@@ -78,16 +124,31 @@ impl Intake {
     /// Records that the loop goes to sleep at `now`. Returns the total time it has waited to run so
     /// far.
     pub fn sleeps(&mut self) -> Span {
-        self.run_delay.as_mut().map_or(Span::ZERO, RunDelay::read)
+        self.last = self.run_delay.as_mut().map_or(Span::ZERO, RunDelay::read);
+        self.last
+    }
+
+    /// Records that the loop resumed at `now`, `absence` later than it should have. Returns for how
+    /// long it was stopped since the last call of [`sleeps`](Self::sleeps).
+    #[inline]
+    pub fn resumes(&mut self, now: Time, absence: Span) -> Span {
+        if absence <= STOPPED || self.run_delay.is_none() {
+            return Span::ZERO;
+        }
+        let before = self.last;
+        let waited = self.sleeps().saturating_sub(before);
+        self.stops.note(now, absence, waited)
     }
 
     /// Records that the loop is awake at `now`. `before` is the result of [`sleeps`](Self::sleeps).
-    /// `readable` are the ports with packets; nothing else has ended the sleep before `until`.
+    /// `readable` are the ports with packets; nothing else has ended the sleep before `until`. The
+    /// process was stopped for `stopped` of the sleep.
     pub fn woke(
         &mut self,
         now: Time,
         before: Span,
         until: Time,
+        stopped: Span,
         readable: impl Iterator<Item = bool>,
     ) {
         let (mut ready, mut ports) = (None, 0);
@@ -97,14 +158,16 @@ impl Intake {
                 false => now,
                 true => *ready.get_or_insert_with(|| {
                     let waited = self.run_delay.as_mut().map_or(Span::ZERO, RunDelay::read);
-                    Time::ZERO + now.saturating_since(Time::ZERO + waited.saturating_sub(before))
+                    let absent = waited.saturating_sub(before) + stopped;
+                    Time::ZERO + now.saturating_since(Time::ZERO + absent)
                 }),
             };
             *since = earliest.max(*since);
             if is_readable {
                 ports += 1;
                 // A wake-up at `until` or later may be the timer.
-                self.ended_by = (ports == 1 && *since < until).then_some(port);
+                self.ended_by =
+                    (ports == 1 && *since < until && stopped == Span::ZERO).then_some(port);
             }
         }
     }
@@ -135,6 +198,23 @@ impl Intake {
 mod tests {
     use super::*;
 
+    #[test]
+    fn an_absence_that_waiting_does_not_explain_is_a_stop() {
+        let (mut stops, millis) = (Stops::default(), Span::from_millis);
+        assert_eq!(stops.note(at(1_000_000), millis(400), millis(360)), Span::ZERO);
+        assert_eq!(stops.note(at(2_000_000), millis(400), millis(100)), millis(300));
+        assert_eq!(stops.note(at(3_000_000), millis(60), Span::ZERO), millis(60));
+        assert_eq!((stops.count, stops.total, stops.longest), (2, millis(360), millis(300)));
+        assert_eq!(stops.first, at(2_000_000));
+        let mut intake = Intake::new(1);
+        intake.empty(0, at(1000));
+        // The packet may have arrived at any time of the stop, so it ended no sleep.
+        let until = at(2_000_000);
+        intake.woke(at(500_000), Span::ZERO, until, millis(300), [true].into_iter());
+        let late = intake.read(0, at(500_000)).1;
+        assert!(late >= millis(300), "{late:?}");
+    }
+
     fn at(micros: u64) -> Time {
         Time::from_nanos(micros * 1000)
     }
@@ -153,7 +233,7 @@ mod tests {
     fn woken(until: Time, readable: [bool; 2]) -> Intake {
         let mut intake = Intake::new(2);
         intake.run_delay = None;
-        intake.woke(at(5000), Span::ZERO, until, readable.into_iter());
+        intake.woke(at(5000), Span::ZERO, until, Span::ZERO, readable.into_iter());
         intake
     }
 

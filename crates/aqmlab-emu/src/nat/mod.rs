@@ -16,12 +16,17 @@
 //! 1. Each connection is split in two: congestion control on the path is between the command and
 //!    the gateway. The gateway accepts a connection before the destination does, and resets it if
 //!    the destination refuses.
-//! 2. Only TCP and UDP pass. Other packets to the outside are counted as without a route.
+//! 2. Only TCP and UDP pass, and ICMP errors about datagrams (`unreachable`). Other packets to the
+//!    outside are counted as without a route.
 //! 3. The first packets to a port may be overtaken by packets that arrive while its gateway socket
 //!    is being opened.
+//! 4. A datagram that arrives whole is not fragmented outside, as if it had the flag DF: if it
+//!    exceeds the path MTU there, the command gets an ICMP error. One that arrives in fragments may
+//!    be fragmented again.
 
 mod relay;
 mod streams;
+mod unreachable;
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -36,11 +41,11 @@ use self::relay::Relay;
 use crate::addresses::Block;
 use crate::errors::failed;
 use crate::packet::offload::{self, Offload};
-use crate::packet::wire::{Headers, TCP, UDP, be16, parse};
+use crate::packet::wire::{Headers, ICMP, ICMP_V6, TCP, UDP, be16, parse};
 use crate::path::Departure;
 use crate::sys::device::Tun;
 use crate::sys::epoll::{raise_descriptors, set_nonblocking};
-use crate::sys::socket::transparent;
+use crate::sys::socket::{raw_packets, transparent};
 use crate::sys::{receive, send, socket_pair};
 
 /// Destination of packets to the far end's own address.
@@ -239,7 +244,11 @@ pub fn run_keeper(emulator: &OwnedFd) {
     while let Ok((text, _)) = receive(emulator.as_fd()) {
         let [protocol, high, low] = text[..] else { return };
         let port = u16::from_be_bytes([high, low]);
-        let socket = transparent(protocol == TCP, port).ok();
+        let socket = match protocol {
+            ICMP | ICMP_V6 => raw_packets(protocol == ICMP_V6),
+            _ => transparent(protocol == TCP, port),
+        };
+        let socket = socket.ok();
         let is_made = u8::from(socket.is_some());
         if send(emulator.as_fd(), &[is_made], socket.as_ref().map(AsFd::as_fd)).is_err() {
             return;

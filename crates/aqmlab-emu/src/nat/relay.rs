@@ -3,7 +3,6 @@
 //! The thread never blocks: epoll reports readable and writable descriptors, and connections take
 //! turns. Descriptors are counted. When none is left, the relay closes the datagram sockets idle
 //! for longest; if that does not free enough, it refuses and counts new connections and datagrams.
-//! counted.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
@@ -14,11 +13,15 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use super::streams::{Pair, ROOM, Turn};
+use super::unreachable::{self, Problem};
 use super::{Held, Inward, OPEN, Shared, UNKNOWN};
-use crate::packet::wire::TCP;
+use crate::packet::wire::{ICMP, ICMP_V6, TCP, UDP};
 use crate::sys::device::Tun;
 use crate::sys::epoll::{Epoll, set_nonblocking};
-use crate::sys::socket::{begin_connection, receive_from, reset_at_close, send_from};
+use crate::sys::socket::{
+    Datagram, begin_connection, path_mtu, receive_from, reset_at_close, send_from, send_packet,
+    set_fragmentation,
+};
 use crate::sys::time::monotonic;
 use crate::sys::{receive, send};
 
@@ -137,6 +140,32 @@ struct Outside {
     socket: UdpSocket,
     ends: Ends,
     last: u64,
+    /// Size of the last datagram sent.
+    size: usize,
+    /// Whether the kernel may fragment datagrams.
+    may_fragment: bool,
+}
+
+impl Outside {
+    /// Sends a datagram. Returns the reason if it, or an earlier one, was not delivered.
+    fn send(&mut self, bytes: &[u8], may_fragment: bool) -> Option<Problem> {
+        if may_fragment != self.may_fragment {
+            self.may_fragment = may_fragment;
+            let _ = set_fragmentation(&self.socket, self.is_v6(), may_fragment);
+        }
+        self.size = bytes.len();
+        let error = self.socket.send(bytes).err()?;
+        let problem = self.problem(&error);
+        // The error may be about an earlier datagram; the kernel reports it once.
+        let _ = self.socket.send(bytes);
+        problem
+    }
+    fn problem(&self, error: &io::Error) -> Option<Problem> {
+        Problem::of(error, || path_mtu(&self.socket, self.is_v6()))
+    }
+    fn is_v6(&self) -> bool {
+        self.socket.peer_addr().is_ok_and(|address| address.is_ipv6())
+    }
 }
 
 /// Thread that connects the gateway to the outside.
@@ -148,6 +177,8 @@ pub struct Relay {
     packets: Receiver<Held>,
     woken: OwnedFd,
     keeper: OwnedFd,
+    /// Sockets for ICMP errors to the command: of IPv4, of IPv6.
+    errors: [Option<OwnedFd>; 2],
     epoll: Epoll,
     /// Sockets requested from the keeper, in order, and requests not yet sent.
     asked: VecDeque<(u8, u16)>,
@@ -190,8 +221,9 @@ impl Relay {
             woken,
             keeper,
             epoll,
+            errors: [None, None],
             asked: VecDeque::new(),
-            to_ask: VecDeque::new(),
+            to_ask: [(ICMP, 0), (ICMP_V6, 0)].into(),
             held: HashMap::new(),
             gateway_sockets: BTreeMap::new(),
             outside: Numbered::new(),
@@ -208,6 +240,7 @@ impl Relay {
     pub fn run(mut self) {
         let mut found = Vec::new();
         let mut next_sweep = monotonic();
+        self.ask();
         loop {
             let wait = if self.again.is_empty() { SWEEP } else { Duration::ZERO };
             if self.epoll.wait(wait, &mut found).is_err() {
@@ -298,6 +331,10 @@ impl Relay {
                 break;
             }
             let Some(key) = self.asked.pop_front() else { break };
+            if let ICMP | ICMP_V6 = key.0 {
+                self.errors[usize::from(key.0 == ICMP_V6)] = socket;
+                continue;
+            }
             // Without a socket, the port has a server of the user's own, or none.
             if let Some(socket) = socket {
                 let number = Source::GatewaySocket(key.0, key.1).number();
@@ -341,8 +378,7 @@ impl Relay {
                 Socket::Datagrams(socket) => match receive_from(socket.as_fd(), &mut self.room) {
                     Ok(datagram) => {
                         entry.last = now;
-                        let ends = (datagram.from, datagram.to, port);
-                        self.forward(ends, datagram.size, now);
+                        self.forward(&datagram, port, now);
                         true
                     }
                     Err(error) => error.kind() != io::ErrorKind::WouldBlock,
@@ -425,20 +461,28 @@ impl Relay {
     }
 
     /// Sends a datagram from the buffer to the outside.
-    fn forward(&mut self, ends: Ends, size: usize, now: u64) {
+    fn forward(&mut self, datagram: &Datagram, port: u16, now: u64) {
+        let (size, ends) = (datagram.size, (datagram.from, datagram.to, port));
         let which = match self.by_ends.get(&ends).copied() {
             Some(which) => which,
             None if !self.has_room(1) => return self.shared.refuse_packets(1),
             None => {
-                let Ok(socket) = connected(self.inward.outside(ends.1, ends.2)) else {
-                    return self.shared.refuse_packets(1);
+                let socket = match connected(self.inward.outside(ends.1, ends.2)) {
+                    Ok(socket) => socket,
+                    Err(error) => {
+                        return match Problem::of(&error, || None) {
+                            Some(problem) => self.report(problem, ends, size),
+                            None => self.shared.refuse_packets(1),
+                        };
+                    }
                 };
                 let which = self.outside.next();
                 if self.epoll.add(socket.as_fd(), Source::Outside(which).number()).is_err() {
                     self.outside.freed.push(which);
                     return self.shared.refuse_packets(1);
                 }
-                self.outside.all[which as usize] = Some(Outside { socket, ends, last: now });
+                let made = Outside { socket, ends, last: now, size: 0, may_fragment: false };
+                self.outside.all[which as usize] = Some(made);
                 self.by_ends.insert(ends, which);
                 self.open += 1;
                 which
@@ -446,8 +490,21 @@ impl Relay {
         };
         if let Some(each) = self.outside.get(which) {
             each.last = now;
-            let _ = each.socket.send(&self.room[..size]);
+            let (bytes, earlier) = (&self.room[..size], each.size);
+            if let Some(problem) = each.send(bytes, datagram.in_fragments) {
+                let size = if let Problem::TooBig(_) = problem { size } else { earlier };
+                self.report(problem, ends, size);
+            }
         }
+    }
+
+    /// Sends the command an ICMP error about a datagram of `size` bytes.
+    fn report(&self, problem: Problem, (from, to, port): Ends, size: usize) {
+        let is_v6 = from.ip().to_ipv4_mapped().is_none();
+        let Some(socket) = &self.errors[usize::from(is_v6)] else { return };
+        let about = unreachable::Datagram { from, to: (to, port), size };
+        let packet = unreachable::packet(problem, &about, self.inward.far);
+        let _ = send_packet(socket.as_fd(), &packet, IpAddr::from(*from.ip()).to_canonical());
     }
 
     /// Returns datagrams from the outside to the command.
@@ -457,21 +514,34 @@ impl Relay {
         };
         each.last = now;
         let (from, to, port) = each.ends;
+        let (mut problem, mut has_more) = (None, true);
         for _ in 0..TURNS {
             let size = match each.socket.recv(&mut self.room) {
                 Ok(size) => size,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The destination refused an earlier datagram.
-                Err(_) => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    has_more = false;
+                    break;
+                }
+                // An earlier datagram was not delivered.
+                Err(error) => {
+                    problem = each.problem(&error).or(problem);
+                    continue;
+                }
             };
             if let Some(GatewaySocket { socket: Socket::Datagrams(socket), last }) =
-                self.gateway_sockets.get_mut(&(crate::packet::wire::UDP, port))
+                self.gateway_sockets.get_mut(&(UDP, port))
             {
                 *last = now;
                 let _ = send_from(socket.as_fd(), &self.room[..size], to, &from);
             }
         }
-        self.again.push_back(Source::Outside(which));
+        let size = each.size;
+        if let Some(problem) = problem {
+            self.report(problem, (from, to, port), size);
+        }
+        if has_more {
+            self.again.push_back(Source::Outside(which));
+        }
     }
 
     /// Closes idle and timed-out sockets, and retries.
@@ -513,6 +583,7 @@ fn connected(to: SocketAddr) -> io::Result<UdpSocket> {
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let socket = UdpSocket::bind((any, 0))?;
+    set_fragmentation(&socket, to.is_ipv6(), false)?;
     socket.connect(to)?;
     socket.set_nonblocking(true)?;
     Ok(socket)

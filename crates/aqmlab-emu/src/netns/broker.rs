@@ -3,7 +3,8 @@
 //! The far end of a nested shell is a device in the namespace of the command that starts it, which
 //! that command may not create. The init process of the outer shell creates it on request, through
 //! a socket whose name exists in that network namespace only. The broker only provides devices with
-//! a free address block inside the shell's own block. A device ends with its requester.
+//! a free address block inside the shell's own block, and only to processes of the shell: others in
+//! the network namespace (`nsenter --net`) are refused. A device ends with its requester.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +19,7 @@ use crate::addresses::Block;
 use crate::errors::failed;
 use crate::sys::device::Tun;
 use crate::sys::process::enter;
-use crate::sys::socket::{accept, connect_local, listen_local};
+use crate::sys::socket::{accept, connect_local, listen_local, peer_process};
 use crate::sys::time::wait;
 use crate::sys::{files, receive, send};
 
@@ -52,8 +53,13 @@ impl Broker {
         let asked =
             if is_asked { receive(client.as_fd()).unwrap_or_default().0 } else { Vec::new() };
         let Ok(mtu) = <[u8; 4]>::try_from(asked) else { return };
+        let is_ours = peer_process(client.as_fd()).is_ok_and(|pid| pid != 0);
+        let made = match is_ours {
+            true => self.make(u32::from_le_bytes(mtu)),
+            false => Err("only the processes of this shell get devices".to_string()),
+        };
         // The requester may have exited.
-        let _ = match self.make(u32::from_le_bytes(mtu)) {
+        let _ = match made {
             Ok((tun, block)) => {
                 let address = block.far().0.octets();
                 let text = [&[MADE, block.v4_bits as u8], &address[..], tun.name.as_bytes()];

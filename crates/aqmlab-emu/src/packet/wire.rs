@@ -93,6 +93,10 @@ impl Headers {
 pub const TCP: u8 = 6;
 /// Protocol number of UDP.
 pub const UDP: u8 = 17;
+/// Protocol number of ICMP.
+pub const ICMP: u8 = 1;
+/// Protocol number of ICMPv6.
+pub const ICMP_V6: u8 = 58;
 /// Protocols whose header begins with source and destination port: TCP, UDP, DCCP, SCTP, UDP-Lite.
 const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
 /// Limit of the number of extension headers.

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::mem::{size_of_val, zeroed};
-use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpStream};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use super::{check, owned};
@@ -21,6 +21,8 @@ pub fn transparent(is_stream: bool, port: u16) -> io::Result<OwnedFd> {
         set(&socket, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1)?;
         if !is_stream {
             set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
+            set(&socket, libc::IPPROTO_IP, libc::IP_RECVFRAGSIZE, 1)?;
+            set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVFRAGSIZE, 1)?;
         }
         let address = raw(&SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, port, 0, 0));
         let size = size_of_val(&address) as libc::socklen_t;
@@ -30,6 +32,58 @@ pub fn transparent(is_stream: bool, port: u16) -> io::Result<OwnedFd> {
         }
         Ok(socket)
     }
+}
+
+/// Opens a socket that sends complete IP packets with any source address.
+pub fn raw_packets(is_v6: bool) -> io::Result<OwnedFd> {
+    let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the arguments are numbers.
+    check(unsafe { libc::socket(family, kind, libc::IPPROTO_RAW) }).map(owned)
+}
+
+/// Sends a complete IP packet to its destination.
+pub fn send_packet(socket: BorrowedFd<'_>, packet: &[u8], to: IpAddr) -> io::Result<()> {
+    with_raw(&SocketAddr::new(to, 0), |address, size| {
+        let (start, length) = (packet.as_ptr().cast(), packet.len());
+        // SAFETY: the packet and the address outlive the call.
+        check(unsafe {
+            libc::sendto(socket.as_raw_fd(), start, length, libc::MSG_NOSIGNAL, address, size) as _
+        })
+        .map(drop)
+    })
+}
+
+/// Makes the kernel refuse to send datagrams that exceed the path MTU (`EMSGSIZE`), or fragment
+/// them.
+pub fn set_fragmentation(socket: &impl AsRawFd, is_v6: bool, may: bool) -> io::Result<()> {
+    let (level, option) = match is_v6 {
+        true => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER),
+        false => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER),
+    };
+    // The values are the same for both versions.
+    let value = if may { libc::IP_PMTUDISC_DONT } else { libc::IP_PMTUDISC_DO };
+    set(socket, level, option, value)
+}
+
+/// Returns the path MTU of a connected socket.
+pub fn path_mtu(socket: &impl AsRawFd, is_v6: bool) -> Option<u16> {
+    let (level, option) = match is_v6 {
+        true => (libc::IPPROTO_IPV6, libc::IPV6_MTU),
+        false => (libc::IPPROTO_IP, libc::IP_MTU),
+    };
+    let mut mtu: libc::c_int = 0;
+    let mut size = size_of_val(&mtu) as libc::socklen_t;
+    // SAFETY: the value and its size outlive the call.
+    let done = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut mtu).cast(), &mut size)
+    };
+    check(done).ok().and_then(|_| u16::try_from(mtu).ok())
+}
+
+/// Returns whether a datagram exceeded the path MTU.
+pub fn is_too_big(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMSGSIZE)
 }
 
 /// Returns the address of a socket whose name exists in one network namespace only.
@@ -80,6 +134,25 @@ pub fn accept(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     check(fd).map(owned)
 }
 
+/// Returns the process at the other end of a local connection; 0 if it is outside the process
+/// namespace of this one (unix(7), `SO_PEERCRED`).
+pub fn peer_process(socket: BorrowedFd<'_>) -> io::Result<libc::pid_t> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut size = size_of_val(&peer) as libc::socklen_t;
+    let value = (&raw mut peer).cast();
+    // SAFETY: the value and its size outlive the call.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            value,
+            &raw mut size,
+        )
+    })
+    .map(|_| peer.pid)
+}
+
 pub(super) fn set(socket: &impl AsRawFd, level: i32, option: i32, value: i32) -> io::Result<()> {
     let size = size_of_val(&value) as libc::socklen_t;
     // SAFETY: the value outlives the call.
@@ -106,6 +179,8 @@ pub struct Datagram {
     pub from: SocketAddrV6,
     /// Destination address.
     pub to: Ipv6Addr,
+    /// Whether it arrived in fragments.
+    pub in_fragments: bool,
 }
 
 /// Receives a datagram with its original destination address.
@@ -124,20 +199,26 @@ pub fn receive_from(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<Data
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = size_of_val(&control) as _;
         let size = check(libc::recvmsg(socket.as_raw_fd(), &mut message, 0) as _)? as usize;
+        let (mut to, mut in_fragments) = (None, false);
         let mut head = libc::CMSG_FIRSTHDR(&message);
         while !head.is_null() {
-            let is_address =
-                (*head).cmsg_level == libc::IPPROTO_IPV6 && (*head).cmsg_type == libc::IPV6_PKTINFO;
-            if is_address {
-                let info = libc::CMSG_DATA(head).cast::<libc::in6_pktinfo>().read_unaligned();
-                let address = Ipv6Addr::from(from.sin6_addr.s6_addr);
-                let from = SocketAddrV6::new(address, u16::from_be(from.sin6_port), 0, 0);
-                return Ok(Datagram { size, from, to: info.ipi6_addr.s6_addr.into() });
+            match ((*head).cmsg_level, (*head).cmsg_type) {
+                (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                    let info = libc::CMSG_DATA(head).cast::<libc::in6_pktinfo>().read_unaligned();
+                    to = Some(Ipv6Addr::from(info.ipi6_addr.s6_addr));
+                }
+                // Absent for datagrams that arrive whole.
+                (libc::IPPROTO_IP, libc::IP_RECVFRAGSIZE)
+                | (libc::IPPROTO_IPV6, libc::IPV6_RECVFRAGSIZE) => in_fragments = true,
+                _ => {}
             }
             head = libc::CMSG_NXTHDR(&message, head);
         }
+        let address = Ipv6Addr::from(from.sin6_addr.s6_addr);
+        let from = SocketAddrV6::new(address, u16::from_be(from.sin6_port), 0, 0);
+        let to = to.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Datagram { size, from, to, in_fragments })
     }
-    Err(io::ErrorKind::InvalidData.into())
 }
 
 /// Sends a datagram with this source address.
@@ -186,33 +267,39 @@ pub fn begin_connection_as(
 ) -> io::Result<TcpStream> {
     let family = if to.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the arguments are numbers; the addresses are complete and outlive the calls.
-    let done = unsafe {
-        let socket = check(libc::socket(family, kind, 0)).map(owned)?;
-        prepare(&socket)?;
-        let connect = |address: *const libc::sockaddr, size: usize| {
-            check(libc::connect(socket.as_raw_fd(), address, size as libc::socklen_t))
-        };
-        let done = match to {
-            SocketAddr::V4(to) => {
-                let mut address: libc::sockaddr_in = zeroed();
-                address.sin_family = libc::AF_INET as _;
-                address.sin_port = to.port().to_be();
-                address.sin_addr.s_addr = u32::from(*to.ip()).to_be();
-                connect((&raw const address).cast(), size_of_val(&address))
-            }
-            SocketAddr::V6(to) => {
-                let address = raw(to);
-                connect((&raw const address).cast(), size_of_val(&address))
-            }
-        };
-        done.map(drop).or_else(|error| match error.raw_os_error() {
-            Some(libc::EINPROGRESS) => Ok(()),
-            _ => Err(error),
-        })?;
-        socket
-    };
-    Ok(TcpStream::from(done))
+    // SAFETY: the arguments are numbers.
+    let socket = check(unsafe { libc::socket(family, kind, 0) }).map(owned)?;
+    prepare(&socket)?;
+    let done = with_raw(to, |address, size| {
+        // SAFETY: the address is complete and outlives the call.
+        check(unsafe { libc::connect(socket.as_raw_fd(), address, size) })
+    });
+    done.map(drop).or_else(|error| match error.raw_os_error() {
+        Some(libc::EINPROGRESS) => Ok(()),
+        _ => Err(error),
+    })?;
+    Ok(TcpStream::from(socket))
+}
+
+/// Calls `function` with the kernel's form of an address, and its size.
+fn with_raw<T>(
+    to: &SocketAddr,
+    function: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> T,
+) -> T {
+    match to {
+        SocketAddr::V4(to) => {
+            // SAFETY: a zeroed address is valid.
+            let mut address: libc::sockaddr_in = unsafe { zeroed() };
+            address.sin_family = libc::AF_INET as _;
+            address.sin_port = to.port().to_be();
+            address.sin_addr.s_addr = u32::from(*to.ip()).to_be();
+            function((&raw const address).cast(), size_of_val(&address) as _)
+        }
+        SocketAddr::V6(to) => {
+            let address = raw(to);
+            function((&raw const address).cast(), size_of_val(&address) as _)
+        }
+    }
 }
 
 /// Makes the connection end with a reset, like a refused one.
