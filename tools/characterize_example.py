@@ -84,6 +84,7 @@ def page(result: Campaign) -> str:
             value = result.at(number, name).mean(case, metric, subject) * factor
             cells.append(f"{value:.{digits}f}" if value == value else "–")
         lines.append(f"| {number} | {title} | " + " | ".join(cells) + " |")
+    lines += ["", *_footnotes(result)]
     lines += [
         "",
         "## Verdicts against drop-tail",
@@ -100,6 +101,26 @@ def page(result: Campaign) -> str:
             outcome, text = _finding(result, question, name)
             lines.append(f"- {_title(question)}: **{outcome}**; {text}")
     return "\n".join(lines) + "\n"
+
+
+def _footnotes(result: Campaign) -> list[str]:
+    """The sections in which the buffer of the set-up triggered BLUE, by discipline."""
+    rows = result.result.pooled_notes.filter(id="blue-set-off")
+    points = set(rows["point"].to_list())
+    found = []
+    for name in DISCIPLINES:
+        sections = dict.fromkeys(
+            section
+            for (section, who, _), point in result.plan.points.items()
+            if who == name and point in points
+        )
+        if sections:
+            found.append(
+                f"{name}: in {', '.join(sections)} the buffer overflowed and triggered BLUE, whose "
+                "drops are a quarter or more of the signals. These numbers say more about the "
+                "buffer of the set-up, which every discipline has, than about the discipline."
+            )
+    return found
 
 
 def _title(question: Question, between: str = " ") -> str:
