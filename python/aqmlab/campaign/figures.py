@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
+from aqmlab import stats
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.document import Figure
 from aqmlab.report.document import panels as charts
@@ -26,7 +27,7 @@ ELLIPSE = (
     "normal distribution (RFC 7928, section 2.7). Left and up is better."
 )
 MEDIANS = "Points are medians over the runs, lines go from the lower to the upper quartile."
-MEANS = "Means over the runs."
+MEANS = "Means over the runs and their 95 % intervals, if any."
 FULL, WIDE = 700, 315
 """Widths of one panel, and of two side by side."""
 TAIL = (*np.linspace(0.0, 0.95, 20).round(2).tolist(), 0.98, 0.99, 0.995, 0.998, 0.999)
@@ -183,23 +184,26 @@ class Curves(Drawing):
     def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
         drawn = {}
         for title, panel in self.panels.items():
-            points = {}
+            points, spans = {}, {}
             for name, filled in _everyone(campaign, panel.question):
                 rows = sorted(_along(filled, panel))
                 if rows:
-                    _, x, y = np.array(rows).T
-                    points[name] = x, y
+                    _, x, y, low, high = np.array(rows).T
+                    points[name], spans[name] = (x, y), (low, high)
+            of_places = isinstance(panel.x, str)
+            ticks = sorted({float(x) for xs, _ in points.values() for x in xs}) if of_places else ()
             x_title = panel.x if isinstance(panel.x, str) else panel.x.title
             if points:
                 drawn[title] = charts.Panel(
-                    points, x_title, panel.y.title, dots=True, log_x=panel.log, zero=panel.zero
-                )
+                    points, x_title, panel.y.title, dots=True, spans=spans, ticks=ticks,
+                    log_x=panel.log, zero=panel.zero,
+                )  # fmt: skip
         spec = charts.curves(drawn, _palette(campaign), columns=2, width=WIDE)
         return self.caption, spec
 
 
-def _along(filled: Filled, panel: Along) -> Iterator[tuple[float, float, float]]:
-    """Place, x and y of each point."""
+def _along(filled: Filled, panel: Along) -> Iterator[tuple[float, ...]]:
+    """Place, x, y and the ends of its interval of each point."""
     at = [(filled, case, place) for case, place in filled.places().items()]
     if panel.also:
         question, case, place = panel.also
@@ -210,7 +214,9 @@ def _along(filled: Filled, panel: Along) -> Iterator[tuple[float, float, float]]
         if isinstance(panel.x, Measure):
             x = panel.x.factor * each.mean(case, panel.x.metric, panel.x.subject)
         if np.isfinite(y):
-            yield place, x, y
+            values = panel.y.of(each, case)
+            within = stats.interval(values[np.isfinite(values)], bounds=stats.POSITIVE)
+            yield place, x, y, *((within.low, within.high) if within else (np.nan, np.nan))
 
 
 @dataclass(frozen=True, eq=False)

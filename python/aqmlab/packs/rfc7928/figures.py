@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aqmlab.campaign.figures import (
     FULL,
+    MEANS,
     WIDE,
     Along,
     Cells,
@@ -61,7 +62,7 @@ TARGETS: Draw = Curves(
         "what the delay costs": Along("4.3.1", QUEUE, ALL, zero=False),
         "what the target gives": Along("4.3.1", "target (ms)", QUEUE, 1e3),
     },
-    "Means over the runs; along a line the target doubles from point to point.",
+    f"{MEANS} Along a line the target doubles from point to point.",
 )
 
 
@@ -177,7 +178,7 @@ BUFFERS: Draw = Curves(
             ("goodput", ALL),
         )
     },
-    "Means over the runs; 1 is the buffer of section 7.2.",
+    f"{MEANS} 1 is the buffer of section 7.2.",
 )
 VARIATION = "99.9th percentile − minimum (ms)"
 BURSTS: Draw = Ranges(
@@ -289,7 +290,7 @@ SENSITIVITY: Draw = Curves(
         "what it costs": Along("8.3", QUEUE, ALL, log=False, zero=False),
         "what it moves": Along("8.3", "factor of the parameter", QUEUE),
     },
-    "Means over the runs; along a line the parameter doubles from point to point.",
+    f"{MEANS} Along a line the parameter doubles from point to point.",
 )
 STEADINESS: Draw = Ranges(
     "8.3-stability",
