@@ -1,93 +1,54 @@
-"""Metrics and pages of results: what the methods of results do."""
+"""What the methods of results need from the layers above them, each loaded at its first use.
+
+Results are loaded without these layers: a table of metrics needs no charts. Results use this module
+as the attribute `accessors` of the package.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    import polars as pl
-    import xarray
-
-    from aqmlab.report.document import Document
+    from aqmlab.metrics.grid import to_xarray as to_xarray
+    from aqmlab.metrics.values import table as metrics
     from aqmlab.report.plot import RunPlot, StudyPlot
-    from aqmlab.results import RunResult, StudyResult
-    from aqmlab.results.tables import Tables
+    from aqmlab.report.run_page import document as run_report
+    from aqmlab.report.run_page import write as write_run_report
+    from aqmlab.report.study_page import document as study_report
+    from aqmlab.report.study_page import write as write_study_report
+    from aqmlab.report.tradeoff import runs as tradeoff
+    from aqmlab.study.folder import open_results as open_results
 
-# A table of metrics needs no charts, so every function imports what it needs.
-
-
-def metrics(
-    tables: Tables, scenarios: Sequence[Mapping[str, Any]], replications: int
-) -> pl.DataFrame:
-    """The table of metrics."""
-    from aqmlab.metrics.values import table
-
-    return table(tables, scenarios, replications)
-
-
-def to_xarray(result: StudyResult, names: Sequence[str]) -> xarray.Dataset:
-    """`StudyResult.to_xarray`."""
-    from aqmlab.metrics import grid
-
-    return grid.to_xarray(result, names)
-
-
-def open_results(folder: Path) -> StudyResult:
-    """`StudyResult.open`."""
-    from aqmlab.study import folder as folders
-
-    return folders.open_results(folder)
-
-
-def run_plot(result: RunResult) -> RunPlot:
-    """`RunResult.plot`."""
-    from aqmlab.report.plot import RunPlot
-
-    return RunPlot(result)
+__all__ = [
+    "RunPlot",
+    "StudyPlot",
+    "metrics",
+    "open_results",
+    "run_report",
+    "study_report",
+    "to_xarray",
+    "tradeoff",
+    "write_run_report",
+    "write_study_report",
+]
+PLACES = {
+    "RunPlot": ("report.plot", "RunPlot"),
+    "StudyPlot": ("report.plot", "StudyPlot"),
+    "metrics": ("metrics.values", "table"),
+    "open_results": ("study.folder", "open_results"),
+    "run_report": ("report.run_page", "document"),
+    "study_report": ("report.study_page", "document"),
+    "to_xarray": ("metrics.grid", "to_xarray"),
+    "tradeoff": ("report.tradeoff", "runs"),
+    "write_run_report": ("report.run_page", "write"),
+    "write_study_report": ("report.study_page", "write"),
+}
 
 
-def study_plot(result: StudyResult) -> StudyPlot:
-    """`StudyResult.plot`."""
-    from aqmlab.report.plot import StudyPlot
-
-    return StudyPlot(result)
-
-
-def tradeoff(result: StudyResult) -> pl.DataFrame:
-    """`StudyResult.tradeoff`."""
-    from aqmlab.report.tradeoff import runs
-
-    return runs(result)
-
-
-def run_report(result: RunResult, title: str) -> Document:
-    """`RunResult.report`."""
-    from aqmlab.report.run_page import document
-
-    return document(result, title)
-
-
-def write_run_report(
-    result: RunResult, folder: Path, title: str, command: str, *, figures: bool
-) -> Path:
-    """`RunResult.write_report`."""
-    from aqmlab.report.run_page import write
-
-    return write(result, folder, title, command, figures=figures)
-
-
-def study_report(result: StudyResult) -> Document:
-    """`StudyResult.report`."""
-    from aqmlab.report.study_page import document
-
-    return document(result)
-
-
-def write_study_report(result: StudyResult, folder: Path, command: str, *, figures: bool) -> Path:
-    """`StudyResult.write_report`."""
-    from aqmlab.report.study_page import write
-
-    return write(result, folder, command, figures=figures)
+def __getattr__(name: str) -> Any:
+    """The function or class of this name."""
+    if name not in PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, own = PLACES[name]
+    return getattr(import_module(f"aqmlab.{module}"), own)

@@ -14,7 +14,7 @@ from aqmlab.cli import options
 from aqmlab.cli.common import EXAMPLES, command_line, print_json, reported, settings_of_real_packets
 from aqmlab.cli.watch import watching
 from aqmlab.emulator import emulate, topology
-from aqmlab.emulator.keep import Reserved, result_of
+from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.links import from_options, from_scenario
 from aqmlab.emulator.recordings import recordings
 from aqmlab.emulator.told import lines
@@ -157,13 +157,15 @@ def _known(values: dict[str, float]) -> dict[str, float | None]:
 
 def _as_json(done: Emulation) -> dict[str, Any]:
     """Output of `--json`: tables as in `run --json`, status and timing."""
+    from aqmlab.results import RunResult  # with a library that starts threads
+
     return {
         "status": done.status,
         "remarks": done.remarks,
         "lateness": _known(done.lateness),
         "input_lateness": _known(done.input_lateness),
         "changes": done.scenario.table.get("changes", []),
-        **result_of(done.results, done.scenario).to_json(),
+        **RunResult.of([done.results], done.scenario).to_json(),
     }
 
 

@@ -18,8 +18,7 @@ from aqmlab.files import LOCK, lock, unlock
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from aqmlab._core import Emulation, Results, Scenario
-    from aqmlab.results import RunResult
+    from aqmlab._core import Emulation
 
 PROBE_BYTES = 1 << 20
 """Size that must be free before anything is run."""
@@ -136,11 +135,3 @@ def _write(emulation: Emulation, folder: Path, command: str) -> None:
         results.add([emulation.results])
         results.finish()
         write(folder, results.result(computed=1).single(), command)
-
-
-def result_of(results: Results, scenario: Scenario) -> RunResult:
-    """The tables in memory."""
-    from aqmlab.results import RunResult, in_memory, resolved
-    from aqmlab.results.tables import MemoryTables
-
-    return RunResult(MemoryTables(in_memory([results])), resolved(scenario.resolved))

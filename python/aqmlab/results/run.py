@@ -20,12 +20,14 @@ import polars as pl
 
 import aqmlab
 from aqmlab.errors import InputError, input_error, unknown
-from aqmlab.results.tables import Tables
+from aqmlab.results.batches import Batch, in_memory
+from aqmlab.results.tables import MemoryTables, Tables
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from aqmlab._core import Scenario
     from aqmlab.report.document import Document
     from aqmlab.report.plot import RunPlot
 
@@ -184,6 +186,11 @@ class RunResult(TableAttributes):
         self.scenario = dict(scenario)
         """The scenario with every default."""
 
+    @staticmethod
+    def of(batches: Sequence[Batch], scenario: Scenario) -> RunResult:
+        """The result in memory of a run that has ended."""
+        return RunResult(MemoryTables(in_memory(batches)), resolved(scenario.resolved))
+
     @property
     def bottleneck(self) -> str:
         """Name of the link that the results are about."""
@@ -208,7 +215,7 @@ class RunResult(TableAttributes):
     @property
     def plot(self) -> RunPlot:
         """Figures: `plot.over_time("cwnd_bytes", "backlog_packets")`, `cdf()`, `heatmap()`."""
-        return aqmlab.accessors.run_plot(self)
+        return aqmlab.accessors.RunPlot(self)
 
     def report(self, title: str = "A run") -> Document:
         """Returns the report as a document (`to_html()`, `to_markdown()`, `tables`, `figures`).

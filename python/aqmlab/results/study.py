@@ -184,7 +184,7 @@ class StudyResult(TableAttributes):
     def plot(self) -> StudyPlot:
         """Figures: `plot.against("sojourn_p95")`, `cdf()`, `tradeoff()`, `grid("jain")`,
         `over_time("backlog_packets")`."""
-        return aqmlab.accessors.study_plot(self)
+        return aqmlab.accessors.StudyPlot(self)
 
     def report(self) -> Document:
         """Returns the report as a document (`to_html()`, `to_markdown()`, `tables`, `figures`)."""

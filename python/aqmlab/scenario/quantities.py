@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
-from aqmlab._core import InputError, Scenario
+from aqmlab._core import InputError
 from aqmlab.errors import input_error
 from aqmlab.scenario.quantity import Duration, Rate
 
@@ -14,17 +12,10 @@ def quantity(text: str, key: str, option: str) -> float:
 
     `option` is what the user gave it for. Raises `InputError` as scenarios do.
     """
-    table = {
-        "duration": "1s",
-        "bottleneck": "a",
-        "links": {"a": {"rate": "1gbit", key: text}},
-        "flows": {"f": {"path": "a", "return_path": "a"}},
-    }
     try:
-        scenario = Scenario(table)
+        value = float((Rate if key == "rate" else Duration)(text))
     except InputError as error:
         raise input_error(error.problem, key=option, given=text, hint=error.hint) from None
-    value = canonical(str(json.loads(scenario.resolved)["links"]["a"][key]))
     if value <= 0:
         raise input_error("expected more than 0", key=option, given=text)
     return value

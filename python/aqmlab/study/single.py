@@ -97,8 +97,7 @@ def run_scenario(
     Raises `StorageError` if one of these files cannot be written.
     """
     # Processes that the emulator copies load this module, and must have one thread.
-    from aqmlab.results import RunResult, in_memory, resolved
-    from aqmlab.results.tables import MemoryTables
+    from aqmlab.results import RunResult
 
     try:
         batches = list(finished([(0, scenario, replication)], threads=1, record=record))
@@ -112,7 +111,7 @@ def run_scenario(
         elif error.errno == errno.ENXIO:
             kept = "this pipe has no reader"
         raise StorageError(error, file, kept, resumes=False) from error
-    return RunResult(MemoryTables(in_memory(batches)), resolved(scenario.resolved))
+    return RunResult.of(batches, scenario)
 
 
 def recording(

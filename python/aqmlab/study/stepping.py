@@ -242,12 +242,11 @@ class Run:
 
     def finish(self) -> RunResult:
         """Runs to the end and returns the tables (`RunResult`)."""
-        from aqmlab.results import RunResult, in_memory, resolved
-        from aqmlab.results.tables import MemoryTables
+        from aqmlab.results import RunResult
 
         scenario = self._run.scenario
         results, self._digest = self._run.finish()
-        return RunResult(MemoryTables(in_memory([results])), resolved(scenario.resolved))
+        return RunResult.of([results], scenario)
 
     @property
     def digest(self) -> str:
