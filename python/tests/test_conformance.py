@@ -13,10 +13,10 @@ import pytest
 from helpers import Aqmlab
 from polars.testing import assert_frame_equal
 
-from aqmlab.cli.conformance import remarks
 from aqmlab.conformance import Case, check, check_all, find_cases, read_case
 from aqmlab.conformance.archive import Archive
 from aqmlab.conformance.settings import ALGORITHMS, Parameters, queue_of
+from aqmlab.conformance.words import remarks
 from aqmlab.errors import InputError
 from tools.conformance_pack import pack
 
