@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import platform
 import select
 import stat
 import time
@@ -19,6 +20,10 @@ PATIENCE_SECONDS = 10.0
 BLOCK = 1 << 20
 LOCK = ".lock"
 """The file by which a process has a folder for itself."""
+OWNER = ".lock.owner"
+"""The same where the file system has no locks: it contains host and process."""
+NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
+"""Errors of `flock` on such file systems, as Lustre without the mount option `flock`."""
 
 
 def read_bytes(path: Path, most: int = MOST) -> bytes:
@@ -94,15 +99,18 @@ def lock(folder: Path) -> int:
     """Locks the folder against other processes; give the result to `unlock`.
 
     The file is removed by who had the lock before, so it counts only if it still has its name.
-    Raises `BlockingIOError` if another process has it.
+    Raises `BlockingIOError` if another process has it. On a file system without locks, it has a
+    file name: that of the file to remove if the process was killed on another machine.
     """
     path = folder / LOCK
     while True:
         found = os.open(path, os.O_CREAT | os.O_RDWR, 0o644)
         try:
             fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except OSError as error:
             os.close(found)
+            if error.errno in NO_LOCKS:
+                return _own(folder / OWNER)
             raise
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(found), path.stat()):
@@ -110,7 +118,26 @@ def lock(folder: Path) -> int:
         os.close(found)
 
 
+def _own(path: Path) -> int:
+    """Creates the file of the owner; removes that of a process of this machine which has ended."""
+    here = platform.node()
+    for _ in range(2):
+        try:
+            found = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        except FileExistsError:
+            host, _, process = path.read_text(errors="replace").rpartition(" ")
+            if host == here and process.isdecimal() and not Path("/proc", process).exists():
+                path.unlink(missing_ok=True)
+                continue
+            problem = f"process {process} of {host}; if it was killed, remove {path}"
+            raise BlockingIOError(errno.EWOULDBLOCK, problem, str(path)) from None
+        os.write(found, f"{here} {os.getpid()}".encode())
+        return found
+    raise BlockingIOError(errno.EWOULDBLOCK, "another process was faster", str(path))
+
+
 def unlock(folder: Path, found: int) -> None:
     """Ends what `lock` gave."""
-    (folder / LOCK).unlink(missing_ok=True)
+    for name in (LOCK, OWNER):
+        (folder / name).unlink(missing_ok=True)
     os.close(found)

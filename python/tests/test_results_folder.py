@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import platform
 import random
 import shutil
 import signal
@@ -25,6 +26,7 @@ from helpers import (
 )
 
 import aqmlab
+from aqmlab import files
 from aqmlab.storage import Fill, Seal
 from aqmlab.study import chunks, execute
 from aqmlab.study.manifest import sealed
@@ -222,6 +224,28 @@ def test_two_writers_do_not_meet(study: Path) -> None:
     plan.run(out, progress=meanwhile)
     assert seen
     assert plan.run(out).computed == 0
+
+
+@pytest.mark.parametrize("number", files.NO_LOCKS)
+def test_a_file_system_without_locks_has_a_file_of_the_owner(
+    number: int, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(files.fcntl, "flock", absent)
+    test_two_writers_do_not_meet(study)
+    out = study.parent / "out"
+    assert not [each.name for each in out.iterdir() if each.name.startswith(".lock")]
+    # A process of this machine that was killed, and one of another machine, which nobody can ask.
+    owner = out / files.OWNER
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    owner.write_text(f"{platform.node()} {ended.pid}")
+    files.unlock(out, files.lock(out))
+    owner.write_text("elsewhere 17")
+    with pytest.raises(aqmlab.FolderError, match=r"process 17 of elsewhere; if it was killed, rem"):
+        aqmlab.Study(study).run(out)
 
 
 def test_results_open_without_the_study_that_made_them(study: Path, tmp_path: Path) -> None:

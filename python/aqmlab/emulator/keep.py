@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aqmlab.errors import FolderError, StorageError
-from aqmlab.files import LOCK, lock, unlock
+from aqmlab.files import LOCK, OWNER, lock, unlock
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -68,12 +68,13 @@ class Reserved:
             problem = "another aqmlab process is writing to this folder; nothing was run"
             raise FolderError(f"{folder}: {problem}") from None
         try:
-            if any(each.name != LOCK for each in folder.iterdir()):
+            if any(each.name not in (LOCK, OWNER) for each in folder.iterdir()):
                 advice = "nothing was run. Choose another folder with --out"
                 raise FolderError(f"{folder}: this folder is not empty; {advice}")
-            os.pwrite(self._lock, bytes(PROBE_BYTES), 0)
+            size = os.fstat(self._lock).st_size
+            os.pwrite(self._lock, bytes(PROBE_BYTES), size)
             os.fsync(self._lock)
-            os.ftruncate(self._lock, 0)
+            os.ftruncate(self._lock, size)
         except (FolderError, OSError):
             self._release()
             raise

@@ -27,7 +27,7 @@ import polars as pl
 
 from aqmlab import _core
 from aqmlab.errors import DamageWarning, FolderError, StorageError
-from aqmlab.files import LOCK, lock, unlock
+from aqmlab.files import LOCK, OWNER, lock, unlock
 from aqmlab.metrics.table import COLUMNS, computed
 from aqmlab.results import METRICS, Batch, Scenarios, StudyInfo, StudyResult, check_process
 from aqmlab.results.tables import FolderTables
@@ -60,7 +60,7 @@ from aqmlab.study.sources import FILE, SOURCES, Sources
 CHUNKS = "chunks"
 DAMAGED = "damaged"
 SPILL = "spill"
-REST = {LOCK, f"{MANIFEST}.tmp", f"{SCENARIOS}.tmp", SCENARIOS}
+REST = {LOCK, OWNER, f"{MANIFEST}.tmp", f"{SCENARIOS}.tmp", SCENARIOS}
 """Files that may be in a folder after an interrupted first write."""
 LARGE_ROWS = 1 << 18
 """Rows of series and packets that are put together in memory, for a chunk of several batches."""
@@ -422,8 +422,9 @@ class ResultsFolder:
     def _take_lock(self) -> None:
         try:
             self._lock = lock(self.path)
-        except BlockingIOError:
+        except BlockingIOError as error:
             problem = "another aqmlab process is writing to this folder"
+            problem += f" ({error.strerror})" if error.filename else ""
             raise FolderError(f"{self.path}: {problem}") from None
 
     # The manifest
