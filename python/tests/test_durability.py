@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers import SCENARIO_TEXT, command, environment, runs_kept
+from helpers import SCENARIO_TEXT, command, environment, runs_kept, write_study
 
 import aqmlab
 
@@ -66,6 +66,30 @@ def test_finished_runs_are_kept_while_a_long_one_goes_on(long_study: Path) -> No
     process.kill()
     process.communicate()
     assert runs_kept(out) == list(range(QUICK))
+
+
+@pytest.mark.slow
+def test_a_folder_after_a_kill_is_the_same_but_for_what_the_manifest_names(tmp_path: Path) -> None:
+    folders = [tmp_path / "killed", tmp_path / "whole"]
+    words = command("study", "study.toml", "--out", "out", "--threads", "1")
+    for folder in folders:
+        folder.mkdir()
+        write_study(folder, replications=300)
+    with subprocess.Popen(words, cwd=folders[0], stderr=subprocess.PIPE, text=True) as process:
+        wait_for("chunk", lambda: runs_kept(folders[0] / "out"), process)
+        process.kill()
+    assert 0 < len(runs_kept(folders[0] / "out")) < 1800
+    for folder in folders:
+        subprocess.run(words, cwd=folder, check=True, timeout=200, stdout=subprocess.DEVNULL)
+    places = [folder / "out" for folder in folders]
+    rest = subprocess.run(["diff", "-r", "--exclude=manifest.json", *places],
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert (rest.returncode, rest.stdout) == (0, "")
+    killed, whole = (json.loads((place / "manifest.json").read_text()) for place in places)
+    assert whole["varies"] == ["host", "wall_seconds", "checksum"]
+    assert set(killed) == set(whole)
+    differ = {key for key in whole if killed[key] != whole[key]}
+    assert differ <= set(whole["varies"]), differ
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

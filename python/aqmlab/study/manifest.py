@@ -25,6 +25,9 @@ UNSEALED = 1
 MANIFEST = "manifest.json"
 SCENARIOS = "scenarios.json"
 CHECKSUM = "checksum"
+VARIES = ("host", "wall_seconds", CHECKSUM)
+"""Keys about the sessions that computed the results: folders with the same results may differ in
+them. The manifest names them itself."""
 NAME = re.compile(r"[a-z_]+(\.[a-z]+)?")
 """Description of a table or file."""
 ADVICE = (
@@ -49,6 +52,7 @@ def write_manifest(path: Path, info: StudyInfo, state: Mapping[str, Any]) -> Non
         **({KEY: info.precision.to_json()} if info.precision else {}),
         "axes": axes_json(info),
         "host": host(),
+        "varies": VARIES,
         **state,
     }
     replace(path / MANIFEST, content(sealed(form)))
