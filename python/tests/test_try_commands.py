@@ -24,32 +24,11 @@ from aqmlab.scenario.access import KINDS, PROFILES, Line
 from aqmlab.stats import Interval
 
 QUEUES = ["fq_codel", "cake"]
-WORDS: dict[str, dict[str, Any]] = {
-    "raw": {}, "nat": {}, "ingress": {"ingress": True},
-    "pppoe-ptm": {"overhead": "30b", "framing": "ptm"},
-    "pppoe-llcsnap": {"overhead": "40b", "framing": "atm"},
-    "docsis": {"overhead": "18b", "mpu": "64b"},
-    "ethernet": {"overhead": "38b", "mpu": "84b"},
-}  # fmt: skip
-"""tc-cake(8), by word."""
 
 
 def header(device: str) -> int:
     """Bytes of a device's header that HTB counts."""
     return 14 if "eth" in device or "wlan" in device else 0
-
-
-def cake(words: Sequence[str]) -> dict[str, Any]:
-    """A queue of tc's cake as links have it."""
-    found: dict[str, Any] = {"discipline": "cake"}
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word in ("bandwidth", "overhead"):
-            found[word] = rest.pop(0) + ("b" if word == "overhead" else "")
-        else:
-            found |= WORDS[word]
-    return found
 
 
 def shaper(root: Sequence[str], group: Sequence[str], device: str) -> dict[str, Any]:
@@ -76,7 +55,7 @@ def read(lines: Sequence[str], device: str) -> dict[str, dict[str, Any]]:
         assert root
         words = root[1].split()
         if words[0] == "cake":
-            found[way] = {"queue": cake(words[1:])}
+            found[way] = {"queue": root[1]}
             continue
         group = re.search(rf"^tc class replace dev {name} .* htb (.*)$", text, re.M)
         leaf = re.search(rf"^tc qdisc replace dev {name} parent 1:1 handle 11: (.*)$", text, re.M)
