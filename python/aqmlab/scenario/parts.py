@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import keyword
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from functools import cache
@@ -225,10 +225,8 @@ def made(section: str, name: str, table: Mapping[str, Any]) -> Part:
     return found(**given)
 
 
-def chosen(section: str, value: Any) -> Any:
+def chosen(section: str, value: Mapping[str, Any]) -> Any:
     """A queue, control, workload or endpoint as an object; what the user brings stays as it is."""
-    if not isinstance(value, Mapping):
-        return value
     key = BASES[section].name_key
     name = value.get(key)
     if not isinstance(name, str) or (section, name) not in _by_entry():
@@ -244,68 +242,45 @@ KEYS = {
 """Key that tells the kind of a table under `rate`, `delay` and `loss`."""
 
 
-def _model(key: str, value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        return value
+def _model(key: str, value: Mapping[str, Any]) -> Any:
     name = value.get("process") if key == "rate" else None
     name = name or next((entry for own, entry in KEYS[key].items() if own in value), None)
     return made("link", name, value) if ("link", name) in _by_entry() else value  # type: ignore[arg-type]
 
 
-def _single(section: str, name: str, value: Any) -> Any:
-    return made(section, name, value) if isinstance(value, Mapping) else value
+ENTRIES = {
+    "links": ("link", "link"),
+    "flows": ("flow", "flow"),
+    "transport": ("transport", "tcp"),
+    "record": ("record", "record"),
+    "changes": ("scenario", "change"),
+    "reroutes": ("flow", "reroute"),
+    "shaper": ("shaper", "shaper"),
+    "driver": ("driver", "driver"),
+    "jitter": ("link", "jitter"),
+    "slot": ("link", "slot"),
+}
+"""Entry of the reference, by its section and name, of the tables under a key of scenario files."""
+INNER: Mapping[str, Collection[str]] = {
+    "links": ("queue", *KEYS, "shaper", "driver", "jitter", "slot"),
+    "flows": ("workload", "endpoint", "transport", "reroutes"),
+    "transport": ("congestion_control",),
+}
+"""Keys of such a table that hold tables themselves."""
+LISTS = ("changes", "reroutes")
 
 
-def link(table: Any) -> Any:
-    """A link of a scenario file as an object."""
-    if not isinstance(table, Mapping):
-        return table
-    read = dict(table)
-    for key, value in table.items():
-        if key == "queue":
-            read[key] = chosen("queue", value)
-        elif key in KEYS:
-            read[key] = _model(key, value)
-        elif key in ("shaper", "driver"):
-            read[key] = _single(key, key, value)
-        elif key in ("jitter", "slot"):
-            read[key] = _single("link", key, value)
-    return made("link", "link", read)
-
-
-def flow(table: Any) -> Any:
-    """A group of flows of a scenario file as an object."""
-    if not isinstance(table, Mapping):
-        return table
-    read = dict(table)
-    for key, value in table.items():
-        if key in ("workload", "endpoint"):
-            read[key] = chosen(key, value)
-        elif key == "transport":
-            read[key] = transport(value)
-        elif key == "reroutes" and isinstance(value, list):
-            read[key] = [_single("flow", "reroute", each) for each in value]
-    return made("flow", "flow", read)
-
-
-def transport(table: Any) -> Any:
-    """A transport of a scenario file as an object."""
-    if not isinstance(table, Mapping):
-        return table
-    control = table.get("congestion_control")
-    read = dict(table)
-    if control is not None:
-        read["congestion_control"] = chosen("congestion_control", control)
-    return made("transport", "tcp", read)
-
-
-def record(table: Any) -> Any:
-    """Recording level and interval, as an object."""
-    return _single("record", "record", table)
-
-
-def changes(given: Any) -> Any:
-    """Changes during the run, as objects."""
-    if not isinstance(given, list):
-        return given
-    return [_single("scenario", "change", each) for each in given]
+def part(key: str, value: Any) -> Any:
+    """The table under a key of a scenario file as an object, or the list of tables; what is no
+    table stays as it is. Raises `InputError` for unknown keys."""
+    if key in LISTS and isinstance(value, list):
+        return [part(key, each) for each in value]
+    if not isinstance(value, Mapping):
+        return value
+    if key in BASES:
+        return chosen(key, value)
+    if key in KEYS:
+        return _model(key, value)
+    inner = INNER.get(key, ())
+    read = {own: part(own, each) if own in inner else each for own, each in value.items()}
+    return made(*ENTRIES[key], read)

@@ -92,11 +92,11 @@ class Scenario(Part):
         for name in ("links", "flows"):
             if not isinstance(read.get(name), Mapping):
                 raise input_error("expected a table of tables", file=file, key=name)
-        read["links"] = {name: parts.link(each) for name, each in read["links"].items()}
-        read["flows"] = {name: parts.flow(each) for name, each in read["flows"].items()}
+        read["links"] = {name: parts.part("links", each) for name, each in read["links"].items()}
+        read["flows"] = {name: parts.part("flows", each) for name, each in read["flows"].items()}
         for name in ("transport", "record", "changes"):
             if name in read:
-                read[name] = getattr(parts, name)(read[name])
+                read[name] = parts.part(name, read[name])
         return Scenario(**read, folders=list(folders))
 
     @staticmethod
@@ -126,9 +126,12 @@ class Scenario(Part):
             keys = each if isinstance(each, Mapping) else {"workload": each}
             keys = {"count": each} if isinstance(each, int) else keys
             usual = {"path": "down", "return_path": "up", "start": {"each": ["0s", "1s"]}}
-            groups[name] = parts.flow(usual | dict(keys))
+            groups[name] = parts.part("flows", usual | dict(keys))
         down = {"rate": rate, "delay": half} | ({"queue": queue} if queue is not None else {})
-        links = {"down": parts.link(down), "up": parts.link({"rate": rate, "delay": half})}
+        links = {
+            "down": parts.part("links", down),
+            "up": parts.part("links", {"rate": rate, "delay": half}),
+        }
         return Scenario(links=links, flows=groups, duration=duration)
 
     def to_toml(self) -> str:
