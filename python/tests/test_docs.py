@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from helpers import Aqmlab
 
@@ -205,6 +206,7 @@ def test_the_bufferbloat_lab_and_the_tutorial_say_what_is_measured() -> None:
         row = " | ".join(texts[key] for key in ("rtt", "p95", "pages", "load", "download"))
         assert f"| {name} | {row} |" in lab
     assert f"maximum sojourn time of {deep['max']}" in lab
+    assert deep["busy"] == small["busy"] == "100 %", "no throughput is lost"
     assert f"up\nto {deep['queued']} packets are queued" in tutorial
     assert f"waits {deep['mean']} on average" in tutorial
     assert f"round-trip time is {deep['rtt']}" in tutorial
@@ -249,13 +251,32 @@ def test_the_python_of_the_bufferbloat_lab_draws(
     names: dict[str, Any] = {}
     exec(block, names)
     drawn = (tmp_path / "window.svg").read_text()
-    assert all(name in drawn for name in ("window", "queue", "drops so far"))
-    times, window = names["curves"]["window"]
-    _, drops = names["curves"]["drops so far"]
-    first = int((drops > 0).argmax())
-    assert drops[:first].max() == 0
-    overflow = window[(times > times[first]) & (times < times[first] + 3)]
+    titles = ("window (kB)", "backlog (packets)", "dropped (packets/s)")
+    assert all(title in drawn for title in titles)
+    panels = names["figure"].spec["vconcat"]
+    window, _, drops = (pl.read_csv(each["data"]["values"].encode()) for each in panels)
+    first = drops.filter(pl.col("y") > 0)["x"].min()
+    around = pl.col("x").is_between(first - 0.2, first + 3)
+    overflow = window.filter(around, name="download")["y"].to_numpy()
     assert 0.68 < overflow.min() / overflow.max() < 0.75, "CUBIC keeps 0.7 of its window"
+
+
+def test_the_picture_of_the_readme_is_made_by_the_command_below_it(
+    tmp_path: Path, aqmlab: Aqmlab
+) -> None:
+    """Its words; its numbers change with the engine, and `make studies` makes it again."""
+    readme = (DOCS.parent / "README.md").read_text()
+    (line,) = re.findall(r"\*`aqmlab (study [^`]+)`", readme)
+    done = aqmlab(*line.split(), "--no-report", "--out", tmp_path / "call", cwd=DOCS.parent)
+    assert done.returncode == 0, done.stderr
+    from aqmlab import StudyResult
+
+    made = StudyResult.open(tmp_path / "call").report().figures[0].svg()
+    kept = (DOCS / "images" / "call.svg").read_text()
+    of_made, of_kept = (
+        set(re.findall(r"<text[^>]*>([^<]*[a-z]{3}[^<]*)<", s)) for s in (made, kept)
+    )
+    assert of_made and of_made == of_kept
 
 
 def test_the_documentation_map_names_files_whose_first_line_answers_the_question() -> None:
