@@ -144,17 +144,17 @@ def test_every_statement_fails_where_nothing_is_as_recorded(
 ) -> None:
     whole = result.measured.part("study")
     assert whole
-    found = [each.answer() for each in study.claims(result.measured)]
+    found = result.claims
     idents = [claim.id for claim in found]
     assert all(claim.own for claim in found)
     assert len(idents) == len(set(idents)) == 1 + 2 * len(CONTROLS)
     assert found[0].verdict != FAILS
-    assert all(each.holds for each in study.claims(result.measured)[:1])
+    assert result.published.claims(result.measured)[0].holds
     monkeypatch.setattr(Quantity, "simulated", lambda *_, **__: np.array([1e6, 1e6]))
     monkeypatch.setattr(
         "aqmlab_studies.linux2026.recorded.seconds", lambda *_, **__: np.full((6, 20), 1e6)
     )
-    for each in study.claims(result.measured):
+    for each in result.published.claims(result.measured):
         assert each.answer().verdict == FAILS, each.rule.id
 
 

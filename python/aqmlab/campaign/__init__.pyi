@@ -11,6 +11,7 @@ from .rule import UNDECIDED as UNDECIDED
 from .rule import Answer as Answer
 from .rule import Asked as Asked
 from .rule import Comparison as Comparison
+from .rule import NotRun as NotRun
 from .rule import Replicated as Replicated
 from .rule import Rule as Rule
 from .rule import above as above
@@ -19,4 +20,5 @@ from .rule import asked as asked
 from .rule import at_least as at_least
 from .rule import at_most as at_most
 from .rule import below as below
+from .rule import made as made
 from .rule import within as within

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -37,8 +38,6 @@ from aqmlab.stats import FEWEST
 
 if TYPE_CHECKING:
     from aqmlab.campaign.outcomes import Measured
-
-__all__ = ["FAILS", "HOLDS", "UNDECIDED", "Answer", "Asked", "Comparison", "Replicated", "Rule"]
 
 LEVEL = 0.99
 """Of the intervals of a verdict: a page has some sixty numbers."""
@@ -60,6 +59,21 @@ MOST = 1e12
 
 Data = TypeVar("Data", bound="Replicated")
 Found = TypeVar("Found")
+
+
+class NotRun(KeyError):
+    """The results lack a point or part that a rule, table or figure needs."""
+
+
+def made(makers: Iterable[Callable[[Data], Any]], data: Data) -> list[Any]:
+    """What functions make of results, in order, one thing or several each; nothing of a function
+    whose points were not run."""
+    found: list[Any] = []
+    for make in makers:
+        with suppress(NotRun):
+            each = make(data)
+            found += list(each) if isinstance(each, Iterable) else [each]
+    return found
 
 
 class Replicated(ABC):
@@ -245,7 +259,7 @@ class Rule(Generic[Data, Found]):
     rule: str
     """The rule with its margin in words, as the evidence shows it."""
     measure: Callable[[Data], Found | None]
-    """What the statement is judged by; None if it was not run."""
+    """What the statement is judged by; None, or `NotRun` raised, if it was not run."""
     compared: Callable[[Found], Compared]
     """The comparisons, always the same number of them in the same order."""
     told: Callable[[Found], str]
@@ -261,6 +275,13 @@ class Rule(Generic[Data, Found]):
     """Whether the runs must show it: a check fails also if it is not decided."""
     baseline: bool = False
     """Whether it compares with the campaign's baseline."""
+
+    def measured(self, data: Data) -> Found | None:
+        """What it is judged by; None if that was not run."""
+        try:
+            return self.measure(data)
+        except NotRun:
+            return None
 
     def comparisons(self, found: Found) -> tuple[Comparison, ...]:
         """The comparisons in one row."""
@@ -302,14 +323,16 @@ class Rule(Generic[Data, Found]):
     def answer(self, data: Data) -> Answer | None:
         """The statement with its verdict; None if what it needs was not run."""
         try:
-            found = self.measure(data)
+            found = self.measured(data)
             if found is None:
                 return None
             made = self._decide(data, found)
         except ArithmeticError:
             return self._answer(UNDECIDED, f"Rule: {self.rule}. A number cannot be computed.", [])
         evidence = f"Rule: {self.rule}. Found: {self.told(found)}. {_deciding(made, data)}"
-        beside = self.beside(data) if self.beside else ""
+        beside = ""
+        with suppress(NotRun):
+            beside = self.beside(data) if self.beside else ""
         if beside:
             evidence += f" Beside it, not counted: {beside}."
         return self._answer(_of_all(made), evidence, made)
@@ -378,7 +401,7 @@ class Asked:
     def was_run(self) -> bool:
         """Whether the results have what the rule needs."""
         try:
-            return self.rule.measure(self.data) is not None
+            return self.rule.measured(self.data) is not None
         except ArithmeticError:
             return True
 
@@ -398,13 +421,11 @@ class Asked:
         return found
 
 
-def asked(rules: Iterable[Rule[Data, Any]], data: Data | None) -> list[Asked]:
-    """The rules for which `data` has what they need, in order; none without data."""
-    if data is None:
-        return []
+def asked(rules: Iterable[Rule[Data, Any]], data: Data) -> list[Asked]:
+    """The rules for which `data` has what they need, in order."""
     return [each for rule in rules if (each := Asked(rule, data)).was_run]
 
 
-def answers(rules: Iterable[Rule[Data, Any]], data: Data | None) -> list[Answer]:
+def answers(rules: Iterable[Rule[Data, Any]], data: Data) -> list[Answer]:
     """The answers of the rules for which `data` has what they need, in order."""
     return [each.answer() for each in asked(rules, data)]

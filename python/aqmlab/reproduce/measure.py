@@ -6,14 +6,16 @@ Per-run quantities are arrays with one value a replication, in the order of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from functools import cached_property, wraps
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from aqmlab.campaign import Replicated
+from aqmlab.campaign import Asked, NotRun, Replicated, Rule, asked
 from aqmlab.campaign.rule import picks
 from aqmlab.metrics.samples import Floats, Histograms, weighted_quantile
 from aqmlab.metrics.values import values
@@ -39,40 +41,36 @@ class Measurements(Replicated):
         link: str,
         parts: dict[str, Measurements] | None = None,
         *,
-        root: Measurements | None = None,
-        number: int | None = None,
-        renamed: Mapping[str, Mapping[str, str]] | None = None,
-        added: Mapping[str, Sequence[str]] | None = None,
-        paper: Mapping[str, Any] | None = None,
+        added: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        paper: Mapping[str, Any] = MappingProxyType({}),
         looks: int = 1,
     ) -> None:
         self.result = result
         self.link = link
         self.parts = {} if parts is None else parts
         self._axes = dict(result.info.axes)
-        self._added = added or {}
-        self.paper = paper or {}
+        self.paper = paper
         """Content of `published.toml`."""
         self.axes = {
-            name: [label for label in labels if label not in self._added.get(name, ())]
+            name: [label for label in labels if label not in added.get(name, ())]
             for name, labels in self._axes.items()
         }
         """Labels by axis, without those beside the study's own (`aqmlab.reproduce.additions`)."""
         self.replications = result.info.replications
         self.looks = looks
-        self._root = root or self
-        self._number = number
-        self._renamed = renamed or {}
-        self._picked: Any = slice(None) if number is None else picks(self.replications)[number]
+        self._root = self
+        self._number: int | None = None
+        self._renamed: Mapping[str, Mapping[str, str]] = {}
+        self._picked: Any = slice(None)
         self._kept: dict[Key, Any] = {}
 
     def _view(self, number: int | None, renamed: Mapping[str, Mapping[str, str]]) -> Measurements:
-        root = self._root
-        return Measurements(
-            root.result, root.link, root.parts, root=root, number=number, renamed=renamed,
-            added=root._added, paper=root.paper,
-            looks=root.looks,
-        )  # fmt: skip
+        view = copy(self._root)
+        view.__dict__.pop("draws", None)
+        view._number, view._renamed, view._kept = number, renamed, {}
+        if number is not None:
+            view._picked = picks(self.replications)[number]
+        return view
 
     def drawn(self, number: int) -> Measurements:
         """The same points for one draw of the replications."""
@@ -83,18 +81,25 @@ class Measurements(Replicated):
         those with its value gave, in the parts that have such points."""
         return self._view(self._number, {**self._renamed, axis: names})
 
-    def part(self, name: str) -> Measurements | None:
-        """The measurements of a part of the reproduction, None if it was not run.
+    def part(self, name: str) -> Measurements:
+        """The measurements of a part of the reproduction; that in `study.toml` is called `study`.
 
-        The part in `study.toml` is called `study`.
+        Raises `NotRun` if it was not run.
         """
-        found = self.parts.get(name)
-        if found is None or self is self._root:
+        if name not in self.parts:
+            raise NotRun(name)
+        found = self.parts[name]
+        if self is self._root:
             return found
         if self._renamed:
             return found._view(self._number, self._renamed)
         assert self._number is not None
         return found.draws[self._number]
+
+    def asked(self, **rules: Iterable[Rule[Measurements, Any]]) -> list[Asked]:
+        """Rules by the part that they are asked of, of the parts that have what they need."""
+        run = [name for name in rules if name in self.parts]
+        return [each for name in run for each in asked(rules[name], self.part(name))]
 
     def printed(self, table: str, row: str) -> list[float]:
         """The numbers that the paper prints in a row of a table, in the order of its columns."""
@@ -104,10 +109,16 @@ class Measurements(Replicated):
         """Whether the study has a point with these labels (it may be a subset)."""
         return all(label in self.axes.get(axis, ()) for axis, label in labels.items())
 
+    def require(self, **labels: Iterable[str]) -> None:
+        """Raises `NotRun` unless the study has points with all of these labels of its axes."""
+        for axis, names in labels.items():
+            if missing := set(names).difference(self.axes[axis]):
+                raise NotRun(f"{axis}={min(missing)}")
+
     def point(self, **labels: str) -> int:
         """The index of the point with these labels, one for each axis.
 
-        Raises `KeyError` if an axis is missing or has no such label.
+        Raises `NotRun` if an axis has no such label.
         """
         index = 0
         for axis, known in self._axes.items():
@@ -115,7 +126,7 @@ class Measurements(Replicated):
             other = self._renamed.get(axis, {}).get(label, label)
             label = other if other in known else label
             if label not in known:
-                raise KeyError(f"{axis}={label}")
+                raise NotRun(f"{axis}={label}")
             index = index * len(known) + known.index(label)
         return index
 
@@ -163,29 +174,29 @@ class Measurements(Replicated):
 
     def maxima(self, **labels: str) -> Floats:
         """The largest queuing delay of each run, seconds."""
-        return self._of(self._root._maxima, labels)
+        return self.count("sojourn_max_s", **labels)
 
     def spikes(self, threshold_bytes: int, **labels: str) -> Floats:
         """The longest time for which the backlog of each run was above the threshold, seconds."""
-        return self._of(self._root._excursions[threshold_bytes], labels)
+        return self._of(labels, "excursions", threshold_bytes)
 
     def responses(self, group: str, **labels: str) -> Floats:
         """The response time of a group in each run: from its start to the last
         acknowledgement of its last flow, seconds."""
-        return self._of(self._root._responses[group], labels)
+        return self._of(labels, "flows", group)
 
     def count(self, column: str, **labels: str) -> Floats:
         """A count of the table `links` (`dropped`, `drop_pie`, ...) in each run."""
-        return self._of(self._root._grid_of(("links", column)), labels)
+        return self._of(labels, "links", column)
 
     def times(self, group: str, quantity: str, column: str, **labels: str) -> Floats:
         """A column of the table `times` in each run: of a group's `completion`, `response`, ...;
         of two directions that of the worse."""
-        return self._of(self._root._grid_of(("times", group, quantity, column)), labels)
+        return self._of(labels, "times", group, quantity, column)
 
     def metric(self, name: str, subject: str, **labels: str) -> Floats:
         """A metric of the registry (`goodput`, `sojourn_p95`) in each run, of a link or group."""
-        return self._of(self._root._grid_of(("metric", name, subject)), labels)
+        return self._of(labels, "metric", name, subject)
 
     def series(
         self, quantity: str, subject: str | None = None, *, replication: int = 0, **labels: str
@@ -252,32 +263,50 @@ class Measurements(Replicated):
             found.append(Warning(str(ident), str(text), "; ".join(where) or "all points", runs))
         return found
 
-    def _of(self, values: Floats, labels: dict[str, str]) -> Floats:
-        row: Floats = values[self.point(**labels)][self._picked]
-        return row
+    def rows(self, table: str, **labels: str) -> pl.DataFrame:
+        """The rows of a table of the engine that are about a point, by its replications (`run`)."""
+        first = self.point(**labels) * self.replications
+        rows = self.raw(table)
+        rows = rows.filter(pl.col("run").is_between(first, first + self.replications - 1))
+        return rows.with_columns(run=pl.col("run") - first)
 
-    def _grid(self, frame: pl.DataFrame, column: str) -> Floats:
-        """A column with one row a run, as an array of shape (points, replications)."""
-        grid = np.full(self.result.info.points * self.replications, np.nan)
-        grid[frame["run"].to_numpy()] = frame[column].to_numpy()
-        return grid.reshape(-1, self.replications)
-
-    def _grid_of(self, key: tuple[str, ...]) -> Floats:
-        """A grid of the tables: computed once, with the results."""
-        if key not in self._kept:
-            self._kept[key] = self._grid(*self._column(*key))
-        found: Floats = self._kept[key]
+    def raw(self, table: str) -> pl.DataFrame:
+        """A table of the engine, which is read once."""
+        kept = self._root._kept
+        if ("raw", table) not in kept:
+            kept["raw", table] = self.result.raw(table)
+        found: pl.DataFrame = kept["raw", table]
         return found
 
-    def _column(self, table: str, *key: str) -> tuple[pl.DataFrame, str]:
-        if table == "links":
-            return self._links, key[0]
+    def _of(self, labels: dict[str, str], *key: Any) -> Floats:
+        """The values of a point, one a run; those of all points are computed once."""
+        root = self._root
+        if key not in root._kept:
+            frame, column = root._column(*key)
+            grid = np.full(self.result.info.points * self.replications, np.nan)
+            grid[frame["run"].to_numpy()] = frame[column].to_numpy()
+            root._kept[key] = grid.reshape(-1, self.replications)
+        row: Floats = root._kept[key][self.point(**labels)][self._picked]
+        return row
+
+    def _column(self, table: str, *key: Any) -> tuple[pl.DataFrame, str]:
+        """Rows, one a run at most, and the column of their values."""
         if table == "metric":
             return values(self.result, key[0]).filter(pl.col("subject") == key[1]), "value"
-        group, quantity, column = key
-        rows = self.result.raw("times")
-        rows = rows.filter((pl.col("group") == group) & (pl.col("quantity") == quantity))
-        return rows.unique("run", keep="first", maintain_order=True), column
+        rows = self.raw(table)
+        if table == "links":
+            return rows.filter(pl.col("link") == self.link), key[0]
+        if table == "excursions":
+            here = pl.col("link") == self.link, pl.col("threshold_bytes") == key[0]
+            return rows.filter(*here), "longest_s"
+        if table == "times":
+            group, quantity, column = key
+            rows = rows.filter((pl.col("group") == group) & (pl.col("quantity") == quantity))
+            return rows.unique("run", keep="first", maintain_order=True), column
+        # A flow that never finished makes its group's response time NaN, not shorter.
+        end = pl.col("finish_s").fill_null(float("nan")).max()
+        runs = rows.filter(pl.col("group") == key[0]).group_by("run", maintain_order=True)
+        return runs.agg(response_s=end - pl.col("start_s").min()), "response_s"
 
     def _sampled(self, quantity: str, subject: str, point: int) -> tuple[Floats, Floats]:
         key = ("series", quantity, subject)
@@ -330,30 +359,6 @@ class Measurements(Replicated):
         frame = self.result.raw("sojourn").filter(pl.col("link") == self.link).sort("run")
         run = frame["run"].cast(pl.Int64).to_numpy()
         return run, frame["sojourn_s"].to_numpy(), frame["count"].cast(pl.Int64).to_numpy()
-
-    @cached_property
-    def _links(self) -> pl.DataFrame:
-        return self.result.raw("links").filter(pl.col("link") == self.link)
-
-    @cached_property
-    def _maxima(self) -> Floats:
-        return self._grid(self._links, "sojourn_max_s")
-
-    @cached_property
-    def _excursions(self) -> dict[int, Floats]:
-        rows = self.result.raw("excursions").filter(pl.col("link") == self.link)
-        parts = rows.partition_by("threshold_bytes", as_dict=True)
-        return {int(key[0]): self._grid(part, "longest_s") for key, part in parts.items()}
-
-    @cached_property
-    def _responses(self) -> dict[str, Floats]:
-        # A flow that never finished makes its group's response time NaN, not shorter.
-        times = (pl.col("finish_s").fill_null(float("nan")).max() - pl.col("start_s").min()).alias(
-            "response_s"
-        )
-        rows = self.result.raw("flows").group_by("group", "run", maintain_order=True).agg(times)
-        parts = rows.partition_by("group", as_dict=True)
-        return {str(key[0]): self._grid(part, "response_s") for key, part in parts.items()}
 
 
 def per_run(function: Callable[..., Floats]) -> Callable[..., Floats]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
+from aqmlab import stats
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.verdicts import UNPUBLISHED, Criterion
-from aqmlab.stats import Interval
+from aqmlab.stats import POSITIVE, Bounds, Interval
 
 SAME = Criterion()
 """Within 10 %."""
@@ -44,6 +46,19 @@ class Cell:
         """A cell with the verdict that follows from its numbers."""
         word = criterion.verdict(published, interval)
         return Cell.told(row, column, published, measured, interval, word, criterion)
+
+    @staticmethod
+    def mean(
+        row: str,
+        column: str,
+        published: float | None,
+        values: Floats,
+        criterion: Criterion = SAME,
+        bounds: Bounds = POSITIVE,
+    ) -> Cell:
+        """A cell with the mean of values, one a replication."""
+        within = stats.interval(values, bounds=bounds)
+        return Cell.judged(row, column, published, float(values.mean()), within, criterion)
 
     @staticmethod
     def told(

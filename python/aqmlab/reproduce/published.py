@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from aqmlab.campaign import Asked
+from aqmlab.campaign import Asked, made
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import Metric, registered
 from aqmlab.report.document import Figure
@@ -293,12 +294,12 @@ class Published:
         return with_additions(self._tables, measured, self.additions)
 
     def _tables(self, measured: Measurements) -> list[Table]:
-        found = [table for each in self.paper["tables"] if (table := self._table(each, measured))]
-        return [*found, *self._hook("tables", measured)]
+        found = made([partial(self._table, each) for each in self.paper["tables"]], measured)
+        return [each for each in (*found, *self._hook("tables", measured)) if each.cells]
 
     def claims(self, measured: Measurements) -> list[Asked]:
         """The statements of the paper, each with the results that it is asked of."""
-        return list(self._hook("claims", measured))
+        return self._hook("claims", measured)
 
     def held_if_alike(self, measured: Measurements) -> int | None:
         """How many statements of the paper would hold if all its queues (or what else the axis
@@ -318,7 +319,7 @@ class Published:
 
     def causes(self, measured: Measurements) -> list[Cause]:
         """Why cells differ."""
-        return list(self._hook("causes", measured))
+        return self._hook("causes", measured)
 
     @property
     def contradictions(self) -> list[Contradiction]:
@@ -327,25 +328,21 @@ class Published:
 
     def figures(self, measured: Measurements) -> list[Figure]:
         """The figures."""
-        return list(self._hook("figures", measured))
+        return self._hook("figures", measured)
 
-    def _hook(self, name: str, measured: Measurements) -> Sequence[Any]:
-        function = getattr(self.hooks, name, None)
-        return function(measured) if function else ()
+    def _hook(self, name: str, measured: Measurements) -> list[Any]:
+        """What a function of `study.py` returns, or each of a tuple of them."""
+        hook = getattr(self.hooks, name, ())
+        return made((hook,) if callable(hook) else hook, measured)
 
-    def _table(self, given: Mapping[str, Any], measured: Measurements) -> Table | None:
-        part = measured.part(given.get("part", MAIN))
-        if part is None:
-            return None
-        measured = part
+    def _table(self, given: Mapping[str, Any], measured: Measurements) -> Table:
+        measured = measured.part(given.get("part", MAIN))
         metric = dict(given["metric"])
         name = metric.pop("name")
         function, method = known_metrics(self.hooks)[name]
         cells = list(
             self._cells(given, measured, lambda labels: function(measured, labels, **metric))
         )
-        if not cells:
-            return None
         rows = given["values"]
         notes = {row["row"]: f"beside the paper's {row['paper']}" for row in rows if "paper" in row}
         notes |= {row["row"]: row["note"] for row in rows if "note" in row}

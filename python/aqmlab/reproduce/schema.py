@@ -247,8 +247,10 @@ def _check_hooks(hooks: ModuleType, file: Path) -> None:
         if meant is not None and name not in HOOKS and not hasattr(hooks, meant):
             raise unknown("hook", name, HOOKS, file=str(file))
     for name in HOOKS:
-        if hasattr(hooks, name) and not callable(getattr(hooks, name)):
-            raise input_error("expected a function", file=str(file), key=name)
+        hook = getattr(hooks, name, ())
+        if not (callable(hook) or (isinstance(hook, tuple) and all(map(callable, hook)))):
+            problem = "expected a function, or a tuple of functions"
+            raise input_error(problem, file=str(file), key=name)
 
 
 def _functions(hooks: ModuleType) -> Iterator[str]:

@@ -49,11 +49,7 @@ def own(part: Measurements) -> dict[str, str]:
 
 def claims(measured: Measurements) -> list[Asked]:
     """All statements for which the parts were run."""
-    return [
-        *asked(STEPS, measured.part("study")),
-        *asked(LTE, measured.part("lte")),
-        *asked((ACROSS,), measured),
-    ]
+    return [*measured.asked(study=STEPS, lte=LTE), *asked((ACROSS,), measured)]
 
 
 @dataclass(frozen=True)
@@ -73,10 +69,8 @@ class Statement:
     ) -> Rule[Measurements, Any]:
         """The rule by which `value` decides."""
 
-        def measure(part: Measurements) -> Found | None:
-            labels = own(part)
-            has = all(part.has(queue=queue, **labels) for queue in (TAIL, CODEL))
-            return value(part, labels) if has else None
+        def measure(part: Measurements) -> Found:
+            return value(part, own(part))
 
         def beside(part: Measurements) -> str:
             others = (labels for labels in settings(part) if labels != own(part))
@@ -332,15 +326,10 @@ LTE: tuple[Rule[Measurements, Any], ...] = (
 )
 
 
-def _gaps(measured: Measurements) -> tuple[float, float] | None:
+def _gaps(measured: Measurements) -> tuple[float, float]:
     """By which share CoDel carries fewer bytes than tail drop: LTE, rate steps."""
-    parts = [measured.part(name) for name in ("lte", "study")]
-    found = [
-        _less(part, own(part))
-        for part in parts
-        if part and all(part.has(queue=queue, **own(part)) for queue in (TAIL, CODEL))
-    ]
-    return (found[0], found[1]) if len(found) == 2 else None
+    lte, steps = measured.part("lte"), measured.part("study")
+    return _less(lte, own(lte)), _less(steps, own(steps))
 
 
 ACROSS: Rule[Measurements, Any] = Rule(

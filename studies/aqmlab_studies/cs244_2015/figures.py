@@ -3,8 +3,12 @@ and the shares; the same for the cellular link."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 import numpy as np
 
+from aqmlab.campaign import NotRun
 from aqmlab.metrics.samples import quartiles
 from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
@@ -15,21 +19,15 @@ COLOURS = {TAIL: "#c8453f", CODEL: "#2f6fbb", "possible": "#9a9a9a"}
 FLOWS = {"capacity": "#b9b9b9", "into the queue": "#ef9232", "out of it": "#2f6fbb"}
 
 
-def figures(measured: Measurements) -> list[Figure]:
-    """All figures for which the points were run; with CUBIC, as Ubuntu sends."""
-    made = []
-    for name in ("study", "lte"):
-        part = measured.part(name)
-        if part is None:
-            continue
-        for labels in settings(part):
-            if labels.get("sender") in (None, "CUBIC"):
-                ident = f"{name}-{labels['load'].replace(' ', '-')}"
-                made += [_delay(part, ident, labels), _bytes(part, ident, labels)]
-                made.append(_capacity(part, ident, labels))
-        if name == "study":
-            made.append(_shares(part))
-    return [*made, *packets.figures(measured)]
+def _over_time(name: str, measured: Measurements) -> Iterator[Figure]:
+    """The figures of a part; with CUBIC, as Ubuntu sends."""
+    part = measured.part(name)
+    for labels in settings(part):
+        if labels.get("sender") in (None, "CUBIC"):
+            ident = f"{name}-{labels['load'].replace(' ', '-')}"
+            yield _delay(part, ident, labels)
+            yield _bytes(part, ident, labels)
+            yield _capacity(part, ident, labels)
 
 
 def _where(ident: str, labels: dict[str, str]) -> str:
@@ -100,17 +98,19 @@ def _capacity(part: Measurements, ident: str, labels: dict[str, str]) -> Figure:
     )
 
 
-def _shares(steps: Measurements) -> Figure:
-    cells = {
+def _shares(measured: Measurements) -> Figure:
+    steps = measured.part("study")
+    ours = {
         (queue, told(labels)): quartiles(100 * shares(steps, queue=queue, **labels))
         for labels in settings(steps)
         for queue in (TAIL, CODEL)
     }
-    cells |= {
+    if not ours:
+        raise NotRun("study")
+    cells = ours | {
         (TAIL, "document"): quartiles([97.0]),
         (CODEL, "document"): quartiles([88.0]),
     }
-    ours = {key: each for key, each in cells.items() if key[1] != "document"}
     least = min(ours, key=lambda key: ours[key].median)
     return Figure(
         "figure-shares",
@@ -122,3 +122,6 @@ def _shares(steps: Measurements) -> Figure:
             cells, COLOURS, "share of the possible bytes (%)", "senders and load", digits=1
         ),
     )
+
+
+figures = (partial(_over_time, "study"), _shares, partial(_over_time, "lte"), packets.figures)

@@ -17,7 +17,7 @@ from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.reproduce.verdicts import Criterion
-from aqmlab.stats import SHARE, interval
+from aqmlab.stats import MEAN_METHOD, SHARE
 from aqmlab_studies.cs244_2015.curves import CODEL, RATES, TAIL, average, settings, shares, told
 
 POINTS = Criterion.within(0.03, relative=False)
@@ -56,14 +56,12 @@ def _duration(part: Measurements) -> str:
     return str(part.result.scenarios[0]["duration"])
 
 
-def tables(real: Measurements, method: str) -> list[Table]:
+def tables(measured: Measurements) -> list[Table]:
     """The document's shares beside all of ours, and real packets beside simulated ones."""
-    short, whole = real.part("short"), real.part("study")
-    if short is None:
-        return []
-    columns = {
-        f"simulated, {_duration(part)}": part for part in (whole, short) if part is not None
-    } | {f"{REAL}, {_duration(real)}": real}
+    real, short = measured.part("emulated"), measured.part("short")
+    simulated = [measured.part(name) for name in ("study", "short") if name in measured.parts]
+    columns = {f"simulated, {_duration(part)}": part for part in simulated}
+    columns[f"{REAL}, {_duration(real)}"] = real
     shown, beside = [], []
     for labels in settings(real):
         for queue, printed in ((TAIL, 0.97), (CODEL, 0.88)):
@@ -71,28 +69,22 @@ def tables(real: Measurements, method: str) -> list[Table]:
             for name, part in columns.items():
                 if part.has(queue=queue, **labels):
                     values = shares(part, queue=queue, **labels)
-                    shown.append(_cell(row, name, printed, values))
+                    shown.append(Cell.mean(row, name, printed, values, POINTS, SHARE))
             ours = float(shares(short, queue=queue, **labels).mean())
-            beside.append(_cell(told(labels), queue, ours, shares(real, queue=queue, **labels)))
+            values = shares(real, queue=queue, **labels)
+            beside.append(Cell.mean(told(labels), queue, ours, values, POINTS, SHARE))
     return [
         Table("packets", "Share of the possible bytes: the document, simulated, real packets",
-              "share", tuple(shown), method=method),
+              "share", tuple(shown), method=MEAN_METHOD),
         Table("packets-simulated",
               f"Share of the possible bytes with real packets, {_duration(real)}", "share",
-              tuple(beside), reference="the simulator, same steps", method=method),
+              tuple(beside), reference="the simulator, same steps", method=MEAN_METHOD),
     ]  # fmt: skip
-
-
-def _cell(row: str, column: str, reference: float, values: Any) -> Cell:
-    measured = float(values.mean())
-    return Cell.judged(row, column, reference, measured, interval(values, bounds=SHARE), POINTS)
 
 
 def causes(measured: Measurements) -> Iterator[Cause]:
     """Precision of the emulator, and its differences to the simulator."""
     real, short = measured.part("emulated"), measured.part("short")
-    if real is None or short is None:
-        return
     late = float(real.result.times.filter(quantity="lateness")["p99_s"].max())  # type: ignore[arg-type]
     apart = {
         f"{told(labels)}, {queue}": 100
@@ -116,8 +108,6 @@ def causes(measured: Measurements) -> Iterator[Cause]:
 def figures(measured: Measurements) -> Iterator[Figure]:
     """Delay and throughput over time, one over the other."""
     real, short = measured.part("emulated"), measured.part("short")
-    if real is None or short is None:
-        return
     parts = {SIMULATED: short, REAL: real}
     for labels in settings(real):
         panels = []

@@ -50,19 +50,22 @@ def is_recorded_trace(lte: Measurements) -> bool:
     return bool(abs(lte.count("capacity_bytes", **labels)[0] / capacity - 1) < 1e-3)
 
 
-def tables(measured: Measurements) -> list[Table]:
+def _of_steps(measured: Measurements) -> Iterator[Table]:
     """Costs of CoDel, and our runs beside mahimahi's."""
-    made = []
-    if steps := measured.part("study"):
-        made += [_less(steps), *_beside(steps, recorded()["steps"], "")]
-        made += [_steps(steps, queue) for queue in (TAIL, CODEL)]
-    if lte := measured.part("lte"):
-        made.append(_more(lte))
-        if is_recorded_trace(lte):
-            made += _beside(lte, recorded()["lte"], "-lte")
-    if real := measured.part("emulated"):
-        made += packets.tables(real, MEAN_METHOD)
-    return [table for table in made if table.cells]
+    steps = measured.part("study")
+    yield _less(steps)
+    yield from _beside(steps, recorded()["steps"], "")
+    yield from (_steps(steps, queue) for queue in (TAIL, CODEL))
+
+
+def _of_lte(measured: Measurements) -> Iterator[Table]:
+    lte = measured.part("lte")
+    yield _more(lte)
+    if is_recorded_trace(lte):
+        yield from _beside(lte, recorded()["lte"], "-lte")
+
+
+tables = (_of_steps, _of_lte, packets.tables)
 
 
 def _less(steps: Measurements) -> Table:
@@ -71,10 +74,8 @@ def _less(steps: Measurements) -> Table:
         tail, codel = (shares(steps, queue=queue, **labels) for queue in (TAIL, CODEL))
         values = 1 - codel / tail
         published = 0.096 if labels == own(steps) else None
-        cells.append(
-            Cell.judged(labels["sender"], labels["load"], published, float(values.mean()),
-                        interval(values, bounds=SHARE), POINTS)
-        )  # fmt: skip
+        sender, load = labels["sender"], labels["load"]
+        cells.append(Cell.mean(sender, load, published, values, POINTS, SHARE))
     return Table(
         "less", "Bytes that CoDel carries less than tail drop", "share of tail drop's",
         tuple(cells), method=MEAN_METHOD,
@@ -87,10 +88,7 @@ def _more(lte: Measurements) -> Table:
         tail, codel = (shares(lte, queue=queue, **labels) for queue in (TAIL, CODEL))
         values = tail / codel - 1
         published = 0.12 if labels == own(lte) else None
-        cells.append(
-            Cell.judged("CUBIC", labels["load"], published, float(values.mean()),
-                        interval(values, bounds=SHARE), POINTS)
-        )  # fmt: skip
+        cells.append(Cell.mean("CUBIC", labels["load"], published, values, POINTS, SHARE))
     return Table(
         "more-lte", "LTE: bytes that tail drop carries more than CoDel", "share of CoDel's",
         tuple(cells), method=MEAN_METHOD,
@@ -106,10 +104,8 @@ def _beside(measured: Measurements, theirs: list[dict[str, Any]], suffix: str) -
             continue
         row = told(labels)
         values = shares(measured, **labels)
-        columns["share"].append(
-            Cell.judged(row, labels["queue"], point["share"], float(values.mean()),
-                        interval(values, bounds=SHARE), POINTS)
-        )  # fmt: skip
+        cell = Cell.mean(row, labels["queue"], point["share"], values, POINTS, SHARE)
+        columns["share"].append(cell)
         for share in (0.5, 0.95):
             columns["delay"].append(
                 Cell.judged(
@@ -138,10 +134,7 @@ def _steps(steps: Measurements, queue: str) -> Table:
         for step, theirs in enumerate(point["share_of_step"]):
             values = of_step(steps, step, 0.0, **labels)
             row = f"from {50 * step} s, {RATES[step]} Mbit/s"
-            cells.append(
-                Cell.judged(row, told(labels), theirs, float(values.mean()),
-                            interval(values, bounds=SHARE), POINTS)
-            )  # fmt: skip
+            cells.append(Cell.mean(row, told(labels), theirs, values, POINTS, SHARE))
     return Table(
         f"mahimahi-steps-{queue.replace(' ', '-').lower()}",
         f"Share of the possible bytes in each step, {queue}", "share",
@@ -149,25 +142,8 @@ def _steps(steps: Measurements, queue: str) -> Table:
     )  # fmt: skip
 
 
-def causes(measured: Measurements) -> list[Cause]:
-    """Why shares differ, as far as experiments have shown."""
-    return [
-        *_page_size(measured),
-        *_timing(measured),
-        *_idle(measured),
-        *_percentiles(measured),
-        *packets.causes(measured),
-    ]
-
-
 def _mean(part: Measurements, variation: str, queue: str) -> float:
     return float(100 * shares(part, variation=variation, queue=queue).mean())
-
-
-def _complete(part: Measurements | None, variations: tuple[str, ...]) -> bool:
-    return part is not None and all(
-        part.has(variation=each, queue=queue) for each in variations for queue in (TAIL, CODEL)
-    )
 
 
 def _page_size(measured: Measurements) -> Iterator[Cause]:
@@ -177,8 +153,6 @@ def _page_size(measured: Measurements) -> Iterator[Cause]:
         f"CUBIC, {each}"
         for each in ("initial window of 3", "timeouts of 1 s or more", "receive window of 64 kB")
     )
-    if part is None or not _complete(part, (small, plain, *others)):
-        return
     listed = "; ".join(
         f"{each.removeprefix('CUBIC, ')}: {_mean(part, each, TAIL):.1f} and "
         f"{_mean(part, each, CODEL):.1f} %"
@@ -198,11 +172,11 @@ def _page_size(measured: Measurements) -> Iterator[Cause]:
 def _timing(measured: Measurements) -> Iterator[Cause]:
     part = measured.part("small-print")
     late = {
-        sender: [name for name in (part.axes["variation"] if part else ())
+        sender: [name for name in part.axes["variation"]
                  if name.startswith(f"{sender}, acknowledgements")]
         for sender in ("CUBIC", "Reno")
     }  # fmt: skip
-    if part is None or not all(late.values()):
+    if not all(late.values()):
         return
     texts = []
     for sender, names in late.items():
@@ -224,8 +198,6 @@ def _timing(measured: Measurements) -> Iterator[Cause]:
 
 def _idle(measured: Measurements) -> Iterator[Cause]:
     steps = measured.part("study")
-    if steps is None or not steps.has(load="bulk and web", sender="Reno", queue=TAIL):
-        return
     ours = 100 * float(np.mean(of_step(steps, 3, load="bulk and web", sender="Reno", queue=TAIL)))
     yield Cause(
         "Reno with the web: the recorded load pauses",
@@ -240,8 +212,6 @@ def _idle(measured: Measurements) -> Iterator[Cause]:
 def _percentiles(measured: Measurements) -> Iterator[Cause]:
     steps = measured.part("study")
     labels = {"load": "bulk and web", "sender": "CUBIC", "queue": TAIL}
-    if steps is None or not steps.has(**labels):
-        return
     near = [steps.delay_quantile(share, **labels) for share in (0.945, 0.955, 0.965)]
     yield Cause(
         "Percentiles on a step",
@@ -251,3 +221,7 @@ def _percentiles(measured: Measurements) -> Iterator[Cause]:
         f"{near[1]:.2f} and {near[2]:.2f} s (CUBIC, bulk and web). With CoDel and no web the "
         "median is below mahimahi's, which counts in whole milliseconds and sends at these only.",
     )
+
+
+causes = (_page_size, _timing, _idle, _percentiles, packets.causes)
+"""Why shares differ, as far as experiments have shown."""

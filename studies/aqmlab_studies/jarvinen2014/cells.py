@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -23,7 +23,7 @@ STEP = 0.006
 
 Cells = dict[tuple[str, str], float]
 """(queue, load) to a number."""
-Measure = Callable[[Measurements], Cells | None]
+Measure = Callable[[Measurements], Cells]
 Value = Callable[..., float]
 """Takes the measurements and the labels of a point."""
 
@@ -34,17 +34,20 @@ def cells(
     loads: Sequence[str] = FLOWS,
     rest: str = REST,
 ) -> Measure:
-    """A function that measures `value` at every queue and load; it returns None if one was not
-    run."""
+    """A function that measures `value` at every queue and load."""
     keys = [(queue, load) for queue in queues for load in loads]
+    return lambda measured: {
+        (queue, load): value(measured, queue=queue, flows=load, rest=rest) for queue, load in keys
+    }
 
-    def measure(measured: Measurements) -> Cells | None:
-        places = {key: {"queue": key[0], "flows": key[1], "rest": rest} for key in keys}
-        if not all(measured.has(**labels) for labels in places.values()):
-            return None
-        return {key: value(measured, **labels) for key, labels in places.items()}
 
-    return measure
+def several(measures: Mapping[str, Measure]) -> Measure:
+    """Several numbers of each queue and load, told apart by a form of the queue's name."""
+    return lambda measured: {
+        (form.format(queue), load): each
+        for form, measure in measures.items()
+        for (queue, load), each in measure(measured).items()
+    }
 
 
 def rows(**values: Sequence[float]) -> Cells:
@@ -116,11 +119,9 @@ def one_spike(measured: Measurements, **labels: str) -> float:
 
 @per_run
 def _total_spikes(measured: Measurements, **labels: str) -> Floats:
-    table = measured.result.raw("excursions")
-    rows = table.filter((table["link"] == measured.link) & (table["threshold_bytes"] == SPIKES[60]))
-    first = measured.point(**labels) * measured.replications
-    here = rows.filter(rows["run"].is_between(first, first + measured.replications - 1))
-    total: Floats = here.sort("run")["total_s"].to_numpy()
+    rows = measured.rows("excursions", **labels)
+    rows = rows.filter(link=measured.link, threshold_bytes=SPIKES[60])
+    total: Floats = rows.sort("run")["total_s"].to_numpy()
     return total
 
 

@@ -6,6 +6,7 @@ runs unless told otherwise (README.md); what the other readings give is told bes
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import combinations
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from aqmlab.campaign import (
     Asked,
+    NotRun,
     Rule,
     above,
     asked,
@@ -47,6 +49,7 @@ from aqmlab_studies.jarvinen2014.cells import (
     range_of,
     response,
     rows,
+    several,
     share_above,
     share_of,
     spike,
@@ -88,9 +91,8 @@ def _harsh_in_packets(measured: Measurements) -> str:
     """The durations of aggressive HRED's spikes above 100 ms in the other readings."""
     told = []
     for reading in READINGS:
-        found = cells(spike(100), (f"{HARSH} {reading}",))(measured)
-        if found:
-            told.append(told_ms(found))
+        with suppress(NotRun):
+            told.append(told_ms(cells(spike(100), (f"{HARSH} {reading}",))(measured)))
     return "; ".join(told)
 
 
@@ -279,17 +281,7 @@ SPIKES: tuple[CellRule, ...] = (
 
 def _responses(*queues: str) -> Measure:
     """Builds a function that measures the median response times of both groups."""
-
-    def measure(measured: Measurements) -> Cells | None:
-        made: Cells = {}
-        for group in GROUPS:
-            found = cells(response(group), queues)(measured)
-            if found is None:
-                return None
-            made |= {(f"{queue} ({group})", load): each for (queue, load), each in found.items()}
-        return made
-
-    return measure
+    return several({f"{{}} ({group})": cells(response(group), queues) for group in GROUPS})
 
 
 def _both_groups(**seconds: float) -> Cells:
@@ -411,16 +403,7 @@ TIMES: tuple[CellRule, ...] = (
 
 
 def _both_paths(value: Value, queues: tuple[str, ...]) -> Measure:
-    def measure(measured: Measurements) -> Cells | None:
-        made: Cells = {}
-        for rest in (REST, FAR):
-            found = cells(value, queues, rest=rest)(measured)
-            if found is None:
-                return None
-            made |= {(f"{queue}, {rest}", load): each for (queue, load), each in found.items()}
-        return made
-
-    return measure
+    return several({f"{{}}, {rest}": cells(value, queues, rest=rest) for rest in (REST, FAR)})
 
 
 def _order(found: Cells, queues: tuple[str, ...] = ALL) -> tuple[int, int]:
@@ -527,10 +510,8 @@ Inert = tuple[int, float]
 """Packets that PIE dropped early, and its largest distance from DropTail in seconds."""
 
 
-def _inert(measured: Measurements) -> Inert | None:
+def _inert(measured: Measurements) -> Inert:
     pie, fifo = "PIE (default)", FIFO
-    if not all(measured.has(queue=q, flows=f, rest=REST) for q in (pie, fifo) for f in FLOWS):
-        return None
     shares = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
     early, off = 0, 0.0
     for flows in FLOWS:
@@ -557,8 +538,6 @@ INERT: Rule[Measurements, Inert] = Rule(
 
 def _linux(measured: Measurements) -> str:
     found = cells(p95, ("CoDel as in Linux",))(measured)
-    if found is None:
-        return ""
     return f"with Linux's arithmetic too (an inverse square root in small steps) {told_ms(found)}"
 
 

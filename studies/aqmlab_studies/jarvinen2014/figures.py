@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 
+from aqmlab.campaign import NotRun, made
 from aqmlab.metrics.samples import Floats, Quartiles, jain_indices, quartiles
 from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
@@ -42,21 +44,21 @@ LOADS = "flows in the first + second group"
 
 def figures(measured: Measurements) -> list[Figure]:
     """All figures for which the queues and paths were run."""
-    made: list[Figure | None] = [
-        _delays(measured),
-        _maxima(measured, "11 ms", "figure-3"),
-        _spikes(measured, 60, "11 ms", "figure-4"),
-        _spikes(measured, 100, "11 ms", "figure-5"),
-        _responses(measured, "first", "figure-6"),
-        _responses(measured, "second", "figure-7"),
-        _fairness(measured),
-        _maxima(measured, "101 ms", "figure-9"),
-        _spikes(measured, 60, "101 ms", "figure-10"),
-        _hred(measured),
-        _beside_ns2(measured),
-        _inert(measured),
-    ]
-    return [_titled(figure, measured) for figure in made if figure]
+    makers: tuple[Callable[[Measurements], Figure], ...] = (
+        _delays,
+        partial(_maxima, rest="11 ms", ident="figure-3"),
+        partial(_spikes, delay=60, rest="11 ms", ident="figure-4"),
+        partial(_spikes, delay=100, rest="11 ms", ident="figure-5"),
+        partial(_responses, group="first", ident="figure-6"),
+        partial(_responses, group="second", ident="figure-7"),
+        _fairness,
+        partial(_maxima, rest="101 ms", ident="figure-9"),
+        partial(_spikes, delay=60, rest="101 ms", ident="figure-10"),
+        _hred,
+        _beside_ns2,
+        _inert,
+    )
+    return [_titled(figure, measured) for figure in made(makers, measured)]
 
 
 def fairness(measured: Measurements, **labels: str) -> Floats:
@@ -76,18 +78,20 @@ def _titled(figure: Figure, measured: Measurements) -> Figure:
 def _present(
     measured: Measurements, queues: Iterable[str], flows: Iterable[str], rest: str
 ) -> list[tuple[str, str]]:
-    return [
+    """Queues and loads that were run. Raises `NotRun` if none were."""
+    found = [
         (queue, load)
         for load in flows
         for queue in queues
         if measured.has(queue=queue, flows=load, rest=rest)
     ]
-
-
-def _delays(measured: Measurements) -> Figure | None:
-    found = _present(measured, SHOWN, ["4+4"], REST)
     if not found:
-        return None
+        raise NotRun(rest)
+    return found
+
+
+def _delays(measured: Measurements) -> Figure:
+    found = _present(measured, SHOWN, ["4+4"], REST)
     curves = {
         queue: _milliseconds(measured.histograms(queue=queue, flows=load, rest=REST).cdf())
         for queue, load in found
@@ -106,10 +110,8 @@ def _delays(measured: Measurements) -> Figure | None:
     )
 
 
-def _maxima(measured: Measurements, rest: str, ident: str) -> Figure | None:
+def _maxima(measured: Measurements, rest: str, ident: str) -> Figure:
     found = _present(measured, SHOWN, FLOWS, rest)
-    if not found:
-        return None
     cells = {
         (q, f): quartiles(measured.maxima(queue=q, flows=f, rest=rest) * 1e3) for q, f in found
     }
@@ -126,11 +128,9 @@ def _maxima(measured: Measurements, rest: str, ident: str) -> Figure | None:
     )  # fmt: skip
 
 
-def _spikes(measured: Measurements, delay: int, rest: str, ident: str) -> Figure | None:
+def _spikes(measured: Measurements, delay: int, rest: str, ident: str) -> Figure:
     # SFQ CoDel has no single queue for which this could be said.
     found = _present(measured, [each for each in SHOWN if each != "SFQ CoDel"], FLOWS, rest)
-    if not found:
-        return None
     cells = {
         (q, f): quartiles(measured.spikes(SPIKES[delay], queue=q, flows=f, rest=rest) * 1e3)
         for q, f in found
@@ -149,10 +149,8 @@ def _spikes(measured: Measurements, delay: int, rest: str, ident: str) -> Figure
     )  # fmt: skip
 
 
-def _responses(measured: Measurements, group: str, ident: str) -> Figure | None:
+def _responses(measured: Measurements, group: str, ident: str) -> Figure:
     found = _present(measured, SHOWN, FLOWS, REST)
-    if not found:
-        return None
     cells = {
         (q, f): quartiles(measured.responses(group, queue=q, flows=f, rest=REST)) for q, f in found
     }
@@ -167,10 +165,8 @@ def _responses(measured: Measurements, group: str, ident: str) -> Figure | None:
     )  # fmt: skip
 
 
-def _fairness(measured: Measurements) -> Figure | None:
+def _fairness(measured: Measurements) -> Figure:
     found = _present(measured, SHOWN, FLOWS, REST)
-    if not found:
-        return None
     cells = {(q, f): quartiles(fairness(measured, queue=q, flows=f, rest=REST)) for q, f in found}
     medians = [each.median for each in cells.values()]
     return Figure(
@@ -184,7 +180,7 @@ def _fairness(measured: Measurements) -> Figure | None:
     )
 
 
-def _hred(measured: Measurements) -> Figure | None:
+def _hred(measured: Measurements) -> Figure:
     settings = (
         "HRED",
         "HRED in packets",
@@ -192,13 +188,12 @@ def _hred(measured: Measurements) -> Figure | None:
         "HRED fitted: th_max 50",
         "HRED fitted: max_p 0.5",
     )
-    found = _present(measured, settings, FLOWS, REST)
-    if len({queue for queue, _ in found}) < len(settings):
-        return None
     printed = (120.0, 126.0, 132.0, 132.0)
     points = {("published (HRED)", f): d for f, d in zip(FLOWS, printed, strict=True)}
     points |= {
-        (q, f): measured.delay_quantile(0.95, queue=q, flows=f, rest=REST) * 1e3 for q, f in found
+        (q, f): measured.delay_quantile(0.95, queue=q, flows=f, rest=REST) * 1e3
+        for f in FLOWS
+        for q in settings
     }
     return Figure(
         "hred",
@@ -225,10 +220,8 @@ def _p95_range(points: dict[tuple[str, str], float], printed: Iterable[float]) -
     return f"{100 * min(shares):.0f} to {100 * max(shares):.0f} %"
 
 
-def _beside_ns2(measured: Measurements) -> Figure | None:
+def _beside_ns2(measured: Measurements) -> Figure:
     loads = [f for _, f in _present(measured, ["CoDel"], FLOWS, REST) if reference("CoDel", f)]
-    if not loads:
-        return None
     shades = {f"{f} flows": c for f, c in zip(FLOWS, BLUES, strict=True)}
     curves, marks, off = {}, {}, 0.0
     shares = np.arange(5, 100, 5) / 100
@@ -254,16 +247,11 @@ def _beside_ns2(measured: Measurements) -> Figure | None:
     )
 
 
-def _inert(measured: Measurements) -> Figure | None:
+def _inert(measured: Measurements) -> Figure:
     queues = ("PIE (default)", "DropTail", "PIEupdate", "PIEthresh")
-    found = _present(measured, queues, ["4+4"], REST)
-    if len(found) < len(queues):
-        return None
-    curves = {
-        queue: _milliseconds(measured.histograms(queue=queue, flows=load, rest=REST).cdf())
-        for queue, load in found
-    }
-    ends = {q: 1e3 * measured.delay_quantile(0.95, queue=q, flows=f, rest=REST) for q, f in found}
+    at = {queue: {"queue": queue, "flows": "4+4", "rest": REST} for queue in queues}
+    curves = {q: _milliseconds(measured.histograms(**each).cdf()) for q, each in at.items()}
+    ends = {q: 1e3 * measured.delay_quantile(0.95, **each) for q, each in at.items()}
     listed = ", ".join(f"{end:.0f} ({queue})" for queue, end in ends.items())
     return Figure(
         "pie-inert",

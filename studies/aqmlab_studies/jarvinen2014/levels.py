@@ -21,7 +21,6 @@ from aqmlab_studies.jarvinen2014.cells import (
     SINGLE,
     STEP,
     Cells,
-    Measure,
     Value,
     cells,
     growth,
@@ -30,27 +29,13 @@ from aqmlab_studies.jarvinen2014.cells import (
     p95,
     range_of,
     rows,
+    several,
     share_of,
     spike,
     told_ms,
     worst,
 )
 from aqmlab_studies.jarvinen2014.figures import FLOWS
-
-
-def _several(queues: Sequence[str], **values: Value) -> Measure:
-    """Several numbers of each queue and load, told apart by the name in `found`."""
-
-    def measure(measured: Measurements) -> Cells | None:
-        made: Cells = {}
-        for name, value in values.items():
-            found = cells(value, queues)(measured)
-            if found is None:
-                return None
-            made |= {(f"{queue}, {name}", load): each for (queue, load), each in found.items()}
-        return made
-
-    return measure
 
 
 def _same_order(found: Cells) -> tuple[int, int]:
@@ -181,7 +166,7 @@ LEVELS: tuple[Rule[Measurements, Cells], ...] = (
         "delays.",
         "of the pairs of queues at one load whose 95th percentiles are more than a packet apart, "
         "three quarters have their largest delays of 100 replications in the same order",
-        _several(ALL, p95=p95, worst=worst),
+        several({"{}, p95": cells(p95, ALL), "{}, worst": cells(worst, ALL)}),
         lambda found: at_least(share_of(_same_order(found)), 0.75, "share"),
         lambda found: f"{_same_order(found)[0]} of {_same_order(found)[1]} pairs",
         _named(
@@ -195,7 +180,13 @@ LEVELS: tuple[Rule[Measurements, Cells], ...] = (
         "delay (figure 3).",
         "from one load to the next the medians of the longest spike above 60 and above 100 ms "
         "move the same way as the median of the largest delay in eight of ten cases",
-        _several(SINGLE, middle=middle, above60=spike(60), above100=spike(100)),
+        several(
+            {
+                "{}, middle": cells(middle, SINGLE),
+                "{}, above60": cells(spike(60), SINGLE),
+                "{}, above100": cells(spike(100), SINGLE),
+            }
+        ),
         lambda found: at_least(share_of(_same_trend(found)), 0.8, "share"),
         lambda found: f"in {_same_trend(found)[0]} of {_same_trend(found)[1]} cases",
         _named(

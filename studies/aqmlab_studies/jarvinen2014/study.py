@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from aqmlab.campaign import made
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.reproduce.published import LARGEST_METHOD
@@ -24,7 +25,7 @@ RECONSTRUCTED = ("PIE (default)", "PIEupdate", "PIEthresh")
 
 def tables(measured: Measurements) -> list[Table]:
     """Measured values beside those of ns-2 on the same scenario."""
-    made = [
+    return [
         Table(
             f"ns2-{kind}{suffix}",
             f"{name}{about}, beside ns-2",
@@ -37,7 +38,6 @@ def tables(measured: Measurements) -> list[Table]:
         for rest, suffix, about in ((REST, "", ""), ("101 ms", "-far", ", rest of the path 101 ms"))
         for kind, name in (("p95", "95th percentile of the delay"), ("maximum", "Maximum delay"))
     ]
-    return [table for table in made if table.cells]
 
 
 def _cells(measured: Measurements, kind: str, rest: str) -> Iterator[Cell]:
@@ -57,15 +57,8 @@ def _cells(measured: Measurements, kind: str, rest: str) -> Iterator[Cell]:
             yield Cell.judged(queue, flows, theirs, ours, within, Criterion.within(STEP))
 
 
-def causes(measured: Measurements) -> list[Cause]:
-    """Why cells of the tables differ, as far as experiments have shown."""
-    return [*_hred(measured), *_pie(measured), *_ns2(measured)]
-
-
-def _p95(measured: Measurements, queue: str) -> str | None:
+def _p95(measured: Measurements, queue: str) -> str:
     """`162 180 198 216`: the 95th percentiles at the four loads in ms."""
-    if not all(measured.has(queue=queue, flows=flows, rest=REST) for flows in FLOWS):
-        return None
     values = (measured.delay_quantile(0.95, queue=queue, flows=f, rest=REST) for f in FLOWS)
     return _in_ms(values)
 
@@ -76,8 +69,6 @@ def _hred(measured: Measurements) -> Iterator[Cause]:
         for reading in ("", ", mean packet 500", " in packets", " in packets, wait off",
                         " fitted: th_max 50", " fitted: max_p 0.5")
     }  # fmt: skip
-    if any(each is None for pair in told.values() for each in pair):
-        return
 
     def text(reading: str) -> str:
         return f"{told[reading][0]} (aggressive: {told[reading][1]}) ms"
@@ -121,15 +112,13 @@ def _pie(measured: Measurements) -> Iterator[Cause]:
         for queue, experiments in PIE_EXPERIMENTS.items()
     }
     ours = {queue: _p95(measured, queue) for queue in told}
-    if None in ours.values() or any(text is None for made in told.values() for _, text in made):
-        return
     sentences = [
         "What the papers of 2013 leave open had to be chosen, and experiments show what the "
         "choices move. 95th percentiles in ms at the four loads."
     ]
-    for queue, made in told.items():
+    for queue, variants in told.items():
         printed = _in_ms(_printed(measured, queue))
-        varied = "; ".join(f"{what}: {text}" for what, text in made)
+        varied = "; ".join(f"{what}: {text}" for what, text in variants)
         sentences.append(f"{queue}: printed {printed}; ours {ours[queue]}; {varied}.")
     sentences.append(
         "With the probability held at zero while bursts are allowed the delays are far longer "
@@ -166,14 +155,19 @@ def _ns2(measured: Measurements) -> Iterator[Cause]:
         "ns-2's offsets DropTail delivers exactly as many packets, which a test of the project "
         "checks. ns-2's DropTail of 100 packets holds 99. "
     )
-    codel, by_rfc = _p95(measured, "CoDel"), _p95(measured, "CoDel, recovery of RFC 6675")
+
+    def p95(queue: str) -> str:
+        """Nothing if it was not run."""
+        return next(iter(made([lambda part: [_p95(part, queue)]], measured)), "")
+
+    codel, by_rfc = p95("CoDel"), p95("CoDel, recovery of RFC 6675")
     if codel and by_rfc:
         text += (
             "The senders mend losses like ns-2's Sack1, which counts a lost packet as in the "
             "network until an acknowledgement passes it. With the recovery of RFC 6675, which "
             f"sends more meanwhile, CoDel's 95th percentiles are {by_rfc} instead of {codel} ms. "
         )
-    sfq, departures = _p95(measured, "SFQ CoDel"), _p95(measured, "SFQ CoDel, departures first")
+    sfq, departures = p95("SFQ CoDel"), p95("SFQ CoDel, departures first")
     if sfq and departures:
         text += (
             "Much happens at the same nanosecond here, and ns-2's floating-point times decide "
@@ -182,3 +176,7 @@ def _ns2(measured: Measurements) -> Iterator[Cause]:
         )
     if codel or sfq:
         yield Cause("ns-2 and we: where the last milliseconds go", text.strip())
+
+
+causes = (_hred, _pie, _ns2)
+"""Why cells of the tables differ, as far as experiments have shown."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from aqmlab.campaign import Asked, Rule, above, asked, at_least, at_most, below, within
+from aqmlab.campaign import Asked, Rule, above, at_least, at_most, below, within
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.kuhn2014.measure import (
     AQMS,
@@ -24,7 +24,6 @@ from aqmlab_studies.kuhn2014.parts import (
     CUBIC,
     AnyRule,
     each,
-    main,
     ms,
     named,
     percent,
@@ -41,7 +40,7 @@ SHARE = 0.05
 
 def claims(measured: Measurements) -> list[Asked]:
     """All statements for which the points were run."""
-    return asked((*HEADLINE, *SECTION_3), measured.part("study"))
+    return measured.asked(study=(*HEADLINE, *SECTION_3))
 
 
 def _reduces(queue: str) -> AnyRule:
@@ -52,7 +51,7 @@ def _reduces(queue: str) -> AnyRule:
         f"reduces-{queue}".lower(),
         f"Section 4: {queue} enables a better latency than DropTail.",
         "the reduction is more than 10 % with each congestion control",
-        main(_by_control(reductions)),
+        _by_control(reductions),
         each(above, 0.1),
         named(percent),
         {control: 0.5 if control != "Vegas" else -0.1 for control in CONTROLS},
@@ -65,8 +64,8 @@ def _alike(queue: str) -> AnyRule:
         f"Introduction: with {queue} all congestion controls, loss-based or delay-based, "
         "experience relatively similar conditions.",
         "the mean packet transmission times of the four are within 25 % of each other",
-        main(_by_control(lambda study, control: packet_mean(
-            study, queue=queue, control=control, buffer=MAIN_BUFFER))),
+        _by_control(lambda study, control: packet_mean(
+            study, queue=queue, control=control, buffer=MAIN_BUFFER)),
         range_within(1.25),
         named(ms),
         {"CUBIC": 0.2, "NewReno": 0.12, "Vegas": 0.1, "Compound": 0.12},
@@ -79,7 +78,7 @@ def _printed(
     """A printed share: met within five points."""
     rule = f"within 5 percentage points of the printed {100 * printed:.0f} %"
     compared = lambda found: within(found, printed, POINTS)  # noqa: E731
-    return Rule(ident, text, rule, main(value), compared, percent, wrong)
+    return Rule(ident, text, rule, value, compared, percent, wrong)
 
 
 def _delay(
@@ -92,7 +91,7 @@ def _delay(
         ident,
         text,
         f"the mean packet transmission time with CUBIC is within 5 % of {about}",
-        main(lambda study: packet_mean(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC)),
+        lambda study: packet_mean(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC),
         lambda found: [at_least(found, low * (1 - SHARE)), at_most(found, high * (1 + SHARE))],
         ms,
         wrong,
@@ -137,7 +136,7 @@ def _fairer(queue: str) -> AnyRule:
         "the time for the 10 MB with Vegas is a multiple of that with CUBIC (each among "
         "applications of its own kind: the study never has the two compete) that is nearer to 1 by "
         "more than 0.02 than with DropTail",
-        main(_vegas_over_cubic),
+        _vegas_over_cubic,
         lambda found: below(abs(found[queue] - 1) - abs(found["DropTail"] - 1), -0.02),
         named(times),
         dict.fromkeys(AQMS, 2.0) | {"DropTail": 1.5},
@@ -162,8 +161,8 @@ HEADLINE: tuple[AnyRule, ...] = (
         "Section 4: RED's drops do not impact the transmission time of 10 MB much, whatever the "
         "congestion control.",
         "its increase against DropTail is within 10 % with each of the four",
-        main(_by_control(lambda study, control: increased(
-            study, queue="RED", control=control, buffer=MAIN_BUFFER))),
+        _by_control(lambda study, control: increased(
+            study, queue="RED", control=control, buffer=MAIN_BUFFER)),
         lambda found: [within(value, 0, 0.1, name) for name, value in found.items()],
         named(percent),
         {"CUBIC": 0.02, "NewReno": 0.03, "Vegas": 0.30, "Compound": 0.0},
@@ -175,9 +174,9 @@ HEADLINE: tuple[AnyRule, ...] = (
         "Introduction: RED allows for shorter transmission times than CoDel.",
         "the mean time for the 10 MB is more than 5 % shorter with RED, with each congestion "
         "control",
-        main(_by_control(lambda study, control: transfer_mean(
+        _by_control(lambda study, control: transfer_mean(
             study, queue="RED", control=control, buffer=MAIN_BUFFER) / transfer_mean(
-            study, queue="CoDel", control=control, buffer=MAIN_BUFFER))),
+            study, queue="CoDel", control=control, buffer=MAIN_BUFFER)),
         each(below, 0.95),
         lambda found: f"of CoDel's {named(percent)(found)}",
         {"CUBIC": 0.7, "NewReno": 0.7, "Vegas": 1.0, "Compound": 0.7},
@@ -187,9 +186,9 @@ HEADLINE: tuple[AnyRule, ...] = (
         "Section 3: RED reduces the packet delay, yet not as much as CoDel.",
         "the mean packet transmission time is more than 5 % longer with RED than with CoDel, with "
         "each congestion control",
-        main(_by_control(lambda study, control: packet_mean(
+        _by_control(lambda study, control: packet_mean(
             study, queue="RED", control=control, buffer=MAIN_BUFFER) / packet_mean(
-            study, queue="CoDel", control=control, buffer=MAIN_BUFFER))),
+            study, queue="CoDel", control=control, buffer=MAIN_BUFFER)),
         each(above, 1.05),
         named(times),
         {"CUBIC": 2.0, "NewReno": 2.0, "Vegas": 0.99, "Compound": 2.0},
@@ -205,7 +204,7 @@ HEADLINE: tuple[AnyRule, ...] = (
         "Section 4: with DropTail, Vegas introduces less latency than any other congestion "
         "control.",
         "its mean packet transmission time is more than 5 % below each of the others",
-        main(_droptail_times),
+        _droptail_times,
         lambda found: [
             below(found["Vegas"] / value, 0.95, name)
             for name, value in found.items() if name != "Vegas"

@@ -39,8 +39,6 @@ CANDLES = (
 def figures(measured: Measurements) -> list[Figure]:
     """Figures whose points were run."""
     study = measured.part("study")
-    if study is None:
-        return []
     made = [
         _scatter(study, "CUBIC", "figure-2", "drop ratio", lambda each: each.drops),
         _scatter(study, "Vegas", "figure-3", "throughput (Mbit/s)", _throughput),
@@ -138,11 +136,9 @@ def _transfers(study: Measurements) -> Figure | None:
 
 def _delays(study: Measurements, **labels: str) -> Histograms:
     """The packet transmission times of the transfer, one histogram a replication."""
-    first = study.point(**labels) * study.replications
-    rows = study.result.raw("delays").filter(group="transfer", direction="forward")
-    rows = rows.filter(rows["run"].is_between(first, first + study.replications - 1))
+    rows = study.rows("delays", **labels).filter(group="transfer", direction="forward")
     return Histograms.from_columns(
-        rows["run"].to_numpy().astype(np.int64) - first,
+        rows["run"].to_numpy().astype(np.int64),
         rows["delay_s"].to_numpy(),
         rows["count"].to_numpy().astype(np.int64),
         study.replications,

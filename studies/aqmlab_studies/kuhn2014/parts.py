@@ -1,5 +1,4 @@
-"""What the rules of both sections are made of: which points a statement needs, and numbers in
-words."""
+"""What the rules of both sections are made of: comparisons, and numbers in words."""
 
 from __future__ import annotations
 
@@ -8,38 +7,13 @@ from typing import Any
 
 from aqmlab.campaign import Comparison, Rule, at_most
 from aqmlab.reproduce.measure import Measurements
-from aqmlab_studies.kuhn2014.measure import BUFFERS, CONTROLS, MAIN_BUFFER, QUEUES
+from aqmlab_studies.kuhn2014.measure import BUFFERS
 
 CUBIC = {"control": "CUBIC"}
 ROOMY = BUFFERS[1:]
 """The buffers in which an AQM has room to act."""
 
 AnyRule = Rule[Measurements, Any]
-
-
-def needing(
-    controls: Iterable[str], buffers: Iterable[str], value: Callable[[Measurements], Any]
-) -> Callable[[Measurements], Any]:
-    """`value` if every queue was run at these points, else None."""
-    points = [(q, c, b) for q in QUEUES for c in controls for b in buffers]
-
-    def measure(study: Measurements) -> Any:
-        has = all(study.has(queue=q, control=c, buffer=b) for q, c, b in points)
-        return value(study) if has else None
-
-    return measure
-
-
-def main(value: Callable[[Measurements], Any]) -> Callable[[Measurements], Any]:
-    """`value` if all queues and controls were run with the buffer of figures 5 and 6."""
-    return needing(CONTROLS, (MAIN_BUFFER,), value)
-
-
-def all_buffers(
-    control: str, value: Callable[[Measurements], Any]
-) -> Callable[[Measurements], Any]:
-    """`value` if all queues and buffers were run with this control."""
-    return needing((control,), BUFFERS, value)
 
 
 def percent(share: float) -> str:

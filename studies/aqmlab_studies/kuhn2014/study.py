@@ -35,16 +35,8 @@ Key = tuple[str, str]
 """Row and column."""
 
 
-def tables(measured: Measurements) -> list[Table]:
-    """The study's own numbers, those of ns-2, and the experiments."""
-    made = [*_published(measured.part("study")), *_beside_ns2(measured.part("readings"))]
-    made += _experiments(measured.part("experiments"))
-    return [table for table in made if table.cells]
-
-
-def _published(study: Measurements | None) -> Iterator[Table]:
-    if study is None:
-        return
+def _published(measured: Measurements) -> Iterator[Table]:
+    study = measured.part("study")
     numbers = study.paper["numbers"]
 
     def table(
@@ -89,9 +81,8 @@ def _published(study: Measurements | None) -> Iterator[Table]:
         yield Table("vegas_reduction", name, "share", (cell,), method=MEAN_METHOD)
 
 
-def _beside_ns2(readings: Measurements | None) -> Iterator[Table]:
-    if readings is None:
-        return
+def _beside_ns2(measured: Measurements) -> Iterator[Table]:
+    readings = measured.part("readings")
     queues, labels = readings.axes["queue"], readings.axes["reading"]
     keys = [(r, q) for r in labels for q in queues if (r, q) in ns2.references()]
     notes = {
@@ -155,9 +146,8 @@ def _plus_one(value: Value) -> Value:
     return number + 1, within and replace(within, low=within.low + 1, high=within.high + 1)
 
 
-def _experiments(part: Measurements | None) -> Iterator[Table]:
-    if part is None:
-        return
+def _experiments(measured: Measurements) -> Iterator[Table]:
+    part = measured.part("experiments")
     for ident, name, unit, value in (
         ("experiments-packet", "Packet transmission time, one thing changed", "s", packet_time),
         ("experiments-transfer", "Time to transmit 10 MB, one thing changed", "s", transfer_time),
@@ -166,6 +156,10 @@ def _experiments(part: Measurements | None) -> Iterator[Table]:
         cells = _cells((key, {"setting": key[0], "queue": key[1]}) for key in keys)
         made = tuple(cells(part, value, lambda _: None))
         yield Table(ident, name, unit, made, method=MEAN_METHOD)
+
+
+tables = (_published, _beside_ns2, _experiments)
+"""The study's own numbers, those of ns-2, and the experiments."""
 
 
 def _cells(
@@ -187,29 +181,13 @@ def _cells(
     return cells
 
 
-def causes(measured: Measurements) -> list[Cause]:
-    """Why numbers differ, by experiment."""
-    made: list[Cause] = []
-    study, readings = measured.part("study"), measured.part("readings")
-    experiments = measured.part("experiments")
-    if study and study.has(control="Vegas", buffer=MAIN_BUFFER):
-        made += _droptail(study)
-    if experiments and len(experiments.axes["setting"]) > 1:
-        made += _experiment_causes(experiments)
-    if readings and all(readings.has(reading=each) for each in (DEFAULT, SATURATED)):
-        made += _reading_causes(readings)
-    return made
-
-
-def _droptail(study: Measurements) -> Iterator[Cause]:
+def _droptail(measured: Measurements) -> Iterator[Cause]:
     """The published DropTail is neither CUBIC's nor Vegas's of the readings."""
+    study = measured.part("study")
     times = {
         control: packet_time(study, buffer=MAIN_BUFFER, control=control, queue="DropTail")[0]
         for control in CONTROLS
-        if study.has(control=control, queue="DropTail")
     }
-    if len(times) < len(CONTROLS):
-        return
     theirs = ns2.references()
     known = {"CUBIC": DEFAULT, "NewReno": f"{DEFAULT}, NewReno", "Vegas": f"{DEFAULT}, Vegas"}
     yield Cause(
@@ -224,7 +202,9 @@ def _droptail(study: Measurements) -> Iterator[Cause]:
     )
 
 
-def _experiment_causes(part: Measurements) -> Iterator[Cause]:
+def _experiment_causes(measured: Measurements) -> Iterator[Cause]:
+    part = measured.part("experiments")
+
     def told(value: Callable[..., Value], setting: str, digits: int, unit: str) -> str:
         scale = 1e3 if unit == "ms" else 1.0
         numbers = (value(part, setting=setting, queue=queue)[0] * scale for queue in QUEUES)
@@ -256,7 +236,8 @@ def _experiment_causes(part: Measurements) -> Iterator[Cause]:
         )
 
 
-def _reading_causes(part: Measurements) -> Iterator[Cause]:
+def _reading_causes(measured: Measurements) -> Iterator[Cause]:
+    part = measured.part("readings")
     if part.has(reading=LARGER, queue="CoDel"):
         small, large = (
             packet_time(part, reading=each, queue="CoDel")[0] for each in (DEFAULT, LARGER)
@@ -309,3 +290,7 @@ def _rerun(part: Measurements) -> Iterator[Cause]:
 
 def _listed(times: Mapping[str, float]) -> str:
     return ", ".join(f"{time * 1e3:.0f} ms with {name}" for name, time in times.items())
+
+
+causes = (_droptail, _experiment_causes, _reading_causes)
+"""Why numbers differ, by experiment."""

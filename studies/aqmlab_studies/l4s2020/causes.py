@@ -16,22 +16,6 @@ UNEQUAL = (FAR, "Prague 80 ms, Prague 20 ms", "Prague 160 ms, Prague 10 ms")
 SINGLE = "FQ-CoDel, one queue"
 
 
-def causes(measured: Measurements) -> list[Cause]:
-    """Causes whose runs exist."""
-    found: list[Cause] = []
-    part, whole = measured.part("experiments"), measured.part("study")
-    if part and whole and whole.has(queue="DualPI2") and whole.has(pair=FAR):
-        found.extend(_dualpi2(part, whole))
-    if part and whole and whole.has(queue="FIFO") and whole.has(pair=LONG):
-        found.append(_fifo(part, whole))
-    classic, corners = measured.part("classic"), measured.part("corners")
-    if part and classic and classic.has(queue="PIE", beside="Reno with ECN"):
-        found.append(_classic(part, classic))
-    if corners and corners.has(rate="200 Mbit/s", rtt="20 ms"):
-        found.extend(_corners(corners))
-    return found
-
-
 def _ours(part: Measurements, **labels: str) -> str:
     values = [goodput(part, flow, **labels).mean() for flow in FLOWS]
     return f"{values[0]:.1f} and {values[1]:.1f}"
@@ -42,7 +26,8 @@ def _theirs(queue: str, pair: str) -> str:
     return f"{values[0]:.1f} and {values[1]:.1f}"
 
 
-def _dualpi2(part: Measurements, whole: Measurements) -> Iterator[Cause]:
+def _dualpi2(measured: Measurements) -> Iterator[Cause]:
+    part, whole = measured.part("experiments"), measured.part("study")
     far, near = (_ours(whole, queue="DualPI2", pair=pair) for pair in (FAR, NEAR))
     virtual = _ours(part, experiment="virtual RTT, Prague 20, Prague 10")
     beside = _ours(part, experiment="virtual RTT, Prague 10, CUBIC 10")
@@ -95,7 +80,9 @@ def _ratio(part: Measurements, **labels: str) -> float:
     return second / first
 
 
-def _fifo(part: Measurements, whole: Measurements) -> Cause:
+def _fifo(measured: Measurements) -> Cause:
+    part, whole = measured.part("experiments"), measured.part("study")
+    whole.point(queue="FIFO", pair=LONG)
     jitter = "FIFO, jitter 1 ms, {}".format
     pairs = [pair for pair in whole.axes["pair"] if part.has(experiment=jitter(pair))]
     bare = [_beside(whole, pair, queue="FIFO", pair=pair) for pair in pairs]
@@ -138,7 +125,9 @@ def _worst(found: list[Ratios]) -> float:
     return max(max(p / o, o / p) for p, o in found)
 
 
-def _classic(part: Measurements, classic: Measurements) -> Cause:
+def _classic(measured: Measurements) -> Cause:
+    part, classic = measured.part("experiments"), measured.part("classic")
+
     def of(control: str, queue: str) -> str:
         beside = f"{control} with ECN"
         with_ecn, without = (
@@ -172,7 +161,8 @@ def _classic(part: Measurements, classic: Measurements) -> Cause:
     )
 
 
-def _corners(corners: Measurements) -> Iterator[Cause]:
+def _corners(measured: Measurements) -> Iterator[Cause]:
+    corners = measured.part("corners")
     high = states(corners, "200 Mbit/s", "20 ms")[0]
     queue = 1e3 * (high.rtt_classic - high.rtt)
     yield Cause(
@@ -198,3 +188,6 @@ def _corners(corners: Measurements) -> Iterator[Cause]:
         f"{late.windows[0]:.0f} segments in the mean from 20 to 80 s and still grows; p' is not "
         f"steady (the root of its mean square is {late.steadiness:.1f} times its mean).",
     )
+
+
+causes = (_dualpi2, _fifo, _classic, _corners)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from aqmlab.campaign import Asked, Rule, asked, at_least, at_most
+from aqmlab.campaign import Asked, Rule, at_least, at_most
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, Table
@@ -30,22 +30,7 @@ Ratios = list[tuple[float, float]]
 """Measured ratios and those of the rules."""
 
 
-def tables(measured: Measurements) -> list[Table]:
-    """Scenario 1 by queue, scenario 6, and the corners."""
-    found = []
-    whole, classic, corners = (measured.part(name) for name in ("study", "classic", "corners"))
-    if whole:
-        found += [_scenario_1(whole, queue) for queue in whole.axes["queue"]]
-    if classic:
-        found.append(_scenario_6(classic))
-    if corners:
-        found.append(_corners(corners))
-    return found
-
-
-def _cell(row: str, column: str, theirs: float, values: Floats) -> Cell:
-    within = interval(values, bounds=POSITIVE)
-    return Cell.judged(row, column, theirs, float(values.mean()), within, Criterion.within(STEP))
+NEAR = Criterion.within(STEP)
 
 
 def _corner(row: str, column: str, law: float, ratios: Floats) -> Cell:
@@ -55,24 +40,33 @@ def _corner(row: str, column: str, law: float, ratios: Floats) -> Cell:
     return Cell.told(row, column, law, mean, found, word, NEAR_LAW)
 
 
-def _scenario_1(whole: Measurements, queue: str) -> Table:
-    cells = [
-        _cell(pair, f"{flow} flow", printed[at], goodput(whole, flow, queue=queue, pair=pair))
-        for pair in whole.axes["pair"]
-        for printed in [published("study")[queue][pair]]
-        for at, flow in enumerate(FLOWS)
-    ]
-    name = f"Scenario 1, {queue}: goodput of two flows"
-    return Table(queue.lower(), name, "Mbit/s", tuple(cells), method=MEAN_METHOD)
+def _scenario_1(measured: Measurements) -> Iterator[Table]:
+    whole = measured.part("study")
+    for queue in whole.axes["queue"]:
+        cells = [
+            Cell.mean(
+                pair,
+                f"{flow} flow",
+                published("study")[queue][pair][at],
+                goodput(whole, flow, queue=queue, pair=pair),
+                NEAR,
+            )
+            for pair in whole.axes["pair"]
+            for at, flow in enumerate(FLOWS)
+        ]
+        name = f"Scenario 1, {queue}: goodput of two flows"
+        yield Table(queue.lower(), name, "Mbit/s", tuple(cells), method=MEAN_METHOD)
 
 
-def _scenario_6(classic: Measurements) -> Table:
+def _scenario_6(measured: Measurements) -> Table:
+    classic = measured.part("classic")
     cells = [
-        _cell(
+        Cell.mean(
             queue,
             f"{'Prague' if at == 0 else 'the other'}, {beside}",
             published("classic")[queue][beside][at],
             goodput(classic, flow, queue=queue, beside=beside),
+            NEAR,
         )
         for queue in classic.axes["queue"]
         for beside in classic.axes["beside"]
@@ -82,7 +76,8 @@ def _scenario_6(classic: Measurements) -> Table:
     return Table("classic", name, "Mbit/s", tuple(cells), method=MEAN_METHOD)
 
 
-def _corners(corners: Measurements) -> Table:
+def _corners(measured: Measurements) -> Table:
+    corners = measured.part("corners")
     cells, notes = [], {}
     for rate in corners.axes["rate"]:
         told = []
@@ -106,13 +101,12 @@ def _corners(corners: Measurements) -> Table:
     )
 
 
+tables = (_scenario_1, _scenario_6, _corners)
+
+
 def claims(measured: Measurements) -> list[Asked]:
     """What the publication's tables show, and what the rules explain."""
-    return [
-        *asked(SCENARIO_1, measured.part("study")),
-        *asked(SCENARIO_6, measured.part("classic")),
-        *asked(CORNERS, measured.part("corners")),
-    ]
+    return measured.asked(study=SCENARIO_1, classic=SCENARIO_6, corners=CORNERS)
 
 
 def _pairs(whole: Measurements, queue: str, controls: Sequence[str], same: bool) -> Pairs | None:

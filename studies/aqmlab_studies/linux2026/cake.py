@@ -112,7 +112,7 @@ def compared(measured: Measurements) -> Iterator[tuple[str, list[Reading]]]:
 
 def tables(measured: Measurements) -> list[Table]:
     """A table for each unit: our mean beside the recorded one."""
-    found = list(compared(measured))
+    found = list(compared(measured.part("cake")))
     return [
         Table(
             f"cake-{kind}",
@@ -136,7 +136,8 @@ def _cell(case: str, reading: Reading) -> Cell:
 
 def claims(measured: Measurements) -> list[Asked]:
     """Rules that all quantities of each case fit."""
-    return [Asked(_rule(case), measured) for case in measured.axes["queue"] if recorded(case)]
+    part = measured.part("cake")
+    return [Asked(_rule(case), part) for case in part.axes["queue"] if recorded(case)]
 
 
 def _rule(case: str) -> Rule[Measurements, list[Reading]]:

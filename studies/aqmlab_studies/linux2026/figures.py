@@ -24,13 +24,9 @@ LEAST, MOST, SEEN = "least simulated", "most simulated", "recorded mean"
 COURSE = {LEAST: "#9ecae1", MOST: "#3182bd", SEEN: "#d62728"}
 
 
-def figures(measured: Measurements) -> list[Figure]:
+def figures(measured: Measurements) -> Iterator[Figure]:
     """Two figures for each control and path of which something was run."""
     whole = measured.part("study")
-    return [] if whole is None else list(_figures(whole))
-
-
-def _figures(whole: Measurements) -> Iterator[Figure]:
     for path in PATHS:
         queues = [each for each in whole.axes["queue"] if each.endswith(path)]
         for control in whole.axes["control"]:

@@ -34,20 +34,17 @@ INSIDE = Criterion.band(
 )
 
 
-def tables(measured: Measurements) -> list[Table]:
+def _tables(measured: Measurements) -> list[Table]:
     """A table for each quantity: our mean beside the recorded one."""
-    whole, through_cake = measured.part("study"), measured.part("cake")
-    own = [] if whole is None else [_table(quantity, whole) for quantity in QUANTITIES]
-    return own + ([] if through_cake is None else cake.tables(through_cake))
+    return [_table(quantity, measured.part("study")) for quantity in QUANTITIES]
 
 
-def _queues(whole: Measurements) -> list[str]:
-    return list(whole.axes["queue"])
+tables = (_tables, cake.tables)
 
 
 def _table(quantity: Quantity, whole: Measurements) -> Table:
     cells, notes = [], {}
-    for queue in _queues(whole):
+    for queue in whole.axes["queue"]:
         told = []
         for control in whole.axes["control"]:
             values = quantity.simulated(whole, control=control, queue=queue)
@@ -77,15 +74,11 @@ def _range(values: Floats) -> str:
     return f"{values.min():.4g} to {values.max():.4g}"
 
 
-def claims(measured: Measurements) -> list[Asked]:
+def _claims(measured: Measurements) -> list[Asked]:
     """Rules that nine in ten of all cells are inside, then of the cells of each case, and of the
     seconds of its course."""
-    through_cake = measured.part("cake")
-    more = [] if through_cake is None else cake.claims(through_cake)
     whole = measured.part("study")
-    if whole is None:
-        return more
-    cases = [(control, queue) for queue in _queues(whole) for control in whole.axes["control"]]
+    cases = [(control, queue) for queue in whole.axes["queue"] for control in whole.axes["control"]]
     rules = [
         in_most(
             "all",
@@ -97,7 +90,10 @@ def claims(measured: Measurements) -> list[Asked]:
         *(_case(*case) for case in cases),
         *(_course(*case) for case in cases),
     ]
-    return [*(Asked(rule, whole) for rule in rules), *more]
+    return [Asked(rule, whole) for rule in rules]
+
+
+claims = (_claims, cake.claims)
 
 
 def _inside(whole: Measurements, cases: list[tuple[str, str]]) -> Counted:
@@ -136,24 +132,8 @@ def _ident(control: str, queue: str) -> str:
     return f"{CONTROLS[control]}-{QUEUES[queue.partition(',')[0]]}-{queue.split()[-2]}"
 
 
-def causes(measured: Measurements) -> list[Cause]:
-    """The experiments: what moves a quantity."""
-    part = measured.part("experiments")
-    if part is None:
-        return []
-    return [
-        *_send_buffer(part),
-        *_quantum(part),
-        *_starts(part),
-        *_reno_starts(part),
-        *_interval(part),
-    ]
-
-
-def _interval(part: Measurements) -> Iterator[Cause]:
-    label = "interval 100.1ms"
-    if not part.has(experiment=label):
-        return
+def _interval(measured: Measurements) -> Iterator[Cause]:
+    part, label = measured.part("experiments"), "interval 100.1ms"
     quantity = next(each for each in QUANTITIES if each.key == "p95")
     values = quantity.simulated(part, experiment=label)
     recorded = quantity.recorded("Reno", "FQ-CoDel, 10 Mbit/s")
@@ -167,10 +147,8 @@ def _interval(part: Measurements) -> Iterator[Cause]:
     )
 
 
-def _drops(part: Measurements, label: str) -> str | None:
-    if not part.has(experiment=label):
-        return None
-    values = drops(part, experiment=label)
+def _drops(measured: Measurements, label: str) -> str:
+    values = drops(measured.part("experiments"), experiment=label)
     return f"{values.mean():.0f} ({values.min():.0f} to {values.max():.0f})"
 
 
@@ -179,60 +157,56 @@ def _recorded_drops(control: str, queue: str) -> str:
     return f"{values.mean():.0f} ({values.min():.0f} to {values.max():.0f})"
 
 
-def _send_buffer(part: Measurements) -> Iterator[Cause]:
+def _send_buffer(measured: Measurements) -> Iterator[Cause]:
     labels = ("no send buffer", "1790 segments", "1840 segments")
-    free, least, more = (_drops(part, each) for each in labels)
-    if free and least and more:
-        yield Cause(
-            "Reno over PIE at 100 Mbit/s: the send buffer ends the first slow start",
-            "A window of 2166 segments would be in flight before the first drop is heard of; the "
-            "senders' 4 MB of buffer hold fewer, as each segment takes its head and description as "
-            "well as its payload. Recorded: "
-            f"{_recorded_drops('Reno', 'PIE, 100 Mbit/s')} drops in all; without a limit here: "
-            f"{free}. What a head takes depends on the devices for which a kernel is built. With "
-            f"2344 bytes a segment, as with wireless devices, the buffer has 1790: {least} drops. "
-            f"With 2280, without these, it has 1840: {more}. The study has 2216 bytes, "
-            "without tunnels either, and 1893 segments.",
-        )
+    free, least, more = (_drops(measured, each) for each in labels)
+    yield Cause(
+        "Reno over PIE at 100 Mbit/s: the send buffer ends the first slow start",
+        "A window of 2166 segments would be in flight before the first drop is heard of; the "
+        "senders' 4 MB of buffer hold fewer, as each segment takes its head and description as "
+        "well as its payload. Recorded: "
+        f"{_recorded_drops('Reno', 'PIE, 100 Mbit/s')} drops in all; without a limit here: "
+        f"{free}. What a head takes depends on the devices for which a kernel is built. With "
+        f"2344 bytes a segment, as with wireless devices, the buffer has 1790: {least} drops. "
+        f"With 2280, without these, it has 1840: {more}. The study has 2216 bytes, "
+        "without tunnels either, and 1893 segments.",
+    )
 
 
-def _quantum(part: Measurements) -> Iterator[Cause]:
-    other = _drops(part, "quantum 1514b")
-    if other:
-        yield Cause(
-            "FQ-CoDel: the quantum is one packet",
-            "The kernel counts the Ethernet header, so its quantum of 1514 bytes is one packet. "
-            "With packets of 1500 bytes a flow keeps 14 bytes of each turn and now and then sends "
-            "two packets; BBR, whose windows follow the rate of delivery, overshoots more then. "
-            "BBR over FQ-CoDel at 100 Mbit/s, recorded: "
-            f"{_recorded_drops('BBR', 'FQ-CoDel, 100 Mbit/s')} "
-            f"drops in all; with 1514 bytes of quantum and packets of 1500 here: {other}.",
-        )
+def _quantum(measured: Measurements) -> Iterator[Cause]:
+    other = _drops(measured, "quantum 1514b")
+    yield Cause(
+        "FQ-CoDel: the quantum is one packet",
+        "The kernel counts the Ethernet header, so its quantum of 1514 bytes is one packet. "
+        "With packets of 1500 bytes a flow keeps 14 bytes of each turn and now and then sends "
+        "two packets; BBR, whose windows follow the rate of delivery, overshoots more then. "
+        "BBR over FQ-CoDel at 100 Mbit/s, recorded: "
+        f"{_recorded_drops('BBR', 'FQ-CoDel, 100 Mbit/s')} "
+        f"drops in all; with 1514 bytes of quantum and packets of 1500 here: {other}.",
+    )
 
 
-def _starts(part: Measurements) -> Iterator[Cause]:
-    early, late = _drops(part, "start 0.19 s"), _drops(part, "start 0.46 s")
-    if early and late:
-        yield Cause(
-            "CUBIC over FQ-CoDel at 10 Mbit/s: when the second flow begins",
-            "All but some two drops a second belong to the slow start of the second flow, and how "
-            "many they are depends on where in the first one's it falls. The recordings' starts "
-            "follow from the goodput of the first second (within 10 ms, the same over all four "
-            "queues): 0.17 to 0.20 s twice, 0.46 s, 0.52 s and after 0.9 s. Recorded: "
-            f"{_recorded_drops('CUBIC', 'FQ-CoDel, 10 Mbit/s')} drops in all, 43 and 93 of the "
-            f"first two; here with starts from 0.18 to 0.20 s: {early}, from 0.45 to 0.47 s: "
-            f"{late}.",
-        )
+def _starts(measured: Measurements) -> Iterator[Cause]:
+    early, late = _drops(measured, "start 0.19 s"), _drops(measured, "start 0.46 s")
+    yield Cause(
+        "CUBIC over FQ-CoDel at 10 Mbit/s: when the second flow begins",
+        "All but some two drops a second belong to the slow start of the second flow, and how "
+        "many they are depends on where in the first one's it falls. The recordings' starts "
+        "follow from the goodput of the first second (within 10 ms, the same over all four "
+        "queues): 0.17 to 0.20 s twice, 0.46 s, 0.52 s and after 0.9 s. Recorded: "
+        f"{_recorded_drops('CUBIC', 'FQ-CoDel, 10 Mbit/s')} drops in all, 43 and 93 of the "
+        f"first two; here with starts from 0.18 to 0.20 s: {early}, from 0.45 to 0.47 s: "
+        f"{late}.",
+    )
 
 
 RECORDED_STARTS = ("0.17 to 0.20", "0.45 to 0.47", "0.51 to 0.53", "0.90 to 1.00")
 """When the second flow of the recorded runs begins, s."""
 
 
-def _reno_starts(part: Measurements) -> Iterator[Cause]:
+def _reno_starts(measured: Measurements) -> Iterator[Cause]:
+    part = measured.part("experiments")
     labels = [f"Reno over pfifo, start {each} s" for each in RECORDED_STARTS]
-    if not all(part.has(experiment=label) for label in labels):
-        return
     told = []
     for quantity in (each for each in QUANTITIES if each.key in ("p5", "p25")):
         values = np.concatenate([quantity.simulated(part, experiment=each) for each in labels])
@@ -246,3 +220,7 @@ def _reno_starts(part: Measurements) -> Iterator[Cause]:
         "multiples of a packet's 1.2 ms. The seconds outside are those of the first recovery: the "
         "recordings count data that leave the queue, the simulator data that are acknowledged.",
     )
+
+
+causes = (_send_buffer, _quantum, _starts, _reno_starts, _interval)
+"""The experiments: what moves a quantity."""

@@ -16,28 +16,8 @@ from aqmlab_studies.monga2016.sweeps import (
     Metric,
     Points,
     document,
-    part,
     unlimited,
 )
-
-
-def causes(measured: Measurements) -> list[Cause]:
-    """All that the parts that were run can tell."""
-    points = document(measured)
-    needed = (BASE, "1 Mbit/s", "1000 Mbit/s", "1 FTP", "3 FTP", "1000 FTP", "RTT 1 ms")
-    if not all(points.has(queue, place) for queue in QUEUES for place in needed):
-        return []
-    found = list(_short_rtts(points))
-    free = unlimited(measured)
-    if free:
-        found += _window(points, free)
-    experiments = part(measured, "experiments", axis="experiment")
-    if experiments and all(experiments.has(queue, "RTT 80 ms, 1 FTP") for queue in QUEUES):
-        found += _experiments(points, experiments, free)
-    intervals = part(measured, "intervals")
-    if intervals and all(intervals.has(f"{queue}, 1 s", "1000 FTP") for queue in AQMS):
-        found += _intervals(points, intervals)
-    return found
 
 
 def _all(points: Points, metric: Metric, place: str) -> str:
@@ -53,7 +33,8 @@ def _range(points: Points, metric: Metric, place: str) -> str:
     return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
 
-def _window(points: Points, free: Points) -> Iterator[Cause]:
+def _window(measured: Measurements) -> Iterator[Cause]:
+    points, free = document(measured), Points(measured.part("window"), window="unlimited")
     each = UTILISATION.text(list(free.runs(UTILISATION, "DropTail", "1000 Mbit/s")))
     yield Cause(
         "The window in figures 2 and 8",
@@ -69,7 +50,8 @@ def _window(points: Points, free: Points) -> Iterator[Cause]:
     )
 
 
-def _short_rtts(points: Points) -> Iterator[Cause]:
+def _short_rtts(measured: Measurements) -> Iterator[Cause]:
+    points = document(measured)
     full = {queue: 100 * points.share_of_drops("overlimit", queue, "RTT 1 ms") for queue in QUEUES}
     told = ", ".join(f"{queue} {share:.0f} %" for queue, share in full.items())
     yield Cause(
@@ -80,7 +62,9 @@ def _short_rtts(points: Points) -> Iterator[Cause]:
     )
 
 
-def _experiments(points: Points, experiments: Points, free: Points | None) -> Iterator[Cause]:
+def _experiments(measured: Measurements) -> Iterator[Cause]:
+    points, free = document(measured), unlimited(measured)
+    experiments = Points(measured.part("experiments"), axis="experiment")
     yield from _degraded(points, experiments, free)
     yield _streams(points, experiments)
     yield Cause(
@@ -187,7 +171,9 @@ def _degraded(points: Points, experiments: Points, free: Points | None) -> Itera
 INTERVAL_PLACES = ("1 Mbit/s", BASE, "30 FTP", "1000 FTP", "RTT 100 ms")
 
 
-def _intervals(points: Points, intervals: Points) -> Iterator[Cause]:
+def _intervals(measured: Measurements) -> Iterator[Cause]:
+    points, intervals = document(measured), Points(measured.part("intervals"))
+
     def told(metric: Metric, places: Sequence[str]) -> str:
         each = []
         for place in places:
@@ -206,3 +192,6 @@ def _intervals(points: Points, intervals: Points) -> Iterator[Cause]:
         f"{told(QUEUE, INTERVAL_PLACES)}. The utilisation in %, at "
         f"{told(UTILISATION, (BASE, 'RTT 100 ms'))}.",
     )
+
+
+causes = (_short_rtts, _window, _experiments, _intervals)

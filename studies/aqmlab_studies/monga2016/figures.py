@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, Table
-from aqmlab.stats import MEAN_METHOD, interval
+from aqmlab.stats import MEAN_METHOD
 from aqmlab_studies.monga2016.sweeps import (
     DROPS,
     FILL,
@@ -34,12 +34,8 @@ METRICS = (UTILISATION, QUEUE, DROPS)
 """In the order of the paper's figures of each sweep."""
 
 
-def figures(measured: Measurements) -> list[Figure]:
+def figures(measured: Measurements) -> Iterator[Figure]:
     """All figures of which something was run."""
-    return list(_figures(measured))
-
-
-def _figures(measured: Measurements) -> Iterator[Figure]:
     points, free = document(measured), unlimited(measured)
     number = 2
     for sweep in SWEEPS:
@@ -109,18 +105,15 @@ def _message(points: Points, metric: Metric, sweep: Sweep) -> str:
     return f"In {metric.unit}, from {low} to {high} {sweep.unit}: {'; '.join(told)}."
 
 
-def tables(measured: Measurements) -> list[Table]:
+def tables(measured: Measurements) -> Iterator[Table]:
     """The numbers behind the figures; the paper prints none."""
     points = document(measured)
-    made = []
     for sweep in SWEEPS:
         for metric in METRICS:
             cells = tuple(_cells(points, metric, sweep))
             name = f"{metric.title.capitalize()} by {sweep.title.partition(' (')[0]}"
-            if cells:
-                ident = f"{metric.id}-{sweep.id}"
-                made.append(Table(ident, name, metric.unit, cells, method=MEAN_METHOD))
-    return made
+            ident = f"{metric.id}-{sweep.id}"
+            yield Table(ident, name, metric.unit, cells, method=MEAN_METHOD)
 
 
 def _cells(points: Points, metric: Metric, sweep: Sweep) -> Iterator[Cell]:
@@ -130,5 +123,4 @@ def _cells(points: Points, metric: Metric, sweep: Sweep) -> Iterator[Cell]:
             if points.has(queue, place):
                 runs = points.runs(metric, queue, place)
                 row = f"{number:g} {unit}".strip()
-                mean = float(runs.mean())
-                yield Cell.judged(row, queue, None, mean, interval(runs, bounds=metric.bounds))
+                yield Cell.mean(row, queue, None, runs, bounds=metric.bounds)

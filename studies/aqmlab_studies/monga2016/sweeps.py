@@ -142,9 +142,7 @@ class Points(Replicated):
         return float(rows["segments_sent"].sum()) / float(rows["datagrams_received"].sum())
 
     def _flows(self, queue: str, place: str) -> pl.DataFrame:
-        run = self.measured.point(**self._at(queue, place)) * self.measured.replications
-        last = run + self.measured.replications - 1
-        return self.measured.result.raw("flows").filter(pl.col("run").is_between(run, last))
+        return self.measured.rows("flows", **self._at(queue, place))
 
     def _at(self, queue: str, place: str) -> dict[str, str]:
         return {**self.labels, "queue": queue, self.axis: place}
@@ -164,12 +162,8 @@ def document(measured: Measurements) -> Points:
     return Points(measured)
 
 
-def part(measured: Measurements, name: str, axis: str = "where", **labels: str) -> Points | None:
-    """Another part, if it was run."""
-    found = measured.part(name)
-    return Points(found, axis=axis, **labels) if found else None
-
-
 def unlimited(measured: Measurements) -> Points | None:
-    """The sweeps without a limit of the window."""
-    return part(measured, "window", window="unlimited")
+    """The sweeps without a limit of the window, if they were run."""
+    if "window" not in measured.parts:
+        return None
+    return Points(measured.part("window"), window="unlimited")

@@ -25,7 +25,6 @@ from aqmlab_studies.nichols2012.curves import (
     STEP,
     TAIL,
     drop_fairness,
-    has_all,
     median_delay,
     median_of,
     megabytes,
@@ -44,20 +43,6 @@ LONG = "500 ms"
 AnyRule = Rule[Measurements, Any]
 Pairs = dict[str, tuple[float, float]]
 """Numbers of the queue in question and of the other, by place."""
-
-
-def claims(measured: Measurements) -> list[Asked]:
-    """All statements for which everything was run."""
-    made = []
-    static, dynamic = measured.part("study"), measured.part("dynamic")
-    if static and all(
-        has_all(static, axis, labels)
-        for axis, labels in {"queue": QUEUES, "rate": (SLOW, *FAST), "rtt": (*SHORT, LONG)}.items()
-    ):
-        made += asked(STATIC, static)
-    if dynamic and has_all(dynamic, "queue", QUEUES) and has_all(dynamic, "buffer", (LARGE, SMALL)):
-        made += asked(DYNAMIC, dynamic)
-    return made
 
 
 def _delay(static: Measurements, queue: str, **where: str) -> float:
@@ -450,3 +435,19 @@ DYNAMIC: tuple[AnyRule, ...] = (
         lambda found: f"tail drop carries {100 * found:+.1f} %", 0.1,
     ),
 )  # fmt: skip
+
+
+def _static(measured: Measurements) -> list[Asked]:
+    static = measured.part("study")
+    static.require(queue=QUEUES, rate=(SLOW, *FAST), rtt=(*SHORT, LONG))
+    return asked(STATIC, static)
+
+
+def _dynamic(measured: Measurements) -> list[Asked]:
+    dynamic = measured.part("dynamic")
+    dynamic.require(queue=QUEUES, buffer=(LARGE, SMALL))
+    return asked(DYNAMIC, dynamic)
+
+
+claims = (_static, _dynamic)
+"""All statements, of the parts that were run with everything."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import polars as pl
 
 from aqmlab.metrics.samples import Floats, jain_indices
 from aqmlab.reproduce.measure import Measurements, per_run
-from aqmlab.results import StudyResult
 
 CODEL, TAIL, RED = "CoDel", "tail drop", "RED"
 QUEUES = (CODEL, TAIL, RED)
@@ -47,31 +45,23 @@ def utilisation(part: Measurements, **labels: str) -> Floats:
 def drop_fairness(part: Measurements, **labels: str) -> Floats:
     """Jain's index over the FTPs of (segments sent again) / (segments sent): 1 if each flow
     loses in proportion to what it sends. NaN with a single FTP, or without losses."""
-    first = part.point(**labels) * part.replications
     found = np.full(part.replications, np.nan)
-    for replication in range(part.replications):
-        shares = _lost_shares(part.result).get(first + replication)
-        if shares is not None and shares.size > 1 and shares.any():
-            found[replication] = jain_indices(shares[None, :])[0]
+    for (run,), own in _ftps(part, **labels).group_by("run"):
+        shares = (own["retransmissions"] / own["segments_sent"]).to_numpy()
+        if shares.size > 1 and shares.any():
+            found[int(str(run))] = jain_indices(shares[None, :])[0]
     return found
 
 
-@lru_cache(maxsize=2)
-def _lost_shares(result: StudyResult) -> dict[int, Floats]:
-    """Run to the shares of segments that each of its FTPs sent again."""
+def _ftps(part: Measurements, **labels: str) -> pl.DataFrame:
+    """The FTPs that sent anything."""
     is_ftp = pl.col("group").cast(pl.String).str.starts_with("ftp")
-    share = (pl.col("retransmissions") / pl.col("segments_sent")).alias("share")
-    rows = result.raw("flows").filter(is_ftp & (pl.col("segments_sent") > 0)).with_columns(share)
-    parts = rows.partition_by("run", as_dict=True)
-    return {int(run): own["share"].to_numpy() for (run,), own in parts.items()}
+    return part.rows("flows", **labels).filter(is_ftp & (pl.col("segments_sent") > 0))
 
 
 def losses(part: Measurements, **labels: str) -> tuple[float, float]:
     """Segments sent again and fast retransmits of an FTP, the means at one point."""
-    first = part.point(**labels) * part.replications
-    is_ftp = pl.col("group").cast(pl.String).str.starts_with("ftp")
-    runs = pl.col("run").is_between(first, first + part.replications - 1)
-    rows = part.result.raw("flows").filter(is_ftp & runs & (pl.col("segments_sent") > 0))
+    rows = _ftps(part, **labels)
     sent, recoveries = rows["retransmissions"].to_numpy(), rows["fast_retransmits"].to_numpy()
     return float(np.mean(sent)), float(np.mean(recoveries))
 
@@ -142,8 +132,3 @@ def within(part: Measurements, values: Floats, step: int) -> Floats:
 def megabytes(part: Measurements, queue: str, buffer: str) -> Floats:
     """Megabytes carried in each run."""
     return part.count("delivered_bytes", queue=queue, buffer=buffer) / 1e6
-
-
-def has_all(part: Measurements | None, axis: str, labels: Iterable[str]) -> bool:
-    """Whether the part was run with all of these."""
-    return part is not None and all(label in part.axes[axis] for label in labels)

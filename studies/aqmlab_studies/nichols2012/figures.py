@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from aqmlab.campaign import made
 from aqmlab.metrics.samples import Quartiles
 from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
@@ -29,24 +32,13 @@ SMALLER = {"CoDel": "#93bff0", "tail drop": "#eda77a", "RED": "#7fd1b5"}
 
 def figures(measured: Measurements) -> list[Figure]:
     """All for which the parts were run."""
-    made: list[Figure | None] = []
-    if static := measured.part("study"):
-        made += [
-            _box(static, "figure-5a", "rate", "Figure 5: median delay by rate", "ms", median_delay),
-            _box(static, "figure-5b", "rate", "Figure 5: utilisation by rate", "", utilisation),
-            _box(static, "figure-8a", "rtt", "Figure 8: median delay by RTT", "ms", median_delay),
-            _box(static, "figure-8b", "rtt", "Figure 8: 95 % of the delays", "ms", high_delay),
-            _box(static, "figure-8c", "rtt", "Figure 8: utilisation by RTT", "", utilisation),
-            _box(static, "figure-9", "rtt", "Figure 9: fairness of losses", "", drop_fairness),
-        ]
-    if dynamic := measured.part("dynamic"):
-        made += [_delays(dynamic), _bytes(dynamic)]
-    return [figure for figure in made if figure]
+    return [figure for figure in made((*BOXES, _delays, _bytes), measured) if figure]
 
 
 def _box(
-    part: Measurements, ident: str, axis: str, title: str, unit: str, metric: Metric
+    ident: str, axis: str, title: str, unit: str, metric: Metric, measured: Measurements
 ) -> Figure | None:
+    part = measured.part("study")
     cells = {}
     for label in part.axes[axis]:
         for queue in (each for each in QUEUES if part.has(queue=each)):
@@ -79,7 +71,18 @@ def _box(
     )
 
 
-def _delays(dynamic: Measurements) -> Figure | None:
+BOXES = (
+    partial(_box, "figure-5a", "rate", "Figure 5: median delay by rate", "ms", median_delay),
+    partial(_box, "figure-5b", "rate", "Figure 5: utilisation by rate", "", utilisation),
+    partial(_box, "figure-8a", "rtt", "Figure 8: median delay by RTT", "ms", median_delay),
+    partial(_box, "figure-8b", "rtt", "Figure 8: 95 % of the delays", "ms", high_delay),
+    partial(_box, "figure-8c", "rtt", "Figure 8: utilisation by RTT", "", utilisation),
+    partial(_box, "figure-9", "rtt", "Figure 9: fairness of losses", "", drop_fairness),
+)
+
+
+def _delays(measured: Measurements) -> Figure | None:
+    dynamic = measured.part("dynamic")
     times = moments(dynamic)
     curves = {}
     for queue in QUEUES:
@@ -100,7 +103,8 @@ def _delays(dynamic: Measurements) -> Figure | None:
     )
 
 
-def _bytes(dynamic: Measurements) -> Figure | None:
+def _bytes(measured: Measurements) -> Figure | None:
+    dynamic = measured.part("dynamic")
     times = moments(dynamic)
     curves, colours, words = {}, {}, []
     for buffer, shade in ((LARGE, COLOURS), (SMALL, SMALLER)):

@@ -11,7 +11,8 @@ from aqmlab.metrics.samples import Floats, quantile
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.reproduce.verdicts import Criterion
-from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
+from aqmlab.stats import MEAN_METHOD
+from aqmlab.stats.intervals import UNBOUNDED
 from aqmlab_studies.nichols2012.claims import claims
 from aqmlab_studies.nichols2012.curves import (
     CODEL,
@@ -24,7 +25,6 @@ from aqmlab_studies.nichols2012.curves import (
     Metric,
     across,
     drop_fairness,
-    has_all,
     losses,
     median_delay,
     median_of,
@@ -47,20 +47,15 @@ METRICS: tuple[tuple[str, str, str, Metric], ...] = (
 )
 
 
-def tables(measured: Measurements) -> list[Table]:
-    """Tables whose points were run."""
-    made = []
-    if static := measured.part("study"):
-        for axis, by, others in (
-            ("rate", "by rate", "round-trip times and loads"),
-            ("rtt", "by round-trip time", "rates and loads"),
-        ):
-            for ident, name, unit, metric in METRICS:
-                about = f"{name} {by}: median over all {others}"
-                made.append(_medians(static, f"{ident}-{axis}", about, unit, metric, axis))
-    if dynamic := measured.part("dynamic"):
-        made.append(_figure_7(dynamic))
-    return [table for table in made if table.cells]
+def _tables(measured: Measurements) -> Iterator[Table]:
+    static = measured.part("study")
+    for axis, by, others in (
+        ("rate", "by rate", "round-trip times and loads"),
+        ("rtt", "by round-trip time", "rates and loads"),
+    ):
+        for ident, name, unit, metric in METRICS:
+            about = f"{name} {by}: median over all {others}"
+            yield _medians(static, f"{ident}-{axis}", about, unit, metric, axis)
 
 
 def _medians(
@@ -71,8 +66,7 @@ def _medians(
         for label in static.axes[axis]:
             each = across(static, metric, **{"queue": queue, axis: label})[1:2].ravel()
             if each.size:
-                within = interval(each, bounds=POSITIVE)
-                cells.append(Cell.judged(queue, label, None, float(each.mean()), within))
+                cells.append(Cell.mean(queue, label, None, each))
     return Table(ident, name, unit, tuple(cells), method=f"{MEAN_METHOD}, of the medians")
 
 
@@ -87,20 +81,9 @@ def _by_time(dynamic: Measurements) -> Floats:
     return np.array(found)
 
 
-def causes(measured: Measurements) -> list[Cause]:
-    """Why statements or numbers are missed, as far as experiments have shown."""
-    return [*_few_flows(measured), *_first_losses(measured), *_percentiles(measured)]
-
-
 def _few_flows(measured: Measurements) -> Iterator[Cause]:
     static = measured.part("study")
     loads, queues = (SINGLE, "4 FTPs", "20 FTPs, web, CBR"), (CODEL, TAIL)
-    if static is None or not (
-        has_all(static, "load", loads)
-        and has_all(static, "queue", queues)
-        and has_all(static, "rtt", ("200 ms",))
-    ):
-        return
     used = {
         load: [float(np.mean(over(static, utilisation, queue=queue, rtt="200 ms", load=load)))
                for queue in queues]
@@ -126,8 +109,6 @@ def _few_flows(measured: Measurements) -> Iterator[Cause]:
 def _first_losses(measured: Measurements) -> Iterator[Cause]:
     static = measured.part("study")
     where = {"rtt": "500 ms", "rate": "100 Mbit/s", "load": "4 FTPs"}
-    if static is None or not all(static.has(queue=q, **where) for q in (CODEL, RED)):
-        return
     if median_of(static, drop_fairness, queue=RED, rtt="500 ms") <= median_of(
         static, drop_fairness, queue=CODEL, rtt="500 ms"
     ):
@@ -147,8 +128,6 @@ def _first_losses(measured: Measurements) -> Iterator[Cause]:
 
 def _percentiles(measured: Measurements) -> Iterator[Cause]:
     dynamic = measured.part("dynamic")
-    if dynamic is None or not dynamic.has(queue=CODEL, buffer=LARGE):
-        return
     packets = [1e3 * dynamic.count(f"sojourn_p{share}_s", queue=CODEL, buffer=LARGE).mean()
                for share in (50, 75, 95)]  # fmt: skip
     means = sampled(dynamic, "sojourn_mean_s", CODEL)
@@ -163,11 +142,12 @@ def _percentiles(measured: Measurements) -> Iterator[Cause]:
     )  # fmt: skip
 
 
-def _figure_7(dynamic: Measurements) -> Table:
+def _figure_7(measured: Measurements) -> Table:
     """The numbers in the text."""
+    dynamic = measured.part("dynamic")
     given: list[tuple[str, float | None, Floats]] = []
     about = Criterion.within(ABOUT, relative=False)
-    if has_all(dynamic, "queue", (CODEL,)) and has_all(dynamic, "buffer", (LARGE,)):
+    if dynamic.has(queue=CODEL, buffer=LARGE):
         large = {"queue": CODEL, "buffer": LARGE}
         given += [
             ("CoDel: median delay (ms)", 2.7, median_delay(dynamic, **large)),
@@ -175,10 +155,10 @@ def _figure_7(dynamic: Measurements) -> Table:
             ("CoDel: 95 % of the delays (ms)", None, 1e3 * dynamic.count("sojourn_p95_s", **large)),
             (BY_TIME, 90.0, _by_time(dynamic)),
         ]
-        if has_all(dynamic, "queue", (TAIL,)):
+        if dynamic.has(queue=TAIL):
             less = 100 * (1 - megabytes(dynamic, CODEL, LARGE) / megabytes(dynamic, TAIL, LARGE))
             given.append(("CoDel: less than tail drop, by the pixels (%)", 10.0, less))
-        if has_all(dynamic, "queue", (TAIL,)) and has_all(dynamic, "buffer", (SMALL,)):
+        if dynamic.has(queue=TAIL, buffer=SMALL):
             share = 100 * megabytes(dynamic, TAIL, SMALL) / megabytes(dynamic, CODEL, LARGE)
             worst = 1e3 * dynamic.maxima(queue=TAIL, buffer=SMALL)
             given += [
@@ -186,13 +166,13 @@ def _figure_7(dynamic: Measurements) -> Table:
                 ("tail drop, 10 packets: largest delay (ms)", 120.0, worst),
             ]
     cells = [
-        Cell.judged(
+        Cell.mean(
             row,
             "figure 7",
             published,
-            float(np.mean(values)),
-            interval(values),
+            values,
             about if "%" in row and published else Criterion(),
+            UNBOUNDED,
         )
         for row, published, values in given
     ]
@@ -204,3 +184,8 @@ def _figure_7(dynamic: Measurements) -> Table:
         "figure-7", "Figure 7: numbers in the text", "as named", tuple(cells),
         method=MEAN_METHOD, notes=notes,
     )  # fmt: skip
+
+
+tables = (_tables, _figure_7)
+causes = (_few_flows, _first_losses, _percentiles)
+"""Why statements or numbers are missed, as far as experiments have shown."""

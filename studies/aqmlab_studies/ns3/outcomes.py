@@ -155,20 +155,15 @@ ACKED = pl.col("goodput_bps") * (pl.col("end_s") - pl.col("start_s")) / 8
 
 @per_run
 def _by_flow(part: Measurements, what: str, **labels: str) -> Floats:
-    first = part.point(**labels) * part.replications
-    rows = part.result.raw("flows").filter(
-        pl.col("run").is_between(first, first + part.replications - 1)
-    )
-    ends = part.result.raw("runs").select("run", "end_s")
+    rows = part.rows("flows", **labels)
+    ends = part.rows("runs", **labels).select("run", "end_s")
     rows = rows.join(ends, on="run").sort("run", "index")
     values = rows.select(value=ACKED if what == "acked" else pl.col(what))["value"]
     return values.cast(pl.Float64).to_numpy().reshape(part.replications, -1)
 
 
-def window(measured: Measurements, job: str) -> Window | None:
-    """The window of a job, None if it was not run."""
-    before = measured.part("beginning")
-    whole = measured.part("study")
-    if before is None or whole is None or not whole.has(job=job):
-        return None
+def window(measured: Measurements, job: str) -> Window:
+    """The window of a job. Raises `NotRun` if it was not run."""
+    before, whole = measured.part("beginning"), measured.part("study")
+    whole.point(job=job)
     return Window(whole, before, job)

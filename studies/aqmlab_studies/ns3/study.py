@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
-from aqmlab.campaign import Asked, Rule, at_least, at_most
+from aqmlab.campaign import Asked, Rule, at_least, at_most, made
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.reproduce.verdicts import agreement
@@ -24,8 +25,8 @@ __all__ = ["causes", "claims", "tables"]
 
 
 def _windows(measured: Measurements) -> dict[str, Window]:
-    found = ((job, window(measured, job)) for job in JOBS)
-    return {job: each for job, each in found if each}
+    found = made([partial(window, job=job) for job in JOBS], measured)
+    return {each.job: each for each in found}
 
 
 def tables(measured: Measurements) -> list[Table]:
@@ -82,18 +83,6 @@ def rule(job: str, quantity: Quantity) -> Rule[Window, float]:
     )
 
 
-def causes(measured: Measurements) -> list[Cause]:
-    """The experiments: what moves a quantity, and what the standard says."""
-    return [
-        *_recovery_end(measured),
-        *_rest(measured),
-        *_reno(measured),
-        *_fq_codel(measured),
-        *_duplicates(measured),
-        *_slow_start(measured),
-    ]
-
-
 def _told(each: Window, *keys: str) -> str:
     units = {"p50": " ms", "p95": " ms", "loss": " %", "timeouts": ""}
     means = ((key, float(each.values(key).mean())) for key in keys)
@@ -103,9 +92,9 @@ def _told(each: Window, *keys: str) -> str:
 def _recovery_end(measured: Measurements) -> Iterator[Cause]:
     told = []
     for job, each in _windows(measured).items():
-        once = window(measured, f"{job}, once")
-        if once is None:
+        if not measured.part("study").has(job=f"{job}, once"):
             continue
+        once = window(measured, f"{job}, once")
         without, ours = (float(one.values("loss").mean()) for one in (once, each))
         theirs = " and ".join(f"{outcome(build, job)['loss']:.2f}" for build in BUILDS)
         told.append(f"{job}: {without:.2f}, with it {ours:.2f} (ns-3: {theirs})")
@@ -126,10 +115,7 @@ def _recovery_end(measured: Measurements) -> Iterator[Cause]:
 
 def _rest(measured: Measurements) -> Iterator[Cause]:
     labels = ("c CoDel", "c CoDel, RACK", "d, starts over 10 ms", "d", "d, starts over 2 s")
-    found = [window(measured, label) for label in labels]
-    shares = [float(each.values("loss").mean()) for each in found if each]
-    if len(shares) < len(labels):
-        return
+    shares = [float(window(measured, label).values("loss").mean()) for label in labels]
     plain, rack, close, usual, wide = shares
     newer, start = (outcome(BUILDS[1], job)["loss"] for job in ("c CoDel", "d"))
     yield Cause(
@@ -146,8 +132,6 @@ def _reno(measured: Measurements) -> Iterator[Cause]:
     kinds = ("count begins anew", "no PRR", "RACK", "RFC 5681", "acknowledgements counted")
     labels = ("b Reno", *(f"b Reno, {kind}" for kind in kinds))
     ns3, anew, bare, rack, rfc, counted = (window(measured, label) for label in labels)
-    if not (ns3 and anew and bare and rack and rfc and counted):
-        return
     keys = ("utilisation", "p50", "p95", "loss", "timeouts")
     yield Cause(
         "Reno: bytes counted towards the next segment",
@@ -166,8 +150,6 @@ def _fq_codel(measured: Measurements) -> Iterator[Cause]:
     kinds = ("all queues compared", "RFC 9438", "quantum of a packet")
     labels = ("c FQ-CoDel", *(f"c FQ-CoDel, {kind}" for kind in kinds))
     usual, together, rfc, packet = (window(measured, label) for label in labels)
-    if not (usual and together and rfc and packet):
-        return
     keys = ("p50", "p95", "loss")
     band = next(each for each in QUANTITIES if each.key == "p50").band("c FQ-CoDel")
     yield Cause(
@@ -205,8 +187,6 @@ def _duplicates(measured: Measurements) -> Iterator[Cause]:
 
 def _slow_start(measured: Measurements) -> Iterator[Cause]:
     usual, other = window(measured, "d"), window(measured, "d, HyStart++")
-    if not (usual and other):
-        return
     keys = ("jain", "p50", "loss")
     yield Cause(
         "Job d: how slow start ends",
@@ -215,3 +195,7 @@ def _slow_start(measured: Measurements) -> Iterator[Cause]:
         f"{_told(usual, *keys)}; with HyStart++ (RFC 9406), our default for CUBIC: "
         f"{_told(other, *keys)}.",
     )
+
+
+causes = (_recovery_end, _rest, _reno, _fq_codel, _duplicates, _slow_start)
+"""The experiments: what moves a quantity, and what the standard says."""

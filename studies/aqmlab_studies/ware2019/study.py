@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from aqmlab.campaign import Asked, Rule, above, asked, at_least, below
+from aqmlab.campaign import Asked, Rule, above, at_least, below
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
-from aqmlab.stats import MEAN_METHOD, SHARE, interval
+from aqmlab.stats import MEAN_METHOD, SHARE
 from aqmlab_studies.ware2019 import validation
 from aqmlab_studies.ware2019.model import NEAR, PACKET, STEP, Path, late_mean
 
@@ -69,14 +69,9 @@ def _point(measured: Measurements, beside: str, buffer: str) -> Point:
     )
 
 
-def tables(measured: Measurements) -> list[Table]:
-    """The study's own points, and the paper's validation."""
-    study, part = measured.part("study"), measured.part(validation.PART)
-    return [*(_shares_of(study) if study else []), *(validation.tables(part) if part else [])]
-
-
 def _shares_of(measured: Measurements) -> list[Table]:
     """Shares beside the model, and beside the model times what was in flight."""
+    measured = measured.part("study")
     kinds: tuple[tuple[str, str, str, float, Callable[[Point], float]], ...] = (
         (
             "shares",
@@ -96,14 +91,7 @@ def _shares_of(measured: Measurements) -> list[Table]:
     found = []
     for ident, name, reference, least, value in kinds:
         cells = [
-            Cell.judged(
-                buffer,
-                beside,
-                value(point),
-                float(point.shares.mean()),
-                interval(point.shares, bounds=SHARE),
-                NEAR,
-            )
+            Cell.mean(buffer, beside, value(point), point.shares, NEAR, SHARE)
             for beside in measured.axes["beside"]
             for buffer, point in zip(measured.axes["buffer"], points(measured, beside), strict=True)
             if point.buffer >= least
@@ -177,21 +165,12 @@ RULES = (SHAPE, WINDOW, *validation.RULES)
 
 def claims(measured: Measurements) -> list[Asked]:
     """The shape of the paper's curve, what separates ours from it, and the paper's validation."""
-    return [
-        *asked((SHAPE, WINDOW), measured.part("study")),
-        *asked(validation.RULES, measured),
-    ]
+    return measured.asked(study=(SHAPE, WINDOW), validation=validation.RULES)
 
 
-def causes(measured: Measurements) -> list[Cause]:
-    """Where the model and the runs part."""
-    study, part = measured.part("study"), measured.part(validation.PART)
-    return [*(_of_one(study) if study else []), *(validation.causes(part) if part else [])]
-
-
-def _of_one(study: Measurements) -> list[Cause]:
-    if not study.has(beside="CUBIC", buffer="8 BDP"):
-        return []
+def _of_one(measured: Measurements) -> list[Cause]:
+    study = measured.part("study")
+    study.point(beside="CUBIC", buffer="8 BDP")
     told = []
     for point in points(study, "CUBIC"):
         if point.buffer >= DEEP:
@@ -210,3 +189,8 @@ def _of_one(study: Measurements) -> list[Cause]:
             f"the buffer is, how much of BBR's window is in flight: {'; '.join(told)}.",
         )
     ]
+
+
+tables = (_shares_of, validation.tables)
+causes = (_of_one, validation.causes)
+"""Where the model and the runs part."""

@@ -11,12 +11,11 @@ from aqmlab.campaign import Rule, at_most
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, Table
-from aqmlab.stats import MEAN_METHOD, SHARE, interval
+from aqmlab.stats import MEAN_METHOD, SHARE
 from aqmlab_studies.ware2019.model import NEAR, Path, late_mean
 
-__all__ = ["PART", "RULES", "causes", "tables"]
+__all__ = ["RULES", "causes", "tables"]
 
-PART = "validation"
 PATH = Path(10e6, 0.04)
 FROM = 60.0
 """From this time on shares are measured, s."""
@@ -89,20 +88,14 @@ def places(measured: Measurements, beside: str) -> list[Place]:
 
 def tables(measured: Measurements) -> list[Table]:
     """The share of the flows of BBR by buffer and number, for each rival."""
+    measured = measured.part("validation")
     return [
         Table(
             f"validation-{beside.lower()}",
             f"The paper's validation: share of the flows of BBR beside one of {beside}",
             "1",
             tuple(
-                Cell.judged(
-                    place.buffer,
-                    place.bbr,
-                    place.model,
-                    float(place.shares.mean()),
-                    interval(place.shares, bounds=SHARE),
-                    NEAR,
-                )
+                Cell.mean(place.buffer, place.bbr, place.model, place.shares, NEAR, SHARE)
                 for place in places(measured, beside)
             ),
             reference="model of the paper",
@@ -114,8 +107,8 @@ def tables(measured: Measurements) -> list[Table]:
 
 def causes(measured: Measurements) -> list[Cause]:
     """Why several flows of BBR have more than the model gives them."""
-    if not measured.has(beside="CUBIC", buffer="8 BDP", bbr="16 BBR"):
-        return []
+    measured = measured.part("validation")
+    measured.point(beside="CUBIC", buffer="8 BDP", bbr="16 BBR")
     told = [
         f"{flows}: {place.overestimated:.2f} times"
         for flows in measured.axes["bbr"]
@@ -137,10 +130,10 @@ def _median_error(beside: str) -> Rule[Measurements, float]:
     most = PUBLISHED[beside]
 
     def measure(measured: Measurements) -> float | None:
-        part = measured.part(PART)
-        if part is None or not part.has(beside=beside) or len(places(part, beside)) < 42:
+        found = places(measured, beside)
+        if not measured.has(beside=beside) or len(found) < 42:
             return None
-        return float(np.median([place.error for place in places(part, beside)]))
+        return float(np.median([place.error for place in found]))
 
     return Rule(
         f"median-{beside.lower()}",
