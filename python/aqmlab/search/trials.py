@@ -28,7 +28,6 @@ from aqmlab.scenario.quantity import numbers
 from aqmlab.study.chunks import file_of, write_frames
 from aqmlab.study.execute import study_info
 from aqmlab.study.folder import ResultsFolder
-from aqmlab.study.manifest import engine_digest
 from aqmlab.study.points import Axis, AxisValue
 from aqmlab.study.sweep import Study
 
@@ -171,7 +170,7 @@ class Trials:
     _batches: list[list[Trial]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.question = {**self.question, "study": self.study.digest, "engine": engine_digest(),
+        self.question = {**self.question, "study": self.study.digest, "engine": _core.__engine__,
                          "version": _core.__version__}  # fmt: skip
         if self.out is not None:
             self._open(self.out)

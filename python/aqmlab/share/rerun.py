@@ -15,7 +15,7 @@ from aqmlab.report import own
 from aqmlab.results.tables import FolderTables
 from aqmlab.share.archive import unpack
 from aqmlab.share.bundle import results_in, verified
-from aqmlab.study.manifest import MANIFEST, engine_digest, host, read_manifest, seals_of
+from aqmlab.study.manifest import MANIFEST, host, read_manifest, seals_of
 from aqmlab.study.recorded import RecordedStudy, is_emulated
 from aqmlab.study.sources import METRICS, NO_SOURCES, SOURCES, code_in
 
@@ -193,7 +193,7 @@ def _environment(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Differences between the program and machine of the results and these."""
     now = host()
     there = {"aqmlab": manifest["version"], "build of the engine": manifest["engine"]}
-    here = {"aqmlab": _core.__version__, "build of the engine": engine_digest()}
+    here = {"aqmlab": _core.__version__, "build of the engine": _core.__engine__}
     for key in ("python", "polars", "machine"):
         there[key], here[key] = manifest["host"].get(key, "unknown"), now[key]
     for key, value in there.items():
