@@ -60,7 +60,7 @@ def pool(values: list[str]) -> list[str]:
     for each in values:
         if each == "<long>":
             found.append("x" * 5000)
-        elif each[:1] == "<":
+        elif each[:1] == "<" and each[-1] == ">":
             found += pool(DATA[each[1:-1]])
         else:
             found.append(each.replace("\ufffd", "\udcff"))
@@ -190,7 +190,7 @@ class Line:
             if rng.random() < 2 / (len(options) + 1):
                 flag = rng.choice(param.opts)
                 parts.append([flag] if param.is_flag else [flag, value(rng, name, param, wild)])
-        right = shlex.split(rng.choice(DATA["right"][name]))
+        right = shlex.split(rng.choice(DATA["right"].get(name, ["scenario.toml", "done"])))
         parts.append(right)
         if name != "set" and rng.random() < 2 * wild:
             parts.append([pick(rng, FILES, wild)])

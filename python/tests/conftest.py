@@ -27,6 +27,20 @@ from aqmlab.report import own
 from aqmlab.study import sources
 
 
+MOST_RERUNS = 1
+"""Retries of tests with real packets in a whole run of the tests: more are a fault, or a machine on
+which they say nothing."""
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fails if tests were retried too often."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    again = [each.nodeid for each in reporter.stats.get("rerun", [])] if reporter else []
+    if len(again) > MOST_RERUNS:
+        reporter.write_line(f"{len(again)} retries, at most {MOST_RERUNS}: {', '.join(again)}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Real packets need a machine that lets us, and keep the time of a machine that others use.
 
