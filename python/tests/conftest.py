@@ -26,7 +26,6 @@ from aqmlab.metrics.registry import _REGISTRY
 from aqmlab.report import own
 from aqmlab.study import sources
 
-
 MOST_RERUNS = 1
 """Retries of tests with real packets in a whole run of the tests: more are a fault, or a machine on
 which they say nothing."""

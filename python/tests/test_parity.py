@@ -128,6 +128,12 @@ def test_a_run_that_ends_within_its_warm_up_ends_then_in_both(
         assert flow["goodput_bps"] > 1e6, by
 
 
+def test_a_run_shorter_than_a_sample_has_no_course(aqmlab: Aqmlab, scenario: Path) -> None:
+    done = aqmlab("parity", scenario, "--duration", "20ms", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert (scenario.parent / "out/report.html").exists()
+
+
 def test_the_report_shows_both(aqmlab: Aqmlab, tmp_path: Path) -> None:
     options = ("--duration", "1s", "--control", "reno", "--figures")
     done = aqmlab("parity", scenario(tmp_path, BULK), *options)

@@ -106,8 +106,8 @@ def delays(of: Campaign) -> Figure | None:
     )
 
 
-def course(of: Campaign) -> Figure:
-    """Delay, throughput and queue over time, of both."""
+def course(of: Campaign) -> Figure | None:
+    """Delay, throughput and queue over time, of both; none of runs shorter than a sample."""
     panels = [
         (title, {by: _means(of, by, name, factor) for by in BOTH}, COLOURS)
         for title, name, factor in (
@@ -116,7 +116,10 @@ def course(of: Campaign) -> Figure:
             ("queue (packets)", "backlog_packets", 1.0),
         )
     ]
-    end = max(float(times[-1]) for _, courses, _ in panels for times, _ in courses.values())
+    drawn = [times for _, courses, _ in panels for times, _ in courses.values()]
+    if not all(times.size for times in drawn):
+        return None
+    end = max(float(times[-1]) for times in drawn)
     return Figure(
         "course",
         f"The queue of {_link(of)} over time",
