@@ -24,7 +24,7 @@ from real_packets import missing
 from aqmlab.cli import main
 from aqmlab.metrics.registry import _REGISTRY
 from aqmlab.report import own
-from aqmlab.study import sources
+from aqmlab.study import Study, sources
 
 MOST_RERUNS = 1
 """Retries of tests with real packets in a whole run of the tests: more are a fault, or a machine on
@@ -111,6 +111,14 @@ def scenario(tmp_path: Path) -> Path:
 def study(scenario: Path) -> Path:
     """The path of a good study file of 12 runs."""
     return write_study(scenario.parent, replications=2)
+
+
+@pytest.fixture
+def done(study: Path) -> Path:
+    """The results folder of a finished study of 12 runs."""
+    out = study.parent / "out"
+    Study(study).run(out)
+    return out
 
 
 @pytest.fixture

@@ -161,24 +161,6 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str, status: 
         assert word in lines[0], f"{word!r} is not in: {lines[0]}"
 
 
-def assert_class_refused(
-    aqmlab: Aqmlab,
-    scenario: Path,
-    good: str,
-    change: tuple[str, str],
-    key: str,
-    *words: str,
-    record: str = "summary",
-) -> None:
-    """The class `Mine` in `good`, spoilt by putting the second text of `change` for the first,
-    ends a run that has it at `key`: one message with `words`."""
-    before, after = change
-    assert before in good
-    (scenario.parent / "mine.py").write_text(good.replace(before, after, 1))
-    settings = ["--set", f"{key}=mine.py:Mine", "--set", f"record.level={record}"]
-    assert_refused(aqmlab("run", scenario, *settings), *words)
-
-
 def assert_ends_with_ctrl_c(*arguments: object) -> None:
     """A command that goes on and on ends at Ctrl-C: status 130, one word, nothing on stdout."""
     process = subprocess.Popen(

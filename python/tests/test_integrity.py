@@ -25,14 +25,6 @@ FLIPS = 25
 """Bits that are flipped in each file."""
 
 
-@pytest.fixture
-def done(study: Path) -> Path:
-    """The folder of a finished study of 12 runs."""
-    out = study.parent / "out"
-    aqmlab.Study(study).run(out)
-    return out
-
-
 @contextmanager
 def begun(study: aqmlab.Study, out: Path, parts: list[list[int]]) -> Iterator[ResultsFolder]:
     """The folder of a study that was interrupted when it had these runs, in a chunk a part."""

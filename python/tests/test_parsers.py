@@ -37,14 +37,6 @@ STRANGE = (
 )
 
 
-@pytest.fixture
-def done(study: Path) -> Path:
-    """The folder of a finished study of 12 runs."""
-    out = study.parent / "out"
-    aqmlab.Study(study).run(out)
-    return out
-
-
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
     """Every table or list in a value with each of its keys."""
     if isinstance(value, dict | list):
