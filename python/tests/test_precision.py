@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 import aqmlab as package
 from aqmlab.errors import InputError
-from aqmlab.report.measures import estimates, measures
+from aqmlab.metrics import headlines
+from aqmlab.report.measures import estimates
 from aqmlab.report.notes import note_lines
 from aqmlab.stats import interval
 from aqmlab.stats.intervals import after_looks, limits
@@ -74,7 +75,7 @@ def test_a_cap_ends_it_with_a_note_and_intervals_allow_for_the_looks() -> None:
     [note] = [each for each in note_lines(result) if "not reached" in each]
     assert "goodput within 0.1 %" in note and "12 replications" in note
     plain = package.study(STUDY, replications=12)
-    for one, other in zip(measures(result), measures(plain), strict=True):
+    for one, other in zip(headlines(result), headlines(plain), strict=True):
         wide, narrow = (
             estimates(own, each)[0].interval for own, each in ((result, one), (plain, other))
         )

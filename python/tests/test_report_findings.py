@@ -10,9 +10,10 @@ from rich.console import Console
 from scipy import stats
 
 import aqmlab
+from aqmlab.metrics import headlines
 from aqmlab.report import power
 from aqmlab.report.findings import QUESTIONS, findings
-from aqmlab.report.measures import Layout, answering, by_point, measures
+from aqmlab.report.measures import Layout, answering, by_point, mean
 from aqmlab.report.study_console import show
 from aqmlab.report.study_page import figures
 
@@ -44,7 +45,7 @@ def result() -> aqmlab.StudyResult:
 def test_goodput_is_compared_only_where_it_is_what_a_group_is_for(
     result: aqmlab.StudyResult,
 ) -> None:
-    titles = [each.title for each in measures(result)]
+    titles = [each.title for each in headlines(result)]
     assert "bulk: goodput" in titles and "ping: goodput" not in titles
     assert any(each.startswith("ping: round trip") for each in titles)
     assert not any(each.measure == "ping: goodput" for each in findings(result))
@@ -80,10 +81,10 @@ def test_the_page_answers_first_and_groups_by_question(result: aqmlab.StudyResul
 def test_a_figure_and_its_sentences_use_the_mean(result: aqmlab.StudyResult) -> None:
     overview = next(each for each in figures(result) if each.id == "overview")
     assert "means" in overview.message
-    goodput = next(each for each in measures(result) if each.title == "bulk: goodput")
+    goodput = next(each for each in headlines(result) if each.title == "bulk: goodput")
     values = by_point(result, goodput)[0]
     [row] = re.findall(r"droptail,10ms,([\d.]+),([\d.]+),([\d.]+)", json.dumps(overview.spec))[:1]
-    within = goodput.estimate(values).interval
+    within = mean(goodput, values).interval
     assert within is not None
     drawn = [values.mean(), within.low, within.high]
     assert [float(each) for each in row] == pytest.approx(drawn, rel=1e-3)
@@ -119,7 +120,7 @@ def power_of(count: int, spread: float, difference: float) -> float:
 
 def test_the_page_says_what_a_tenth_would_need(result: aqmlab.StudyResult) -> None:
     told = power.sentence(
-        result, answering(measures(result)), Layout.of(result.info.axes), paired=True
+        result, answering(headlines(result)), Layout.of(result.info.axes), paired=True
     )
     assert told in page(result).replace("\n", " ")
     assert re.search(r"difference of 10 % .*bulk: goodput \d", told)

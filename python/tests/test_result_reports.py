@@ -12,8 +12,10 @@ import pytest
 from helpers import SCENARIO, Aqmlab, assert_refused
 
 import aqmlab as package
+from aqmlab.metrics import Metric, Shown, headlines
+from aqmlab.metrics.registry import LESS
 from aqmlab.report.findings import of_measures, sentences
-from aqmlab.report.measures import Layout, Measure, estimates, measures
+from aqmlab.report.measures import Layout, estimates
 from aqmlab.results import StudyResult
 
 QUEUES = ["droptail", "codel"]
@@ -39,7 +41,7 @@ def result() -> StudyResult:
 
 
 def test_measures_are_those_of_the_tables(result: StudyResult) -> None:
-    found = {each.title: each for each in measures(result)}
+    found = {each.title: each for each in headlines(result)}
     assert list(found) == [
         "time in the queue, 95th percentile", "link busy", "bulk: goodput", "call: MOS",
         "call: one-way delay, p95",
@@ -54,7 +56,7 @@ def test_measures_are_those_of_the_tables(result: StudyResult) -> None:
 
 
 def test_the_finding_names_the_best_and_the_worst(result: StudyResult) -> None:
-    found, layout = measures(result), Layout.of(result.info.axes)
+    found, layout = headlines(result), Layout.of(result.info.axes)
     lines = sentences(of_measures(result, found, layout), found, layout.compared)
     assert re.fullmatch(
         r"Time in the queue, 95th percentile, in both cases: best with codel, worst with "
@@ -71,7 +73,8 @@ def of_two(first: list[float], second: list[float]) -> list[str]:
     varied = {"duration": "1s", "flows.bulk.start": {"each": ["0s", "500ms"]}}
     result = package.Study(scenario | {"axes": axes}, set=varied).run()
     values = pl.DataFrame({"run": range(6), "value": [*first, *second]})
-    found, layout = [Measure("what", "ms", -1, values)], Layout.of(result.info.axes)
+    metric = Metric("what", "link", "s", "", "", "", LESS, title="what")
+    found, layout = [Shown(metric, "", "", "ms", 1e3, values)], Layout.of(result.info.axes)
     return sentences(of_measures(result, found, layout), found, layout.compared)
 
 

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import aqmlab
+from aqmlab.metrics import headlines
 from aqmlab.report.findings import findings
-from aqmlab.report.measures import measures
 from aqmlab.report.notes import kinds
 
 LINK = {"rate": "2mbit", "delay": "10ms"}
@@ -87,7 +87,7 @@ def test_a_single_run_is_about_the_busy_link_and_shows_both() -> None:
     page = two.report().to_markdown()
     assert two.shown == "down" and "in the queue of down" in page and "At up (" in page
     result = aqmlab.study({"name": "s", "scenario": SCENARIO | {"flows": both}})
-    titles = [each.title for each in measures(result)]
+    titles = [each.title for each in headlines(result)]
     assert "time in the queue, 95th percentile" in titles
     other = "up" if result.bottlenecks == ["down"] else "down"
     assert f"{other}: time in the queue, 95th percentile" in titles

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isnan
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -49,6 +50,26 @@ class Shown:
         """What it can be at least and at most, in `unit`."""
         least, most = self.metric.bounds
         return least * self.factor, most * self.factor
+
+    @property
+    def direction(self) -> int:
+        """`LESS`, `MORE` or `NEITHER`."""
+        return self.metric.direction
+
+    def number(self, value: float | None) -> str:
+        """A value without its unit, with three digits."""
+        if value is None or isnan(value):
+            return "–"
+        whole = abs(value) >= 1000 or value == 0
+        return f"{value:,.0f}" if whole else f"{value:#.3g}".removesuffix(".")
+
+    def text(self, value: float | None) -> str:
+        """Text of a value for tables and sentences."""
+        number = self.number(value)
+        if number == "–":
+            return number
+        unit = "%" if self.unit.startswith("%") else self.unit
+        return f"{number} {unit}" if unit in ("%", "ms", "s", "Mbit/s") else number
 
     @property
     def title(self) -> str:

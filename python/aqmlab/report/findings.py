@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from aqmlab.metrics import Shown, headlines
 from aqmlab.metrics.registry import NEITHER
 from aqmlab.metrics.samples import Floats
-from aqmlab.report.measures import BUSY, Layout, Measure, by_point, measures
+from aqmlab.report.measures import BUSY, Layout, by_point
 from aqmlab.stats import Contest, Finding, compare
 
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ MOST_WHERE = 3
 
 def findings(result: StudyResult) -> list[Finding]:
     """All comparisons of the first axis with more than one label; none without such an axis."""
-    return of_measures(result, measures(result), Layout.of(result.info.axes))
+    return of_measures(result, headlines(result), Layout.of(result.info.axes))
 
 
-def of_measures(result: StudyResult, found: Sequence[Measure], layout: Layout) -> list[Finding]:
+def of_measures(result: StudyResult, found: Sequence[Shown], layout: Layout) -> list[Finding]:
     """Comparisons of these measures; the first is the main one."""
     if layout.compared is None:
         return []
@@ -50,7 +51,7 @@ def of_measures(result: StudyResult, found: Sequence[Measure], layout: Layout) -
 QUESTIONS = ("What do users notice?", "How much gets through?", "How long do packets wait?")
 
 
-def question(measure: Measure) -> str:
+def question(measure: Shown) -> str:
     """What a measure answers."""
     if QUEUE in measure.title:
         return QUESTIONS[2]
@@ -65,7 +66,7 @@ def is_paired(result: StudyResult) -> bool:
 
 
 def _contests(
-    result: StudyResult, measure: Measure, axis: str, paired: bool, first: bool
+    result: StudyResult, measure: Shown, axis: str, paired: bool, first: bool
 ) -> Iterator[Contest]:
     values = by_point(result, measure)
     others = [name for name, labels in result.info.axes if name != axis and len(labels) > 1]
@@ -90,14 +91,14 @@ def _contests(
             )
 
 
-def sentences(found: Sequence[Finding], told: Sequence[Measure], axis: str | None) -> list[str]:
+def sentences(found: Sequence[Finding], told: Sequence[Shown], axis: str | None) -> list[str]:
     """The findings in words, those of one measure together."""
     return [line for _, line in by_measure(found, told, axis)]
 
 
 def by_measure(
-    found: Sequence[Finding], told: Sequence[Measure], axis: str | None
-) -> list[tuple[Measure, str]]:
+    found: Sequence[Finding], told: Sequence[Shown], axis: str | None
+) -> list[tuple[Shown, str]]:
     """The findings in words, each with its measure."""
     lines = []
     for measure in told:
@@ -110,7 +111,7 @@ def by_measure(
     return lines
 
 
-def _sentence(same: Sequence[Finding], measure: Measure, places: int, axis: str) -> str:
+def _sentence(same: Sequence[Finding], measure: Shown, places: int, axis: str) -> str:
     what = _capital(measure.title) + _where(same, places)
     one = same[0] if len(same) == 1 else None
     if same[0].shown:
@@ -127,7 +128,7 @@ def _sentence(same: Sequence[Finding], measure: Measure, places: int, axis: str)
     )
 
 
-def _shown(same: Sequence[Finding], measure: Measure, one: Finding | None) -> str:
+def _shown(same: Sequence[Finding], measure: Shown, one: Finding | None) -> str:
     best, worst = (_names(each) for each in (same[0].best, same[0].worst))
     # The interval of the difference; of several places, from the least end to the greatest.
     ends = sorted(abs(end) for each in same for end in (each.low, each.high))
@@ -138,7 +139,7 @@ def _shown(same: Sequence[Finding], measure: Measure, one: Finding | None) -> st
     return f"best with {best} ({first}), worst with {worst} ({last}); {apart}"
 
 
-def _span(same: Sequence[Finding], measure: Measure) -> str:
+def _span(same: Sequence[Finding], measure: Shown) -> str:
     """The smallest and the largest mean."""
     means = [value for each in same for value in each.means.values()]
     ends = [measure.text(each) for each in (min(means), max(means))]

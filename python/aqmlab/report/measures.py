@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from aqmlab.metrics import Shown, headlines
+from aqmlab.metrics import Shown
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.document.colours import FEWEST_ORDERED
 from aqmlab.scenario.quantity import numbers
@@ -22,41 +22,6 @@ MOST_COLOURS = 8
 MOST_PLACES = 24
 """More places than these on an x axis cannot be read."""
 BUSY = "link busy"
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A number of every run."""
-
-    title: str
-    unit: str
-    direction: int
-    """`LESS`, `MORE` or `NEITHER` of `aqmlab.metrics`."""
-    values: pl.DataFrame
-    """`run` and `value`, in the unit; a run without a value has no row."""
-    bounds: tuple[float, float] = (float("-inf"), float("inf"))
-    """Bounds of the values, in the unit."""
-    event: float = 0.0
-    """By how much one rare event can change the value of a run, in the unit."""
-
-    def estimate(self, values: Floats, looked: bool = False) -> Estimate:
-        """The mean over replications, with its interval or the reason why there is none."""
-        return estimate(values, bounds=self.bounds, looked=looked, event=self.event)
-
-    def number(self, value: float | None) -> str:
-        """A value without its unit, with three digits."""
-        if value is None or np.isnan(value):
-            return "–"
-        whole = abs(value) >= 1000 or value == 0
-        return f"{value:,.0f}" if whole else f"{value:#.3g}".removesuffix(".")
-
-    def text(self, value: float | None) -> str:
-        """Text of a value for tables and sentences."""
-        if value is None or np.isnan(value):
-            return "–"
-        unit = {"%": " %", "ms": " ms", "s": " s", "Mbit/s": " Mbit/s"}.get(self.unit, "")
-        unit = " %" if self.unit.startswith("%") else unit
-        return f"{self.number(value)}{unit}"
 
 
 @dataclass(frozen=True)
@@ -115,25 +80,12 @@ class Layout:
         return " · ".join(str(row[name]) for name in self.across)
 
 
-def measures(result: StudyResult) -> list[Measure]:
-    """Delay and use of the bottleneck, what each group of flows got of it, and the metrics of
-    one's own."""
-    return [of(each) for each in headlines(result)]
-
-
-def of(shown: Shown) -> Measure:
-    """A metric of the registry as a number of every run."""
-    return Measure(
-        shown.title, shown.unit, shown.metric.direction, shown.values, shown.bounds, shown.event
-    )
-
-
-def answering(found: Sequence[Measure]) -> list[Measure]:
-    """Measures in order of importance: applications and flows, then the link."""
+def answering(found: Sequence[Shown]) -> list[Shown]:
+    """Showns in order of importance: applications and flows, then the link."""
     return sorted(found, key=lambda each: ":" not in each.title)
 
 
-def cells(result: StudyResult, measure: Measure, layout: Layout) -> dict[tuple[str, str], Floats]:
+def cells(result: StudyResult, measure: Shown, layout: Layout) -> dict[tuple[str, str], Floats]:
     """The values of all replications, by (colour, place on the x axis)."""
     points = result.points
     for name, label in layout.left_out.items():
@@ -146,19 +98,22 @@ def cells(result: StudyResult, measure: Measure, layout: Layout) -> dict[tuple[s
     }
 
 
-def estimates(
-    result: StudyResult, measure: Measure, first: int | None = None
-) -> dict[int, Estimate]:
+def mean(measure: Shown, values: Floats, looked: bool = False) -> Estimate:
+    """The mean over replications, with its interval or the reason why there is none."""
+    return estimate(values, bounds=measure.bounds, looked=looked, event=measure.event)
+
+
+def estimates(result: StudyResult, measure: Shown, first: int | None = None) -> dict[int, Estimate]:
     """The mean of each point that has values, with its interval if any; with `first` of so many
     points."""
     looked = result.info.precision is not None
     return {
-        point: measure.estimate(values, looked)
+        point: mean(measure, values, looked)
         for point, values in by_point(result, measure, first).items()
     }
 
 
-def by_point(result: StudyResult, measure: Measure, first: int | None = None) -> dict[int, Floats]:
+def by_point(result: StudyResult, measure: Shown, first: int | None = None) -> dict[int, Floats]:
     """The values of the replications of each point that has any; with `first` of so many points."""
     rows = measure.values
     if first is not None:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from aqmlab.metrics import scale
+from aqmlab.metrics import Shown, scale
 from aqmlab.metrics.samples import Floats, Histograms
 from aqmlab.numbers import seconds
 from aqmlab.report.document import Estimate, Figure, charts
 from aqmlab.report.document.colours import FEWEST_ORDERED, by_label
 from aqmlab.report.document.panels import Panel, curves, ranges
-from aqmlab.report.measures import Layout, Measure, cells
+from aqmlab.report.measures import Layout, cells, mean
 from aqmlab.results import StudyResult
 from aqmlab.scenario.quantity import numbers
 from aqmlab.stats import LEVEL
@@ -26,7 +26,7 @@ LOG_FROM = 20
 """Numbers whose largest is this many times the smallest are on a logarithmic axis."""
 
 
-def overview(result: StudyResult, found: Sequence[Measure]) -> Figure:
+def overview(result: StudyResult, found: Sequence[Shown]) -> Figure:
     """Means of the measures and their intervals at all points, a panel a measure."""
     axes = dict(result.info.axes)
     layout = Layout.of(result.info.axes)
@@ -52,7 +52,7 @@ def overview(result: StudyResult, found: Sequence[Measure]) -> Figure:
     x_title = " · ".join(across).replace("_", " ")
     looked = result.info.precision is not None
     shown = {
-        title: {key: estimated(each.estimate(values, looked)) for key, values in table.items()}
+        title: {key: estimated(mean(each, values, looked)) for key, values in table.items()}
         for title, (each, table) in tables.items()
     }
     of = {title: each for title, (each, _) in tables.items()}
@@ -90,7 +90,7 @@ def _numbers(places: Sequence[str]) -> tuple[dict[str, float], str] | None:
 
 def _lines(
     shown: Mapping[str, Mapping[tuple[str, str], Estimate]],
-    of: Mapping[str, Measure],
+    of: Mapping[str, Shown],
     at: Mapping[str, float],
     x_title: str,
     names: Sequence[str],

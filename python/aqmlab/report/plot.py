@@ -24,7 +24,7 @@ from aqmlab.metrics.samples import Floats
 from aqmlab.report import tradeoff
 from aqmlab.report.document import Figure, charts, panels
 from aqmlab.report.document.colours import by_label
-from aqmlab.report.measures import Layout, of
+from aqmlab.report.measures import Layout
 from aqmlab.report.overview import overview, sojourn
 from aqmlab.results import RunResult, StudyResult
 from aqmlab.results.tables import MemoryTables
@@ -182,7 +182,7 @@ class StudyPlot:
         return tradeoff.figure(self._result)
 
     def _measures(self, metrics: Sequence[str], group: str) -> list[Any]:
-        return [of(each) for name in metrics for each in pick(self._result, name, group)]
+        return [each for name in metrics for each in pick(self._result, name, group)]
 
 
 def _first(result: StudyResult, point: int) -> RunResult:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
+from aqmlab.metrics import Shown
 from aqmlab.metrics.registry import NEITHER
 from aqmlab.metrics.samples import Floats
-from aqmlab.report.measures import Layout, Measure, by_point
+from aqmlab.report.measures import Layout, by_point
 from aqmlab.stats import is_constant
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def spread_of(samples: Sequence[Floats], *, paired: bool) -> float:
     return float((2 * (rest**2).sum() / freedom) ** 0.5)
 
 
-def sentence(result: StudyResult, found: Sequence[Measure], layout: Layout, *, paired: bool) -> str:
+def sentence(result: StudyResult, found: Sequence[Shown], layout: Layout, *, paired: bool) -> str:
     """The replications that a difference of 10 % would need, of each measure; empty without any."""
     if result.info.replications < 3:
         return ""
@@ -69,7 +70,7 @@ def sentence(result: StudyResult, found: Sequence[Measure], layout: Layout, *, p
     )
 
 
-def _needed(result: StudyResult, measure: Measure, layout: Layout, paired: bool) -> Iterator[int]:
+def _needed(result: StudyResult, measure: Shown, layout: Layout, paired: bool) -> Iterator[int]:
     """Of each place with values."""
     assert measure.direction != NEITHER
     values = by_point(result, measure)

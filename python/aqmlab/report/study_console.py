@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import polars.selectors as cs
 
+from aqmlab.metrics import headlines
 from aqmlab.metrics.formulas import LINK
 from aqmlab.metrics.table import evaluated
 from aqmlab.numbers import percent, seconds
 from aqmlab.report.document import Column, Note, Table
 from aqmlab.report.document.terminal import block
 from aqmlab.report.findings import findings, of_measures, sentences
-from aqmlab.report.measures import Layout, estimates, measures
+from aqmlab.report.measures import Layout, estimates
 from aqmlab.report.notes import kinds, note_lines
 from aqmlab.report.study_page import points_table
 from aqmlab.study.sequential import is_reached
@@ -75,7 +76,7 @@ def _precision(result: StudyResult) -> dict[str, Any]:
 def points(result: StudyResult) -> list[dict[str, Any]]:
     """The rows of the summary, each with `measures`: mean and interval of each measure."""
     rows = summary(result).to_dicts()
-    found = [(each, estimates(result, each)) for each in measures(result)]
+    found = [(each, estimates(result, each)) for each in headlines(result)]
     for row in rows:
         at = row["point"]
         row["measures"] = [
@@ -111,7 +112,7 @@ def show(result: StudyResult, screen: Console) -> None:
     if len(rows) > SHOWN_POINTS:
         screen.print(f"... and {len(rows) - SHOWN_POINTS} more points in the folder")
     screen.print()
-    found, layout = measures(result), Layout.of(info.axes)
+    found, layout = headlines(result), Layout.of(info.axes)
     if of_groups := [each for each in found if ":" in each.title]:
         block(points_table(result, of_groups, SHOWN_POINTS, "Groups of flows"), screen)
         screen.print()

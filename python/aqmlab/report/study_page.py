@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aqmlab.metrics import everything
+from aqmlab.metrics import Shown, everything, headlines
 from aqmlab.numbers import count
 from aqmlab.report import own, power
 from aqmlab.report.document import (
@@ -37,11 +37,8 @@ from aqmlab.report.findings import (
 from aqmlab.report.made import made
 from aqmlab.report.measures import (
     Layout,
-    Measure,
     answering,
     estimates,
-    measures,
-    of,
 )
 from aqmlab.report.notes import note_lines
 from aqmlab.report.overview import estimated, overview, sojourn
@@ -70,7 +67,7 @@ def document(result: StudyResult, command: str = "", folder: Path | None = None)
     axes = ", ".join(f"{len(labels)} × {name}" for name, labels in info.axes)
     which = f" ({axes})" if axes else ""
     runs, points = info.points * info.replications, count(info.points, "point")
-    found, layout = measures(result), Layout.of(info.axes)
+    found, layout = headlines(result), Layout.of(info.axes)
     told = by_measure(of_measures(result, found, layout), found, layout.compared)
     return Document(
         info.title,
@@ -83,8 +80,8 @@ def document(result: StudyResult, command: str = "", folder: Path | None = None)
 
 def _body(
     result: StudyResult,
-    found: Sequence[Measure],
-    told: Sequence[tuple[Measure, str]],
+    found: Sequence[Shown],
+    told: Sequence[tuple[Shown, str]],
     layout: Layout,
     command: str,
     folder: Path | None,
@@ -102,8 +99,8 @@ def _body(
 
 def _findings(
     result: StudyResult,
-    found: Sequence[Measure],
-    told: Sequence[tuple[Measure, str]],
+    found: Sequence[Shown],
+    told: Sequence[tuple[Shown, str]],
     layout: Layout,
 ) -> Iterator[Block]:
     """The findings by the question they answer, and what the study could have shown."""
@@ -125,11 +122,11 @@ def _findings(
 
 def figures(result: StudyResult) -> list[Figure]:
     """All points at a glance, the distributions of the time in the queue, delay and goodput."""
-    found, layout = measures(result), Layout.of(result.info.axes)
+    found, layout = headlines(result), Layout.of(result.info.axes)
     return list(_figures(result, found, layout))
 
 
-def _figures(result: StudyResult, found: Sequence[Measure], layout: Layout) -> Iterator[Figure]:
+def _figures(result: StudyResult, found: Sequence[Shown], layout: Layout) -> Iterator[Figure]:
     if result.info.points > 1:
         yield overview(result, answering(found))
     yield from sojourn(result, layout)
@@ -145,7 +142,7 @@ def _panels(result: StudyResult) -> int:
     return prod(number for name, number in axes.items() if name != coloured)
 
 
-def _points(result: StudyResult, found: Sequence[Measure]) -> Iterator[Block]:
+def _points(result: StudyResult, found: Sequence[Shown]) -> Iterator[Block]:
     yield points_table(result, found)
     yield Text(averaged(result), "method")
     left = result.info.points - SHOWN_POINTS
@@ -169,18 +166,17 @@ def averaged(result: StudyResult) -> str:
     )
 
 
-def _everything(result: StudyResult, found: Sequence[Measure]) -> Iterator[Block]:
+def _everything(result: StudyResult, found: Sequence[Shown]) -> Iterator[Block]:
     """Every other metric that has a value, on demand."""
     told = {each.title for each in found}
-    rest = [of(each) for each in everything(result, SHOWN_POINTS)]
-    rest = [each for each in rest if each.title not in told]
+    rest = [each for each in everything(result, SHOWN_POINTS) if each.title not in told]
     if rest:
         title = f"All other measures ({len(rest)})"
         yield Section(title, (points_table(result, rest),), folded=True)
 
 
 def points_table(
-    result: StudyResult, found: Sequence[Measure], shown: int = SHOWN_POINTS, title: str = ""
+    result: StudyResult, found: Sequence[Shown], shown: int = SHOWN_POINTS, title: str = ""
 ) -> Table:
     """A row a point, of the first `shown`, with the means over its replications."""
     names = [name for name, _ in result.info.axes]
@@ -197,6 +193,6 @@ def points_table(
     return Table(tuple(columns), rows, title=title, kind="points")
 
 
-def _estimates(result: StudyResult, measure: Measure, first: int) -> dict[int, Estimate]:
+def _estimates(result: StudyResult, measure: Shown, first: int) -> dict[int, Estimate]:
     """Mean of each of the first points with values, with its interval if any."""
     return {point: estimated(found) for point, found in estimates(result, measure, first).items()}

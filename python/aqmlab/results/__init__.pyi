@@ -1,4 +1,4 @@
-from .batches import Batch, by_run, check_process, gather, in_memory, in_parts
+from .batches import Batch, Gathered, by_run, check_process, gather, in_parts
 from .run import BUSY, IDLE, METRICS, RunResult, resolved
 from .scenarios import Scenarios
 from .study import VALUE, StudyInfo, StudyResult
@@ -9,6 +9,7 @@ __all__ = [
     "METRICS",
     "VALUE",
     "Batch",
+    "Gathered",
     "RunResult",
     "Scenarios",
     "StudyInfo",
@@ -16,7 +17,6 @@ __all__ = [
     "by_run",
     "check_process",
     "gather",
-    "in_memory",
     "in_parts",
     "resolved",
 ]

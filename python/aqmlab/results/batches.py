@@ -125,8 +125,3 @@ class Gathered(Mapping[str, pl.DataFrame]):
         parts = [part for each in self._batches for part in _engine_parts(each, name, PART)]
         whole = pl.concat(parts)
         return whole if whole["run"].is_sorted() else whole.sort("run", maintain_order=True)
-
-
-def in_memory(batches: Sequence[Batch]) -> Gathered:
-    """Joins the tables of finished runs for `MemoryTables`."""
-    return Gathered(batches)

@@ -20,7 +20,7 @@ import polars as pl
 
 import aqmlab
 from aqmlab.errors import InputError, input_error, unknown
-from aqmlab.results.batches import Batch, in_memory
+from aqmlab.results.batches import Batch, Gathered
 from aqmlab.results.tables import MemoryTables, Tables
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class RunResult(TableAttributes):
     @staticmethod
     def of(batches: Sequence[Batch], scenario: Scenario) -> RunResult:
         """The result in memory of a run that has ended."""
-        return RunResult(MemoryTables(in_memory(batches)), resolved(scenario.resolved))
+        return RunResult(MemoryTables(Gathered(batches)), resolved(scenario.resolved))
 
     @property
     def bottleneck(self) -> str:

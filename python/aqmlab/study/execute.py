@@ -14,11 +14,11 @@ from aqmlab import _core
 from aqmlab.errors import ClusterError, CustomError, FolderError, StuckError
 from aqmlab.results import (
     Batch,
+    Gathered,
     StudyInfo,
     StudyResult,
     by_run,
     check_process,
-    in_memory,
 )
 from aqmlab.results.tables import MemoryTables
 from aqmlab.study.folder import ResultsFolder
@@ -144,7 +144,7 @@ def _in_memory(plans: Sequence[Study], means: Means, progress: Progress | None) 
             count += len(batch.runs)
             if progress:
                 progress(count, study.total)
-        new = in_memory(batches)
+        new = Gathered(batches)
         there = {name: renumbered(frame, before, now) for name, frame in tables.items()}
         tables = dict(new) | {name: by_run([frame, new[name]]) for name, frame in there.items()}
         info = study_info(study)

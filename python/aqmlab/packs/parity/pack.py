@@ -19,7 +19,7 @@ from aqmlab.metrics.samples import Floats, Histograms
 from aqmlab.numbers import seconds
 from aqmlab.packs.parity import EMULATOR, SIMULATOR
 from aqmlab.report.document import Figure, charts
-from aqmlab.results import StudyResult, in_memory
+from aqmlab.results import Gathered, StudyResult
 from aqmlab.results.tables import MemoryTables
 from aqmlab.study.execute import study_info
 from aqmlab.study.folder import ResultsFolder
@@ -149,7 +149,7 @@ def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None
     batches = [*finished(jobs, None), *(each.results for each in done)]
     scenarios = study.points.scenarios
     if out is None:
-        tables = MemoryTables(in_memory(batches))
+        tables = MemoryTables(Gathered(batches))
         result = StudyResult(study_info(study), tables, scenarios, computed=study.total)
     else:
         sources = Sources.of(study, emulated=True)
