@@ -6,11 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import polars as pl
-
 import aqmlab
-from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import percent, seconds
 from aqmlab.report.document import (
     Column,
@@ -28,6 +24,7 @@ from aqmlab.report.document import (
 from aqmlab.report.document.colours import by_label
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
+from aqmlab.report.plot import course
 from aqmlab.report.run_page import finding, links, parameters, sojourn_figure
 from aqmlab.results import RunResult
 from aqmlab.scenario.quantities import quantity
@@ -37,11 +34,11 @@ TITLE = "An emulation"
 """The title where the command is not known."""
 LONGEST = 90
 """So many characters of the command are in the title."""
-QUANTITIES = (
-    ("throughput_bps", "throughput (Mbit/s)", 1e-6),
-    ("sojourn_max_s", "longest in queue (ms)", 1e3),
-    ("backlog_packets", "backlog (packets)", 1.0),
-)
+QUANTITIES = {
+    "throughput_bps": "throughput (Mbit/s)",
+    "sojourn_max_s": "longest in queue (ms)",
+    "backlog_packets": "backlog (packets)",
+}
 
 
 def write(folder: Path, result: RunResult, command: str = "", *, figures: bool = True) -> Path:
@@ -144,10 +141,11 @@ def _value(value: Any) -> str:
 def _figures(result: RunResult) -> Iterator[Figure]:
     names = result.links["link"].to_list()
     colours = by_label(names)
+    sampled = set(result.series.drop_nulls("value").drop_nans("value")["quantity"])
     parts = []
-    for name_of, label, unit in QUANTITIES:
-        curves = {name: _series(result, name, name_of, unit) for name in names}
-        curves = {name: curve for name, curve in curves.items() if len(curve[0]) > 1}
+    for key, label in QUANTITIES.items():
+        drawn = course(result, key, names) if key in sampled else {}
+        curves = {name: curve for name, curve in drawn.items() if len(curve[0]) > 1}
         if curves:
             parts.append((label, curves, {name: colours[name] for name in curves}))
     if parts:
@@ -162,11 +160,3 @@ def _figures(result: RunResult) -> Iterator[Figure]:
             charts.panels(parts, "time (s)", x_domain=(0.0, end), rules=_change_times(result)),
         )
     yield from sojourn_figure(result)
-
-
-def _series(result: RunResult, link: str, quantity: str, unit: float) -> tuple[Floats, Floats]:
-    rows = result.series.filter((pl.col("subject") == link) & (pl.col("quantity") == quantity))
-    rows = rows.select("time_s", "value").drop_nulls().drop_nans()
-    times: Floats = rows["time_s"].to_numpy().astype(np.float64)
-    values: Floats = rows["value"].to_numpy().astype(np.float64) * unit
-    return times, values
