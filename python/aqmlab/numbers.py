@@ -6,7 +6,7 @@ from math import floor, isnan, log10
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
 NONE = "–"
@@ -65,6 +65,16 @@ def reasons(row: Mapping[str, Any], kind: str) -> str:
     """The counts of a row of `links` that are not zero, by reason: `12 codel, 3 overlimit`."""
     found = {key.removeprefix(kind): row[key] for key in row if key.startswith(kind)}
     return ", ".join(f"{number:,} {name}" for name, number in found.items() if number)
+
+
+def signalled(link: Mapping[str, Any]) -> Iterator[str]:
+    """Shares of the packets that a link dropped and marked, by reason, and packets lost on it."""
+    for word, prefix in (("dropped", "drop_"), ("marked", "mark_")):
+        if link[word]:
+            share = link[word] / link["arrived"]
+            yield f"{share:.2%} of the packets were {word} ({reasons(link, prefix)})"
+    if link["lost"]:
+        yield f"{link['lost']:,} packets were lost on the link (`loss`)"
 
 
 def digits(value: float, low: float, high: float) -> int:

@@ -17,12 +17,7 @@ from aqmlab.cli.new import KINDS
 
 TOP_KEYS = ("duration=", "warmup=", "seed=", "bottleneck=", "queue=", "queue.", "transport.",
             "links.", "flows.", "record.level=")  # fmt: skip
-VALUES = {
-    "--access": ("fibre", "dsl", "docsis", "lte", "wifi", "satellite"),
-    "--load": ("home", "office", "gaming", "rrul"),
-    "--precision": ("low-cpu", "balanced", "exact"),
-}
-"""The values of options that are known by name."""
+PRECISIONS = ("low-cpu", "balanced", "exact")
 
 
 def show(words: Sequence[str]) -> None:
@@ -86,7 +81,15 @@ def _values(option: str, last: str, before: Sequence[str]) -> Iterable[str]:
         return _names("profiles")
     if option == "--queue":
         return _queues(last)
-    return VALUES.get(option, ())
+    if option == "--access":
+        from aqmlab.scenario.access import KINDS as lines
+
+        return lines
+    if option == "--load":
+        from aqmlab.packs.access_line.loads import KINDS as loads
+
+        return loads
+    return PRECISIONS if option == "--precision" else ()
 
 
 def _arguments(command: str, given: Sequence[str], last: str) -> Iterable[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aqmlab.numbers import percent, reasons, seconds
+from aqmlab.numbers import percent, seconds, signalled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,18 +11,15 @@ if TYPE_CHECKING:
     from aqmlab._core import Results
 
 BUSY = 0.5
-"""Utilisation above which a link is reported; links that dropped or marked packets always are."""
+"""Utilisation above which a link is reported; links that dropped, marked or lost packets always
+are."""
 
 
 def lines(results: Results) -> Iterator[str]:
     """A line for each link that was busy or gave a signal, in either direction, and the notes of
     the links; those of the whole emulation are among its remarks."""
     for row in results.table("links").to_dicts():
-        signals = [
-            f"{row[word] / row['arrived']:.2%} of the packets {word} ({reasons(row, prefix)})"
-            for word, prefix in (("dropped", "drop_"), ("marked", "mark_"))
-            if row[word]
-        ]
+        signals = list(signalled(row))
         used = row["utilisation"] or 0.0
         if used > BUSY or signals:
             waits = [row[f"sojourn_{key}_s"] for key in ("p50", "p95", "max")]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from aqmlab import plain
-from aqmlab.numbers import percent, rate, reasons, seconds, sender
+from aqmlab.numbers import percent, rate, seconds, sender, signalled
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -55,13 +55,7 @@ def _links(tables: Mapping[str, Rows]) -> Iterator[str]:
     yield from plain.table("Links", (*heads, "queued"), rows)
     yield "mean to max: sojourn time (time in the queue); queued: maximum backlog in packets"
     for row in tables["links"]:
-        for word, prefix in (("dropped", "drop_"), ("marked", "mark_")):
-            if row[word]:
-                share = row[word] / row["arrived"]
-                why = reasons(row, prefix)
-                yield f"{row['link']}: {share:.2%} of the packets were {word} ({why})"
-        if row["lost"]:
-            yield f"{row['link']}: {row['lost']:,} packets were lost on the link (`loss`)"
+        yield from (f"{row['link']}: {told}" for told in signalled(row))
     for row in tables["excursions"]:
         size, count, longest = row["threshold_bytes"], row["count"], row["longest_s"]
         told = f"{row['link']}: the backlog was above {size:,} B {count:,} times"

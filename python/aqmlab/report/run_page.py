@@ -12,7 +12,7 @@ import polars as pl
 from aqmlab._core import __version__
 from aqmlab.metrics import own
 from aqmlab.metrics.samples import Floats
-from aqmlab.numbers import count, percent, plain, rate, reasons, seconds, sender, whole
+from aqmlab.numbers import count, percent, plain, rate, seconds, sender, signalled, whole
 from aqmlab.report import drops_page
 from aqmlab.report.document import (
     Block,
@@ -94,16 +94,6 @@ def beside(result: RunResult) -> list[str]:
         (pl.col("link").cast(pl.String) != result.shown) & (pl.col("utilisation") > BUSY)
     )
     return [str(link) for link in rows["link"]][:MOST_BESIDE]
-
-
-def signalled(link: Mapping[str, Any]) -> Iterator[str]:
-    """Numbers of packets that a link dropped and marked, by reason."""
-    for word, prefix in (("dropped", "drop_"), ("marked", "mark_")):
-        if link[word]:
-            share = link[word] / link["arrived"]
-            yield f"{share:.2%} of the packets were {word} ({reasons(link, prefix)})"
-    if link["lost"]:
-        yield f"{link['lost']:,} packets were lost on the link (`loss`)"
 
 
 def figures(result: RunResult) -> Iterator[Figure]:
