@@ -16,7 +16,7 @@ import typer
 from typer.exceptions import TyperException
 
 from aqmlab import _core, plain
-from aqmlab.cli.common import EXAMPLES, FAILURE, INPUT_ERROR, INTERRUPTED, fail
+from aqmlab.cli.common import EXAMPLES, FAILURE, INPUT_ERROR, INTERRUPTED, fail, reported
 from aqmlab.cli.misuse import Command, Program, told
 
 
@@ -127,7 +127,8 @@ def loaded(name: str) -> Any:
     settings: dict[str, Any] = {}
     if entry.runs_program:
         settings["context_settings"] = {"allow_interspersed_args": False}
-    alone.command(name, cls=Command, epilog=module.EXAMPLE, **settings)(getattr(module, file))
+    command = reported(getattr(module, file))
+    alone.command(name, cls=Command, epilog=EXAMPLES.format(module.EXAMPLE), **settings)(command)
     return typer.main.get_command(alone)
 
 

@@ -6,7 +6,7 @@ import sys
 from typing import Annotated
 
 from aqmlab.cli import options
-from aqmlab.cli.common import EXAMPLES, command_line, reported, settings_of_real_packets
+from aqmlab.cli.common import command_line, settings_of_real_packets
 from aqmlab.cli.options import link_option, option
 from aqmlab.emulator import emulate
 from aqmlab.emulator.keep import Reserved
@@ -14,7 +14,7 @@ from aqmlab.emulator.links import from_options
 from aqmlab.emulator.recordings import recordings
 from aqmlab.errors import input_error
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab attach --pid 4711 --rate 12mbit --delay 20ms --queue fq_codel\n\n"
     "aqmlab attach --pid 4711 --down 'rate=50mbit queue=cake' --up rate=5mbit --for 60 "
     "--out results/attached\n\n"
@@ -24,7 +24,6 @@ WAITS = ("sh", "-c", 'echo "aqmlab: attached until Ctrl-C" >&2; exec sleep infin
 """The command: it begins when the path is there, and everything ends with it."""
 
 
-@reported
 def attach(
     pid: Annotated[int | None, option("PID", "A process of the namespace.", min=1)] = None,
     interface: Annotated[str | None, option("NAME", "An interface of this namespace.")] = None,

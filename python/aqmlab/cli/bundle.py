@@ -6,15 +6,11 @@ import shlex
 from pathlib import Path
 from typing import Annotated
 
-from aqmlab.cli.common import EXAMPLES, reported
 from aqmlab.cli.options import File, argument
 
-EXAMPLE = EXAMPLES.format(
-    "aqmlab bundle results/mine\n\naqmlab bundle results/kuhn2014 kuhn2014.aqmlab.zip"
-)
+EXAMPLE = "aqmlab bundle results/mine\n\naqmlab bundle results/kuhn2014 kuhn2014.aqmlab.zip"
 
 
-@reported
 def bundle(
     folder: Annotated[Path, argument("FOLDER", "A folder with results.")],
     file: Annotated[File, argument("FILE", "The bundle; default: NAME.aqmlab.zip.")] = None,

@@ -5,20 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from aqmlab.cli import options
-from aqmlab.cli.common import (
-    EXAMPLES,
-    default_folder,
-    executor_at,
-    finish,
-    naming,
-    progress_bar,
-    reported,
-)
+from aqmlab.cli.common import default_folder, executor_at, finish, naming, progress_bar
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.scenario.quantities import quantity
 from aqmlab.scenario.settings import parse_settings
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab characterize codel\n\n"
     "aqmlab characterize fq_codel --against codel,pie\n\n"
     "aqmlab characterize pie --set target=5ms --section 8.2 --section 6.2\n\n"
@@ -27,7 +19,6 @@ EXAMPLE = EXAMPLES.format(
 )
 
 
-@reported
 def characterize(
     discipline: Annotated[str, argument("DISCIPLINE", "A queue of `aqmlab list`, or FILE:CLASS.")],
     against: Annotated[

@@ -7,20 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 from aqmlab.cli import options
-from aqmlab.cli.common import (
-    EXAMPLES,
-    FAILURE,
-    console,
-    default_folder,
-    executor_at,
-    finish,
-    progress_bar,
-    reported,
-)
+from aqmlab.cli.common import FAILURE, console, default_folder, executor_at, finish, progress_bar
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab new pack mine\n\naqmlab check mine.toml\n\n"
     "aqmlab check mine.toml --with candidate=my_queue.py:MyQueue --json\n\n"
     "aqmlab check mine.toml --strict --replications 40\n\n"
@@ -29,7 +20,6 @@ EXAMPLE = EXAMPLES.format(
 )
 
 
-@reported
 def check(
     pack: Annotated[str, argument("PACK", "A pack: a TOML file, or a name of a package's.")],
     with_: Annotated[

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from aqmlab.cli import options
-from aqmlab.cli.common import EXAMPLES, FAILURE, console, grid, print_json, reported
+from aqmlab.cli.common import FAILURE, console, grid, print_json
 from aqmlab.cli.options import argument
 from aqmlab.numbers import count
 
-EXAMPLE = EXAMPLES.format("aqmlab cluster check tcp://scheduler:8786")
+EXAMPLE = "aqmlab cluster check tcp://scheduler:8786"
 
 
-@reported
 def cluster(
     action: Annotated[Literal["check"], argument("check", "What to do.")],
     address: Annotated[str, argument("ADDRESS", "Address of the scheduler: tcp://HOST:8786.")],

@@ -8,19 +8,18 @@ from typing import Annotated
 
 from aqmlab import plain
 from aqmlab.cli import options
-from aqmlab.cli.common import EXAMPLES, load_own, print_json, reported, show_study
+from aqmlab.cli.common import load_own, print_json, show_study
 from aqmlab.cli.options import argument
 from aqmlab.errors import input_error
 from aqmlab.numbers import rate, seconds
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab compare results/before results/after\n\n"
     "aqmlab compare CoDel=results/lte-codel FQ-CoDel=results/lte-fq --out results/lte\n\n"
     "aqmlab compare ours=results/mine theirs=rrul.flent.gz iperf3.json"
 )
 
 
-@reported
 def compare(
     folders: Annotated[
         list[str],

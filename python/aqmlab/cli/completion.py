@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from aqmlab.cli.common import EXAMPLES, reported
 from aqmlab.cli.options import argument
 from aqmlab.errors import unknown
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab completion bash > ~/.local/share/bash-completion/completions/aqmlab\n\n"
     "aqmlab completion zsh > ~/.zfunc/_aqmlab\n\n"
     "aqmlab completion fish > ~/.config/fish/completions/aqmlab.fish"
@@ -63,7 +62,6 @@ complete -c aqmlab -f -a '(__aqmlab_complete)'
 SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
-@reported
 def completion(
     shell: Annotated[str, argument("SHELL", "bash, zsh or fish.")],
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from aqmlab.cli import options
-from aqmlab.cli.common import EXAMPLES, FAILURE, console, print_json, progress_bar, reported
+from aqmlab.cli.common import FAILURE, console, print_json, progress_bar
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aqmlab.conformance.senders import ClosedReport, SenderReport
     from aqmlab.conformance.words import Columns
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab conformance\n\n"
     "aqmlab conformance codel\n\n"
     "aqmlab conformance codel_linux pie_linux\n\n"
@@ -27,7 +27,6 @@ EXAMPLE = EXAMPLES.format(
 )
 
 
-@reported
 def conformance(
     algorithms: Annotated[
         list[str] | None,

@@ -5,21 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from aqmlab.cli import options
-from aqmlab.cli.common import (
-    EXAMPLES,
-    default_folder,
-    executor_at,
-    finish,
-    naming,
-    progress_bar,
-    reported,
-)
+from aqmlab.cli.common import default_folder, executor_at, finish, naming, progress_bar
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error
 from aqmlab.scenario.quic import quic_endpoint
 from aqmlab.scenario.settings import parse_settings
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab evaluate bbr --quick\n\n"
     "aqmlab evaluate prague --only special\n\n"
     "aqmlab evaluate cbr --param rate=9mbit --only collapse --only fairness\n\n"
@@ -28,7 +20,6 @@ EXAMPLE = EXAMPLES.format(
 )
 
 
-@reported
 def evaluate(
     control: Annotated[
         str,

@@ -9,19 +9,18 @@ from typing import Annotated, Any
 from aqmlab import plain
 from aqmlab._core import describe, reference
 from aqmlab.cli import options
-from aqmlab.cli.common import EXAMPLES, check_chart, load_own, print_json, reported, save_chart
+from aqmlab.cli.common import check_chart, load_own, print_json, save_chart
 from aqmlab.cli.listing import metrics, studies
 from aqmlab.cli.listing import profiles as listed
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error, unknown
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab explain codel\n\naqmlab explain codel.target\n\naqmlab explain limit\n\n"
     "aqmlab explain jain\n\naqmlab explain codel --chart codel.svg"
 )
 
 
-@reported
 def explain(
     name: Annotated[
         str | None,

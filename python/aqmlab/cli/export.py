@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from aqmlab.cli.common import EXAMPLES, reported
 from aqmlab.cli.options import argument, option
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab export results/mine links.csv\n\n"
     "aqmlab export results/mine series.arrow --table series\n\n"
     "aqmlab export results/mine mine.flent.gz\n\n"
@@ -16,7 +15,6 @@ EXAMPLE = EXAMPLES.format(
 )
 
 
-@reported
 def export(
     folder: Annotated[Path, argument("FOLDER", "A folder with results.")],
     file: Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aqmlab.cli import options
-from aqmlab.cli.common import EXAMPLES, print_json, reported
+from aqmlab.cli.common import print_json
 from aqmlab.cli.lab_server import LabServer
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.emulator.view import between, named
@@ -21,13 +21,12 @@ from aqmlab.study.stepping import Run
 if TYPE_CHECKING:
     from aqmlab.emulator.view import Emulator
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab lab\n\naqmlab lab examples/scenario.toml --against pie\n\n"
     "aqmlab lab --shell NAME\n\naqmlab lab --digest saved.toml"
 )
 
 
-@reported
 def lab(
     scenario: Annotated[
         Path | None, argument("[SCENARIO]", "Open the lab with this scenario.", dir_okay=False)

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from aqmlab import plain
 from aqmlab._core import reference
 from aqmlab.cli import options
-from aqmlab.cli.common import EXAMPLES, load_own, print_json, reported
+from aqmlab.cli.common import load_own, print_json
 from aqmlab.cli.options import argument
 from aqmlab.errors import unknown
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab list\n\naqmlab list disciplines\n\naqmlab list metrics\n\naqmlab list presets --json"
 )
 OWN = {
@@ -30,7 +30,6 @@ NONE = {"studies": "none is installed; pip install 'aqmlab[studies]' brings the 
 """By kind: a remark where there are no entries."""
 
 
-@reported
 def listing(
     kind: Annotated[
         str | None, argument("[KIND]", "disciplines, presets, congestion_controls, ...")

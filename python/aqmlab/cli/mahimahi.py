@@ -10,14 +10,14 @@ from typing import Annotated
 
 from aqmlab._core import has_far_end_here
 from aqmlab.cli import options
-from aqmlab.cli.common import EXAMPLES, command_line, reported, settings_of_real_packets
+from aqmlab.cli.common import command_line, settings_of_real_packets
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.emulator import emulate
 from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.mahimahi import USAGE, read
 from aqmlab.emulator.recordings import recordings
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab mahimahi delay 20 sh -c 'ping -c 3 $MAHIMAHI_BASE'\n\n"
     "aqmlab mahimahi link up.trace down.trace --uplink-log=up.log --downlink-queue=codel "
     '--downlink-queue-args="packets=1000, target=5, interval=100" -- ./client\n\n'
@@ -25,7 +25,6 @@ EXAMPLE = EXAMPLES.format(
 )
 
 
-@reported
 def mahimahi(
     tool: Annotated[
         str, argument("delay|link|loss|onoff", "`aqmlab mahimahi TOOL` replaces mm-TOOL.")

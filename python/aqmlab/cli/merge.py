@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Annotated
 
 from aqmlab.cli import options
-from aqmlab.cli.common import EXAMPLES, print_json, reported, show_study
+from aqmlab.cli.common import print_json, show_study
 from aqmlab.cli.options import argument
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab study examples/study.toml --shard 1/2 --out part1\n\n"
     "aqmlab study examples/study.toml --shard 2/2 --out part2\n\n"
     "aqmlab merge part1 part2 --out results/sweep"
 )
 
 
-@reported
 def merge(
     parts: Annotated[list[Path], argument("FOLDER...", "Folders of `study --shard`.")],
     out: options.Out = None,

@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from aqmlab.cli.common import EXAMPLES, reported
 from aqmlab.cli.options import argument, option
 from aqmlab.errors import StorageError, input_error, unknown
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab new scenario home\n\naqmlab new study queues\n\naqmlab new pack goals\n\n"
     "aqmlab new queue patient\n\n"
     "aqmlab new control steady\n\naqmlab new metric waiting\n\naqmlab new endpoint window\n\n"
@@ -26,7 +25,6 @@ KINDS = ("scenario", "study", "pack", "queue", "control", "metric", *CRATES)
 DROPTAIL = '{ discipline = "droptail", limit = "250p" }'
 
 
-@reported
 def new(
     kind: Annotated[str, argument("KIND", f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.")],
     name: Annotated[str, argument("NAME", "Lower-case letters, digits and `_`.")],

@@ -7,19 +7,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from aqmlab.cli import options
-from aqmlab.cli.common import EXAMPLES, default_folder, finish, reported, settings_of_real_packets
+from aqmlab.cli.common import default_folder, finish, settings_of_real_packets
 from aqmlab.cli.options import argument, option
 from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.recordings import recordings
 from aqmlab.packs.parity import parity as run_both
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab parity examples/scenario.toml\n\n"
     "aqmlab parity scenario.toml --set queue=fq_codel --control bbr --duration 10s --repeat 5"
 )
 
 
-@reported
 def parity(
     file: Annotated[Path, argument("SCENARIO", "A scenario file (TOML).")],
     set_: options.Set = None,

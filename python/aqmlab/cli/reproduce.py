@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from aqmlab.cli import options
 from aqmlab.cli.common import (
-    EXAMPLES,
     FAILURE,
     console,
     default_folder,
@@ -17,7 +16,6 @@ from aqmlab.cli.common import (
     fail,
     print_json,
     progress_bar,
-    reported,
 )
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from aqmlab.reproduce.summary import Summary
 
 ALL = "all"
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab reproduce jarvinen2014\n\n"
     "aqmlab reproduce jarvinen2014 --replications 10 --out results/quick\n\n"
     "aqmlab reproduce jarvinen2014 --only paper\n\n"
@@ -42,7 +40,6 @@ EXAMPLE = EXAMPLES.format(
 )
 
 
-@reported
 def reproduce(
     name: Annotated[
         str, argument("NAME", "A study of `aqmlab list`, the folder of one, or `all` of them.")

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from aqmlab.cli.common import EXAMPLES, FAILURE, fail, print_json, progress_bar, reported
+from aqmlab.cli.common import FAILURE, fail, print_json, progress_bar
 from aqmlab.cli.options import Json, Out, Threads, argument, flag
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab rerun mine.aqmlab.zip\n\n"
     "aqmlab rerun results/mine --trust\n\n"
     "aqmlab rerun mine.aqmlab.zip --verify"
 )
 
 
-@reported
 def rerun(
     source: Annotated[Path, argument("BUNDLE", "A bundle, or a folder with results.")],
     out: Out = None,

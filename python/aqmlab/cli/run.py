@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from aqmlab import plain
 from aqmlab.cli import options
-from aqmlab.cli.common import (
-    EXAMPLES,
-    command_line,
-    console,
-    has_tables,
-    load_own,
-    print_json,
-    reported,
-)
+from aqmlab.cli.common import command_line, console, has_tables, load_own, print_json
 from aqmlab.cli.options import argument, flag, option
 
 if TYPE_CHECKING:
@@ -23,7 +15,7 @@ if TYPE_CHECKING:
     from aqmlab.results import RunResult
     from aqmlab.study.runner import Record
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab run examples/scenario.toml\n\n"
     "aqmlab run examples/scenario.toml --set queue=codel --set queue.target=2ms --seed 7\n\n"
     "aqmlab run examples/scenario.toml --set queue=fq_codel --out results/mine\n\n"
@@ -35,7 +27,6 @@ TABLES = ("runs", "links", "flows", "groups", "traffic", "times", "scores", "exc
 """Tables with few rows for each run, which `--json` prints with `metrics`."""
 
 
-@reported
 def run(
     file: Annotated[Path, argument("FILE", "A scenario file (TOML).")],
     set_: options.Set = None,

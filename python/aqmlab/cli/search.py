@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from aqmlab.cli import options
 from aqmlab.cli.common import (
-    EXAMPLES,
     command_line,
     console,
     default_folder,
@@ -16,13 +15,12 @@ from aqmlab.cli.common import (
     load_own,
     print_json,
     progress_bar,
-    reported,
 )
 from aqmlab.cli.options import argument, option
 from aqmlab.errors import input_error
 from aqmlab.scenario.settings import parse_selection, parse_settings
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab search tune examples/scenario.toml --set queue=codel --key queue.target=1ms..50ms,log "
     "--goal min:sojourn_p95 --goal max:goodput@download\n\n"
     "aqmlab search attack examples/search/shrew.toml --key flows.attack.workload.fps=0.3..50,log "
@@ -30,7 +28,6 @@ EXAMPLE = EXAMPLES.format(
 )
 
 
-@reported
 def search(
     kind: Annotated[
         Literal["tune", "attack"],

@@ -7,20 +7,19 @@ from typing import Annotated, Any
 
 from aqmlab._core import InputError, queue_in_words
 from aqmlab.cli import options
-from aqmlab.cli.common import EXAMPLES, print_json, reported
+from aqmlab.cli.common import print_json
 from aqmlab.cli.options import argument, flag
 from aqmlab.emulator.change import change
 from aqmlab.scenario.settings import parse_settings
 from aqmlab.scenario.toml import toml_value
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab set lab down.rate=5mbit\n\n"
     "aqmlab set 4711 down.queue=fq_codel down.queue.target=20ms\n\n"
     "aqmlab set lab up.loss=1% up.delay=40ms"
 )
 
 
-@reported
 def set_(
     name: Annotated[str, argument("NAME", "Its --name or process ID; see `aqmlab top`.")],
     settings: Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab._core import parse_value
 from aqmlab.cli import options
-from aqmlab.cli.common import EXAMPLES, command_line, print_json, reported, settings_of_real_packets
+from aqmlab.cli.common import command_line, print_json, settings_of_real_packets
 from aqmlab.cli.watch import watching
 from aqmlab.emulator import emulate, topology
 from aqmlab.emulator.keep import Reserved
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from aqmlab.emulator.links import EmulatedPath
     from aqmlab.emulator.recordings import Recordings
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab shell --rate 12mbit --delay 20ms --queue codel\n\n"
     "aqmlab shell --profile dsl --queue cake -- ./client\n\n"
     "aqmlab shell --delay 20ms --down 'rate=50mbit queue=fq_codel' --up rate=5mbit -- "
@@ -36,7 +36,6 @@ EXAMPLE = EXAMPLES.format(
 )
 
 
-@reported
 def shell(
     command: options.Command = None,
     profile: options.Profile = None,

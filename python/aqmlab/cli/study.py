@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from aqmlab.cli import options
 from aqmlab.cli.common import (
-    EXAMPLES,
     check_chart,
     console,
     default_folder,
@@ -16,7 +15,6 @@ from aqmlab.cli.common import (
     load_own,
     print_json,
     progress_bar,
-    reported,
     save_chart,
     show_study,
 )
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from aqmlab.results import StudyResult
     from aqmlab.study import Study
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab study examples/study.toml\n\n"
     "aqmlab study examples/study.toml --replications 10 --out results/quick\n\n"
     "aqmlab study examples/study.toml --only queue=CoDel --only queue=PIE --out results/two\n\n"
@@ -39,7 +37,6 @@ EXAMPLE = EXAMPLES.format(
 )
 
 
-@reported
 def study(
     file: Annotated[Path, argument("FILE", "A study file (TOML).")],
     set_: options.Set = None,

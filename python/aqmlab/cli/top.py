@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 from aqmlab.cli import options
-from aqmlab.cli.common import EXAMPLES, console, grid, print_json, reported
+from aqmlab.cli.common import console, grid, print_json
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.emulator.view import between, some_running
 from aqmlab.errors import input_error
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from aqmlab.emulator.view import Emulator
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab top\n\naqmlab top 4711 --interval 5\n\naqmlab top --once --json\n\n"
     "aqmlab top --openmetrics"
 )
@@ -29,7 +29,6 @@ POLL = 0.1
 COLUMNS = ("rate", "packets", "p50", "p95", "p99", "dropped", "marked", "lost", "backlog")
 
 
-@reported
 def top(
     pids: Annotated[
         list[int] | None, argument("[PID]...", "Emulators to show; default: all.")

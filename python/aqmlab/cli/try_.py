@@ -7,19 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 from aqmlab.cli import options
-from aqmlab.cli.common import (
-    EXAMPLES,
-    FAILURE,
-    command_line,
-    console,
-    fail,
-    print_json,
-    progress_bar,
-    reported,
-)
+from aqmlab.cli.common import FAILURE, command_line, console, fail, print_json, progress_bar
 from aqmlab.cli.options import argument, option
 
-EXAMPLE = EXAMPLES.format(
+EXAMPLE = (
     "aqmlab try --down 50mbit --up 10mbit --rtt 20ms droptail codel fq_codel cake\n\n"
     "aqmlab try --down 16mbit --up 1mbit --rtt 30ms --access dsl --load gaming droptail cake\n\n"
     "aqmlab try --profile cable fq_codel 'up: cake ack-filter down: cake'\n\n"
@@ -27,7 +18,6 @@ EXAMPLE = EXAMPLES.format(
 )
 
 
-@reported
 def try_(
     queues: Annotated[
         list[str],
