@@ -164,10 +164,8 @@ def check_finding(path: Path) -> None:
     assert text.count("\n") <= 40
     (damage,) = re.findall(r"^# damage: (\S+) = (\S+), was (\S+)$", text, re.MULTILINE)
     measure = Measure.parse(f"min:{damage[0]}", "damage")
-    undo = parse_settings(re.findall(r"^# was: (\S+) = (.*)$", text, re.MULTILINE) and [
-        f"{key}={value.strip(chr(34))}"
-        for key, value in re.findall(r"^# was: (\S+) = (.*)$", text, re.MULTILINE)
-    ])  # fmt: skip
+    (pairs,) = re.findall(r"^# undo: (.*)$", text, re.MULTILINE)
+    undo = parse_settings(shlex.split(pairs))
     assert undo
     assert measure.of(aqmlab.run(path))[0] == float(damage[1])
     assert measure.of(aqmlab.run(path, set=undo))[0] == float(damage[2])

@@ -338,7 +338,8 @@ class _Search:
         found = None
         is_single = len(self.trials.study.points) == 1
         if made and is_single and any(each.verdict == CONFIRMED for each in confirmed):
-            found = finding(self.trials.study, made, self.measures[0], command)
+            told = [*(each.text for each in confirmed), command]
+            found = finding(self.trials.study, made, self.measures[0], told)
         study = self.trials.joined()
         if found is not None and self._out is not None:
             path = self._out / FINDING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,8 +91,8 @@ class Finding:
     """Settings that turn the file into the scenario that the search began with."""
 
 
-def finding(study: Study, trial: Trial, measure: Measure, command: str) -> Finding:
-    """The file of a trial of a study with one point."""
+def finding(study: Study, trial: Trial, measure: Measure, told: Sequence[str]) -> Finding:
+    """The file of a trial of a study with one point; its comment begins with some lines."""
     given: dict[str, Any] = {}
     for axis in study.axes:
         given |= axis.values[0].settings
@@ -106,24 +107,26 @@ def finding(study: Study, trial: Trial, measure: Measure, command: str) -> Findi
         table = parse_toml(wanted.to_toml(), "<finding>")
     undo = dict(_was(start.table, key) for key in trial.settings)
     values = [float(measure.of(run_scenario(each))[0]) for each in (wanted, start)]
-    head = _comment(measure, values, undo, command)
+    head = _comment(measure, values, undo, told)
     if f"{head}{toml(table)}".count("\n") > MOST_LINES:
         _prune(table, lambda: _resolved(table, folders) == wanted.resolved)
     text = f"{head}\n{toml(table)}"
     return Finding(text, measure, values[0], values[1], undo)
 
 
-def _comment(measure: Measure, values: Sequence[float], undo: Settings, command: str) -> str:
-    told = [measure.shown(value) for value in values]
-    lines = [
-        f"# {measure.text}: {told[0]} instead of {told[1]}.",
-        f"# damage: {measure.text} = {values[0]!r}, was {values[1]!r}",
-        *(f"# was: {key} = {toml_value(value)}" for key, value in undo.items()),
-        *([f"# {command}"] if command else []),
-        "#     aqmlab run FILE",
-        "#     aqmlab shell --scenario FILE -- COMMAND",
-    ]
-    return "\n".join([*lines, ""])
+def _comment(measure: Measure, values: Sequence[float], undo: Settings, told: Sequence[str]) -> str:
+    """Damage, the settings that undo it, and how to run the file."""
+    pairs = [f"{key}={v if isinstance(v, str) else toml_value(v)}" for key, v in undo.items()]
+    return "\n".join(
+        [
+            *(f"# {line}" for line in told if line),
+            "#     aqmlab run FILE",
+            "#     aqmlab shell --scenario FILE -- COMMAND",
+            f"# damage: {measure.text} = {values[0]!r}, was {values[1]!r}",
+            f"# undo: {shlex.join(pairs)}",
+            "",
+        ]
+    )
 
 
 def _path(table: Mapping[str, Any], key: str) -> list[str]:
