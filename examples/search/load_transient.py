@@ -23,6 +23,7 @@ KEYS = {
     "queue.max_p": "0.02..1,log",
     "queue.weight": "0.002..0.2,log",
 }
+FOLDER = "results/tune-load-transient"
 GOALS = ["min:sojourn_p95", "min:completion_max@second"]
 TABLE_II = {"1+1": 0.120, "2+2": 0.126, "4+4": 0.132, "6+6": 0.132}
 HRED = {
@@ -54,7 +55,7 @@ def measured(queue: dict[str, Any], replications: int) -> tuple[dict[str, float]
     return delays, sum(times) / len(times)
 
 
-def main(folder: str = "results/tune-load-transient", trials: int = 96) -> None:
+def main(folder: str, trials: int = 96) -> None:
     """Searches, and prints the trials of the front beside HRED."""
     found = aqmlab.search.tune(study(), KEYS, GOALS, trials=trials, replications=5, out=folder)
     print(*found.statements, sep="\n")
@@ -71,4 +72,4 @@ def main(folder: str = "results/tune-load-transient", trials: int = 96) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1] if len(sys.argv) > 1 else FOLDER)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+import runpy
 import shlex
 import sys
 from pathlib import Path
@@ -13,8 +13,7 @@ import pytest
 from helpers import SCENARIO, Aqmlab
 
 import aqmlab
-from aqmlab.scenario.settings import parse_settings
-from aqmlab.search import Key, Measure, attack, tune
+from aqmlab.search import Finding, Key, Measure, attack, tune
 from aqmlab.search.keys import parse_keys, settings
 
 FINDINGS = sorted((Path(__file__).parents[2] / "examples" / "findings").glob("*.toml"))
@@ -161,14 +160,11 @@ def test_a_constraint_is_kept() -> None:
 def check_finding(path: Path) -> None:
     """The number in the comment is that of `aqmlab run`, with and without what was found."""
     text = path.read_text()
-    assert text.count("\n") <= 40
-    (damage,) = re.findall(r"^# damage: (\S+) = (\S+), was (\S+)$", text, re.MULTILINE)
-    measure = Measure.parse(f"min:{damage[0]}", "damage")
-    (pairs,) = re.findall(r"^# undo: (.*)$", text, re.MULTILINE)
-    undo = parse_settings(shlex.split(pairs))
-    assert undo
-    assert measure.of(aqmlab.run(path))[0] == float(damage[1])
-    assert measure.of(aqmlab.run(path, set=undo))[0] == float(damage[2])
+    assert text.count("\n") < 40
+    found = Finding.read(path)
+    assert found.undo
+    assert found.measure.of(aqmlab.run(path))[0] == found.value
+    assert found.measure.of(aqmlab.run(path, set=found.undo))[0] == found.start
 
 
 @pytest.mark.parametrize("path", FINDINGS, ids=lambda path: path.stem)
@@ -180,3 +176,40 @@ def test_keys_are_named_once() -> None:
     with pytest.raises(aqmlab.InputError, match="twice"):
         parse_keys(["queue.limit=1p..2p", "queue.limit=1p..3p"])
     assert json.loads(json.dumps(parse_keys(["a.b=1..2"])[0].to_json()))["whole"]
+
+
+EXAMPLES = FINDINGS[0].parents[1] / "search"
+
+
+def test_the_low_rate_attack_is_rediscovered() -> None:
+    keys = {
+        "flows.attack.workload.fps": "0.3..50,log",
+        "flows.attack.workload.rate": "100kbit..1mbit",
+        "links.attacker.rate": "2mbit..100mbit,log",
+    }
+    budget = ["throughput@attack<=1mbit"]
+    found = attack(EXAMPLES / "shrew.toml", keys, "goodput@victim", within=budget, trials=96,
+                   batch=24, confirm=6)  # fmt: skip
+    assert found.confirmed[0].verdict == "confirmed"
+    assert found.finding is not None
+    assert found.finding.value < 0.6 * found.finding.start
+    # The period is near the least retransmission timeout, 1 s.
+    assert 0.6 < found.best[0].settings["flows.attack.workload.fps"] < 1.3
+
+
+def test_bbr_stalls_under_a_course_of_delays() -> None:
+    keys = {"links.down.delay": "5ms..300ms,steps=7,every=2s"}
+    found = attack(EXAMPLES / "bbr.toml", keys, "goodput@bulk", trials=48, confirm=6)
+    assert found.confirmed[0].verdict == "confirmed"
+    assert found.confirmed[0].found.value < 0.3 * found.start.values[0]
+
+
+def test_red_is_tuned_for_load_transients() -> None:
+    example = runpy.run_path(str(EXAMPLES / "load_transient.py"))
+    found = tune(example["study"](), example["KEYS"], example["GOALS"], trials=32, replications=1,
+                 confirm=6)  # fmt: skip
+    start = found.start.values
+    better = [t for t in found.best if t.values[0] < start[0] / 3 and t.values[1] < start[1]]
+    assert better
+    delays = [each for each in found.confirmed if each.measure.text == "sojourn_p95"]
+    assert {each.verdict for each in delays if each.trial in better} == {"confirmed"}

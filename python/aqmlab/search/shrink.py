@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from aqmlab._core import Scenario
-from aqmlab.errors import InputError
-from aqmlab.scenario.settings import parse_toml
+from aqmlab.errors import InputError, input_error
+from aqmlab.scenario.settings import parse_settings, parse_toml, read_text
 from aqmlab.scenario.toml import toml, toml_value
 from aqmlab.search.keys import DIGITS, Key
 from aqmlab.search.trials import Measure, Settings, Trial, Trials
 from aqmlab.study.single import run_scenario
 from aqmlab.study.sweep import Study
 
-MOST_LINES = 40
+MOST_LINES = 39
+"""With a line that names the cause, a file has fewer than 40."""
+DAMAGE = re.compile(r"^# damage: (\S+) = (\S+), was (\S+)$", re.MULTILINE)
+UNDO = re.compile(r"^# undo: (.*)$", re.MULTILINE)
 NAMES = {"queue": "discipline", "workload": "kind", "congestion_control": "algorithm"}
 """Keys whose value may be a name, and the key of that name in a table."""
 
@@ -90,6 +95,17 @@ class Finding:
     undo: Settings
     """Settings that turn the file into the scenario that the search began with."""
 
+    @staticmethod
+    def read(path: str | Path) -> Finding:
+        """The finding in a file. Raises `InputError` if its comment states no damage."""
+        text = read_text(Path(path))
+        damage, undo = DAMAGE.search(text), UNDO.search(text)
+        if not damage or not undo:
+            raise input_error("no comment `# damage:` or `# undo:`", file=str(path))
+        settings = parse_settings(shlex.split(undo[1]))
+        measure = Measure.parse(f"min:{damage[1]}", "damage")
+        return Finding(text, measure, float(damage[2]), float(damage[3]), settings)
+
 
 def finding(study: Study, trial: Trial, measure: Measure, told: Sequence[str]) -> Finding:
     """The file of a trial of a study with one point; its comment begins with some lines."""
@@ -108,9 +124,9 @@ def finding(study: Study, trial: Trial, measure: Measure, told: Sequence[str]) -
     undo = dict(_was(start.table, key) for key in trial.settings)
     values = [float(measure.of(run_scenario(each))[0]) for each in (wanted, start)]
     head = _comment(measure, values, undo, told)
-    if f"{head}{toml(table)}".count("\n") > MOST_LINES:
+    if f"{head}{toml(table)}".count("\n") >= MOST_LINES:
         _prune(table, lambda: _resolved(table, folders) == wanted.resolved)
-    text = f"{head}\n{toml(table)}"
+    text = f"{head}{toml(table)}"
     return Finding(text, measure, values[0], values[1], undo)
 
 
@@ -120,8 +136,7 @@ def _comment(measure: Measure, values: Sequence[float], undo: Settings, told: Se
     return "\n".join(
         [
             *(f"# {line}" for line in told if line),
-            "#     aqmlab run FILE",
-            "#     aqmlab shell --scenario FILE -- COMMAND",
+            "# aqmlab run FILE; aqmlab shell --scenario FILE -- COMMAND",
             f"# damage: {measure.text} = {values[0]!r}, was {values[1]!r}",
             f"# undo: {shlex.join(pairs)}",
             "",
