@@ -1,7 +1,9 @@
-"""The page of a comparison of contenders: an overview, and a section for each question.
+"""The page of a campaign, which the terminal shows as well: an overview, and a section for each
+question.
 
-A question with a judge has an outcome beside each other contender; one with readings only has a
-row for each reading.
+Where contenders are compared, a question with a judge has an outcome beside each other contender,
+and one with readings only has a row for each reading. Elsewhere a question has the verdicts of its
+rules, and its readings.
 """
 
 from __future__ import annotations
@@ -11,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+import aqmlab
 from aqmlab.campaign.beside import BETTER, OTHER, WORSE, Line, Row, value_of
-from aqmlab.campaign.outcomes import OUTCOMES, TONES, TRADE, UNDECIDED, VIOLATION
-from aqmlab.campaign.verdicts import how, readings
+from aqmlab.campaign.outcomes import OUTCOMES, TRADE, UNDECIDED, VIOLATION
+from aqmlab.campaign.outcomes import TONES as OUTCOME_TONES
+from aqmlab.campaign.rule import FAILS, HOLDS, VERDICTS, Answer
+from aqmlab.metrics import scale
 from aqmlab.report.document import (
     BAD,
     GOOD,
@@ -24,18 +29,25 @@ from aqmlab.report.document import (
     Column,
     Document,
     Estimate,
+    Facts,
     Figure,
     Items,
+    Note,
     Section,
     Table,
     Text,
+    Tiles,
     Verdict,
 )
+from aqmlab.report.made import made
 
 if TYPE_CHECKING:
     from aqmlab.campaign.pack import Draw, Question
     from aqmlab.campaign.plan import Campaign
 
+TONES = {HOLDS: GOOD, UNDECIDED: NEAR, FAILS: BAD}
+COPIES = "replications-identical"
+"""Note of points without chance: their numbers have no spread, and so no interval."""
 ROW_TONES = {WORSE: BAD, BETTER: GOOD, OTHER: NEAR}
 COLOURS = ("#c0392b", "#2f6fbb", "#8c8c8c")
 """Of the subject, and of the others."""
@@ -58,27 +70,44 @@ def anchor(question: Question) -> str:
 def document(campaign: Campaign, command: str = "") -> Document:
     """The page as a value; `command` is what made it."""
     pack, info = campaign.plan.pack, campaign.result.info
-    place = f"{pack.where} · " if pack.where else ""
-    return Document(
-        pack.title,
-        (*_sections(campaign), *_untested(campaign), how(campaign, command)),
-        soft=f"{place}{campaign.runs:,} simulations, {info.replications} replications, "
-        f"seed {info.seed}",
-        head=tuple(_head(campaign)),
-    )
+    soft = pack.source
+    if campaign.others:
+        place = f"{pack.where} · " if pack.where else ""
+        soft = (
+            f"{place}{campaign.runs:,} simulations, {info.replications} replications, "
+            f"seed {info.seed}"
+        )
+    blocks = (*_notes(campaign), *_sections(campaign), *_untested(campaign))
+    head = tuple(_head(campaign))
+    return Document(pack.title, (*blocks, how(campaign, command)), soft=soft, head=head)
 
 
 def summary(campaign: Campaign) -> Document:
-    """What a terminal shows of the page: its head, and what was not tested."""
+    """What a terminal shows of the page: all of it, or of a comparison its head and what was not
+    tested."""
     page = document(campaign)
+    if not campaign.others:
+        return page
     return Document(page.title, tuple(_untested(campaign)), soft=page.soft, head=page.head)
 
 
+def _notes(campaign: Campaign) -> list[Note]:
+    """What a reader has to know; of a comparison, each section has its own."""
+    if campaign.others:
+        return []
+    copies = campaign.result.pooled_notes.filter(id=COPIES)["text"].head(1)
+    return [Note(text) for text in (*campaign.plan.pack.notes, *copies)]
+
+
 def _head(campaign: Campaign) -> Iterator[Block]:
+    counts = [(str(count), word) for word, count in campaign.counts().items() if count]
+    if counts and not campaign.others:
+        yield Text(campaign.headline, "lead")
+        yield Tiles(tuple(counts))
     if campaign.findings:
         yield Text(campaign.headline, "headline")
         lists = [
-            Verdict(title, TONES[outcome], text=", ".join(f"[{each.title}](#{anchor(each)})"
+            Verdict(title, OUTCOME_TONES[outcome], text=", ".join(f"[{each.title}](#{anchor(each)})"
                                                           for each in found))
             for title, outcome in LISTED.items()
             if (found := campaign.with_outcome(outcome))
@@ -106,7 +135,7 @@ def _outcomes(campaign: Campaign) -> Table:
     for question in asked:
         found = campaign.findings[question.id]
         words = {
-            other: Verdict(each.outcome, TONES[each.outcome], OUTCOMES[each.outcome])
+            other: Verdict(each.outcome, OUTCOME_TONES[each.outcome], OUTCOMES[each.outcome])
             for other, each in found.items()
         }
         beside = ("" if question.alone else words[other] for other in more)
@@ -158,6 +187,8 @@ def tone(row: Row) -> str:
 
 def _sections(campaign: Campaign) -> Sequence[Block]:
     pack = campaign.plan.pack
+    if not campaign.others:
+        return [_answered(campaign, each) for each in pack.questions]
     lines = {line.question.id: line for line in campaign.lines}
     drawn: set[object] = set()
     made = {}
@@ -204,7 +235,7 @@ def _question(
         blocks.append(figure(campaign, line))
     drawn = [made for each in draw if (made := each(campaign))]
     blocks += [each for each in drawn if not each.id.endswith(KEPT)]
-    blocks += _notes(campaign, question)
+    blocks += _noted(campaign, question)
     kept = tuple(each for each in drawn if each.id.endswith(KEPT))
     if kept:
         blocks.append(Section("Distributions", kept, folded=True))
@@ -212,6 +243,104 @@ def _question(
     if table.rows:
         blocks.append(Section("All numbers", (table,), folded=True))
     return Section(question.title, tuple(blocks), id=anchor(question))
+
+
+def _answered(of: Campaign, question: Question) -> Section:
+    """A question with rules or readings only."""
+    return Section(question.title, tuple(_blocks(of, question)), question.id)
+
+
+def _blocks(of: Campaign, question: Question) -> Iterator[Block]:
+    about = " ".join(each for each in (question.text, question.source) if each)
+    if about:
+        yield Text(about, "soft")
+    if question.rules:
+        yield _verdicts(of, question)
+        found = {name: of.answers[question.id, name] for name in of.plan.contenders}
+        every = [(name, each) for name, answers in found.items() for each in answers]
+        yield _claims(question, [each for each in every if each[1].verdict != HOLDS])
+        held = _claims(question, [each for each in every if each[1].verdict == HOLDS])
+        if held.items:
+            yield Section("Evidence for what holds", (held,), folded=True)
+    yield readings(of, question)
+    yield from (made for draw in question.figures if (made := draw(of)))
+
+
+def _verdicts(of: Campaign, question: Question) -> Table:
+    """The verdicts: a row a rule, a column a contender."""
+    names = list(of.plan.contenders)
+    found = {(name, each.id): each for name in names for each in of.answers[question.id, name]}
+    rows: list[tuple[Cell, ...]] = []
+    for rule in question.rules:
+        answers = (found.get((name, rule.id)) for name in names)
+        cells = (Verdict(each.verdict, TONES[each.verdict]) if each else None for each in answers)
+        rows.append((f"{rule.id}: {rule.rule}", *cells))
+    columns = (Column("rule", label=True), *(Column(name or "verdict") for name in names))
+    return Table(columns, tuple(rows), id=f"verdicts-{question.id}")
+
+
+def _claims(question: Question, found: Sequence[tuple[str, Answer]]) -> Items:
+    """Answers of contenders with their evidence."""
+    return Items(
+        tuple(
+            Verdict(
+                each.verdict, TONES[each.verdict], each.evidence,
+                f"**{name}**: {each.text}" if name else each.text,
+                f"{question.id}-{each.id}-{name}".strip("-"),
+            )
+            for name, each in found
+        ),
+        "claims",
+    )  # fmt: skip
+
+
+def readings(of: Campaign, question: Question) -> Table:
+    """The readings: a row each, a column a contender; of two also the difference."""
+    names = list(of.plan.contenders)
+    read = {name: {each.label: each for each in of.readings_of(question, name)} for name in names}
+    every = {label: each for name in reversed(names) for label, each in read[name].items()}
+    order = dict.fromkeys(label for name in names for label in read[name])
+    rows: list[tuple[Cell, ...]] = []
+    for label in order:
+        unit = every[label].unit
+        given = [read[name].get(label) for name in names]
+        found = [each.estimate if each else Estimate(float("nan")) for each in given]
+        shown, factor = scale(unit, max(each.value for each in found))
+        cells: list[Cell] = [each.times(factor) for each in found]
+        if len(names) == 2:
+            one, other = (each.value for each in found)
+            points = f"{100 * (other - one):+.2f} points"
+            relative = f"{other / one - 1:+.1%}" if one else None
+            cells.append(points if unit == "share" else relative)
+        rows.append((label, shown, *cells))
+    more = [Column("difference")] if len(names) == 2 else []
+    columns = (Column("reading", label=True), Column("unit"),
+               *(Column(n or "all") for n in names), *more)  # fmt: skip
+    number = of.result.info.replications
+    caption = f"Means of {number} replications, with their 95 % intervals." if number > 1 else ""
+    return Table(columns, tuple(rows), id=f"readings-{question.id}", caption=caption)
+
+
+def how(of: Campaign, command: str) -> Section:
+    """The section on how the page was made."""
+    info = of.result.info
+    used = {each.verdict for found in of.answers.values() for each in found}
+    meanings = OUTCOMES if of.findings else VERDICTS
+    tones = OUTCOME_TONES if of.findings else TONES
+    words = Items(
+        tuple(Verdict(word, tones[word], text=text) for word, text in meanings.items()), "key"
+    )
+    facts = Facts(
+        (
+            ("Program", f"aqmlab {aqmlab.__version__}"),
+            ("Runs", f"{of.runs:,}: {info.points} points, {info.replications} replications"),
+            ("Seed", f"{info.seed}; replication r draws the same random numbers at every point"),
+            ("Digest", info.digest),
+        )
+    )
+    judged = [words] if used else []
+    origin = made(command, of.result.folder, info)
+    return Section("How this was made", (*judged, facts, *origin), "how")
 
 
 def _rows(campaign: Campaign, line: Line) -> Table:
@@ -235,7 +364,7 @@ def _rows(campaign: Campaign, line: Line) -> Table:
     return Table(columns, rows)
 
 
-def _notes(campaign: Campaign, question: Question) -> list[Block]:
+def _noted(campaign: Campaign, question: Question) -> list[Block]:
     """The engine's notes on the contender's runs of a question with a judge, each kind once."""
     if question.judge is None:
         return []

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 import aqmlab
-from aqmlab.campaign import page, verdicts
+from aqmlab.campaign import page
 from aqmlab.campaign.baseline import Baseline
 from aqmlab.campaign.beside import Line, rows_of
 from aqmlab.campaign.outcomes import OPEN, OUTCOMES, WORDS, Beside, Finding
@@ -252,9 +252,7 @@ class Campaign:
 
     def document(self, command: str = "") -> Document:
         """The page as a value, to HTML, Markdown or JSON; `command` is what made it."""
-        if self.others:
-            return page.document(self, command)
-        return verdicts.document(self, command)
+        return page.document(self, command)
 
     def write_report(self, folder: str | Path, *, figures: bool = True, command: str = "") -> Path:
         """Writes report.html, and with `figures` figures/, into `folder`; returns the path of the
@@ -263,7 +261,7 @@ class Campaign:
 
     def print(self, console: Console) -> None:
         """Prints the overview."""
-        (page.summary(self) if self.others else self.document()).print(console)
+        page.summary(self).print(console)
 
     def write_answers(self, folder: str | Path) -> None:
         """Writes answers.json (`to_json`) and readings.csv (`table`).

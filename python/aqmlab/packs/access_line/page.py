@@ -11,7 +11,7 @@ import tomli_w
 
 from aqmlab import stats
 from aqmlab.campaign import Answer
-from aqmlab.campaign.verdicts import TONES
+from aqmlab.campaign.page import TONES
 from aqmlab.errors import StorageError
 from aqmlab.packs.access_line.choice import Choice, Comparison, comparisons, recommended, sentences
 from aqmlab.packs.access_line.commands import Commands, commands
