@@ -16,6 +16,7 @@ from aqmlab.cli import COMMANDS as NAMES
 from aqmlab.cli import loaded
 from aqmlab.cli.explain import find
 from aqmlab.cli.listing import studies
+from aqmlab.cli.new import new
 from aqmlab.emulator.links import from_options
 from aqmlab.scenario.settings import parse_selection, parse_settings
 from aqmlab.study import Study
@@ -78,6 +79,9 @@ def test_every_printed_command_is_understood(
     monkeypatch.chdir(scenario.parent)
     (scenario.parent / "examples").symlink_to(ROOT / "examples")
     name, options = parsed(line)
+    stem = Path(str(options.get("file"))).stem
+    if (where, f"aqmlab new study {stem}") in COMMANDS:
+        new("study", stem)
     settings = parse_settings(options.get("set_") or [])
     if name in ("run", "parity"):
         load(options["file"], settings)
