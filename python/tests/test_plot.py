@@ -84,8 +84,10 @@ def test_lines_have_intervals_shapes_and_the_swept_numbers(study: aqmlab.StudyRe
         assert panel["encoding"]["color"]["legend"]["title"] == "queue"
         means = {(row["name"], row["x"]): float(row["y"]) for row in rows(panel)}
         assert len(means) == 6
-        for row in rows(rule):
-            assert float(row["low"]) <= means[row["name"], row["x"]] <= float(row["high"])
+        assert rule["transform"] == [{"filter": "isValid(datum.low)"}]
+        for row in rows(panel):
+            if row["low"]:
+                assert float(row["low"]) <= means[row["name"], row["x"]] <= float(row["high"])
     waits = study.bottleneck.filter(queue="codel", rate_value=5e6)["sojourn_p95_s"].mean()
     assert isinstance(waits, float)
     (drawn,) = [
@@ -94,7 +96,7 @@ def test_lines_have_intervals_shapes_and_the_swept_numbers(study: aqmlab.StudyRe
         if (row["name"], float(row["x"])) == ("codel", 5.0)
     ]
     assert drawn == pytest.approx(1e3 * waits, rel=1e-4)
-    assert rows(panels(figure)[0]["layer"][1]), "five replications have intervals"
+    assert any(row["low"] for row in rows(panels(figure)[0])), "five replications have intervals"
 
 
 def test_colours_of_numbers_are_ordered() -> None:

@@ -3,7 +3,7 @@ name in all, one grid."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -154,6 +154,11 @@ def curves(
             for each, (x, y) in panel.points.items()
             for i, (a, b) in enumerate(zip(*_thinned(x, y), strict=True))
         ]
+        spans = [ends for each in panel.spans for ends in zip(*panel.spans[each], strict=True)]
+        if spans:
+            ends = (tuple(None if np.isnan(end) else _short(end) for end in own) for own in spans)
+            rows = [row | {"low": low, "high": high}
+                    for row, (low, high) in zip(rows, ends, strict=True)]  # fmt: skip
         x_axis = _axis("x", panel.x_title, zero=not panel.log_x and panel.zero)
         if panel.log_x:
             x_axis |= {"scale": {"type": "log", "nice": False, "padding": 8}}
@@ -174,11 +179,12 @@ def curves(
             }
         line = {"mark": {"type": "line", "strokeWidth": 1.7}}
         layers: list[Spec] = [line]
-        if spans := list(_intervals(panel)):
+        if spans:
             tips = [tip("low", "interval from", ".3~g"), tip("high", "to", ".3~g")]
-            ends = {"y": number("low", panel.y_title), "y2": {"field": "high"}, "tooltip": tips}
+            ends_of = {"y": number("low", panel.y_title), "y2": {"field": "high"}, "tooltip": tips}
             mark = {"type": "rule", "strokeWidth": 1.4}
-            layers.append({"data": data(spans), "mark": mark, "encoding": ends})
+            kept = [{"filter": "isValid(datum.low)"}]
+            layers.append({"transform": kept, "mark": mark, "encoding": ends_of})
         key = _colour(palette, "stroke", legend)
         if panel.dots:
             mark = {"type": "point", "filled": True, "size": 42, "opacity": 1}
@@ -204,13 +210,6 @@ def curves(
         }
 
     return _joined({each: draw(panel) for each, panel in panels.items()}, columns, width)
-
-
-def _intervals(panel: Panel) -> Iterator[dict[str, object]]:
-    for each, ends in panel.spans.items():
-        for x, low, high in zip(panel.points[each][0], *ends, strict=True):
-            if np.isfinite(low) and np.isfinite(high):
-                yield {"name": each, "x": _short(x), "low": _short(low), "high": _short(high)}
 
 
 def ranges(
