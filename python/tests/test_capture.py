@@ -275,3 +275,20 @@ def test_files_and_links_that_cannot_be_are_named(
     done = aqmlab("run", "scenario.toml", *words)
     assert done.returncode in (1, 2) and said in done.stderr
     assert done.stderr.count("\n") == 1 and "Traceback" not in done.stderr
+
+
+@needs_tshark
+def test_packets_of_quic_have_their_bytes(tmp_path: Path) -> None:
+    """tshark finds the handshake of QUIC, and one connection with both directions."""
+    endpoint = '{ kind = "quic", stack = "quinn" }'
+    workload = '{ kind = "requests", response = "20kb", requests = 3 }'
+    text = SCENARIO.replace("count = 2", f"endpoint = {endpoint}\nworkload = {workload}")
+    file, result = captured(text, tmp_path)
+    kinds = fields(file, "quic.long.packet_type", "udp.stream", "quic.version", only="quic")
+    assert kinds[0] == ["0", "0", "0x00000001"]  # Initial, version 1
+    assert {stream for _, stream, _ in kinds} == {"0"}
+    ports = fields(file, "udp.srcport", "udp.dstport", "udp.length", "frame.len", only="udp")
+    assert {frozenset(each[:2]) for each in ports} == {frozenset(ports[0][:2])}
+    assert all(int(length) + 20 == int(frame) for _, _, length, frame in ports)
+    assert len(ports) == result.table("flows")["segments_sent"].sum()
+    assert_checksums(file)

@@ -17,10 +17,33 @@ use crate::own::Own;
 use crate::params::QuicParams;
 use crate::stack::{Counts, Datagrams, Event, Stack};
 
+/// Bytes that QUIC adds to a datagram: flags, connection ID, packet number, type and length of the
+/// frame, tag (RFC 9000, section 17.3.1; RFC 9221, section 4).
+const OVERHEAD: u32 = 1 + 8 + 2 + 3 + 16;
+
 /// The data of all streams.
 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
-/// One end. Each end sends its data on one unidirectional stream.
+/// Unidirectional stream to the peer, until its end is sent.
+struct Outbound {
+    /// `None` until the peer allows one more stream.
+    id: Option<u64>,
+    /// Bytes to write; `u64::MAX` without end.
+    left: u64,
+    /// True if nothing more is supplied.
+    is_complete: bool,
+}
+
+/// Unidirectional stream of the peer.
+#[derive(Clone, Copy, Default)]
+struct Inbound {
+    id: u64,
+    received: u64,
+    has_ended: bool,
+}
+
+/// One end. In a connection with data in both directions, each supply of data has a stream of its
+/// own, and an empty stream marks the end. Otherwise all data is one stream.
 pub struct Host<S> {
     stack: S,
     /// Library and controller, for messages.
@@ -38,24 +61,22 @@ pub struct Host<S> {
     is_duplex: bool,
     is_connected: bool,
     failure: Option<String>,
-    /// Stream of this end's data.
-    stream: Option<u64>,
-    /// Bytes to send; `u64::MAX` without end.
-    goal: u64,
+    /// Streams to write, in order.
+    outbound: Vec<Outbound>,
+    /// Streams opened whose end the peer has not acknowledged.
+    unacknowledged: u64,
     written: u64,
-    /// True if `goal` is final.
+    /// All data has been supplied.
     is_complete: bool,
-    /// The stream has its end.
-    is_closed: bool,
-    /// The peer has all data and the end of the stream.
-    is_acknowledged: bool,
     /// The connection was closed at this end.
     is_closing: bool,
-    /// Stream of the peer's data.
-    incoming: Option<u64>,
+    /// Streams of the peer, in order.
+    inbound: Vec<Inbound>,
+    /// Number of them that have been read to their end.
+    ended: usize,
     received: u64,
-    /// The peer's stream has been read to its end.
-    is_read: bool,
+    /// Datagrams to send when the connection is open.
+    datagrams: Vec<Bytes>,
 }
 
 impl<S: Stack + 'static> Host<S> {
@@ -82,6 +103,8 @@ impl<S: Stack + 'static> Host<S> {
 impl<S: Stack> Host<S> {
     fn new(params: &QuicParams, own: Option<&Own>, setup: &EndpointSetup, is_client: bool) -> Self {
         let is_complete = is_client && setup.size.is_some() && !setup.is_open;
+        let left = if is_client { setup.size.unwrap_or(u64::MAX) } else { 0 };
+        let first = Outbound { id: None, left, is_complete };
         Host {
             name: match own {
                 Some(own) => own.name().to_string(),
@@ -100,21 +123,20 @@ impl<S: Stack> Host<S> {
             is_duplex: false,
             is_connected: false,
             failure: None,
-            stream: None,
-            goal: if is_client { setup.size.unwrap_or(u64::MAX) } else { 0 },
+            outbound: (left > 0 || is_complete).then_some(first).into_iter().collect(),
+            unacknowledged: 0,
             written: 0,
             is_complete,
-            is_closed: false,
-            is_acknowledged: false,
             is_closing: false,
-            incoming: None,
+            inbound: Vec::new(),
+            ended: 0,
             received: 0,
-            is_read: false,
+            datagrams: Vec::new(),
         }
     }
 
     /// Cuts a batch into its datagrams.
-    fn post(&mut self, batch: Datagrams) {
+    fn enqueue(&mut self, batch: Datagrams) {
         let ecn = if self.uses_ecn { batch.ecn } else { Ecn::NotEct };
         for datagram in self.buffer[..batch.size].chunks(batch.segment) {
             self.outbox.push_back((datagram.into(), ecn));
@@ -125,7 +147,7 @@ impl<S: Stack> Host<S> {
     fn transmit(&mut self) {
         self.buffer.clear();
         match self.stack.transmit(instant(self.now), &mut self.buffer) {
-            Some(batch) => self.post(batch),
+            Some(batch) => self.enqueue(batch),
             // Polled last after every call: the timers are those of the state reached.
             None => self.deadline = self.stack.timeout().map(time),
         }
@@ -136,10 +158,10 @@ impl<S: Stack> Host<S> {
         let data = BytesMut::from(Bytes::from(packet.payload));
         let answer = self.stack.handle(instant(self.now), packet.ecn, data, &mut self.buffer);
         if let Some(batch) = answer {
-            self.post(batch);
+            self.enqueue(batch);
         }
         self.settle(self.now);
-        if self.stream.is_some() {
+        if self.is_connected {
             self.counts = self.stack.counts();
         }
     }
@@ -150,13 +172,19 @@ impl<S: Stack> Host<S> {
             match event {
                 Event::Connected => self.is_connected = true,
                 Event::Lost(reason) => self.fail(now, &reason),
-                Event::Readable => self.read(now),
-                Event::Finished => self.is_acknowledged = true,
+                Event::Opened => self.accept(now),
+                Event::Readable(id) => {
+                    self.accept(now);
+                    if let Ok(place) = self.inbound.binary_search_by_key(&id, |each| each.id) {
+                        self.read(place, now);
+                    }
+                }
+                Event::Finished => self.unacknowledged -= 1,
                 Event::Writable | Event::Other => {}
             }
         }
         self.write();
-        let is_done = self.is_acknowledged && (self.is_read || !self.is_duplex);
+        let is_done = self.is_finished() && (self.is_read() || !self.is_duplex);
         if is_done && self.is_client && !self.is_closing {
             self.is_closing = true;
             self.stack.close(instant(now));
@@ -187,37 +215,73 @@ impl<S: Stack> Host<S> {
         self.failure.get_or_insert_with(reason);
     }
 
-    fn read(&mut self, now: Time) {
-        self.incoming = self.incoming.or_else(|| self.stack.accept());
-        let Some(stream) = self.incoming else { return };
-        match self.stack.read(stream) {
+    /// Takes new streams of the peer.
+    fn accept(&mut self, now: Time) {
+        while let Some(id) = self.stack.accept() {
+            self.inbound.push(Inbound { id, ..Inbound::default() });
+            self.read(self.inbound.len() - 1, now);
+        }
+    }
+
+    fn read(&mut self, place: usize, now: Time) {
+        let stream = &mut self.inbound[place];
+        match self.stack.read(stream.id) {
             Ok((bytes, is_end)) => {
+                stream.received += bytes;
                 self.received += bytes;
-                self.is_read |= is_end;
+                self.ended += usize::from(is_end && !stream.has_ended);
+                stream.has_ended |= is_end;
             }
             Err(reason) => self.fail(now, &reason),
         }
     }
 
+    /// True if all data of the peer has been read, in a connection with data in both directions.
+    fn is_read(&self) -> bool {
+        let last = self.inbound.last();
+        self.ended == self.inbound.len() && last.is_some_and(|each| each.received == 0)
+    }
+
+    /// Writes as much as the connection accepts, and the ends of complete streams.
     fn write(&mut self) {
-        if !self.is_connected || self.is_closed || self.failure.is_some() {
+        if !self.is_connected || self.failure.is_some() {
             return;
         }
-        if self.stream.is_none() && (self.goal > 0 || self.is_complete) {
-            self.stream = self.stack.open();
-        }
-        let Some(stream) = self.stream else { return };
-        while self.written < self.goal {
-            let length = (self.goal - self.written).min(ZEROS.len() as u64) as usize;
-            let taken = self.stack.write(stream, Bytes::from_static(&ZEROS[..length]));
-            if taken == 0 {
-                return;
+        for datagram in std::mem::take(&mut self.datagrams) {
+            let size = datagram.len();
+            if let Err(reason) = self.stack.send_datagram(datagram) {
+                self.fail(self.now, &format!("a datagram of {size} bytes: {reason}"));
             }
-            self.written += taken as u64;
         }
-        if self.is_complete {
-            self.is_closed = self.stack.finish(stream);
+        let (mut place, mut is_allowed) = (0, true);
+        while place < self.outbound.len() {
+            let stream = &mut self.outbound[place];
+            if stream.id.is_none() && is_allowed {
+                stream.id = self.stack.open();
+                is_allowed = stream.id.is_some();
+                self.unacknowledged += u64::from(is_allowed);
+            }
+            let Some(id) = stream.id else { return };
+            while stream.left > 0 {
+                let length = stream.left.min(ZEROS.len() as u64) as usize;
+                let taken = self.stack.write(id, Bytes::from_static(&ZEROS[..length]));
+                if taken == 0 {
+                    break;
+                }
+                stream.left -= taken as u64;
+                self.written += taken as u64;
+            }
+            if stream.left == 0 && stream.is_complete && self.stack.finish(id) {
+                self.outbound.remove(place);
+            } else {
+                place += 1;
+            }
         }
+    }
+
+    /// Adds a stream.
+    fn add(&mut self, left: u64, is_complete: bool) {
+        self.outbound.push(Outbound { id: None, left, is_complete });
     }
 }
 
@@ -263,22 +327,36 @@ impl<S: Stack> Source for Host<S> {
         });
     }
     fn supply(&mut self, bytes: u64) {
-        self.goal = self.goal.saturating_add(bytes);
+        match self.outbound.last_mut().filter(|_| !self.is_duplex) {
+            Some(stream) => stream.left = stream.left.saturating_add(bytes),
+            None => self.add(bytes, self.is_duplex),
+        }
         self.guarded(self.now, Self::write);
     }
     fn finish(&mut self) {
         self.is_complete = true;
+        match self.outbound.last_mut().filter(|_| !self.is_duplex) {
+            Some(stream) => stream.is_complete = true,
+            None => self.add(0, true),
+        }
         self.guarded(self.now, Self::write);
     }
+    fn post(&mut self, now: Time, content: &[u8], size: u32) {
+        let length = (size.saturating_sub(self.header + OVERHEAD) as usize).max(content.len());
+        let mut datagram = BytesMut::zeroed(length);
+        datagram[..content.len()].copy_from_slice(content);
+        self.datagrams.push(datagram.freeze());
+        self.guarded(now, Self::write);
+    }
     fn cut(&mut self) -> u64 {
-        self.goal = self.written;
+        self.outbound.iter_mut().for_each(|stream| stream.left = 0);
         self.written
     }
     fn sent(&self) -> u64 {
         self.written
     }
     fn is_finished(&self) -> bool {
-        self.is_acknowledged
+        self.is_complete && self.outbound.is_empty() && self.unacknowledged == 0
     }
     fn is_connected(&self) -> bool {
         self.is_connected
@@ -294,7 +372,7 @@ impl<S: Stack> Source for Host<S> {
         })
     }
     fn failure(&self) -> Option<String> {
-        self.failure.clone().filter(|_| !self.is_acknowledged)
+        self.failure.clone().filter(|_| !self.is_finished())
     }
 }
 
@@ -304,6 +382,12 @@ impl<S: Stack> Sink for Host<S> {
     }
     fn arrived(&self) -> u64 {
         self.received
+    }
+    fn arrived_of(&self, index: u64) -> Option<u64> {
+        self.is_duplex.then(|| self.inbound.get(index as usize).map_or(0, |each| each.received))
+    }
+    fn take(&mut self) -> Option<Message> {
+        self.guarded(self.now, |host| host.stack.datagram()).map(|bytes| bytes.to_vec().into())
     }
 }
 
@@ -382,6 +466,9 @@ impl<S: Stack> Sink for Receiving<S> {
     fn arrived(&self) -> u64 {
         locked(&self.0).arrived()
     }
+    fn arrived_of(&self, index: u64) -> Option<u64> {
+        locked(&self.0).arrived_of(index)
+    }
 }
 
 /// A connection of the library cannot be copied, and with it no end.
@@ -400,78 +487,4 @@ not_copied!(
 );
 
 #[cfg(test)]
-mod tests {
-    use std::time::Instant;
-
-    use super::*;
-
-    /// A stack that panics on its first packet.
-    struct Broken;
-
-    impl Stack for Broken {
-        fn new(_: &QuicParams, _: Option<&Own>, _: u64, _: bool) -> Self {
-            Broken
-        }
-        fn connect(&mut self, _: Instant) -> Result<(), String> {
-            Ok(())
-        }
-        fn handle(
-            &mut self,
-            _: Instant,
-            _: Ecn,
-            data: BytesMut,
-            _: &mut Vec<u8>,
-        ) -> Option<Datagrams> {
-            panic!("a packet of {} bytes", data.len())
-        }
-        fn transmit(&mut self, _: Instant, buffer: &mut Vec<u8>) -> Option<Datagrams> {
-            buffer.resize(1200, 0);
-            Some(Datagrams { size: 1200, segment: 1200, ecn: Ecn::Ect0 })
-        }
-        fn timeout(&mut self) -> Option<Instant> {
-            Some(instant(Time::ZERO))
-        }
-        fn on_timeout(&mut self, _: Instant) {}
-        fn event(&mut self) -> Option<Event> {
-            None
-        }
-        fn open(&mut self) -> Option<u64> {
-            None
-        }
-        fn accept(&mut self) -> Option<u64> {
-            None
-        }
-        fn write(&mut self, _: u64, _: Bytes) -> usize {
-            0
-        }
-        fn finish(&mut self, _: u64) -> bool {
-            true
-        }
-        fn read(&mut self, _: u64) -> Result<(u64, bool), String> {
-            Ok((0, false))
-        }
-        fn close(&mut self, _: Instant) {}
-        fn counts(&mut self) -> Counts {
-            Counts::default()
-        }
-        fn observe(&self, _: &mut dyn FnMut(&'static str, f64)) {}
-    }
-
-    #[test]
-    fn a_panic_fails_the_connection_and_silences_the_stack() {
-        let setup = EndpointSetup { size: Some(1), ..EndpointSetup::default() };
-        let mut host = Host::<Broken>::new(&QuicParams::default(), None, &setup, true);
-        host.open(Time::ZERO);
-        let first = host.poll(Time::ZERO).expect("a datagram");
-        assert_eq!((first.size, first.ecn), (1228, Ecn::Ect0));
-        let now = Time::from_nanos(1_500_000_000);
-        let packet = Incoming { payload: vec![0; 7].into(), size: 35, ecn: Ecn::NotEct };
-        host.on_packet(now, packet);
-        let failure = host.failure().expect("it failed");
-        assert_eq!(failure, "noq:cubic: `panic: a packet of 7 bytes` at 1.500000 s");
-        assert_eq!((host.poll(now), host.deadline()), (None, None));
-        host.on_deadline(now);
-        host.supply(1);
-        assert_eq!(host.failure(), Some(failure));
-    }
-}
+mod tests;

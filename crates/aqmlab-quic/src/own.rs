@@ -140,4 +140,10 @@ impl EndpointParams for OwnParams {
     fn pair(&self, setup: &EndpointSetup) -> Option<[BoxedEnds; 2]> {
         Some(self.params.pairs(Some(&self.own), setup))
     }
+    fn is_udp(&self) -> bool {
+        true
+    }
+    fn datagrams(&self, setup: &EndpointSetup) -> Option<BoxedEnds> {
+        self.params.datagrams.then(|| self.params.ends(Some(&self.own), setup))
+    }
 }

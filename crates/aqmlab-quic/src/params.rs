@@ -101,6 +101,16 @@ params! {
         send_window: Bytes = Bytes::new(10_000_000),
             in Bytes::new(1200) => Bytes::new(1_000_000_000),
             source "noq-proto and quinn-proto, `TransportConfig::default`";
+        /// Concurrent streams of the peer.
+        max_streams: u64 = 100, in 1 => 1_000_000,
+            source "noq-proto and quinn-proto, `TransportConfig::default`";
+        /// Datagrams of applications travel in a connection of their own; without it, they are
+        /// UDP datagrams.
+        datagrams: bool = false, source "RFC 9221";
+        /// Bytes of datagrams that a sender keeps; beyond, the oldest are dropped.
+        datagram_buffer: Bytes = Bytes::new(1024 * 1024),
+            in Bytes::new(1200) => Bytes::new(1_000_000_000),
+            source "noq-proto and quinn-proto, `TransportConfig::default`";
         /// Time without packets after which a connection closes; `none` keeps it open.
         idle_timeout: Option<Span> = Some(Span::from_secs(30)),
             in Some(Span::from_millis(1)) => Some(Span::from_secs(86_400)),
@@ -153,6 +163,14 @@ impl EndpointParams for QuicParams {
 
     fn pair(&self, setup: &EndpointSetup) -> Option<[BoxedEnds; 2]> {
         Some(self.pairs(None, setup))
+    }
+
+    fn datagrams(&self, setup: &EndpointSetup) -> Option<BoxedEnds> {
+        self.datagrams.then(|| self.ends(None, setup))
+    }
+
+    fn is_udp(&self) -> bool {
+        true
     }
 
     fn notes(&self) -> Vec<Note> {

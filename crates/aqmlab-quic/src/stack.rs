@@ -21,11 +21,13 @@ pub enum Event {
     Connected,
     /// The connection is closed.
     Lost(String),
-    /// The peer opened a stream, or a stream has data to read.
-    Readable,
+    /// The peer opened streams.
+    Opened,
+    /// A stream has data to read.
+    Readable(u64),
     /// A stream may be opened, or written to.
     Writable,
-    /// The peer acknowledged the end of the stream.
+    /// The peer acknowledged the end of a stream.
     Finished,
     /// An event that the adapter has no use for.
     Other,
@@ -76,6 +78,10 @@ pub trait Stack: Send + Sized {
     fn finish(&mut self, stream: u64) -> bool;
     /// Reads all data in order from a stream; returns how many bytes it had, and whether it ended.
     fn read(&mut self, stream: u64) -> Result<(u64, bool), String>;
+    /// Sends a datagram (RFC 9221) of an open connection.
+    fn send_datagram(&mut self, data: Bytes) -> Result<(), String>;
+    /// Returns the next datagram that arrived.
+    fn datagram(&mut self) -> Option<Bytes>;
     /// Closes the connection.
     fn close(&mut self, now: Instant);
     /// Returns the counts so far.
@@ -193,6 +199,8 @@ macro_rules! stack {
                 .stream_receive_window(window(params.stream_window))
                 .receive_window(params.receive_window.map_or(VarInt::MAX, window))
                 .send_window(params.send_window.get())
+                .datagram_send_buffer_size(params.datagram_buffer.get() as usize)
+                .max_concurrent_uni_streams(VarInt::from_u32(params.max_streams as u32))
                 .max_idle_timeout(
                     params.idle_timeout.and_then(|timeout| {
                         Duration::from_nanos(timeout.as_nanos()).try_into().ok()
@@ -335,9 +343,8 @@ macro_rules! stack {
                     $proto::Event::Connected => Event::Connected,
                     $proto::Event::ConnectionLost { reason } => Event::Lost(reason.to_string()),
                     $proto::Event::Stream(event) => match event {
-                        StreamEvent::Opened { .. } | StreamEvent::Readable { .. } => {
-                            Event::Readable
-                        }
+                        StreamEvent::Opened { .. } => Event::Opened,
+                        StreamEvent::Readable { id } => Event::Readable(id.into()),
                         StreamEvent::Writable { .. } | StreamEvent::Available { .. } => {
                             Event::Writable
                         }
@@ -383,6 +390,15 @@ macro_rules! stack {
                 // The window update, if one is due, is sent with the next datagrams.
                 let _ = chunks.finalize();
                 read
+            }
+
+            fn send_datagram(&mut self, data: Bytes) -> Result<(), String> {
+                let Some(connection) = self.connection() else { return Ok(()) };
+                connection.datagrams().send(data, true).map_err(|error| error.to_string())
+            }
+
+            fn datagram(&mut self) -> Option<Bytes> {
+                self.connection()?.datagrams().recv()
             }
 
             fn close(&mut self, now: Instant) {

@@ -138,6 +138,7 @@ fn applications_run_over_it() {
             r#"{ kind = "transfers", size = "20kb", gap = "100ms", number = 20 }"#,
             r#"{ kind = "requests", response = "20kb", requests = 5, think = "100ms" }"#,
             r#"{ kind = "page", number = 3, tls = 0 }"#,
+            r#"{ kind = "page", number = 3, tls = 0, connections = 1, streams = 100 }"#,
         ] {
             let set = [
                 ("flows.quic.endpoint.stack", &*format!("\"{stack}\"")),
@@ -150,6 +151,44 @@ fn applications_run_over_it() {
             let failed = result.findings.iter().find(|found| found.note.id == "connection-failed");
             assert!(failed.is_none(), "{stack} {workload}: {failed:?}");
         }
+    }
+}
+
+/// Datagrams travel in a connection: they have their rate, are not sent again, and CoDel marks them.
+#[test]
+fn datagrams_have_a_rate_and_are_not_sent_again() {
+    for stack in STACKS {
+        let run = |set: &[(&str, &str)]| {
+            let mut all = vec![
+                ("flows.quic.endpoint.stack", if stack == "noq" { "\"noq\"" } else { "\"quinn\"" }),
+                ("flows.quic.endpoint.datagrams", "true"),
+                ("flows.quic.workload", r#"{ kind = "cbr", rate = "2mbit", packet = "1000b" }"#),
+                ("flows.tcp.size", "\"1kb\""),
+            ];
+            all.extend(set);
+            run_with(BESIDE, &all)
+        };
+        let flow = |result: &RunResult| result.groups[1].traffic[0].unwrap().delivered_bytes as f64;
+        let clean = run(&[]);
+        // 2 Mbit/s for 20 s but the last packets in flight; sizes on the wire are within two bytes.
+        assert!((flow(&clean) / 5e6 - 1.0).abs() < 0.01, "{stack}: {}", flow(&clean));
+        let bytes = clean.links[0].counts.arrived_bytes as f64;
+        assert!((bytes / 5e6 - 1.0).abs() < 0.02, "{stack}: {bytes}");
+        // Slower than what congestion control allows at this loss.
+        let lossy =
+            run(&[("links.down.loss", "0.02"), ("flows.quic.workload.rate", "\"500kbit\"")]);
+        let share = flow(&lossy) / 1.25e6;
+        assert!((0.96..0.995).contains(&share), "{stack}: {share}");
+        // Beyond the link's rate the congestion control of the connection drops at the sender.
+        let full = run(&[("flows.quic.workload.rate", "\"30mbit\"")]);
+        assert!(full.links[0].counts.dropped_total() < 50, "{stack}");
+        assert!(full.links[0].utilisation > 0.9, "{stack}: {}", full.links[0].utilisation);
+        let large = run(&[("flows.quic.workload.packet", "\"5000b\"")]);
+        let note = large.findings.iter().find(|found| found.note.id == "connection-failed");
+        assert!(
+            note.unwrap().note.text.contains("datagram of 4942 bytes: datagram too large"),
+            "{stack}"
+        );
     }
 }
 

@@ -966,6 +966,9 @@ class Quic(Endpoint):
     stream_window: SizeLike | None = None
     receive_window: SizeLike | Literal["none"] | None = None
     send_window: SizeLike | None = None
+    max_streams: int | None = None
+    datagrams: bool | None = None
+    datagram_buffer: SizeLike | None = None
     idle_timeout: DurationLike | None = None
 
 class Transport(Part):

@@ -57,6 +57,8 @@ struct Side {
 /// All connections of captured packets.
 pub(super) struct Connections {
     transports: Vec<TcpParams>,
+    /// By group: true if packets are UDP datagrams whose payload is known.
+    is_udp: Vec<bool>,
     /// By slot: the current flow and the one before, whose packets may be in flight.
     places: Vec<[Option<Known>; 2]>,
     all: Vec<Connection>,
@@ -69,6 +71,7 @@ impl Connections {
     pub fn new(groups: &[FlowGroup]) -> Self {
         Connections {
             transports: groups.iter().map(|group| group.transport.clone()).collect(),
+            is_udp: groups.iter().map(|group| group.endpoint.is_udp()).collect(),
             places: Vec::new(),
             all: Vec::new(),
             free: Vec::new(),
@@ -201,6 +204,9 @@ impl Connections {
                 connection.ack(bytes, &ip, sender, &ack, transport)
             }
             Content::Datagram { .. } => headers::udp(bytes, &ip, packet.size().saturating_sub(28)),
+            Content::Message { .. } if self.is_udp[connection.group as usize] => {
+                headers::datagram(bytes, &ip, store.message_of(packet).unwrap_or_default())
+            }
             Content::Message { .. } => headers::other(bytes, &ip, packet.size().saturating_sub(20)),
         };
         length.max(packet.size())

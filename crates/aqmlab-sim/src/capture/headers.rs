@@ -128,6 +128,17 @@ pub(super) fn udp(bytes: &mut Vec<u8>, ip: &Ip, payload: u32) -> u32 {
     finish(bytes, start, ip, UDP, payload, Some(IPV4 + 6))
 }
 
+/// Appends a UDP datagram with its payload. Returns its length.
+pub(super) fn datagram(bytes: &mut Vec<u8>, ip: &Ip, payload: &[u8]) -> u32 {
+    let start = ipv4(bytes, ip, UDP);
+    bytes.extend_from_slice(&ip.from.port.to_be_bytes());
+    bytes.extend_from_slice(&ip.to.port.to_be_bytes());
+    bytes.extend_from_slice(&u16::try_from(payload.len() + 8).unwrap_or(0).to_be_bytes());
+    bytes.extend_from_slice(&[0; 2]);
+    bytes.extend_from_slice(payload);
+    finish(bytes, start, ip, UDP, 0, Some(IPV4 + 6))
+}
+
 /// Appends the header of a packet of another transport. Returns its length with payload.
 pub(super) fn other(bytes: &mut Vec<u8>, ip: &Ip, payload: u32) -> u32 {
     let start = ipv4(bytes, ip, EXPERIMENT);
@@ -275,6 +286,14 @@ mod tests {
         let length = udp(&mut bytes, &ip(0), payload.unwrap());
         assert_eq!(bytes[26..28], [0xff, 0xff]);
         check(&bytes, length);
+    }
+
+    #[test]
+    fn datagrams_have_their_payload() {
+        let mut bytes = Vec::new();
+        assert_eq!(datagram(&mut bytes, &ip(0), &[7, 8, 9]), 31);
+        check(&bytes, 31);
+        assert_eq!((bytes[24..26].as_ref(), &bytes[28..]), (&[0, 11][..], &[7, 8, 9][..]));
     }
 
     #[test]

@@ -86,6 +86,8 @@ impl Recorder {
     ) -> Self {
         let mut output = Output::new(file, to);
         output.add(|bytes| pcapng::section(bytes, Some(&told(scenario))));
+        let has_payload = scenario.flows.iter().any(|group| group.endpoint.is_udp());
+        let most = if has_payload { u32::from(u16::MAX) } else { pcapng::MOST_KEPT };
         let mut count = 0;
         let mut interface = |(index, name): (usize, &str)| {
             let chosen = links.is_empty() || links.contains(&index);
@@ -94,12 +96,8 @@ impl Recorder {
                     true => format!("packets sent into the link {name}"),
                     false => format!("packets arriving at the link {name}"),
                 };
-                let interface = Interface {
-                    name,
-                    comment: &what,
-                    link_type: pcapng::LINKTYPE_IPV4,
-                    most: pcapng::MOST_KEPT,
-                };
+                let interface =
+                    Interface { name, comment: &what, link_type: pcapng::LINKTYPE_IPV4, most };
                 output.add(|bytes| pcapng::interface(bytes, &interface));
                 count += 1;
                 count - 1
@@ -171,7 +169,7 @@ impl Recorder {
         if let Some(packets) = &mut self.packets {
             packets.connections.pair(first, second);
         }
-        if let Some(qlog) = &mut self.qlog {
+        if let Some(qlog) = self.qlog.as_mut().filter(|_| first.1.tcp().is_some()) {
             qlog.know(now, first.0, first.1);
             qlog.know(now, second.0, second.1);
         }

@@ -38,6 +38,15 @@ pub trait EndpointParams: AnyComponent + CloneParams {
     fn pair(&self, _setup: &EndpointSetup) -> Option<[BoxedEnds; 2]> {
         None
     }
+    /// Creates the ends of a connection that carries datagrams ([`Source::post`], [`Sink::take`]);
+    /// `None`: datagrams are packets of their own.
+    fn datagrams(&self, _setup: &EndpointSetup) -> Option<BoxedEnds> {
+        None
+    }
+    /// True if the messages of its packets are the payload of UDP datagrams: captures contain them.
+    fn is_udp(&self) -> bool {
+        false
+    }
     /// Returns statements that a reader of the results needs.
     fn notes(&self) -> Vec<Note> {
         Vec::new()

@@ -31,6 +31,20 @@ pub struct Sent {
     pub number: u32,
 }
 
+impl Sent {
+    /// Contents of a datagram of a connection, with the size of the packet it stands for.
+    pub(crate) fn to_bytes(self, size: u32) -> [u8; 16] {
+        let words = u128::from(self.at.as_nanos()) << 64 | u128::from(self.number) << 32;
+        (words | u128::from(size)).to_be_bytes()
+    }
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<(Self, u32)> {
+        let words = u128::from_be_bytes(*bytes.first_chunk()?);
+        let at = Time::from_nanos((words >> 64) as u64);
+        Some((Sent { at, number: (words >> 32) as u32 }, words as u32))
+    }
+}
+
 /// Contents of packets to the source: none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nothing {}

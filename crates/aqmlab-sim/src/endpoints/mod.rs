@@ -82,6 +82,9 @@ pub trait Source {
     fn sent(&self) -> u64;
     /// Returns whether all data has arrived, as far as the source knows.
     fn is_finished(&self) -> bool;
+    /// Sends a datagram that begins with `content` and has about `size` bytes on the wire, and is
+    /// not sent again if it is lost.
+    fn post(&mut self, _now: Time, _content: &[u8], _size: u32) {}
     /// Handles an unreachable peer. By default, discards unsent data.
     fn abort(&mut self) {
         self.cut();
@@ -109,6 +112,15 @@ pub trait Sink {
     /// Returns the bytes of data that arrived, each counted at its first arrival, in order or not:
     /// the goodput.
     fn arrived(&self) -> u64;
+    /// Returns the bytes that arrived without a gap of the data supplied with call `index` of
+    /// [`Source::supply`]; `None` if all data is one stream.
+    fn arrived_of(&self, _index: u64) -> Option<u64> {
+        None
+    }
+    /// Returns the content of the next datagram that arrived.
+    fn take(&mut self) -> Option<Message> {
+        None
+    }
 }
 
 /// Direction of a flow's data.

@@ -60,11 +60,10 @@ impl Host for Simulation {
         if flow.tcp().is_some() {
             flow.opening = Some((to_client, Opening::Listen));
             flow.awaited = 0;
-            if let Some(recorder) = &mut self.recorder {
-                let of = |index: u32| (index, &self.flows[index as usize]);
-                recorder.paired(self.now, of(to_server), of(to_client));
-            }
-        } else if !self.pair(to_server, to_client) {
+            self.record_pair(to_server, to_client);
+        } else if self.pair(to_server, to_client) {
+            self.record_pair(to_server, to_client);
+        } else {
             self.open_flow(to_client);
         }
         self.open_flow(to_server);
@@ -118,6 +117,9 @@ impl Host for Simulation {
     fn arrived(&self, flow: u32) -> u64 {
         self.flows[flow as usize].delivered()
     }
+    fn arrived_of(&self, flow: u32, index: u64) -> Option<u64> {
+        self.flows[flow as usize].arrived_of(index)
+    }
     fn close(&mut self, flow: u32) {
         let state = &mut self.flows[flow as usize];
         if let Ends::Datagrams(datagrams) = &mut state.ends {
@@ -159,15 +161,21 @@ impl Host for Simulation {
             setup.turn();
         }
         self.flows.push(Flow::datagrams(setup, tells));
+        if self.flows[index as usize].is_carried() {
+            self.open_flow(index);
+        }
         index
     }
-    fn send_datagram(&mut self, flow: u32, size: u32) {
+    fn send_datagram(&mut self, index: u32, size: u32) {
         if !self.work.spend() {
             return; // A frame may have millions of packets: the run ends after this event.
         }
-        let flow = &mut self.flows[flow as usize];
+        let flow = &mut self.flows[index as usize];
         if let Ends::Datagrams(datagrams) = &mut flow.ends {
             datagrams.source.send(self.now, size);
+            if datagrams.carrier.is_some() {
+                return self.send(index, End::Source);
+            }
         }
         while let Some(packet) = flow.poll(End::Source, self.now, self.network.store_mut()) {
             if let Some(recorder) = &mut self.recorder {
@@ -302,6 +310,13 @@ impl Simulation {
         index
     }
 
+    fn record_pair(&mut self, opening: u32, back: u32) {
+        if let Some(recorder) = &mut self.recorder {
+            let of = |index: u32| (index, &self.flows[index as usize]);
+            recorder.paired(self.now, of(opening), of(back));
+        }
+    }
+
     /// Makes two flows the directions of one connection, if their endpoint has such.
     fn pair(&mut self, opening: u32, back: u32) -> bool {
         let flow = &self.flows[opening as usize];
@@ -424,12 +439,21 @@ impl Simulation {
     #[inline(never)]
     pub fn datagram_arrived(&mut self, index: u32, content: Content) {
         let flow = &mut self.flows[index as usize];
-        let Content::Datagram { sent, .. } = content else { return };
-        let sent = Time::from_nanos(sent);
-        if matches!(&flow.ends, Ends::Datagrams(datagrams) if datagrams.tells) {
-            let app = flow.app;
-            self.tell(app, |app, cx| app.on_datagram(index, sent, cx));
+        let Ends::Datagrams(datagrams) = &mut flow.ends else { return };
+        let (tells, app) = (datagrams.tells, flow.app);
+        if let Content::Datagram { sent, .. } = content {
+            if tells {
+                let sent = Time::from_nanos(sent);
+                self.tell(app, |app, cx| app.on_datagram(index, sent, cx));
+            }
+            return;
         }
+        for sent in std::mem::take(&mut datagrams.carried) {
+            if tells {
+                self.tell(app, |app, cx| app.on_datagram(index, sent, cx));
+            }
+        }
+        self.send(index, End::Sink);
     }
 
     /// Starts the measurements of applications.

@@ -126,6 +126,11 @@ pub trait Host {
     fn received(&self, flow: u32) -> u64;
     /// Returns the bytes that have arrived, each counted once, in order or not.
     fn arrived(&self, flow: u32) -> u64;
+    /// Returns the bytes of write `index` that have arrived without a gap; `None` if all data is
+    /// one stream.
+    fn arrived_of(&self, _flow: u32, _index: u64) -> Option<u64> {
+        None
+    }
     /// Closes a flow: writing ends, and datagrams are no longer reported.
     fn close(&mut self, flow: u32);
     /// Opens a flow of datagrams; with `tells`, every arrival is reported.
@@ -241,6 +246,11 @@ impl<'a> Context<'a> {
     /// of goodput.
     pub fn arrived(&self, flow: u32) -> u64 {
         self.host.arrived(flow)
+    }
+    /// Returns the bytes of write `index` that have arrived without a gap; `None` if all data is
+    /// one stream.
+    pub fn arrived_of(&self, flow: u32, index: u64) -> Option<u64> {
+        self.host.arrived_of(flow, index)
     }
     /// Closes a flow: writing ends, and the flow ends when all data is acknowledged. For
     /// a connection that is being opened, close both flows, the client's first. A closed flow of

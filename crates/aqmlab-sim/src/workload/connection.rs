@@ -65,7 +65,7 @@ impl Connection {
         let mut connection =
             Connection { host, to_server, to_client, busy, tls, certificates, load, up, down };
         if tls > 0 {
-            connection.up.write(to_server, HELLO, ToServer::Hello, cx);
+            connection.up.write(to_server, HELLO, [(HELLO, ToServer::Hello)], cx);
         }
         connection
     }
@@ -82,20 +82,25 @@ impl Connection {
 
     pub fn ask(&mut self, object: u32, request: u64, cx: &mut Context) {
         self.busy += 1;
-        let end = match self.load {
-            Some(Direction::Backward) => cx.sent(self.to_server) + request,
-            _ => cx.write(self.to_server, request),
-        };
-        self.up.mark(self.to_server, end, ToServer::Request(object), cx);
+        let (flow, message) = (self.to_server, ToServer::Request(object));
+        match self.load {
+            Some(Direction::Backward) => self.up.mark(flow, cx.sent(flow) + request, message, cx),
+            _ => self.up.write(flow, request, [(request, message)], cx),
+        }
     }
 
     pub fn answer(&mut self, object: u32, size: u64, cx: &mut Context) {
-        let end = match self.load {
-            Some(Direction::Forward) => cx.sent(self.to_client) + size,
-            _ => cx.write(self.to_client, size),
-        };
-        self.down.mark(self.to_client, end - size + 1, ToClient::FirstByte(object), cx);
-        self.down.mark(self.to_client, end, ToClient::Object(object), cx);
+        let flow = self.to_client;
+        let messages = [(1, ToClient::FirstByte(object)), (size, ToClient::Object(object))];
+        match self.load {
+            Some(Direction::Forward) => {
+                let start = cx.sent(flow);
+                messages
+                    .into_iter()
+                    .for_each(|(at, each)| self.down.mark(flow, start + at, each, cx));
+            }
+            _ => self.down.write(flow, size, messages, cx),
+        }
     }
 
     /// Returns the next event of a flow; call until `None`.
@@ -105,7 +110,8 @@ impl Connection {
                 ToServer::Request(object) => Arrival::Request(object),
                 ToServer::Hello => {
                     let flight = std::mem::replace(&mut self.certificates, FLIGHT);
-                    self.down.write(self.to_client, flight, ToClient::Flight, cx);
+                    let message = [(flight, ToClient::Flight)];
+                    self.down.write(self.to_client, flight, message, cx);
                     return None;
                 }
             });
@@ -121,7 +127,7 @@ impl Connection {
                 if self.tls == 0 {
                     return Some(Arrival::Opened);
                 }
-                self.up.write(self.to_server, FLIGHT, ToServer::Hello, cx);
+                self.up.write(self.to_server, FLIGHT, [(FLIGHT, ToServer::Hello)], cx);
                 return None;
             }
         })

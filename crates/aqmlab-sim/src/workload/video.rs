@@ -240,7 +240,7 @@ impl App for Connection {
     fn on_timer(&mut self, cx: &mut Context) {
         let bytes = self.camera.frame();
         cx.activity().started += 1;
-        self.frames.write(self.flow, bytes, (cx.now(), bytes), cx);
+        self.frames.write(self.flow, bytes, [(bytes, (cx.now(), bytes))], cx);
         cx.wake_after(self.camera.interval);
     }
     fn on_received(&mut self, flow: u32, cx: &mut Context) {

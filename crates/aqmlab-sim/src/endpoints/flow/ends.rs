@@ -6,7 +6,7 @@ use aqmlab_tcp::TcpParams;
 
 use super::NONE;
 use crate::endpoints::custom::BoxedEnds;
-use crate::endpoints::datagrams::{DatagramSink, DatagramSource};
+use crate::endpoints::datagrams::{DatagramSink, DatagramSource, Sent};
 use crate::endpoints::packet::{Arrived, Packed, SimPacket, Store};
 use crate::endpoints::tcp::{TcpSink, TcpSource};
 use crate::endpoints::{End, Endpoint, Incoming, MessageSink, MessageSource, Outgoing};
@@ -42,6 +42,23 @@ pub(crate) struct Datagrams {
     pub sink: DatagramSink,
     /// True if every arrival is reported to the application.
     pub tells: bool,
+    /// Ends of the connection that carries the datagrams, if they are not packets of their own.
+    pub carrier: Option<Box<Other>>,
+    /// Sending times of arrivals over the connection that are not yet reported.
+    pub carried: Vec<Time>,
+}
+
+impl Datagrams {
+    /// Returns the connection, with the waiting datagram.
+    fn connection(&mut self, of: End, now: Time) -> Option<&mut Other> {
+        let other = self.carrier.as_deref_mut()?;
+        if of == End::Source
+            && let Some(Outgoing { payload, size, .. }) = self.source.poll(now)
+        {
+            other.source.post(now, &payload.to_bytes(size), size);
+        }
+        Some(other)
+    }
 }
 
 /// Ends whose packets carry messages: TFRC's, and those of other crates.
@@ -60,8 +77,8 @@ pub(crate) struct Other {
 
 impl Ends {
     /// Creates the ends of a flow of messages.
-    pub(super) fn other((source, sink): BoxedEnds) -> Self {
-        Ends::Other(Other { source, sink, sent: 0, is_connected: false, partner: NONE })
+    pub(super) fn other(ends: BoxedEnds) -> Self {
+        Ends::Other(Other::new(ends))
     }
 
     #[inline(never)]
@@ -71,22 +88,23 @@ impl Ends {
         now: Time,
         store: &mut Store,
     ) -> Option<(u32, Ecn, Packed)> {
-        match (self, of) {
-            (Ends::Tcp(_), _) | (Ends::Datagrams(_), End::Sink) => None,
-            (Ends::Datagrams(datagrams), End::Source) => {
-                let Outgoing { payload, size, ecn } = datagrams.source.poll(now)?;
-                Some((size, ecn, store.datagram(payload)))
+        let other = match self {
+            Ends::Tcp(_) => return None,
+            Ends::Datagrams(datagrams) if datagrams.carrier.is_none() => {
+                let Outgoing { payload, size, ecn } =
+                    (of == End::Source).then(|| datagrams.source.poll(now))??;
+                return Some((size, ecn, store.datagram(payload)));
             }
-            (Ends::Other(other), of) => {
-                let outgoing = match of {
-                    End::Source => other.source.poll(now),
-                    End::Sink => other.sink.poll(now),
-                };
-                let Outgoing { payload, size, ecn } = outgoing?;
-                other.sent += u64::from(of == End::Source);
-                Some((size, ecn, store.message(now, payload)))
-            }
-        }
+            Ends::Datagrams(datagrams) => datagrams.connection(of, now)?,
+            Ends::Other(other) => other,
+        };
+        let outgoing = match of {
+            End::Source => other.source.poll(now),
+            End::Sink => other.sink.poll(now),
+        };
+        let Outgoing { payload, size, ecn } = outgoing?;
+        other.sent += u64::from(of == End::Source);
+        Some((size, ecn, store.message(now, payload)))
     }
 
     #[inline(never)]
@@ -94,6 +112,22 @@ impl Ends {
         let (size, ecn, to) = (packet.size(), packet.ecn(), packet.to());
         match self {
             Ends::Tcp(_) => store.discard(packet),
+            Ends::Datagrams(Datagrams { carrier: Some(other), sink, carried, .. }) => {
+                let Some(payload) = store.take_message(packet) else { return false };
+                let incoming = Incoming { payload, size, ecn };
+                match to {
+                    End::Source => other.source.on_packet(now, incoming),
+                    End::Sink => {
+                        other.sink.on_packet(now, incoming);
+                        while let Some(bytes) = other.sink.take() {
+                            let Some((payload, size)) = Sent::from_bytes(&bytes) else { continue };
+                            carried.push(payload.at);
+                            sink.on_packet(now, Incoming { payload, size, ecn });
+                        }
+                        return true;
+                    }
+                }
+            }
             Ends::Datagrams(datagrams) => {
                 let Some(payload) = store.take_datagram(packet) else { return false };
                 let before = datagrams.sink.received;
@@ -120,6 +154,30 @@ impl Ends {
 }
 
 impl Other {
+    pub(super) fn new((source, sink): BoxedEnds) -> Self {
+        Other { source, sink, sent: 0, is_connected: false, partner: NONE }
+    }
+
+    /// Returns the next deadline of an end.
+    pub(super) fn deadline(&self, of: End) -> Option<Time> {
+        match of {
+            End::Source => self.source.deadline(),
+            End::Sink => self.sink.deadline(),
+        }
+    }
+
+    /// Handles the deadline of an end.
+    pub(super) fn on_deadline(&mut self, of: End, now: Time) {
+        match of {
+            End::Source => self.source.on_deadline(now),
+            End::Sink => self.sink.on_deadline(now),
+        }
+    }
+
+    pub(super) fn is_cloneable(&self) -> bool {
+        self.source.boxed_clone().is_some() && self.sink.boxed_clone().is_some()
+    }
+
     pub(super) fn has_connected(&mut self) -> bool {
         self.source.is_connected() && !std::mem::replace(&mut self.is_connected, true)
     }

@@ -18,6 +18,7 @@ use crate::endpoints::{
     Volume,
 };
 use crate::network::RouteId;
+use ends::Other;
 pub(crate) use ends::{Datagrams, Ends, Tcp};
 
 /// Marks a flow without an application.
@@ -164,17 +165,16 @@ impl FlowSetup<'_> {
         self.direction = Direction::Backward;
     }
 
+    fn endpoint_setup(&self, size: Option<u64>, is_open: bool) -> EndpointSetup {
+        let (mss, header) = (self.transport.mss.get() as u32, self.transport.header.get() as u32);
+        EndpointSetup { size, is_open, mss, header, seed: self.seed }
+    }
+
     fn ends(&self) -> Ends {
         let transport = &*self.transport;
         let (mss, header) = (transport.mss.get(), transport.header.get() as u32);
-        let setup = EndpointSetup {
-            size: self.size,
-            is_open: self.is_open,
-            mss: mss as u32,
-            header,
-            seed: self.seed,
-        };
         if !self.endpoint.is_tcp() {
+            let setup = self.endpoint_setup(self.size, self.is_open);
             return Ends::other(self.endpoint.build(&setup));
         }
         let sink = TcpSink::new(transport);
@@ -200,7 +200,10 @@ impl Flow {
     /// Creates a flow of datagrams.
     pub fn datagrams(setup: FlowSetup, tells: bool) -> Self {
         let (source, sink) = (DatagramSource::default(), DatagramSink::default());
-        Self::with(setup, Ends::Datagrams(Datagrams { source, sink, tells }))
+        let carrier = setup.endpoint.datagrams(&setup.endpoint_setup(Some(0), true));
+        let carrier = carrier.map(|ends| Box::new(Other::new(ends)));
+        let ends = Datagrams { source, sink, tells, carrier, carried: Vec::new() };
+        Self::with(setup, Ends::Datagrams(ends))
     }
 
     fn with(setup: FlowSetup, ends: Ends) -> Self {
@@ -237,10 +240,10 @@ impl Flow {
     pub fn is_cloneable(&self) -> bool {
         match &self.ends {
             Ends::Tcp(tcp) => tcp.source.sender.is_cloneable(),
-            Ends::Datagrams(_) => true,
-            Ends::Other(other) => {
-                other.source.boxed_clone().is_some() && other.sink.boxed_clone().is_some()
+            Ends::Datagrams(datagrams) => {
+                datagrams.carrier.as_ref().is_none_or(|other| other.is_cloneable())
             }
+            Ends::Other(other) => other.is_cloneable(),
         }
     }
 
@@ -285,7 +288,7 @@ impl Flow {
     }
 
     /// Handles a packet at the end of its route. Returns, at the source, whether the packet opened
-    /// the connection; at the sink of datagrams, whether it is not a duplicate; at another sink,
+    /// the connection; at the sink of datagrams, whether it is not a duplicate or a connection carries them; at another sink,
     /// whether the flow has a partner.
     #[inline(always)]
     pub fn receive(&mut self, now: Time, packet: Arrived, store: &mut Store) -> bool {
@@ -331,6 +334,15 @@ impl Flow {
         }
     }
 
+    /// Returns the bytes of write `index` that arrived without a gap; `None` if all data is one
+    /// stream.
+    pub fn arrived_of(&self, index: u64) -> Option<u64> {
+        match &self.ends {
+            Ends::Other(other) => other.sink.arrived_of(index),
+            Ends::Tcp(_) | Ends::Datagrams(_) => None,
+        }
+    }
+
     /// Returns the data packets that the source sent, including retransmissions.
     pub fn sent(&self) -> u64 {
         match &self.ends {
@@ -345,7 +357,7 @@ impl Flow {
         match &self.ends {
             Ends::Tcp(tcp) => tcp.source.stats(),
             Ends::Other(other) => other.source.stats(),
-            Ends::Datagrams(_) => None,
+            Ends::Datagrams(datagrams) => datagrams.carrier.as_ref()?.source.stats(),
         }
     }
 
@@ -353,7 +365,8 @@ impl Flow {
     pub fn failure(&self) -> Option<String> {
         match &self.ends {
             Ends::Other(other) => other.source.failure(),
-            Ends::Tcp(_) | Ends::Datagrams(_) => None,
+            Ends::Datagrams(datagrams) => datagrams.carrier.as_ref()?.source.failure(),
+            Ends::Tcp(_) => None,
         }
     }
 
@@ -407,6 +420,11 @@ impl Flow {
         }
     }
 
+    /// Returns whether a connection carries the flow's datagrams.
+    pub fn is_carried(&self) -> bool {
+        matches!(&self.ends, Ends::Datagrams(datagrams) if datagrams.carrier.is_some())
+    }
+
     /// Returns whether the flow consists of datagrams.
     #[inline]
     pub fn is_of_datagrams(&self) -> bool {
@@ -427,6 +445,7 @@ impl Flow {
         match &mut self.ends {
             Ends::Tcp(tcp) => &mut tcp.source,
             Ends::Other(other) => &mut *other.source,
+            Ends::Datagrams(Datagrams { carrier: Some(other), .. }) => &mut *other.source,
             Ends::Datagrams(_) => unreachable!("nothing is written to a flow of datagrams"),
         }
     }
@@ -436,7 +455,9 @@ impl Flow {
         match &self.ends {
             Ends::Tcp(tcp) => tcp.source.observe(see),
             Ends::Other(other) => other.source.observe(see),
-            Ends::Datagrams(datagrams) => datagrams.source.observe(see),
+            Ends::Datagrams(datagrams) => {
+                datagrams.carrier.iter().for_each(|other| other.source.observe(see));
+            }
         }
     }
 
@@ -466,9 +487,8 @@ impl Flow {
         match (&self.ends, of) {
             (Ends::Tcp(tcp), End::Source) => tcp.source.deadline(),
             (Ends::Tcp(tcp), End::Sink) => tcp.sink.deadline(),
-            (Ends::Other(other), End::Source) => other.source.deadline(),
-            (Ends::Other(other), End::Sink) => other.sink.deadline(),
-            (Ends::Datagrams(_), _) => None,
+            (Ends::Other(other), of) => other.deadline(of),
+            (Ends::Datagrams(datagrams), of) => datagrams.carrier.as_ref()?.deadline(of),
         }
     }
 
@@ -478,9 +498,10 @@ impl Flow {
         match (&mut self.ends, of) {
             (Ends::Tcp(tcp), End::Source) => tcp.source.on_deadline(now),
             (Ends::Tcp(tcp), End::Sink) => tcp.sink.on_deadline(now),
-            (Ends::Other(other), End::Source) => other.source.on_deadline(now),
-            (Ends::Other(other), End::Sink) => other.sink.on_deadline(now),
-            (Ends::Datagrams(_), _) => {}
+            (Ends::Other(other), of) => other.on_deadline(of, now),
+            (Ends::Datagrams(datagrams), of) => {
+                datagrams.carrier.iter_mut().for_each(|other| other.on_deadline(of, now));
+            }
         }
     }
 

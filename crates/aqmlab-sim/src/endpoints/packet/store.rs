@@ -167,6 +167,14 @@ impl Store {
         }
     }
 
+    /// The message of a packet, which stays where it is.
+    pub fn message_of(&self, packet: &Packet) -> Option<&[u8]> {
+        match packet.content() {
+            Content::Message { place } => Some(&self.messages.kept[place as usize].1),
+            _ => None,
+        }
+    }
+
     /// The message of a packet.
     pub fn take_message(&mut self, packet: Arrived) -> Option<Message> {
         match packet.content() {
