@@ -13,12 +13,17 @@
 //! RFC 9743 names none. NewReno and CUBIC of both libraries keep them; a window that is halved at each
 //! loss uses 75 % of a link without a buffer.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
-use aqmlab_core::{Result, Value};
+use aqmlab_core::{Result, Time, Value};
 use aqmlab_sim::endpoints::Endpoints;
+use aqmlab_sim::run::work_limit::Progress;
 use aqmlab_sim::{Outside, RunResult, Scenario, WorkLimit, try_run};
 
 use crate::own::{Code, Own, OwnParams};
@@ -277,12 +282,17 @@ pub struct Evaluation {
     seed: u64,
     replications: u64,
     threads: usize,
+    patience: Duration,
 }
+
+/// Interval of the checks for progress.
+const CHECK: Duration = Duration::from_millis(100);
 
 impl Evaluation {
     /// Makes an evaluation of a controller: seed 1, five replications, two threads.
     pub fn new<Library>(make: impl Code<Library>) -> Self {
-        Evaluation { own: make.own(), seed: 1, replications: 5, threads: 2 }
+        let patience = Duration::from_secs(60);
+        Evaluation { own: make.own(), seed: 1, replications: 5, threads: 2, patience }
     }
 
     /// Sets the seed.
@@ -306,6 +316,13 @@ impl Evaluation {
         self
     }
 
+    /// Sets the time without progress of a run after which the evaluation ends: 60 s by default.
+    #[must_use]
+    pub fn patience(mut self, time: Duration) -> Self {
+        self.patience = time;
+        self
+    }
+
     /// Reads a scenario of your own, in which the endpoint `quic` has the controller. `aqmlab_sim::run`
     /// runs it.
     ///
@@ -318,7 +335,6 @@ impl Evaluation {
 
     /// Runs all cases.
     pub fn run(&self) -> Report {
-        let cases = cases();
         let mut report = Report {
             controller: self.own.name(),
             seed: self.seed,
@@ -326,9 +342,9 @@ impl Evaluation {
             readings: Vec::new(),
             failure: None,
         };
-        match self.measure(&cases) {
+        match self.measure() {
             Ok(found) => {
-                for (case, [own, cubic]) in cases.iter().zip(&found) {
+                for (case, [own, cubic]) in cases().iter().zip(&found) {
                     let readings = case.rules.iter().enumerate();
                     report
                         .readings
@@ -340,60 +356,134 @@ impl Evaluation {
         report
     }
 
-    /// Values of each case, with the controller and with CUBIC, by replication and rule.
-    fn measure(&self, cases: &[Case]) -> std::result::Result<Vec<[Vec<Vec<f64>>; 2]>, String> {
+    /// Scenarios of the cases, each with the controller and with CUBIC.
+    fn scenarios(&self, cases: &[Case]) -> Vec<Scenario> {
         let seed = [("seed".to_string(), Value::Integer(self.seed as i64))];
         let library = aqmlab_core::ParamType::to_text(&self.own.library());
         let cubic = crate::endpoints().expect("its name is free");
-        let scenarios: Vec<Scenario> = cases
-            .iter()
-            .flat_map(|case| {
-                let own = self.scenario(&case.scenario, &seed);
-                let stack = ("flows.own.endpoint.stack".to_string(), library.as_str().into());
-                let set = [seed[0].clone(), stack];
-                let outside = Outside::endpoints(&cubic);
-                [own, Scenario::parse_with(&case.scenario, "scenario", &set, outside)]
-            })
-            .map(|scenario| scenario.expect("the scenarios of the evaluation are correct"))
-            .collect();
-        let count = self.replications as usize;
-        let values = Mutex::new(vec![vec![Vec::new(); count]; scenarios.len()]);
-        let failures = Mutex::new(Vec::new());
-        let next = AtomicUsize::new(0);
-        let work = || {
-            loop {
-                let job = next.fetch_add(1, Ordering::Relaxed);
-                let (which, replication) = (job / count, job % count);
-                if which >= scenarios.len() || !failures.lock().expect("no panic").is_empty() {
-                    return;
-                }
-                let (case, scenario) = (&cases[which / 2], &scenarios[which]);
-                match self.once(case, scenario, replication as u64) {
-                    Ok(found) => values.lock().expect("no panic")[which][replication] = found,
-                    Err(failure) => failures.lock().expect("no panic").push((job, failure)),
-                }
-            }
-        };
-        std::thread::scope(|scope| (0..self.threads).for_each(|_| drop(scope.spawn(work))));
-        // The first in order, with any number of threads: earlier jobs are complete.
-        let failures = failures.into_inner().expect("no panic");
-        if let Some((_, failure)) = failures.into_iter().min() {
-            return Err(failure);
-        }
-        let mut values = values.into_inner().expect("no panic").into_iter();
-        Ok(cases.iter().map(|_| [(); 2].map(|()| values.next().unwrap_or_default())).collect())
+        let both = cases.iter().flat_map(|case| {
+            let own = self.scenario(&case.scenario, &seed);
+            let stack = ("flows.own.endpoint.stack".to_string(), library.as_str().into());
+            let set = [seed[0].clone(), stack];
+            let outside = Outside::endpoints(&cubic);
+            [own, Scenario::parse_with(&case.scenario, "scenario", &set, outside)]
+        });
+        both.map(|each| each.expect("the scenarios of the evaluation are correct")).collect()
     }
 
-    /// Runs a replication.
-    fn once(
+    /// Values of each case, with the controller and with CUBIC, by replication and rule. A thread
+    /// cannot be stopped: that of a run without progress is left behind.
+    fn measure(&self) -> std::result::Result<Vec<[Vec<Vec<f64>>; 2]>, String> {
+        let cases = cases();
+        let scenarios = self.scenarios(&cases);
+        let count = self.replications as usize;
+        let work = Arc::new(Work {
+            name: self.own.name(),
+            seed: self.seed,
+            values: Mutex::new(vec![vec![Vec::new(); count]; scenarios.len()]),
+            cases,
+            scenarios,
+            count,
+            failures: Mutex::default(),
+            running: Mutex::default(),
+            next: AtomicUsize::new(0),
+        });
+        let (done, all_done) = mpsc::channel();
+        for _ in 0..self.threads {
+            let (work, done) = (Arc::clone(&work), done.clone());
+            thread::spawn(move || work.run(&done));
+        }
+        drop(done);
+        work.watch(&all_done, self.patience)?;
+        // The first in order, with any number of threads: earlier jobs are complete.
+        if let Some((_, failure)) = std::mem::take(&mut *held(&work.failures)).into_iter().min() {
+            return Err(failure);
+        }
+        let mut values = std::mem::take(&mut *held(&work.values)).into_iter();
+        Ok(work.cases.iter().map(|_| [(); 2].map(|()| values.next().unwrap_or_default())).collect())
+    }
+}
+
+/// Runs of an evaluation, shared by its threads. Jobs are numbered by scenario and replication.
+struct Work {
+    name: &'static str,
+    seed: u64,
+    cases: Vec<Case>,
+    scenarios: Vec<Scenario>,
+    /// Number of replications.
+    count: usize,
+    values: Mutex<Vec<Vec<Vec<f64>>>>,
+    failures: Mutex<Vec<(usize, String)>>,
+    running: Mutex<BTreeMap<usize, Arc<Progress>>>,
+    next: AtomicUsize,
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Work {
+    /// Runs jobs until none is left or one fails. Dropping `done` reports the end.
+    fn run(&self, done: &Sender<()>) {
+        loop {
+            let job = self.next.fetch_add(1, Ordering::Relaxed);
+            let (which, replication) = (job / self.count, job % self.count);
+            if which >= self.scenarios.len() || !held(&self.failures).is_empty() {
+                break;
+            }
+            let progress = Arc::<Progress>::default();
+            held(&self.running).insert(job, Arc::clone(&progress));
+            match self.once(job, progress) {
+                Ok(found) => held(&self.values)[which][replication] = found,
+                Err(failure) => held(&self.failures).push((job, failure)),
+            }
+            held(&self.running).remove(&job);
+        }
+        // Fails if the evaluation has ended without this thread.
+        let _ = done.send(());
+    }
+
+    /// Waits for all threads, or until the virtual time of a run stands still for too long.
+    fn watch(
         &self,
-        case: &Case,
-        scenario: &Scenario,
-        replication: u64,
-    ) -> std::result::Result<Vec<f64>, String> {
-        let place = format!("case `{}`, seed {}, replication {replication}", case.name, self.seed);
-        let run = try_run(scenario, replication, &WorkLimit::default())
-            .map_err(|stopped| format!("{}: {stopped}; {place}", self.own.name()))?;
+        all_done: &mpsc::Receiver<()>,
+        patience: Duration,
+    ) -> std::result::Result<(), String> {
+        let mut known: BTreeMap<usize, (Time, Duration)> = BTreeMap::new();
+        loop {
+            match all_done.recv_timeout(CHECK) {
+                Ok(()) => continue,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let running = held(&self.running).clone();
+            known.retain(|job, _| running.contains_key(job));
+            for (job, progress) in running {
+                let time = progress.time();
+                let (before, still) = known.entry(job).or_insert((time, Duration::ZERO));
+                *still = if time == *before { *still + CHECK } else { Duration::ZERO };
+                *before = time;
+                if *still >= patience {
+                    let event = progress.event(&self.scenarios[job / self.count]);
+                    let (name, at, place) = (self.name, time.as_secs_f64(), self.place(job));
+                    return Err(format!("{name}: no progress at {at:.6} s, {event}; {place}"));
+                }
+            }
+        }
+    }
+
+    fn place(&self, job: usize) -> String {
+        let case = self.cases[job / self.count / 2].name;
+        format!("case `{case}`, seed {}, replication {}", self.seed, job % self.count)
+    }
+
+    /// Runs a job.
+    fn once(&self, job: usize, progress: Arc<Progress>) -> std::result::Result<Vec<f64>, String> {
+        let scenario = &self.scenarios[job / self.count];
+        let (name, place) = (self.name, self.place(job));
+        let limit = WorkLimit { progress: Some(progress), ..WorkLimit::default() };
+        let run = try_run(scenario, (job % self.count) as u64, &limit)
+            .map_err(|stopped| format!("{name}: {stopped}; {place}"))?;
         // A connection that starves beside others is no fault here: the metrics show it.
         let own = run.flows.iter().filter(|flow| scenario.flows[flow.group as usize].name == "own");
         let (sent, delivered) =
@@ -405,12 +495,13 @@ impl Evaluation {
             }
         }
         if delivered == 0 {
-            let (name, end) = (self.own.name(), run.end.as_secs_f64());
+            let end = run.end.as_secs_f64();
             return Err(format!(
                 "{name}: no data arrived by {end} s, {sent} packets sent; {place}"
             ));
         }
-        Ok(case.rules.iter().map(|rule| (rule.measure)(scenario, &run)).collect())
+        let rules = &self.cases[job / self.count / 2].rules;
+        Ok(rules.iter().map(|rule| (rule.measure)(scenario, &run)).collect())
     }
 }
 

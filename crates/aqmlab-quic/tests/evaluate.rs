@@ -2,21 +2,33 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use aqmlab_quic::noq_proto::congestion::{Controller, CubicConfig, NewReno, NewRenoConfig};
 use aqmlab_quic::{Evaluation, Verdict, quinn_proto};
 
-/// A controller with a fixed window, which panics at an acknowledgement if told to.
+/// What a controller does at an acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Does {
+    Nothing,
+    Panic,
+    /// Does not return.
+    Loop,
+}
+
+/// A controller with a fixed window.
 #[derive(Clone, Debug)]
 struct Fixed {
     window: u64,
-    panics: bool,
+    does: Does,
 }
 
 impl Controller for Fixed {
     fn on_end_acks(&mut self, _: Instant, _: u64, _: bool, _: Option<u64>) {
-        assert!(!self.panics, "no acknowledgements, please");
+        assert!(self.does != Does::Panic, "no acknowledgements, please");
+        while self.does == Does::Loop {
+            std::thread::park();
+        }
     }
     fn on_congestion_event(&mut self, _: Instant, _: Instant, _: bool, _: bool, _: u64, _: u64) {}
     fn on_mtu_update(&mut self, _: u16) {}
@@ -34,8 +46,8 @@ impl Controller for Fixed {
     }
 }
 
-fn fixed(window: u64, panics: bool) -> Evaluation {
-    Evaluation::new(move || Box::new(Fixed { window, panics }))
+fn fixed(window: u64, does: Does) -> Evaluation {
+    Evaluation::new(move || Box::new(Fixed { window, does }))
 }
 
 #[test]
@@ -65,13 +77,13 @@ fn new_reno_of_both_libraries_passes() {
 
 #[test]
 fn a_controller_that_ignores_congestion_fails() {
-    let report = fixed(150_000, false).run();
+    let report = fixed(150_000, Does::Nothing).run();
     assert!(report.failure.is_none() && !report.passes(), "{report}");
     assert!(report.metric("beside CUBIC", "share").unwrap() > 0.8, "{report}");
     assert!(report.to_string().contains("does not hold"));
     // The report does not depend on threads, but on the seed.
     let table = |threads, seed| {
-        let evaluation = fixed(150_000, false).replications(1).threads(threads).seed(seed);
+        let evaluation = fixed(150_000, Does::Nothing).replications(1).threads(threads).seed(seed);
         evaluation.run().readings.iter().map(|each| each.mean).collect::<Vec<_>>()
     };
     assert_eq!(table(2, 1), table(1, 1));
@@ -80,10 +92,12 @@ fn a_controller_that_ignores_congestion_fails() {
 
 /// The reason names controller, virtual time, case, seed and replication.
 #[test]
-fn a_panic_and_silence_end_the_evaluation() {
+fn a_panic_silence_and_an_endless_loop_end_the_evaluation() {
+    let endless = fixed(12_000, Does::Loop).patience(Duration::from_secs(2)).threads(1);
     for (evaluation, reason) in [
-        (fixed(12_000, true), "`panic: no acknowledgements, please` at 0."),
-        (fixed(0, false), "no data arrived by 15 s, 0 packets sent"),
+        (endless, "no progress at 0."),
+        (fixed(12_000, Does::Panic), "`panic: no acknowledgements, please` at 0."),
+        (fixed(0, Does::Nothing), "no data arrived by 15 s, 0 packets sent"),
     ] {
         let failure = evaluation.seed(7).run().failure.expect("it fails");
         for part in ["evaluate::Fixed", reason, "case `drop-tail`, seed 7, replication 0"] {
