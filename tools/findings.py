@@ -1,4 +1,4 @@
-"""Pictures of the findings in `examples/findings`: each with and without what was found.
+"""Pictures of the findings in `examples/findings`: each with and without its settings.
 
 python -m tools.findings docs/images/findings
 """

@@ -33,7 +33,7 @@ HRED = {
 
 
 def study() -> dict[str, Any]:
-    """The published study with RED in the place of its queues."""
+    """The published study with RED instead of its queues."""
     table = tomllib.loads(files("aqmlab_studies.jarvinen2014").joinpath("study.toml").read_text())
     table["axes"] = [axis for axis in table["axes"] if axis["name"] == "flows"]
     table["scenario"]["links"]["down"]["queue"] = {"discipline": "red", "limit": "100p"}

@@ -80,7 +80,7 @@ def search(
 ) -> None:
     """Search the keys of a scenario: tune parameters, or find what hurts most.
 
-    Rerun an interrupted command to resume. Results, a report and finding.toml go to
+    Rerun an interrupted command to resume. Results, a report and scenario files go to
     results/KIND-NAME or --out.
     """
     from aqmlab.search import attack, tune
@@ -124,8 +124,8 @@ def search(
         screen.print(line, soft_wrap=True, highlight=False)
     wall = time.monotonic() - began
     screen.print(f"{len(found.trials):,} trials in {wall:.1f} s. Results: {folder}", soft_wrap=True)
-    if found.finding:
-        screen.print(f"Scenario: {folder / 'finding.toml'}", soft_wrap=True)
+    for path in sorted(folder.glob("finding*.toml")):
+        screen.print(f"Scenario: {path}", soft_wrap=True)
     if not no_report:
         report = found.write_report(folder, command=command_line(), figures=figures)
         screen.print(f"Report: {report}", soft_wrap=True)

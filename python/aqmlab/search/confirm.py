@@ -1,4 +1,4 @@
-"""Whether what a search found holds with random streams that it did not search on."""
+"""Comparison of the best trials with the start, on random streams that the search did not use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aqmlab.search.trials import START, Measure, Trial, Trials, with_settings
 
 FRESH = 1
 """Fresh random streams have the seed of the search plus this."""
-CONFIRMED, UNDECIDED, WORSE = "confirmed", "not decided", "the opposite"
+CONFIRMED, UNDECIDED, WORSE, BETTER = "confirmed", "not decided", "worse", "better"
 CONFIRM = "confirm"
 FOUND = "found"
 SAME = "every replication gave the same"
@@ -34,7 +34,7 @@ class Confirmed:
     """Interval of the difference found - start, in the metric's unit; for all comparisons of a
     search together."""
     verdict: str
-    """`confirmed`, `not decided` or `the opposite`."""
+    """`confirmed`, `not decided`, or the opposite: `worse`, in an attack `better`."""
     why: str = ""
     """Why nothing could be tested."""
 
@@ -68,7 +68,7 @@ class Confirmed:
 def confirm(
     trials: Trials, found: Sequence[Trial], replications: int, *, harm: bool
 ) -> list[Confirmed]:
-    """Each measure of each trial beside the start; with `harm` worse is what was looked for."""
+    """Each measure of each trial beside the start; with `harm` the search was for worse values."""
     named = [(START, {}), *((str(each.number), each.settings) for each in found)]
     fresh = trials.study.seed + FRESH
     study = with_settings(trials.study, named, seed=fresh).with_replications(replications)
@@ -107,6 +107,7 @@ def _judged(
     elif all(stats.is_constant(each) for each in values) and difference:
         why = SAME
     if finding.shown or why == SAME:
-        verdict = CONFIRMED if difference * sign > 0 else WORSE
+        opposite = BETTER if harm else WORSE
+        verdict = CONFIRMED if difference * sign > 0 else opposite
     low, high = map(float, ends)
     return Confirmed(measure, trial, start, found, low, high, verdict, why)

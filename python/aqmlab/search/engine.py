@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aqmlab.report.document import Document
     from aqmlab.study.sweep import Progress
 
-Source = str | Path | Mapping[str, Any] | Scenario | Study
+Source = str | Path | Mapping[str, Any] | Scenario
 Keys = Mapping[str, str | Sequence[Any]]
 
 KEPT = 0.95
@@ -36,7 +36,7 @@ FINDING = "finding.toml"
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found.
+    """Result of a search.
 
     Attributes
     ----------
@@ -52,8 +52,8 @@ class SearchResult:
         The best trial; of several goals the Pareto front, by the first goal.
     confirmed : tuple of Confirmed
         The best beside the start, with fresh seeds.
-    finding : Finding or None
-        The smallest scenario file; None for a study of several points and if nothing was found.
+    findings : tuple of Finding
+        A scenario file for each confirmed trial; none for a study of several points.
     study : StudyResult or None
         All trials as an ordinary study with the axis `trial`; None without a folder.
     folder : Path or None
@@ -67,13 +67,18 @@ class SearchResult:
     trials: tuple[Trial, ...]
     best: tuple[Trial, ...]
     confirmed: tuple[Confirmed, ...]
-    finding: Finding | None
+    findings: tuple[Finding, ...]
     study: StudyResult | None
     folder: Path | None
 
     @property
+    def finding(self) -> Finding | None:
+        """The first scenario file, if any; of an attack the only one."""
+        return self.findings[0] if self.findings else None
+
+    @property
     def statements(self) -> list[str]:
-        """What the search shows, one sentence a comparison with fresh seeds."""
+        """One sentence for each comparison with fresh seeds."""
         if not self.best:
             return ["not decided: no trial is better than the scenario as it was given"]
         return [each.text for each in self.confirmed]
@@ -112,7 +117,7 @@ class SearchResult:
             "best": [told(each) for each in self.best],
             "confirmed": [each.to_json() for each in self.confirmed],
             "statements": self.statements,
-            "finding": self.finding and self.finding.text,
+            "findings": [each.text for each in self.findings],
             "trials": [told(each) for each in self.trials],
         }
 
@@ -140,7 +145,7 @@ def tune(
 
     Parameters
     ----------
-    source : path, mapping, Scenario or Study
+    source : path, mapping or Scenario
         Scenario or study. The values of a trial are means over all points and replications.
     keys : mapping, or texts
         Range or choices of each key: `{"queue.target": "1ms..50ms,log"}`; see `Key.parse`.
@@ -187,8 +192,7 @@ def tune(
     asked = search.run(optimiser, lambda trial: _signed(measures, trial))
     front = _front(measures, [search.start, *(trial for _, trial in asked)])
     front = [trial for trial in front if trial is not search.start]
-    made = _spread(front)[0] if len(front) == 1 else None
-    return search.result(front, _spread(front), made, confirm, command)
+    return search.result(front, _spread(front), confirm, command)
 
 
 def attack(
@@ -214,7 +218,7 @@ def attack(
 
     Parameters
     ----------
-    source : path, mapping, Scenario or Study
+    source : path, mapping or Scenario
         Scenario, or a study of one point.
     hurt : str
         Metric such as `"goodput@victim"`; what is better for it is the metric's own direction, or
@@ -258,14 +262,14 @@ command
     asked = search.run(optimiser, worth)
     places, worst = max(asked, key=lambda each: damage(each[1]))
     if damage(worst) <= 0:
-        return search.result([], [], None, confirm, command)
+        return search.result([], [], confirm, command)
     least = KEPT * damage(worst)
     small = shrink(search.trials, search.keys, places, lambda trial: damage(trial) >= least)
-    return search.result([small], [small], small, confirm, command)
+    return search.result([small], [small], confirm, command)
 
 
 class _Search:
-    """What both kinds of search have in common."""
+    """Common part of both kinds of search."""
 
     def __init__(
         self,
@@ -325,31 +329,32 @@ class _Search:
         return found
 
     def result(
-        self,
-        best: Sequence[Trial],
-        checked: Sequence[Trial],
-        made: Trial | None,
-        replications: int,
-        command: str,
+        self, best: Sequence[Trial], checked: Sequence[Trial], replications: int, command: str
     ) -> SearchResult:
-        """Confirms the best, writes the finding, and joins the batches to one study."""
+        """Confirms the best, writes the findings, and joins the batches to one study."""
         harm = self.kind == "attack"
         confirmed = confirm(self.trials, checked, replications, harm=harm) if checked else []
-        found = None
-        is_single = len(self.trials.study.points) == 1
-        if made and is_single and any(each.verdict == CONFIRMED for each in confirmed):
-            told = [*(each.text for each in confirmed), command]
-            found = finding(self.trials.study, made, self.measures[0], told)
+        findings = []
+        for trial in checked if len(self.trials.study.points) == 1 else ():
+            own = [each for each in confirmed if each.trial is trial]
+            shown = [each.measure for each in own if each.verdict == CONFIRMED]
+            if shown:
+                told = [*(each.text for each in own), command]
+                findings.append(finding(self.trials.study, trial, shown[0], told))
+                name = f"finding-{trial.number}.toml" if len(checked) > 1 else FINDING
+                self._write(name, findings[-1].text)
         study = self.trials.joined()
-        if found is not None and self._out is not None:
-            path = self._out / FINDING
-            try:
-                storage.replace(path, storage.content(found.text.encode()))
-            except OSError as error:
-                raise StorageError(error, path, "all trials are kept") from error
         return SearchResult(self.kind, self.keys, self.measures, self.start,
-                            tuple(self.trials.all()), tuple(best), tuple(confirmed), found, study,
-                            self._out)  # fmt: skip
+                            tuple(self.trials.all()), tuple(best), tuple(confirmed),
+                            tuple(findings), study, self._out)  # fmt: skip
+
+    def _write(self, name: str, text: str) -> None:
+        if self._out is None:
+            return
+        try:
+            storage.replace(self._out / name, storage.content(text.encode()))
+        except OSError as error:
+            raise StorageError(error, self._out, "all trials are kept") from error
 
 
 def _study(
@@ -360,8 +365,6 @@ def _study(
     replications: int,
 ) -> Study:
     """The study of a scenario or study, with settings."""
-    if isinstance(source, Study):
-        return source.with_replications(replications)
     given: Any = source
     if isinstance(source, str | Path):
         table = parse_toml(read_text(Path(source)), str(source))

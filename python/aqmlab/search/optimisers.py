@@ -28,7 +28,7 @@ class Optimiser(Protocol):
         """So many positions."""
 
     def tell(self, values: Sequence[Sequence[float] | None]) -> None:
-        """The values, less is better, of what was asked last; None for what cannot be run."""
+        """The values of the last positions, less is better; None for an invalid one."""
 
 
 def load(name: str) -> Any:
@@ -81,7 +81,7 @@ class Tuner:
         return (value + 0.5) / self._choices[name] if name in self._choices else float(value)
 
     def tell(self, values: Sequence[Sequence[float] | None]) -> None:
-        """The values of what was asked last."""
+        """The values of the last positions."""
         for trial, found in zip(self._asked, values, strict=True):
             if found is None:
                 self._study.tell(trial, state=self._failed)
@@ -121,7 +121,7 @@ class Attacker:
         return [[float(each) for each in places[: self._used]] for places in self._asked]
 
     def tell(self, values: Sequence[Sequence[float] | None]) -> None:
-        """The values of what was asked last; what cannot be run is worse than all others."""
+        """The values of the last positions; an invalid one is worse than all others."""
         known = [each[0] for each in values if each is not None]
         worst = max(known, default=0.0) + 1.0
         self._strategy.tell(self._asked, [worst if each is None else each[0] for each in values])

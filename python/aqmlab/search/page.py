@@ -1,11 +1,12 @@
-"""The report of a search: what is decided, the trials as pictures, the best of them, the file."""
+"""The report of a search: statements, pictures of the trials, the best of them, the file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aqmlab.metrics import scale
+from aqmlab.metrics.registry import LESS
 from aqmlab.numbers import count
 from aqmlab.report.document import (
     Block,
@@ -28,7 +29,7 @@ from aqmlab.search.trials import TRIALS
 
 if TYPE_CHECKING:
     from aqmlab.search.engine import SearchResult
-    from aqmlab.search.trials import Trial
+    from aqmlab.search.trials import Measure, Trial
 
 BEYOND, WITHIN, BEST, START = "beyond the constraints", "trial", "best", "start"
 COLOURS = {WITHIN: "#8a8f98", BEYOND: "#e69f00", BEST: "#0072b2", START: "#d55e00"}
@@ -58,8 +59,9 @@ def _body(found: SearchResult, command: str) -> Iterator[Block]:
     yield Section("The best", (best(found),), id="best")
     if found.confirmed:
         yield Section("With fresh seeds", (_confirmed(found),), id="confirmed")
-    if found.finding:
-        yield Section("Scenario", (Code(found.finding.text),), id="finding")
+    if found.findings:
+        files = tuple(Code(each.text) for each in found.findings)
+        yield Section("Scenario files", files, id="files")
     folder = None if found.folder is None else found.folder / TRIALS
     yield Section("How this was made", tuple(made(command, folder)), id="how")
 
@@ -161,19 +163,29 @@ def _points(rows: list[dict[str, Any]], x: Spec, y: Spec, titles: tuple[str, str
     }  # fmt: skip
 
 
+def _beats(measures: Sequence[Measure], one: Trial, other: Trial) -> bool:
+    """True if a trial is at least as good in each goal."""
+    pairs = zip(measures, one.values, other.values, strict=True)
+    return all(measure.direction * (a - b) >= 0 for measure, a, b in pairs)
+
+
 def _front(found: SearchResult) -> Figure:
     (x_title, across), (y_title, up) = _axis(found, 0), _axis(found, 1)
     rows = [_row(found, t, t.values[0] * across, t.values[1] * up) for t in _known(found)]
     scaled = {"scale": {"zero": False}}
     x, y = number("x", x_title, **scaled), number("y", y_title, **scaled)
-    line = [{"x": t.values[0] * across, "y": t.values[1] * up} for t in found.best]
+    is_on = not any(_beats(found.measures, each, found.start) for each in found.best)
+    ends = [*found.best, found.start] if is_on else found.best
+    line = [{"x": t.values[0] * across, "y": t.values[1] * up} for t in ends]
+    step = "step-after" if found.measures[0].direction == LESS else "step-before"
     front = {
         "data": data(line),
-        "mark": {"type": "line", "color": COLOURS[BEST], "interpolate": "step-after"},
+        "mark": {"type": "line", "color": COLOURS[BEST], "interpolate": step},
         "encoding": {"x": x, "y": y, "order": number("x")},
     }
     chart = spec({"layer": [front, _points(rows, x, y, (x_title, y_title))]})
-    message = f"{count(len(found.best), 'trial')} of {len(found.trials) - 1} are on the front."
+    message = f"{count(len(found.best), 'trial')} of {len(found.trials) - 1} are on the front"
+    message += ", and so is the start." if is_on else "."
     caption = "Means over the replications that were searched on; the findings have fresh seeds."
     return Figure("front", "Pareto front", message, caption, chart)
 

@@ -29,7 +29,7 @@ NAMES = {"queue": "discipline", "workload": "kind", "congestion_control": "algor
 
 @dataclass(frozen=True)
 class State:
-    """What is left of a finding: the keys with their positions and digits."""
+    """The keys of a finding with their positions and digits."""
 
     keys: tuple[tuple[Key, tuple[float, ...], int], ...]
 
@@ -83,7 +83,7 @@ def shrink(
 
 @dataclass(frozen=True)
 class Finding:
-    """A scenario file, and what it shows at its own seed."""
+    """A scenario file, and its damage at its own seed."""
 
     text: str
     """TOML with a comment on cause, damage and how to play it."""
@@ -164,7 +164,7 @@ def _was(table: Mapping[str, Any], key: str) -> tuple[str, Any]:
 
 
 def _set(table: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    """Sets a key; a name on the way becomes a table with this name."""
+    """Sets a key; a name above it becomes a table with this name."""
     for part in path[:-1]:
         inner = table.setdefault(part, {})
         if isinstance(inner, str):

@@ -1,8 +1,8 @@
-"""Trials: settings, run as points of ordinary studies, and what they give.
+"""Trials: settings, run as points of ordinary studies, and their values.
 
 Each batch is a study with the axis `trial`, in its own folder while the search goes on; in the end
 all batches become one study, `trials`. `search.json` has the question and the values of all trials.
-A search that was interrupted asks its optimiser again and finds what it tells there.
+A interrupted search asks its optimiser again and finds the values there.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Measure:
     """A metric of a link or group, and its better direction."""
 
     text: str
-    """As it was given, without a direction: `goodput@victim`."""
+    """Text without a direction: `goodput@victim`."""
     metric: Metric
     subject: str
     """Link or group; empty for the bottleneck, or the only one that has values."""
     direction: int
-    """`MORE` (1) or `LESS` (-1): what is better for users."""
+    """Direction that is better for users: `MORE` (1) or `LESS` (-1)."""
     most: float = 0.0
     """Largest allowed value of a constraint."""
 
@@ -86,7 +86,7 @@ class Measure:
         return replace(measure, most=found[0][0] * (0.01 if share else 1.0))
 
     def of(self, result: StudyResult | RunResult) -> Floats:
-        """The value of each run, NaN where there is none.
+        """The value of each run; NaN if it has none.
 
         Raises `InputError` if several links or groups have values and none is named.
         """
@@ -133,9 +133,9 @@ class Trial:
     """Mean of each measure over points and replications; empty if the settings are invalid or a
     measure has no value."""
     excess: float = 0.0
-    """How far the constraints are exceeded, relative to them."""
+    """Excess over the constraints, relative to them."""
     problem: str = ""
-    """Why there is no value."""
+    """Reason for missing values."""
 
     @property
     def counts(self) -> bool:
@@ -145,7 +145,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Means:
-    """How runs are computed."""
+    """Backend of the runs."""
 
     threads: int | None = None
     executor: Executor | None = None
@@ -154,7 +154,7 @@ class Means:
 
 @dataclass
 class Trials:
-    """Runs settings and keeps what they gave."""
+    """Runs settings and keeps their values."""
 
     study: Study
     measures: Sequence[Measure]
@@ -184,12 +184,10 @@ class Trials:
                 problem = f"{out}: this folder has another search (other {differing[0]})"
                 raise FolderError(f"{problem}; choose another with --out")
             self._log = kept["trials"]
-        elif out.exists() and any(out.iterdir()):
-            raise FolderError(
-                f"{out}: this folder has other files in it; choose another with --out"
-            )
+        elif out.exists() and any(each.name != BATCHES for each in out.iterdir()):
+            raise FolderError(f"{out}: this folder has other files; choose another with --out")
         else:
-            self._write()
+            shutil.rmtree(out / BATCHES, ignore_errors=True)  # not even the start is complete
 
     def _write(self) -> None:
         if self.out is None:
@@ -208,11 +206,13 @@ class Trials:
         new: list[Trial] = []
         for name, each in zip(names, given, strict=True):
             if name not in self._seen:
-                problem = self._problem(each)
-                trial = Trial(len(self._seen), each, (), problem=problem)
-                self._seen[name] = trial
-                if not problem:
+                trial = Trial(len(self._seen), each, ())
+                try:
+                    self._of([trial])
                     new.append(trial)
+                except InputError as error:
+                    trial = replace(trial, problem=str(error))
+                self._seen[name] = trial
         if new:
             if keep:
                 self._batches.append(new)
@@ -220,13 +220,6 @@ class Trials:
         self.done += len(given)
         self._tell()
         return [self._seen[name] for name in names]
-
-    def _problem(self, given: Settings) -> str:
-        try:
-            with_settings(self.study, [(START, given)])
-        except InputError as error:
-            return str(error)
-        return ""
 
     def _tell(self, part: float = 0.0) -> None:
         if self.means.progress:
