@@ -153,6 +153,7 @@ def _known(found: SearchResult) -> list[Trial]:
 
 def _points(rows: list[dict[str, Any]], x: Spec, y: Spec, titles: tuple[str, str]) -> Spec:
     names = [name for name in COLOURS if any(row["name"] == name for row in rows)]
+    rows = sorted(rows, key=lambda row: names.index(row["name"]))  # the start above the others
     tooltip = [tip("name", "kind"), tip("trial", "trial", "d"), tip("x", titles[0], ".4~g"),
                tip("y", titles[1], ".4~g")]  # fmt: skip
     return {

@@ -21,7 +21,7 @@ from aqmlab.study.sweep import Study
 
 MOST_LINES = 39
 """With a line that names the cause, a file has fewer than 40."""
-DAMAGE = re.compile(r"^# damage: (\S+) = (\S+), was (\S+)$", re.MULTILINE)
+MEASURED = re.compile(r"^# measured: (\S+) = (\S+), was (\S+)$", re.MULTILINE)
 UNDO = re.compile(r"^# undo: (.*)$", re.MULTILINE)
 NAMES = {"queue": "discipline", "workload": "kind", "congestion_control": "algorithm"}
 """Keys whose value may be a name, and the key of that name in a table."""
@@ -97,14 +97,14 @@ class Finding:
 
     @staticmethod
     def read(path: str | Path) -> Finding:
-        """The finding in a file. Raises `InputError` if its comment states no damage."""
+        """The finding in a file. Raises `InputError` if its comment has no measured values."""
         text = read_text(Path(path))
-        damage, undo = DAMAGE.search(text), UNDO.search(text)
-        if not damage or not undo:
-            raise input_error("no comment `# damage:` or `# undo:`", file=str(path))
+        measured, undo = MEASURED.search(text), UNDO.search(text)
+        if not measured or not undo:
+            raise input_error("no comment `# measured:` or `# undo:`", file=str(path))
         settings = parse_settings(shlex.split(undo[1]))
-        measure = Measure.parse(f"min:{damage[1]}", "damage")
-        return Finding(text, measure, float(damage[2]), float(damage[3]), settings)
+        measure = Measure.parse(f"min:{measured[1]}", "measured")
+        return Finding(text, measure, float(measured[2]), float(measured[3]), settings)
 
 
 def finding(study: Study, trial: Trial, measure: Measure, told: Sequence[str]) -> Finding:
@@ -137,7 +137,7 @@ def _comment(measure: Measure, values: Sequence[float], undo: Settings, told: Se
         [
             *(f"# {line}" for line in told if line),
             "# aqmlab run FILE; aqmlab shell --scenario FILE -- COMMAND",
-            f"# damage: {measure.text} = {values[0]!r}, was {values[1]!r}",
+            f"# measured: {measure.text} = {values[0]!r}, was {values[1]!r}",
             f"# undo: {shlex.join(pairs)}",
             "",
         ]
