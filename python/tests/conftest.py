@@ -71,7 +71,7 @@ def aqmlab(request: pytest.FixtureRequest, tmp_path: Path, aqmlab_process: Aqmla
 
     def run(*arguments: object, cwd: Path = tmp_path) -> subprocess.CompletedProcess[str]:
         with (
-            mock.patch.dict(_REGISTRY.metrics),
+            mock.patch.dict(_REGISTRY),
             mock.patch.dict(own._CHARTS),
             mock.patch.dict(sources._metrics),
         ):

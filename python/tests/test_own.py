@@ -27,7 +27,7 @@ def test_a_metric_of_ones_own_is_seen_everywhere(own: Path, aqmlab: Aqmlab, scen
     option = ("--with", "my_metric.py")
     listed = json.loads(aqmlab("list", "metrics", "--json", *option).stdout)["metrics"]
     assert listed[-1]["name"] == "waiting_share"
-    assert "more than 20 ms in its queue" in aqmlab("explain", "waiting_share", *option).stdout
+    assert "more than 20 ms in the queue" in aqmlab("explain", "waiting_share", *option).stdout
     one = aqmlab("run", scenario, "--set", "duration=4s", "--json", *option)
     found = {
         row["subject"]: row["value"]

@@ -16,7 +16,7 @@ from reproduce_synthetic import reproduction
 from rich.console import Console
 
 import aqmlab as package
-from aqmlab.campaign import UNDECIDED
+from aqmlab.campaign import UNDECIDED, NotRun, Rule, made
 from aqmlab.campaign.rule import VERDICTS as STATEMENTS
 from aqmlab.errors import InputError
 from aqmlab.metrics.samples import Floats, quantile
@@ -78,6 +78,23 @@ def test_points_are_found_by_their_labels(result: Reproduction) -> None:
     with pytest.raises(KeyError):
         result.measured.point(queue="CoDel", flows="3+3", rest="11 ms")
     assert not result.measured.has(queue="CoDel", flows="3+3")
+
+
+def test_what_was_not_run_is_skipped(result: Reproduction) -> None:
+    """Of tables, causes, figures and statements; the rest is there."""
+    measured = result.measured
+
+    def lacking(of: Measurements) -> list[float]:
+        return [of.delay_quantile(0.5, queue="CoDel", flows="3+3", rest="11 ms")]
+
+    with pytest.raises(NotRun):
+        lacking(measured)
+    parts = [lambda of: of.part("study").replications, lacking, lambda of: of.part("lte")]
+    assert made(parts, measured) == [measured.replications]
+    rule: Rule[Measurements, list[float]] = Rule("x", "X.", "x", lacking, lambda _: [], str)
+    assert rule.answer(measured) is None and measured.asked(study=[rule], lte=[rule]) == []
+    with pytest.raises(NotRun):
+        measured.require(queue=("CoDel", "none"))
 
 
 def test_an_unfinished_flow_leaves_no_response_time(result: Reproduction) -> None:

@@ -45,7 +45,7 @@ METRIC = (Path(__file__).parents[2] / "examples" / "my_metric.py").read_text()
 @pytest.fixture(autouse=True)
 def _own_registry() -> Iterator[None]:
     """A rerun in Python registers the custom metrics of a bundle in this process."""
-    with mock.patch.dict(_REGISTRY.metrics), mock.patch.dict(own._CHARTS):
+    with mock.patch.dict(_REGISTRY), mock.patch.dict(own._CHARTS):
         yield
 
 

@@ -129,28 +129,22 @@ class Metric:
             raise CustomError(problem) from error
 
 
-class _Registry:
-    """The metrics by name, in the order of their coming."""
-
-    def __init__(self) -> None:
-        self.metrics: dict[str, Metric] = {}
-
-    def add(self, metric: Metric) -> None:
-        there = self.metrics.get(metric.name)
-        if there is not None and not there.own:
-            raise input_error(
-                "a metric of this name exists already", key="metric", given=metric.name
-            )
-        self.metrics[metric.name] = metric
+_REGISTRY: dict[str, Metric] = {}
+"""The metrics by name, in the order in which they were added."""
 
 
-_REGISTRY = _Registry()
+def _add(metric: Metric) -> None:
+    there = _REGISTRY.get(metric.name)
+    if there is not None and not there.own:
+        problem = "a metric of this name exists already"
+        raise input_error(problem, key="metric", given=metric.name)
+    _REGISTRY[metric.name] = metric
 
 
 def register(metrics: Iterable[Metric]) -> None:
     """Adds metrics. Raises `InputError` for the name of one that aqmlab has."""
     for each in metrics:
-        _REGISTRY.add(each)
+        _add(each)
 
 
 def metric(
@@ -214,7 +208,7 @@ def metric(
     def decorate(function: Compute) -> Compute:
         meaning = " ".join((function.__doc__ or name.replace("_", " ")).split())
         where = "table `metrics`"
-        _REGISTRY.add(
+        _add(
             Metric(
                 name, of, unit, meaning, where, source, direction, tuple(needs), (),
                 lambda runs, _: function(runs), title or name.replace("_", " "), own=True,
@@ -236,7 +230,7 @@ def _from_packages() -> None:
 def registered() -> list[Metric]:
     """All metrics: aqmlab's, those of installed packages, one's own."""
     _from_packages()
-    return list(_REGISTRY.metrics.values())
+    return list(_REGISTRY.values())
 
 
 def own() -> list[Metric]:

@@ -15,6 +15,7 @@ from typing import Any
 from aqmlab.campaign import Asked, made
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import Metric, registered
+from aqmlab.metrics.samples import Floats
 from aqmlab.report.document import Figure
 from aqmlab.reproduce.additions import Addition, parse, with_additions
 from aqmlab.reproduce.catalogue import place, places
@@ -28,6 +29,7 @@ from aqmlab.stats import (
     POOLED_METHOD,
     POSITIVE,
     SHARE,
+    Bounds,
     Interval,
     interval,
 )
@@ -56,9 +58,8 @@ def _link_mean(
     measured: Measurements, labels: dict[str, str], column: str, scale: float = 1.0
 ) -> Measured:
     """The mean over the replications of a column of `links`."""
-    values = scale * measured.count(column, **labels)
-    low, high = SHARE if column == "utilisation" else POSITIVE
-    return float(values.mean()), interval(values, bounds=(scale * low, scale * high))
+    bounds = SHARE if column == "utilisation" else POSITIVE
+    return _mean(measured.count(column, **labels), scale, bounds)
 
 
 def _time_mean(
@@ -70,8 +71,13 @@ def _time_mean(
     scale: float = 1.0,
 ) -> Measured:
     """The mean over the replications of a column of `times`."""
-    values = scale * measured.times(group, quantity, column, **labels)
-    return float(values.mean()), interval(values, bounds=POSITIVE)
+    return _mean(measured.times(group, quantity, column, **labels), scale, POSITIVE)
+
+
+def _mean(values: Floats, scale: float, bounds: Bounds) -> Measured:
+    low, high = bounds
+    values = scale * values
+    return float(values.mean()), interval(values, bounds=(scale * low, scale * high))
 
 
 LARGEST_METHOD = (
@@ -391,9 +397,8 @@ def _registered(metric: Metric, name: str) -> Callable[..., Measured]:
     def measure(
         measured: Measurements, labels: dict[str, str], subject: str = "", scale: float = 1.0
     ) -> Measured:
-        of = scale * measured.metric(name, subject or measured.link, **labels)
-        bounds = (scale * metric.bounds[0], scale * metric.bounds[1])
-        return float(of.mean()), interval(of, bounds=bounds)
+        values = measured.metric(name, subject or measured.link, **labels)
+        return _mean(values, scale, metric.bounds)
 
     return measure
 

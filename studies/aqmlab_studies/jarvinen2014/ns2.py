@@ -20,11 +20,7 @@ class Reference:
     flows: str
     rest: str
     packets: int
-    drops: float
     percentiles: tuple[float, ...]
-    per_run: dict[str, tuple[float, float, float]]
-    """Quartiles over the replications: max_delay, spike_60, spike_100, response_first,
-    response_second, jain."""
 
     def percentile(self, number: int) -> float:
         """Percentile 1 to 100 of the queuing delay of all packets, seconds."""
@@ -34,17 +30,10 @@ class Reference:
 @cache
 def references() -> dict[tuple[str, str, str], Reference]:
     """All of them, by (queue, flows, rest)."""
-    per_run = ("max_delay", "spike_60", "spike_100", "response_first", "response_second", "jain")
     found = {}
     for cell in _file()["cells"]:
         key = (cell["queue"], cell["flows"], cell["rest"])
-        found[key] = Reference(
-            *key,
-            packets=cell["packets"],
-            drops=cell["drops"],
-            percentiles=tuple(cell["percentiles"]),
-            per_run={name: tuple(cell[name]) for name in per_run},
-        )
+        found[key] = Reference(*key, cell["packets"], tuple(cell["percentiles"]))
     return found
 
 
