@@ -38,6 +38,7 @@ from aqmlab.report.document import (
 )
 from aqmlab.report.document.vega import light
 from aqmlab.stats import Interval
+from aqmlab_studies.kuhn2014 import charts as paper
 
 TABLE = Table(
     (Column("queue", label=True), Column("delay", unit="ms"), Column("beside ns-3")),
@@ -124,14 +125,14 @@ SHARES = np.arange(1, 401) / 400
 COLOURS = {"a": "#111111", "b": "#222222"}
 CURVES = {"a": (x, SHARES), "b": (2 * x, SHARES)}
 CELLS = {("a", "p"): 1.0, ("b", "p"): 2.0, ("a", "q"): 3.0, ("b", "q"): 4.0}
-CANDLE = charts.Candle.of([1, 2, 3, 4, 5], Interval(2.5, 3.5))
+CANDLE = paper.Candle.of([1, 2, 3, 4, 5], Interval(2.5, 3.5))
 CHARTS: dict[str, Any] = {
     "cdf": charts.cdf(CURVES, COLOURS, "delay (ms)", dashed=["a"], marks={"a": (x[:3], x[:3])}),
     "bars": charts.bars(
         {k: Quartiles(v, v + 1, v + 2) for k, v in CELLS.items()}, COLOURS, "y (s)", "x"
     ),
-    "candles": charts.candles(dict.fromkeys(CELLS, CANDLE), COLOURS, "y (s)", "x"),
-    "scatter": charts.scatter(
+    "candles": paper.candles(dict.fromkeys(CELLS, CANDLE), COLOURS, "y (s)", "x"),
+    "scatter": paper.scatter(
         dict.fromkeys(CELLS, (x[:9], SHARES[:9])),
         COLOURS,
         {"p": "circle", "q": "square"},

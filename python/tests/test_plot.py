@@ -48,9 +48,9 @@ def test_the_report_of_a_run_shows_windows_drops_and_marks(run: aqmlab.RunResult
     course = next(each for each in figures(run) if each.id == "course")
     drawn = {each["encoding"]["y"]["title"]: each for each in panels(course)}
     assert set(drawn) == {"time in queue (ms)", "goodput (Mbit/s)", "window (kB)",
-                          "queue (packets)", "signals (packets/s)"}  # fmt: skip
+                          "queue (packets)", "dropped (packets/s)"}  # fmt: skip
     assert {row["name"] for row in rows(drawn["window (kB)"])} == {"bulk.0", "bulk.1"}
-    total = sum(float(row["y"]) for row in rows(drawn["signals (packets/s)"])) * 0.1
+    total = sum(float(row["y"]) for row in rows(drawn["dropped (packets/s)"])) * 0.1
     dropped = run.links.filter(link="down")["dropped"].item()
     assert dropped > 5 and total == pytest.approx(dropped, rel=0.01)
     marking = {"queue": {"discipline": "codel", "ecn": True}, "transport.ecn": "classic"}

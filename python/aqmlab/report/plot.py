@@ -30,6 +30,13 @@ from aqmlab.results import RunResult, StudyResult
 from aqmlab.results.tables import MemoryTables
 
 Curves = dict[str, tuple[Floats, Floats]]
+Part = tuple[str, Curves, Mapping[str, str]]
+"""A panel: title of its axis, curves, colours."""
+OF_LINKS = (
+    "backlog_packets", "backlog_bytes", "dropped", "marked", "ingress_bps", "throughput_bps",
+    "delivered_bytes", "sojourn_mean_s", "sojourn_max_s", "capacity_bps",
+)  # fmt: skip
+"""Series that every link has, apart from the state of its discipline."""
 MOST_SAMPLES = 600
 """A curve over time has at most about so many points; each is the mean of the samples there."""
 MOST_CURVES = 8
@@ -301,19 +308,42 @@ def _thinned(times: Floats, values: Floats) -> tuple[Floats, Floats]:
     return times[edges], np.add.reduceat(values, edges) / lengths
 
 
-def shown_panels(result: RunResult, beside: Sequence[str]) -> Iterator[Any]:
+def delays(result: RunResult) -> Part:
+    """The panel of the time in the queue: mean and longest."""
+    curves = {
+        word: course(result, f"sojourn_{key}_s", [result.shown])[result.shown]
+        for word, key in (("longest", "max"), ("mean", "mean"))
+    }
+    return "time in queue (ms)", curves, {"longest": "#56b4e9", "mean": "#0072b2"}
+
+
+def signals(result: RunResult) -> Iterator[Part]:
+    """The panel of drops and marks, if there are any."""
+    curves = {name: course(result, name, [result.shown])[result.shown] for name in COUNTED}
+    curves = {name: curve for name, curve in curves.items() if curve[1].any()}
+    if curves:
+        name = next(iter(curves)) if len(curves) == 1 else "signals"
+        yield f"{name} (packets/s)", curves, {"dropped": "#d55e00", "marked": "#cc79a7"}
+
+
+def state(result: RunResult) -> Part:
+    """The panel of the first state that the discipline names, or of the backlog."""
+    rows = result.series.filter(subject=result.shown)
+    names = rows["quantity"].unique(maintain_order=True).to_list()
+    name = next((each for each in names if each not in OF_LINKS), "backlog_packets")
+    text, unit, _ = words(name)
+    curves = course(result, name, [result.shown])
+    return f"{text} ({unit})" if unit else text, curves, dict.fromkeys(curves, "#009e73")
+
+
+def shown_panels(result: RunResult, beside: Sequence[str]) -> Iterator[Part]:
     """Panels of a run's report: delay, also at other busy links, goodput, windows, backlog, drops
     and marks."""
     sampled = set(result.series["quantity"].unique())
-    link = [result.shown]
-
     if "sojourn_mean_s" not in sampled:
         return
-    delays = {
-        word: course(result, f"sojourn_{key}_s", link)[result.shown]
-        for word, key in (("longest", "max"), ("mean", "mean"))
-    }
-    yield "time in queue (ms)", delays, {"longest": "#56b4e9", "mean": "#0072b2"}
+    yield delays(result)
+    link = [result.shown]
     others = course(result, "sojourn_mean_s", beside)
     if others:
         yield "mean time in queue (ms)", others, by_label(list(others))
@@ -326,7 +356,4 @@ def shown_panels(result: RunResult, beside: Sequence[str]) -> Iterator[Any]:
         yield "window (kB)", windows, by_label(list(windows)) | colours
     queue = course(result, "backlog_packets", link)
     yield "queue (packets)", queue, dict.fromkeys(queue, "#009e73")
-    signals = {name: course(result, name, link)[result.shown] for name in COUNTED}
-    signals = {name: curve for name, curve in signals.items() if curve[1].any()}
-    if signals:
-        yield "signals (packets/s)", signals, {"dropped": "#d55e00", "marked": "#cc79a7"}
+    yield from signals(result)

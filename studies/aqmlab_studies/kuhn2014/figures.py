@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from aqmlab.metrics.samples import Floats, Histograms, quantile
-from aqmlab.report.document import Figure, charts
+from aqmlab.report.document import Figure
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.stats import interval
+from aqmlab_studies.kuhn2014 import charts
 from aqmlab_studies.kuhn2014.measure import (
     BUFFERS,
     CONTROLS,

@@ -8,7 +8,6 @@ on white paper needs; the HTML report adds its own, light or dark.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ from aqmlab.report.document.vega import (
     spec,
     tip,
 )
-from aqmlab.stats import Interval
 
 CDF_POINTS = 240
 """A line of a distribution is drawn with at most about this many points."""
@@ -99,7 +97,7 @@ def bars(
 
     Without `zero`, medians are points (a bar that does not begin at zero misleads).
     """
-    names, groups = _labels(cells)
+    names, groups = labels(cells)
     rows = [
         {
             "name": each,
@@ -132,7 +130,7 @@ def bars(
         {
             "data": data(rows),
             "encoding": {
-                "x": _place("group", groups, x_title) | {"scale": {"paddingInner": 0.16}},
+                "x": place("group", groups, x_title) | {"scale": {"paddingInner": 0.16}},
                 "xOffset": name("name", names, scale={"paddingInner": 0.12}),
                 "opacity": picked(),
                 "tooltip": [
@@ -144,103 +142,6 @@ def bars(
                 ],
             },
             "layer": layers,
-        }
-    )
-
-
-@dataclass(frozen=True)
-class Candle:
-    """A distribution as a candlestick: its ends, a box, the median and its interval."""
-
-    least: float
-    low: float
-    median: float
-    high: float
-    largest: float
-    median_low: float
-    median_high: float
-
-    @staticmethod
-    def of(quantiles: Sequence[float], median: Interval | None) -> Candle:
-        """From its five quantiles, ascending, and the interval of the median if it has one."""
-        least, low, middle, high, largest = quantiles
-        ends = (median.low, median.high) if median else (middle, middle)
-        return Candle(least, low, middle, high, largest, *ends)
-
-
-def candles(
-    cells: Mapping[tuple[str, str], Candle], colours: Colours, y_title: str, x_title: str
-) -> Spec:
-    """Candlesticks; keys are (candle's name, group on the x axis)."""
-    names, groups = _labels(cells)
-    rows = [
-        {"name": each, "group": group, **{key: round(v, 5) for key, v in asdict(of).items()}}
-        for (each, group), of in cells.items()
-    ]
-    told = {
-        "least": "least",
-        "low": "2.5 %",
-        "median": "median",
-        "high": "97.5 %",
-        "largest": "largest",
-    }
-
-    def layer(mark: Spec, low: str, high: str = "") -> Spec:
-        y = number(low, y_title, scale={"zero": True})
-        return {"mark": mark, "encoding": {"y": y} | ({"y2": {"field": high}} if high else {})}
-
-    return spec(
-        {
-            "data": data(rows),
-            "encoding": {
-                "x": _place("group", groups, x_title),
-                "xOffset": name("name", names, scale={"padding": 0.4}),
-                "color": colour(names, colours),
-                "tooltip": [
-                    tip("name", "queue"),
-                    tip("group", x_title),
-                    *(tip(key, title, ".4~g") for key, title in told.items()),
-                ],
-            },
-            "layer": [
-                layer({"type": "rule", "strokeWidth": 1.4}, "least", "largest"),
-                layer({"type": "bar", "size": 16, "opacity": 0.45}, "low", "high"),
-                layer({"type": "bar", "size": 16}, "median_low", "median_high"),
-                layer({"type": "tick", "size": 24, "thickness": 2.5}, "median"),
-            ],
-        }
-    )
-
-
-def scatter(
-    points: Mapping[tuple[str, str], tuple[Floats, Floats]],
-    colours: Colours,
-    shapes: Mapping[str, str],
-    x_title: str,
-    y_title: str,
-    shape_title: str,
-) -> Spec:
-    """Points on a logarithmic x axis; keys are (what the colour says, what the shape says)."""
-    names, kinds = _labels(points)
-    rows = [
-        {"name": each, "kind": kind, "x": float(f"{x:.4g}"), "y": round(float(y), 4)}
-        for (each, kind), (xs, ys) in points.items()
-        for x, y in zip(xs, ys, strict=True)
-    ]
-    shape = {"domain": kinds, "range": [shapes[kind] for kind in kinds]}
-    log = {"scale": {"type": "log"}, "axis": {"tickCount": 6, "format": "~g"}}
-    return spec(
-        {
-            "data": data(rows),
-            "mark": {"type": "point", "size": 26, "strokeWidth": 1.1},
-            "encoding": {
-                "x": number("x", x_title, **log),
-                "y": number("y", y_title, scale={"zero": True}),
-                "color": colour(names, colours, "stroke"),
-                "shape": name("kind", kinds, scale=shape, title=shape_title),
-                "opacity": picked(0.55, 0.04),
-            },
-            "params": [PICK],
         }
     )
 
@@ -258,7 +159,7 @@ def lines(
 
     The one called `emphasised` is drawn as diamonds alone: what the others aim at.
     """
-    names, places = _labels(points)
+    names, places = labels(points)
     rows = [
         {"name": each, "place": place, "value": round(value, 3)}
         for (each, place), value in points.items()
@@ -390,12 +291,12 @@ def _rules(times: Sequence[float]) -> Spec:
     return {"data": data(rows), "mark": mark, "encoding": {"y": None, "color": None}}
 
 
-def _place(field: str, names: Sequence[str], title: str) -> Spec:
+def place(field: str, names: Sequence[str], title: str) -> Spec:
     """An axis with names, which are never slanted."""
     return name(field, names, title=title, axis={"labelAngle": 0, "ticks": False})
 
 
-def _labels(cells: Mapping[tuple[str, str], Any]) -> tuple[list[str], list[str]]:
+def labels(cells: Mapping[tuple[str, str], Any]) -> tuple[list[str], list[str]]:
     """The first and second parts of the keys, each once."""
     return (
         list(dict.fromkeys(first for first, _ in cells)),
