@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import runpy
 import shlex
 import sys
@@ -13,8 +12,9 @@ import pytest
 from helpers import SCENARIO, Aqmlab
 
 import aqmlab
-from aqmlab.search import Finding, Key, Measure, attack, tune
+from aqmlab.search import Finding, Key, Measure, Trial, attack, tune
 from aqmlab.search.keys import parse_keys, settings
+from aqmlab.search.shrink import finding
 
 FINDINGS = sorted((Path(__file__).parents[2] / "examples" / "findings").glob("*.toml"))
 SHORT = {**SCENARIO, "duration": "3s"}
@@ -144,6 +144,15 @@ def test_an_attack_is_confirmed_and_its_file_shows_it(tmp_path: Path) -> None:
     assert set(found.best[0].settings) <= set(KEYS)
 
 
+def test_a_finding_undoes_keys_that_the_file_does_not_have(tmp_path: Path) -> None:
+    given = {"transport.initial_window": "2p", "queue": "pie", "down.rate": "1mbit",
+             "up.queue.limit": "9p", "flows.bulk.transport.congestion_control": "reno"}  # fmt: skip
+    study = aqmlab.Study({"scenario": SHORT}, set={"queue.target": "20ms"})
+    measure = Measure.parse("goodput@bulk", "")
+    (tmp_path / "finding.toml").write_text(finding(study, Trial(1, given, ()), measure, []).text)
+    check_finding(tmp_path / "finding.toml")
+
+
 def test_nothing_found_is_not_decided() -> None:
     found = tune(SHORT, {"links.up.queue.limit": "900p..1000p"}, ["min:sojourn_p95"], **BUDGET)
     assert found.statements[0].startswith("not decided")
@@ -175,7 +184,7 @@ def test_a_finding_of_the_gallery_shows_its_damage(path: Path) -> None:
 def test_keys_are_named_once() -> None:
     with pytest.raises(aqmlab.InputError, match="twice"):
         parse_keys(["queue.limit=1p..2p", "queue.limit=1p..3p"])
-    assert json.loads(json.dumps(parse_keys(["a.b=1..2"])[0].to_json()))["whole"]
+    assert parse_keys(["a.b=1..2"])[0].whole
 
 
 EXAMPLES = FINDINGS[0].parents[1] / "search"

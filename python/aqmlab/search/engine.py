@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -302,7 +302,7 @@ class _Search:
         limits = tuple(Measure.limit(each) for each in within)
         question = {
             "kind": kind,
-            "keys": [key.to_json() for key in self.keys],
+            "keys": [asdict(key) for key in self.keys],
             "measures": [[each.text, each.direction] for each in measures],
             "within": [[each.text, each.most] for each in limits],
             "trials": trials,

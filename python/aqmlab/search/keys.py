@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aqmlab._core import parse_value
@@ -80,10 +80,6 @@ class Key:
             return f"{number:g}bdp"
         return str({"s": Duration, "bit/s": Rate, "bytes": Size}[self.unit](number))
 
-    def to_json(self) -> dict[str, Any]:
-        """All fields."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
     @staticmethod
     def parse(name: str, given: str | Sequence[Any]) -> Key:
         """The key with a text as `--key` has it, or a list of choices.
@@ -144,8 +140,7 @@ def _course(key: Key, options: Mapping[str, str], place: str) -> Key:
         every = float(Duration(options.get("every", "")))
     except InputError:
         raise input_error(form, key=place, given=options.get("every", "")) from None
-    fields = key.to_json() | {"steps": int(steps), "every": every, "repeat": "repeat" in options}
-    return Key(**fields)
+    return replace(key, steps=int(steps), every=every, repeat="repeat" in options)
 
 
 def parse_keys(given: Mapping[str, str | Sequence[Any]] | Iterable[str]) -> tuple[Key, ...]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from aqmlab.errors import InputError, input_error
+from aqmlab.errors import input_error
 from aqmlab.search.keys import Key
 
 SIGMA = 0.3
@@ -21,27 +21,13 @@ SIGMA = 0.3
 Places = list[float]
 
 
-class Optimiser(Protocol):
-    """Proposes positions and learns from their values."""
-
-    def ask(self, count: int) -> list[Places]:
-        """So many positions."""
-
-    def tell(self, values: Sequence[Sequence[float] | None]) -> None:
-        """The values of the last positions, less is better; None for an invalid one."""
-
-
 def load(name: str) -> Any:
     """A library of the extra `search`. Raises `InputError` without it."""
     try:
         return import_module(name)
     except ModuleNotFoundError:
-        raise missing(name) from None
-
-
-def missing(name: str) -> InputError:
-    """The error for a library that is not installed."""
-    return input_error(f"this needs the package {name}: pip install 'aqmlab[search]'")
+        problem = f"this needs the package {name}: pip install 'aqmlab[search]'"
+        raise input_error(problem) from None
 
 
 class Tuner:
@@ -58,17 +44,13 @@ class Tuner:
             )
         self._study = optuna.create_study(directions=["minimize"] * goals, sampler=sampler)
         self._space: dict[str, Any] = {}
-        self._choices: dict[str, int] = {}
-        for key in keys:
-            for number in range(key.size):
-                name = f"{key.name}[{number}]"
-                if key.choices:
-                    count = len(key.choices)
-                    self._choices[name] = count
-                    found = optuna.distributions.CategoricalDistribution(range(count))
-                else:
-                    found = optuna.distributions.FloatDistribution(0.0, 1.0)
-                self._space[name] = found
+        self._choices = {f"{key.name}[0]": len(key.choices) for key in keys if key.choices}
+        for name in [f"{key.name}[{number}]" for key in keys for number in range(key.size)]:
+            if name in self._choices:
+                places = range(self._choices[name])
+                self._space[name] = optuna.distributions.CategoricalDistribution(places)
+            else:
+                self._space[name] = optuna.distributions.FloatDistribution(0.0, 1.0)
         self._asked: list[Any] = []
 
     def ask(self, count: int) -> list[Places]:
@@ -125,3 +107,6 @@ class Attacker:
         known = [each[0] for each in values if each is not None]
         worst = max(known, default=0.0) + 1.0
         self._strategy.tell(self._asked, [worst if each is None else each[0] for each in values])
+
+
+Optimiser = Tuner | Attacker

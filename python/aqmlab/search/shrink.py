@@ -112,16 +112,17 @@ def finding(study: Study, trial: Trial, measure: Measure, told: Sequence[str]) -
     given: dict[str, Any] = {}
     for axis in study.axes:
         given |= axis.values[0].settings
-    table = study.base
+    table, source = study.base, study.base
     folders = study.points[0].scenario.folders
-    start = Scenario(table, overrides={**given, **study.settings}, folders=folders)
-    whole = {**given, **study.settings, **trial.settings}
-    wanted = Scenario(table, overrides=whole, folders=folders)
-    for key, value in whole.items():
-        _set(table, _path(wanted.table, key), value)
+    before = {**given, **study.settings}
+    start = Scenario(table, overrides=before, folders=folders)
+    wanted = Scenario(table, overrides={**before, **trial.settings}, folders=folders)
+    for each, settings in ((source, before), (table, {**before, **trial.settings})):
+        for key, value in settings.items():
+            _set(each, _path(wanted.table, key), value)
     if _resolved(table, folders) != wanted.resolved:
         table = parse_toml(wanted.to_toml(), "<finding>")
-    undo = dict(_was(start.table, key) for key in trial.settings)
+    undo = {name: value for key in trial.settings for name, value in _was(source, start.table, key)}
     values = [float(measure.of(run_scenario(each))[0]) for each in (wanted, start)]
     head = _comment(measure, values, undo, told)
     if f"{head}{toml(table)}".count("\n") >= MOST_LINES:
@@ -152,15 +153,22 @@ def _path(table: Mapping[str, Any], key: str) -> list[str]:
     return ["links", *parts] if parts[0] in table["links"] else parts
 
 
-def _was(table: Mapping[str, Any], key: str) -> tuple[str, Any]:
-    """The value of a key; where a part of it has none, of the table above."""
-    value: Any = table
-    full = _path(table, key)
-    for depth, part in enumerate(full):
-        if not isinstance(value, Mapping) or part not in value:
-            return ".".join(full[:depth]), value
-        value = value[part]
-    return key, value
+def _was(
+    source: Mapping[str, Any], resolved: Mapping[str, Any], key: str
+) -> Iterator[tuple[str, Any]]:
+    """Settings that give a key its value in the file, or its default, again."""
+    if key.startswith("transport."):
+        for group in resolved["flows"]:
+            yield from _was(source, resolved, f"flows.{group}.{key}")
+        return
+    for table in (source, resolved):
+        value: Any = table
+        full = _path(resolved, key)
+        while full and isinstance(value, Mapping) and full[0] in value:
+            value = value[full.pop(0)]
+        if not full or not isinstance(value, Mapping):
+            break
+    yield key.removesuffix("." + ".".join(full)) if full else key, value
 
 
 def _set(table: dict[str, Any], path: Sequence[str], value: Any) -> None:
