@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from aqmlab import _core
 from aqmlab.errors import input_error
 from aqmlab.scenario import Scenario
-from aqmlab.scenario.quantities import canonical
+from aqmlab.scenario.quantity import canonical
 from aqmlab.study.single import load
 from aqmlab.study.stepping import Run
 

@@ -19,7 +19,7 @@ from real_packets import NOBODY, TRAFFIC
 from aqmlab.emulator import view
 from aqmlab.emulator.change import change
 from aqmlab.errors import InputError
-from aqmlab.scenario.quantities import quantity
+from aqmlab.scenario.quantity import quantity
 from aqmlab.study.folder import open_results
 
 PORT = 15_000 + os.getpid() % 5_000

@@ -7,7 +7,7 @@ from typing import Annotated
 from aqmlab.cli import options
 from aqmlab.cli.common import default_folder, executor_at, finish, naming, progress_bar
 from aqmlab.cli.options import argument, flag, option
-from aqmlab.scenario.quantities import quantity
+from aqmlab.scenario.quantity import quantity
 from aqmlab.scenario.settings import parse_settings
 
 EXAMPLE = (

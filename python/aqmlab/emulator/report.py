@@ -27,7 +27,7 @@ from aqmlab.report.notes import of_run
 from aqmlab.report.plot import course
 from aqmlab.report.run_page import finding, links, parameters, sojourn_figure
 from aqmlab.results import RunResult
-from aqmlab.scenario.quantities import quantity
+from aqmlab.scenario.quantity import quantity
 from aqmlab.scenario.toml import toml_value
 
 TITLE = "An emulation"

@@ -16,7 +16,7 @@ import polars as pl
 from aqmlab.errors import input_error
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.results import RunResult
-from aqmlab.scenario.quantities import canonical
+from aqmlab.scenario.quantity import canonical
 
 APART = 0.5
 """Seconds without a drop that part two episodes of a queue without a dropping state."""

@@ -25,7 +25,7 @@ import polars as pl
 from aqmlab.errors import StorageError, input_error, unknown
 from aqmlab.results import RunResult, StudyResult
 from aqmlab.results.tables import PART
-from aqmlab.scenario.quantities import quantity
+from aqmlab.scenario.quantity import quantity
 
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """Start of a simulation, for formats that need a date."""

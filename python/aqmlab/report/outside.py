@@ -19,7 +19,7 @@ import polars as pl
 from aqmlab.errors import input_error
 from aqmlab.files import gunzip, read_bytes
 from aqmlab.results import StudyResult
-from aqmlab.scenario.quantities import quantity
+from aqmlab.scenario.quantity import quantity
 
 KNOWN = "a data file of flent (.flent.gz), or JSON of iperf3 or irtt"
 DERIVED = (" avg", " sum", " fairness")

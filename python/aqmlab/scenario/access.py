@@ -13,7 +13,7 @@ from typing import Any
 
 from aqmlab._core import Scenario
 from aqmlab.errors import input_error, unknown
-from aqmlab.scenario.quantities import quantity
+from aqmlab.scenario.quantity import quantity
 
 Link = dict[str, Any]
 WAYS = ("down", "up")

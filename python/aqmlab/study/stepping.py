@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from aqmlab import _core
 from aqmlab import scenario as typed
 from aqmlab.errors import input_error
-from aqmlab.scenario.quantities import quantity
+from aqmlab.scenario.quantity import quantity
 from aqmlab.study.single import load
 
 if TYPE_CHECKING:

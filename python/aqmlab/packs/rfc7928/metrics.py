@@ -16,7 +16,7 @@ from aqmlab.metrics.flows import is_endless
 from aqmlab.metrics.pools import BOTH, Pools
 from aqmlab.metrics.registry import LESS, MORE, NEITHER
 from aqmlab.packs.rfc7928.dumbbell import HEADER, class_of
-from aqmlab.scenario.quantities import canonical
+from aqmlab.scenario.quantity import canonical
 
 if TYPE_CHECKING:
     from aqmlab.campaign import Filled

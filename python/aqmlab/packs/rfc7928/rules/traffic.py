@@ -30,7 +30,7 @@ from aqmlab.packs.rfc7928.rules.common import (
     trade,
 )
 from aqmlab.packs.rfc7928.rules.thresholds import LONGER, RATIO, REST, SHORTER, STREAM_LOSS, YIELDS
-from aqmlab.scenario.quantities import canonical
+from aqmlab.scenario.quantity import canonical
 
 
 def short_flows(view: Beside) -> Finding:
