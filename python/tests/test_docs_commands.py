@@ -78,6 +78,7 @@ def test_every_printed_command_is_understood(
         return
     monkeypatch.chdir(scenario.parent)
     (scenario.parent / "examples").symlink_to(ROOT / "examples")
+    (scenario.parent / "mine.toml").symlink_to(study)  # as `aqmlab new study mine` makes one
     name, options = parsed(line)
     stem = Path(str(options.get("file"))).stem
     if (where, f"aqmlab new study {stem}") in COMMANDS:
