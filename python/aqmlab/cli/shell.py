@@ -107,10 +107,9 @@ def shell(
     recorded = recordings(pcap, pcap_ring, log or [], pcap_at)
     around = _around(command or [], watch, json)
     on_path = {"profile": profile, "scenario": scenario, "down": down, "up": up}
-    ends = {"far": far, "nat": nat}
     if topology is not None:
         _refuse(
-            {**common, **on_path, **ends},
+            {**common, **on_path, "far": far, "nat": nat},
             "the links are those of --topology; change them with --set",
         )
         with Reserved(out) as kept, around:
@@ -119,7 +118,8 @@ def shell(
         _refuse({"at": at, "host": host}, "this option needs --topology")
         path = _path(scenario, common, down or [], up or [], settings, profile)
         with Reserved(out) as kept, around:
-            done = _on_path(path, command or [], ends, emulator, recorded)
+            recording = recorded.of_run(1, path.scenario)
+            done = emulate(path, command or [], far=far, nat=nat, settings=emulator, **recording)
     kept.keep(done, command_line())
     if json:
         print_json(_as_json(done))
@@ -166,17 +166,6 @@ def _as_json(done: Emulation) -> dict[str, Any]:
         "changes": done.scenario.table.get("changes", []),
         **RunResult.of([done.results], done.scenario).to_json(),
     }
-
-
-def _on_path(
-    path: EmulatedPath,
-    command: list[str],
-    ends: dict[str, Any],
-    emulator: dict[str, Any],
-    recorded: Recordings,
-) -> Emulation:
-    """Runs the command behind the links of `path`."""
-    return emulate(path, command, **ends, settings=emulator, **recorded.of_run(1, path.scenario))
 
 
 def _in_hosts(

@@ -129,7 +129,8 @@ def _for_each(
     """Results of `work` for each packed case, in the order of their names."""
     packed: Iterator[bytes]
     if folder:
-        packed = (pack_case(case) for case in _chosen(_by_name(find_senders(folder)), names))
+        cases = {case.name: case for case in find_senders(folder)}
+        packed = (pack_case(case) for case in _chosen(cases, names))
     else:
         packed = iter(_chosen(read_archive(), names))
     return in_threads(work, packed, threads, progress)
@@ -144,10 +145,6 @@ def _replay(packed: bytes) -> SenderReport:
 def _close(packed: bytes) -> ClosedReport:
     name, ours, recorded, close = _core.close_sender(packed)
     return ClosedReport(name, ours[0], recorded[0], ours[1], recorded[1], close)
-
-
-def _by_name(cases: Sequence[Path]) -> dict[str, Path]:
-    return {case.name: case for case in cases}
 
 
 def _chosen(cases: Mapping[str, Chosen], names: Sequence[str]) -> list[Chosen]:
