@@ -31,7 +31,7 @@ def run() -> aqmlab.RunResult:
 
 @pytest.fixture(scope="module")
 def study() -> aqmlab.StudyResult:
-    axes = {"queue": ["droptail", "codel"], "links.down.rate": ["500kbit", "5mbit", "20mbit"]}
+    axes = {"queue": ["droptail", "codel"], "links.down.rate": ["500kbit", "5mbit", "40mbit"]}
     return aqmlab.study({"scenario": SCENARIO, "axes": axes, "replications": 5})
 
 
@@ -77,7 +77,7 @@ def test_lines_have_intervals_shapes_and_the_swept_numbers(study: aqmlab.StudyRe
     ]  # fmt: skip
     for panel in panels(figure):
         x = panel["encoding"]["x"]
-        assert x["title"] == "rate (Mbit/s)" and x["axis"]["values"] == [0.5, 5.0, 20.0]
+        assert x["title"] == "rate (Mbit/s)" and x["axis"]["values"] == [0.5, 5.0, 40.0]
         assert x["scale"]["type"] == "log"
         _, rule, points = panel["layer"]
         assert points["encoding"]["shape"]["scale"]["range"] == ["circle", "square"]
@@ -116,7 +116,7 @@ def test_series_distributions_grids_and_heatmaps(
     assert {row["name"] for row in rows(both[0])} == {"ingress", "throughput"}
     labels = {row["name"] for row in rows(panels(study.plot.over_time("backlog_packets"))[0])}
     assert labels == {
-        f"{q}, {r}" for q in ("droptail", "codel") for r in ("500kbit", "5mbit", "20mbit")
+        f"{q}, {r}" for q in ("droptail", "codel") for r in ("500kbit", "5mbit", "40mbit")
     }
     assert {row["name"] for row in rows(study.plot.cdf(rate="5mbit").spec)} == {"droptail", "codel"}
     (grid,) = panels(study.plot.grid("utilisation", middle=50))

@@ -22,8 +22,8 @@ from aqmlab.stats import Estimate as Found
 NARROW, WIDE = 184, 640
 CROWDED = 14
 """More bars than these need the whole width."""
-LOG_FROM = 20
-"""Numbers whose largest is this many times the smallest are on a logarithmic axis."""
+UNEVEN = 4
+"""Numbers whose widest gap is this many times the narrowest are on a logarithmic axis."""
 
 
 def overview(result: StudyResult, found: Sequence[Shown]) -> Figure:
@@ -96,7 +96,8 @@ def _lines(
     names: Sequence[str],
 ) -> Iterator[tuple[str, Panel]]:
     """The panels with lines over numbers; those of one measure have one scale."""
-    log = min(at.values()) > 0 and max(at.values()) / min(at.values()) >= LOG_FROM
+    gaps = np.diff(sorted(at.values()))
+    log = min(at.values()) > 0 and bool(gaps.max() >= UNEVEN * gaps.min())
     most: dict[str, float] = {}
     for title, table in shown.items():
         highest = max((each.high or each.value for each in table.values()), default=0.0)
