@@ -468,18 +468,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_idle_table_is_the_recorded_one() {
-        let table = IdleTable::new(6, Bytes::new(1000), Rate::from_bps(10_000_000));
-        assert_eq!(table.cell_log, 12);
-        let entries = [(0, 0), (12, 0), (13, 1), (24, 1), (25, 2), (254, 20), (255, 31)];
-        for (cell, shift) in entries {
-            assert_eq!(table.shifts[cell], shift, "cell {cell}");
-        }
-        let table = IdleTable::new(9, Bytes::new(1000), Rate::from_bps(10_000_000));
-        assert!(table.cell_log > 12);
-    }
-
-    #[test]
     fn thresholds_are_bytes_in_order() {
         let good = RedLinuxParams::default();
         assert!(good.check().is_ok());
@@ -495,38 +483,5 @@ mod tests {
             aqmlab_core::Params::set(&mut params, "max_threshold", &high.into()).unwrap();
             assert!(params.check().is_err(), "{low} {high}");
         }
-    }
-
-    /// Recorded averages, including odd ones.
-    #[test]
-    fn a_short_idle_time_halves_at_most_and_rounds_down() {
-        let table = IdleTable::new(6, Bytes::new(1000), Rate::from_bps(10_000_000));
-        let average = Average { scaled: 7, wlog: 6, table, idle_since: None };
-        let after = |us| average.decayed(Time::ZERO, Time::ZERO + Span::from_micros(us));
-        assert_eq!((after(100), after(1024), after(40_000)), (7, 6, 3));
-    }
-
-    #[test]
-    fn adaptive_red_rounds_as_the_kernel() {
-        let params = RedLinuxParams {
-            min_threshold: Limit::Bytes(Bytes::new(15_000)),
-            max_threshold: Limit::Bytes(Bytes::new(45_000)),
-            max_p: 0.1,
-            ..RedLinuxParams::default()
-        };
-        let scaled = |bytes: u64| bytes << params.wlog;
-        let decision = || Decision::new(&params, &crate::testing::env());
-        // floor(2^32/10) over 30 000 bytes is 14 316.6: truncated at the start only.
-        assert_eq!((decision().max_p, decision().divisor), (429_496_729, 14_316));
-        let mut steady = decision();
-        steady.adapt(scaled(30_000));
-        assert_eq!((steady.max_p, steady.divisor), (429_496_729, 14_317));
-        // The value at the end of the recorded case a_cbr110.
-        let mut low = decision();
-        low.adapt(scaled(20_000));
-        assert_eq!((low.max_p, low.divisor), (386_547_048, 12_885));
-        let mut high = decision();
-        high.adapt(scaled(40_000));
-        assert_eq!(high.max_p, 429_496_729 + 42_949_673);
     }
 }

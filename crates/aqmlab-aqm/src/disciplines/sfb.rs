@@ -408,7 +408,7 @@ impl QueueDiscipline for Sfb {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Ecn, Stream};
+    use aqmlab_core::Stream;
 
     use super::*;
     use crate::queue::{Counts, Queue};
@@ -541,27 +541,6 @@ mod tests {
         assert_eq!(same(&filter), 64);
         filter.renew(12345);
         assert!(same(&filter) < 16, "{}", same(&filter));
-    }
-
-    #[test]
-    fn above_one_half_even_capable_packets_are_dropped() {
-        // p is 0.75 for every packet after the first: a quarter passes, half
-        // is dropped, a quarter marked.
-        let params = SfbParams { increment: 0.0, target: 1, max: 60_000, ..SfbParams::default() };
-        let params = SfbParams { limit: Limit::Unlimited, ..params };
-        let mut bare = Bare::new(&params);
-        bare.sfb.filters[0].levels.as_flattened_mut().iter_mut().for_each(|bin| {
-            bin.probability = 49_151;
-            bin.packets = 1;
-        });
-        for _ in 0..10_000 {
-            let mut cx = Context::new(at(0), &mut bare.random, &mut bare.sink);
-            bare.sfb.enqueue(Packet::of_ecn(Ecn::Ect0), &mut cx);
-        }
-        let marked = bare.sink.marked[Reason::SfbEarly as usize];
-        let dropped = bare.sink.dropped.len();
-        assert!((2300..2700).contains(&marked), "{marked}");
-        assert!((4800..5200).contains(&dropped), "{dropped}");
     }
 
     #[test]

@@ -441,16 +441,6 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_by_bytes() {
-        let quantum = Some(Bytes::new(1500));
-        let mut queue = queue(&SfqParams { quantum, ..SfqParams::default() });
-        let small = (0..6).map(|_| packet(2, 500));
-        let dropped = offer(&mut queue, (0..3).map(|_| packet(1, 1500)).chain(small));
-        assert!(dropped.is_empty());
-        assert_eq!(drain(&mut queue), [1, 2, 2, 2, 1, 2, 2, 2, 1]);
-    }
-
-    #[test]
     fn mckenneys_turns_are_by_packets_and_without_bounds() {
         let variant = SfqTurns::McKenney;
         let params = SfqParams { variant, flows: 1, depth: 1, ..SfqParams::default() };

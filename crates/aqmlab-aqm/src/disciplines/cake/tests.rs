@@ -1,7 +1,7 @@
 //! CAKE as a whole: who gets what of the link.
 
 use aqmlab_core::framing::Octets;
-use aqmlab_core::{Bytes, FramingParams, Limit, LinkLayer, Packet, Rate, Span, Stream, Time};
+use aqmlab_core::{FramingParams, Limit, LinkLayer, Packet, Rate, Span, Stream, Time};
 use proptest::prelude::*;
 
 use super::*;
@@ -327,17 +327,6 @@ fn blue_comes_with_overflow() {
 }
 
 #[test]
-fn the_longest_queue_of_all_tins_makes_room() {
-    let limit = Some(Limit::Bytes(Bytes::new(20_000)));
-    let mut queue = queue(&CakeParams { limit, ..calm() });
-    let voice = |_| Packet::of_flow(1).with_class(46);
-    assert!(offer(&mut queue, (0..9).map(voice)).is_empty());
-    let bulk = |_| Packet::of_flow(2).with_class(8);
-    let dropped = offer(&mut queue, (0..6).map(bulk));
-    assert_eq!(dropped.iter().map(Packet::class).collect::<Vec<_>>(), [46, 46]);
-}
-
-#[test]
 fn a_change_of_the_hash_keeps_packets_and_their_order() {
     for hashing in [Method::Direct, Method::SetAssociative] {
         let perturb = Some(Span::from_secs(1));
@@ -386,15 +375,4 @@ fn the_header_of_the_device_counts_unless_an_overhead_is_given() {
         let next = queue.next_wakeup().unwrap() - Time::ZERO;
         assert_eq!((next.as_nanos() + 500) / 1000, micros, "whole nanoseconds, rounded down");
     }
-}
-
-#[test]
-fn a_quantum_is_one_packet_with_its_header() {
-    let switches = |mut queue: Queue| {
-        offer(&mut queue, (0..400).map(|number| Packet::of_flow(number % 2)));
-        let order: Vec<u32> = drain(&mut queue).iter().map(Packet::flow_hash).collect();
-        order.windows(2).filter(|pair| pair[0] != pair[1]).count()
-    };
-    assert_eq!(switches(on_ethernet(&calm())), 399, "the flows take turns");
-    assert!(switches(queue(&calm())) < 399, "14 bytes of each turn are saved up");
 }

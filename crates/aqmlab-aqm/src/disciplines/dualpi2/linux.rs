@@ -311,15 +311,6 @@ mod tests {
     }
 
     #[test]
-    fn ecn_capable_packets_are_dropped_only_on_overload() {
-        for ecn in [Ecn::Ect0, Ecn::Ect1] {
-            let counts = overload(&linux(), ecn).counts();
-            assert!(counts.marked_total() > 0, "{counts:?}");
-            assert!(counts.dropped[Reason::Pi2 as usize] > 0, "{counts:?}");
-        }
-    }
-
-    #[test]
     fn without_overload_drops_the_coupled_probability_stops_at_one() {
         let params =
             DualPi2Params { drop_overload: false, limit: Some(Limit::Packets(100)), ..linux() };

@@ -460,21 +460,6 @@ mod tests {
         assert_eq!((state.rate, state.measured), (7, Some(3000)));
     }
 
-    #[test]
-    fn timestamps_take_departures_off_the_allowance() {
-        let settings = settings(|_| ());
-        let mut state = PieState::new(&settings);
-        let packet = Packet::of_ecn(Ecn::NotEct);
-        for (millis, left) in [(40, 150), (100, 90), (189, 1), (300, 0)] {
-            state.departed(&settings, &packet, 1500, at(millis));
-            assert_eq!(state.burst_allowance, ticks(Span::from_millis(left)), "{millis}");
-            assert_eq!(state.delay, ticks(Span::from_millis(millis)));
-        }
-        // The last packet leaves no delay behind.
-        state.departed(&settings, &packet, 0, at(310));
-        assert_eq!(state.delay, 0);
-    }
-
     /// The probability, as a part of 1, after an update at a steady delay.
     fn after(probability: f64, millis: u64) -> f64 {
         let settings = settings(|_| ());
@@ -496,17 +481,6 @@ mod tests {
         // No cap below 0.1, but an eighth of the step below 0.01.
         close(after(0.005, 215), 0.005 + 0.125 * 0.2 / 8.0);
         close(after(0.005, 315), 0.005 + 0.125 * 0.3 / 8.0 + 0.02);
-    }
-
-    #[test]
-    fn an_idle_queue_decays_by_a_64th() {
-        let settings = settings(|_| ());
-        let mut state = PieState::new(&settings);
-        state.probability = ONE / 2;
-        state.update(&settings, 0);
-        let step = 0.125 * 0.015;
-        let expected = (0.5 - step) * 63.0 / 64.0;
-        assert!((state.probability as f64 / ONE as f64 - expected).abs() < 1e-6);
     }
 
     #[test]

@@ -95,24 +95,4 @@ mod tests {
             assert!((value - expected).abs() <= expected * 1e-5, "{weight}: {value}");
         }
     }
-
-    /// Single steps agree with one power, up to the rounding of each step.
-    #[test]
-    fn the_steps_and_the_power_meet() {
-        let after = |packets: f64| {
-            let mut average = Average {
-                value: 1.0,
-                weight: 1e-5,
-                in_bytes: false,
-                packets_per_second: packets,
-                idle_since: Some(Time::ZERO),
-            };
-            average.update(Time::ZERO + Span::from_secs(1), Backlog::default());
-            average.value
-        };
-        for packets in [99_999.0, 100_000.0, 100_001.0, 300_000.0] {
-            let expected = libm::pow(1.0 - 1e-5, packets + 1.0);
-            assert!((after(packets) / expected - 1.0).abs() < 1e-9, "{packets}");
-        }
-    }
 }

@@ -183,7 +183,7 @@ impl Decision {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Auto, Bytes, Limit};
+    use aqmlab_core::Bytes;
 
     use super::*;
     use crate::testing::env;
@@ -261,17 +261,5 @@ mod tests {
             it.count_bytes = bytes;
             assert_near(it.spread(0.125, size), expected);
         }
-    }
-
-    #[test]
-    fn thresholds_of_the_gentle_line_are_in_the_unit_of_the_queue() {
-        let bytes = |bytes| Auto::Set(Limit::Bytes(Bytes::new(bytes)));
-        let it = decision(&RedParams {
-            min_threshold: bytes(10_000),
-            max_threshold: bytes(30_000),
-            ..RedParams::default()
-        });
-        assert_near(it.base_probability(20_000.0), 0.05);
-        assert_near(it.base_probability(45_000.0), 0.55);
     }
 }
