@@ -225,19 +225,21 @@ impl<S: PacketStore> Network<S> {
     #[inline]
     pub fn step(&mut self, observer: &mut impl Observer<S>) -> Option<Packet> {
         let mut arrived = None;
-        self.step_into(&mut arrived, observer);
+        if let Some(event) = self.shared.events.next().any() {
+            self.step_into(event, &mut arrived, observer);
+        }
         arrived
     }
 
-    /// Handles the next event, and puts the packet that reaches the end of its route into
+    /// Handles `key`, the next event, and puts the packet that reaches the end of its route into
     /// `arrived`, which is `None`. This saves a copy compared to [`step`](Self::step).
     #[inline(always)]
     pub(crate) fn step_into(
         &mut self,
+        key: EventKey,
         arrived: &mut Option<Packet>,
         observer: &mut impl Observer<S>,
     ) {
-        let Some(key) = self.shared.events.next().any() else { return };
         let time = key.time();
         debug_assert!(time >= self.shared.now, "time goes forward");
         self.shared.now = time;

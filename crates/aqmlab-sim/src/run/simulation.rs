@@ -312,10 +312,11 @@ impl Simulation {
             return Ok(());
         }
         let end = Time::ZERO + self.scenario.duration;
-        let is_past = |time| time > end || until.is_some_and(|until| time >= until);
+        // No event has the greatest time, so that it is not before this either.
+        let past = (end + Span::from_nanos(1)).min(until.unwrap_or(Time::MAX));
         loop {
             let (event, is_in_network) = self.next();
-            if event == EventKey::MAX || is_past(event.time()) {
+            if event.time() >= past {
                 let until = until.filter(|until| *until <= end).map(EventKey::before);
                 self.network.reach(until.unwrap_or(EventKey::after(end)));
                 return Ok(());
@@ -339,7 +340,7 @@ impl Simulation {
         self.work.show(event, is_in_network);
         if is_in_network {
             let mut arrived = None;
-            self.network.step_into(&mut arrived, &mut self.recorder);
+            self.network.step_into(event, &mut arrived, &mut self.recorder);
             if let Some(packet) = &mut arrived {
                 self.arrived(Arrived::new(packet));
             }

@@ -37,8 +37,10 @@ impl QueuedLink {
     #[inline(always)]
     pub(super) fn arrive_fast<S: PacketStore>(&mut self, packet: Packet, shared: &mut Shared<S>) {
         let now = shared.now;
-        self.catch_up(shared);
-        self.end_quiet(now + Span::from_nanos(u64::from(self.departures_first)));
+        if self.transmitter.has_ended(now) {
+            self.catch_up(shared);
+            self.end_quiet(now + Span::from_nanos(u64::from(self.departures_first)));
+        }
         self.probe.arrived(now, &packet);
         if self.transmitter == Transmitter::Idle {
             return self.pass(packet, shared);

@@ -37,6 +37,12 @@ impl Transmitter {
         }
     }
 
+    /// True if a transmission has ended by `now` whose end was not handled yet.
+    #[inline(always)]
+    pub fn has_ended(self, now: Time) -> bool {
+        matches!(self, Transmitter::Busy { until, .. } if until <= now)
+    }
+
     /// Returns the end of the transmission in progress, if it is [deferred](End::Deferred).
     #[inline(always)]
     pub fn deferred(self) -> Option<Time> {
