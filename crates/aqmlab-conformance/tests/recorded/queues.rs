@@ -2,14 +2,11 @@
 //! package, which reads and writes the same archive. The package maps parameters of a reference to
 //! those of aqmlab; a case contains the settings of the queue.
 
-mod archive;
-
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use aqmlab_aqm::{QueueConfig, registry};
 use aqmlab_conformance::queues::{Outcome, replay};
 
-use archive::{Archive, Case, Recorded};
+use crate::archive::{Archive, Case, Recorded};
+use crate::on_all_processors;
 
 /// The first packet of which something is not as recorded.
 fn first_difference(case: &Case, ours: &[Outcome]) -> Option<String> {
@@ -32,30 +29,12 @@ fn compare(case: &Case) -> Option<String> {
 fn every_recorded_case_is_equal_packet_by_packet() {
     let archive = Archive::read();
     assert_eq!(archive.len(), 130);
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let (mut packets, mut different) = (0, Vec::new());
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= archive.len() {
-                return (packets, different);
-            }
-            let case = archive.case(index);
-            packets += case.outcomes.len();
-            different.extend(compare(&case));
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let (packets, different) = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().map(|worker| worker.join().unwrap()).fold(
-            (0, Vec::new()),
-            |(packets, mut all), (more, different)| {
-                all.extend(different);
-                (packets + more, all)
-            },
-        )
+    let results = on_all_processors(archive.len(), |index| {
+        let case = archive.case(index);
+        (case.outcomes.len(), compare(&case))
     });
+    let packets: usize = results.iter().map(|(packets, _)| packets).sum();
+    let different: Vec<String> = results.into_iter().filter_map(|(_, what)| what).collect();
     assert!(different.is_empty(), "{} cases differ:\n{}", different.len(), different.join("\n"));
     assert_eq!(packets, 760_786);
 }

@@ -1,42 +1,10 @@
 //! Every recorded connection once more, with both ends and the links between them ours.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use aqmlab_conformance::senders::closed_loop::play;
 use aqmlab_conformance::senders::{Case, Outcome};
 use aqmlab_core::{Span, Time};
 
-const PACKED: &[u8] = include_bytes!("../../../python/aqmlab/conformance/recorded/senders.xz");
-const CASES: usize = 124;
-
-fn cases() -> Vec<Case> {
-    let mut packed = Vec::new();
-    lzma_rs::xz_decompress(&mut &*PACKED, &mut packed).expect("the archive can be read");
-    let mut rest = &*packed;
-    let mut cases = Vec::new();
-    while !rest.is_empty() {
-        cases.push(Case::unpack(&mut rest).expect("the archive holds recordings"));
-    }
-    cases
-}
-
-/// Plays them on all processors.
-fn play_all(cases: &[Case]) -> Vec<(&Case, Outcome)> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let work = || {
-        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let outcome = play(case).expect("the control is one of ours");
-            done.lock().expect("no thread panics").push((case, outcome));
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(work);
-        }
-    });
-    done.into_inner().expect("no thread panics")
-}
+use crate::{connections, named, on_all_processors};
 
 /// Recordings that differ: docs/transports/linux.md has the causes.
 const DIFFERENT: [&str; 4] =
@@ -44,10 +12,11 @@ const DIFFERENT: [&str; 4] =
 
 #[test]
 fn connections_go_as_recorded_over_simulated_links() {
-    let cases = cases();
-    assert_eq!(cases.len(), CASES);
+    let cases = connections();
     let mut different = Vec::new();
-    for (case, outcome) in play_all(&cases) {
+    let played = on_all_processors(cases.len(), |index| play(&cases[index]));
+    for (case, outcome) in cases.iter().zip(played) {
+        let outcome = outcome.expect("the control is one of ours");
         if !outcome.is_close_to(&case.outcome) {
             different.push((case.name.as_str(), outcome, case.outcome));
         }
@@ -59,8 +28,8 @@ fn connections_go_as_recorded_over_simulated_links() {
 /// The path matters: with another rate, delay, limit or loss the same connection goes otherwise.
 #[test]
 fn the_links_are_those_of_the_recording() {
-    let cases = cases();
-    let find = |name: &str| cases.iter().find(|case| case.name == name).expect(name).clone();
+    let cases = connections();
+    let find = |name: &str| named(&cases, name).clone();
     let differs = |case: &Case| !play(case).expect("it is built").is_close_to(&case.outcome);
     let bulk = find("reno_bulk");
     assert!(!differs(&bulk));
