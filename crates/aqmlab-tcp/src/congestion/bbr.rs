@@ -575,6 +575,51 @@ mod tests {
     }
 
     #[test]
+    fn the_handshake_gives_the_first_propagation_time() {
+        let mut bbr = bbr();
+        bbr.on_connected(Time::ZERO, Some(RTT / 2));
+        play(&mut bbr, &[10, 20]);
+        assert_eq!(bbr.rtprop, Some(RTT / 2));
+    }
+
+    /// Section 4.3.5: 200 ms and a round with four segments; Startup goes on if the pipe is not
+    /// known to be full.
+    #[test]
+    fn probe_rtt_before_the_pipe_is_full_leads_back_to_startup() {
+        let mut bbr = bbr();
+        play(&mut bbr, &[10, 20]);
+        let few = |round, before| AckSample { in_flight: 4000, ..sample(round, before, 10) };
+        bbr.on_ack(&few(103, 30_000));
+        assert_eq!((bbr.window(), bbr.pacing_gain), (4000, 1.0), "ten seconds after the last");
+        bbr.on_ack(&few(105, 40_000));
+        assert!(matches!(bbr.state, Mode::ProbeRtt { .. }), "after 200 ms");
+        bbr.on_ack(&few(106, 50_000));
+        assert_eq!((bbr.state, bbr.pacing_gain), (Mode::Startup, 2.885));
+    }
+
+    #[test]
+    fn a_timeout_in_a_recovery_keeps_the_window_before_it() {
+        let mut bbr = bbr();
+        play(&mut bbr, &[100; 12]);
+        let before = bbr.window();
+        let in_flight = CongestionEvent { in_flight: 50_000, ..event(Congestion::Loss, 100_000) };
+        bbr.on_congestion(&in_flight);
+        bbr.on_congestion(&event(Congestion::Timeout { first: true }, 50_000));
+        bbr.on_undo();
+        assert_eq!(bbr.window(), before);
+    }
+
+    #[test]
+    fn after_a_spurious_loss_the_search_for_the_plateau_begins_again() {
+        let mut bbr = bbr();
+        play(&mut bbr, &[10, 20, 40, 40]);
+        assert_eq!((bbr.full_bw, bbr.full_bw_count), (0.4e6, 1));
+        bbr.on_undo();
+        bbr.on_ack(&sample(5, 110_000, 40));
+        assert_eq!((bbr.full_bw, bbr.full_bw_count), (0.4e6, 0));
+    }
+
+    #[test]
     fn marks_change_nothing() {
         let mut bbr = bbr();
         play(&mut bbr, &[100; 12]);

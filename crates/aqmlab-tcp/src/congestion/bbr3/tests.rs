@@ -248,3 +248,15 @@ fn a_timeout_leaves_one_segment_and_its_end_gives_the_window_back() {
     path.round(10, 0);
     assert!(path.bbr.cwnd >= cwnd);
 }
+
+/// Section 5.3.4: five seconds after the last lower delay, for 200 ms and a round trip.
+#[test]
+fn probe_rtt_ends_in_time() {
+    let mut path = Path::cruising();
+    path.until(Mode::ProbeRtt);
+    let began = path.now;
+    assert!((began - Time::ZERO).as_secs_f64() > 5.0);
+    path.until(Mode::Cruise);
+    let lasted = (path.now - began).as_secs_f64();
+    assert!((0.2..0.5).contains(&lasted), "{lasted}");
+}
