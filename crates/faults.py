@@ -30,32 +30,40 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 COPY = ROOT / "target" / "faults" / "tree"
+BUILT = ROOT / "target" / "faults" / "built"
+"""Not the tree's own folder: cargo would take the copy's crates for those of the tree."""
 COPIED = ("crates", "examples", "python/aqmlab/conformance/recorded", "Cargo.toml", "Cargo.lock")
 CRATES = ("aqmlab-aqm", "aqmlab-tcp")
 ATTEMPTS = 4
 """Attempts to build: generated faults that do not compile are left out."""
-SLOW = 1.0
-"""Seconds: tests that take longer run after the others."""
+CASES = 20
+"""Random cases of a property, of which there are 256 by default."""
+BATCH = 1.0
+"""Seconds of the first batch of tests with a fault; each next one has four times as many."""
+
+FAULTS = 4096
+"""The most faults in one build."""
 
 SWITCH = """
 #[doc(hidden)]
 #[allow(missing_docs, clippy::all, clippy::disallowed_methods)]
 pub mod planted {
     extern crate std;
-    use std::{cell::RefCell, collections::BTreeSet, env, format, fs, io::Write, string::String};
-    use std::{string::ToString, sync::LazyLock, thread, time::Instant};
+    use std::{cell::Cell, env, format, fs, io::Write, string::String, string::ToString};
+    use std::{sync::LazyLock, thread, time::Instant};
 
     static ACTIVE: LazyLock<u32> = LazyLock::new(|| {
         env::var("PLANTED").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
     });
     static LOG: LazyLock<Option<String>> = LazyLock::new(|| env::var("PLANTED_LOG").ok());
 
-    struct Reached(Instant, BTreeSet<u32>);
+    struct Reached(Instant, [Cell<bool>; FAULTS]);
     impl Drop for Reached {
         fn drop(&mut self) {
             let Some(path) = &*LOG else { return };
             let name = thread::current().name().unwrap_or("").to_string();
-            let numbers: std::vec::Vec<String> = self.1.iter().map(u32::to_string).collect();
+            let numbers = (0..FAULTS).filter(|number| self.1[*number].get());
+            let numbers: std::vec::Vec<String> = numbers.map(|number| number.to_string()).collect();
             let seconds = self.0.elapsed().as_secs_f64();
             let line = format!("{name}\\t{seconds}\\t{}\\n", numbers.join(" "));
             let file = fs::OpenOptions::new().create(true).append(true).open(path);
@@ -63,18 +71,18 @@ pub mod planted {
         }
     }
     std::thread_local! {
-        static REACHED: RefCell<Reached> = RefCell::new(Reached(Instant::now(), BTreeSet::new()));
+        static REACHED: Reached = Reached(Instant::now(), [const { Cell::new(false) }; FAULTS]);
     }
 
     #[inline]
     pub fn planted(number: u32) -> bool {
         if LOG.is_some() {
-            let _ = REACHED.try_with(|reached| reached.borrow_mut().1.insert(number));
+            let _ = REACHED.try_with(|reached| reached.1[number as usize].set(true));
         }
         *ACTIVE == number
     }
 }
-"""
+""".replace("FAULTS", str(FAULTS))
 
 
 @dataclass
@@ -127,13 +135,31 @@ class Program:
         """True if it contains the unit tests of its crate."""
         return self.path.name.startswith(self.home.name.replace("-", "_"))
 
+    def batches(self, fault: int) -> list[list[str]]:
+        """Returns the tests that reach a fault, the fastest first, in growing batches."""
+        names = sorted(filter(None, self.reaching[fault]), key=lambda name: self.tests[name])
+        batches: list[list[str]] = []
+        spent, room = 0.0, BATCH
+        for name in names:
+            if not batches or spent + self.tests[name] > room:
+                room = max(self.tests[name], room * (4 if batches else 1))
+                batches.append([])
+                spent = 0.0
+            batches[-1].append(name)
+            spent += self.tests[name]
+        return batches + ([[]] if "" in self.reaching[fault] else [])
+
+    def limit(self, tests: list[str]) -> float:
+        """Returns the seconds after which tests count as without an end."""
+        return 10 + 4 * sum(self.tests[name] for name in tests or self.tests)
+
     def run(
         self, tests: list[str], limit: float | None, **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """Runs some of its tests, or all."""
         return subprocess.run(
             (str(self.path), *(["--exact", *tests] if tests else [])),
-            env=os.environ | variables,
+            env=os.environ | {"PROPTEST_CASES": f"{CASES}"} | variables,
             cwd=self.home,
             timeout=limit,
             capture_output=True,
@@ -163,8 +189,8 @@ def copy_tree(except_for: frozenset[Path] = frozenset()) -> None:
 
 
 def cargo(command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs cargo in the copy, with the libraries that are built for the tree already."""
-    environment = {"CARGO_TARGET_DIR": str(ROOT / "target")} | os.environ
+    """Runs cargo in the copy."""
+    environment = os.environ | {"CARGO_TARGET_DIR": str(BUILT)}
     words = ("cargo", command, "--quiet", *arguments)
     return subprocess.run(words, cwd=COPY, env=environment, capture_output=True, text=True)
 
@@ -305,19 +331,21 @@ def plant(faults: list[Fault]) -> None:
         write(file, (text + SWITCH * (file == switch)).encode())
 
 
-def compiling(faults: list[Fault]) -> list[Fault]:
-    """Plants the faults, without the generated ones that do not compile."""
+def build(faults: list[Fault], crates: tuple[str, ...]) -> tuple[list[Fault], list[Program]]:
+    """Compiles the tests of crates with the faults, without the generated ones that do not compile.
+
+    Returns the planted faults and the programs of tests.
+    """
+    packages = [word for crate in crates for word in ("-p", crate)]
     for _ in range(ATTEMPTS):
         plant(faults)
-        done = cargo(
-            "check",
-            "--message-format=json",
-            "--lib",
-            "--tests",
-            *(w for c in CRATES for w in ("-p", c)),
-        )
+        done = cargo("test", "--no-run", "--message-format=json", "--lib", "--tests", *packages)
         if not done.returncode:
-            return faults
+            return faults, [
+                Program(Path(executable), Path(message["manifest_path"]).parent)
+                for message in messages(done)
+                if (executable := message.get("executable"))
+            ]
         wrong = {
             (Path(span["file_name"]), span["line_start"])
             for message in messages(done)
@@ -332,20 +360,6 @@ def compiling(faults: list[Fault]) -> list[Fault]:
             sys.exit(f"does not compile: {sorted(wrong)}\n{done.stderr}")
         faults = [fault for fault in faults if fault not in left_out]
     sys.exit("the generated faults do not compile")
-
-
-def build(crates: tuple[str, ...]) -> list[Program]:
-    """Compiles the tests of crates."""
-    packages = [word for crate in crates for word in ("-p", crate)]
-    options = ("--no-run", "--message-format=json", "--lib", "--tests")
-    done = cargo("test", *options, *packages)
-    if done.returncode:
-        sys.exit(f"does not compile:\n{done.stderr}")
-    return [
-        Program(Path(executable), Path(message["manifest_path"]).parent)
-        for message in messages(done)
-        if (executable := message.get("executable"))
-    ]
 
 
 def record(programs: list[Program]) -> None:
@@ -367,30 +381,34 @@ def record(programs: list[Program]) -> None:
                 program.reaching[int(number)].add(name)
 
 
-def judge(fault: Fault, programs: list[Program]) -> str | None:
-    """The test that catches a fault; `None` if all pass that reach it."""
+@dataclass(frozen=True)
+class Verdict:
+    """The test that catches a fault."""
+
+    test: str
+    is_beside: bool
+
+
+def judge(fault: Fault, programs: list[Program]) -> Verdict | None:
+    """Runs the tests that reach a fault, the fastest first; `None` if all pass."""
     crate = fault.file.parts[1]
-    own = [program for program in programs if program.home.name == crate]
-    others = [] if fault.beside else [program for program in programs if program not in own]
-    if fault.beside:
-        own = [program for program in own if program.is_library]
-    for program in sorted(own, key=lambda program: not program.is_library) + others:
-        reaching = program.reaching[fault.number]
-        quick = [test for test in sorted(reaching) if test and program.tests[test] < SLOW]
-        slow = [test for test in sorted(reaching) if test and test not in quick]
-        for tests in (quick, slow, [""] if "" in reaching else []):
-            if not tests:
-                continue
-            limit = 20 + 10 * program.seconds
+
+    def beside(program: Program) -> bool:
+        return program.home.name == crate and program.is_library
+
+    for program in sorted(programs, key=lambda program: (not beside(program), program.seconds)):
+        if fault.beside and not beside(program):
+            break
+        for tests in program.batches(fault.number):
+            limit = program.limit(tests)
             try:
-                done = program.run(
-                    [test for test in tests if test], limit, PLANTED=f"{fault.number}"
-                )
+                done = program.run(tests, limit, PLANTED=f"{fault.number}")
             except subprocess.TimeoutExpired:
-                return f"no end within {limit:.0f} s"
+                return Verdict(f"no end within {limit:.0f} s", beside(program))
             if done.returncode:
                 failed = re.findall(r"^    ([a-z]\w*(?:::\w+)*)$", done.stdout, flags=re.MULTILINE)
-                return f"{program.name}: {failed[0] if failed else done.returncode}"
+                test = f"{program.name}: {failed[0] if failed else done.returncode}"
+                return Verdict(test, beside(program))
     return None
 
 
@@ -416,23 +434,25 @@ def main() -> None:
         if not words or any(word in f"{fault} {fault.file}" for word in words)
     ]
     began = time.monotonic()
-    faults = compiling(faults)
-    programs = build(CRATES if arguments.own else (*CRATES, "aqmlab-conformance"))
+    crates = CRATES if arguments.own else (*CRATES, "aqmlab-conformance")
+    faults, programs = build(faults, crates)
     built = time.monotonic()
     record(programs)
     recorded = time.monotonic()
     reached = [fault for fault in faults if any(p.reaching[fault.number] for p in programs)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         verdicts = pool.map(lambda fault: judge(fault, programs), faults)
-        caught = []
+        caught, beside = [], 0
         for fault, verdict in zip(faults, verdicts, strict=True):
             missing = "SURVIVES" if fault in reached else "is in no test"
-            print(f"{fault}: {f'caught by {verdict}' if verdict else missing}", flush=True)
-            caught += [fault] if verdict else []
+            print(f"{fault}: {f'caught by {verdict.test}' if verdict else missing}", flush=True)
+            if verdict:
+                caught.append(fault)
+                beside += verdict.is_beside
     needed = [fault for fault in faults if fault.beside or (fault.what and not arguments.own)]
     lost = [fault for fault in needed if fault not in caught]
     print(
-        f"{len(caught)} of {len(faults)} faults caught, "
+        f"{len(caught)} of {len(faults)} faults caught, {beside} by unit tests; "
         f"{len(lost)} of the {len(needed)} that must be are not; "
         f"{built - began:.0f} s to build, {recorded - built:.0f} s without a fault, "
         f"{time.monotonic() - recorded:.0f} s with faults"

@@ -48,7 +48,12 @@ fn run_cloned(name: &str, settings: &[(String, String)], arrivals: &[Arrival]) -
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+    // 64 cases, unless the variable PROPTEST_CASES says otherwise.
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases / 4,
+        failure_persistence: None,
+        ..Default::default()
+    })]
 
     #[test]
     fn disciplines_keep_their_promises(arrivals in traffic()) {

@@ -227,7 +227,8 @@ fn transfer(params: &TcpParams, bytes: u64, fates: Vec<Fate>) -> Sender {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    // 384 cases, unless the variable PROPTEST_CASES says otherwise.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases * 3 / 2))]
 
     #[test]
     fn every_byte_arrives_once_in_order_whatever_the_path_does(

@@ -135,7 +135,8 @@ const WEIGHTS: &[(Diffserv, &[u8], &[u64])] = &[
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    // 25 cases, unless the variable PROPTEST_CASES says otherwise.
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 10))]
 
     /// Deficit round robin of tins: after any number of rounds each busy tin has had its weight
     /// times the rounds, up to one packet and one weight. Packet sizes and the other busy tins do
