@@ -134,20 +134,6 @@ proptest! {
         prop_assert_eq!(&again, &scenario);
         prop_assert_eq!(again.to_json(), scenario.to_json());
     }
-
-    #[test]
-    fn no_text_makes_the_parser_panic(text in ".{0,200}") {
-        let _ = Scenario::parse(&text, "noise", &[]);
-    }
-
-    /// Damaged scenarios are refused or run; they do not panic.
-    #[test]
-    fn damaged_scenarios_do_not_panic(cut in 0usize..900, junk in "[a-z0-9\"=\\[\\]{}.\n-]{0,8}") {
-        let mut text = TWO_WAY.to_string();
-        let place = text.floor_char_boundary(cut.min(text.len()));
-        text.insert_str(place, &junk);
-        let _ = Scenario::parse(&text, "damaged", &[]);
-    }
 }
 
 #[test]
