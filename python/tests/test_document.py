@@ -36,7 +36,7 @@ from aqmlab.report.document import (
     charts,
     panels,
 )
-from aqmlab.report.document.vega import light
+from aqmlab.report.document.vega import light, table
 from aqmlab.stats import Interval
 from aqmlab_studies.kuhn2014 import charts as paper
 
@@ -247,3 +247,12 @@ def test_every_exception_is_an_aqmlab_error() -> None:
     assert issubclass(package.StorageError, OSError)
     with pytest.raises(package.AqmlabError, match="unknown queue discipline"):
         package.run(Path(__file__).parents[2] / "examples" / "scenario.toml", set={"queue": "x"})
+
+
+def test_the_numbers_of_a_chart_with_lines_across_all_channels() -> None:
+    """A layer of lines at moments has no y: `"y": None` takes that of the others away."""
+    values = {"values": "t,v\n1,2\n", "format": {"type": "csv"}}
+    x = {"field": "t", "type": "quantitative", "title": "time (s)"}
+    points = {"mark": "line", "encoding": {"x": x, "y": {"field": "v", "title": "rate"}}}
+    lines = {"mark": "rule", "encoding": {"x": x, "y": None}}
+    assert table({"data": values, "layer": [points, lines]}) == "time (s),rate\n1,2\n"

@@ -86,7 +86,7 @@ def _parts(
 def _titles(chart: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Fields on the axes of a chart, with their titles."""
     for channel in ("x", "y"):
-        axis = chart.get("encoding", {}).get(channel, {})
+        axis = chart.get("encoding", {}).get(channel) or {}  # null takes no channel of a layer
         if "field" in axis and axis.get("title"):
             yield axis["field"], axis["title"]
 
