@@ -16,7 +16,6 @@ from aqmlab.cli import COMMANDS as NAMES
 from aqmlab.cli import loaded
 from aqmlab.cli.explain import find
 from aqmlab.cli.listing import studies
-from aqmlab.cli.new import new
 from aqmlab.emulator.links import from_options
 from aqmlab.scenario.settings import parse_selection, parse_settings
 from aqmlab.study import Study
@@ -80,9 +79,6 @@ def test_every_printed_command_is_understood(
     (scenario.parent / "examples").symlink_to(ROOT / "examples")
     (scenario.parent / "mine.toml").symlink_to(study)  # as `aqmlab new study mine` makes one
     name, options = parsed(line)
-    stem = Path(str(options.get("file"))).stem
-    if (where, f"aqmlab new study {stem}") in COMMANDS:
-        new("study", stem)
     settings = parse_settings(options.get("set_") or [])
     if name in ("run", "parity"):
         load(options["file"], settings)

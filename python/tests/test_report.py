@@ -54,7 +54,7 @@ class Page(HTMLParser):
             target = values.get(key) or ""
             if target.startswith("#"):
                 self.targets.add(target[1:])
-            elif target and not target.startswith("figures/"):
+            elif target and not target.startswith(("figures/", "data/")):
                 self.outside.append(target)
 
     def handle_endtag(self, tag: str) -> None:
