@@ -29,6 +29,11 @@ class Buffer:
     """Limit, as links have it, or a time at the line's rate: `250ms`."""
 
 
+STEADY, FADING = 0.95, 0.7
+"""Shares for a constant and for a random rate. The first is the advice of OpenWrt, SQM Details; the
+second is chosen for this program (docs/try.md has the effect of others)."""
+
+
 @dataclass(frozen=True)
 class Access:
     """A kind of access line."""
@@ -49,15 +54,12 @@ class Access:
     """Seconds added to half of the round-trip time in each direction."""
     jitter: Mapping[str, str] | None = None
     """Jitter of the link towards the provider."""
-    share: float = 0.95
+    share: float = STEADY
     """Part of the line's rate that shapers send."""
     device: str = "eth0"
     """Usual name of the Linux device that leads to the line."""
 
 
-STEADY, FADING = 0.95, 0.7
-"""Shares for a constant and for a random rate. The first is the advice of OpenWrt, SQM Details; the
-second is chosen for this program (docs/try.md has the effect of others)."""
 ROUTER = (
     "250 ms at the line's rate: Appenzeller, Keslassy and McKeown, Sizing Router Buffers, "
     "SIGCOMM 2004, section 1"

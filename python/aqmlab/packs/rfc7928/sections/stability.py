@@ -12,8 +12,8 @@ from aqmlab.packs.rfc7928.sections import Maker
 
 PHASE = 20.0
 FAST_PHASE = 0.1
-LOW, HIGH = 1.0, 10.0
-"""Factors of the environment's rate: with 10 Mbit/s, the 100 and 10 Mbit/s of section 8.2.6."""
+HIGH = 10.0
+"""Multiple of the environment's rate: with 10 Mbit/s, the 100 Mbit/s of section 8.2.6."""
 CAPACITY_FLOWS = 5
 WIRELESS = {"LTE": 1.0, "Wi-Fi": 3.0}
 """Realistic capacities: the mean of LTE, and the rate of the best coding scheme of Wi-Fi, as
