@@ -89,6 +89,15 @@ def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
         attack(SHORT, KEYS, "sojourn_p95", trials=4, batch=4)
 
 
+def test_an_attack_needs_one_point(study: Path, tmp_path: Path) -> None:
+    with pytest.raises(aqmlab.InputError, match="one point"):
+        attack(study, {"links.down.delay": "1ms..9ms"}, "sojourn_p95", out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    one = {"queue": ["CoDel"], "flows": ["1"]}
+    found = attack(study, {"links.down.delay": "1ms..9ms"}, "sojourn_p95", only=one, **BUDGET)
+    assert len(found.trials) > 1
+
+
 def files(folder: Path) -> dict[str, bytes]:
     tables = {path.name: path.read_bytes() for path in (folder / "trials").glob("*.parquet")}
     return tables | {"search.json": (folder / "search.json").read_bytes()}

@@ -15,7 +15,7 @@ from aqmlab.scenario.scenario import Scenario
 from aqmlab.scenario.settings import parse_toml, read_text
 from aqmlab.search.confirm import CONFIRMED, Confirmed, confirm
 from aqmlab.search.keys import Key, parse_keys, settings
-from aqmlab.search.optimisers import Attacker, Optimiser, Places, Tuner
+from aqmlab.search.optimisers import Attacker, Optimiser, Places, Tuner, load
 from aqmlab.search.shrink import Finding, finding, shrink
 from aqmlab.search.trials import START, Means, Measure, Trial, Trials, with_settings
 from aqmlab.study.sweep import Study
@@ -158,7 +158,7 @@ def tune(
     trials, replications : int
         Number of trials, and of replications of each.
     batch : int
-        Trials that are asked for together. Results depend on it, and not on `threads`.
+        Trials that are proposed together. Results depend on it, and not on `threads`.
     confirm : int
         Fresh replications of the start and of the best trials.
     set, only, seed, threads, executor, progress
@@ -221,8 +221,8 @@ def attack(
     source : path, mapping or Scenario
         Scenario, or a study of one point.
     hurt : str
-        Metric such as `"goodput@victim"`; what is better for it is the metric's own direction, or
-        that of `min:` and `max:`.
+        Metric such as `"goodput@victim"`. Its better direction is the metric's own, or that of
+        `min:` and `max:` before it.
     within : sequence of str
         The attacker's budget: `["throughput@attack<=2mbit"]`.
     keys, out, trials, replications, batch, confirm, set, only, seed, threads, executor, progress, \
@@ -242,8 +242,6 @@ command
     measure = Measure.parse(hurt, "--hurt")
     search = _Search("attack", source, keys, (measure,), within, set, only, seed, replications,
                      trials, batch, out, Means(threads, executor, progress))  # fmt: skip
-    if len(search.trials.study.points) > 1:
-        raise input_error("an attack needs a study of one point", hint="--only AXIS=LABEL")
     begun = search.start.values[0]
     unit = abs(begun) or 1.0
 
@@ -297,7 +295,10 @@ class _Search:
                                    ("--replications", replications, 1)):  # fmt: skip
             if value < least:
                 raise input_error(f"expected a whole number from {least}", key=name, given=value)
+        load("cma" if kind == "attack" else "optuna")
         study = _study(source, set, only, seed, replications)
+        if kind == "attack" and len(study.points) > 1:
+            raise input_error("an attack needs a study of one point", hint="--only AXIS=LABEL")
         _check_ranges(study, self.keys)
         limits = tuple(Measure.limit(each) for each in within)
         question = {
