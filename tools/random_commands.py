@@ -286,6 +286,7 @@ def run_here(line: Line, path: Path) -> tuple[int, str]:
         if new is not None:
             os.environ[key] = new
     os.chdir(path)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(line.patience, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
@@ -305,6 +306,7 @@ def run_here(line: Line, path: Path) -> tuple[int, str]:
     except BaseException:
         return 70, traceback.format_exc()
     finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         timer.cancel()
         os.chdir(before)
         os.environ.clear()
@@ -435,6 +437,7 @@ def run() -> int:
     statuses: Counter[int] = Counter()
     failures = 0
     with tempfile.TemporaryDirectory(prefix="aqmlab-commands-") as name:
+        os.environ["TMPDIR"] = name
         template = Path(name) / "template"
         make_folder(template)
         for index, status, output in check(template, indices, settings):
