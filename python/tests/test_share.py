@@ -131,6 +131,11 @@ def _write(folder: Path, links: pl.DataFrame, compression: str = "zstd") -> None
     (folder / "manifest.json").write_bytes(sealed(manifest))
 
 
+def test_a_folder_is_no_name_of_a_bundle(aqmlab: Aqmlab, scenario: Path) -> None:
+    assert aqmlab("run", scenario, "--out", "out").returncode == 0
+    assert_refused(aqmlab("bundle", "out", "."), "FILE", "expected the name of a file")
+
+
 def test_every_part_and_a_run_are_in_a_bundle(aqmlab: Aqmlab, scenario: Path) -> None:
     for name in ("all", "all/part"):
         words = ["--set", "duration=3s", "--no-report", "--out", name]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from aqmlab.errors import DamageWarning, FolderError, StorageError
+from aqmlab.errors import DamageWarning, FolderError, StorageError, input_error
 from aqmlab.share.archive import pack
 from aqmlab.study.folder import open_results
 from aqmlab.study.manifest import MANIFEST, read_manifest, seals_of
@@ -69,6 +69,8 @@ def bundle(folder: str | Path, file: str | Path | None = None) -> Path:
 
     Raises
     ------
+    InputError
+        If `file` is a folder.
     FolderError
         If results are missing, incomplete or damaged, or use a class that is in no file.
     StorageError
@@ -81,6 +83,8 @@ def bundle(folder: str | Path, file: str | Path | None = None) -> Path:
     place = Path(folder)
     results = results_in(place)
     target = Path(file) if file is not None else Path(place.resolve().name + SUFFIX)
+    if target.is_dir():
+        raise input_error("expected the name of a file", key="FILE", given=str(target))
     manifests = {}
     for each in results:
         manifests[each] = verified(each)
