@@ -43,7 +43,8 @@ from aqmlab.report import own
 PATIENCE = [1.0, 1.0, 2.0, 5.0]
 """Seconds after which a command gets SIGINT: one of these."""
 HANGS = 60
-"""Seconds after which a command hangs."""
+"""Seconds after which a command hangs. A signal that arrives in a destructor is lost, so each third
+of that there is another."""
 STATUSES = {0, 1, 2, 3, 126, 127, 130, 143}
 """Statuses that commands may have: of the program that `shell` runs, too."""
 STARTS_PROCESSES = ("shell", "mahimahi", "parity", "attach", "lab")
@@ -260,7 +261,9 @@ def run_alone(line: Line, path: Path) -> tuple[int, str]:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    for seconds, number in ((line.patience, signal.SIGINT), (HANGS, signal.SIGKILL)):
+    again = HANGS / 3
+    ends = [(line.patience, signal.SIGINT), (again, signal.SIGINT), (again, signal.SIGINT)]
+    for seconds, number in (*ends, (again, signal.SIGKILL)):
         try:
             output, _ = process.communicate(timeout=seconds)
             break
@@ -287,8 +290,10 @@ def run_here(line: Line, path: Path) -> tuple[int, str]:
             os.environ[key] = new
     os.chdir(path)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(line.patience, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    seconds = [line.patience + each * HANGS / 3 for each in range(3)]
+    timers = [threading.Timer(each, os.kill, (os.getpid(), signal.SIGINT)) for each in seconds]
+    for timer in timers:
+        timer.start()
     try:
         with (
             mock.patch.object(sys, "argv", ["aqmlab", *line.words]),
@@ -307,7 +312,8 @@ def run_here(line: Line, path: Path) -> tuple[int, str]:
         return 70, traceback.format_exc()
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        timer.cancel()
+        for timer in timers:
+            timer.cancel()
         os.chdir(before)
         os.environ.clear()
         os.environ.update(kept)
@@ -330,6 +336,8 @@ def serve(template: Path, seed: int, processes: float) -> None:
             result = (130, "")
         remove(folder)
         print(json.dumps(result), file=reports, flush=True)
+        if result[0] > 128:
+            return  # The interrupted import of a module leaves a part of it.
 
 
 class Worker:
@@ -348,7 +356,7 @@ class Worker:
             result = run_alone(line, folder)
             remove(folder)
             return result
-        if self.process is None or self.process.poll() is not None:
+        if self.process is None:
             self._start()
         assert self.process and self.process.stdin and self.process.stdout
         killer = threading.Timer(HANGS, self.process.kill)
@@ -357,8 +365,11 @@ class Worker:
         answer = self.process.stdout.readline()
         killer.cancel()
         if not answer:
-            return self.process.wait(), "the worker process died, or was killed because it hung"
+            status, self.process = self.process.wait(), None
+            return status, "the worker process died, or was killed because it hung"
         status, output = json.loads(answer)
+        if status > 128:
+            self.end()
         return int(status), str(output)
 
     def _start(self) -> None:
@@ -380,6 +391,7 @@ class Worker:
         if self.process and self.process.stdin:
             self.process.stdin.close()
             self.process.wait()
+        self.process = None
 
 
 def check(
