@@ -125,7 +125,7 @@ fn doubts(
     if stops.count > 0 {
         let text = format!(
             "the emulator did not run for {:.2} s, {} in all (longest {:.2} s, first at {:.1} s): it was \
-             stopped (SIGSTOP, a frozen control group, a paused machine) or waited for a disk, and \
+             stopped (SIGSTOP, a frozen or limited control group, a paused machine) or waited for a disk, and \
              held packets up",
             stops.total.as_secs_f64(),
             if stops.count == 1 { "once".into() } else { format!("{} times", stops.count) },
