@@ -7,7 +7,8 @@
 # make studies    docs/studies: the results of every published study; the pictures of README.md
 # make lab      docs/lab/index.html: the live lab (needs the Rust target wasm32-unknown-unknown)
 # make walks   adds a discipline, a control, a workload, a metric and a change as CONTRIBUTING.md says
-# make wheel  builds wheel and source package, and tries them in empty environments (network)
+# make wheel  builds wheel and source package, and tries them in empty environments (network);
+#             QUICK=1: from what `make test` built, without the environments with extras
 # make site    docs as a web site: site/index.html
 # make package packs the crates that others can use, and builds them from the packages
 # make parity     docs/studies/parity.md: the grid with real packets (an hour and a half)
@@ -95,7 +96,7 @@ walks:
 	$(PYTHON) crates/walks.py
 
 wheel: $(VENV)/.created
-	.ci/wheel $(BIN)
+	.ci/wheel $(BIN) $(if $(QUICK),quick)
 
 # Sphinx lives apart: nothing else needs it.
 site: setup
