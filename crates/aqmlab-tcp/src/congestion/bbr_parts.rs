@@ -117,17 +117,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_while_held_back_counts_as_limited() {
-        let sent_after = |prior_delivered| RateSample { prior_delivered, ..RateSample::default() };
-        let mut held_back = HeldBack::new();
-        assert!(!held_back.covers(&sent_after(0)));
-        held_back.mark(5000, 2000);
-        held_back.mark(6000, 2000);
-        let covered = [4999, 5000, 8000, 8001].map(|sent| held_back.covers(&sent_after(sent)));
-        assert_eq!(covered, [false, true, true, false]);
-    }
-
-    #[test]
     fn the_filter_forgets_what_is_n_periods_old() {
         let mut filter = MaxFilter::<3>::new();
         for (period, value, max) in [

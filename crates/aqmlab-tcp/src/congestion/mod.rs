@@ -158,6 +158,8 @@ mod tests {
             assert_eq!(restarts, !others.contains(&entry.name), "{}: {window}", entry.name);
             control.on_idle(20_000);
             assert!(!restarts || control.window() == 10_000, "{}: it shrinks only", entry.name);
+            control.set_ssthresh(30_000);
+            assert!(!restarts || control.ssthresh() == 30_000, "{}", entry.name);
         }
     }
 

@@ -193,6 +193,7 @@ mod tests {
             assert_eq!(vegas.window(), 20_000, "a round is measured first");
             round(&mut vegas, rtt);
             assert_eq!(vegas.window(), expected, "{rtt}");
+            assert_eq!(vegas.ssthresh(), 0, "{rtt}: it is not raised");
         }
     }
 

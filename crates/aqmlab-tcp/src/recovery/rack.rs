@@ -301,9 +301,27 @@ impl LossRecovery for Rack {
 mod tests {
     use super::*;
     use crate::delivery::Delivery;
+    use crate::segment::Timestamps;
 
     fn at(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
+    }
+
+    /// Step 2: of a retransmission, unless the echo is older.
+    #[test]
+    fn an_echo_tells_which_transmission_has_arrived() {
+        let params = TcpParams::rfc();
+        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time();
+        board.sent(1000, at(100));
+        board.retransmit(0, at(200), true);
+        let record = *board.record(0).unwrap();
+        for (echo, counts) in [(199, false), (200, true)] {
+            let mut rack = Rack::new(&params);
+            let timestamps = Some(Timestamps { value: at(250), echo: at(echo) });
+            let ack = Ack { timestamps, ..Ack::default() };
+            rack.take_news(&[record], &ack, at(300), &RttEstimator::new(&params));
+            assert_eq!(rack.newest == (at(200), 1000), counts, "{echo}");
+        }
     }
 
     /// Step 4: each round with a duplicate adds a quarter of the least

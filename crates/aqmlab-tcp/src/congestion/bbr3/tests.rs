@@ -260,3 +260,15 @@ fn probe_rtt_ends_in_time() {
     let lasted = (path.now - began).as_secs_f64();
     assert!((0.2..0.5).contains(&lasted), "{lasted}");
 }
+
+/// Section 5.5.5: a sample that the application limits counts if it is no lower.
+#[test]
+fn a_limited_sample_as_high_as_the_bandwidth_renews_it() {
+    let mut path = Path::cruising();
+    (0..2).for_each(|_| path.bbr.advance_max_bw_filter());
+    let mut sample = path.sample(1000, 0);
+    sample.rate.as_mut().unwrap().app_limited = true;
+    path.bbr.on_ack(&sample);
+    path.round(900, 0);
+    assert_eq!(path.bbr.max_bw, 1e6);
+}
