@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import polars as pl
@@ -147,6 +148,15 @@ def test_every_part_and_a_run_are_in_a_bundle(aqmlab: Aqmlab, scenario: Path) ->
     assert found.agrees
     assert all(each.command.startswith("aqmlab run") for each in found.parts)
     assert found.to_json()["agrees"]
+
+
+def test_flows_over_tfrc_are_repeated(mapping: dict[str, Any], tmp_path: Path) -> None:
+    tfrc = mapping["flows"]["bulk"] | {"count": 1, "endpoint": {"kind": "tfrc"}}
+    mapping["flows"]["tfrc"] = tfrc
+    package.study({"name": "tfrc", "scenario": mapping}, tmp_path / "tfrc")
+    found = package.rerun(tmp_path / "tfrc", tmp_path / "again")
+    assert found.agrees
+    assert not found.parts[0].scenario
 
 
 def test_real_packets_are_verified_but_not_repeated(
