@@ -10,7 +10,7 @@ from aqmlab._core import __version__
 from aqmlab.report.document import Block, Code, Section, Text
 from aqmlab.results import StudyInfo
 from aqmlab.study.manifest import MANIFEST, read_manifest
-from aqmlab.study.sources import rerun_command
+from aqmlab.study.sources import NO_SOURCES, SOURCES, rerun_command
 
 YEAR = 2026
 BIBTEX = """@software{{aqmlab,
@@ -33,12 +33,14 @@ def made(command: str, folder: Path | None, info: StudyInfo | None = None) -> It
             '`aqmlab.StudyResult.open("FOLDER")` reads them as polars frames. '
             "`scenarios.json` has every parameter, defaults included."
         )
+        manifest = read_manifest(folder)
+        real = manifest.get(SOURCES, NO_SOURCES)["emulated"]
+        repeats = "" if real else ", runs them again and compares every table"
         yield Text(
-            "The folder has all that a rerun needs. The first command verifies the results, runs "
-            "them again and compares every table; the second makes one file of them, for others to "
-            "rerun."
+            f"The first command verifies the results{repeats}; the second makes one file of them, "
+            "for others."
         )
-        again = rerun_command(folder, read_manifest(folder))
+        again = rerun_command(folder, manifest)
         yield Code(f"{again}\naqmlab bundle {shlex.quote(str(folder))}")
     yield Section("To cite this (BibTeX)", (Code(bibtex(info)),), folded=True)
 

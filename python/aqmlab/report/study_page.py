@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from aqmlab.errors import unknown
 from aqmlab.metrics import Shown, everything, headlines
 from aqmlab.numbers import count
 from aqmlab.report import own, power
@@ -61,13 +62,19 @@ def write(result: StudyResult, folder: Path, command: str = "", *, figures: bool
     return save(document(result, command, folder), folder, figures=figures)
 
 
-def document(result: StudyResult, command: str = "", folder: Path | None = None) -> Document:
-    """The page of a study; `folder` is where its tables are, if they are kept."""
+def document(
+    result: StudyResult,
+    command: str = "",
+    folder: Path | None = None,
+    titles: Sequence[str] = (),
+) -> Document:
+    """The page of a study; `folder` is where its tables are, if they are kept. With `titles` it is
+    about the measures of these titles, the first of which is the main one."""
     info = result.info
     axes = ", ".join(f"{len(labels)} × {name}" for name, labels in info.axes)
     which = f" ({axes})" if axes else ""
     runs, points = info.points * info.replications, count(info.points, "point")
-    found, layout = headlines(result), Layout.of(info.axes)
+    found, layout = _chosen(result, titles), Layout.of(info.axes)
     told = by_measure(of_measures(result, found, layout), found, layout.compared)
     return Document(
         info.title,
@@ -76,6 +83,16 @@ def document(result: StudyResult, command: str = "", folder: Path | None = None)
         f"seed {info.seed} · aqmlab {info.version}",
         head=tuple(Text(line, "lead") for _, line in told[:1]),
     )
+
+
+def _chosen(result: StudyResult, titles: Sequence[str]) -> list[Shown]:
+    if not titles:
+        return headlines(result)
+    known = {each.title: each for each in everything(result, SHOWN_POINTS)}
+    for title in titles:
+        if title not in known:
+            raise unknown("measure", title, known)
+    return [known[title] for title in titles]
 
 
 def _body(
@@ -154,7 +171,7 @@ def averaged(result: StudyResult) -> str:
     """How the numbers of points were made of those of runs."""
     if result.info.replications == 1:
         return "One run each: no intervals."
-    why = estimate(np.zeros(result.info.replications)).why
+    why = estimate(np.arange(float(result.info.replications))).why  # too few?
     if why:
         return f"Means over the replications; no intervals: {why}."
     told = f"Means over the replications, with the {100 * LEVEL:g} % intervals of the means"

@@ -252,6 +252,8 @@ def ranges(
         bar = {"mark": {"type": "bar", "opacity": 0.28}, "encoding": {along: value}}
         dot = {"type": "point", "filled": True, "size": 42, "opacity": 1}
         own = list(dict.fromkeys(place for _, place in cells))
+        if own == [""]:  # one place, without a name
+            axis["labels"] = False
         panel: Spec = {
             "data": data(_range_rows(cells)),
             "encoding": {

@@ -122,7 +122,8 @@ def _block(block: Block, level: int) -> Iterator[str]:
             yield markdown(block)
             yield block.caption
         case Figure():
-            yield f"{'#' * (level + 1)} {block.title}"
+            if block.title:
+                yield f"{'#' * (level + 1)} {block.title}"
             yield f"![{block.message}](figures/{block.id}.svg)"
             yield block.caption
         case Tiles():
