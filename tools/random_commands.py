@@ -8,7 +8,8 @@ Each command line starts in a fresh copy of a folder with good, bad and odd file
 a worker process, one after another; a share runs as processes of their own, in odd environments
 (`Surroundings`). A command that takes long gets SIGINT. A command line follows
 from the seed and its index alone: `--only INDEX` repeats a failure and prints its output.
-Commands that would change the machine or other emulators get names that do not exist.
+Commands that would change the machine or other emulators get names that do not exist. Run by root,
+the tool first makes everything but its own folder read-only, in a mount namespace of its own.
 """
 
 from __future__ import annotations
@@ -299,7 +300,7 @@ def run_here(line: Line, path: Path) -> tuple[int, str]:
             mock.patch.object(sys, "argv", ["aqmlab", *line.words]),
             mock.patch.object(sys, "stdout", out),
             mock.patch.object(sys, "stderr", err),
-            mock.patch.dict(_REGISTRY.metrics),
+            mock.patch.dict(_REGISTRY),
             mock.patch.dict(own._CHARTS),
             warnings.catch_warnings(),
         ):
@@ -417,22 +418,31 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=float, default=0.1, metavar="SHARE")
     parser.add_argument("--only", type=int, metavar="INDEX")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--in", dest="folder", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def without_override() -> None:
-    """Gives up root's right to write everywhere: a read-only folder is one for root too."""
-    override = "-dac_override,-dac_read_search"
-    if os.geteuid() == 0 and shutil.which("setpriv") and "AQMLAB_NO_OVERRIDE" not in os.environ:
-        os.environ["AQMLAB_NO_OVERRIDE"] = "1"
-        words = [
-            "setpriv",
-            f"--bounding-set={override}",
-            sys.executable,
-            "-m",
-            "tools.random_commands",
-        ]
-        os.execvp(words[0], [*words, *sys.argv[1:]])
+CONFINED = """
+mount --bind "$1" "$1" || exit 1
+mount -o remount,bind,ro / && mount -o remount,bind,ro /dev || exit 1
+cd "$2" && shift 2 && exec setpriv --bounding-set=-dac_override,-dac_read_search "$@"
+"""
+"""Makes everything but a folder read-only, in a mount namespace, and gives up root's right to write
+everywhere: a read-only folder is one for root too."""
+
+
+def confine(folder: Path) -> None:
+    """Runs the tool again, so that commands of root can write to `folder` only: random names reach
+    files and devices of the machine."""
+    inner = [sys.executable, "-m", "tools.random_commands", *sys.argv[1:], "--in", str(folder)]
+    words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", CONFINED, "sh"]
+    done = subprocess.run([*words, str(folder), str(Path.cwd()), *inner], check=False)
+    raise SystemExit(done.returncode)
+
+
+def is_confined() -> bool:
+    """True if /dev and / cannot be written to."""
+    return not any(os.access(place, os.W_OK) for place in ("/", "/dev", "/etc", "/usr"))
 
 
 def run() -> int:
@@ -441,29 +451,36 @@ def run() -> int:
     if settings.serve:
         serve(settings.serve, settings.seed, settings.processes)
         return 0
-    without_override()
-    last = settings.first + settings.count
-    indices = range(settings.first, last)
+    if settings.folder:
+        return run_in(settings.folder, settings)
+    with tempfile.TemporaryDirectory(prefix="aqmlab-commands-") as name:
+        if os.geteuid() == 0:
+            confine(Path(name))
+        return run_in(Path(name), settings)
+
+
+def run_in(folder: Path, settings: argparse.Namespace) -> int:
+    """Runs the command lines in a folder; 1 if one failed."""
+    if not is_confined():
+        raise SystemExit("random commands of root could damage this machine; nothing was run")
+    os.environ["TMPDIR"] = str(folder)
+    indices = range(settings.first, settings.first + settings.count)
     if settings.only is not None:
         indices = range(settings.only, settings.only + 1)
     statuses: Counter[int] = Counter()
     failures = 0
-    with tempfile.TemporaryDirectory(prefix="aqmlab-commands-") as name:
-        os.environ["TMPDIR"] = name
-        template = Path(name) / "template"
-        make_folder(template)
-        for index, status, output in check(template, indices, settings):
-            statuses[status] += 1
-            problem = fault(status, output)
-            if problem or settings.only is not None:
-                line = Line.draw(settings.seed, index, settings.processes)
-                what = f"seed {settings.seed}, index {index}: {problem or f'status {status}'}"
-                text = f"{what}\n  {line.text()}\n{output[-3000:]}\n"
-                print(text.encode(errors="backslashreplace").decode(), flush=True)
-            failures += bool(problem)
-    counts = ", ".join(
-        f"{count} with status {status}" for status, count in sorted(statuses.items())
-    )
+    template = folder / "template"
+    make_folder(template)
+    for index, status, output in check(template, indices, settings):
+        statuses[status] += 1
+        problem = fault(status, output)
+        if problem or settings.only is not None:
+            line = Line.draw(settings.seed, index, settings.processes)
+            what = f"seed {settings.seed}, index {index}: {problem or f'status {status}'}"
+            text = f"{what}\n  {line.text()}\n{output[-3000:]}\n"
+            print(text.encode(errors="backslashreplace").decode(), flush=True)
+        failures += bool(problem)
+    counts = ", ".join(f"{each} with status {status}" for status, each in sorted(statuses.items()))
     print(f"{len(indices)} command lines of seed {settings.seed}: {failures} failed ({counts})")
     return int(failures > 0)
 

@@ -159,7 +159,8 @@ class Target(io.RawIOBase):
     def seal(self) -> Seal:
         """Waits until all is on the disk; the seal. Raises `OSError`."""
         self._file.flush()
-        os.fsync(self._file.fileno())
+        if stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
+            os.fsync(self._file.fileno())
         return Seal(self._size, self._state.hexdigest())
 
     def close(self) -> None:
@@ -186,8 +187,19 @@ def write_synced(path: Path, fill: Fill) -> Seal:
         target.close()
 
 
+def is_special(path: Path) -> bool:
+    """True for devices and pipes, and for all in /dev and /proc (`/dev/stdout` is a link): they are
+    written to, never replaced."""
+    parent = path.parent.resolve()
+    if parent == Path("/dev") or parent.parts[1:2] == ("proc",):
+        return True
+    return path.exists() and not path.is_file()
+
+
 def replace(path: Path, fill: Fill) -> Seal:
-    """Replaces the file at `path` atomically. Raises `OSError`."""
+    """Replaces the file at `path` atomically; writes to it if it `is_special`. Raises `OSError`."""
+    if is_special(path):
+        return write_synced(path, fill)
     temporary = path.with_name(f"{path.name}.tmp")
     try:
         seal = write_synced(temporary, fill)

@@ -16,7 +16,7 @@ from helpers import SCENARIO_TEXT, Aqmlab, assert_refused, command
 from typer.testing import CliRunner
 
 import aqmlab as api
-from aqmlab import files
+from aqmlab import files, storage
 from aqmlab.cli import app
 from tools.bench import sizes
 
@@ -99,6 +99,28 @@ def test_closed_streams_are_no_fault(tmp_path: Path, closed: tuple[int, ...]) ->
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert (tmp_path / "out/report.html").stat().st_size > 1000
+
+
+def test_devices_and_pipes_are_written_to_and_not_replaced(tmp_path: Path) -> None:
+    """`aqmlab bundle out /dev/null` by root must leave the device."""
+    said, pipe = tmp_path / "said", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: said.write_bytes(pipe.read_bytes()))
+    reader.start()
+    storage.replace(pipe, storage.content(b"x" * 1000))
+    reader.join(60)
+    assert said.read_bytes() == b"x" * 1000
+    assert pipe.is_fifo() and not (tmp_path / "pipe.tmp").exists()
+    # A redirected stdout is a regular file, by a name that must stay.
+    with (tmp_path / "stdout").open("wb") as file:
+        number, before = file.fileno(), os.fstat(file.fileno()).st_ino
+        storage.replace(Path(f"/proc/self/fd/{number}"), storage.content(b"text"))
+        assert (tmp_path / "stdout").stat().st_ino == before
+    assert (tmp_path / "stdout").read_bytes() == b"text"
+    assert [storage.is_special(Path("/dev") / each) for each in ("null", "stdout", "new")] == [
+        True
+    ] * 3
+    assert not storage.is_special(tmp_path / "new") and not storage.is_special(said)
 
 
 @pytest.mark.slow

@@ -16,17 +16,13 @@ DATA = "data"
 
 
 def write_text(path: Path, text: str, kept: str) -> None:
-    """Writes a text file, and its folder if it is missing. Devices, pipes and links
-    (`/dev/stdout`) are written to, not replaced.
+    """Writes a text file, and its folder if it is missing.
 
     Raises `StorageError`, which says what is `kept`, if it cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and not path.is_file():
-            path.write_bytes(text.encode())
-        else:
-            replace(path.resolve() if path.is_symlink() else path, content(text.encode()))
+        replace(path, content(text.encode()))
     except OSError as error:
         raise StorageError(error, path, kept) from error
 
