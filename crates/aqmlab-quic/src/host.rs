@@ -161,7 +161,7 @@ impl<S: Stack> Host<S> {
             self.enqueue(batch);
         }
         self.settle(self.now);
-        if self.is_connected {
+        if self.written > 0 {
             self.counts = self.stack.counts();
         }
     }
