@@ -292,3 +292,10 @@ def test_packets_of_quic_have_their_bytes(tmp_path: Path) -> None:
     assert all(int(length) + 20 == int(frame) for _, _, length, frame in ports)
     assert len(ports) == result.table("flows")["segments_sent"].sum()
     assert_checksums(file)
+
+
+def test_a_log_needs_a_sender_of_tcp(tmp_path: Path) -> None:
+    text = SCENARIO.replace("count = 2", 'endpoint = { kind = "quic" }')
+    (tmp_path / "scenario.toml").write_text(text)
+    with pytest.raises(package.InputError, match="--qlog.*no flow is TCP"):
+        package.run(tmp_path / "scenario.toml", qlog=tmp_path / "run.sqlog")

@@ -114,6 +114,11 @@ def run_scenario(
     return RunResult.of(batches, scenario)
 
 
+def _is_tcp(group: Mapping[str, Any]) -> bool:
+    endpoint = group.get("endpoint", "tcp")
+    return (endpoint if isinstance(endpoint, str) else endpoint.get("kind", "tcp")) == "tcp"
+
+
 def recording(
     scenario: Scenario,
     pcap: str | Path | None,
@@ -127,6 +132,9 @@ def recording(
     for name in pcap_links:
         if name not in names:
             raise unknown("link", name, names, key="--pcap-link")
+    if qlog is not None and not any(map(_is_tcp, scenario.table.get("flows", {}).values())):
+        problem = "no flow is TCP, and only TCP senders are logged; --pcap captures all packets"
+        raise input_error(problem, key="--qlog", given=str(qlog))
     if pcap is None and qlog is None:
         return None
     return {
