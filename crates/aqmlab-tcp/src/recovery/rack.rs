@@ -324,6 +324,24 @@ mod tests {
         }
     }
 
+    /// Step 5: after a round-trip time and a quarter of the least one.
+    #[test]
+    fn a_late_segment_is_lost_at_its_deadline() {
+        let params = TcpParams::rfc();
+        let mut rtt = RttEstimator::new(&params);
+        rtt.first_sample(at(100), Span::from_millis(100));
+        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
+        let mut rack = Rack { reordering_seen: true, ..Rack::new(&params) };
+        (100..102).for_each(|millis| board.sent(1000, at(millis)));
+        let mut second = Ack::default();
+        second.sack.push(1000, 2000);
+        let cx = |millis| AckContext { now: at(millis), phase: Phase::Open, rtt: &rtt };
+        rack.on_ack(&mut board, &second, &cx(201));
+        assert_eq!((rack.deadline().time(), board.head_is_lost()), (Some(at(225)), false));
+        rack.on_deadline(&mut board, &cx(225));
+        assert!(board.head_is_lost());
+    }
+
     /// Step 4: each round with a duplicate adds a quarter of the least
     /// round-trip time, up to a whole smoothed one; 16 recoveries without one
     /// take it back.
