@@ -39,6 +39,8 @@
 //!    pacing rate that is 3 % higher in one half of a round trip and lower in the
 //!    other, smaller segments below 1 Mbit/s, and an average of marks that starts
 //!    with nothing (the first mark halves the window in all versions).
+//! 6. Version 0.6 grows only if the window was full (`tcp_is_cwnd_limited`). Below two segments the
+//!    pace prevents that, and its window stays there for good; here it grows.
 
 mod classic;
 mod whole;
@@ -184,6 +186,10 @@ impl Prague {
             _ => self.window.cwnd,
         }
     }
+    /// Returns whether the pace keeps fewer segments in flight than the window, which is at least two.
+    fn is_held_by_pace(&self) -> bool {
+        self.whole.rounding == Rounding::Up && self.window.segments() < 2.0
+    }
     /// Half of the average of marks, or of what a classic queue asks for.
     fn answer_marks(&mut self, event: &CongestionEvent) {
         let least = self.classic.map_or(0.0, |classic| classic.least_alpha());
@@ -223,7 +229,8 @@ impl CongestionControl for Prague {
         self.repairs &= sample.in_recovery;
         self.in_flight = sample.in_flight;
         let unmarked = sample.counted().saturating_sub(sample.ce_bytes);
-        if unmarked > 0 && !self.repairs && sample.window_limited {
+        let limited = sample.window_limited || self.is_held_by_pace();
+        if unmarked > 0 && !self.repairs && limited {
             if self.in_slow_start() {
                 self.window.slow_start(&AckSample { acked: unmarked, ..*sample });
                 self.whole.jump(self.window.cwnd);
@@ -479,6 +486,26 @@ mod tests {
         }
         let rate = prague.pacing_rate().unwrap().as_bps();
         assert!((99_999..=100_000).contains(&rate), "{rate}");
+    }
+
+    /// The pace never lets two segments be in flight, so that the window is never full.
+    #[test]
+    fn below_two_segments_it_grows_without_a_full_window() {
+        let mut prague = prague(4000);
+        prague.on_ack(&marked());
+        for _ in 0..20 {
+            prague.on_congestion(&event(Congestion::Ecn, 4000));
+        }
+        let open = AckSample { window_limited: false, ..ack(1000) };
+        let mut acknowledged = 0;
+        while prague.window.segments() < 2.0 {
+            prague.on_ack(&open);
+            acknowledged += 1;
+            assert!(acknowledged < 10, "{}", prague.window.cwnd);
+        }
+        let cwnd = prague.window.cwnd;
+        prague.on_ack(&open);
+        assert_eq!(prague.window.cwnd, cwnd);
     }
 
     #[test]
