@@ -174,7 +174,6 @@ impl<S: Stack> Host<S> {
                 Event::Lost(reason) => self.fail(now, &reason),
                 Event::Opened => self.accept(now),
                 Event::Readable(id) => {
-                    self.accept(now);
                     if let Ok(place) = self.inbound.binary_search_by_key(&id, |each| each.id) {
                         self.read(place, now);
                     }
