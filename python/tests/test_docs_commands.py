@@ -77,6 +77,7 @@ def test_every_printed_command_is_understood(
         return
     monkeypatch.chdir(scenario.parent)
     (scenario.parent / "examples").symlink_to(ROOT / "examples")
+    (scenario.parent / "mine.toml").symlink_to(study)  # as `aqmlab new study mine` makes one
     name, options = parsed(line)
     settings = parse_settings(options.get("set_") or [])
     if name in ("run", "parity"):
