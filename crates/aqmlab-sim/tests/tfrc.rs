@@ -122,3 +122,13 @@ fn what_tfrc_has_no_use_for_is_rejected() {
     assert_eq!(error.key, "flows.tfrc.transport.congestion_control");
     assert!(error.problem.contains("`mss` and `header`"), "{}", error.problem);
 }
+
+/// The canonical form states the keys of `transport` that TFRC uses, and no others.
+#[test]
+fn the_canonical_form_can_be_read() {
+    let text = text("rate = \"1mbit\"", TFRC, 10);
+    let scenario = Scenario::parse(&text, "tfrc", &[]).unwrap();
+    let again = Scenario::from_table(scenario.to_table(), "canonical", &[]).unwrap();
+    assert_eq!(again.to_json(), scenario.to_json());
+    assert_eq!(run(&again, 0).flows[0].goodput, run(&scenario, 0).flows[0].goodput);
+}

@@ -16,18 +16,6 @@ from aqmlab.study.sources import CODE, INPUT, NO_SOURCES, SOURCES, Sources, curr
 from aqmlab.study.sweep import Study
 
 
-def readable(table: Mapping[str, Any]) -> dict[str, Any]:
-    """A resolved scenario as the engine reads it: a flow over TFRC takes only `mss` and `header`,
-    the other parameters of its transport are those of the scenario, which no other flow needs."""
-    flows, more = dict(table["flows"]), {}
-    for name, flow in flows.items():
-        if flow.get("endpoint", {}).get("kind") == "tfrc" and "transport" in flow:
-            more["transport"] = flow["transport"]
-            own = {key: flow["transport"][key] for key in ("mss", "header")}
-            flows[name] = flow | {"transport": own}
-    return {**table, "flows": flows, **more}
-
-
 class RecordedPoints(Points):
     """The points of a results folder."""
 
@@ -37,7 +25,7 @@ class RecordedPoints(Points):
 
     def _build(self, index: int) -> Point:
         scenario = Scenario(
-            readable(self._texts[index]), file=self._file, folders=self._folders, files=self._files
+            self._texts[index], file=self._file, folders=self._folders, files=self._files
         )
         return Point(index, self.labels(index), scenario)
 

@@ -7,6 +7,7 @@ use super::{
     FlowGroup, FlowParams, LinkConfig, LinkNames, LinkParams, Reroute, RerouteParams, RunParams,
     Scenario, Sizes,
 };
+use crate::endpoints::tfrc::TfrcParams;
 
 impl Scenario {
     /// Returns the scenario as canonical JSON, which parses to the same scenario.
@@ -68,6 +69,13 @@ impl Scenario {
             LinkNames(path.iter().map(|link| self.links[*link as usize].name.clone()).collect())
         };
         let usual = FlowParams::default();
+        let mut transport = flow.transport.to_value().as_table().ok().cloned();
+        if flow.endpoint.downcast_ref::<TfrcParams>().is_some() {
+            transport = transport.map(|all| {
+                let used = all.iter().filter(|(key, _)| TfrcParams::USED.contains(key));
+                used.map(|(key, value)| (key.to_string(), value.clone())).collect()
+            });
+        }
         let is_late = flow.access_delay.ceiling() > 0.0;
         let reroute = |change: &Reroute| RerouteParams {
             at: change.at,
@@ -91,7 +99,7 @@ impl Scenario {
                 false => Chosen::from_table(flow.endpoint.to_table()),
             },
             reroutes: flow.reroutes.iter().map(reroute).collect(),
-            transport: flow.transport.to_value().as_table().ok().cloned(),
+            transport,
         };
         params.to_value()
     }

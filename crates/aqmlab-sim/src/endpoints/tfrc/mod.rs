@@ -66,6 +66,9 @@ impl EndpointParams for TfrcParams {
 }
 
 impl TfrcParams {
+    /// Keys of `transport` that TFRC uses.
+    pub(crate) const USED: [&str; 2] = ["mss", "header"];
+
     /// Rejects settings of a group of flows that TFRC does not support; `app` names its workload,
     /// unless it is bulk.
     ///
@@ -79,7 +82,7 @@ impl TfrcParams {
             return Err(Error::new(problem).hint("endpoint = \"tcp\"").at("workload"));
         }
         let Some(Value::Table(transport)) = group.get("transport") else { return Ok(()) };
-        match transport.keys().find(|key| !["mss", "header"].contains(key)) {
+        match transport.keys().find(|key| !Self::USED.contains(key)) {
             None => Ok(()),
             Some(key) => {
                 let problem =
