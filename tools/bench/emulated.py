@@ -20,9 +20,9 @@ def main(task: dict[str, Any]) -> int:
     path = from_tables({"up": task["link"], "down": task["link"]}, ["down"], ["up"], {})
     logs = [(link, file, ["a benchmark"]) for link, file in task["logs"].items()]
     done = emulate(path, task["command"], far=task["far"], logs=logs)
-    from aqmlab.emulator.keep import result_of
+    from aqmlab.results import RunResult
 
-    result = result_of(done.results, path.scenario)
+    result = RunResult.of([done.results], path.scenario)
     taken = {row["quantity"]: row["value"] for row in result.scores.iter_rows(named=True)}
     found = {
         "processor_s": taken["processor_s"],
