@@ -312,8 +312,8 @@ impl Simulation {
             return Ok(());
         }
         let end = Time::ZERO + self.scenario.duration;
-        // No event has the greatest time, so that it is not before this either.
-        let past = (end + Span::from_nanos(1)).min(until.unwrap_or(Time::MAX));
+        let past = end + Span::from_nanos(1);
+        let past = until.map_or(past, |until| until.min(past));
         loop {
             let (event, is_in_network) = self.next();
             if event.time() >= past {
