@@ -26,8 +26,10 @@ struct Fixed {
 impl Controller for Fixed {
     fn on_end_acks(&mut self, _: Instant, _: u64, _: bool, _: Option<u64>) {
         assert!(self.does != Does::Panic, "no acknowledgements, please");
-        while self.does == Does::Loop {
-            std::thread::park();
+        if self.does == Does::Loop {
+            loop {
+                std::thread::park();
+            }
         }
     }
     fn on_congestion_event(&mut self, _: Instant, _: Instant, _: bool, _: bool, _: u64, _: u64) {}

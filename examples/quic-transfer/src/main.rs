@@ -85,8 +85,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if is_sender {
         socket.connect(address)?;
         source.open(Time::ZERO);
-        drive(&mut *source, &socket, seconds.parse()?, |end| Source::sent(end))
+        drive(&mut *source, &socket, seconds.parse()?, Source::sent)
     } else {
-        drive(&mut *sink, &socket, seconds.parse()?, |end| Sink::received(end))
+        drive(&mut *sink, &socket, seconds.parse()?, Sink::received)
     }
 }
