@@ -1,4 +1,4 @@
-"""Kinds of figures for questions: what is drawn is declared, for all contenders alike.
+"""Kinds of figures for questions, declared for all contenders alike.
 
 A figure is called with a campaign and returns None if no case of it was run.
 """
@@ -128,7 +128,7 @@ class Ranges(Drawing):
     columns: int = charts.COLUMNS
     width: int = charts.WIDTH
     alone: bool = False
-    """Whether only the first contender is drawn."""
+    """True if only the first contender is drawn."""
 
     def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
         drawn: dict[str, dict[tuple[str, str], Floats]] = {}
@@ -167,7 +167,7 @@ class Along(NamedTuple):
     """The measure on the x axis, or the title of the axis of places."""
     y: Measure
     factor: float = 1.0
-    """Of the places."""
+    """Labels of the places."""
     log: bool = True
     zero: bool = True
     also: tuple[str, str, float] | None = None

@@ -172,7 +172,7 @@ class Finding:
     text: str
     """The numbers, in words."""
     possible: tuple[str, ...] = field(default=())
-    """If it is not decided, the outcomes that the intervals allow."""
+    """Outcomes that the intervals allow, if it is not decided."""
     numbers: tuple[Measured, ...] = ()
 
     def verdict(self, other: str = "") -> Verdict:

@@ -98,7 +98,7 @@ def no_readings(_: Filled) -> Sequence[Reading]:
 
 @dataclass(frozen=True)
 class Question:
-    """What is run, read and judged for one question of a document."""
+    """One question of a document: its runs, readings and judgement."""
 
     id: str
     title: str
@@ -114,7 +114,7 @@ class Question:
     judge: Callable[[Beside], Finding] | None = None
     """Outcome of the first contender beside another one."""
     alone: bool = False
-    """Whether `judge` looks at the first contender only."""
+    """True if `judge` uses the first contender only."""
     source: str = ""
     """Document and section."""
     group: str = ""
@@ -134,7 +134,7 @@ class Pack:
     replications: int = 20
     seed: int = 1
     contenders: Mapping[str, Any] = field(default_factory=dict)
-    """What fills the slot, by name; callers may add more."""
+    """Contenders for the slot by name; callers may add more."""
     beside: tuple[str, ...] = ()
     """Names of the contenders that the first one is compared with: by the question's `judge`, else
     reading by reading."""

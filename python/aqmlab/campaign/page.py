@@ -68,7 +68,7 @@ def anchor(question: Question) -> str:
 
 
 def document(campaign: Campaign, command: str = "") -> Document:
-    """The page as a value; `command` is what made it."""
+    """Returns the page as a value; `command` is the command that made it."""
     pack, info = campaign.plan.pack, campaign.result.info
     soft = pack.source
     if campaign.others:
@@ -193,7 +193,7 @@ def _sections(campaign: Campaign) -> Sequence[Block]:
     drawn: set[object] = set()
     made = {}
     for each in pack.questions:
-        # A figure of several questions stands at the first of them.
+        # A figure of several questions is at the first of them.
         draw = [figure for figure in each.figures if figure not in drawn]
         drawn.update(draw)
         made[each.id] = _question(campaign, each, lines.get(each.id), draw)

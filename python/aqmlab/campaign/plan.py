@@ -1,4 +1,4 @@
-"""What a pack runs, and what came out."""
+"""Plan of the runs of a pack, and its results."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Filled(Replicated):
 
     @property
     def slot(self) -> Any:
-        """What fills the slot."""
+        """Content of the slot."""
         return self.campaign.plan.contenders[self.contender]
 
     def point(self, case: str) -> int | None:
@@ -197,7 +197,7 @@ def _mean(each: Floats) -> float:
 
 
 class Campaign:
-    """What came out of a plan."""
+    """Results of a plan."""
 
     def __init__(self, plan: Plan, result: StudyResult, baseline: Baseline | None = None) -> None:
         self.plan = plan
@@ -251,7 +251,7 @@ class Campaign:
         return {line.question.id: line for line in self.lines}[ident]
 
     def document(self, command: str = "") -> Document:
-        """The page as a value, to HTML, Markdown or JSON; `command` is what made it."""
+        """The page as a value, to HTML, Markdown or JSON; `command` made it."""
         return page.document(self, command)
 
     def write_report(self, folder: str | Path, *, figures: bool = True, command: str = "") -> Path:
@@ -329,7 +329,7 @@ class Campaign:
         }
 
     def counts(self) -> dict[str, int]:
-        """How many answers have each verdict."""
+        """Number of answers with each verdict."""
         words = [each.verdict for found in self.answers.values() for each in found]
         return {word: words.count(word) for word in VERDICTS}
 

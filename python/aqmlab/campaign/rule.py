@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from aqmlab.campaign.outcomes import Measured
 
 LEVEL = 0.99
-"""Of the intervals of a verdict: a page has some sixty numbers."""
+"""Level of the intervals of a verdict: a page has some sixty numbers."""
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "not decided"
 VERDICTS = {
     HOLDS: f"all of each {100 * LEVEL:.0f} % interval is on the statement's side of its limit",
@@ -124,7 +124,7 @@ class Comparison:
     upwards: bool
     """Whether the number has to be above the limit."""
     equal: bool
-    """Whether it may equal the limit."""
+    """True if the number may equal the limit."""
     name: str = ""
 
     @property
@@ -237,7 +237,7 @@ class Answer:
     own: bool = False
     """Whether the statement is the project's own, and not one of the document."""
     possible: tuple[str, ...] = ()
-    """Of an outcome that is not decided: those that the intervals allow."""
+    """Outcomes that the intervals allow, if it is not decided."""
     must_show: bool = False
     """Whether the runs must show it: a check fails also if it is not decided."""
 
@@ -263,7 +263,7 @@ class Rule(Generic[Data, Found]):
     compared: Callable[[Found], Compared]
     """The comparisons, always the same number of them in the same order."""
     told: Callable[[Found], str]
-    """What was found in words, without a full stop."""
+    """Finding in words, without a full stop."""
     refuted_by: Found | None = None
     """A result that refutes the statement: the tests feed it to the rule."""
     beside: Callable[[Data], str] | None = None
@@ -274,10 +274,10 @@ class Rule(Generic[Data, Found]):
     must_show: bool = False
     """Whether the runs must show it: a check fails also if it is not decided."""
     baseline: bool = False
-    """Whether it compares with the campaign's baseline."""
+    """True if it compares with the campaign's baseline."""
 
     def measured(self, data: Data) -> Found | None:
-        """What it is judged by; None if that was not run."""
+        """Numbers that decide it; None if they were not run."""
         try:
             return self.measure(data)
         except NotRun:
@@ -288,7 +288,7 @@ class Rule(Generic[Data, Found]):
         return tuple(_flat(self.compared(found)))
 
     def holds(self, found: Found) -> bool:
-        """Whether every number is on the right side, whatever its interval."""
+        """True if every number is on the right side of its limit."""
         return all(each.slack > 0 for each in self.comparisons(found))
 
     def _decide(self, data: Data, found: Found) -> list[Decided]:
@@ -321,7 +321,7 @@ class Rule(Generic[Data, Found]):
             return [float("nan")] * count
 
     def answer(self, data: Data) -> Answer | None:
-        """The statement with its verdict; None if what it needs was not run."""
+        """Returns the statement with its verdict; None if runs for it are missing."""
         try:
             found = self.measured(data)
             if found is None:
@@ -407,7 +407,7 @@ class Asked:
 
     @property
     def holds(self) -> bool:
-        """Whether all numbers are on the right side, whatever their intervals."""
+        """True if all numbers are on the right side of their limits."""
         try:
             return self.rule.holds(self.rule.measure(self.data))
         except ArithmeticError:
@@ -422,10 +422,10 @@ class Asked:
 
 
 def asked(rules: Iterable[Rule[Data, Any]], data: Data) -> list[Asked]:
-    """The rules for which `data` has what they need, in order."""
+    """Returns the rules whose numbers `data` contains, in order."""
     return [each for rule in rules if (each := Asked(rule, data)).was_run]
 
 
 def answers(rules: Iterable[Rule[Data, Any]], data: Data) -> list[Answer]:
-    """The answers of the rules for which `data` has what they need, in order."""
+    """Returns the answers of the rules whose numbers `data` contains, in order."""
     return [each.answer() for each in asked(rules, data)]

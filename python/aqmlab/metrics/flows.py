@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 ALIKE = ("bulk", "cbr", "pareto-onoff")
 """Workloads whose applications are one flow each: their goodputs may be compared."""
 ALL = "all"
-"""The subject of what is said of all flows together."""
+"""Subject of statements on all flows together."""
 
 
 def bulk_flows(flows: Facts) -> Iterator[tuple[str, int]]:
@@ -33,5 +33,5 @@ def is_alike(group: Facts) -> bool:
 
 
 def is_endless(group: Facts) -> bool:
-    """Whether its flows always have something to send."""
+    """True if its flows always have data to send."""
     return bool(group["workload"]["kind"] == "bulk" and group["size"] == "none")

@@ -33,7 +33,7 @@ class Pools:
         self._directions = list(directions)
         self._made: dict[str, pl.DataFrame] = {}
         self.runs = Runs(self.table, [self._scenario(s) for s in runs.scenarios], runs.replications)
-        """What metrics are computed from."""
+        """Observations from which metrics are computed."""
 
     def _scenario(self, scenario: Mapping[str, Any]) -> dict[str, Any]:
         """The scenario with one group a pool: the one that is least like endless bulk flows."""

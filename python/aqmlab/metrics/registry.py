@@ -1,4 +1,4 @@
-"""The registry of metrics: what each is called, what it is of, and how it is computed.
+"""The registry of metrics: name, subject and formula of each.
 
 Every command, page and table asks here. A metric of one's own is a function with the
 decorator `metric`, in a file that is named on the command line (`--metric FILE.py`), in a module
@@ -50,7 +50,7 @@ class Metric:
 
     name: str
     of: str
-    """What has it: a link, a group of flows, an application, a flow, several runs."""
+    """Subject: a link, a group of flows, an application, a flow, several runs."""
     unit: str
     """`s`, `bit/s`, `share` (0 to 1, shown in percent), `ratio` (shown as it is), ..."""
     meaning: str
@@ -66,13 +66,13 @@ class Metric:
     compute: Callable[[Runs, str], pl.DataFrame] | None = None
     """None where it is not one number a run and subject: it stands where `where` says."""
     title: str = ""
-    """What it is called on pages, without what it is of."""
+    """Name on pages, without the subject."""
     rank: int = 0
     """Which of a group's times or scores is shown first: 1 before 2; 0 is shown with all."""
     shown_unit: str = ""
     """The unit on pages, where it says more than `unit` does."""
     own: bool = False
-    """Whether it came from outside of aqmlab."""
+    """True if it is defined outside aqmlab."""
     least: float = 0.0
     most: float | None = None
     """Bounds in `unit`; intervals do not go beyond. The default of `most` is 1 for shares, else
@@ -228,13 +228,13 @@ def _from_packages() -> None:
 
 
 def registered() -> list[Metric]:
-    """All metrics: aqmlab's, those of installed packages, one's own."""
+    """All metrics: aqmlab's, those of installed packages, and user-defined ones."""
     _from_packages()
     return list(_REGISTRY.values())
 
 
 def own() -> list[Metric]:
-    """Those from outside of aqmlab."""
+    """Returns the metrics that are defined outside aqmlab."""
     return [each for each in registered() if each.own]
 
 

@@ -1,4 +1,4 @@
-"""What metrics are computed from: the tables of runs and their scenarios."""
+"""Input of metrics: the tables of runs and their scenarios."""
 
 from __future__ import annotations
 

@@ -59,12 +59,12 @@ class Histograms:
 
     @property
     def replications(self) -> int:
-        """How many replications there are."""
+        """Number of replications."""
         return int(self.counts.shape[0])
 
     @property
     def observations(self) -> int:
-        """How many observations there are in all replications."""
+        """Number of observations in all replications."""
         return int(self.counts.sum())
 
     @property

@@ -1,4 +1,4 @@
-"""Which numbers of a study are shown, in which order: those that answer first in front."""
+"""Selection and order of the numbers of a study: those that answer are first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCALES = {
     "ratio": ("", 1.0),
 }
 MOST_BESIDE = 3
-"""Other links whose delay stands in front."""
+"""Other links whose delay is shown first."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Shown:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """What it can be at least and at most, in `unit`."""
+        """Least and greatest possible value, in `unit`."""
         least, most = self.metric.bounds
         return least * self.factor, most * self.factor
 
@@ -73,7 +73,7 @@ class Shown:
 
     @property
     def title(self) -> str:
-        """What it is called in tables and sentences."""
+        """Name in tables and sentences."""
         of = f"{self.subject}: " if self.subject else ""
         if self.metric.name == QUEUE and self.statistic == "p95":
             return f"{of}{self.metric.title}, 95th percentile"

@@ -35,7 +35,7 @@ NAMES = ("link", "group", "direction")
 
 
 class Loader(Protocol):
-    """What has the tables of runs."""
+    """Source of the tables of runs."""
 
     def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
         """The table called `name`, or some columns of it."""

@@ -23,7 +23,7 @@ class Ellipse:
     axes: tuple[float, float]
     """Half axes, the longer first."""
     angle: float
-    """Of the longer one against the x axis, in radians."""
+    """Angle of the longer one against the x axis, in radians."""
 
     def outline(self, points: int = 60) -> tuple[Floats, Floats]:
         """x and y of the closed contour."""
