@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ from aqmlab.cli import main
 from aqmlab.metrics.registry import _REGISTRY
 from aqmlab.report import own
 from aqmlab.study import Study, sources
+
+# Below nohup, the programs that tests start would ignore it.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 MOST_RERUNS = 1
 """Retries of tests with real packets in a whole run of the tests: more are a fault, or a machine on

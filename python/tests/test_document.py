@@ -170,6 +170,16 @@ def test_charts_are_vega_lite(name: str) -> None:
     assert light(CHARTS[name], "A", "B")["title"]["text"] == "A"
 
 
+def test_thinned_lines_keep_the_intervals_of_their_points() -> None:
+    many = np.arange(1, 1001.0)
+    panel = panels.Panel({"a": (many, many)}, "x", "y", spans={"a": (many - 1, many + 1)})
+    text = table(panels.curves({"one": panel}, {"a": "#000"}))
+    rows = np.array([row.split(",")[3:] for row in text.splitlines()[1:]], dtype=float)
+    assert 100 < len(rows) < 1000
+    x, y, low, high = rows.T
+    assert (x == y).all() and (low == y - 1).all() and (high == y + 1).all(), text[:200]
+
+
 def test_long_labels_lie_on_the_other_axis_and_wide_values_on_a_logarithm() -> None:
     long = {("a", f"a place with a long name {n}"): x[:9] for n in range(4)}
     (panel,) = panels.ranges({"one": long}, COLOURS, {"one": "ms"})["concat"]

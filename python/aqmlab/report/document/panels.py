@@ -149,16 +149,15 @@ def curves(
     }
 
     def draw(panel: Panel) -> Spec:
-        rows = [
-            {"name": each, "x": _short(a), "y": _short(b), "order": i}
-            for each, (x, y) in panel.points.items()
-            for i, (a, b) in enumerate(zip(*_thinned(x, y), strict=True))
-        ]
-        spans = [ends for each in panel.spans for ends in zip(*panel.spans[each], strict=True)]
-        if spans:
-            ends = (tuple(None if np.isnan(end) else _short(end) for end in own) for own in spans)
-            rows = [row | {"low": low, "high": high}
-                    for row, (low, high) in zip(rows, ends, strict=True)]  # fmt: skip
+        rows = []
+        for each, (x, y) in panel.points.items():
+            drawn = _thinned(x, y, *panel.spans.get(each, ()))
+            for i, (a, b, *ends) in enumerate(zip(*drawn, strict=True)):
+                low, high = (
+                    None if np.isnan(end) else _short(end) for end in ends or (np.nan, np.nan)
+                )
+                row = {"name": each, "x": _short(a), "y": _short(b), "order": i}
+                rows.append(row | ({"low": low, "high": high} if panel.spans else {}))
         x_axis = _axis("x", panel.x_title, zero=not panel.log_x and panel.zero)
         if panel.log_x:
             x_axis |= {"scale": {"type": "log", "nice": False, "padding": 8}}
@@ -179,7 +178,7 @@ def curves(
             }
         line = {"mark": {"type": "line", "strokeWidth": 1.7}}
         layers: list[Spec] = [line]
-        if spans:
+        if panel.spans:
             tips = [tip("low", "interval from", ".3~g"), tip("high", "to", ".3~g")]
             ends_of = {"y": number("low", panel.y_title), "y2": {"field": "high"}, "tooltip": tips}
             mark = {"type": "rule", "strokeWidth": 1.4}
@@ -491,12 +490,13 @@ def _colour(palette: Colours, symbol: str = "circle", title: str | None = None) 
     return key if len(palette) > 1 else key | {"legend": None}
 
 
-def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """At most about `SERIES_POINTS` points, the first and last among them."""
-    if x.size <= SERIES_POINTS:
-        return x, y
-    keep = np.unique(np.linspace(0, x.size - 1, SERIES_POINTS).round().astype(int))
-    return x[keep], y[keep]
+def _thinned(*columns: Floats) -> tuple[Floats, ...]:
+    """At most about `SERIES_POINTS` points of each column, the first and last among them."""
+    size = columns[0].size
+    if size <= SERIES_POINTS:
+        return columns
+    keep = np.unique(np.linspace(0, size - 1, SERIES_POINTS).round().astype(int))
+    return tuple(column[keep] for column in columns)
 
 
 def _short(value: float) -> float:
