@@ -1,4 +1,4 @@
-"""Search: parameters that suit a goal (`tune`), and conditions that hurt most (`attack`).
+"""Search: parameters that suit a goal (`tune`), and conditions that hurt most (`attack`)::
 
     import aqmlab
 
