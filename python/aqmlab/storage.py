@@ -52,6 +52,15 @@ class Seal:
         return Seal(len(content), hashlib.blake2b(content, digest_size=DIGEST_BYTES).hexdigest())
 
     @staticmethod
+    def of_file(file: IO[bytes]) -> Seal:
+        """The seal of the rest of an open file."""
+        state, size = hashlib.blake2b(digest_size=DIGEST_BYTES), 0
+        while block := file.read(BLOCK):
+            state.update(block)
+            size += len(block)
+        return Seal(size, state.hexdigest())
+
+    @staticmethod
     def from_json(given: Any) -> Seal:
         """Reads what `to_json` gave. Raises `KeyError`, `TypeError` or `ValueError`."""
         return Seal(int(given["bytes"]), str(given["blake2b"]))
@@ -75,10 +84,7 @@ class Seal:
     def _compare(self, path: Path, size: int, file: IO[bytes]) -> None:
         if size != self.size:
             raise Damaged(path, f"it has {size:,} bytes, not {self.size:,}")
-        state = hashlib.blake2b(digest_size=DIGEST_BYTES)
-        while block := file.read(BLOCK):
-            state.update(block)
-        if state.hexdigest() != self.digest:
+        if Seal.of_file(file).digest != self.digest:
             raise Damaged(path, "its checksum differs")
 
 

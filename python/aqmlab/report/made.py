@@ -10,7 +10,7 @@ from aqmlab._core import __version__
 from aqmlab.report.document import Block, Code, Section, Text
 from aqmlab.results import StudyInfo
 from aqmlab.study.manifest import MANIFEST, read_manifest
-from aqmlab.study.sources import NO_SOURCES, SOURCES, rerun_command
+from aqmlab.study.sources import described, rerun_command
 
 YEAR = 2026
 BIBTEX = """@software{{aqmlab,
@@ -34,7 +34,7 @@ def made(command: str, folder: Path | None, info: StudyInfo | None = None) -> It
             "`scenarios.json` has every parameter, defaults included."
         )
         manifest = read_manifest(folder)
-        real = manifest.get(SOURCES, NO_SOURCES)["emulated"]
+        real = described(manifest)["emulated"]
         repeats = "" if real else ", runs them again and compares every table"
         yield Text(
             f"The first command verifies the results{repeats}; the second makes one file of them, "

@@ -14,7 +14,7 @@ An optimiser sees each value as a position from 0 to 1 (`Key.size` of them, one 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -165,8 +165,14 @@ def parse_keys(given: Mapping[str, str | Sequence[Any]] | Iterable[str]) -> tupl
 
 def settings(keys: Sequence[Key], places: Sequence[float], digits: int = DIGITS) -> dict[str, Any]:
     """The settings at the positions of all keys, one after another."""
-    found, at = {}, 0
+    return {key.name: key.value(own, digits) for key, own in shared_out(keys, places)}
+
+
+def shared_out(
+    keys: Sequence[Key], places: Sequence[float]
+) -> Iterator[tuple[Key, tuple[float, ...]]]:
+    """Each key with its own positions, of the positions of all keys one after another."""
+    at = 0
     for key in keys:
-        found[key.name] = key.value(places[at : at + key.size], digits)
+        yield key, tuple(places[at : at + key.size])
         at += key.size
-    return found

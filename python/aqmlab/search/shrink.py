@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,8 +13,8 @@ from aqmlab._core import Scenario
 from aqmlab.errors import InputError, input_error
 from aqmlab.scenario.settings import parse_settings, parse_toml, read_text
 from aqmlab.scenario.toml import toml, toml_value
-from aqmlab.search.keys import DIGITS, Key
-from aqmlab.search.trials import Measure, Settings, Trial, Trials
+from aqmlab.search.keys import DIGITS, Key, shared_out
+from aqmlab.search.trials import Measure, Settings, Trial, Trials, identity
 from aqmlab.study.single import run_scenario
 from aqmlab.study.sweep import Study
 
@@ -61,15 +60,12 @@ def shrink(
 ) -> Trial:
     """The simplest trial for which `holds`: keys dropped, steps of courses merged, values rounded;
     one after another, as long as something can be left out."""
-    parts, at = [], 0
-    for key in keys:
-        parts.append((key, tuple(places[at : at + key.size]), DIGITS))
-        at += key.size
-    state, seen = State(tuple(parts)), set[str]()
+    parts = tuple((key, own, DIGITS) for key, own in shared_out(keys, places))
+    state, seen = State(parts), set[str]()
     best = trials.evaluate([state.settings], keep=False)[0]
     while True:
         for each in state.smaller():
-            text = json.dumps(each.settings, sort_keys=True)
+            text = identity(each.settings)
             if text in seen or each.settings == state.settings:
                 continue
             seen.add(text)

@@ -2,7 +2,7 @@
 
 Each batch is a study with the axis `trial`, in its own folder while the search goes on; in the end
 all batches become one study, `trials`. `search.json` has the question and the values of all trials.
-A interrupted search asks its optimiser again and finds the values there.
+An interrupted search asks its optimiser again and finds the values there.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class Trials:
     def evaluate(self, given: Sequence[Settings], *, keep: bool = True) -> list[Trial]:
         """The trials of these settings; those that are new are run together. With `keep` they are
         a part of the study `trials`."""
-        names = [json.dumps(each, sort_keys=True) for each in given]
+        names = [identity(each) for each in given]
         new: list[Trial] = []
         for name, each in zip(names, given, strict=True):
             if name not in self._seen:
@@ -231,7 +231,7 @@ class Trials:
         return with_settings(self.study, [(str(each.number), each.settings) for each in batch])
 
     def _run(self, batch: Sequence[Trial], keep: bool) -> None:
-        names = [json.dumps(trial.settings, sort_keys=True) for trial in batch]
+        names = [identity(trial.settings) for trial in batch]
         if not all(name in self._log for name in names):
             folder = self._folder(len(self._batches) - 1) if keep else None
             result = self.run(self._of(batch), folder, count=len(batch))
@@ -277,8 +277,7 @@ class Trials:
 
     def all(self) -> list[Trial]:
         """All trials of batches that were run, in order."""
-        return [self._seen[json.dumps(trial.settings, sort_keys=True)]
-                for batch in self._batches for trial in batch]  # fmt: skip
+        return [self._seen[identity(each.settings)] for batch in self._batches for each in batch]
 
     def joined(self) -> StudyResult | None:
         """One study of all batches, in the folder `trials`; None without a folder."""
@@ -315,6 +314,11 @@ class Trials:
                 with folder.storage():
                     write_frames(chunk, moved, tables)
                 folder.adopt(chunk)
+
+
+def identity(settings: Settings) -> str:
+    """A text that equal settings share."""
+    return json.dumps(settings, sort_keys=True)
 
 
 def with_settings(

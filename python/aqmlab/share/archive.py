@@ -8,7 +8,6 @@ a file is written.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from aqmlab.errors import FolderError
-from aqmlab.storage import BLOCK, DIGEST_BYTES, Seal, Target, content, make_folder, replace
+from aqmlab.storage import BLOCK, Seal, Target, content, make_folder, replace
 
 INDEX = "bundle.json"
 FORMAT = 1
@@ -50,8 +49,7 @@ def pack(folder: Path, members: Sequence[str], about: Mapping[str, Any], file: P
                 info = _member(name)
                 info.file_size = seals[name]["bytes"]
                 with (folder / name).open("rb") as given, archive.open(info, "w") as to:
-                    while block := given.read(BLOCK):
-                        to.write(block)
+                    shutil.copyfileobj(given, to, BLOCK)
 
     replace(file, fill)
 
@@ -63,12 +61,8 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 def _seal(path: Path) -> Seal:
-    state, size = hashlib.blake2b(digest_size=DIGEST_BYTES), 0
     with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            state.update(block)
-            size += len(block)
-    return Seal(size, state.hexdigest())
+        return Seal.of_file(file)
 
 
 def unpack(file: Path, folder: Path) -> dict[str, Any]:
@@ -137,13 +131,8 @@ def _checked(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
 def _extract(archive: zipfile.ZipFile, name: str, seal: Seal, path: Path) -> None:
     def fill(target: Target) -> None:
         with archive.open(name) as given:
-            _copy(given, target)
+            shutil.copyfileobj(given, target, BLOCK)
 
     make_folder(path.parent)
     if replace(path, fill) != seal:
         raise zipfile.BadZipFile(f"the checksum of {name} differs")
-
-
-def _copy(given: IO[bytes], target: Target) -> None:
-    while block := given.read(BLOCK):
-        target.write(block)

@@ -11,7 +11,7 @@ from aqmlab.errors import DamageWarning, FolderError, StorageError, input_error
 from aqmlab.share.archive import pack
 from aqmlab.study.folder import open_results
 from aqmlab.study.manifest import MANIFEST, read_manifest, seals_of
-from aqmlab.study.sources import NO_SOURCES, SOURCES
+from aqmlab.study.sources import described
 
 SUFFIX = ".aqmlab.zip"
 PAGES = (
@@ -88,7 +88,7 @@ def bundle(folder: str | Path, file: str | Path | None = None) -> Path:
     manifests = {}
     for each in results:
         manifests[each] = verified(each)
-        if missing := manifests[each].get(SOURCES, NO_SOURCES)["missing"]:
+        if missing := described(manifests[each])["missing"]:
             hint = "define it in a file, name it FILE.py:CLASS, and run the study again"
             raise FolderError(f"{each}: the class {missing[0]} is in no file; {hint}")
     members = {
@@ -116,5 +116,5 @@ def _files(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
 def _facts(manifest: dict[str, Any]) -> dict[str, Any]:
     """What a reader of the index wants to know."""
     facts = {key: manifest[key] for key in ("name", "title", "version", "engine", "host")}
-    facts["command"] = manifest.get(SOURCES, NO_SOURCES)["command"]
+    facts["command"] = described(manifest)["command"]
     return facts

@@ -17,7 +17,7 @@ from aqmlab.share.archive import unpack
 from aqmlab.share.bundle import results_in, verified
 from aqmlab.study.manifest import MANIFEST, host, read_manifest, seals_of
 from aqmlab.study.recorded import RecordedStudy, is_emulated
-from aqmlab.study.sources import METRICS, NO_SOURCES, SOURCES, code_in
+from aqmlab.study.sources import METRICS, code_in, described
 
 if TYPE_CHECKING:
     from aqmlab.study.sweep import Progress
@@ -144,7 +144,7 @@ def rerun(
             target = place / RERUN / name
             difference = _repeat(folder, manifest, target, threads, progress)
             tables, ran = tuple(_compared(folder, target)), True
-        command = manifest.get(SOURCES, NO_SOURCES)["command"]
+        command = described(manifest)["command"]
         found = tuple(_environment(manifest))
         parts.append(Part(name, command, found, difference, tables, is_emulated(manifest)))
     return Rerun(original, place / RERUN if ran else None, tuple(parts))
@@ -155,7 +155,7 @@ def _name(given: Path) -> str:
 
 
 def _refuse_code(given: Path, folder: Path, manifest: Mapping[str, Any], trust: bool) -> None:
-    if missing := manifest.get(SOURCES, NO_SOURCES)["missing"]:
+    if missing := described(manifest)["missing"]:
         raise FolderError(f"{folder}: the class {missing[0]} is in no file, so it cannot be rerun")
     if trust or not (code := code_in(manifest)):
         return

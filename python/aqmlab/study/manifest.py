@@ -17,7 +17,7 @@ from aqmlab.errors import FolderError, InputError
 from aqmlab.results import Scenarios, StudyInfo
 from aqmlab.storage import DIGEST_BYTES, Damaged, Seal, content, opened, replace
 from aqmlab.study.precision import KEY, Precision
-from aqmlab.study.sources import FILE, NO_SOURCES, SOURCES, checked
+from aqmlab.study.sources import FILE, checked, described
 
 FORMAT = 2
 UNSEALED = 1
@@ -117,7 +117,7 @@ def _check(manifest: Mapping[str, Any]) -> None:
         and 0 <= float(manifest["wall_seconds"]) < float("inf")
         and (not manifest["complete"] or "tables" in manifest)
     )
-    checked(manifest.get(SOURCES, NO_SOURCES))
+    checked(described(manifest))
     # Named files must be in the folder itself.
     names = [*seals_of(manifest), *manifest.get("tables", {})]
     if not sound or not all(NAME.fullmatch(name) or FILE.fullmatch(name) for name in names):

@@ -12,7 +12,7 @@ from aqmlab.results import Scenarios
 from aqmlab.study.folder import scenarios_of
 from aqmlab.study.manifest import SCENARIOS, first_difference, read_manifest, study_info
 from aqmlab.study.points import Axis, AxisValue, Point, Points
-from aqmlab.study.sources import CODE, INPUT, NO_SOURCES, SOURCES, Sources, current_command
+from aqmlab.study.sources import CODE, INPUT, Sources, current_command, described
 from aqmlab.study.sweep import Study
 
 
@@ -48,7 +48,7 @@ class RecordedStudy(Study):
             for name, labels in info.axes
         )
         self._texts = scenarios_of(folder, info)
-        self._folder, self._sources = folder, manifest.get(SOURCES, NO_SOURCES)
+        self._folder, self._sources = folder, described(manifest)
         self._text_of_file, self._base, self._base_file = None, {}, ""
         inputs = self.files_of(INPUT)
         contents = [(([str(folder)], name), path.read_bytes()) for name, path in inputs.items()]
@@ -81,4 +81,4 @@ class RecordedStudy(Study):
 
 def is_emulated(manifest: Mapping[str, Any]) -> bool:
     """True if the results are of real packets."""
-    return bool(manifest.get(SOURCES, NO_SOURCES)["emulated"])
+    return bool(described(manifest)["emulated"])

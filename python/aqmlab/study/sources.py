@@ -95,7 +95,7 @@ class Sources:
         """The sources in a results folder; those that are damaged are left out."""
         from aqmlab.storage import Damaged, Seal
 
-        form = manifest.get(SOURCES, NO_SOURCES)
+        form = described(manifest)
         files = []
         for each in form["files"]:
             with suppress(Damaged):
@@ -160,9 +160,15 @@ NO_SOURCES: Mapping[str, Any] = {"command": "", "emulated": False, "missing": []
 """Description of results that were written without sources."""
 
 
+def described(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The description of the sources in a manifest: "command", "emulated", "missing", "files"."""
+    found: Mapping[str, Any] = manifest.get(SOURCES, NO_SOURCES)
+    return found
+
+
 def code_in(manifest: Mapping[str, Any]) -> list[str]:
     """The files with Python code that a rerun executes."""
-    files = manifest.get(SOURCES, NO_SOURCES)["files"]
+    files = described(manifest)["files"]
     return [each["file"] for each in files if each["kind"] in (CODE, METRICS)]
 
 
