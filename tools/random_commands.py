@@ -241,7 +241,7 @@ def value(rng: random.Random, command: str, param: Any, wild: float) -> str:
 
 
 def fault(status: int, output: str) -> str:
-    """Returns the problem of a finished command; empty if there is none."""
+    """Returns the problem of a finished command; empty without one."""
     for word in (
         "Traceback (most recent call last)",
         "panicked at",

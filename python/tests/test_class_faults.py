@@ -117,7 +117,7 @@ FAULTS_CONTROLS = {
                         ["line 9", "Mine.on_congestion", "TypeError"]),
 }  # fmt: skip
 FAULTS = {QUEUE: FAULTS_QUEUES, CONTROL: FAULTS_CONTROLS}
-"""By kind of class: what is changed in the good one, and words of the message."""
+"""By kind of class: changes to the good one, and words of the message."""
 
 
 def refuse(aqmlab: Aqmlab, scenario: Path, key: str, change: tuple[str, str], *words: str) -> None:

@@ -199,7 +199,7 @@ def test_a_forked_copy_raises_instead_of_waiting_for_ever(study: Path) -> None:
 
 
 class Replayed(Executor):
-    """Computes each batch once, and then only unpickles what it gave."""
+    """Computes each batch once, and then only unpickles its results."""
 
     def __init__(self) -> None:
         self.replies: dict[tuple[int, ...], bytes] = {}

@@ -264,7 +264,7 @@ def test_the_python_of_the_bufferbloat_lab_draws(
 def test_the_picture_of_the_readme_is_made_by_the_command_below_it(
     tmp_path: Path, aqmlab: Aqmlab
 ) -> None:
-    """Its words; its numbers change with the engine, and `make studies` makes it again."""
+    """Compares the words; numbers change with the engine, and `make studies` makes them again."""
     readme = (DOCS.parent / "README.md").read_text()
     (line,) = re.findall(r"\*`aqmlab (study [^`]+)`", readme)
     done = aqmlab(*line.split(), "--no-report", "--out", tmp_path / "call", cwd=DOCS.parent)

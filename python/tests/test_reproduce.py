@@ -81,7 +81,7 @@ def test_points_are_found_by_their_labels(result: Reproduction) -> None:
 
 
 def test_what_was_not_run_is_skipped(result: Reproduction) -> None:
-    """Of tables, causes, figures and statements; the rest is there."""
+    """Skips tables, causes, figures and statements; all others are there."""
     measured = result.measured
 
     def lacking(of: Measurements) -> list[float]:

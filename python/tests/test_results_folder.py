@@ -237,7 +237,7 @@ def test_a_file_system_without_locks_has_a_file_of_the_owner(
     test_two_writers_do_not_meet(study)
     out = study.parent / "out"
     assert not [each.name for each in out.iterdir() if each.name.startswith(".lock")]
-    # A process of this machine that was killed, and one of another machine, which nobody can ask.
+    # A process of this machine that was killed, and one of another machine, whose state is unknown.
     owner = out / files.OWNER
     with subprocess.Popen(["true"]) as ended:
         pass

@@ -176,7 +176,7 @@ def test_a_constraint_is_kept() -> None:
 
 
 def check_finding(path: Path) -> None:
-    """The number in the comment is that of `aqmlab run`, with and without what was found."""
+    """The number in the comment is that of `aqmlab run`, with and without the found settings."""
     text = path.read_text()
     assert text.count("\n") < 40
     found = Finding.read(path)

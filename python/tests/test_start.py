@@ -60,7 +60,7 @@ def test_a_run_needs_no_tables(scenario: Path) -> None:
 
 
 def loaded(modules: tuple[str, ...], *lines: list[str]) -> list[str]:
-    """Modules that commands load, one after the other in a process."""
+    """Modules that commands load, in sequence in one process."""
     program = (
         "import sys; from aqmlab.__main__ import main\n"
         f"for line in {lines}:\n"

@@ -83,8 +83,8 @@ def document(campaign: Campaign, command: str = "") -> Document:
 
 
 def summary(campaign: Campaign) -> Document:
-    """What a terminal shows of the page: all of it, or of a comparison its head and what was not
-    tested."""
+    """Returns the part of the page for a terminal: all of it, or the head of a comparison and the
+    comparisons that were not tested."""
     page = document(campaign)
     if not campaign.others:
         return page

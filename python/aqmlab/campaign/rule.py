@@ -66,8 +66,8 @@ class NotRun(KeyError):
 
 
 def made(makers: Iterable[Callable[[Data], Any]], data: Data) -> list[Any]:
-    """What functions make of results, in order, one thing or several each; nothing of a function
-    whose points were not run."""
+    """Returns the results of functions in order, one or several each; a function whose points were
+    not run has none."""
     found: list[Any] = []
     for make in makers:
         with suppress(NotRun):

@@ -272,7 +272,7 @@ def show_study(
 def settings_of_real_packets(
     pairs: Sequence[str] | None, seed: int | None, out: Path | None
 ) -> dict[str, Any]:
-    """The settings of `--set` and `--seed`; what is kept has the course over time, too."""
+    """Returns the settings of `--set` and `--seed`; saved results also have series."""
     from aqmlab.scenario.settings import parse_settings
 
     settings = parse_settings(pairs or ())

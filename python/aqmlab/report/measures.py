@@ -99,7 +99,7 @@ def cells(result: StudyResult, measure: Shown, layout: Layout) -> dict[tuple[str
 
 
 def mean(measure: Shown, values: Floats, looked: bool = False) -> Estimate:
-    """The mean over replications, with its interval or the reason why there is none."""
+    """Returns the mean over replications, with its interval or the reason for its absence."""
     return estimate(values, bounds=measure.bounds, looked=looked, event=measure.event)
 
 

@@ -318,7 +318,7 @@ def delays(result: RunResult) -> Part:
 
 
 def signals(result: RunResult) -> Iterator[Part]:
-    """The panel of drops and marks, if there are any."""
+    """Yields the panel of drops and marks, if any."""
     curves = {name: course(result, name, [result.shown])[result.shown] for name in COUNTED}
     curves = {name: curve for name, curve in curves.items() if curve[1].any()}
     if curves:

@@ -97,7 +97,7 @@ class Measurements(Replicated):
         return found.draws[self._number]
 
     def asked(self, **rules: Iterable[Rule[Measurements, Any]]) -> list[Asked]:
-        """Rules by the part that they are asked of, of the parts that have what they need."""
+        """Returns the answers of rules, given by part; parts that were not run are left out."""
         run = [name for name in rules if name in self.parts]
         return [each for name in run for each in asked(rules[name], self.part(name))]
 

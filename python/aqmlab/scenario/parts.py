@@ -271,8 +271,8 @@ LISTS = ("changes", "reroutes")
 
 
 def part(key: str, value: Any) -> Any:
-    """The table under a key of a scenario file as an object, or the list of tables; what is no
-    table stays as it is. Raises `InputError` for unknown keys."""
+    """The table under a key of a scenario file as an object, or the list of tables; other
+    values stay as they are. Raises `InputError` for unknown keys."""
     if key in LISTS and isinstance(value, list):
         return [part(key, each) for each in value]
     if not isinstance(value, Mapping):

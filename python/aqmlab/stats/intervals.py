@@ -163,7 +163,7 @@ def estimate(
     looked: bool = False,
     event: float = 0.0,
 ) -> Estimate:
-    """Returns `interval` with the value, its method, and the reason if there is none."""
+    """Returns `interval` with the value, its method, and the reason for a missing interval."""
     if not 0.5 <= level < 1:
         raise input_error("expected a level from 0.5 to below 1", key="level", given=level)
     if looked or bounds != UNBOUNDED:

@@ -257,7 +257,7 @@ class _Given:
         return bool(self._under_way)
 
     def _count(self) -> None:
-        """Counts the slots, and warns if there are none for a while."""
+        """Counts the slots, and warns after a time without any."""
         now = self._counted = time.monotonic()
         found = slots(self._executor)
         self._slots = max(1, found)

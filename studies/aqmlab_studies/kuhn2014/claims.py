@@ -158,7 +158,7 @@ HEADLINE: tuple[AnyRule, ...] = (
              0.05, _increase("RED"), 0.15),
     Rule(
         "red-time-all",
-        "Section 4: RED's drops do not impact the transmission time of 10 MB much, whatever the "
+        "Section 4: RED's drops do not impact the transmission time of 10 MB much, with any "
         "congestion control.",
         "its increase against DropTail is within 10 % with each of the four",
         _by_control(lambda study, control: increased(

@@ -283,7 +283,7 @@ SECTION_3: tuple[AnyRule, ...] = (
     _by_buffer("CUBIC", "increases", 4, +1),
     Rule(
         "vegas-aqm",
-        "Figure 3: with Vegas the throughput is the same whichever of the two AQMs.",
+        "Figure 3: with Vegas the throughput is the same with both AQMs.",
         "that with RED is within 10 % of that with CoDel, at every buffer",
         _ratios("Vegas"),
         lambda found: [within(ratio, 1, 0.1, name) for name, ratio in found.items()],

@@ -85,7 +85,7 @@ QUANTITIES = (
     ),
     Quantity(
         "spurious", "Packets declared lost but not lost", "share", _spurious,
-        "retransmits only what was lost", "at most 0.005 of the packets more",
+        "retransmits only lost packets", "at most 0.005 of the packets more",
         lambda own, _, name: at_most(own, 0.005, name), (0.2, 0.0),
     ),
 )  # fmt: skip

@@ -198,7 +198,7 @@ impl QueueDiscipline for Pi2 {
         vec![Note {
             id: "pi2-overload",
             text: "PI2 was overloaded for more than a tenth of the time: packets were dropped \
-                   whatever their ECN field."
+                   independently of their ECN field."
                 .into(),
         }]
     }

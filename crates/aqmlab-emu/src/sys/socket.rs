@@ -179,7 +179,7 @@ pub struct Datagram {
     pub from: SocketAddrV6,
     /// Destination address.
     pub to: Ipv6Addr,
-    /// Whether it arrived in fragments.
+    /// True if it arrived in fragments.
     pub in_fragments: bool,
 }
 

@@ -43,7 +43,7 @@ SHAPES = (
     "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right",
     "triangle-left",
 )  # fmt: skip
-"""Shapes of points, so that lines can be told apart without colours."""
+"""Shapes of points, which distinguish lines without colours."""
 
 
 def colours(names: Sequence[str]) -> dict[str, str]:
@@ -456,7 +456,8 @@ def grid(
 
 
 def heatmap(counts: Floats, x: Floats, y: Floats, x_title: str, y_title: str) -> Spec:
-    """How many observations are in each cell between the edges x and y, on a logarithmic scale."""
+    """Draws the number of observations in each cell between the edges x and y, on a logarithmic
+    scale."""
     rows = [
         {"x": _short(x[i]), "x2": _short(x[i + 1]), "y": _short(y[j]), "y2": _short(y[j + 1]),
          "packets": int(counts[i, j])}

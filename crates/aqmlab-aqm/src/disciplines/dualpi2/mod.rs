@@ -367,7 +367,7 @@ fn notes(arrived: u64, l4s: u64, updates: u64, overloads: u64) -> Vec<Note> {
         notes.push(Note {
             id: "dualpi2-overload",
             text: "DualPI2 was overloaded for more than a tenth of the time: packets were dropped \
-                   whatever their ECN field, and the coupling of the two queues was not in force."
+                   independently of their ECN field, and the coupling of the two queues was not in force."
                 .into(),
         });
     }
