@@ -19,7 +19,11 @@ ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "lab" / "index.html"
 ENGINE = ROOT / "target" / "wasm32-unknown-unknown" / "web" / "aqmlab_web.wasm"
 CRATES = ("aqmlab-core", "aqmlab-aqm", "aqmlab-tcp", "aqmlab-sim", "aqmlab-web")
-SCRIPTS = ("engine", "scene", "lab", "queues", "charts", "words", "knobs", "tours", "out", "live", "main")
+# In the order in which they are loaded.
+SCRIPTS = (
+    *("engine", "scene", "lab", "queues", "charts", "words"),
+    *("knobs", "tours", "out", "live", "main"),
+)
 MOST_BYTES = 2_500_000
 MOST_PACKED = 1_100_000
 
