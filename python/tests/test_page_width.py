@@ -13,11 +13,17 @@ LINK = {"rate": "2mbit", "delay": "5ms"}
 SCENARIO = {
     "duration": "2s",
     "links": {"down": LINK, "up": LINK},
-    "flows": {"a": {"path": "down", "return_path": "up", "start": {"uniform": ["0s", "1s"]}}},
+    "flows": {
+        "a_long_download": {"path": "down", "return_path": "up", "start": {"uniform": ["0s", "1s"]}}
+    },
 }
+CLIPPED = """[...document.querySelectorAll('svg text')].filter((text) => {
+  const [box, all] = [text, text.closest('svg')].map((each) => each.getBoundingClientRect());
+  return box.width && (box.left < all.left - 1 || box.right > all.right + 1);
+}).map((text) => text.textContent)"""
 AXES = [
     {"key": "queue", "values": ["droptail", "codel"]},
-    {"name": "downloads", "key": "flows.a.count", "values": [1, 4]},
+    {"name": "downloads", "key": "flows.a_long_download.count", "values": [1, 4]},
     {"name": "delay", "key": "links.down.delay", "values": ["10ms", "40ms", "80ms"]},
 ]
 
@@ -48,4 +54,5 @@ def test_nothing_is_wider_than_the_page(
     page.open(pages[which].as_uri())
     page.wait_for("document.readyState == 'complete' && document.querySelector('svg') != null")
     assert page.run("document.documentElement.scrollWidth") <= width
+    assert page.run(CLIPPED) == []
     assert not page.problems

@@ -195,9 +195,9 @@ def diagram(scenario: Scenario) -> dict[str, Any]:
     columns = max((column for column, _ in layout.places.values()), default=0.0)
     said = hosts(layout)
     tall = max(map(len, said.values()), default=1)
+    domain, least = _across(layout, said)
     x = {"field": "x", "type": "quantitative", "axis": None,
-         "scale": {"domain": _across(layout, said, columns), "nice": False,
-                   "zero": False}}  # fmt: skip
+         "scale": {"domain": domain, "nice": False, "zero": False}}  # fmt: skip
     y = {"field": "y", "type": "quantitative", "axis": None,
          "scale": {"domain": [rows - 0.25, -0.75], "nice": False, "zero": False}}  # fmt: skip
     edges = list(_edges(layout))
@@ -241,18 +241,24 @@ def diagram(scenario: Scenario) -> dict[str, Any]:
         "width": WIDTH,
         "height": int(max(ROW * rows + 60, 16 * tall + 60)),
         "view": {"stroke": None},
+        "usermeta": {"least": least},
         "layer": marks,
     }
 
 
 LETTER = 6.4
 """Pixels of a letter of the words beside nodes, in a wide font."""
+SIDE = 0.18
+"""Least share of the width on either side of the outer nodes."""
+LINK = 110
+"""Least length of a link in pixels: its words fit above it."""
 
 
-def _across(layout: Layout, said: Mapping[int, Sequence[str]], columns: float) -> list[float]:
-    """The domain of x, with room for the words on both sides."""
-    margin = 0.55 * max(columns, 1)
-    usual = WIDTH * margin / (columns + 2 * margin)
+def _across(layout: Layout, said: Mapping[int, Sequence[str]]) -> tuple[Any, int]:
+    """The domain of x, with room for the words on both sides, and the least width in pixels."""
+    columns = max((column for column, _ in layout.places.values()), default=0.0)
+    if columns == 0:
+        return [-0.55, 0.55], 0
     left, right = (
         24 + LETTER * max(
             (len(line) for node, lines in said.items() if _side(layout, node, columns) == side
@@ -261,12 +267,10 @@ def _across(layout: Layout, said: Mapping[int, Sequence[str]], columns: float) -
         )
         for side in (0, 1)
     )  # fmt: skip
-    if columns == 0 or max(left, right) <= usual:
-        return [-margin, columns + margin]
-    # What the longer side needs is taken from the other one first.
-    left, right = max(left, 0.7 * usual), max(right, 0.7 * usual)
-    unit = columns / max(WIDTH - left - right, 0.3 * WIDTH)
-    return [-left * unit, columns + right * unit]
+    before, after = (f"max({words:.0f}, {SIDE} * width)" for words in (left, right))
+    unit = f"{columns} / max(width - {before} - {after}, 0.3 * width)"
+    domain = {"expr": f"[-{before} * {unit}, {columns} + {after} * {unit}]"}
+    return domain, int(left + right + LINK * columns)
 
 
 def _side(layout: Layout, node: int, columns: float) -> int:

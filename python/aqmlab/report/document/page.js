@@ -61,7 +61,9 @@ function fitted(spec, room) {
     return { ...spec, concat: spec.concat.map((panel) => ({ ...panel, width })), columns: side };
   }
   const size = { type: "fit", contains: "padding" };
-  return { ...spec, width: room, height: spec.height ?? (room < 600 ? 340 : 430), autosize: size };
+  // A picture that needs more room than the page has is drawn in it, and made smaller by the style.
+  const width = Math.max(room, spec.usermeta?.least ?? 0);
+  return { ...spec, width, height: spec.height ?? (room < 600 ? 340 : 430), autosize: size };
 }
 
 function legendsFit(spec, room) {
