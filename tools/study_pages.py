@@ -109,8 +109,8 @@ def page(reproduction: Reproduction) -> Iterator[str]:
     )
     if reproduction.claims:
         yield "## Statements\n"
-        if reproduction.held_if_alike is not None:
-            yield f"{base_rate(reproduction)}\n"
+        if counted := base_rate(reproduction):
+            yield f"{counted}\n"
         for number, claim in enumerate(reproduction.claims, start=1):
             own = OWN if claim.own else ""
             yield f"{number}. {own}**{claim.text}** *{claim.verdict}*. {claim.evidence}"

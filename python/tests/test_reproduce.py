@@ -7,6 +7,7 @@ import json
 import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -16,12 +17,13 @@ from reproduce_synthetic import reproduction
 from rich.console import Console
 
 import aqmlab as package
-from aqmlab.campaign import UNDECIDED, NotRun, Rule, made
+from aqmlab.campaign import FAILS, HOLDS, UNDECIDED, NotRun, Rule, made
 from aqmlab.campaign.rule import VERDICTS as STATEMENTS
 from aqmlab.errors import InputError
 from aqmlab.metrics.samples import Floats, quantile
 from aqmlab.reproduce import Reproduction, catalogue, names, reproduce
 from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.page import base_rate
 from aqmlab.reproduce.published import Published, known_metrics, title
 from aqmlab.reproduce.summary import Summary
 from aqmlab.reproduce.verdicts import VERDICTS
@@ -216,6 +218,12 @@ def test_the_page_of_a_study_has_every_verdict(result: Reproduction) -> None:
                 assert f"**{cell.published:.3f}** {cell.verdict}" in text
     for figure in result.figures:
         assert f"({result.name}/{figure.id}.svg)" in text
+
+
+def test_a_study_of_own_comparisons_counts_them() -> None:
+    claims = [SimpleNamespace(verdict=each, own=True) for each in (HOLDS, FAILS, HOLDS)]
+    told = base_rate(cast("Reproduction", SimpleNamespace(claims=claims)))
+    assert told == "2 of 3 comparisons hold; all are the project's own."
 
 
 class OnePoint:

@@ -42,8 +42,14 @@ OWN = "Own comparison: "
 
 
 def base_rate(reproduction: Reproduction) -> str:
-    """Numbers of statements that hold, and that would if all queues were the same."""
+    """Numbers of statements that hold, and that would if all queues were the same; of a study
+    with comparisons of the project's own alone, only how many hold."""
     words = [claim.verdict for claim in reproduction.claims if not claim.own]
+    if not words:
+        own = [claim.verdict for claim in reproduction.claims]
+        return f"{own.count(HOLDS)} of {len(own)} comparisons hold; all are the project's own."
+    if reproduction.held_if_alike is None:
+        return ""
     return (
         f"{words.count(HOLDS)} of {len(words)} statements hold by our limits; up to "
         f"{reproduction.held_if_alike} would hold if all queues were the same (the results of one "
@@ -90,10 +96,8 @@ def _sections(of: Reproduction) -> Iterator[Section]:
             for each in of.claims
         ]  # fmt: skip
         words = [Verdict(each, TONES[each], text=text) for each, text in STATEMENTS.items()]
-        alike: list[Block] = []
-        if of.held_if_alike is not None:
-            alike.append(Text(base_rate(of), "soft"))
-        checked = [*alike, Items(tuple(words), "key"), Items(tuple(claims), "claims")]
+        counted: list[Block] = [Text(each, "soft") for each in (base_rate(of),) if each]
+        checked = [*counted, Items(tuple(words), "key"), Items(tuple(claims), "claims")]
         yield _part("The paper's statements, checked", "claims", checked, "Statements")
     if of.contradictions:
         told = [Note(each.text, each.title, warning=False) for each in of.contradictions]

@@ -310,12 +310,12 @@ class Published:
     def held_if_alike(self, measured: Measurements) -> int | None:
         """How many statements of the paper would hold if all its queues (or what else the axis
         `subject` has) were the same: the most over the labels on that axis, whose results then
-        stand for all. None if the study has no such axis."""
+        stand for all. None if the study has no such axis or its statements are all its own."""
+        asked = [each for each in self.claims(measured) if not each.rule.own]
         axis = str(self.paper.get("subject", "queue"))
         labels = next((p.axes[axis] for p in measured.parts.values() if axis in p.axes), ())
-        if len(labels) < 2:
+        if not asked or len(labels) < 2:
             return None
-        asked = [each for each in self.claims(measured) if not each.rule.own]
         there = {each.rule.id for each in asked}
         counts = []
         for label in labels:

@@ -86,7 +86,7 @@ class Summary:
             claims=len(words),
             hold=words.count(HOLDS),
             fail=words.count(FAILS),
-            held_if_alike=reproduction.held_if_alike if words else None,
+            held_if_alike=reproduction.held_if_alike,
             own=len(own_words),
             own_hold=own_words.count(HOLDS),
         )

@@ -12,7 +12,7 @@ from aqmlab.campaign import Asked, Comparison, Rule, asked, at_least, at_most
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements, per_run
 from aqmlab.reproduce.model import Cause, Cell, Table
-from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
+from aqmlab.stats import MEAN_METHOD, POSITIVE, SHARE, interval
 
 __all__ = ["causes", "claims", "tables"]
 
@@ -147,7 +147,7 @@ def _table(study: Measurements, quantity: Quantity, path: str) -> Table:
     for sender, queue in product(study.axes["sender"], study.axes["queue"]):
         labels = {"sender": sender, "queue": queue, "path": path, "beside": quantity.beside}
         values = quantity.of(study, **labels)
-        within = interval(values, bounds=POSITIVE)
+        within = interval(values, bounds=SHARE if quantity.unit == "share" else POSITIVE)
         cells.append(Cell.judged(sender, queue, None, float(values.mean()), within))
     ident = f"{quantity.id}-{path}".replace(" ", "-")
     name = f"{quantity.name}, {path}"
