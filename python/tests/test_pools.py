@@ -14,7 +14,7 @@ from helpers import STUDY_TEXT, Aqmlab, assert_refused
 import aqmlab as package
 from aqmlab.metrics import find, windows
 from aqmlab.metrics.pools import BOTH, Pools
-from aqmlab.metrics.samples import jain_index, quantile
+from aqmlab.metrics.samples import jain_indices, quantile
 from aqmlab.metrics.values import runs_of
 
 PACKAGE = Path(package.__file__).parent
@@ -69,7 +69,8 @@ def test_counts_of_a_pool_add_up(result: package.RunResult) -> None:
     assert pooled(result, "loss_share") == (sums["dropped"] + sums["lost"]) / ended > 0
     flows = result.flows.filter(pl.col("group").str.starts_with("bulk"))
     assert flows.height == 3
-    assert pooled(result, "jain") == pytest.approx(jain_index(flows["goodput_bps"].to_numpy()))
+    (jain,) = jain_indices(flows["goodput_bps"].to_numpy()[None, :])
+    assert pooled(result, "jain") == pytest.approx(jain)
 
 
 def test_both_directions_of_a_pool_are_counted_together(result: package.RunResult) -> None:

@@ -128,13 +128,9 @@ def quartiles(sample: Sequence[float] | Floats) -> Quartiles:
     return Quartiles(low, median, high)
 
 
-def jain_index(shares: Sequence[float] | Floats) -> float:
-    """Jain's fairness index of positive numbers: 1 if all are equal, 1/n if one has all."""
-    return float(jain_indices(np.asarray(shares, dtype=np.float64)[None, :])[0])
-
-
 def jain_indices(rows: Floats) -> Floats:
-    """Jain's fairness index of every row; NaN for a row of zeros."""
+    """Jain's fairness index of every row: 1 if all are equal, 1/n if one has all; NaN for a row of
+    zeros."""
     squares = np.sum(rows**2, axis=1) * rows.shape[1]
     with np.errstate(invalid="ignore", divide="ignore"):
         index: Floats = np.sum(rows, axis=1) ** 2 / squares

@@ -132,11 +132,6 @@ class Table:
         told = (f"{rules[:1].upper()}{rules[1:]}.", f"Intervals: {self.method}.")
         return " ".join(text for text in told if len(text) > len("Intervals: ."))
 
-    def verdicts(self) -> dict[str, int]:
-        """How many of the cells have each verdict."""
-        words = [cell.verdict for cell in self.cells]
-        return {word: words.count(word) for word in _unique(words)}
-
     def to_json(self) -> dict[str, Any]:
         """{"name", "unit", "cells": [..]}, numbers unrounded."""
         keys = ("row", "column", "published", "measured", "low", "high", "verdict")

@@ -6,19 +6,20 @@ The results are a study with one axis, `by`: `simulator` and `emulator`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from aqmlab import _core
 from aqmlab.campaign import Campaign, Case, Filled, Pack, Plan, Question, Reading
+from aqmlab.errors import InputError
 from aqmlab.metrics import registered
-from aqmlab.metrics.samples import Floats, Histograms
 from aqmlab.numbers import seconds
 from aqmlab.packs.parity import EMULATOR, SIMULATOR
-from aqmlab.report.document import Figure, charts
+from aqmlab.report.document import Figure
+from aqmlab.report.plot import StudyPlot
 from aqmlab.results import Gathered, StudyResult
 from aqmlab.results.tables import MemoryTables
 from aqmlab.study.execute import study_info
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
     from aqmlab.study import Study
 
 BOTH = (SIMULATOR, EMULATOR)
-COLOURS = {SIMULATOR: "#2f6fbb", EMULATOR: "#ef9232"}
-MILLI = 1e3
 ALL = "all"
 """Subject of the metrics of all groups together."""
 OF_LINK = ("utilisation", "sojourn_p50", "sojourn_p95", "sojourn_p99", "drop_share", "mark_share")
 OF_GROUP = ("goodput", "jain")
 OF_TIMES = ("p50", "p95")
 """Statistics of the times of a group."""
+OVER_TIME = ("sojourn_mean_s", "throughput_bps", "backlog_packets")
+"""Sampled quantities of the bottleneck that are drawn."""
 
 
 class Parity(Campaign):
@@ -88,58 +89,18 @@ def readings(filled: Filled) -> list[Reading]:
 
 
 def delays(of: Campaign) -> Figure | None:
-    """The distribution of the delays, of both."""
-    rows = of.result.sojourn.filter(link=_link(of))
-    found = {
-        by: Histograms.from_frame(rows.filter(by=by), of.result.info.replications) for by in BOTH
-    }
-    if not all(each.observations for each in found.values()):
-        return None
-    medians = [MILLI * each.quantile(0.5) for each in found.values()]
-    curves = {by: (MILLI * each.cdf()[0], each.cdf()[1]) for by, each in found.items()}
-    return Figure(
-        "sojourn",
-        f"Time in the queue of {_link(of)}",
-        f"The median is {medians[0]:.1f} ms simulated and {medians[1]:.1f} ms with real packets.",
-        "Cumulative share of the packets.",
-        charts.cdf(curves, COLOURS, "time in queue (ms)"),
-    )
+    """The distribution of the delays, of both; none if no packet passed."""
+    with suppress(InputError):
+        return StudyPlot(of.result).cdf()
+    return None
 
 
 def course(of: Campaign) -> Figure | None:
-    """Delay, throughput and queue over time, of both; none of runs shorter than a sample."""
-    panels = [
-        (title, {by: _means(of, by, name, factor) for by in BOTH}, COLOURS)
-        for title, name, factor in (
-            ("delay (ms)", "sojourn_mean_s", MILLI),
-            ("throughput (Mbit/s)", "throughput_bps", 1e-6),
-            ("queue (packets)", "backlog_packets", 1.0),
-        )
-    ]
-    drawn = [times for _, courses, _ in panels for times, _ in courses.values()]
-    if not all(times.size for times in drawn):
-        return None
-    end = max(float(times[-1]) for times in drawn)
-    return Figure(
-        "course",
-        f"The queue of {_link(of)} over time",
-        "Simulated, and with real packets, at the same times.",
-        f"Means over {of.result.info.replications} run(s) each.",
-        charts.panels(panels, "time (s)", x_domain=(0, end)),
-    )
-
-
-def _link(of: Campaign) -> str:
-    """The bottleneck."""
-    return str(of.result.scenarios[0]["bottleneck"])
-
-
-def _means(of: Campaign, by: str, quantity: str, factor: float) -> tuple[Floats, Floats]:
-    """Times, and the means over the replications of a quantity of the bottleneck."""
-    rows = of.result.series.filter(by=by, subject=_link(of), quantity=quantity)
-    means = rows.group_by("time_s").agg(pl.col("value").mean(), pl.len()).sort("time_s")
-    full = means.filter(pl.col("len") == of.result.info.replications)
-    return full["time_s"].to_numpy(), factor * np.nan_to_num(full["value"].to_numpy())
+    """Delay, throughput and queue over time, of the first run of both; none of runs shorter than a
+    sample."""
+    with suppress(InputError):
+        return StudyPlot(of.result).over_time(*OVER_TIME)
+    return None
 
 
 def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None) -> Parity:

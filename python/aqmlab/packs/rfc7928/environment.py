@@ -86,11 +86,6 @@ def congestion_flows(share: float, places: int) -> int:
     return max(int(share * places + 0.5), 1)
 
 
-def projected_loss(flows: int, places: int) -> float:
-    """l_r of RFC 7928, section 8.2.1: the expected loss rate of a drop-tail queue."""
-    return 0.76 * flows**2 / places**2
-
-
 @dataclass(frozen=True)
 class Contender:
     """A discipline that is compared, with its settings."""
