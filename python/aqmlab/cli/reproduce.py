@@ -106,9 +106,9 @@ def reproduce(
         if value is not None and not there:
             raise input_error(f"this option needs {other}", key=key, given=str(value))
     if new:
-        from aqmlab.reproduce.skeleton import copy, write
+        from aqmlab.reproduce.skeleton import TEMPLATE, copy
 
-        folder = copy(from_, name) if from_ else write(name)
+        folder = copy(from_ or str(TEMPLATE), name)
         console().print(f"Created {folder}; run it with `aqmlab reproduce ./{folder}`.")
         return
     known = list(places())
