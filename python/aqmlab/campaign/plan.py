@@ -18,22 +18,18 @@ from aqmlab.campaign.beside import Line, rows_of
 from aqmlab.campaign.outcomes import OPEN, OUTCOMES, WORDS, Beside, Finding
 from aqmlab.campaign.pack import Pack, Question, Reading
 from aqmlab.campaign.readings import Point, Readings
+from aqmlab.campaign.reported import SCHEMA, Reported
 from aqmlab.campaign.rule import VERDICTS, Answer, Replicated, answers, picks
 from aqmlab.metrics.samples import Floats
-from aqmlab.report.document import Document, save, write_text
+from aqmlab.report.document import Document
 from aqmlab.results import StudyResult
 from aqmlab.study import Study
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from rich.console import Console
-
-
 COLUMNS = ("case", "metric", "subject", "unit", "mean", "low", "high")
 """Columns of the table of readings."""
-SCHEMA = 1
-"""Version of the JSON of results; docs/packs.md describes it."""
 
 
 class Plan:
@@ -196,7 +192,7 @@ def _mean(each: Floats) -> float:
     return float(each.mean()) if each.size else float("nan")
 
 
-class Campaign:
+class Campaign(Reported):
     """Results of a plan."""
 
     def __init__(self, plan: Plan, result: StudyResult, baseline: Baseline | None = None) -> None:
@@ -254,23 +250,13 @@ class Campaign:
         """The page as a value, to HTML, Markdown or JSON; `command` made it."""
         return page.document(self, command)
 
-    def write_report(self, folder: str | Path, *, figures: bool = True, command: str = "") -> Path:
-        """Writes report.html, and with `figures` figures/, into `folder`; returns the path of the
-        report. Raises `StorageError` if a file cannot be written."""
-        return save(self.document(command), Path(folder), figures=figures)
+    def summary(self) -> Document:
+        """The overview, for a terminal."""
+        return page.summary(self)
 
-    def print(self, console: Console) -> None:
-        """Prints the overview."""
-        page.summary(self).print(console)
-
-    def write_answers(self, folder: str | Path) -> None:
-        """Writes answers.json (`to_json`) and readings.csv (`table`).
-
-        Raises `StorageError` if a file cannot be written.
-        """
-        answers = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
-        for name, text in (("answers.json", answers), ("readings.csv", self.table.write_csv())):
-            write_text(Path(folder) / name, text, "the answers were not written")
+    def csv_files(self) -> dict[str, str]:
+        """readings.csv: `table`."""
+        return {"readings.csv": self.table.write_csv()}
 
     @property
     def table(self) -> pl.DataFrame:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from aqmlab.campaign import Campaign
+    from aqmlab.campaign.reported import Reported
     from aqmlab.report.document import Figure
     from aqmlab.results import StudyResult
     from aqmlab.study.sweep import Progress
@@ -232,7 +232,7 @@ def progress_bar(what: str, *, shown: bool, unit: str = "runs") -> Iterator[Prog
 
 
 def finish(
-    campaign: Campaign,
+    found: Reported,
     folder: Path,
     *,
     json: bool,
@@ -241,15 +241,16 @@ def finish(
     columns: int = 110,
 ) -> None:
     """Writes the answers and the report of a campaign into its folder, and prints them."""
-    campaign.write_answers(folder)
+    if json or no_report:
+        found.write_answers(folder)
     if json:
-        print_json(campaign.to_json())
+        print_json(found.to_json())
         return
     screen = console(columns)
-    campaign.print(screen)
+    found.print(screen)
     done = f"Results: {folder}"
     if not no_report:
-        report = campaign.write_report(folder, figures=figures, command=command_line())
+        report = found.write_report(folder, figures=figures, command=command_line())
         done = f"Report: {report}"
     screen.print(f"\n{done}", soft_wrap=True)
 

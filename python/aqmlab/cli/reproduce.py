@@ -14,6 +14,7 @@ from aqmlab.cli.common import (
     default_folder,
     executor_at,
     fail,
+    finish,
     print_json,
     progress_bar,
 )
@@ -142,15 +143,7 @@ def reproduce(
         emulate=emulate,
         step=step,
     )
-    if json:
-        reproduction.write_verdicts(folder)
-        print_json(reproduction.to_json())
-    else:
-        screen = console()
-        reproduction.print(screen)
-        if not no_report:
-            report = reproduction.write_report(folder, figures=figures)
-            screen.print(f"Report: {report}", soft_wrap=True)
+    finish(reproduction, folder, json=json, figures=figures, no_report=no_report)
     if check:
         _check([Summary.of(reproduction)], strict)
 

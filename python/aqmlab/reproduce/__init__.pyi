@@ -1,12 +1,11 @@
 from .measure import Measurements
-from .model import Cause, Cell, Contradiction, Table, Warning
+from .model import Cause, Cell, Table, Warning
 from .published import names
 from .reproduction import Reproduction, reproduce
 
 __all__ = [
     "Cause",
     "Cell",
-    "Contradiction",
     "Measurements",
     "Reproduction",
     "Table",

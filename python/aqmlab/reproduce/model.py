@@ -1,4 +1,4 @@
-"""What a reproduction consists of: tables of cells, causes, contradictions."""
+"""What a reproduction consists of: tables of cells, and remarks on them."""
 
 from __future__ import annotations
 
@@ -140,16 +140,8 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Contradiction:
-    """Where a paper says two things that cannot both be so."""
-
-    title: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Cause:
-    """Why some cells differ, found by experiment."""
+    """Why some cells differ, found by experiment; or a contradiction within the paper."""
 
     title: str
     text: str

@@ -20,7 +20,7 @@ from aqmlab.report.document import Figure
 from aqmlab.reproduce.additions import Addition, parse, with_additions
 from aqmlab.reproduce.catalogue import place, places
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Contradiction, Table
+from aqmlab.reproduce.model import Cause, Cell, Table
 from aqmlab.reproduce.schema import check, labels_of
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.scenario.settings import parse_selection, parse_toml, read_text
@@ -328,9 +328,9 @@ class Published:
         return self._hook("causes", measured)
 
     @property
-    def contradictions(self) -> list[Contradiction]:
+    def contradictions(self) -> list[Cause]:
         """Where the paper contradicts itself, or its own figures."""
-        return [Contradiction(**each) for each in self.paper.get("contradictions", ())]
+        return [Cause(**each) for each in self.paper.get("contradictions", ())]
 
     def figures(self, measured: Measurements) -> list[Figure]:
         """The figures."""
@@ -364,7 +364,7 @@ class Published:
     ) -> Iterator[Cell]:
         columns = axis_labels(self.parts[given.get("part", MAIN)], given["columns"])
         step = float(given.get("step", self.step))
-        criterion = Criterion.within(step, relative=bool(given.get("relative", True)))
+        criterion = Criterion(step, relative=bool(given.get("relative", True)))
         for row in given["values"]:
             published = row.get("published", [None] * len(columns))
             for column, reference in zip(columns, published, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -15,19 +14,18 @@ import polars as pl
 
 import aqmlab
 from aqmlab.campaign import UNDECIDED, Answer
-from aqmlab.campaign.plan import SCHEMA
-from aqmlab.report.document import Document, Figure, save, write_text
+from aqmlab.campaign.reported import SCHEMA, Reported
+from aqmlab.report.document import Document, Figure
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Contradiction, Table, Warning
+from aqmlab.reproduce.model import Cause, Table, Warning
+from aqmlab.reproduce.page import document
 from aqmlab.reproduce.published import MAIN, Published
 from aqmlab.reproduce.signs import same_signs
 from aqmlab.stats import estimate
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
-
-    from rich.console import Console
 
     from aqmlab.results import StudyResult
     from aqmlab.study import Study
@@ -180,12 +178,14 @@ def _later(
     return lambda done, _: progress(before + done, total)
 
 
-class Reproduction:
+class Reproduction(Reported):
     """A study that was run again: its tables, claims, causes of differences and figures.
 
     `results` are those of its parts, by name; most studies have one, called `study`. `looks` is
     the planned number of times that statements are judged while replications are added.
     """
+
+    answers_file = "verdicts.json"
 
     def __init__(
         self,
@@ -290,7 +290,7 @@ class Reproduction:
         return [*self.published.causes(self.measured), *leaning]
 
     @property
-    def contradictions(self) -> list[Contradiction]:
+    def contradictions(self) -> list[Cause]:
         """Where the paper contradicts itself."""
         return self.published.contradictions
 
@@ -355,28 +355,12 @@ class Reproduction:
             "contradictions": [asdict(each) for each in self.contradictions],
         }
 
-    def print(self, console: Console) -> None:
-        """Prints the report."""
-        self.report().print(console)
-
-    def report(self) -> Document:
+    def document(self, command: str = "") -> Document:
         """The reproduction as a document."""
-        from aqmlab.reproduce.page import document
-
         return document(self)
 
-    def write_report(self, folder: str | Path, *, figures: bool = True) -> Path:
-        """Writes report.html, verdicts.json, cells.csv, claims.csv, and with `figures`
-        figures/*.svg, .png and .pdf; the path of the report. Raises `StorageError` if a file cannot
-        be written."""
-        self.write_verdicts(folder)
-        return save(self.report(), Path(folder), figures=figures)
-
-    def write_verdicts(self, folder: str | Path) -> None:
-        """Writes verdicts.json (`to_json`), cells.csv and claims.csv.
-
-        Raises `StorageError` if a file cannot be written.
-        """
+    def csv_files(self) -> dict[str, str]:
+        """cells.csv and claims.csv."""
         cells = [
             {"table": table.id, "reference": table.reference, "unit": table.unit, **cell}
             for table in self.tables
@@ -386,10 +370,8 @@ class Reproduction:
             {key: value for key, value in claim.to_json().items() if not isinstance(value, list)}
             for claim in self.claims
         ]
-        texts = {
-            "verdicts.json": json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n",
-            "cells.csv": pl.DataFrame(cells, infer_schema_length=None).write_csv(),
-            "claims.csv": pl.DataFrame(claims, infer_schema_length=None).write_csv(),
+        tables = {"cells.csv": cells, "claims.csv": claims}
+        return {
+            name: pl.DataFrame(rows, infer_schema_length=None).write_csv()
+            for name, rows in tables.items()
         }
-        for name, text in texts.items():
-            write_text(Path(folder) / name, text, "the verdicts were not written")

@@ -18,54 +18,36 @@ VERDICTS = {
 }
 """The verdicts on a cell of a table, and what they mean."""
 
-RELATIVE, STEP, POINTS, BAND = "relative", "step", "points", "band"
 MARGIN = 0.10
 """Relative distance up to which a number agrees."""
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """When a number agrees with its reference: a kind, of which a table has one.
+    """When a number agrees with its reference: within 10 % (`relative`) or `step` if that is more
+    (delays at 2 Mbit/s: 6 ms, the transmission time of a packet); of shares near 1, 10 % would be
+    too much. Or inside a band that the study makes of its reference, described by `text`."""
 
-    * `relative`: within 10 %;
-    * `step`: within 10 %, or within the step in which the quantity comes (delays at 2 Mbit/s:
-      6 ms, the transmission time of a packet);
-    * `points`: within `step`, whatever the number: of shares near 1, 10 % would be too much;
-    * `band`: inside a band that the study makes of its reference, `text`.
-    """
-
-    kind: str = RELATIVE
     step: float = 0.0
+    relative: bool = True
     text: str = ""
-
-    @staticmethod
-    def within(step: float, *, relative: bool = True) -> Criterion:
-        """Within 10 % or `step`, or within `step` alone."""
-        if not relative:
-            return Criterion(POINTS, step)
-        return Criterion(STEP, step) if step else Criterion()
-
-    @staticmethod
-    def band(text: str) -> Criterion:
-        """Inside a band."""
-        return Criterion(BAND, text=text)
 
     def told(self, unit: str) -> str:
         """The margin in words, for numbers with this unit."""
+        if self.text:
+            return f"margin: {self.text}"
         step = f"{self.step:g} {unit}" if unit not in ("", "1") else f"{self.step:g}"
-        return {
-            RELATIVE: "margin: 10 % of the reference",
-            STEP: f"margin: 10 % of the reference, or a step of the quantity, {step}",
-            POINTS: f"margin: {step}",
-            BAND: f"margin: {self.text}",
-        }[self.kind]
+        if not self.relative:
+            return f"margin: {step}"
+        more = f", or a step of the quantity, {step}" if self.step else ""
+        return f"margin: {MARGIN:.0%} of the reference{more}".replace("%", " %")
 
     def verdict(self, reference: float | None, interval: Interval | None) -> str:
-        """The verdict on a number with this interval; not for a `band`, which its study knows."""
+        """The verdict on a number with this interval; of a band its study knows it."""
         if reference is None:
             return UNPUBLISHED
-        size = 0.0 if self.kind == POINTS else abs(reference)
-        margin = max(MARGIN * size, self.step) + 1e-9 * abs(reference)
+        size = MARGIN * abs(reference) if self.relative else 0.0
+        margin = max(size, self.step) + 1e-9 * abs(reference)
         return agreement(interval, reference - margin, reference + margin)
 
 

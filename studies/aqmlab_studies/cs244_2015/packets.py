@@ -20,7 +20,7 @@ from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.stats import MEAN_METHOD, SHARE
 from aqmlab_studies.cs244_2015.curves import CODEL, RATES, TAIL, average, settings, shares, told
 
-POINTS = Criterion.within(0.03, relative=False)
+POINTS = Criterion(0.03, relative=False)
 """Emulated and simulated shares that differ by no more than this agree: the project's aim."""
 DEFAULT_STEP = "5s"
 SAMPLES = 100

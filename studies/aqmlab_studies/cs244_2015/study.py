@@ -30,9 +30,9 @@ from aqmlab_studies.cs244_2015.packets import shortened
 
 __all__ = ["METRICS", "causes", "claims", "figures", "shortened", "tables"]
 
-POINTS = Criterion.within(0.03, relative=False)
+POINTS = Criterion(0.03, relative=False)
 """Shares that differ by no more than this agree: the project's aim."""
-MILLISECOND = Criterion.within(1e-3)
+MILLISECOND = Criterion(1e-3)
 
 
 def _share(measured: Measurements, labels: dict[str, str]) -> tuple[float, Interval | None]:

@@ -54,7 +54,7 @@ def _cells(measured: Measurements, kind: str, rest: str) -> Iterator[Cell]:
             else:
                 ours = measured.largest(100, **labels)
                 within = measured.largest_interval(100, **labels)
-            yield Cell.judged(queue, flows, theirs, ours, within, Criterion.within(STEP))
+            yield Cell.judged(queue, flows, theirs, ours, within, Criterion(STEP))
 
 
 def _p95(measured: Measurements, queue: str) -> str:

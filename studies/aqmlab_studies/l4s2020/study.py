@@ -22,7 +22,7 @@ STEP = 1.0
 """A fiftieth of the link, Mbit/s: what one run cannot tell apart."""
 LAW = 0.3
 """The rules leave out so much: a share of the ratio."""
-NEAR_LAW = Criterion.band(f"within {LAW:.0%} of what the rules give")
+NEAR_LAW = Criterion(text=f"within {LAW:.0%} of what the rules give")
 
 Pairs = list[tuple[tuple[float, float], tuple[float, float]]]
 """Published and measured goodput of both flows, of several cells."""
@@ -30,7 +30,7 @@ Ratios = list[tuple[float, float]]
 """Measured ratios and those of the rules."""
 
 
-NEAR = Criterion.within(STEP)
+NEAR = Criterion(STEP)
 
 
 def _corner(row: str, column: str, law: float, ratios: Floats) -> Cell:

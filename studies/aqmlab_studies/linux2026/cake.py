@@ -26,8 +26,8 @@ DROPS, ACKS = "drops", "ACKs dropped"
 PACKET = 12.0
 """Bits of a packet, in thousands."""
 UNITS = {"goodput": "Mbit/s", "delay": "ms", "drops": "packets"}
-FITS = Criterion.band(
-    "the recorded mean is in the range of the simulated runs, or a delay within a packet's "
+FITS = Criterion(
+    text="the recorded mean is in the range of the simulated runs, or a delay within a packet's "
     "transmission or 10 % of their mean, a goodput within 5 % of the rate, drops within 15 %"
 )
 

@@ -28,8 +28,8 @@ from aqmlab_studies.linux2026.recorded import (
 
 __all__ = ["causes", "claims", "figures", "tables"]
 
-INSIDE = Criterion.band(
-    "the recorded mean is in the range of the simulated runs, or within 5 % of their mean, or "
+INSIDE = Criterion(
+    text="the recorded mean is in the range of the simulated runs, or within 5 % of their mean, or "
     "within a step of the measurement"
 )
 

@@ -146,7 +146,7 @@ def _figure_7(measured: Measurements) -> Table:
     """The numbers in the text."""
     dynamic = measured.part("dynamic")
     given: list[tuple[str, float | None, Floats]] = []
-    about = Criterion.within(ABOUT, relative=False)
+    about = Criterion(ABOUT, relative=False)
     if dynamic.has(queue=CODEL, buffer=LARGE):
         large = {"queue": CODEL, "buffer": LARGE}
         given += [

@@ -53,12 +53,12 @@ class Quantity:
     def criterion(self) -> Criterion:
         """Meaning of `agrees`."""
         if self.key == "utilisation":
-            return Criterion.band(
-                "from 0.02 below the lower to 0.02 above the higher of ns-3's builds"
+            return Criterion(
+                text="from 0.02 below the lower to 0.02 above the higher of ns-3's builds"
             )
         if self.key == "jain":
-            return Criterion.band("no more than 0.02 below the lower of ns-3's two builds")
-        return Criterion.band("from 25 % below the lower to 25 % above the higher of ns-3's builds")
+            return Criterion(text="no more than 0.02 below the lower of ns-3's two builds")
+        return Criterion(text="from 25 % below the lower to 25 % above the higher of ns-3's builds")
 
 
 QUANTITIES = (

@@ -15,7 +15,7 @@ __all__ = ["NEAR", "STEP", "Path", "late_mean"]
 PACKET = 1500
 STEP = 0.05
 """A share is the same within this much."""
-NEAR = Criterion.within(STEP, relative=False)
+NEAR = Criterion(STEP, relative=False)
 
 
 @dataclass(frozen=True)
