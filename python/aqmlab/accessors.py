@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aqmlab.metrics.grid import to_xarray as to_xarray
     from aqmlab.metrics.values import table as metrics
+    from aqmlab.report.document import save as save
     from aqmlab.report.plot import RunPlot, StudyPlot
     from aqmlab.report.run_page import document as run_report
-    from aqmlab.report.run_page import write as write_run_report
     from aqmlab.report.study_page import document as study_report
-    from aqmlab.report.study_page import write as write_study_report
     from aqmlab.report.tradeoff import runs as tradeoff
     from aqmlab.study.folder import open_results as open_results
 
@@ -26,11 +25,10 @@ __all__ = [
     "metrics",
     "open_results",
     "run_report",
+    "save",
     "study_report",
     "to_xarray",
     "tradeoff",
-    "write_run_report",
-    "write_study_report",
 ]
 PLACES = {
     "RunPlot": ("report.plot", "RunPlot"),
@@ -38,11 +36,10 @@ PLACES = {
     "metrics": ("metrics.values", "table"),
     "open_results": ("study.folder", "open_results"),
     "run_report": ("report.run_page", "document"),
+    "save": ("report.document", "save"),
     "study_report": ("report.study_page", "document"),
     "to_xarray": ("metrics.grid", "to_xarray"),
     "tradeoff": ("report.tradeoff", "runs"),
-    "write_run_report": ("report.run_page", "write"),
-    "write_study_report": ("report.study_page", "write"),
 }
 
 

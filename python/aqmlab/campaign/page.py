@@ -9,7 +9,7 @@ rules, and its readings.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -19,6 +19,7 @@ from aqmlab.campaign.outcomes import OUTCOMES, TRADE, UNDECIDED, VIOLATION
 from aqmlab.campaign.outcomes import TONES as OUTCOME_TONES
 from aqmlab.campaign.rule import FAILS, HOLDS, VERDICTS, Answer
 from aqmlab.metrics import scale
+from aqmlab.metrics.samples import Floats
 from aqmlab.report.document import (
     BAD,
     GOOD,
@@ -39,6 +40,7 @@ from aqmlab.report.document import (
     Tiles,
     Verdict,
 )
+from aqmlab.report.document.panels import ranges
 from aqmlab.report.made import made
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ COPIES = "replications-identical"
 ROW_TONES = {WORSE: BAD, BETTER: GOOD, OTHER: NEAR}
 COLOURS = ("#c0392b", "#2f6fbb", "#8c8c8c")
 """Of the subject, and of the others."""
+WIDTH = 430
+"""Width of a panel of readings."""
 LISTED = {
     "Strengths": BETTER,
     "Trade-offs": TRADE,
@@ -381,53 +385,21 @@ def _noted(campaign: Campaign, question: Question) -> list[Block]:
 
 def figure(campaign: Campaign, line: Line) -> Figure:
     """Every measure of every case, the contender beside the others."""
-    names = [campaign.subject, *campaign.others]
-    values = [
-        {
-            "measure": f"{row.measure} ({row.unit})" if row.unit else row.measure,
-            "case": row.case,
-            "control": name,
-            "value": row.value if name == campaign.subject else row.others[name],
-        }
-        for row in line.rows
-        for name in reversed(names)  # the contender is drawn last, on top
-    ]
+    panels: dict[str, dict[tuple[str, str], Floats | Estimate]] = {}
+    for row in line.rows:
+        within = (row.interval.low, row.interval.high) if row.interval else ()
+        own = panels.setdefault(row.measure, {})
+        own[campaign.subject, row.case] = Estimate(row.value, *within)
+        own |= {(name, row.case): Estimate(value) for name, value in row.others.items()}
     worst = line.worst
     told = f"{worst.measure}, {worst.case}: {value_of(worst.value, worst)}, {worst.words}."
+    palette = dict(zip((campaign.subject, *campaign.others), COLOURS, strict=False))
     return Figure(
         f"readings-{line.question.id}",
         line.question.title,
         told[0].upper() + told[1:],
-        "Points: means over the replications. One panel a measure, each with its own scale.",
-        chart(values, names),
+        f"Points: means over the replications; lines: 95 % intervals of {campaign.subject}.",
+        ranges(
+            panels, palette, {row.measure: row.unit for row in line.rows}, columns=1, width=WIDTH
+        ),
     )
-
-
-def chart(values: list[dict[str, Any]], names: list[str]) -> dict[str, Any]:
-    """Points on a line for every case, a panel for every measure."""
-    measures = list(dict.fromkeys(each["measure"] for each in values))
-    cases = list(dict.fromkeys(each["case"] for each in values))
-    panels = []
-    for measure in measures:
-        own = [each for each in values if each["measure"] == measure]
-        here = [case for case in cases if any(each["case"] == case for each in own)]
-        panels.append(
-            {
-                "width": 430,
-                "height": {"step": 18},
-                "data": {"values": own},
-                "mark": {"type": "point", "filled": True, "size": 70, "opacity": 0.85},
-                "encoding": {
-                    "x": {"field": "value", "type": "quantitative", "title": measure,
-                          "scale": {"zero": True}},
-                    "y": {"field": "case", "type": "nominal", "title": None, "sort": here,
-                          "axis": {"labelLimit": 330}},
-                    "color": {"field": "control", "type": "nominal", "title": None,
-                              "scale": {"domain": names, "range": list(COLOURS[: len(names)])}},
-                    "shape": {"field": "control", "type": "nominal", "title": None,
-                              "scale": {"domain": names}},
-                    "tooltip": [{"field": key} for key in ("control", "case", "measure", "value")],
-                },
-            }
-        )  # fmt: skip
-    return {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "vconcat": panels}

@@ -26,7 +26,6 @@ from aqmlab.report.document import (
     Text,
     charts,
     notes,
-    save,
 )
 from aqmlab.report.document.colours import by_label
 from aqmlab.report.made import made
@@ -40,17 +39,6 @@ PERCENTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p
                "max": 1.0}  # fmt: skip
 MOST_BESIDE = 3
 """Other links that a page speaks of."""
-
-
-def write(
-    result: RunResult, folder: Path, title: str, command: str = "", *, figures: bool = True
-) -> Path:
-    """Writes `report.html` into `folder`, and with `figures` the pictures into `figures/` there;
-    returns the path of the report.
-
-    `command` is what made the results. Raises `StorageError` if a file cannot be written.
-    """
-    return save(document(result, title, command, folder), folder, figures=figures)
 
 
 def document(

@@ -26,7 +26,6 @@ from aqmlab.report.document import (
     Table,
     Text,
     notes,
-    save,
 )
 from aqmlab.report.findings import (
     QUESTIONS,
@@ -51,15 +50,6 @@ from aqmlab.stats import LEVEL, estimate
 SHOWN_POINTS = 300
 MOST_PANELS = 6
 """Delay against goodput has a panel for each point of the other axes; with more it is left out."""
-
-
-def write(result: StudyResult, folder: Path, command: str = "", *, figures: bool = True) -> Path:
-    """Writes `report.html` into `folder`, and with `figures` the pictures into `figures/` there;
-    returns the path of the report.
-
-    `command` is what made the results. Raises `StorageError` if a file cannot be written.
-    """
-    return save(document(result, command, folder), folder, figures=figures)
 
 
 def document(

@@ -250,9 +250,8 @@ class RunResult(TableAttributes):
         StorageError
             If a file cannot be written.
         """
-        return aqmlab.accessors.write_run_report(
-            self, Path(folder), title, command, figures=figures
-        )
+        page = aqmlab.accessors.run_report(self, title, command, Path(folder))
+        return aqmlab.accessors.save(page, Path(folder), figures=figures)
 
     def _repr_html_(self) -> str:
         return self.report()._repr_html_()

@@ -214,7 +214,8 @@ class StudyResult(TableAttributes):
         place = folder or self.folder
         if place is None:
             raise ValueError("these results are in memory: pass the folder for the report")
-        return aqmlab.accessors.write_study_report(self, Path(place), command, figures=figures)
+        page = aqmlab.accessors.study_report(self, command, Path(place))
+        return aqmlab.accessors.save(page, Path(place), figures=figures)
 
     def _repr_html_(self) -> str:
         return self.report()._repr_html_()
