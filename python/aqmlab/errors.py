@@ -25,7 +25,8 @@ import difflib
 import errno
 import re
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,15 @@ class StorageError(AqmlabError, OSError):
 
     def __str__(self) -> str:
         return self.message
+
+
+@contextmanager
+def stored(place: Path, kept: str, *, resumes: bool = False) -> Iterator[None]:
+    """Turns an `OSError` into a `StorageError` that says what is `kept`."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(error, place, kept, resumes=resumes) from error
 
 
 def input_error(

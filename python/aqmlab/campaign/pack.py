@@ -66,8 +66,7 @@ class Reading:
         kept = self.values[np.isfinite(self.values)]
         if not kept.size:
             return Estimate(float("nan"))
-        found = interval(kept)
-        return Estimate(float(kept.mean()), *((found.low, found.high) if found else ()))
+        return Estimate.within(float(kept.mean()), interval(kept))
 
     def to_json(self) -> dict[str, Any]:
         """All of it; docs/packs.md describes the keys."""

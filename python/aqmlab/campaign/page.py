@@ -359,7 +359,7 @@ def _rows(campaign: Campaign, line: Line) -> Table:
         (
             row.case,
             f"{row.measure} ({row.unit})" if row.unit else row.measure,
-            Estimate(row.value, *((row.interval.low, row.interval.high) if row.interval else ())),
+            Estimate.within(row.value, row.interval),
             *(row.others[name] for name in others),
             Verdict(row.short, tone(row), row.words),
         )
@@ -387,9 +387,8 @@ def figure(campaign: Campaign, line: Line) -> Figure:
     """Every measure of every case, the contender beside the others."""
     panels: dict[str, dict[tuple[str, str], Floats | Estimate]] = {}
     for row in line.rows:
-        within = (row.interval.low, row.interval.high) if row.interval else ()
         own = panels.setdefault(row.measure, {})
-        own[campaign.subject, row.case] = Estimate(row.value, *within)
+        own[campaign.subject, row.case] = Estimate.within(row.value, row.interval)
         own |= {(name, row.case): Estimate(value) for name, value in row.others.items()}
     worst = line.worst
     told = f"{worst.measure}, {worst.case}: {value_of(worst.value, worst)}, {worst.words}."

@@ -28,6 +28,7 @@ from aqmlab.errors import (
     StorageError,
     StuckError,
     input_error,
+    stored,
 )
 from aqmlab.study import sources
 
@@ -307,9 +308,6 @@ def check_chart(path: Path, option: str) -> None:
 
 def save_chart(figure: Figure, path: Path) -> None:
     """Writes a chart and prints its path. Raises `StorageError` if it cannot be written."""
-
-    try:
+    with stored(path, "the chart was not written"):
         figure.save(path)
-    except OSError as error:
-        raise StorageError(error, path, "the chart was not written", resumes=False) from error
     console().print(f"The chart is in {path}.", soft_wrap=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from aqmlab.cli.options import argument, option
-from aqmlab.errors import StorageError, input_error, unknown
+from aqmlab.errors import input_error, stored, unknown
 
 EXAMPLE = (
     "aqmlab new scenario home\n\naqmlab new study queues\n\naqmlab new pack goals\n\n"
@@ -51,13 +51,9 @@ def new(
         if Path(file).exists():
             raise input_error("this file exists already; nothing was written", file=file)
     for file, text in files.items():
-        try:
+        with stored(Path(file), "the file was not written"):
             Path(file).parent.mkdir(parents=True, exist_ok=True)
             Path(file).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise StorageError(
-                error, Path(file), "the file was not written", resumes=False
-            ) from error
     print(f"Written: {', '.join(files)}. Run it:\n\n    {line}")
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aqmlab.errors import FolderError, StorageError
+from aqmlab.errors import FolderError, stored
 from aqmlab.files import LOCK, OWNER, lock, unlock
 
 if TYPE_CHECKING:
@@ -40,10 +40,8 @@ class Reserved:
 
     def __enter__(self) -> Reserved:
         if self.folder is not None:
-            try:
+            with stored(self.folder, "nothing was run"):
                 self._reserve(self.folder)
-            except OSError as error:
-                raise StorageError(error, self.folder, "nothing was run", resumes=False) from error
         return self
 
     def __exit__(

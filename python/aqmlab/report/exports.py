@@ -22,7 +22,7 @@ from typing import Any
 
 import polars as pl
 
-from aqmlab.errors import StorageError, input_error, unknown
+from aqmlab.errors import input_error, stored, unknown
 from aqmlab.results import RunResult, StudyResult
 from aqmlab.results.tables import PART
 from aqmlab.scenario.quantity import quantity
@@ -57,11 +57,9 @@ def export(result: StudyResult, file: Path, *, table: str = "", run: int = 0) ->
         one = _run(result, run)
         content = flent(one, file.name) if suffix == FLENT else log(one, table or one.bottleneck)
         write = lambda: file.write_bytes(content)  # noqa: E731
-    try:
+    with stored(file, "the file was not written"):
         file.parent.mkdir(parents=True, exist_ok=True)
         write()
-    except OSError as error:
-        raise StorageError(error, file, "the file was not written", resumes=False) from error
 
 
 def _plain_text(frame: pl.DataFrame) -> pl.DataFrame:

@@ -17,7 +17,6 @@ from aqmlab.report.measures import Layout, cells, mean
 from aqmlab.results import StudyResult
 from aqmlab.scenario.quantity import numbers
 from aqmlab.stats import LEVEL
-from aqmlab.stats import Estimate as Found
 
 NARROW, WIDE = 184, 640
 CROWDED = 14
@@ -52,7 +51,11 @@ def overview(result: StudyResult, found: Sequence[Shown]) -> Figure:
     x_title = " · ".join(across).replace("_", " ")
     looked = result.info.precision is not None
     shown = {
-        title: {key: estimated(mean(each, values, looked)) for key, values in table.items()}
+        title: {
+            key: Estimate.within(found.value, found.interval)
+            for key, values in table.items()
+            for found in [mean(each, values, looked)]
+        }
         for title, (each, table) in tables.items()
     }
     of = {title: each for title, (each, _) in tables.items()}
@@ -117,12 +120,6 @@ def _lines(
             points, x_title, each.unit, dots=True, spans=spans, ticks=sorted(at.values()),
             log_x=log, most=most[each.title],
         )  # fmt: skip
-
-
-def estimated(found: Found) -> Estimate:
-    """An estimate for tables and figures."""
-    within = found.interval
-    return Estimate(found.value, *((within.low, within.high) if within else ()))
 
 
 def sojourn(

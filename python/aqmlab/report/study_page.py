@@ -41,7 +41,7 @@ from aqmlab.report.measures import (
     estimates,
 )
 from aqmlab.report.notes import note_lines
-from aqmlab.report.overview import estimated, overview, sojourn
+from aqmlab.report.overview import overview, sojourn
 from aqmlab.report.tradeoff import QUEUE_AXIS
 from aqmlab.report.tradeoff import figure as tradeoff
 from aqmlab.results import StudyResult
@@ -202,4 +202,5 @@ def points_table(
 
 def _estimates(result: StudyResult, measure: Shown, first: int) -> dict[int, Estimate]:
     """Mean of each of the first points with values, with its interval if any."""
-    return {point: estimated(found) for point, found in estimates(result, measure, first).items()}
+    found = estimates(result, measure, first).items()
+    return {point: Estimate.within(each.value, each.interval) for point, each in found}

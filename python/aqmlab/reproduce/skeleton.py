@@ -8,7 +8,8 @@ from pathlib import Path
 
 import tomli_w
 
-from aqmlab.errors import StorageError, input_error
+from aqmlab.errors import input_error
+from aqmlab.report.document import write_text
 from aqmlab.reproduce.catalogue import place
 
 TEMPLATE = Path(__file__).parent.parent / "templates" / "reproduction"
@@ -46,10 +47,6 @@ def copy(study: str, name: str) -> Path:
     folder = Path(name)
     if folder.exists():
         raise input_error("this exists already", key="--new", given=name)
-    try:
-        folder.mkdir()
-        for each, text in texts.items():
-            (folder / each).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StorageError(error, folder, "the study is not complete") from error
+    for each, text in texts.items():
+        write_text(folder / each, text, "the study is not complete")
     return folder

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aqmlab import storage
-from aqmlab.errors import InputError, StorageError, input_error
+from aqmlab.errors import InputError, input_error
+from aqmlab.report.document import write_text
 from aqmlab.results import StudyResult
 from aqmlab.scenario.scenario import Scenario
 from aqmlab.scenario.settings import parse_toml, read_text
@@ -350,12 +350,8 @@ class _Search:
                             tuple(findings), study, self._out)  # fmt: skip
 
     def _write(self, name: str, text: str) -> None:
-        if self._out is None:
-            return
-        try:
-            storage.replace(self._out / name, storage.content(text.encode()))
-        except OSError as error:
-            raise StorageError(error, self._out, "all trials are kept") from error
+        if self._out is not None:
+            write_text(self._out / name, text, "all trials are kept")
 
 
 def _study(

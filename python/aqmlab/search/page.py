@@ -112,10 +112,7 @@ def _confirmed(found: SearchResult) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for each in found.confirmed:
         _, factor = scale(each.measure.metric.unit, max(each.start.value, each.found.value))
-        cells = [
-            Estimate(one.value, *((one.interval.low, one.interval.high) if one.interval else ()))
-            for one in (each.start, each.found)
-        ]
+        cells = [Estimate.within(one.value, one.interval) for one in (each.start, each.found)]
         name = f"{each.measure.text} ({scale(each.measure.metric.unit, each.start.value)[0]})"
         rows.append((name, str(each.trial.number), *(c.times(factor) for c in cells), each.verdict))
     return Table(columns, tuple(rows), kind="confirmed")

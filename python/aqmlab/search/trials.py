@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from aqmlab import _core, storage
-from aqmlab.errors import FolderError, InputError, StorageError, input_error, unknown
+from aqmlab import _core
+from aqmlab.errors import FolderError, InputError, input_error, unknown
 from aqmlab.metrics import Metric, find, scale, values
 from aqmlab.metrics.registry import LESS, MORE, NEITHER
 from aqmlab.metrics.samples import Floats
+from aqmlab.report.document import write_text
 from aqmlab.results import RunResult, StudyResult
 from aqmlab.scenario.quantity import numbers
 from aqmlab.study.chunks import file_of, write_frames
@@ -190,14 +191,9 @@ class Trials:
             shutil.rmtree(out / BATCHES, ignore_errors=True)  # not even the start is complete
 
     def _write(self) -> None:
-        if self.out is None:
-            return
-        text = json.dumps({"question": self.question, "trials": self._log}, indent=1)
-        try:
-            storage.make_folder(self.out)
-            storage.replace(self.out / LOG, storage.content(text.encode()))
-        except OSError as error:
-            raise StorageError(error, self.out, "earlier trials are kept") from error
+        if self.out is not None:
+            text = json.dumps({"question": self.question, "trials": self._log}, indent=1)
+            write_text(self.out / LOG, text, "earlier trials are kept")
 
     def evaluate(self, given: Sequence[Settings], *, keep: bool = True) -> list[Trial]:
         """The trials of these settings; those that are new are run together. With `keep` they are

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from aqmlab.errors import DamageWarning, FolderError, StorageError, input_error
+from aqmlab.errors import DamageWarning, FolderError, input_error, stored
 from aqmlab.share.archive import pack
 from aqmlab.study.folder import open_results
 from aqmlab.study.manifest import MANIFEST, read_manifest, seals_of
@@ -97,10 +97,8 @@ def bundle(folder: str | Path, file: str | Path | None = None) -> Path:
         for path in _files(each, manifest)
     }
     about = {"results": [str(each.relative_to(place)) for each in results]}
-    try:
+    with stored(target, "the bundle was not written"):
         pack(place, sorted(members), {**about, **_facts(manifests[results[0]])}, target)
-    except OSError as error:
-        raise StorageError(error, target, "the bundle was not written", resumes=False) from error
     return target
 
 

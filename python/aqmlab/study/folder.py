@@ -17,6 +17,7 @@ import time
 import warnings
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace as replace_fields
 from itertools import count
 from pathlib import Path
@@ -470,9 +471,16 @@ class ResultsFolder:
     def _read_manifest(self) -> dict[str, Any]:
         return read_manifest(self.path)
 
-    def storage(self) -> _Storage:
+    @contextmanager
+    def storage(self) -> Iterator[None]:
         """Converts an `OSError` into a `StorageError` that states which results are kept."""
-        return _Storage(self)
+        try:
+            yield
+        except StorageError:
+            raise
+        except OSError as error:
+            kept = f"{self.done:,} of {self.total:,} runs are kept"
+            raise StorageError(error, self.path, kept) from error
 
 
 def _together(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
@@ -490,22 +498,6 @@ def _together(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
         rows += batch.large_rows
     if small:
         yield small
-
-
-class _Storage:
-    """See `ResultsFolder.storage`."""
-
-    def __init__(self, folder: ResultsFolder) -> None:
-        self._folder = folder
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, OSError) and not isinstance(error, StorageError):
-            done, total = self._folder.done, self._folder.total
-            kept = f"{done:,} of {total:,} runs are kept"
-            raise StorageError(error, self._folder.path, kept) from error
 
 
 def open_results(path: Path) -> StudyResult:

@@ -12,7 +12,6 @@ import tomli_w
 from aqmlab import stats
 from aqmlab.campaign import Answer
 from aqmlab.campaign.page import TONES
-from aqmlab.errors import StorageError
 from aqmlab.packs.access_line.choice import Choice, Comparison, comparisons, recommended, sentences
 from aqmlab.packs.access_line.commands import Commands, commands
 from aqmlab.packs.access_line.setup import BASELINE
@@ -31,6 +30,7 @@ from aqmlab.report.document import (
     Table,
     Text,
     Verdict,
+    write_text,
 )
 from aqmlab.report.document import panels as draw
 
@@ -52,18 +52,12 @@ def table(trial: Trial, choice: Choice | None = None) -> Table:
     for what in trial.noticed:
         found = (trial.estimate(what, queue) for queue in trial.queues)
         title = f"{what.heading} ({what.unit})" if what.unit else what.heading
-        rows.append((title, *(_cell(each) for each in found)))
+        rows.append((title, *(Estimate.within(each.value, each.interval) for each in found)))
     best = choice and choice.queue
     columns = [Column(called(queue), chosen=queue == best) for queue in trial.queues]
     number = trial.result.info.replications
     caption = f"Means of {number} replications; in brackets the 95 % interval, if any."
     return Table((Column("", label=True), *columns), tuple(rows), id="noticed", caption=caption)
-
-
-def _cell(found: stats.Estimate) -> Estimate:
-    if found.interval is None:
-        return Estimate(found.value)
-    return Estimate(found.value, found.interval.low, found.interval.high)
 
 
 def figure(trial: Trial, choice: Choice | None) -> Figure:
@@ -73,7 +67,11 @@ def figure(trial: Trial, choice: Choice | None) -> Figure:
     panels = {
         what.heading: draw.Means(
             what.unit or what.title,
-            {called(queue): _cell(trial.estimate(what, queue)) for queue in trial.queues},
+            {
+                called(queue): Estimate.within(found.value, found.interval)
+                for queue in trial.queues
+                for found in [trial.estimate(what, queue)]
+            },
             SCALES.get(what.short),
         )
         for what in trial.noticed
@@ -197,10 +195,8 @@ def answer(trial: Trial) -> dict[str, Any]:
 
 
 def _json(found: stats.Estimate, what: Noticed) -> dict[str, Any]:
-    low, high = (
-        (None, None) if found.interval is None else (found.interval.low, found.interval.high)
-    )
-    return {"value": found.value, "low": low, "high": high, "unit": what.unit, "why": found.why}
+    told = Estimate.within(found.value, found.interval).to_json()
+    return told | {"unit": what.unit, "why": found.why}
 
 
 def _compared(each: Comparison) -> dict[str, Any]:
@@ -221,9 +217,5 @@ def write_study(study: Mapping[str, Any], folder: Path) -> Path:
     """Writes the study to `folder`/study.toml; its path. Raises `StorageError`."""
     path = folder / "study.toml"
     head = "# Made by `aqmlab try`; edit it, then: aqmlab study study.toml\n\n"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(head + tomli_w.dumps(study), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(error, folder, "the study was not written", resumes=False) from error
+    write_text(path, head + tomli_w.dumps(study), "the study was not written")
     return path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aqmlab.errors import StorageError
+from aqmlab.errors import stored
 from aqmlab.report.document.figure import draw_all
 from aqmlab.report.document.html import page
 from aqmlab.report.document.model import Document
@@ -20,11 +20,9 @@ def write_text(path: Path, text: str, kept: str) -> None:
 
     Raises `StorageError`, which says what is `kept`, if it cannot be written.
     """
-    try:
+    with stored(path, kept, resumes=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         replace(path, content(text.encode()))
-    except OSError as error:
-        raise StorageError(error, path, kept) from error
 
 
 def save(document: Document, folder: Path, *, figures: bool = True) -> Path:
@@ -40,9 +38,6 @@ def save(document: Document, folder: Path, *, figures: bool = True) -> Path:
         write_text(folder / DATA / f"{name}.csv", text, "the report was not written")
     write_text(path, page(document, data), "the report was not written")
     if figures:
-        try:
+        with stored(folder / FIGURES, f"{path} was written, its figures were not"):
             draw_all(document.figures, folder / FIGURES)
-        except OSError as error:
-            kept = f"{path} was written, its figures were not"
-            raise StorageError(error, folder / FIGURES, kept, resumes=False) from error
     return path

@@ -18,6 +18,8 @@ from aqmlab.report.document.figure import Figure
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from aqmlab.stats import Interval
+
 GOOD, NEAR, BAD, PLAIN = "good", "near", "bad", "plain"
 """Tones: how a word is coloured."""
 
@@ -81,6 +83,11 @@ class Estimate:
     value: float
     low: float | None = None
     high: float | None = None
+
+    @staticmethod
+    def within(value: float, interval: Interval | None) -> Estimate:
+        """A value with its interval, if it has one."""
+        return Estimate(value, interval.low, interval.high) if interval else Estimate(value)
 
     @property
     def has_interval(self) -> bool:
