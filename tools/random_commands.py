@@ -4,9 +4,9 @@ python -m tools.random_commands [--count N] [--seed N] [--processes SHARE] [--on
 
 The commands, options and types of values are those of the program itself; values come from
 `random_commands.toml`.
-Each command line starts in a fresh copy of a folder with good, bad and odd files. Most run in
-a worker process, one after another; a share runs as processes of their own, in odd environments
-(`Surroundings`). A command that takes long gets SIGINT. A command line follows
+Each command line starts in a fresh copy of a folder with good, bad and odd files. Most run in a
+copy of this process, which has loaded aqmlab; a share starts the program itself, in odd
+environments (`Surroundings`). A command that takes long gets SIGINT. A command line follows
 from the seed and its index alone: `--only INDEX` repeats a failure and prints its output.
 Commands that would change the machine or other emulators get names that do not exist. Run by root,
 the tool first makes everything but its own folder read-only, in a mount namespace of its own.
@@ -15,31 +15,30 @@ the tool first makes everything but its own folder read-only, in a mount namespa
 from __future__ import annotations
 
 import argparse
-import io
-import json
+import contextlib
 import os
+import pkgutil
 import random
+import select
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import tomllib
 import traceback
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import Any
-from unittest import mock
+from typing import Any, NoReturn
 
-from aqmlab import signals
-from aqmlab.cli import COMMANDS, loaded, main
-from aqmlab.metrics.registry import _REGISTRY
-from aqmlab.report import own
+import aqmlab
+from aqmlab import libraries
+from aqmlab.__main__ import main
+from aqmlab.cli import COMMANDS, loaded
 
 PATIENCE = [1.0, 1.0, 2.0, 5.0]
 """Seconds after which a command gets SIGINT: one of these."""
@@ -48,8 +47,6 @@ HANGS = 60
 of that there is another."""
 STATUSES = {0, 1, 2, 3, 126, 127, 130, 143}
 """Statuses that commands may have: of the program that `shell` runs, too."""
-STARTS_PROCESSES = ("shell", "mahimahi", "parity", "attach", "lab")
-"""Commands that copy their process or serve, so they get a process of their own."""
 NAMED = {("set", "name"), ("lab", "shell"), ("attach", "interface")}
 """Parameters that could name something outside the folder: these get `nosuch`."""
 
@@ -201,7 +198,7 @@ class Line:
         if not COMMANDS[name].runs_program or rng.random() < wild:
             rng.shuffle(parts)
         words += [word for part in parts for word in part]
-        own = name in STARTS_PROCESSES or rng.random() < processes
+        own = rng.random() < processes
         return cls(words, Surroundings.draw(rng, own=own), own, rng.choice(PATIENCE))
 
     def text(self) -> str:
@@ -279,132 +276,77 @@ def run_alone(line: Line, path: Path) -> tuple[int, str]:
     return status, output.decode(errors="replace")
 
 
+def load_everything() -> None:
+    """Loads all that commands load: their copies of this process then start at once."""
+    for module in pkgutil.walk_packages(aqmlab.__path__, "aqmlab."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    _ = libraries.polars
+
+
 def run_here(line: Line, path: Path) -> tuple[int, str]:
-    """Runs a command line in this process; its status and its output."""
-    out, err = (
-        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="replace") for _ in range(2)
-    )
-    before, kept, status = Path.cwd(), dict(os.environ), 0
-    for key, new in line.around.environment.items():
-        os.environ.pop(key, None)
-        if new is not None:
-            os.environ[key] = new
-    os.chdir(path)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    seconds = [line.patience + each * HANGS / 3 for each in range(3)]
-    timers = [threading.Timer(each, os.kill, (os.getpid(), signal.SIGINT)) for each in seconds]
-    for timer in timers:
-        timer.start()
+    """Runs a command line in a copy of this process; its status and its output."""
+    with tempfile.TemporaryFile() as output:
+        sys.stdout.flush()
+        process = os.fork()
+        if not process:
+            command(line, path, output.fileno())
+        again = HANGS / 3
+        ended = os.pidfd_open(process)
+        for seconds in (line.patience, again, again, again):
+            if select.select([ended], [], [], seconds)[0]:
+                break
+            os.kill(process, signal.SIGINT)
+        else:
+            os.kill(process, signal.SIGKILL)
+        os.close(ended)
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+        # -2: SIGINT came in the last moments of the command.
+        return {-2: 130}.get(status, status), f"hangs\n{text}" if status == -9 else text
+
+
+def command(line: Line, path: Path, output: int) -> NoReturn:
+    """Becomes the command, in a copy of this process."""
+    status = 70
     try:
-        with (
-            mock.patch.object(sys, "argv", ["aqmlab", *line.words]),
-            mock.patch.object(sys, "stdout", out),
-            mock.patch.object(sys, "stderr", err),
-            mock.patch.dict(_REGISTRY),
-            mock.patch.dict(own._CHARTS),
-            warnings.catch_warnings(),
-        ):
-            main()
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", 1, "utf-8", "backslashreplace", closefd=False)  # noqa: SIM115
+        for key, new in line.around.environment.items():
+            os.environ.pop(key, None)
+            if new is not None:
+                os.environ[key] = new
+        os.chdir(path)
+        sys.argv = ["aqmlab", *line.words]
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        main()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except KeyboardInterrupt as error:
-        status = signals.status(error)
     except BaseException:
-        return 70, traceback.format_exc()
+        traceback.print_exc()
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for timer in timers:
-            timer.cancel()
-        os.chdir(before)
-        os.environ.clear()
-        os.environ.update(kept)
-    texts = []
-    for stream in (out, err):
-        stream.flush()
-        texts.append(stream.buffer.getvalue().decode())
-    return status, "".join(texts)
-
-
-def serve(template: Path, seed: int, processes: float) -> None:
-    """Runs the command lines whose indices are on stdin in this process, and prints results."""
-    reports = os.fdopen(os.dup(1), "w")
-    folder = template.parent / f"worker{os.getpid()}"
-    for index in sys.stdin:
-        prepare(template, folder)
-        try:
-            result = run_here(Line.draw(seed, int(index), processes), folder)
-        except KeyboardInterrupt:  # SIGINT at the last moment
-            result = (130, "")
-        remove(folder)
-        print(json.dumps(result), file=reports, flush=True)
-        if result[0] > 128:
-            return  # The interrupted import of a module leaves a part of it.
-
-
-class Worker:
-    """A process that runs command lines one after another; a dead one is replaced."""
-
-    def __init__(self, template: Path, seed: int, processes: float) -> None:
-        self.template, self.seed, self.processes = template, seed, processes
-        self.process: subprocess.Popen[str] | None = None
-
-    def run(self, index: int) -> tuple[int, str]:
-        """Status and output of the command line of this index."""
-        line = Line.draw(self.seed, index, self.processes)
-        if line.own:
-            folder = self.template.parent / f"own{index}"
-            prepare(self.template, folder)
-            result = run_alone(line, folder)
-            remove(folder)
-            return result
-        if self.process is None:
-            self._start()
-        assert self.process and self.process.stdin and self.process.stdout
-        killer = threading.Timer(HANGS, self.process.kill)
-        killer.start()
-        print(index, file=self.process.stdin, flush=True)
-        answer = self.process.stdout.readline()
-        killer.cancel()
-        if not answer:
-            status, self.process = self.process.wait(), None
-            return status, "the worker process died, or was killed because it hung"
-        status, output = json.loads(answer)
-        if status > 128:
-            self.end()
-        return int(status), str(output)
-
-    def _start(self) -> None:
-        words = [
-            "--serve",
-            str(self.template),
-            "--seed",
-            str(self.seed),
-            "--processes",
-            str(self.processes),
-        ]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tools.random_commands", *words],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
-
-    def end(self) -> None:
-        """Ends the process."""
-        if self.process and self.process.stdin:
-            self.process.stdin.close()
-            self.process.wait()
-        self.process = None
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+        os._exit(status)
 
 
 def check(
     template: Path, indices: range, settings: argparse.Namespace
 ) -> Iterator[tuple[int, int, str]]:
     """Runs command lines: index, status and output of each."""
-    worker = Worker(template, settings.seed, settings.processes)
-    try:
-        for index in indices:
-            yield index, *worker.run(index)
-    finally:
-        worker.end()
+    load_everything()
+    for index in indices:
+        line = Line.draw(settings.seed, index, settings.processes)
+        folder = template.parent / f"own{index}"
+        prepare(template, folder)
+        yield index, *(run_alone if line.own else run_here)(line, folder)
+        remove(folder)
 
 
 def arguments() -> argparse.Namespace:
@@ -417,7 +359,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=float, default=0.1, metavar="SHARE")
     parser.add_argument("--only", type=int, metavar="INDEX")
-    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--in", dest="folder", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -448,9 +389,6 @@ def is_confined() -> bool:
 def run() -> int:
     """Runs the tool; 1 if a command failed."""
     settings = arguments()
-    if settings.serve:
-        serve(settings.serve, settings.seed, settings.processes)
-        return 0
     if settings.folder:
         return run_in(settings.folder, settings)
     with tempfile.TemporaryDirectory(prefix="aqmlab-commands-") as name:
