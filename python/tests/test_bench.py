@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -62,15 +60,6 @@ def test_bench_prints_a_table(bench: Bench) -> None:
     done = bench("c-100mbit-pie", "--set", "duration=1s", "--repeat", "1")
     assert "events/packet" in done.stdout
     assert "c-100mbit-pie" in done.stdout
-
-
-def test_neither_import_nor_bench_loads_tables_or_charts() -> None:
-    program = (
-        "import sys, aqmlab, aqmlab.cli, tools.bench.__main__, tools.bench.measure;"
-        "print([name for name in ('polars', 'altair', 'vl_convert') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout.strip() == "[]", done.stderr
 
 
 def test_what_is_wrong_is_told_in_one_sentence(bench: Bench) -> None:

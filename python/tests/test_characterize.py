@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 from helpers import Aqmlab
 
-from aqmlab import InputError
 from aqmlab.campaign import Campaign
 from aqmlab.metrics.samples import Floats
 from aqmlab.packs.rfc7928 import Environment, characterize, plan_of, sections
@@ -396,8 +395,3 @@ def test_bad_input_is_one_clear_error(
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
-
-
-def test_an_unknown_section_is_refused_from_python() -> None:
-    with pytest.raises(InputError):
-        characterize("codel", only=["5.9"])

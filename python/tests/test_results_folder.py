@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import platform
-import random
 import shutil
 import signal
 import subprocess
@@ -27,8 +25,6 @@ from helpers import (
 
 import aqmlab
 from aqmlab import files
-from aqmlab.storage import Fill, Seal
-from aqmlab.study import chunks, execute
 from aqmlab.study.manifest import sealed
 
 
@@ -101,27 +97,6 @@ def started(study: Path, out: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, env=environment())
 
 
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(
-    long_study: tuple[Path, dict[str, bytes]],
-) -> None:
-    study, undisturbed = long_study
-    out = study.parent / "killed"
-    draw = random.Random(time.time_ns())
-    delays = [draw.uniform(0.2, 2.5) for _ in range(4)]
-    kept = [0]
-    for delay in delays:
-        process = started(study, out)
-        time.sleep(delay)
-        process.kill()
-        process.communicate()
-        kept.append(len(runs_kept(out)) if not (out / "links.parquet").exists() else kept[-1])
-    assert kept == sorted(kept), f"runs were lost with delays {delays}: {kept}"
-    result = aqmlab.Study(study).run(out)
-    assert result.computed <= result.info.points * LONG - kept[-1]
-    assert table_bytes(out) == undisturbed, f"delays {delays}"
-    assert not (out / "chunks").exists()
-
-
 def test_after_ctrl_c_only_the_rest_is_computed(
     long_study: tuple[Path, dict[str, bytes]],
 ) -> None:
@@ -143,31 +118,6 @@ def test_after_ctrl_c_only_the_rest_is_computed(
     assert manifest["complete"] is False
     result = aqmlab.Study(study).run(out)
     assert result.computed == result.info.points * LONG - kept
-    assert table_bytes(out) == undisturbed
-
-
-def test_a_disk_that_fills_keeps_what_is_computed(
-    study: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = aqmlab.Study(study)
-    undisturbed = table_bytes(plan.run(study.parent / "undisturbed").folder or Path())
-    monkeypatch.setattr(execute, "FLUSH_SECONDS", 0.0)
-    write, calls = chunks.write_synced, 0
-
-    def full_after_a_while(path: Path, fill: Fill) -> Seal:
-        nonlocal calls
-        calls += 1
-        if calls > 14:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        return write(path, fill)
-
-    monkeypatch.setattr(chunks, "write_synced", full_after_a_while)
-    out = study.parent / "full"
-    with pytest.raises(aqmlab.StorageError, match="no space left on the disk; "):
-        plan.run(out, threads=1)
-    kept = len(runs_kept(out))
-    monkeypatch.setattr(chunks, "write_synced", write)
-    assert plan.run(out).computed == plan.total - kept
     assert table_bytes(out) == undisturbed
 
 
