@@ -17,7 +17,6 @@ from aqmlab.reproduce import Reproduction, names, reproduce
 from aqmlab.reproduce.catalogue import place
 from aqmlab.reproduce.model import Cell, Table
 from aqmlab.reproduce.page import OWN, base_rate
-from aqmlab.reproduce.published import title
 from aqmlab.reproduce.summary import HEAD, Summary
 from aqmlab.reproduce.verdicts import UNPUBLISHED
 
@@ -89,7 +88,7 @@ def page(reproduction: Reproduction) -> Iterator[str]:
     others = [each for each in reproduction.tables if each.reference != "published"]
     yield f"# {reproduction.title}"
     yield from ("", f"{LINE}{_line(Summary.of(reproduction).row())} -->", "")
-    yield f"{reproduction.published.citation}."
+    yield f"{reproduction.published.form.citation}."
     yield ""
     yield f"Made on {_today()} with aqmlab {aqmlab.__version__}: {reproduction.runs:,} simulations"
     yield f"({reproduction.extent})."
@@ -180,7 +179,7 @@ def _overview(folder: Path) -> Iterator[str]:
         yield own.removeprefix(LINE).removesuffix(" -->").replace(name, f"[{name}]({name}.md)", 1)
     yield ""
     for name in present:
-        yield f"- **{name}**: {title(name)}"
+        yield f"- **{name}**: {place(name).title}"
     yield ""
 
 

@@ -24,7 +24,7 @@ from aqmlab.metrics.samples import Floats, quantile
 from aqmlab.reproduce import Reproduction, catalogue, names, reproduce
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.page import base_rate
-from aqmlab.reproduce.published import Published, known_metrics, title
+from aqmlab.reproduce.published import Published, known_metrics
 from aqmlab.reproduce.summary import Summary
 from aqmlab.reproduce.verdicts import VERDICTS
 from aqmlab_studies.jarvinen2014 import ns2
@@ -38,7 +38,7 @@ def result() -> Reproduction:
 
 def test_the_study_is_packaged() -> None:
     assert "jarvinen2014" in names()
-    assert "load transients" in title("jarvinen2014")
+    assert "load transients" in catalogue.place("jarvinen2014").title
     for name in names():
         folder = Published.load(name).folder
         for file in ("study.toml", "published.toml", "README.md"):

@@ -68,7 +68,7 @@ def test_every_statement_of_the_steps_has_numbers(steps: Reproduction) -> None:
 
 def test_no_two_things_of_a_report_have_one_id(steps: Reproduction, dynamic: Reproduction) -> None:
     for result in (steps, dynamic):
-        html = result.report().to_html()
+        html = result.document().to_html()
         ids = re.findall(r"id=['\"]([\w.-]+)['\"]", html)
         assert len(ids) == len(set(ids)), sorted(each for each in ids if ids.count(each) > 1)
         assert "<b>0 of 0</b>" not in html

@@ -141,7 +141,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why some cells differ, found by experiment; or a contradiction within the paper."""
+    """Why some cells differ, found by experiment."""
 
     title: str
     text: str

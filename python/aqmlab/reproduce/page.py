@@ -69,7 +69,7 @@ def document(reproduction: Reproduction) -> Document:
     return Document(
         reproduction.title,
         tuple(_sections(reproduction)),
-        soft=reproduction.published.citation,
+        soft=reproduction.published.form.citation,
         head=(lead, Tiles(tuple(_tiles(reproduction)))),
     )
 

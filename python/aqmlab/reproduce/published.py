@@ -16,12 +16,11 @@ from aqmlab.campaign import Asked, made
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import Metric, registered
 from aqmlab.metrics.samples import Floats
-from aqmlab.report.document import Figure
 from aqmlab.reproduce.additions import Addition, parse, with_additions
 from aqmlab.reproduce.catalogue import place, places
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Table
-from aqmlab.reproduce.schema import check, labels_of
+from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.schema import GivenTable, Paper, check, labels_of
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.scenario.settings import parse_selection, parse_toml, read_text
 from aqmlab.stats import (
@@ -36,7 +35,7 @@ from aqmlab.stats import (
 from aqmlab.study import Study
 from aqmlab.study.sweep import axis_name
 
-__all__ = ["MAIN", "METRICS", "Published", "axis_labels", "names", "title"]
+__all__ = ["MAIN", "METRICS", "Published", "axis_labels", "names"]
 
 MAIN = "study"
 """The part of a reproduction that is in `study.toml`."""
@@ -103,6 +102,9 @@ class Published:
     parts: Mapping[str, Mapping[str, Any]]
     """The studies of which it consists, as mappings: `study.toml`, and what `parts` names."""
     paper: Mapping[str, Any]
+    """`published.toml` as it is, for the study's own code."""
+    form: Paper
+    """The same, checked."""
     hooks: ModuleType | None
     file: Path | None = None
     """The file, where all of it is in one."""
@@ -127,8 +129,8 @@ class Published:
         for part in given if isinstance(given, list) else ():
             parts[str(part)] = _toml(found.folder / f"{part}.toml")
         hooks = found.hooks()
-        check(file, paper, parts, hooks, known_metrics(hooks))
-        return Published(found.name, found.folder, parts, paper, hooks, found.file)
+        form = check(file, paper, parts, hooks, known_metrics(hooks))
+        return Published(found.name, found.folder, parts, paper, form, hooks, found.file)
 
     def beside(self, given: Sequence[str]) -> Published:
         """The same with the labels `AXIS=VALUE` beside the paper's. Raises `InputError`."""
@@ -152,31 +154,15 @@ class Published:
         return self.parts[MAIN]
 
     @property
-    def citation(self) -> str:
-        """The paper."""
-        return str(self.paper["citation"])
-
-    @property
-    def step(self) -> float:
-        """The step in which the tables' quantities come, in their unit."""
-        return float(self.paper.get("step", 0.0))
-
-    @property
     def most(self) -> Mapping[str, int]:
         """Part to the replications up to which some are added until every statement is decided."""
-        found: Mapping[str, int] = self.paper.get("most", {})
-        return found
+        return self.form.most
 
     def main_rows(self, table: str) -> list[str]:
         """The rows of a table that are the paper's own, not other settings beside them."""
-        given = next((each for each in self.paper["tables"] if each["id"] == table), None)
-        rows = given["values"] if given else []
-        return [row["row"] for row in rows if "published" in row and "paper" not in row]
-
-    @property
-    def subsets(self) -> list[str]:
-        """The names of the parts of the study that can be run alone."""
-        return list(self.paper.get("subsets", {}))
+        given = (each for each in self.form.tables if each.id == table)
+        rows = (row for each in given for row in each.values)
+        return [row.row for row in rows if row.published is not None and row.paper is None]
 
     def selection(self, only: Sequence[str]) -> dict[str, list[str]]:
         """Axes and the labels to keep of them, from names of subsets and `AXIS=LABEL`.
@@ -186,9 +172,9 @@ class Published:
         """
         kept: dict[str, list[str]] = {}
         for name in (each for each in only if "=" not in each):
-            if name not in self.subsets:
-                raise unknown("subset of the study", name, self.subsets, key="--only")
-            kept |= {axis: list(labels) for axis, labels in self.paper["subsets"][name].items()}
+            if name not in self.form.subsets:
+                raise unknown("subset of the study", name, self.form.subsets, key="--only")
+            kept |= self.form.subsets[name]
         return kept | parse_selection([each for each in only if "=" in each])
 
     def studies(
@@ -287,32 +273,32 @@ class Published:
         """Part to the settings that a trace given by the user makes there."""
         if trace is None:
             return {}
-        if "trace" not in self.paper:
+        place = self.form.trace
+        if place is None:
             problem = f"no link of {self.name} takes a trace"
             raise input_error(problem, key="--trace", given=str(trace))
         if not trace.is_file():
             raise input_error("there is no such file", key="--trace", given=str(trace))
-        place = self.paper["trace"]
-        return {place["part"]: {place["key"]: {"trace": str(trace.resolve())}}}
+        return {place.part: {place.key: {"trace": str(trace.resolve())}}}
 
     def tables(self, measured: Measurements) -> list[Table]:
         """The tables of `published.toml` and of the hook `tables`, as far as they were run."""
         return with_additions(self._tables, measured, self.additions)
 
     def _tables(self, measured: Measurements) -> list[Table]:
-        found = made([partial(self._table, each) for each in self.paper["tables"]], measured)
-        return [each for each in (*found, *self._hook("tables", measured)) if each.cells]
+        found = made([partial(self._table, each) for each in self.form.tables], measured)
+        return [each for each in (*found, *self.hook("tables", measured)) if each.cells]
 
     def claims(self, measured: Measurements) -> list[Asked]:
         """The statements of the paper, each with the results that it is asked of."""
-        return self._hook("claims", measured)
+        return self.hook("claims", measured)
 
     def held_if_alike(self, measured: Measurements) -> int | None:
         """How many statements of the paper would hold if all its queues (or what else the axis
         `subject` has) were the same: the most over the labels on that axis, whose results then
         stand for all. None if the study has no such axis or its statements are all its own."""
         asked = [each for each in self.claims(measured) if not each.rule.own]
-        axis = str(self.paper.get("subject", "queue"))
+        axis = self.form.subject
         labels = next((p.axes[axis] for p in measured.parts.values() if axis in p.axes), ())
         if not asked or len(labels) < 2:
             return None
@@ -323,60 +309,38 @@ class Published:
             counts.append(sum(each.holds for each in world if each.rule.id in there))
         return max(counts)
 
-    def causes(self, measured: Measurements) -> list[Cause]:
-        """Why cells differ."""
-        return self._hook("causes", measured)
-
-    @property
-    def contradictions(self) -> list[Cause]:
-        """Where the paper contradicts itself, or its own figures."""
-        return [Cause(**each) for each in self.paper.get("contradictions", ())]
-
-    def figures(self, measured: Measurements) -> list[Figure]:
-        """The figures."""
-        return self._hook("figures", measured)
-
-    def _hook(self, name: str, measured: Measurements) -> list[Any]:
+    def hook(self, name: str, measured: Measurements) -> list[Any]:
         """What a function of `study.py` returns, or each of a tuple of them."""
         hook = getattr(self.hooks, name, ())
         return made((hook,) if callable(hook) else hook, measured)
 
-    def _table(self, given: Mapping[str, Any], measured: Measurements) -> Table:
-        measured = measured.part(given.get("part", MAIN))
-        metric = dict(given["metric"])
-        name = metric.pop("name")
-        function, method = known_metrics(self.hooks)[name]
-        cells = list(
-            self._cells(given, measured, lambda labels: function(measured, labels, **metric))
+    def _table(self, given: GivenTable, measured: Measurements) -> Table:
+        function, method = known_metrics(self.hooks)[given.metric.name]
+        measured, keys = measured.part(given.part), given.metric.model_extra or {}
+        cells = tuple(
+            self._cells(given, measured, lambda labels: function(measured, labels, **keys))
         )
-        rows = given["values"]
-        notes = {row["row"]: f"beside the paper's {row['paper']}" for row in rows if "paper" in row}
-        notes |= {row["row"]: row["note"] for row in rows if "note" in row}
-        return Table(
-            given["id"], given["name"], given["unit"], tuple(cells), method=method, notes=notes
-        )
+        notes = {row.row: f"beside the paper's {row.paper}" for row in given.values if row.paper}
+        notes |= {row.row: row.note for row in given.values if row.note}
+        return Table(given.id, given.name, given.unit, cells, method=method, notes=notes)
 
     def _cells(
         self,
-        given: Mapping[str, Any],
+        given: GivenTable,
         measured: Measurements,
         measure: Callable[[dict[str, str]], Measured],
     ) -> Iterator[Cell]:
-        columns = axis_labels(self.parts[given.get("part", MAIN)], given["columns"])
-        step = float(given.get("step", self.step))
-        criterion = Criterion(step, relative=bool(given.get("relative", True)))
-        for row in given["values"]:
-            published = row.get("published", [None] * len(columns))
+        columns = axis_labels(self.parts[given.part], given.columns)
+        step = self.form.step if given.step is None else given.step
+        criterion = Criterion(step, relative=given.relative)
+        for row in given.values:
+            published: Sequence[float | None] = row.published or [None] * len(columns)
             for column, reference in zip(columns, published, strict=True):
-                labels = {
-                    **given.get("where", {}),
-                    given["rows"]: row["row"],
-                    given["columns"]: column,
-                }
+                labels = {**given.where, given.rows: row.row, given.columns: column}
                 if not measured.has(**labels):
                     continue
                 value, within = measure(labels)
-                yield Cell.judged(row["row"], column, reference, value, within, criterion)
+                yield Cell.judged(row.row, column, reference, value, within, criterion)
 
 
 def known_metrics(hooks: ModuleType | None) -> dict[str, tuple[Callable[..., Measured], str]]:
@@ -411,11 +375,6 @@ def axis_labels(study: Mapping[str, Any], name: str) -> list[str]:
 def names() -> list[str]:
     """The names of the studies that can be reproduced."""
     return list(places())
-
-
-def title(name: str) -> str:
-    """The title of the study called `name`."""
-    return place(name).title
 
 
 def _inside(paper: dict[str, Any], file: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Table, Warning
 from aqmlab.reproduce.page import document
 from aqmlab.reproduce.published import MAIN, Published
+from aqmlab.reproduce.schema import Remark
 from aqmlab.reproduce.signs import same_signs
 from aqmlab.stats import estimate
 
@@ -287,17 +288,17 @@ class Reproduction(Reported):
     def causes(self) -> list[Cause]:
         """Why some of the cells differ, and where they lean to one side."""
         leaning = same_signs(self.tables, self.published.main_rows)
-        return [*self.published.causes(self.measured), *leaning]
+        return [*self.published.hook("causes", self.measured), *leaning]
 
     @property
-    def contradictions(self) -> list[Cause]:
+    def contradictions(self) -> list[Remark]:
         """Where the paper contradicts itself."""
-        return self.published.contradictions
+        return self.published.form.contradictions
 
     @cached_property
     def figures(self) -> list[Figure]:
         """The set-up, the figures of the paper, and ours."""
-        return [*self._set_ups(), *self.published.figures(self.measured)]
+        return [*self._set_ups(), *self.published.hook("figures", self.measured)]
 
     def _set_ups(self) -> Iterator[Figure]:
         """The set-up of each part whose links are others than those of the parts before it."""
@@ -352,7 +353,7 @@ class Reproduction(Reported):
             "tables": [table.to_json() for table in self.tables],
             "claims": [claim.to_json() for claim in self.claims],
             "held_if_alike": self.held_if_alike,
-            "contradictions": [asdict(each) for each in self.contradictions],
+            "contradictions": [each.model_dump() for each in self.contradictions],
         }
 
     def document(self, command: str = "") -> Document:

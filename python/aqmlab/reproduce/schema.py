@@ -95,8 +95,8 @@ def check(
     parts: Mapping[str, Mapping[str, Any]],
     hooks: ModuleType | None,
     metrics: Mapping[str, Any],
-) -> None:
-    """Refuses what is wrong in `published.toml`, or does not go with the study's axes and code.
+) -> Paper:
+    """The content of `published.toml`, which goes with the study's axes and code.
 
     `parts` are the studies by name, `metrics` the functions that a table may name.
     Raises `InputError`.
@@ -110,6 +110,7 @@ def check(
     _check_subsets(paper, file, parts)
     if hooks is not None:
         _check_hooks(hooks, file.with_name("study.py"))
+    return paper
 
 
 def _told(error: ValidationError, file: Path) -> InputError:
