@@ -137,6 +137,7 @@ fn applications_run_over_it() {
         for workload in [
             r#"{ kind = "transfers", size = "20kb", gap = "100ms", number = 20 }"#,
             r#"{ kind = "requests", response = "20kb", requests = 5, think = "100ms" }"#,
+            r#"{ kind = "requests", response = "20kb", requests = 20, streams = 8 }"#,
             r#"{ kind = "page", number = 3, tls = 0 }"#,
             r#"{ kind = "page", number = 3, tls = 0, connections = 1, streams = 100 }"#,
         ] {
@@ -213,6 +214,39 @@ fn a_request_and_its_response_share_a_connection() {
         let traffic = quic.traffic.map(|direction| direction.unwrap());
         assert!(traffic.iter().all(|flow| flow.arrived[0] == 0), "{stack}: {traffic:?}");
         assert_eq!(traffic.map(|flow| flow.delivered_bytes), [20 * 1024, 20 * 300], "{stack}");
+    }
+}
+
+/// With a stream each, requests in flight at a time share round trips, and a lost packet delays only
+/// its own.
+#[test]
+fn requests_in_flight_have_streams() {
+    let times = |endpoint: &str, streams: u32, loss: &str| {
+        let workload = format!(
+            r#"{{ kind = "requests", response = "1kb", requests = 400, think = "0s", streams = {streams} }}"#
+        );
+        let set = [
+            ("flows.quic.endpoint", endpoint),
+            ("flows.quic.workload", &*workload),
+            ("links.down.loss", loss),
+            ("flows.tcp.start", "\"19s\""),
+            ("until", "\"quic\""),
+        ];
+        let result = run_with(BESIDE, &set);
+        let quic = &result.groups[1];
+        assert_eq!(quic.completed, 400, "{endpoint}, {streams}");
+        ["completion", "response"].map(|name| quic.times_of(name).unwrap().mean)
+    };
+    for stack in STACKS {
+        let endpoint = format!("{{ kind = \"quic\", stack = \"{stack}\" }}");
+        // 400 round trips of 40 ms, in turn and eight at a time.
+        let [[alone, _], [together, response]] = [1, 8].map(|n| times(&endpoint, n, "0.0"));
+        assert!((16.0..16.5).contains(&alone), "{stack}: {alone}");
+        assert!((2.0..2.3).contains(&together), "{stack}: {together}");
+        assert!(response < 0.043, "{stack}: {response}");
+        let [_, lossy] = times(&endpoint, 8, "0.03");
+        let [_, one_stream] = times("\"tcp\"", 8, "0.03");
+        assert!(lossy < 0.9 * one_stream, "{stack}: {lossy}, TCP {one_stream}");
     }
 }
 

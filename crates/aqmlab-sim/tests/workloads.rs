@@ -238,6 +238,7 @@ fn every_workload() -> Vec<&'static str> {
         r#"{ kind = "transfers", size = "lognormal(sigma=1.5, mean=30kb)", gap = "exponential(150ms)" }"#,
         r#"{ kind = "requests", response = "weibull(shape=0.5, mean=20kb)", think = "exponential(300ms)" }"#,
         r#"{ kind = "requests", response = "100kb", gap = "uniform(0s, 1s)", requests = "uniform(1, 3)", think = "10ms" }"#,
+        r#"{ kind = "requests", streams = 6, think = "exponential(300ms)", server_delay = "exponential(9ms)" }"#,
         r#"{ kind = "packmime", rate = 8.0 }"#,
         r#"{ kind = "sessions", on = "exponential(500ms)", off = "uniform(0s, 1s)" }"#,
         r#"{ kind = "probe" }"#,

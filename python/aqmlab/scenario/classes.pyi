@@ -786,6 +786,7 @@ class Requests(Workload):
     think: DistributionLike | None = None
     server_delay: DistributionLike | None = None
     requests: DistributionLike | None = None
+    streams: int | None = None
     gap: DistributionLike | None = None
     number: int | Literal["none"] | None = None
 

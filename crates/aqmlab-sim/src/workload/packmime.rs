@@ -238,7 +238,7 @@ impl App for PackMime {
         cx.spawn(|streams| {
             let stream = streams("session");
             let script = Connection::new(is_persistent, request, response, stream);
-            Box::new(Session::of(script, true))
+            Box::new(Session::of(script, 1, true))
         });
         cx.wake_after(Span::from_secs_f64(self.gaps.draw()));
     }

@@ -1,7 +1,7 @@
 //! Requests and responses over persistent connections.
 //!
 //! A client opens a connection, sends a request, and receives a response; after a think time it
-//! sends the next request. Responses use the group's `path`, requests its `return_path`. Recorded
+//! sends the next request. With `streams`, that many requests are in flight at a time. Responses use the group's `path`, requests its `return_path`. Recorded
 //! are the time from each request to the last byte of its response (`response`), from the SYN until
 //! the server first sends data (`startup`), and the lifetime of the connection (`completion`).
 //!
@@ -13,12 +13,15 @@
 //!
 //! # Differences
 //! 1. The two directions share the handshake, but data packets carry no acknowledgements.
-//! 2. Requests are not pipelined.
+//! 2. Over TCP, `streams` responses leave one after another, in the order in which they are ready;
+//!    over QUIC, each request and response has a stream.
 
 use aqmlab_core::{Bytes, Component, Distribution, Result, Sampler, Span, Stream, Time, params};
 
 use super::Workload;
+use super::connection::{Arrival, Connection};
 use super::transfers::{check_gap, check_size, draw_size};
+use crate::workload::agenda::Agenda;
 use crate::workload::app::{App, Context};
 
 params! {
@@ -38,6 +41,8 @@ params! {
             source "this program";
         /// Requests over one connection; `none`: no limit.
         requests: Option<Distribution<u64>> = None, source "this program";
+        /// Simultaneous requests over one connection, each followed by the next.
+        streams: u64 = 1, [left out], in 1 => 100_000, source "RFC 9112, section 9.3; RFC 9113, section 6.5.2";
         /// Time between two new connections; `none`: a single connection from the start.
         gap: Option<Distribution<Span>> = None, source "this program";
         /// Number of connections, with `gap`; `none`: no end.
@@ -120,15 +125,19 @@ struct Drawn {
     think: Sampler<Span>,
     server_delay: Sampler<Span>,
     left: u64,
-    is_first: bool,
+    /// Number of requests sent without a think time.
+    at_once: u64,
 }
 
 impl Script for Drawn {
     fn next(&mut self) -> Option<(Span, Exchange)> {
         self.left = self.left.checked_sub(1)?;
-        let think = match std::mem::take(&mut self.is_first) {
-            true => Span::ZERO,
-            false => self.think.draw(),
+        let think = match self.at_once.checked_sub(1) {
+            Some(left) => {
+                self.at_once = left;
+                Span::ZERO
+            }
+            None => self.think.draw(),
         };
         let request = draw_size(&mut self.request);
         let response = draw_size(&mut self.response);
@@ -141,21 +150,22 @@ impl Script for Drawn {
 pub(super) struct Session<S> {
     script: S,
     is_transient: bool,
-    to_server: u32,
-    to_client: u32,
-    exchange: Exchange,
     opened: Time,
-    asked: Time,
-    stage: Stage,
     is_answered: bool,
+    /// `None` before the start and after the end.
+    connection: Option<Connection>,
+    agenda: Agenda<Step>,
+    /// Simultaneous exchanges, with the times of their requests.
+    slots: Vec<(Exchange, Time)>,
+    /// Number of slots that have not ended.
+    active: usize,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Thinking,
-    Asking,
-    Serving,
-    Answering,
+/// Pending action of a slot.
+#[derive(Clone)]
+enum Step {
+    Ask(u32),
+    Answer(u32),
 }
 
 impl Session<Drawn> {
@@ -168,93 +178,105 @@ impl Session<Drawn> {
             think: Sampler::new(&params.think, streams("think")),
             server_delay: Sampler::new(&params.server_delay, streams("server_delay")),
             left: left.unwrap_or(u64::MAX),
-            is_first: true,
+            at_once: params.streams,
         };
-        Self::of(script, is_transient)
+        Self::of(script, params.streams as usize, is_transient)
     }
 }
 
 impl<S: Script> Session<S> {
-    /// Creates a session that follows a script.
-    pub fn of(script: S, is_transient: bool) -> Self {
+    /// Creates a session that follows a script, with so many exchanges at a time.
+    pub fn of(script: S, streams: usize, is_transient: bool) -> Self {
+        let none = Exchange { request: 0, response: 0, server_delay: Span::ZERO };
         Session {
             script,
             is_transient,
-            to_server: 0,
-            to_client: 0,
-            exchange: Exchange { request: 0, response: 0, server_delay: Span::ZERO },
             opened: Time::ZERO,
-            asked: Time::ZERO,
-            stage: Stage::Thinking,
             is_answered: false,
+            connection: None,
+            agenda: Agenda::default(),
+            slots: vec![(none, Time::ZERO); streams],
+            active: streams,
         }
     }
 
-    /// Waits for the next exchange, or ends the session.
-    fn go_on(&mut self, cx: &mut Context) {
+    /// Waits for the next exchange of a slot. The last slot without one ends the session.
+    fn go_on(&mut self, slot: u32, cx: &mut Context) {
         let Some((think, exchange)) = self.script.next() else {
-            let life = cx.now() - self.opened;
-            cx.activity().record("completion", life);
-            cx.close(self.to_server);
-            cx.close(self.to_client);
-            return cx.end();
+            self.active -= 1;
+            if self.active == 0
+                && let Some(connection) = self.connection.take()
+            {
+                let life = cx.now() - self.opened;
+                cx.activity().record("completion", life);
+                connection.close(cx);
+                cx.end();
+            }
+            return;
         };
-        self.exchange = exchange;
-        self.stage = Stage::Thinking;
+        self.slots[slot as usize].0 = exchange;
         match think {
-            Span::ZERO => self.ask(cx),
-            think => cx.wake_after(think),
+            Span::ZERO => self.ask(slot, cx),
+            think => self.agenda.add(cx.now() + think, Step::Ask(slot), cx),
         }
     }
 
-    fn ask(&mut self, cx: &mut Context) {
-        self.stage = Stage::Asking;
-        self.asked = cx.now();
+    fn ask(&mut self, slot: u32, cx: &mut Context) {
+        let (exchange, asked) = &mut self.slots[slot as usize];
+        *asked = cx.now();
         cx.activity().started += 1;
-        cx.write(self.to_server, self.exchange.request);
+        if let Some(connection) = &mut self.connection {
+            connection.ask(slot, exchange.request, cx);
+        }
     }
 
-    fn answer(&mut self, cx: &mut Context) {
-        self.stage = Stage::Answering;
+    fn answer(&mut self, slot: u32, cx: &mut Context) {
         if !std::mem::replace(&mut self.is_answered, true) {
             let startup = cx.now() - self.opened;
             cx.activity().record("startup", startup);
         }
-        cx.write(self.to_client, self.exchange.response);
+        if let Some(connection) = &mut self.connection {
+            connection.answer(slot, self.slots[slot as usize].0.response, cx);
+        }
+    }
+
+    fn finish(&mut self, slot: u32, cx: &mut Context) {
+        let (exchange, asked) = self.slots[slot as usize];
+        let response = cx.now() - asked;
+        let activity = cx.activity();
+        activity.completed += 1;
+        activity.bytes += exchange.response;
+        activity.record("response", response);
+        self.go_on(slot, cx);
     }
 }
 
 impl<S: Script> App for Session<S> {
     fn start(&mut self, cx: &mut Context) {
         self.opened = cx.now();
-        [self.to_server, self.to_client] = cx.connect(self.is_transient);
-        self.go_on(cx);
+        self.connection = Some(Connection::open(0, 0, 0, self.is_transient, cx));
+        (0..self.slots.len() as u32).for_each(|slot| self.go_on(slot, cx));
     }
     fn on_timer(&mut self, cx: &mut Context) {
-        match self.stage {
-            Stage::Thinking => self.ask(cx),
-            Stage::Serving => self.answer(cx),
-            Stage::Asking | Stage::Answering => {}
+        while let Some(step) = self.agenda.due(cx) {
+            match step {
+                Step::Ask(slot) => self.ask(slot, cx),
+                Step::Answer(slot) => self.answer(slot, cx),
+            }
         }
     }
-    fn on_received(&mut self, _flow: u32, cx: &mut Context) {
-        match self.stage {
-            Stage::Asking => {
-                self.stage = Stage::Serving;
-                match self.exchange.server_delay {
-                    Span::ZERO => self.answer(cx),
-                    delay => cx.wake_after(delay),
-                }
+    fn on_received(&mut self, flow: u32, cx: &mut Context) {
+        while let Some(connection) = &mut self.connection
+            && let Some(arrival) = connection.arrived(flow, cx)
+        {
+            match arrival {
+                Arrival::Request(slot) => match self.slots[slot as usize].0.server_delay {
+                    Span::ZERO => self.answer(slot, cx),
+                    delay => self.agenda.add(cx.now() + delay, Step::Answer(slot), cx),
+                },
+                Arrival::Object(slot) => self.finish(slot, cx),
+                Arrival::Opened | Arrival::FirstByte(_) => {}
             }
-            Stage::Answering => {
-                let response = cx.now() - self.asked;
-                let activity = cx.activity();
-                activity.completed += 1;
-                activity.bytes += self.exchange.response;
-                activity.record("response", response);
-                self.go_on(cx);
-            }
-            Stage::Thinking | Stage::Serving => {}
         }
     }
 }
