@@ -66,6 +66,7 @@ test-python: $(VENV)/.tools
 	$(BIN)/python -m pytest -m "real_packets and not slow" -rR
 
 test-slow: $(VENV)/.tools
+	cargo test --quiet -p aqmlab-quic --features tls --test tls
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "slow and not real_packets"
 	$(BIN)/python -m pytest -m "slow and real_packets" -rR
 
@@ -79,6 +80,7 @@ lint-rust:
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --quiet $(PUBLISHED) -p aqmlab-sim -p aqmlab-emu -p aqmlab-quic
 	cargo check --quiet --no-default-features -p aqmlab-core -p aqmlab-aqm
+	! cargo tree --workspace --exclude aqmlab-quic | grep -E " (ring|rustls) v"
 	$(PYTHON) crates/faults.py --check
 	$(PYTHON) crates/circles.py
 

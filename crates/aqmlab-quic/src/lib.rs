@@ -27,6 +27,8 @@ mod evaluate;
 mod noq;
 mod own;
 mod quinn;
+#[cfg(feature = "tls")]
+mod rustls;
 
 use aqmlab_core::Result;
 use aqmlab_sim::endpoints::Endpoints;
@@ -44,4 +46,14 @@ pub use params::{Controller, Library, QuicParams};
 /// Returns an error if the name `quic` is already an endpoint of the simulator.
 pub fn endpoints() -> Result<Endpoints> {
     Endpoints::default().with(Box::new(QuicParams::default()))
+}
+
+/// Returns the endpoints of this crate with true TLS sessions, by rustls. Runs with the same seed
+/// differ: keys and handshakes are random.
+///
+/// # Errors
+/// Returns an error if the name `quic` is already an endpoint of the simulator.
+#[cfg(feature = "tls")]
+pub fn endpoints_with_tls(library: Library) -> Result<Endpoints> {
+    Endpoints::default().with(Box::new(own::OwnParams::new(Own::Tls(library))))
 }

@@ -12,13 +12,16 @@ use quinn_proto::congestion as quinn;
 
 use crate::params::{Library, QuicParams};
 
-/// A controller of a library, by its type.
+/// Part of a library in place of the adapter's: a controller, by its type, or true TLS sessions.
 #[derive(Clone)]
 pub enum Own {
     /// Controller of noq.
     Noq(&'static str, Arc<dyn noq::ControllerFactory + Send + Sync>),
     /// Controller of quinn.
     Quinn(&'static str, Arc<dyn quinn::ControllerFactory + Send + Sync>),
+    /// Sessions of rustls for this library.
+    #[cfg(feature = "tls")]
+    Tls(Library),
 }
 
 impl Own {
@@ -26,6 +29,8 @@ impl Own {
     pub fn name(&self) -> &'static str {
         match self {
             Own::Noq(name, _) | Own::Quinn(name, _) => name,
+            #[cfg(feature = "tls")]
+            Own::Tls(_) => "tls",
         }
     }
 
@@ -34,6 +39,8 @@ impl Own {
         match self {
             Own::Noq(..) => Library::Noq,
             Own::Quinn(..) => Library::Quinn,
+            #[cfg(feature = "tls")]
+            Own::Tls(library) => *library,
         }
     }
 }
@@ -104,7 +111,8 @@ where
     }
 }
 
-/// The endpoint `quic` with a user's controller. `controller` has no effect.
+/// The endpoint `quic` with a part in place of the adapter's. With a user's controller, `controller`
+/// has no effect.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnParams {
     params: QuicParams,

@@ -175,6 +175,7 @@ macro_rules! stack {
             endpoint: Endpoint,
             connection: Option<(ConnectionHandle, Connection)>,
             transport: Arc<TransportConfig>,
+            crypto: Arc<dyn ClientConfig>,
             seed: u64,
             segments: usize,
             peer: SocketAddr,
@@ -225,6 +226,20 @@ macro_rules! stack {
             config
         }
 
+        /// Returns the TLS sessions of client and server.
+        fn sessions(own: Option<&Own>) -> (Arc<dyn ClientConfig>, Arc<dyn ServerConfig>) {
+            #[cfg(feature = "tls")]
+            if let Some(Own::Tls(_)) = own {
+                use $proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+                let (client, server) = crate::rustls::sessions();
+                let client = QuicClientConfig::try_from(client).expect("TLS 1.3 is offered");
+                let server = QuicServerConfig::try_from(server).expect("TLS 1.3 is offered");
+                return (Arc::new(client), Arc::new(server));
+            }
+            let _ = own;
+            (Arc::new(Null), Arc::new(Null))
+        }
+
         fn datagrams(transmit: Transmit) -> Datagrams {
             Datagrams {
                 size: transmit.size,
@@ -265,8 +280,9 @@ macro_rules! stack {
                 let payload = params.max_mtu.unwrap_or(params.initial_mtu).get().max(1472) as u16;
                 config.max_udp_payload_size(payload).expect("the range of `max_mtu` is checked");
                 let transport = Arc::new(transport(params, own));
+                let (crypto, of_server) = sessions(own);
                 let server = (!is_client).then(|| {
-                    let mut server = $proto::ServerConfig::new(Arc::new(Null), Arc::new(Null));
+                    let mut server = $proto::ServerConfig::new(of_server, Arc::new(Null));
                     server.transport_config(Arc::clone(&transport)).time_source(Arc::new(Midnight));
                     Arc::new(server)
                 });
@@ -274,6 +290,7 @@ macro_rules! stack {
                     endpoint: endpoint(Arc::new(config), server),
                     connection: None,
                     transport,
+                    crypto,
                     seed,
                     segments: params.segments as usize,
                     peer: address(!is_client),
@@ -281,7 +298,7 @@ macro_rules! stack {
             }
 
             fn connect(&mut self, now: Instant) -> Result<(), String> {
-                let mut config = $proto::ClientConfig::new(Arc::new(Null));
+                let mut config = $proto::ClientConfig::new(Arc::clone(&self.crypto));
                 let seed = self.seed;
                 config.transport_config(Arc::clone(&self.transport)).initial_dst_cid_provider(
                     Arc::new(move || ConnectionId::new(&seed.to_be_bytes())),

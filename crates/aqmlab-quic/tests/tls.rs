@@ -1,0 +1,87 @@
+//! Null cryptography beside true TLS: `cargo test -p aqmlab-quic --features tls --test tls --
+//! --ignored --nocapture` prints the table of docs/quic.md.
+
+use aqmlab_core::{ParamType, Value};
+use aqmlab_quic::{Controller, Library};
+use aqmlab_sim::endpoints::Endpoints;
+use aqmlab_sim::{Outside, Scenario, run};
+
+const PATH: &str = r#"
+    duration = "20s"
+    record.warmup = "5s"
+    links.down = { rate = "20mbit", delay = "20ms", queue = "fq_codel" }
+    links.up = { rate = "20mbit", delay = "20ms" }
+    flows.own = { count = 2, start = { uniform = ["0s", "1s"] }, path = "down", return_path = "up", endpoint = "quic" }
+"#;
+
+/// Goodput of both flows, and 95th percentile of the time in the queue.
+fn measured(
+    library: Library,
+    controller: Controller,
+    queue: &str,
+    seed: i64,
+    outside: &Endpoints,
+) -> [f64; 2] {
+    let endpoint = |key: &str| format!("flows.own.endpoint.{key}");
+    let set = [
+        ("links.down.queue".to_string(), Value::from(queue)),
+        (endpoint("stack"), library.to_text().as_str().into()),
+        (endpoint("controller"), controller.to_text().as_str().into()),
+        ("seed".to_string(), Value::Integer(seed)),
+    ];
+    let scenario = Scenario::parse_with(PATH, "path", &set, Outside::endpoints(outside)).unwrap();
+    let result = run(&scenario, 0);
+    let goodput = result.flows.iter().map(|flow| flow.goodput).sum();
+    [goodput, result.links[0].sojourn.quantiles[3]]
+}
+
+/// Prints means over the seeds and relative differences with their 95 % intervals (Student's t with
+/// `t`), none of which may be all beyond 1 %.
+fn compare(library: Library, controller: Controller, seeds: i64, t: f64) {
+    let null = aqmlab_quic::endpoints().unwrap();
+    let tls = aqmlab_quic::endpoints_with_tls(library).unwrap();
+    for queue in ["droptail", "codel", "fq_codel"] {
+        let of_seed =
+            |seed| [&null, &tls].map(|each| measured(library, controller, queue, seed, each));
+        let runs: Vec<_> = (1..=seeds).map(of_seed).collect();
+        let name = format!("{}:{}, {queue}", library.to_text(), controller.to_text());
+        let mut row = format!("| {name} |");
+        for (place, scale) in [(0, 1e-6), (1, 1e3)] {
+            let mean = |of: &dyn Fn(&[[f64; 2]; 2]) -> f64| {
+                runs.iter().map(of).sum::<f64>() / seeds as f64
+            };
+            let [null, tls] = [0, 1].map(|end| mean(&|run| run[end][place]));
+            let off = |run: &[[f64; 2]; 2]| (run[1][place] - run[0][place]) / null;
+            let difference = mean(&off);
+            let square = mean(&|run| (off(run) - difference) * (off(run) - difference));
+            let half = t * (square / (seeds - 1) as f64).sqrt();
+            let [shown, within] = [difference, half].map(|each| 100.0 * each);
+            row +=
+                &format!(" {:.2} | {:.2} | {shown:+.2} ± {within:.2} |", scale * null, scale * tls);
+            assert!(difference.abs() - half < 0.01, "{row}");
+        }
+        println!("{row}");
+    }
+}
+
+fn compare_all(seeds: i64, t: f64) {
+    std::thread::scope(|scope| {
+        for library in [Library::Noq, Library::Quinn] {
+            for controller in [Controller::NewReno, Controller::Cubic] {
+                scope.spawn(move || compare(library, controller, seeds, t));
+            }
+        }
+    });
+}
+
+#[test]
+fn cryptography_does_not_change_goodput_and_delay() {
+    compare_all(5, 2.776);
+}
+
+/// The table of docs/quic.md.
+#[test]
+#[ignore = "takes minutes"]
+fn the_table() {
+    compare_all(12, 2.201);
+}
