@@ -13,7 +13,6 @@ from helpers import assert_refused, in_process
 from tools.bench import start
 from tools.bench.__main__ import app
 
-ROOT = Path(__file__).parents[2]
 Bench = Callable[..., "CompletedProcess[str]"]
 
 
