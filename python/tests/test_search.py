@@ -59,7 +59,7 @@ def run(aqmlab: Aqmlab, scenario: Path, words: str) -> str:
     [
         ("tune FILE --goal sojourn_p95", "there is nothing to search"),
         ("tune FILE --key queue.targt=1ms..2ms --set queue=codel --goal sojourn_p95",
-         "queue.targt: unknown key"),
+         "--key queue.targt: unknown key"),
         ("tune FILE --key links.down.delay=1ms..2mbit --goal sojourn_p95", "same kind of unit"),
         ("tune FILE --key links.down.rate=1ms..2ms --goal sojourn_p95", "expected a rate"),
         ("tune FILE --key queue.limit=0p..9p --goal sojourn_p95", "queue.limit: `0p`"),
@@ -73,7 +73,7 @@ def run(aqmlab: Aqmlab, scenario: Path, words: str) -> str:
         ("tune FILE --key queue.limit=2p..9p --goal goodput@nobody", "unknown link or group"),
         ("tune FILE --key queue.limit=2p..9p --goal sojourn_p95 --within drop_share<1",
          "METRIC@SUBJECT<=VALUE"),
-        ("tune FILE --key queue.limit=2p..9p", "needs a goal"),
+        ("tune FILE --key queue.limit=2p..9p", "--goal: a search needs a goal"),
         ("attack FILE --key queue.limit=2p..9p", "needs a metric"),
     ],
 )  # fmt: skip
@@ -81,6 +81,25 @@ def test_errors_name_what_is_wrong(
     words: str, told: str, scenario: Path, aqmlab: Aqmlab, tmp_path: Path
 ) -> None:
     assert told in run(aqmlab, scenario, f"{words} --out {tmp_path / 'out'}")
+
+
+@pytest.mark.parametrize(
+    ("given", "argument"),
+    [
+        ({"keys": {}}, "keys"),
+        ({"keys": {"queue.targt": "1ms..2ms"}}, "keys.queue.targt"),
+        ({"goals": []}, "goals"),
+        ({"goals": ["sojourn_p59"]}, "goals"),
+        ({"within": ["drop_share<1"]}, "within"),
+        ({"batch": 1}, "batch"),
+    ],
+)
+def test_errors_of_the_library_name_arguments(given: dict[str, Any], argument: str) -> None:
+    usual: dict[str, Any] = {"keys": KEYS, "goals": ["sojourn_p95"]}
+    with pytest.raises(aqmlab.InputError) as raised:
+        tune(SHORT, **usual | given)
+    assert raised.value.key == argument
+    assert "--" not in str(raised.value)
 
 
 def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,7 +19,7 @@ from aqmlab.cli.common import (
     progress_bar,
 )
 from aqmlab.cli.options import argument, option
-from aqmlab.errors import input_error
+from aqmlab.errors import InputError, input_error
 from aqmlab.scenario.settings import parse_selection, parse_settings
 
 EXAMPLE = (
@@ -26,6 +28,24 @@ EXAMPLE = (
     "aqmlab search attack examples/search/shrew.toml --key flows.attack.workload.fps=0.3..50,log "
     "--hurt goodput@victim --within 'throughput@attack<=1mbit'"
 )
+
+
+ALIKE = ("hurt", "within", "trials", "batch", "confirm", "replications", "only")
+OPTIONS = {"keys": "--key", "goals": "--goal", **{name: f"--{name}" for name in ALIKE}}
+"""The option for each argument that an error may name."""
+
+
+@contextmanager
+def _options() -> Iterator[None]:
+    """Names the option in an error that names an argument."""
+    try:
+        yield
+    except InputError as error:
+        argument, _, name = error.key.partition(".")
+        if argument not in OPTIONS or error.file:
+            raise
+        option = f"{OPTIONS[argument]} {name}".strip()
+        raise input_error(error.problem, key=option, given=error.given, hint=error.hint) from None
 
 
 def search(
@@ -104,7 +124,7 @@ def search(
     }
     began = time.monotonic()
     bar = progress_bar(f"{kind} {file.stem}", shown=not json)
-    with executor_at(cluster) as executor, bar as progress:
+    with _options(), executor_at(cluster) as executor, bar as progress:
         common |= {"executor": executor, "progress": progress}
         if kind == "tune":
             found = tune(file, key or (), goal or (), **common)

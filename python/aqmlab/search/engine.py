@@ -183,9 +183,9 @@ def tune(
     >>> found = aqmlab.search.tune("scenario.toml", {"queue.target": "1ms..50ms,log"},
     ...                            ["min:sojourn_p95", "max:goodput@bulk"])
     """
-    measures = tuple(Measure.parse(each, "--goal") for each in goals)
+    measures = tuple(Measure.parse(each, "goals") for each in goals)
     if not measures:
-        raise input_error("a search needs a goal, such as min:sojourn_p95", key="--goal")
+        raise input_error("a search needs a goal, such as min:sojourn_p95", key="goals")
     search = _Search("tune", source, keys, measures, within, set, only, seed, replications, trials,
                      batch, out, Means(threads, executor, progress))  # fmt: skip
     optimiser = Tuner(search.keys, len(measures), search.seed, max(batch, min(24, trials // 3)))
@@ -239,7 +239,7 @@ command
     InputError, FolderError
         As in `tune`.
     """
-    measure = Measure.parse(hurt, "--hurt")
+    measure = Measure.parse(hurt, "hurt")
     search = _Search("attack", source, keys, (measure,), within, set, only, seed, replications,
                      trials, batch, out, Means(threads, executor, progress))  # fmt: skip
     begun = search.start.values[0]
@@ -289,16 +289,16 @@ class _Search:
         self.keys = parse_keys(keys)
         for key in self.keys:
             if key.name in (set or {}):
-                problem = "--set fixes this key, so there is nothing to search"
-                raise input_error(problem, key=f"--key {key.name}")
-        for name, value, least in (("--trials", trials, 1), ("--batch", batch, 4),
-                                   ("--replications", replications, 1)):  # fmt: skip
+                problem = "a setting fixes this key, so there is nothing to search"
+                raise input_error(problem, key=f"keys.{key.name}")
+        for name, value, least in (("trials", trials, 1), ("batch", batch, 4),
+                                   ("replications", replications, 1)):  # fmt: skip
             if value < least:
                 raise input_error(f"expected a whole number from {least}", key=name, given=value)
         load("cma" if kind == "attack" else "optuna")
         study = _study(source, set, only, seed, replications)
         if kind == "attack" and len(study.points) > 1:
-            raise input_error("an attack needs a study of one point", hint="--only AXIS=LABEL")
+            raise input_error("an attack needs a study of one point: choose one", key="only")
         _check_ranges(study, self.keys)
         limits = tuple(Measure.limit(each) for each in within)
         question = {
@@ -392,7 +392,7 @@ def _check_ranges(study: Study, keys: Sequence[Key]) -> None:
             first = error(own)
             if first and all(error({**corner, **own}) for corner in corners):
                 text = first.problem + (f" ({first.hint})" if first.hint else "")
-                raise input_error(text, key=f"--key {key.name}", given=first.given)
+                raise input_error(text, key=f"keys.{key.name}", given=first.given)
 
 
 def _signed(measures: Sequence[Measure], trial: Trial) -> list[float] | None:

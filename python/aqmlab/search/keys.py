@@ -86,7 +86,7 @@ class Key:
 
         Raises `InputError` for anything else.
         """
-        place = f"--key {name}"
+        place = f"keys.{name}"
         if not isinstance(given, str):
             return _chosen(name, list(given), place)
         first, *more = [part.strip() for part in given.split(",")]
@@ -152,14 +152,14 @@ def parse_keys(given: Mapping[str, str | Sequence[Any]] | Iterable[str]) -> tupl
         pairs = [text.partition("=") for text in given]
         for name, equals, _ in pairs:
             if not equals or not name.strip():
-                raise input_error(f"{FORM} after KEY=", key="--key", given=name)
+                raise input_error(f"{FORM} after KEY=", key="keys", given=name)
         names = [name.strip() for name, _, _ in pairs]
         if twice := {name for name in names if names.count(name) > 1}:
-            raise input_error("this key is there twice", key="--key", given=min(twice))
+            raise input_error("this key is there twice", key="keys", given=min(twice))
         given = {name.strip(): text.strip() for name, _, text in pairs}
     if not given:
-        hint = "--key queue.target=1ms..50ms,log"
-        raise input_error("there is nothing to search: name a key", key="--key", hint=hint)
+        problem = "there is nothing to search: name a key, such as queue.target=1ms..50ms,log"
+        raise input_error(problem, key="keys")
     return tuple(Key.parse(name, each) for name, each in given.items())
 
 

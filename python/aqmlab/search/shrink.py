@@ -14,16 +14,12 @@ from aqmlab.errors import InputError, input_error
 from aqmlab.scenario.settings import parse_settings, parse_toml, read_text
 from aqmlab.scenario.toml import toml, toml_value
 from aqmlab.search.keys import DIGITS, Key, shared_out
-from aqmlab.search.trials import Measure, Settings, Trial, Trials, identity
+from aqmlab.search.trials import Measure, Settings, Trial, Trials, identity, with_settings
 from aqmlab.study.single import run_scenario
 from aqmlab.study.sweep import Study
 
-MOST_LINES = 39
-"""With a line that names the cause, a file has fewer than 40."""
 MEASURED = re.compile(r"^# measured: (\S+) = (\S+), was (\S+)$", re.MULTILINE)
 UNDO = re.compile(r"^# undo: (.*)$", re.MULTILINE)
-NAMES = {"queue": "discipline", "workload": "kind", "congestion_control": "algorithm"}
-"""Keys whose value may be a name, and the key of that name in a table."""
 
 
 @dataclass(frozen=True)
@@ -105,25 +101,12 @@ class Finding:
 
 def finding(study: Study, trial: Trial, measure: Measure, told: Sequence[str]) -> Finding:
     """The file of a trial of a study with one point; its comment begins with some lines."""
-    given: dict[str, Any] = {}
-    for axis in study.axes:
-        given |= axis.values[0].settings
-    table, source = study.base, study.base
-    folders = study.points[0].scenario.folders
-    before = {**given, **study.settings}
-    start = Scenario(table, overrides=before, folders=folders)
-    wanted = Scenario(table, overrides={**before, **trial.settings}, folders=folders)
-    for each, settings in ((source, before), (table, {**before, **trial.settings})):
-        for key, value in settings.items():
-            _set(each, _path(wanted.table, key), value)
-    if _resolved(table, folders) != wanted.resolved:
-        table = parse_toml(wanted.to_toml(), "<finding>")
-    undo = {name: value for key in trial.settings for name, value in _was(source, start.table, key)}
+    start = study.points[0].scenario
+    wanted = with_settings(study, [("", trial.settings)]).points[0].scenario
+    source, resolved = _pruned(start), start.table
+    undo = {name: value for key in trial.settings for name, value in _was(source, resolved, key)}
     values = [float(measure.of(run_scenario(each))[0]) for each in (wanted, start)]
-    head = _comment(measure, values, undo, told)
-    if f"{head}{toml(table)}".count("\n") >= MOST_LINES:
-        _prune(table, lambda: _resolved(table, folders) == wanted.resolved)
-    text = f"{head}{toml(table)}"
+    text = f"{_comment(measure, values, undo, told)}{toml(_pruned(wanted))}"
     return Finding(text, measure, values[0], values[1], undo)
 
 
@@ -167,21 +150,18 @@ def _was(
     yield key.removesuffix("." + ".".join(full)) if full else key, value
 
 
-def _set(table: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    """Sets a key; a name above it becomes a table with this name."""
-    for part in path[:-1]:
-        inner = table.setdefault(part, {})
-        if isinstance(inner, str):
-            inner = table[part] = {NAMES.get(part, part): inner}
-        table = inner
-    table[path[-1]] = value
+def _pruned(scenario: Scenario) -> dict[str, Any]:
+    """The table of a scenario without keys that only repeat a default."""
+    table = parse_toml(scenario.to_toml(), "<finding>")
 
+    def is_same() -> bool:
+        try:
+            return Scenario(table, folders=scenario.folders).resolved == scenario.resolved
+        except InputError:
+            return False
 
-def _resolved(table: Mapping[str, Any], folders: Sequence[str]) -> str:
-    try:
-        return Scenario(table, folders=list(folders)).resolved
-    except InputError:
-        return ""
+    _prune(table, is_same)
+    return table
 
 
 def _prune(inner: dict[str, Any], is_same: Callable[[], bool]) -> None:

@@ -55,23 +55,23 @@ class Measure:
     """Largest allowed value of a constraint."""
 
     @staticmethod
-    def parse(text: str, option: str) -> Measure:
+    def parse(text: str, argument: str) -> Measure:
         """`[min:|max:]METRIC[@SUBJECT]`. Raises `InputError` for an unknown metric, and for a
         metric without a better direction if the text has none."""
         word, colon, rest = text.partition(":")
         given = {"min": LESS, "max": MORE}.get(word) if colon else None
         if colon and given is None:
             problem = "expected min:METRIC or max:METRIC, such as min:sojourn_p95"
-            raise input_error(problem, key=option, given=text)
+            raise input_error(problem, key=argument, given=text)
         name, _, subject = (rest if colon else text).strip().partition("@")
         try:
             metric, _ = find(name)
         except InputError as error:
-            raise input_error(error.problem, key=option, given=name, hint=error.hint) from None
+            raise input_error(error.problem, key=argument, given=name, hint=error.hint) from None
         direction = metric.direction if given is None else given
         if direction == NEITHER:
             problem = "neither more nor less of this metric is better: write min: or max: before it"
-            raise input_error(problem, key=option, given=text)
+            raise input_error(problem, key=argument, given=text)
         return Measure(f"{name}@{subject}" if subject else name, metric, subject, direction)
 
     @staticmethod
@@ -82,8 +82,8 @@ class Measure:
         found = numbers([right.strip().removesuffix("%")])
         if not sign or found is None:
             problem = "expected METRIC@SUBJECT<=VALUE, such as throughput@attack<=2mbit"
-            raise input_error(problem, key="--within", given=text)
-        measure = Measure.parse(f"min:{left.strip()}", "--within")
+            raise input_error(problem, key="within", given=text)
+        measure = Measure.parse(f"min:{left.strip()}", "within")
         return replace(measure, most=found[0][0] * (0.01 if share else 1.0))
 
     def of(self, result: StudyResult | RunResult) -> Floats:
@@ -183,10 +183,10 @@ class Trials:
             asked = json.loads(json.dumps(self.question))
             if differing := [key for key in asked if kept["question"].get(key) != asked[key]]:
                 problem = f"{out}: this folder has another search (other {differing[0]})"
-                raise FolderError(f"{problem}; choose another with --out")
+                raise FolderError(f"{problem}; choose another")
             self._log = kept["trials"]
         elif out.exists() and any(each.name != BATCHES for each in out.iterdir()):
-            raise FolderError(f"{out}: this folder has other files; choose another with --out")
+            raise FolderError(f"{out}: this folder has other files; choose another")
         else:
             shutil.rmtree(out / BATCHES, ignore_errors=True)  # not even the start is complete
 
