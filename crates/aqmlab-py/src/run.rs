@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::{Outside, Position, Run, Snapshot, Stopped};
+use aqmlab_tcp::congestion::AckSample;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -156,7 +157,15 @@ impl PyRun {
         let run = self.ready()?;
         let mut seen: Vec<(Subject, &'static str, f64)> = Vec::new();
         run.observe(&mut |subject, name, value| seen.push((subject, name, value)));
-        let groups: Vec<u32> = run.flows().map(|flow| flow.group).collect();
+        let mut counts = vec![0_u32; run.scenario().flows.len()];
+        let places: Vec<(usize, u32)> = run
+            .flows()
+            .map(|flow| {
+                let group = flow.group as usize;
+                counts[group] += 1;
+                (group, counts[group] - 1)
+            })
+            .collect();
         let (links, flows) = (PyDict::new(py), PyList::empty(py));
         let mut last: Option<(Subject, Bound<'py, PyDict>)> = None;
         for (subject, name, value) in seen {
@@ -165,8 +174,9 @@ impl PyRun {
                 (Some((_, dict)), _) => dict.clone(),
                 (None, Subject::Flow(index)) => {
                     let dict = PyDict::new(py);
-                    let group = groups[index as usize] as usize;
+                    let (group, place) = places[index as usize];
                     dict.set_item("group", &run.scenario().flows[group].name)?;
+                    dict.set_item("index", place)?;
                     flows.append(&dict)?;
                     dict
                 }
@@ -183,6 +193,37 @@ impl PyRun {
         let all = PyDict::new(py);
         all.set_item("links", links)?;
         all.set_item("flows", flows)?;
+        Ok(all)
+    }
+
+    /// Returns columns of the acknowledgements of a group, or of one flow, since the last call.
+    fn samples<'py>(
+        &mut self,
+        py: Python<'py>,
+        group: &str,
+        index: Option<u32>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let run = self.run.as_mut().ok_or_else(over)?;
+        let samples = run.samples(group, index).map_err(|error| to_py_error(py, error))?;
+        let seconds = |span: Option<Span>| span.map_or(f64::NAN, Span::as_secs_f64);
+        type Column<'a> = (&'static str, &'a dyn Fn(&AckSample) -> f64);
+        let columns: [Column; 9] = [
+            ("time_s", &|ack| ack.now.as_secs_f64()),
+            ("rtt_s", &|ack| seconds(ack.rtt)),
+            ("acked_bytes", &|ack| ack.acked as f64),
+            ("delivered_bytes", &|ack| ack.delivered as f64),
+            ("lost_bytes", &|ack| ack.lost as f64),
+            ("in_flight_bytes", &|ack| ack.in_flight as f64),
+            ("marked", &|ack| f64::from(u8::from(ack.ece))),
+            ("ce_packets", &|ack| ack.ce_packets as f64),
+            ("app_limited", &|ack| {
+                f64::from(u8::from(ack.rate.is_some_and(|rate| rate.app_limited)))
+            }),
+        ];
+        let all = PyDict::new(py);
+        for (name, value) in columns {
+            all.set_item(name, samples.iter().map(value).collect::<Vec<f64>>())?;
+        }
         Ok(all)
     }
 
@@ -298,7 +339,7 @@ fn guarded<T>(py: Python<'_>, what: impl FnOnce() -> T) -> PyResult<T> {
 }
 
 /// Returns what a lock holds. A copy that failed has left it unchanged.
-fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -7,14 +7,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use aqmlab_core::Span;
 use aqmlab_sim::capture::{self, Recorder};
 use aqmlab_sim::network::records::RecordSink;
-use aqmlab_sim::scenario::{FlowGroup, LinkConfig};
-use aqmlab_sim::{RunResult, Scenario, Stopped, WorkLimit, run_into, try_run_recorded};
+use aqmlab_sim::scenario::{FlowGroup, Level, LinkConfig};
+use aqmlab_sim::{Run, RunResult, Scenario, Stopped, WorkLimit, run_into, try_run_recorded};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -22,6 +23,7 @@ use crate::convert::{ControlError, QueueError};
 use crate::custom::fault::{Abandoned, Failure, abandon_with};
 use crate::custom::{Kind, PyConfig};
 use crate::record::{Record, from_capture};
+use crate::run::held;
 use crate::scenario::PyScenario;
 use crate::spill::{Spill, Unwritten, to_os_error};
 use crate::stuck::Running;
@@ -42,6 +44,22 @@ struct Job {
     replication: u64,
     /// Recorder, in addition to the results.
     recorder: Option<Recorder>,
+    /// Jobs that differ from this one only after a time, and that time.
+    followers: Vec<Job>,
+    until: Span,
+    /// Run until that time, to continue.
+    from: Option<Arc<Mutex<Run>>>,
+}
+
+impl Job {
+    /// Returns the time until which another job can share its run, if that is worthwhile.
+    fn shares(&self, other: &Job) -> Option<Span> {
+        let is_same = self.replication == other.replication && self.recorder.is_none();
+        let may = is_same && self.scenario.record.level != Level::Packets;
+        let until = self.scenario.first_difference(&other.scenario).filter(|_| may)?;
+        let is_late = until > Span::ZERO && until.as_nanos() >= self.until.as_nanos() / 2;
+        (is_late && !has_custom(&self.scenario)).then_some(until)
+    }
 }
 
 /// Reason for an unfinished run.
@@ -70,6 +88,8 @@ struct Waiting {
     jobs: VecDeque<Job>,
     /// True while more jobs may be added; workers then wait for them.
     open: bool,
+    /// Jobs that wait for the run of this number to reach their first difference.
+    followers: BTreeMap<u32, Vec<Job>>,
 }
 
 struct Work {
@@ -99,14 +119,27 @@ impl Work {
             if self.stopped.load(Ordering::Relaxed) {
                 return None;
             }
-            if let Some(job) = waiting.jobs.pop_front() {
+            if let Some(mut job) = waiting.jobs.pop_front() {
+                if !job.followers.is_empty() {
+                    waiting.followers.insert(job.run, std::mem::take(&mut job.followers));
+                }
                 return Some(job);
             }
-            if !waiting.open {
+            if !waiting.open && waiting.followers.is_empty() {
                 return None;
             }
             waiting = self.changed.wait(waiting).expect("no holder of this lock panics");
         }
+    }
+
+    /// Lets the followers of a run start, from its state if it can be copied.
+    fn release(&self, run: u32, from: Option<&Arc<Mutex<Run>>>) {
+        let mut waiting = self.waiting.lock().expect("no holder of this lock panics");
+        for mut job in waiting.followers.remove(&run).into_iter().flatten().rev() {
+            job.from = from.cloned();
+            waiting.jobs.push_front(job);
+        }
+        self.changed.notify_all();
     }
 
     /// Prevents further jobs.
@@ -154,7 +187,11 @@ impl Runner {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let threads = threads.unwrap_or(cores).min(if open { usize::MAX } else { jobs.len() });
         let work = Arc::new(Work {
-            waiting: Mutex::new(Waiting { jobs: VecDeque::new(), open }),
+            waiting: Mutex::new(Waiting {
+                jobs: VecDeque::new(),
+                open,
+                followers: BTreeMap::new(),
+            }),
             changed: Condvar::new(),
             total: AtomicUsize::new(0),
             active: AtomicUsize::new(threads),
@@ -250,14 +287,24 @@ impl Runner {
 impl Runner {
     /// Adds jobs; the first is recorded.
     fn add(&self, jobs: Vec<(u32, PyRef<'_, PyScenario>, u64)>, mut recorder: Option<Recorder>) {
+        let count = jobs.len();
+        let mut heads: Vec<Job> = Vec::new();
+        for (run, scenario, replication) in jobs {
+            let scenario = Arc::clone(&scenario.scenario);
+            let (recorder, until) = (recorder.take(), Span::ZERO);
+            let followers = Vec::new();
+            let job = Job { run, scenario, replication, recorder, followers, until, from: None };
+            match heads.last_mut().and_then(|head| Some((head.shares(&job)?, head))) {
+                Some((until, head)) => {
+                    head.until = until;
+                    head.followers.push(job);
+                }
+                None => heads.push(job),
+            }
+        }
         let mut waiting = self.work.waiting.lock().expect("no holder of this lock panics");
-        self.work.total.fetch_add(jobs.len(), Ordering::Relaxed);
-        waiting.jobs.extend(jobs.into_iter().map(|(run, scenario, replication)| Job {
-            run,
-            scenario: Arc::clone(&scenario.scenario),
-            replication,
-            recorder: recorder.take(),
-        }));
+        self.work.total.fetch_add(count, Ordering::Relaxed);
+        waiting.jobs.extend(heads);
         self.work.changed.notify_all();
     }
 
@@ -269,6 +316,7 @@ impl Runner {
     #[allow(clippy::disallowed_methods, reason = "a watch over the engine, not a part of it")]
     fn give_up_stuck(&self) {
         for (run, text) in self.work.running.stuck(Instant::now()) {
+            self.work.release(run, None);
             self.keep_stuck(run, text);
             start(&self.work, &self.sender);
         }
@@ -337,9 +385,24 @@ type Recorded = (RunResult, Result<(), capture::Unwritten>);
 fn run(work: &Work, job: &mut Job, spill: Option<&Arc<Spill>>) -> Option<Ran> {
     let recorder = job.recorder.take();
     let (scenario, replication) = (&job.scenario, job.replication);
+    let (run, until, from) = (job.run, job.until, job.from.take());
     let simulate = |limit: &WorkLimit| {
         let sink = spill.map(|spill| Arc::clone(spill) as Arc<dyn RecordSink>);
         catch_unwind(AssertUnwindSafe(|| match recorder {
+            None if from.is_some() || until > Span::ZERO => {
+                let from = match from {
+                    Some(from) => from,
+                    None => {
+                        let shared = Run::shared(scenario, replication, until, limit.clone())?;
+                        Arc::new(Mutex::new(shared))
+                    }
+                };
+                let copy = Some(held(&from)).filter(|run| run.is_cloneable());
+                let copy = copy.and_then(|run| run.fork().ok());
+                work.release(run, copy.is_some().then_some(&from));
+                let own = copy.unwrap_or_else(|| taken(from));
+                Ok((own.continued(scenario, limit.progress.clone()).finish()?, Ok(())))
+            }
             None => Ok((run_into(scenario, replication, limit, sink)?, Ok(()))),
             Some(recorder) => try_run_recorded(scenario, replication, limit, recorder),
         }))
@@ -349,7 +412,16 @@ fn run(work: &Work, job: &mut Job, spill: Option<&Arc<Spill>>) -> Option<Ran> {
     }
     let progress = work.running.begin(job.run, &job.scenario);
     let result = simulate(&WorkLimit { progress: Some(progress), ..WorkLimit::default() });
+    if until > Span::ZERO {
+        work.release(run, None); // if the run stopped before that time
+    }
     work.running.end(job.run).then_some(result)
+}
+
+/// Returns a run that is not shared.
+fn taken(run: Arc<Mutex<Run>>) -> Run {
+    let run = Arc::into_inner(run).expect("released without a copy");
+    run.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Executes a run with Python code, whose duration is not limited.

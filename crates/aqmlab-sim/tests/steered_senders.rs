@@ -63,6 +63,7 @@ fn seen(run: &Run, subject: Subject, quantity: &str) -> Option<f64> {
 }
 
 const CONTROL: &str = "flows.bulk.transport.congestion_control";
+const STEERED: &str = "{ algorithm = \"steered\", window = \"10p\" }";
 
 #[test]
 fn a_window_and_a_rate_are_set_from_outside() {
@@ -103,7 +104,7 @@ fn any_control_follows_any_other() {
             let mut steps = Run::new(scene(&[("transport.stack", stack), control]), 1);
             for step in 1..=5 {
                 steps.advance(seconds(f64::from(step) * 1.7)).unwrap();
-                let next = names().cycle().nth(index + step as usize * 3).unwrap();
+                let next = names().cycle().nth(index + step as usize * 4).unwrap();
                 set(&mut steps, CONTROL, &format!("\"{next}\""));
                 set(&mut steps, "flows.web.transport.pacing", ["true", "false"][step as usize % 2]);
             }
@@ -194,4 +195,76 @@ fn what_a_connection_cannot_change_is_refused() {
         assert!(error.to_string().contains(expected), "{key}: {error}");
     }
     assert!(run.scenario().changes.is_empty());
+}
+
+/// A change of one flow leaves the others as they are; a later one of the group reaches all.
+#[test]
+fn one_flow_of_a_group_is_steered() {
+    for stack in STACKS {
+        let settings =
+            [("transport.stack", stack), ("flows.web.start", "11s"), ("flows.bulk.count", "3")];
+        let mut run = Run::new(scene(&settings), 0);
+        let window = |run: &Run, flow| seen(run, Subject::Flow(flow), "cwnd_bytes").unwrap();
+        run.advance(seconds(1.0)).unwrap();
+        set(&mut run, "flows.bulk.1.transport.congestion_control", STEERED);
+        run.advance(seconds(2.0)).unwrap();
+        assert_eq!(window(&run, 1), 14_480.0, "{stack}");
+        assert!(seen(&run, Subject::Flow(0), "acks").is_none());
+        set(&mut run, CONTROL, &STEERED.replace("10p", "20p"));
+        set(&mut run, "flows.bulk.2.transport.congestion_control.window", "\"5p\"");
+        run.advance(seconds(3.0)).unwrap();
+        let windows = [0, 1, 2].map(|flow| window(&run, flow));
+        assert_eq!(windows, [28_960.0, 28_960.0, 7_240.0], "{stack}");
+        // Equal for the group, but not for its last flow.
+        set(&mut run, CONTROL, &STEERED.replace("10p", "20p"));
+        set(&mut run, "flows.late", "{ path = [\"down\"], return_path = [\"up\"] }");
+        run.advance(seconds(4.0)).unwrap();
+        assert_eq!(window(&run, 2), 28_960.0, "{stack}");
+        let saved = run.scenario().to_toml();
+        let (steps, again) =
+            (run.finish().unwrap(), Scenario::parse(&saved, "saved", &[]).unwrap());
+        assert_eq!(steps.digest(), aqmlab_sim::run(&again, 0).digest(), "{stack}");
+    }
+    let mut run = alone("rfc");
+    for (key, problem) in [
+        ("flows.bulk.1.transport.pacing", "an index from 0 to 0"),
+        ("flows.web.0.transport.pacing", "flows of applications have no index"),
+        ("flows.bulk.0.size", "cannot change during a run"),
+    ] {
+        let error = run.set(key, &parse_value("true"), Outside::default()).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
+#[test]
+fn acknowledgements_are_recorded_on_request() {
+    for stack in STACKS {
+        let mut run = alone(stack);
+        run.advance(seconds(1.0)).unwrap();
+        assert!(run.samples("bulk", None).unwrap_err().to_string().contains("act()"));
+        set(&mut run, CONTROL, STEERED);
+        assert!(run.samples("bulk", None).unwrap().is_empty());
+        run.advance(seconds(2.0)).unwrap();
+        let count = |run: &Run, name| seen(run, Subject::Flow(0), name).unwrap();
+        assert_eq!(run.samples("bulk", Some(0)).unwrap().len() as f64, count(&run, "acks"));
+        set(&mut run, CONTROL, &STEERED.replace("10p", "9p"));
+        let names = ["acks", "acked_bytes", "rtt_samples"];
+        let before = names.map(|name| count(&run, name));
+        run.advance(seconds(3.0)).unwrap();
+        let after = names.map(|name| count(&run, name));
+        let samples = run.samples("bulk", None).unwrap();
+        let found = [
+            samples.len() as f64,
+            samples.iter().map(|ack| ack.delivered as f64).sum(),
+            samples.iter().filter(|ack| ack.rtt.is_some()).count() as f64,
+        ];
+        assert_eq!(found, [0, 1, 2].map(|of| after[of] - before[of]), "{stack}");
+        assert!(
+            samples.iter().all(|ack| ack.rate.is_some_and(|rate| !rate.app_limited)),
+            "{stack}"
+        );
+        assert!(samples.iter().all(|ack| ack.in_flight <= 14_480), "{stack}");
+        assert!(samples.is_sorted_by_key(|ack| ack.now) && samples[0].now >= seconds(2.0));
+        assert!(run.samples("bulk", Some(0)).unwrap().is_empty());
+    }
 }

@@ -1,8 +1,10 @@
 //! A run in steps with changes equals the run of the resulting scenario.
 
+use std::sync::Arc;
+
 use aqmlab_core::{Span, Table, Time, Value};
 use aqmlab_sim::scenario::parse_value;
-use aqmlab_sim::{Outside, Run, Scenario, run};
+use aqmlab_sim::{Outside, Run, Scenario, WorkLimit, run};
 
 /// Bulk flows of both kinds, a call and pages over one link.
 const SCENE: &str = r#"
@@ -125,6 +127,47 @@ fn a_change_after_a_single_step_is_repeatable() {
     let result = run_of.finish().unwrap();
     let again = run(&scenario, 0);
     assert_eq!((result.digest(), result.events), (again.digest(), again.events));
+}
+
+/// Runs that differ in later changes continue from a common one, also if the run could be over.
+#[test]
+fn scenarios_that_differ_late_share_a_run() {
+    let change = |at: u64, key: &str, value: &str| {
+        format!("[[changes]]\nat = \"{at}ms\"\nkey = \"{key}\"\nvalue = {value}\n")
+    };
+    let of = |until: &str, numbers: &[usize]| {
+        let changes = numbers.iter().map(|number| {
+            let (at, key, value) = CHANGES[*number];
+            change(at, key, value)
+        });
+        let text = format!("{until}\n{SCENE}{}", changes.collect::<String>());
+        Arc::new(Scenario::parse(&text, "late", &[]).unwrap())
+    };
+    for until in ["", "until = \"file\""] {
+        let first = of(until, &[0, 1, 2, 3, 6, 8]);
+        for (numbers, at) in
+            [(&[0, 1, 2, 4, 5, 9][..], 2_000), (&[0, 1, 2][..], 2_000), (&[0, 1, 3, 10][..], 1_500)]
+        {
+            let other = of(until, numbers);
+            let until = Span::from_millis(at);
+            assert_eq!(first.first_difference(&other), Some(until));
+            assert_eq!(other.first_difference(&first), Some(until));
+            let shared = Run::shared(&other, 3, until, WorkLimit::default()).unwrap();
+            for each in [&first, &other] {
+                let own = shared.fork().unwrap().continued(each, None).finish().unwrap();
+                let whole = run(each, 3);
+                assert_eq!((own.digest(), own.events), (whole.digest(), whole.events));
+            }
+        }
+        assert_eq!(first.first_difference(&first), None);
+    }
+    let [one, two] = [3, 4].map(|count| {
+        let text =
+            format!("{SCENE}{}", change(700, "flows.late", &LATE.replace('3', &count.to_string())));
+        Scenario::parse(&text, "late", &[]).unwrap()
+    });
+    assert_eq!(one.first_difference(&two), Some(Span::from_millis(700)));
+    assert_eq!(one.first_difference(&scene(&[("queue", "pie")])), None);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use aqmlab_core::{Rate, Span, Time};
 
+use crate::congestion::Samples;
 use crate::connection::Stats;
 use crate::linux::LinuxSender;
 use crate::params::{self, TcpParams};
@@ -163,6 +164,11 @@ impl Sender {
     /// Recording starts with the first call.
     pub fn take_losses(&mut self) -> Vec<(u64, u32)> {
         each!(mut self, sender => sender.take_losses())
+    }
+    /// Returns the recorded acknowledgements, to take them or to begin; `None` if the congestion
+    /// control is not `steered`.
+    pub fn samples(&mut self) -> Option<&mut Samples> {
+        each!(mut self, sender => sender.samples())
     }
     /// An acknowledgement arrives.
     #[inline]

@@ -35,12 +35,12 @@ type Way = fn(&Arc<Scenario>, Time, &WorkLimit) -> Result<RunResult, Stopped>;
 /// Runs from start to end.
 const WHOLE: Way = |scenario, _, limit| try_run(scenario, 0, limit);
 
-/// Runs in steps, returns to a snapshot and runs to the end; the run `end`s at about this time. A
+/// Runs without later changes first, and then with them, in steps, returns to a snapshot and runs to the end; the run `end`s at about this time. A
 /// copy of the run before the return must have the same results.
 const WITH_RETURN: Way = |scenario, end, limit| {
     let third = (end - Time::ZERO).as_nanos() / 3;
-    let mut run = Run::with_limit(Arc::clone(scenario), 0, limit.clone());
-    run.advance(Time::from_nanos(third))?;
+    let begun = Run::shared(scenario, 0, Span::from_nanos(third), limit.clone())?;
+    let mut run = begun.continued(scenario, limit.progress.clone());
     run.step()?;
     let snapshot = run.snapshot().expect("all components of the project can be copied");
     run.advance(Time::from_nanos(2 * third) + Span::from_nanos(1))?;

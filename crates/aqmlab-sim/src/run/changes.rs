@@ -8,7 +8,9 @@ use super::events::Event;
 use super::simulation::{MTU, Simulation};
 use crate::endpoints::End;
 use crate::endpoints::flow::{Ends, GONE, NONE};
-use crate::scenario::{Change, Effect, FlowGroup, Scenario, Surroundings, TransportChange};
+use crate::scenario::{
+    Change, Effect, FlowGroup, Scenario, Surroundings, TransportChange, TransportKey,
+};
 
 impl Simulation {
     /// Handles a change of the scenario.
@@ -28,7 +30,7 @@ impl Simulation {
                 self.make_flows(*group);
             }
             Effect::Stop(group) => self.stop_group(*group),
-            Effect::Transport(_, to) => self.change_transport(to),
+            Effect::Transport(key, to) => self.change_transport(*key, to),
             of_link => {
                 let (seed, replication) = (scenario.seed, self.replication);
                 let end = Time::ZERO + scenario.duration;
@@ -56,20 +58,44 @@ impl Simulation {
         }
     }
 
-    /// Changes the transport of the flows of a group, and of later ones.
-    fn change_transport(&mut self, to: &TransportChange) {
+    /// Changes the transport of the flows of a group, and of later ones, or of one flow.
+    fn change_transport(&mut self, key: TransportKey, to: &TransportChange) {
         let scenario = Arc::clone(&self.scenario);
-        let group = &scenario.flows[to.group as usize];
-        let before = self.transports.insert(to.group, Arc::clone(&to.transport));
-        let before = before.as_deref().unwrap_or(&group.transport);
+        let of_group = self.transports.get(&(to.group, None)).cloned();
+        let of_group = of_group.as_deref().unwrap_or(&scenario.flows[to.group as usize].transport);
+        if to.member.is_none() {
+            self.transports.insert((to.group, None), Arc::clone(&to.transport));
+        }
+        let mut members = 0..;
         for index in 0..self.flows.len() as u32 {
             let flow = &mut self.flows[index as usize];
-            if flow.group != to.group || flow.finish.is_some() {
+            if flow.group != to.group {
                 continue;
             }
+            let member = members.next();
+            if flow.finish.is_some() || to.member.is_some_and(|only| Some(only) != member) {
+                continue;
+            }
+            let own = self.transports.get(&(to.group, member)).cloned();
+            let mut after = Arc::clone(&to.transport);
+            if to.member.is_none()
+                && let Some(own) = &own
+            {
+                after = Arc::clone(own);
+                key.take(Arc::make_mut(&mut after), &to.transport);
+            }
+            if own.is_some() || to.member.is_some() {
+                self.transports.insert((to.group, member), Arc::clone(&after));
+            }
+            let before = own.as_deref().unwrap_or(of_group);
             let [high, low] = flow.hashes.map(u64::from);
             let Some(tcp) = flow.tcp_mut() else { continue };
-            tcp.change(self.now, before, &to.transport, (high << 32 | low) ^ self.now.as_nanos());
+            tcp.change(self.now, before, &after, (high << 32 | low) ^ self.now.as_nanos());
+            if self.sampled.contains(&to.group)
+                && let Some(samples) = tcp.source.sender.samples()
+            {
+                samples.get_or_insert_default();
+            }
             if flow.start <= self.now {
                 self.send(index, End::Source);
             }
@@ -84,22 +110,25 @@ impl Simulation {
         }
     }
 
-    /// Checks that the state can be copied.
-    pub(super) fn check_clone(&self) -> Result<()> {
+    /// Returns whether the state can be copied; if not, the run can be repeated.
+    ///
+    /// # Errors
+    /// Returns an error that names a queue or a congestion control that refuses copies.
+    pub(super) fn check_clone(&self) -> Result<bool> {
         for (link, config) in self.network.links().zip(&self.scenario.links) {
             link.queue
                 .check_clone()
                 .map_err(|error| error.at(format!("links.{}.queue", config.name)))?;
         }
         let refused = self.flows.iter().find(|flow| !flow.is_cloneable());
-        let Some(flow) = refused else { return Ok(()) };
+        let Some(flow) = refused else { return Ok(true) };
         let group = &self.scenario.flows[flow.group as usize];
-        let (key, name) = match flow.tcp() {
-            Some(_) => ("transport.congestion_control", group.transport.congestion_control.name()),
-            None => ("endpoint", group.endpoint.name()),
-        };
+        if flow.tcp().is_none() {
+            return Ok(false);
+        }
+        let name = group.transport.congestion_control.name();
         let problem = format!("the state of {name} cannot be copied, so the run has no snapshots");
-        Err(Error::new(problem).at(format!("flows.{}.{key}", group.name)))
+        Err(Error::new(problem).at(format!("flows.{}.transport.congestion_control", group.name)))
     }
 
     /// Stops new data of the flows and applications of a group.

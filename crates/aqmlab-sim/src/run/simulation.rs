@@ -50,8 +50,10 @@ pub(crate) struct Simulation {
     pub unfinished: usize,
     /// True if flows without end exist: the run then lasts its full duration.
     endless: bool,
-    /// Transports of groups that have changed.
-    pub(super) transports: BTreeMap<u32, Arc<TcpParams>>,
+    /// Transports that have changed: of groups, and of single flows by their index in the group.
+    pub(super) transports: BTreeMap<(u32, Option<u32>), Arc<TcpParams>>,
+    /// Groups whose senders record acknowledgements.
+    pub(super) sampled: Vec<u32>,
     /// Number of scenario changes made so far.
     pub(super) changed: usize,
     /// Recorder, in addition to the results.
@@ -134,6 +136,7 @@ impl Simulation {
             unfinished: 0,
             endless: false,
             transports: BTreeMap::new(),
+            sampled: Vec::new(),
             changed: 0,
             recorder: None,
             scenario,
@@ -227,7 +230,7 @@ impl Simulation {
         FlowSetup {
             index,
             group,
-            transport: match self.transports.get(&group) {
+            transport: match self.transports.get(&(group, None)) {
                 Some(changed) => Cow::Owned((**changed).clone()),
                 None => Cow::Borrowed(&config.transport),
             },

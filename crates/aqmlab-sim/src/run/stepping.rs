@@ -10,11 +10,12 @@
 
 use std::sync::Arc;
 
-use aqmlab_core::{Result, Span, Time, Value};
+use aqmlab_core::{Error, Result, Span, Time, Value};
+use aqmlab_tcp::congestion::AckSample;
 
 use super::results::{RunResult, volume};
 use super::simulation::Simulation;
-use super::work_limit::{Stopped, WorkLimit};
+use super::work_limit::{Progress, Stopped, WorkLimit};
 use crate::endpoints::Direction;
 use crate::endpoints::flow::Flow;
 use crate::network::probe::PacketEvent;
@@ -215,14 +216,52 @@ impl Run {
         self.simulation.scenario = Arc::new(cut);
     }
 
-    /// Returns an independent copy of the run in its current state.
+    /// Returns an independent copy of the run in its current state. With endpoints that cannot be
+    /// copied, such as QUIC's, it repeats the run from its start.
     ///
     /// # Errors
-    /// Returns an error that names the queue, congestion control or endpoint that cannot be copied.
-    /// Those of this project can, as well as those of other crates that are `Clone`; except QUIC.
+    /// Returns an error that names a queue or congestion control that cannot be copied. Those of
+    /// this project can, as well as those of other crates that are `Clone`.
     pub fn fork(&self) -> Result<Run> {
-        self.simulation.check_clone()?;
-        Ok(self.clone())
+        if self.simulation.check_clone()? {
+            return Ok(self.clone());
+        }
+        let scenario = (**self.scenario()).clone();
+        let mut run = Run::repeat(scenario, self.replication(), self.position())
+            .map_err(|stopped| Error::new(stopped.to_string()))?;
+        run.watch_packets(self.watched);
+        Ok(run)
+    }
+
+    /// Returns whether a copy costs the size of the state, not the length of the run.
+    pub fn is_cloneable(&self) -> bool {
+        self.simulation.check_clone().unwrap_or(false)
+    }
+
+    /// Starts a run up to the [first difference](Scenario::first_difference) of several scenarios,
+    /// of which `scenario` is one; each [continues](Run::continued) a copy.
+    ///
+    /// # Errors
+    /// See [`Run::advance`].
+    pub fn shared(
+        scenario: &Scenario,
+        replication: u64,
+        until: Span,
+        limit: WorkLimit,
+    ) -> std::result::Result<Run, Stopped> {
+        let before = Span::from_nanos(until.as_nanos().saturating_sub(1));
+        let common = Arc::new(scenario.without_changes_after(before));
+        let mut run = Run::with_limit(common, replication, limit);
+        run.advance(Time::ZERO + until)?;
+        Ok(run)
+    }
+
+    /// Continues a [shared](Run::shared) run with one of its scenarios.
+    #[must_use]
+    pub fn continued(mut self, scenario: &Arc<Scenario>, progress: Option<Arc<Progress>>) -> Run {
+        self.simulation.resume(Arc::clone(scenario));
+        self.simulation.work.show_to(progress);
+        self
     }
 
     /// Returns a snapshot of the run.
@@ -234,10 +273,10 @@ impl Run {
     }
 
     /// Restores a snapshot of this run or of another one, with its scenario. The cost is that of
-    /// copying the state, at any time of the run.
+    /// [`Run::fork`].
     pub fn restore(&mut self, to: &Snapshot) {
         let watched = self.watched;
-        *self = to.0.clone();
+        *self = to.0.fork().expect("it could be copied before");
         self.watch_packets(watched);
     }
 
@@ -316,6 +355,42 @@ impl Run {
                 flow.observe(&mut |name, value| see(subject, name, value));
             }
         }
+    }
+
+    /// Returns the acknowledgements that the senders of a group received since the last call, in the
+    /// order of time: of all, or of the flow with this index. Recording starts with the first call.
+    ///
+    /// # Errors
+    /// Returns an error if there is no such flow, or no congestion control is `steered`.
+    pub fn samples(&mut self, group: &str, index: Option<u32>) -> Result<Vec<AckSample>> {
+        let groups = &self.simulation.scenario.flows;
+        let names = || groups.iter().map(|each| each.name.as_str());
+        let place = names().position(|name| name == group);
+        let place = place.ok_or_else(|| Error::unknown("group of flows", group, names()))?;
+        let only = index.map(|index| groups[place].member(&index.to_string())).transpose();
+        let only = only.map_err(|error| error.at(group))?;
+        let number = place as u32;
+        let mut is_steered = match &self.current {
+            Some(current) => current.after.is_steered(number, only),
+            None => false,
+        };
+        let mut samples = Vec::new();
+        let own = self.simulation.flows.iter_mut().filter(|flow| flow.group == number);
+        for (flow, _) in own.zip(0..).filter(|(_, index)| only.is_none_or(|only| only == *index)) {
+            if let Some(slot) = flow.tcp_mut().and_then(|tcp| tcp.source.sender.samples()) {
+                samples.extend(slot.replace(Vec::new()).unwrap_or_default());
+                is_steered = true;
+            }
+        }
+        if !is_steered {
+            let problem = "only senders with the congestion control `steered` record samples";
+            return Err(Error::new(problem).at(group).hint("call act() first"));
+        }
+        if !self.simulation.sampled.contains(&number) {
+            self.simulation.sampled.push(number);
+        }
+        samples.sort_by_key(|ack| ack.now);
+        Ok(samples)
     }
 
     /// Returns the flows so far, by index; slots of ended flows may be reused.

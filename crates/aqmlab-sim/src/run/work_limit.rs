@@ -95,6 +95,10 @@ impl Work {
         let left = limit.at_once.min(limit.in_all);
         Work { limit: limit.clone(), left, left_before: left, checked_at: left }
     }
+    /// Reports the progress elsewhere from now on.
+    pub fn show_to(&mut self, progress: Option<Arc<Progress>>) {
+        self.limit.progress = progress;
+    }
     /// Returns the work so far.
     fn done(&self) -> u64 {
         self.checked_at - self.left

@@ -21,9 +21,11 @@
 //! 6. `flows.NAME.transport.KEY`: all flows of the group, if they are TCP's, continue with another
 //!    congestion control, pacing or ECN ([`TransportKey`]). Another congestion control starts with
 //!    window and threshold of the one before; `steered` keeps its counters.
+//!    `flows.NAME.INDEX.transport.KEY` changes one flow of a group without applications.
 //! 7. `flows.NAME.active = false`: the group stops sending new data. Lost data is still
 //!    retransmitted. A stopped group cannot restart; add another group instead.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aqmlab_aqm::Transition;
@@ -141,13 +143,17 @@ pub struct Changing {
     transport: TcpParams,
     /// Stopped groups.
     stopped: Vec<u32>,
+    /// Transports that have changed, of groups and of single flows by their index. The groups of
+    /// `scenario` keep those they begin with.
+    transports: BTreeMap<(u32, Option<u32>), TcpParams>,
 }
 
 impl Changing {
     /// Creates the state before all changes.
     pub fn new(scenario: &Scenario) -> Self {
         let scenario = scenario.without_changes();
-        Changing { scenario, transport: TcpParams::default(), stopped: Vec::new() }
+        let (transport, stopped) = (TcpParams::default(), Vec::new());
+        Changing { scenario, transport, stopped, transports: BTreeMap::new() }
     }
 
     /// Returns the groups of flows, including added ones.
@@ -197,7 +203,7 @@ impl Changing {
             Effect::Begin(group) => self.scenario.flows.push(of.flows[*group as usize].clone()),
             Effect::Stop(group) => self.stopped.push(*group),
             Effect::Transport(key, to) => {
-                key.take(&mut self.scenario.flows[to.group as usize].transport, &to.transport);
+                self.set_transport(*key, to.group, to.member, &to.transport);
             }
         }
     }
@@ -217,11 +223,11 @@ impl Changing {
             Effect::Begin(group) => self.begin(of.flows[*group as usize].clone()),
             Effect::Stop(group) => self.stop(&of.flows[*group as usize].name),
             Effect::Transport(key, to) => {
-                let group = &self.scenario.flows[to.group as usize];
-                let mut next = group.transport.clone();
+                let before = self.transport_of(to.group, to.member);
+                let mut next = before.clone();
                 key.take(&mut next, &to.transport);
-                let checked = group.transport.check_change(&next);
-                checked.map(|()| self.change_transport(*key, to.group, next))
+                let checked = before.check_change(&next);
+                checked.map(|()| self.change_transport(*key, to.group, to.member, next))
             }
         };
         let effect = effect.map_err(|error| error.at(of.changed_key(&change.effect)))?;
@@ -290,17 +296,10 @@ impl Changing {
                 }
                 self.stop(name)
             }
-            ["flows", name, "transport", key] => {
-                let (key, below) = match key.split_once('.') {
-                    Some((key, below)) => (key, Some(below)),
-                    None => (key, None),
-                };
-                let read = TransportKey::read(&key.into());
-                let key = read.ok_or_else(Self::cannot_change)?;
-                let index = self.group(name)?;
-                let group = &self.scenario.flows[index as usize];
-                let next = key.with_value(group, below, &change.value, outside)?;
-                Ok(self.change_transport(key, index, next))
+            ["flows", name, "transport", key] => self.change_key(name, None, key, change, outside),
+            ["flows", name, member, key] => {
+                let key = key.strip_prefix("transport.").ok_or_else(Self::cannot_change)?;
+                self.change_key(name, Some(member), key, change, outside)
             }
             _ => Err(Self::cannot_change()),
         }
@@ -309,18 +308,77 @@ impl Changing {
     fn cannot_change() -> Error {
         Error::new("this cannot change during a run").hint(format!(
             "links.NAME.{} or .queue.KEY; flows.NAME = a new group; flows.NAME.active = false; \
-             flows.NAME.transport.{}",
+             flows.NAME.transport.{} (of one flow: flows.NAME.INDEX.transport.KEY)",
             LinkKey::choices().join(", ."),
             TransportKey::choices().join(", .")
         ))
     }
 
-    fn change_transport(&mut self, key: TransportKey, index: u32, next: TcpParams) -> Effect {
-        let transport = &mut self.scenario.flows[index as usize].transport;
-        let is_other = *transport != next;
-        *transport = next.clone();
-        let change = TransportChange { group: index, transport: Arc::new(next), is_other };
-        Effect::Transport(key, change)
+    /// Changes a transport key of a group, or of its flow with the index `member`.
+    fn change_key(
+        &mut self,
+        name: &str,
+        member: Option<&str>,
+        key: &str,
+        change: &ChangeParams,
+        outside: Outside<'_>,
+    ) -> Result<Effect> {
+        let (key, below) = match key.split_once('.') {
+            Some((key, below)) => (key, Some(below)),
+            None => (key, None),
+        };
+        let key = TransportKey::read(&key.into()).ok_or_else(Self::cannot_change)?;
+        let index = self.group(name)?;
+        let group = &self.scenario.flows[index as usize];
+        let member = member.map(|text| group.member(text)).transpose()?;
+        let before = self.transport_of(index, member);
+        let next = key.with_value(group, before, below, &change.value, outside)?;
+        Ok(self.change_transport(key, index, member, next))
+    }
+
+    /// Returns whether a group of flows, or one of its flows, has the congestion control `steered`.
+    pub fn is_steered(&self, group: u32, member: Option<u32>) -> bool {
+        let own = self.transports.range((group, None)..=(group, Some(u32::MAX)));
+        let own = own.map(|(_, own)| own).filter(|_| member.is_none());
+        let mut all = own.chain([self.transport_of(group, member)]);
+        all.any(|own| own.congestion_control.name() == "steered")
+    }
+
+    fn transport_of(&self, group: u32, member: Option<u32>) -> &TcpParams {
+        let own = [member, None].into_iter().find_map(|own| self.transports.get(&(group, own)));
+        own.unwrap_or(&self.scenario.flows[group as usize].transport)
+    }
+
+    /// Sets a key of a group and of all its flows, or of one flow. Returns whether it was different.
+    fn set_transport(
+        &mut self,
+        key: TransportKey,
+        group: u32,
+        member: Option<u32>,
+        from: &TcpParams,
+    ) -> bool {
+        let before = self.transport_of(group, member).clone();
+        self.transports.entry((group, member)).or_insert(before);
+        let last = member.unwrap_or(u32::MAX);
+        let mut is_other = false;
+        for (_, own) in self.transports.range_mut((group, member)..=(group, Some(last))) {
+            let before = own.clone();
+            key.take(own, from);
+            is_other |= *own != before;
+        }
+        is_other
+    }
+
+    fn change_transport(
+        &mut self,
+        key: TransportKey,
+        group: u32,
+        member: Option<u32>,
+        next: TcpParams,
+    ) -> Effect {
+        let is_other = self.set_transport(key, group, member, &next);
+        let transport = Arc::new(next);
+        Effect::Transport(key, TransportChange { group, member, transport, is_other })
     }
 
     /// Returns the index of a group of flows.
@@ -394,9 +452,26 @@ impl Scenario {
             Effect::Begin(group) => format!("flows.{}", flows(group)),
             Effect::Stop(group) => format!("flows.{}.active", flows(group)),
             Effect::Transport(key, to) => {
-                format!("flows.{}.transport.{}", flows(&to.group), key.to_text())
+                let member = to.member.map_or(String::new(), |member| format!("{member}."));
+                format!("flows.{}.{member}transport.{}", flows(&to.group), key.to_text())
             }
         }
+    }
+
+    /// Returns the time of the first difference between runs of two scenarios that differ only in
+    /// changes; `None` if they are equal, or differ otherwise.
+    pub fn first_difference(&self, other: &Scenario) -> Option<Span> {
+        let is_same = |(one, two): &(&Change, &Change)| match &one.effect {
+            Effect::Begin(group) => {
+                let group = *group as usize;
+                one == two && self.flows[group] == other.flows[group]
+            }
+            _ => one == two,
+        };
+        let same = self.changes.iter().zip(&other.changes).take_while(is_same).count();
+        let next = [self, other].into_iter().filter_map(|each| each.changes.get(same));
+        let at = next.map(|change| change.at).min()?;
+        (self.without_changes() == other.without_changes()).then_some(at)
     }
 
     /// Returns the scenario at the start, without changes.

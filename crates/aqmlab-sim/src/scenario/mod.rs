@@ -335,6 +335,19 @@ impl FlowGroup {
         }
     }
 
+    /// Reads the index of a flow of the group.
+    ///
+    /// # Errors
+    /// Returns an error if the group has no such flow, or applications, whose flows have no fixed index.
+    pub fn member(&self, text: &str) -> Result<u32> {
+        if self.workload.has_app() {
+            return Err(Error::new("flows of applications have no index: change the whole group"));
+        }
+        let index = text.parse().ok().filter(|index| u64::from(*index) < self.count);
+        let allowed = || format!("an index from 0 to {}", self.count - 1);
+        index.ok_or_else(|| Error::not_allowed(text, allowed()))
+    }
+
     /// Returns all links that packets may traverse in each direction, at any time.
     fn courses(&self) -> impl Iterator<Item = [&[u32]; 2]> {
         let mut both = [&self.path[..], &self.return_path[..]];

@@ -1,4 +1,4 @@
-//! Transport keys that may change during a run, of all flows of a group.
+//! Transport keys that may change during a run, of all flows of a group or of one.
 
 use std::sync::Arc;
 
@@ -26,11 +26,13 @@ choices! {
     }
 }
 
-/// Transport of a group of flows after a change.
+/// Transport of a group of flows, or of one of them, after a change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TransportChange {
     /// Index of the group.
     pub group: u32,
+    /// Index of the only flow of the group that changes.
+    pub member: Option<u32>,
     /// Transport after the change.
     pub transport: Arc<TcpParams>,
     /// True if the transport was different before.
@@ -38,10 +40,11 @@ pub struct TransportChange {
 }
 
 impl TransportKey {
-    /// Returns the transport of a group with another value of this key, or of a key below it.
+    /// Returns a transport of a group's flows with another value of this key, or of a key below it.
     pub(super) fn with_value(
         self,
         group: &FlowGroup,
+        before: &TcpParams,
         below: Option<&str>,
         value: &Value,
         outside: Outside<'_>,
@@ -49,7 +52,7 @@ impl TransportKey {
         if !group.endpoint.is_tcp() {
             return Err(Error::new("only flows of TCP have a transport that can change"));
         }
-        let mut after = group.transport.clone();
+        let mut after = before.clone();
         match (self, below) {
             (TransportKey::CongestionControl, Some(below)) => {
                 let mut table = Table::new();
@@ -65,12 +68,12 @@ impl TransportKey {
                 update_transport(&mut after, &table, outside)?;
             }
         }
-        group.transport.check_change(&after)?;
+        before.check_change(&after)?;
         Ok(after)
     }
 
     /// Copies the value from another transport.
-    pub(super) fn take(self, transport: &mut TcpParams, from: &TcpParams) {
+    pub(crate) fn take(self, transport: &mut TcpParams, from: &TcpParams) {
         match self {
             TransportKey::CongestionControl => {
                 transport.congestion_control = from.congestion_control.clone();

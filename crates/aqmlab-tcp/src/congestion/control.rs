@@ -57,7 +57,7 @@ use aqmlab_core::{
 };
 
 pub use super::sample::{
-    AckSample, Congestion, CongestionEvent, LostSegment, RateSample, SentSample,
+    AckSample, Congestion, CongestionEvent, LostSegment, RateSample, Samples, SentSample,
 };
 
 dispatched! {

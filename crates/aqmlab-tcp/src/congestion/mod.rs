@@ -17,7 +17,7 @@ use aqmlab_core::{Entry, Rate, Span, Time, catalogue};
 
 pub use self::control::{
     AckSample, CloneParams, Congestion, CongestionConfig, CongestionControl, CongestionEvent,
-    ControlParams, Controls, ExternalControl, LostSegment, RateSample, SentSample, Setup,
+    ControlParams, Controls, ExternalControl, LostSegment, RateSample, Samples, SentSample, Setup,
 };
 
 macro_rules! controls {
@@ -59,6 +59,13 @@ macro_rules! controls {
                         true
                     }
                     _ => false,
+                }
+            }
+            /// Recorded acknowledgements of a steered control; `None` for all others.
+            pub fn samples(&mut self) -> Option<&mut Samples> {
+                match self {
+                    Control::Steered(state) => Some(&mut state.samples),
+                    _ => None,
                 }
             }
             /// True if its state can be copied: a custom control may refuse.

@@ -70,6 +70,9 @@ impl AckSample {
     }
 }
 
+/// Recorded acknowledgements; `None`: none are recorded.
+pub type Samples = Option<Vec<AckSample>>;
+
 /// A sample of the rate at which data arrive
 /// (draft-cheng-iccrg-delivery-rate-estimation, section 3): taken with the
 /// segment, among those newly delivered, that was sent last.

@@ -78,6 +78,8 @@ pub(crate) struct Steered {
     min_rtt: Option<Span>,
     rtt_sum: Span,
     rtt_samples: u64,
+    /// Recorded acknowledgements; `None`: none are recorded.
+    pub samples: Option<Vec<AckSample>>,
 }
 
 impl Steered {
@@ -94,6 +96,7 @@ impl Steered {
             min_rtt: None,
             rtt_sum: Span::ZERO,
             rtt_samples: 0,
+            samples: None,
         };
         steered.steer(params, setup.mss);
         steered
@@ -122,6 +125,9 @@ impl CongestionControl for Steered {
             self.rtt_samples += 1;
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
         }
+        if let Some(samples) = &mut self.samples {
+            samples.push(*sample);
+        }
     }
     fn on_congestion(&mut self, event: &CongestionEvent) {
         self.timeouts += u64::from(matches!(event.kind, Congestion::Timeout { .. }));
@@ -137,6 +143,9 @@ impl CongestionControl for Steered {
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
         self.pacing_rate
+    }
+    fn needs_rate_samples(&self) -> bool {
+        true
     }
     fn recovers_by_itself(&self) -> bool {
         true

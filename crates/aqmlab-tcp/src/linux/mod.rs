@@ -316,6 +316,9 @@ impl LinuxSender {
     pub fn is_cloneable(&self) -> bool {
         self.control.is_cloneable()
     }
+    pub fn samples(&mut self) -> Option<&mut crate::congestion::Samples> {
+        self.control.samples()
+    }
     /// Returns the losses since the last call.
     pub fn take_losses(&mut self) -> Vec<(u64, u32)> {
         self.losses.take()

@@ -257,6 +257,9 @@ impl Sender {
     pub(crate) fn is_cloneable(&self) -> bool {
         self.control.is_cloneable()
     }
+    pub(crate) fn samples(&mut self) -> Option<&mut crate::congestion::Samples> {
+        self.control.samples()
+    }
     /// Returns the losses since the last call.
     pub(crate) fn take_losses(&mut self) -> Vec<(u64, u32)> {
         self.board.losses.take()

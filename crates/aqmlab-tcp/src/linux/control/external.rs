@@ -74,6 +74,9 @@ impl External {
         }
         is_steered
     }
+    pub fn samples(&mut self) -> Option<&mut crate::congestion::Samples> {
+        self.control.samples()
+    }
     pub fn is_cloneable(&self) -> bool {
         self.control.is_cloneable()
     }

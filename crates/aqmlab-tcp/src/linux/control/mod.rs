@@ -174,6 +174,10 @@ impl Control {
     pub fn steer(&mut self, state: &mut State, params: &TcpParams) -> bool {
         self.as_external().is_some_and(|external| external.steer(state, params))
     }
+    /// Recorded acknowledgements of a steered control; `None` for all others.
+    pub fn samples(&mut self) -> Option<&mut crate::congestion::Samples> {
+        self.as_external()?.samples()
+    }
     /// True if it can be copied in its state.
     pub fn is_cloneable(&self) -> bool {
         !matches!(self, Control::External(external) if !external.is_cloneable())
