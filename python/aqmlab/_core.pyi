@@ -392,6 +392,8 @@ class Run:
         """Returns to an earlier time, in seconds, with all current changes."""
     def observe(self) -> dict[str, Any]:
         """The state of `links` by name, and of the `flows` that are active."""
+    def samples(self, group: str, index: int | None) -> dict[str, list[float]]:
+        """Returns columns of the acknowledgements of a group or flow since the last call."""
     def finish(self) -> tuple[Results, str]:
         """Goes on to the end: the tables, and the digest of them."""
 

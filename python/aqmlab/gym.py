@@ -375,7 +375,7 @@ class SenderEnv(_Env):
         An action a from -1 to 1 multiplies the window by 2^a (Orca), or the rate by 1 + 0.1 a
         (or divides it by 1 - 0.1 a, if a is negative, as in Aurora with another step).
     interval : float
-        Least length of a step in seconds; a step lasts at least a smoothed round-trip time.
+        Least length of a step in seconds; it lasts at least the mean round-trip time of the last.
     settings, reward, duration, link
         As in `QueueEnv`.
     """
@@ -402,8 +402,10 @@ class SenderEnv(_Env):
 
     def _begin(self) -> None:
         self._window, self._rate = 10.0 * PACKET, 1e6
-        self._best, self._rtt = 1.0, self._base_rtt
+        self._best, self._rtt, self._least = 1.0, self._base_rtt, math.inf
+        self._slope = self._marked = 0.0
         self._set()
+        self.run.samples(self._flow)  # begins to record
 
     def _set(self) -> None:
         if self._control == "window":
@@ -420,52 +422,45 @@ class SenderEnv(_Env):
         self._set()
 
     def _length(self) -> float:
-        return max(self._interval, self._last.get("smoothed_rtt_s", 0.0))
+        return max(self._interval, self._rtt)
 
     def _sample(self) -> dict[str, float]:
-        flows = [flow for flow in self.run.observe()["flows"] if flow["group"] == self._flow]
-        keys = ("acked_bytes", "lost_bytes", "acks", "marked_acks", "rtt_samples", "rtt_sum_s")
-        sample = {key: float(sum(flow.get(key, 0.0) for flow in flows)) for key in keys}
-        for key in ("smoothed_rtt_s", "min_rtt_s", "rtt_s"):
-            known = [flow[key] for flow in flows if key in flow]
-            if known:
-                sample[key] = float(np.mean(known))
-        sample["time"] = self.run.time
-        return sample
+        return {"time": self.run.time}
 
     def _measure(self) -> Measured:
-        now, before = self._sample(), self._last
-        self._last, self._before = now, before
-
-        def change(key: str) -> float:
-            return now[key] - before[key]
-
-        elapsed = max(change("time"), 1e-9)
-        samples = change("rtt_samples")
+        now = self._sample()
+        acks = {key: np.array(values) for key, values in self.run.samples(self._flow).items()}
+        elapsed = max(now["time"] - self._last["time"], 1e-9)
+        self._last = now
+        known = np.isfinite(acks["rtt_s"])
+        times, rtts = acks["time_s"][known], acks["rtt_s"][known]
         rtt_before = self._rtt
-        rtt = self._rtt = change("rtt_sum_s") / samples if samples > 0 else rtt_before
-        acked, lost = change("acked_bytes"), change("lost_bytes")
+        if rtts.size:
+            self._rtt = float(rtts.mean())
+            self._least = min(self._least, float(rtts.min()))
+        away = times - times.mean() if times.size else times
+        self._slope = float(away @ rtts / max(away @ away, 1e-12))
+        self._marked = float(acks["marked"].mean()) if acks["marked"].size else 0.0
+        acked, lost = acks["delivered_bytes"].sum(), acks["lost_bytes"].sum()
         return Measured(
             interval=elapsed,
             capacity=self._capacity,
             throughput=8 * acked / elapsed,
-            rtt=max(rtt, 1e-6),
+            rtt=self._rtt,
             rtt_before=rtt_before,
-            base_rtt=min(now.get("min_rtt_s", self._base_rtt), max(rtt, 1e-6)),
+            base_rtt=min(self._least, self._rtt),
             loss=lost / max(acked + lost, 1),
         )
 
     def _observe(self, measured: Measured) -> Observation:
-        now, before = self._last, self._before
         self._best = max(self._best, measured.throughput)
         sent = self._rate if self._control == "rate" else 8 * self._window / measured.rtt
-        acks = max(now["acks"] - before["acks"], 1)
         return _bounded([
             measured.rtt / measured.base_rtt - 1,
-            (measured.rtt - measured.rtt_before) / measured.interval,
+            self._slope,
             math.log2(max(sent, 1) / max(measured.throughput, 1e4)),
             10 * measured.loss,
-            (now["marked_acks"] - before["marked_acks"]) / acks,
+            self._marked,
             measured.throughput / self._best,
         ])  # fmt: skip
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from time import process_time
 from typing import Any
 
+import polars as pl
 import pytest
 
 import aqmlab
@@ -83,8 +85,9 @@ def digest(run: aqmlab.Run) -> str:
         {"links.down.queue": "fq_codel"},
         {"links.down.queue": Coin, "bottleneck": "down"},
         {"flows.bulk.transport.congestion_control": Halves},
+        {"flows.bulk.endpoint": "quic"},
     ],
-    ids=["built in", "queue in Python", "control in Python"],
+    ids=["built in", "queue in Python", "control in Python", "QUIC"],
 )
 def test_every_copy_of_a_run_continues_as_the_run(settings: dict[str, Any]) -> None:
     whole = digest(run_of(**settings))
@@ -132,9 +135,63 @@ def test_what_cannot_be_copied_is_named() -> None:
         run.snapshot()
     whole = digest(run_of(**{"links.down.queue": Coin, "bottleneck": "down"}))
     assert digest(run) == whole, "the run continues"
-    run = run_of(**{"flows.bulk.endpoint": "quic"})
-    with pytest.raises(aqmlab.InputError, match=r"flows\.bulk\.endpoint: .*quic"):
-        run.fork()
+
+
+def study_of(late: list[list[tuple[float, str]]], **settings: Any) -> aqmlab.Study:
+    changes = [[{"at": f"{at}s", "key": "links.down.rate", "value": rate} for at, rate in each]
+               for each in late]  # fmt: skip
+    values = [{"label": str(number), "set": {"changes": each}}
+              for number, each in enumerate(changes)]  # fmt: skip
+    axes = [
+        {"name": "late", "values": values},
+        {"key": "links.down.queue", "values": ["red", "pie"]},
+    ]
+    scenario = tomllib.loads(SCENE)
+    given = {"scenario": scenario, "axes": axes, "replications": 2}
+    return aqmlab.Study(given, set=settings)
+
+
+LATE = [
+    [(3.5, "1mbit")],
+    [(1.0, "2mbit"), (3.0, "3mbit")],
+    [],
+    [(1.0, "2mbit"), (3.0, "9mbit"), (3.0, "4mbit")],
+    [(3.5, "2mbit")],
+    [(0.0, "2mbit")],
+]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"flows.bulk.size": "900kb"},
+        {"flows.bulk.endpoint": "quic"},
+        {"flows.bulk.transport.congestion_control": Halves},
+        {"record.level": "packets"},
+    ],
+    ids=["TCP", "finite", "QUIC", "control in Python", "packets"],
+)
+def test_points_that_share_a_beginning_have_their_own_results(settings: dict[str, Any]) -> None:
+    study = study_of(LATE, **settings)
+    result = study.run(threads=2)
+    for run in range(study.total):
+        point, replication = divmod(run, 2)
+        alone = aqmlab.run(study.points[point].scenario, replication=replication)
+        for name in ("runs", "links", "flows"):
+            whole = alone.table(name)
+            own = result.table(name).filter(pl.col("run") == run).select(whole.columns)
+            assert own.equals(whole), (run, name)
+
+
+def test_a_common_beginning_is_simulated_once() -> None:
+    study = study_of([[(38, f"{number}mbit")] for number in range(1, 13)], duration="40s")
+    began = process_time()
+    study.run(threads=1)
+    shared = process_time() - began
+    for run in range(study.total):
+        aqmlab.run(study.points[run // 2].scenario, replication=run % 2)
+    assert shared < 0.5 * (process_time() - began - shared)
 
 
 def test_a_snapshot_costs_the_same_late_in_a_run() -> None:

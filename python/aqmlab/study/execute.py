@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -22,6 +23,7 @@ from aqmlab.results import (
 )
 from aqmlab.results.tables import MemoryTables
 from aqmlab.study.folder import ResultsFolder
+from aqmlab.study.points import KEPT, Points
 from aqmlab.study.runner import polled
 from aqmlab.study.sequential import grown, is_reached, renumbered, stages
 from aqmlab.study.shards import Shard
@@ -232,14 +234,40 @@ class Keeper:
             writing.result()
 
 
+def _shared(points: Points, replications: int, runs: Sequence[int]) -> Sequence[int]:
+    """The runs, with those whose scenarios differ only in their changes one after another: the
+    engine simulates what is before the first difference once."""
+    if len(points) > KEPT:
+        return runs
+    places = sorted({run // replications for run in runs})
+    texts = {place: points[place].scenario.resolved for place in places}
+    if not any('"changes"' in text for text in texts.values()):
+        return runs
+    first, keys = dict[str, int](), dict[int, tuple[int, str]]()
+    for place, text in texts.items():
+        table = json.loads(text)
+        changes = json.dumps(table.pop("changes", []))
+        keys[place] = first.setdefault(json.dumps(table), place), changes
+
+    def key(run: int) -> tuple[int, int, str, int]:
+        place, replication = divmod(run, replications)
+        start, changes = keys[place]
+        return start, replication, changes, run
+
+    return sorted(runs, key=key)
+
+
 def _of_study(
     study: Study, runs: Sequence[int], means: Means, spill: Path | None = None
 ) -> Iterator[Batch | None]:
     """The results of the runs of a study with these numbers; `None` now and then."""
     points, replications = study.points, study.replications
-    jobs = ((run, points[run // replications].scenario, run % replications) for run in runs)
     try:
         if means.executor is None:
+            jobs = (
+                (run, points[run // replications].scenario, run % replications)
+                for run in _shared(points, replications, runs)
+            )
             yield from polled(jobs, len(runs), means.threads, spill)
         else:
             yield from spread(points, replications, runs, means.executor)

@@ -110,7 +110,8 @@ class Run:
         key : str
             `links.NAME.rate`, `.delay`, `.loss`, `.queue` or `.queue.PARAMETER` (`queue` is that of
             the bottleneck), `flows.NAME` to add a group, `flows.NAME.active` to start or stop one,
-            `flows.NAME.transport.KEY` for congestion control, pacing and ECN of its connections.
+            `flows.NAME.transport.KEY` for congestion control, pacing and ECN of its connections,
+            `flows.NAME.INDEX.transport.KEY` for those of one flow, counted from 0.
         value
             Text, number, bool, table, or object of `aqmlab.scenario`.
 
@@ -135,9 +136,14 @@ class Run:
         return self._run.replace(key, value)
 
     def act(
-        self, flow: str, *, cwnd: float | None = None, pacing_rate: float | None = None
+        self,
+        flow: str,
+        *,
+        index: int | None = None,
+        cwnd: float | None = None,
+        pacing_rate: float | None = None,
     ) -> float:
-        """Sets window and rate of a group of TCP flows from now on, for an external controller.
+        """Sets window and rate of TCP flows from now on, for an external controller.
 
         The flows continue with the congestion control `steered`. `observe` reports its counters:
         `acked_bytes`, `lost_bytes`, `acks`, `marked_acks`, `timeouts`, `rtt_samples`, `rtt_sum_s`,
@@ -147,6 +153,8 @@ class Run:
         ----------
         flow : str
             Name of the group.
+        index : int, optional
+            Flow of the group, from 0. Default: all its flows.
         cwnd : float, optional
             Congestion window of each flow in bytes. Default: none; then `pacing_rate` is required.
         pacing_rate : float, optional
@@ -160,22 +168,53 @@ class Run:
         Raises
         ------
         InputError
-            If the group has no TCP flows, or a value is not positive.
+            If the group has no TCP flows or not this one, or a value is not positive.
         """
         control: dict[str, Any] = {"algorithm": "steered", "window": "unlimited"}
         if cwnd is not None:
             control["window"] = f"{round(cwnd)}b"
         if pacing_rate is not None:
             control["pacing_rate"] = f"{round(pacing_rate)}bit"
-        return self.set(f"flows.{flow}.transport.congestion_control", control)
+        which = flow if index is None else f"{flow}.{index}"
+        return self.set(f"flows.{which}.transport.congestion_control", control)
 
-    def snapshot(self) -> _core.Snapshot:
-        """Returns a snapshot of the run, for `restore`: a copy of its state.
+    def samples(self, flow: str, index: int | None = None) -> dict[str, list[float]]:
+        """Returns the acknowledgements that steered senders received since the last call.
+
+        The first call returns none and begins to record; without it nothing is recorded.
+
+        Parameters
+        ----------
+        flow : str
+            Name of a group that `act` has steered.
+        index : int, optional
+            Flow of the group, from 0. Default: all its flows.
+
+        Returns
+        -------
+        dict
+            Columns, in the order of time, with one value for each acknowledgement that delivers
+            data or reports marks: `time_s`; `rtt_s` (NaN without a measurement); the newly
+            `acked_bytes` (cumulatively), `delivered_bytes` (also by SACK) and `lost_bytes`;
+            `in_flight_bytes` after it; `marked` (1 with ECE), `ce_packets` (accurate ECN);
+            `app_limited` (1 if its segment was sent when the application had no more data).
 
         Raises
         ------
         InputError
-            If an endpoint cannot be copied, which those of QUIC libraries cannot.
+            If there is no such flow, or no congestion control is `steered`.
+        """
+        if index is not None and index < 0:
+            raise input_error("expected a number from 0", key="index", given=index)
+        return self._run.samples(flow, index)
+
+    def snapshot(self) -> _core.Snapshot:
+        """Returns a snapshot of the run, for `restore`: a copy of its state.
+
+        With endpoints of QUIC libraries, which cannot be copied, this and `restore` repeat the run.
+
+        Raises
+        ------
         CustomError
             If a queue or congestion control in Python cannot be copied by `copy.deepcopy`.
         """
@@ -184,7 +223,7 @@ class Run:
     def restore(self, snapshot: _core.Snapshot) -> None:
         """Returns to a snapshot of this run or of a copy, with the scenario of that time.
 
-        The cost is that of copying the state, at any time of the run.
+        The cost is that of copying the state, at any time of the run; see `snapshot`.
         """
         self._run.restore(snapshot)
 
@@ -235,8 +274,8 @@ class Run:
             `links` by name, each with `backlog_packets`, `backlog_bytes`, the counts `dropped`,
             `marked`, `delivered_packets` and `delivered_bytes`, and the state of its discipline
             (`drop_probability`, ...). `flows` is a list of the active flows, each with `group`,
-            `delivered_bytes` and the state of its sender (`cwnd_bytes`, `smoothed_rtt_s`, ...).
-            Times are in seconds.
+            `index` in the group, `delivered_bytes` and the state of its sender (`cwnd_bytes`,
+            `smoothed_rtt_s`, ...). Times are in seconds.
         """
         return self._run.observe()
 
