@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from aqmlab.cli import options
-from aqmlab.cli.common import FAILURE, console, grid, print_json
+from aqmlab.cli.common import FAILURE, console, print_json, show_table
 from aqmlab.cli.options import argument
 from aqmlab.numbers import count
 
@@ -21,6 +21,7 @@ def cluster(
 
     The exit status is 0 if there are workers and all have it, else 1.
     """
+    from aqmlab.report.document import Column, Table
     from aqmlab.study.cluster import workers
     from aqmlab.study.spread import own_build
 
@@ -31,13 +32,13 @@ def cluster(
         print_json({**build, "fits": fits, "workers": [each.to_json() for each in found]})
     else:
         screen = console()
-        table = grid(f"aqmlab {own_build()} here", screen)
-        for name in ("worker", "threads", "aqmlab", ""):
-            table.add_column(name, justify="right" if name == "threads" else "left")
-        for each in found:
-            has = str(each.build) if each.build else each.problem
-            table.add_row(each.address, str(each.threads), has, "same" if each.fits else "other")
-        screen.print(table)
+        columns = (Column(name, label=name != "threads")
+                   for name in ("worker", "threads", "aqmlab", ""))  # fmt: skip
+        rows = tuple(
+            (e.address, e.threads, str(e.build or e.problem), "same" if e.fits else "other")
+            for e in found
+        )
+        show_table(Table(tuple(columns), rows, title=f"aqmlab {own_build()} here"), screen)
         threads = sum(each.threads for each in found)
         screen.print(f"{count(len(found), 'worker')} with {count(threads, 'thread')}.")
     if not fits:

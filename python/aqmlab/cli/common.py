@@ -36,10 +36,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from rich.console import Console
-    from rich.table import Table
 
     from aqmlab.campaign.reported import Reported
-    from aqmlab.report.document import Figure
+    from aqmlab.report.document import Figure, Table
     from aqmlab.results import StudyResult
     from aqmlab.study.sweep import Progress
 
@@ -202,11 +201,11 @@ def console(columns: int = 110) -> Console:
     return terminal.console(columns)
 
 
-def grid(title: str | None, screen: Console) -> Table:
-    """An empty table whose usual contents fit into a terminal of 80 columns."""
+def show_table(table: Table, screen: Console) -> None:
+    """Prints a table of a document."""
     from aqmlab.report.document import terminal
 
-    return terminal.grid(title, screen)
+    terminal.block(table, screen)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from aqmlab.cli.common import (
     finish,
     print_json,
     progress_bar,
+    show_table,
 )
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error
@@ -185,7 +186,7 @@ def _all(
     **means: Any,
 ) -> Sequence[Summary]:
     """Every study; one table at the end."""
-    from aqmlab.reproduce.summary import Summary, grid
+    from aqmlab.reproduce.summary import Summary, table
 
     screen = console()
     done, forms = [], []
@@ -204,5 +205,5 @@ def _all(
         print_json({"summary": [each.to_json() for each in done], "studies": forms})
     else:
         screen.print()
-        screen.print(grid(done))
+        show_table(table(done), screen)
     return done

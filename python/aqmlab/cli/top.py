@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 from aqmlab.cli import options
-from aqmlab.cli.common import console, grid, print_json
+from aqmlab.cli.common import console, print_json
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.emulator.view import between, some_running
 from aqmlab.errors import input_error
@@ -26,6 +26,7 @@ EXAMPLE = (
 PATIENCE = 4.0
 """Seconds until an emulator must have answered."""
 POLL = 0.1
+ARROWS = {"down": "↓", "up": "↑"}
 COLUMNS = ("rate", "packets", "p50", "p95", "p99", "dropped", "marked", "lost", "backlog")
 
 
@@ -197,31 +198,32 @@ def tables(
 ) -> Group:
     """A table for each emulator."""
     from rich.console import Group
-    from rich.markup import escape
 
+    from aqmlab.report.document import Column, Table, terminal
+
+    columns = (Column("link", label=True), *(Column(name, _number) for name in COLUMNS))
     tables = []
-    for emulator in emulators:
-        if emulator.pid not in rows:
-            continue
+    for emulator in (each for each in emulators if each.pid in rows):
         name = f" {emulator.name}" if emulator.name else ""
-        title = f"{emulator.pid}{name}: {escape(_short(emulator.command))}"
-        table = grid(title, screen)
-        table.add_column("link", overflow="fold")
-        for name in COLUMNS:
-            table.add_column(name, justify="right", no_wrap=True)
-        for row in rows[emulator.pid]:
-            arrow = {"down": "↓", "up": "↑"}.get(row["direction"], "·")
-            table.add_row(
-                f"{arrow} {escape(row['link'])}",
+        cells = tuple(
+            (
+                f"{ARROWS.get(row['direction'], '·')} {row['link']}",
                 rate(row["rate_bps"]),
-                f"{row['delivered']:,}",
+                row["delivered"],
                 *(seconds(row[f"sojourn_{key}_s"]) for key in ("p50", "p95", "p99")),
-                *(f"{row[key]:,}" for key in ("dropped", "marked", "lost")),
+                *(row[key] for key in ("dropped", "marked", "lost")),
                 f"{row['backlog_packets']:,} ({row['backlog_bytes'] / 1000:,.0f} kB)",
             )
-        table.caption = "p50 to p99: time in the queue (sojourn time)"
-        tables.append(table)
+            for row in rows[emulator.pid]
+        )
+        title = f"{emulator.pid}{name}: {_short(emulator.command)}"
+        caption = "p50 to p99: time in the queue (sojourn time)"
+        tables.append(terminal.table(Table(columns, cells, title=title, caption=caption), screen))
     return Group(*tables)
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
 
 
 def _short(command: str) -> str:

@@ -6,15 +6,12 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table as Grid
-
 from aqmlab.campaign import FAILS, HOLDS
 from aqmlab.numbers import count
+from aqmlab.report.document import Column, Table
 from aqmlab.reproduce.verdicts import AGREES, UNDECIDED
 
 if TYPE_CHECKING:
-    from rich.table import Table as Grid
-
     from aqmlab.reproduce import Reproduction
     from aqmlab.reproduce.model import Cell
 
@@ -127,14 +124,11 @@ HEAD = (
 )
 
 
-def grid(summaries: Iterable[Summary]) -> Grid:
-    """The lines as a table for the terminal."""
-    table = Grid(title="Published studies, run again", title_justify="left", title_style="bold")
-    for place, name in enumerate(HEAD):
-        table.add_column(name, justify="right" if place else "left")
-    for each in summaries:
-        table.add_row(*each.row())
-    return table
+def table(summaries: Iterable[Summary]) -> Table:
+    """The lines as a table of a document."""
+    columns = (Column(name, label=not place) for place, name in enumerate(HEAD))
+    rows = tuple(each.row() for each in summaries)
+    return Table(tuple(columns), rows, title="Published studies, run again")
 
 
 def _count(cells: Iterable[Cell], word: str) -> int:
