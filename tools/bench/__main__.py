@@ -13,9 +13,10 @@ from typing import Annotated, Any
 
 import typer
 
-from aqmlab.cli.common import EXAMPLES, console, grid, print_json, reported
+from aqmlab.cli.common import EXAMPLES, console, print_json, reported
 from aqmlab.cli.options import Json, Set, Threads
 from aqmlab.errors import input_error, unknown
+from aqmlab.report.document.terminal import grid
 from aqmlab.scenario.settings import parse_settings
 
 EXAMPLE = EXAMPLES.format(
