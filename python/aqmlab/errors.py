@@ -154,7 +154,7 @@ class StorageError(AqmlabError, OSError):
 
 @contextmanager
 def stored(place: Path, kept: str, *, resumes: bool = False) -> Iterator[None]:
-    """Turns an `OSError` into a `StorageError` that says what is `kept`."""
+    """Turns an `OSError` into a `StorageError` that states what is `kept`."""
     try:
         yield
     except OSError as error:

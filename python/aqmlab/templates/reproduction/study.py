@@ -1,6 +1,6 @@
-"""What needs code: statements, figures, causes of differences, tables of other kinds.
+"""Parts of the study that need code: statements, figures, causes of differences, other tables.
 
-Each function takes the measurements and gives a list; those that are not needed may go.
+Each function takes the measurements and returns a list; delete those that are not needed.
 """
 
 from aqmlab.campaign import Asked, Rule, asked, below
@@ -19,7 +19,7 @@ LOW_DELAY: Rule[Measurements, dict[str, float]] = Rule(
     lambda found: [below(delay, 0.05, queue) for queue, delay in found.items()],
     lambda found: ", ".join(f"{queue} {1e3 * delay:.1f} ms" for queue, delay in found.items()),
 )
-"""A statement: id, text, rule in words, what is measured, the comparisons, the result in words."""
+"""A statement: id, text, rule in words, measurement, comparisons, result in words."""
 
 
 def claims(measured: Measurements) -> list[Asked]:
