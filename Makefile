@@ -45,7 +45,7 @@ export PIP_QUIET := 1
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
-	$(BIN)/aqmlab reproduce jarvinen2014 --only paper --out results/demo
+	$(BIN)/aqmlab reproduce jarvinen2014 --only paper --replications 100 --out results/demo
 	@echo "The whole study, with its experiments: $(BIN)/aqmlab reproduce jarvinen2014"
 
 # The engine is built while tests are compiled.
@@ -199,11 +199,18 @@ INSTALL := PATH="$(CURDIR)/$(BIN):$$PATH" VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)
 $(VENV)/.created: constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("aqmlab needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install maturin
+	$(BIN)/python -m pip install --no-compile maturin
 	touch $@
 
+# What reports need, one requirement a line: pip installs it while cargo builds.
+REQUIRED := import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*p["dependencies"], *p["optional-dependencies"]["report"], sep="\n")
+
 $(VENV)/.installed: $(VENV)/.created pyproject.toml README.md $(RUST)
-	@echo "Building the engine (a minute or two the first time) ..."
+	@echo "Building the engine, and installing packages (a minute or two the first time) ..."
+	@$(BIN)/python -c '$(REQUIRED)' > $(VENV)/required.txt
+	@$(BIN)/python -m pip install --no-compile -r $(VENV)/required.txt & \
+		$(INSTALL) --skip-install; built=$$?; wait $$! && exit $$built
 	@$(INSTALL) --extras report
 	touch $@
 
