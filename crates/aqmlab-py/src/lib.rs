@@ -16,6 +16,7 @@ mod runner;
 mod scenario;
 mod senders;
 mod spill;
+mod stream;
 mod stuck;
 mod tables;
 mod words;
