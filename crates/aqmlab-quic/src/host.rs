@@ -148,8 +148,9 @@ impl<S: Stack> Host<S> {
         self.buffer.clear();
         match self.stack.transmit(instant(self.now), &mut self.buffer) {
             Some(batch) => self.enqueue(batch),
-            // Polled last after every call: the timers are those of the state reached.
-            None => self.deadline = self.stack.timeout().map(time),
+            // Polled last after every call: the timers are those of the state reached. A timer of a
+            // connection that was not polled when it expired is due now.
+            None => self.deadline = self.stack.timeout().map(|at| time(at).max(self.now)),
         }
     }
 

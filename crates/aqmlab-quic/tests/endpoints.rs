@@ -277,3 +277,22 @@ fn threads_do_not_change_a_run() {
     });
     assert_eq!(digests, [alone; 2]);
 }
+
+/// The end of a closed connection stays in recordings; its expired timer does not turn time back.
+#[test]
+fn timers_of_closed_connections_are_not_in_the_past() {
+    let text = r#"
+        duration = "3s"
+        links.down = { rate = "10mbit", delay = "20ms", queue = "codel", loss = 0.005 }
+        links.up = { rate = "10mbit", delay = "20ms" }
+        flows.bulk = { path = "down", return_path = "up" }
+        [flows.a]
+        count = 3
+        path = "down"
+        return_path = "up"
+        endpoint = "quic"
+        workload = { kind = "page", tls = 0, think = "exponential(300ms)" }
+    "#;
+    let result = run_with(text, &[("record.level", "\"series\"")]);
+    assert!(result.samples.windows(2).all(|pair| pair[0].time <= pair[1].time));
+}
