@@ -119,7 +119,7 @@ def test_a_part_of_it_says_so_on_the_command_line(aqmlab: Aqmlab) -> None:
 
 
 def test_the_outcomes_are_complete() -> None:
-    assert Published.load("ns3").subsets == ["jobs"]
+    assert list(Published.load("ns3").form.subsets) == ["jobs"]
     for build in BUILDS:
         for job in JOBS:
             assert 0.9 < outcome(build, job)["utilisation"] <= 1
