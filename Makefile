@@ -53,7 +53,7 @@ test:
 	@$(MAKE) --no-print-directory -j 2 tests-compiled $(VENV)/.installed
 	@$(MAKE) --no-print-directory test-rust test-python
 
-# With the programs of examples, beside which Python's tests set the same in Python.
+# With the programs and shared libraries of examples, beside which Python's tests set the same in Python.
 tests-compiled:
 	cargo test --workspace --quiet --no-run
 	cargo build --workspace --quiet --profile test --bins --examples

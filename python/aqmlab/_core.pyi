@@ -517,9 +517,9 @@ def shaper_in_tc(shaper: str | Mapping[str, Any]) -> tuple[str, list[str]]:
 def parse_value(text: str) -> Any:
     """What stands after `--set key=`: a TOML value, or else the text itself."""
 
-def describe(name: str, folders: Sequence[str]) -> tuple[str, str, list[dict[str, str]]]:
-    """Of a class in Python: `queue` or `congestion_control`, one line about it, and its
-    parameters: [{"name", "kind", "default"}]."""
+def describe(name: str, folders: Sequence[str]) -> tuple[str, str, list[dict[str, Any]]]:
+    """Of a class in Python or a type of a library: `queue` or `congestion_control`, one line about
+    it, and its parameters: [{"name", "kind", "default"}]; of a library all keys of `reference`."""
 
 def reference() -> list[dict[str, Any]]:
     """Everything that has parameters, from the declarations: a list of

@@ -1,9 +1,10 @@
-"""Classes of the user's own: queue disciplines and congestion controls written in Python.
+"""The user's own queue disciplines and congestion controls: classes in Python, types in Rust.
 
 A scenario names the class (`queue = "my_queue.py:MyQueue"`, or `package.module:Class`),
 Python may give the class itself (`set={"queue": MyQueue}`). This module finds the class,
 its parameters and the digest of its code; the engine makes the objects. What the classes
-have to do stands in `aqmlab.queue` and `aqmlab.control`.
+have to do stands in `aqmlab.queue` and `aqmlab.control`. A shared library
+(`libmine.so:Mine`) is found in the same way; the engine loads it.
 """
 
 from __future__ import annotations
@@ -99,6 +100,9 @@ class Loaded:
     """The methods and attributes that it has."""
 
 
+LIBRARIES = (".so", ".dylib")
+"""Suffixes of shared libraries."""
+
 _given: dict[str, type] = {}
 """Classes that were given as objects, by their names."""
 _instead: dict[str, Path] = {}
@@ -123,7 +127,7 @@ def file_of(name: str, folders: Sequence[str]) -> Path | None:
     Raises `InputError` if there is no such file.
     """
     place, given = name.rpartition(":")[0], _given.get(name)
-    if given is None and (place.endswith(".py") or place in _instead):
+    if given is None and (place.endswith((".py", *LIBRARIES)) or place in _instead):
         return _instead.get(place) or _file(place, folders, name)
     module = sys.modules.get(given.__module__ if given else place)
     file = getattr(module, "__file__", None)
@@ -135,6 +139,28 @@ def name_of(given: type) -> str:
     name = f"{given.__module__}:{given.__qualname__}"
     _given[name] = given
     return name
+
+
+def library(name: str, folders: Sequence[str]) -> tuple[Path, str] | None:
+    """File and digest of the shared library that `name` names; None if it names none.
+
+    Raises `InputError` if there is no such file.
+    """
+    if name.endswith(LIBRARIES):
+        problem = "expected FILE:NAME, with a name that the library exports"
+        raise input_error(problem, given=name, hint=f"such as {Path(name).name}:Mine")
+    place = name.rpartition(":")[0]
+    if not place.endswith(LIBRARIES):
+        return None
+    path = _instead.get(place) or _file(place, folders, name)
+    state = path.stat()
+    return path, _digest_of(path, state.st_size, state.st_mtime_ns, state.st_ino)
+
+
+@cache
+def _digest_of(path: Path, *state: int) -> str:
+    """The digest of a file in this state."""
+    return digest(path.read_bytes())
 
 
 def load(section: str | None, name: str, folders: Sequence[str]) -> Loaded | None:
@@ -209,7 +235,8 @@ def _file(place: str, folders: Sequence[str], name: str) -> Path:
     for path in tried:
         if path.is_file():
             return path.resolve()
-    guess = nearest(Path(place).name, [each.name for each in tried[0].parent.glob("*.py")])
+    names = [each.name for each in tried[0].parent.glob(f"*{tried[0].suffix}")]
+    guess = nearest(Path(place).name, names)
     hint = f"did you mean `{guess}`?" if guess else None
     raise input_error(f"there is no file {tried[0]}", given=name, hint=hint)
 

@@ -175,3 +175,9 @@ def assert_ends_with_ctrl_c(*arguments: object) -> None:
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, stdout, stderr.strip()) == (130, "", "interrupted")
+
+
+def built_library(name: str) -> Path:
+    """The shared library of a crate in `examples`, as `make tests-compiled` builds it."""
+    suffix = "dylib" if sys.platform == "darwin" else "so"
+    return built_example(f"deps/lib{name}.{suffix}")

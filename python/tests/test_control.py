@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Aqmlab, built_example, table_bytes
+from helpers import Aqmlab, table_bytes
 
 import aqmlab
 from aqmlab import _core
@@ -194,16 +193,6 @@ def test_a_parameter_is_set_from_the_command_line(aqmlab: Aqmlab) -> None:
         for more in ([], ["--set", f"{name}.kept=0.9"])
     )
     assert half["flows"] != most["flows"]
-
-
-def test_the_same_control_in_rust_has_the_same_results() -> None:
-    changes = {"transport.congestion_control": "my_control.py:MyControl"}
-    result = aqmlab.run(EXAMPLES / "scenario.toml", set=changes)
-    program = [built_example("rust-control"), EXAMPLES / "scenario.toml"]
-    done = subprocess.run(program, capture_output=True, text=True)
-    rows = result.flows.select("group", "index", "goodput_bps").rows()
-    lines = [f"{group}.{index} {rate / 1e6:.6f} Mbit/s\n" for group, index, rate in rows]
-    assert done.stdout == "".join(lines), done.stderr
 
 
 def study_of(controls: list[object], **changes: Any) -> aqmlab.Study:

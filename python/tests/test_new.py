@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
-from helpers import Aqmlab, assert_refused
+from helpers import Aqmlab, assert_refused, built_library
+
+from aqmlab import __version__
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,6 +64,36 @@ def test_the_templates_are_the_examples() -> None:
     for file in sorted(templates.glob("*.py.txt")):
         assert file.read_text() == (ROOT / "examples" / file.stem).read_text()
     assert len(list(templates.glob("*.py.txt"))) == 3
+    for kind in ("queue", "control"):
+        own = (ROOT / "examples" / f"rust-{kind}" / "src" / "lib.rs").read_text()
+        assert (templates / f"my_{kind}.rs.txt").read_text() == own
+
+
+@pytest.mark.parametrize("kind", ["queue", "control"])
+def test_a_new_library_is_a_crate_whose_library_its_scenario_names(
+    kind: str, aqmlab: Aqmlab, tmp_path: Path
+) -> None:
+    """The crate of `examples`, whose library the workspace builds, with another name."""
+    done = aqmlab("new", f"rust-{kind}", "my_own", cwd=tmp_path)
+    assert done.stdout.strip().endswith("cargo build --release && aqmlab run scenario.toml")
+    crate = tmp_path / "my_own"
+    cargo = tomllib.loads((crate / "Cargo.toml").read_text())
+    assert cargo["lib"] == {"crate-type": ["cdylib"]}
+    assert all(Path(each["path"]).is_dir() for each in cargo["dependencies"].values())
+    code = (crate / "src" / "lib.rs").read_text()
+    assert "export!(MyOwn: MyOwnParams);" in code
+    assert 'const NAME: &\'static str = "my_own";' in code
+    built = built_library(f"rust_{kind}")
+    library = crate / "target" / "release" / f"libmy_own{built.suffix}"
+    library.parent.mkdir(parents=True)
+    name = f"My{kind.capitalize()}".encode().ljust(64, b"\0")
+    library.write_bytes(built.read_bytes().replace(name, b"MyOwn".ljust(64, b"\0")))
+    ran = aqmlab("run", "scenario.toml", "--set", "duration=2s", cwd=crate)
+    assert ran.returncode == 0, ran.stderr
+    other = aqmlab("new", f"rust-{kind}", "other", "--source", tmp_path, cwd=tmp_path)
+    assert other.returncode == 0
+    published = tomllib.loads((tmp_path / "other" / "Cargo.toml").read_text())["dependencies"]
+    assert set(published.values()) == {__version__}
 
 
 def test_nothing_is_overwritten(aqmlab: Aqmlab, tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections import deque
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, built_example, table_bytes
+from helpers import Aqmlab, table_bytes
 
 import aqmlab
 from aqmlab import _core
@@ -280,17 +279,6 @@ def test_a_class_is_given_by_itself_by_module_or_by_file(tmp_path: Path) -> None
     again = aqmlab.run(near, set={"queue.patience": "20ms"})
     assert again.links.equals(aqmlab.run(near).links)
     assert again.links["drop_user"].sum() > 0
-
-
-def test_the_same_queue_in_rust_has_the_same_results() -> None:
-    result = aqmlab.run(EXAMPLES / "scenario.toml", set={"queue": "my_queue.py:MyQueue"})
-    row = result.links.row(0, named=True)
-    program = [built_example("rust-queue"), EXAMPLES / "scenario.toml"]
-    done = subprocess.run(program, capture_output=True, text=True)
-    assert done.stdout == (
-        f"{row['delivered']} sent, {row['dropped']} dropped\n"
-        f"mean sojourn time {row['sojourn_mean_s'] * 1e3:.3f} ms\n"
-    ), done.stderr
 
 
 def test_a_queue_is_an_axis_of_a_study_beside_its_file(study: Path, aqmlab: Aqmlab) -> None:

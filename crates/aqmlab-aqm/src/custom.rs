@@ -3,7 +3,8 @@
 //! A discipline in another crate is written like one of the catalogue: `params!` and an
 //! implementations of [`Component`](aqmlab_core::Component) and [`Discipline`].
 //! [`Disciplines`](crate::Disciplines) makes it known by its name to the functions
-//! that read scenarios; there is no global registry. `examples/rust-queue` is a complete program.
+//! that read scenarios; there is no global registry. `examples/rust-queue/tests` uses it. The same
+//! discipline in a shared library ([`abi`](crate::abi)) runs in all commands of aqmlab.
 //!
 //! # Checks
 //! After every call the discipline's backlog must equal the packets that arrived and were neither
@@ -13,7 +14,7 @@
 //! # Panics
 //! A fault of the discipline is a panic that names it.
 
-use alloc::{boxed::Box, string::String, string::ToString, vec::Vec};
+use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
 
 use core::any::Any;
 
@@ -63,6 +64,12 @@ struct Checked {
 }
 
 impl Checked {
+    fn require(&self, is_kept: bool, problem: impl FnOnce() -> String) {
+        if !is_kept {
+            self.inner.refuse(&format!("{}: {}", self.name, problem()));
+        }
+    }
+
     fn leaves(&mut self, packet: &Packet) {
         self.held.packets = self.held.packets.wrapping_sub(1);
         self.held.bytes = self.held.bytes.wrapping_sub(packet.size().into());
@@ -75,27 +82,33 @@ impl Checked {
         what: &str,
         call: impl FnOnce(&mut dyn QueueDiscipline, &mut Context<'_>) -> Option<Packet>,
     ) -> Option<Packet> {
-        let before = cx.sink.dropped.len();
+        let dropped = cx.sink.dropped.len();
         let sent = call(&mut *self.inner, cx);
-        for (packet, _) in &cx.sink.dropped[before..] {
+        for (packet, _) in &cx.sink.dropped[dropped..] {
             self.leaves(packet);
         }
         if let Some(packet) = &sent {
             self.leaves(packet);
         }
         let reported = self.inner.backlog();
-        assert!(
-            reported == self.held,
-            "{}: after {what} its backlog is {reported:?}, but {:?} arrived and were neither sent \
-             nor dropped",
-            self.name,
-            self.held,
-        );
-        self.wakeup = self.inner.next_wakeup();
+        self.require(reported == self.held, || {
+            format!(
+                "after {what} its backlog is {reported:?}, but {:?} arrived and were neither sent \
+                 nor dropped",
+                self.held,
+            )
+        });
+        let before = core::mem::replace(&mut self.wakeup, self.inner.next_wakeup());
         // At its own time only a later one: otherwise time would stand still.
         let passed =
             self.wakeup.filter(|at| *at < cx.now || (*at == cx.now && what == "on_wakeup"));
-        assert!(passed.is_none(), "{}: {what} set the timer to a time that has passed", self.name);
+        self.require(passed.is_none(), || {
+            format!("{what} set the timer to a time that has passed")
+        });
+        let is_fixed = self.wakeup == before || !matches!(what, "enqueue" | "dequeue");
+        self.require(is_fixed || !self.inner.has_fixed_timer(), || {
+            format!("{what} changed the timer, but `has_fixed_timer` is true")
+        });
         sent
     }
 }
@@ -111,19 +124,20 @@ impl QueueDiscipline for Checked {
     }
     fn dequeue(&mut self, cx: &mut Context<'_>) -> Option<Packet> {
         let packet = self.call(cx, "dequeue", |inner, cx| inner.dequeue(cx));
-        assert!(
-            packet.is_some() || self.held == Backlog::default() || self.wakeup.is_some(),
-            "{}: dequeue returned no packet and set no timer, but {:?} are in the queue",
-            self.name,
-            self.held,
-        );
+        let idles = packet.is_none() && self.held != Backlog::default() && self.wakeup.is_none();
+        self.require(!idles, || {
+            format!(
+                "dequeue returned no packet and set no timer, but {:?} are in the queue",
+                self.held
+            )
+        });
         packet
     }
     fn next_wakeup(&self) -> Option<Time> {
         self.wakeup
     }
     fn has_fixed_timer(&self) -> bool {
-        false
+        self.inner.has_fixed_timer()
     }
     fn on_wakeup(&mut self, cx: &mut Context<'_>) {
         self.call(cx, "on_wakeup", |inner, cx| {
@@ -203,7 +217,11 @@ mod tests {
             if self.fault == "idles" { None } else { self.packets.pop_front() }
         }
         fn next_wakeup(&self) -> Option<Time> {
-            (self.fault == "wakes in the past").then_some(Time::ZERO)
+            match self.fault.as_str() {
+                "wakes in the past" => Some(Time::ZERO),
+                "wakes with packets" => Some(Time::from_nanos(9 - self.packets.len() as u64)),
+                _ => None,
+            }
         }
         fn backlog(&self) -> Backlog {
             let bytes = self.packets.iter().map(|packet| u64::from(packet.size())).sum();
@@ -243,6 +261,12 @@ mod tests {
     #[should_panic(expected = "faulty: enqueue set the timer to a time that has passed")]
     fn a_timer_in_the_past_is_found() {
         pass("wakes in the past");
+    }
+
+    #[test]
+    #[should_panic(expected = "faulty: enqueue changed the timer, but `has_fixed_timer` is true")]
+    fn a_timer_that_packets_change_is_found() {
+        pass("wakes with packets");
     }
 
     #[test]

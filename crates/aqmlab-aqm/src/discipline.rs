@@ -75,6 +75,12 @@ pub trait QueueDiscipline: CloneDiscipline + Any + Send {
         Ok(())
     }
 
+    /// Ends the run because the discipline has broken a rule. One of another language or library
+    /// reports that as its failure.
+    fn refuse(&self, problem: &str) -> ! {
+        panic!("{problem}")
+    }
+
     /// Returns notes for the readers of the results, at the end of a run: that the discipline
     /// never acted, for example.
     fn notes(&self) -> Vec<Note> {
@@ -97,6 +103,7 @@ impl dyn QueueDiscipline {
 
 /// Backlog of a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
 pub struct Backlog {
     /// Packets.
     pub packets: u64,
@@ -318,6 +325,7 @@ impl Context<'_> {
 /// Link behind a queue, from which disciplines take defaults.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
+#[repr(C)]
 pub struct LinkEnv {
     /// The rate of the link behind the queue (of its start, if it changes).
     pub rate: Rate,

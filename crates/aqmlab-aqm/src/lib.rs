@@ -32,6 +32,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "std")]
+pub mod abi;
 mod cobalt;
 pub mod custom;
 pub mod discipline;
@@ -45,6 +47,9 @@ pub mod registry;
 #[cfg(test)]
 mod testing;
 
+#[cfg(feature = "std")]
+#[doc(hidden)]
+pub use aqmlab_core::abi::keep_panics as __keep_panics;
 pub use discipline::{
     Backlog, CloneDiscipline, CloneParams, Context, Discipline, Disciplines, Headers, LinkEnv,
     Note, QueueConfig, QueueDiscipline, Reason, Sink, Transition,

@@ -12,6 +12,8 @@
 
 extern crate alloc;
 
+#[cfg(feature = "std")]
+pub mod abi;
 pub mod catalogue;
 pub mod component;
 pub mod distribution;

@@ -1,5 +1,6 @@
 //! Packet descriptors: the form in which queues and links handle packets.
 
+use core::mem::offset_of;
 use core::num::NonZeroU64;
 
 use crate::time::Time;
@@ -74,6 +75,7 @@ const _: () = assert!(size_of::<Packet>() == 48 && size_of::<Option<Packet>>() =
 /// Size on the wire (32 bits), DSCP (8), tag of the owner (16), ECN codepoint (2), three flags; and
 /// a bit that is always set.
 #[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
 struct Word(NonZeroU64);
 
 impl Word {
@@ -95,7 +97,38 @@ impl Word {
     }
 }
 
+/// Checksum of numbers (FNV-1a), for layouts.
+pub const fn checksum(numbers: &[usize]) -> u64 {
+    let (mut sum, mut i) = (0xcbf2_9ce4_8422_2325, 0);
+    while i < numbers.len() {
+        sum = (sum ^ numbers[i] as u64).wrapping_mul(0x100_0000_01b3);
+        i += 1;
+    }
+    sum
+}
+
 impl Packet {
+    /// Checksum of the layout: of the places of all fields and of the bits in the last one. Programs
+    /// that share descriptors compare it.
+    pub const LAYOUT: u64 = checksum(&[
+        size_of::<Self>(),
+        align_of::<Self>(),
+        offset_of!(Packet, key),
+        offset_of!(Packet, hosts),
+        offset_of!(Packet, flow),
+        offset_of!(Packet, hash),
+        offset_of!(Packet, position),
+        offset_of!(Packet, serial),
+        offset_of!(Packet, arrival),
+        offset_of!(Packet, word),
+        Word::CLASS as usize,
+        Word::TAG as usize,
+        Word::ECN as usize,
+        Word::ACK as usize,
+        Word::SYN as usize,
+        Word::MARKED as usize,
+    ]);
+
     /// Returns a packet of this size on the wire in bytes. Flow, hosts, DSCP, key and tag are 0.
     #[inline(always)]
     pub fn new(size: u32, ecn: Ecn) -> Self {

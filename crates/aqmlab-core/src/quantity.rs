@@ -7,10 +7,12 @@ use crate::time::{NANOS_PER_SEC, Span};
 
 /// Bits per second; never zero once it has been read from a scenario.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
 pub struct Rate(u64);
 
 /// A number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
 pub struct Bytes(u64);
 
 /// Capacity of a queue.

@@ -25,6 +25,7 @@ const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A stream of random numbers that belongs to one component.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Stream {
     state: u64,
     gamma: u64,

@@ -25,8 +25,8 @@ pub struct TcpHeader {
 /// SACK blocks of a segment in the order of the option: first number, and the one after the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackOption {
-    blocks: [[u32; 2]; Self::MOST],
-    count: usize,
+    pub(crate) blocks: [[u32; 2]; Self::MOST],
+    pub(crate) count: u32,
 }
 
 impl SackOption {
@@ -35,7 +35,7 @@ impl SackOption {
 
     /// Adds a block. Those beyond the fourth are left out.
     pub fn push(&mut self, block: [u32; 2]) {
-        if let Some(place) = self.blocks.get_mut(self.count) {
+        if let Some(place) = self.blocks.get_mut(self.count as usize) {
             *place = block;
             self.count += 1;
         }
@@ -43,7 +43,7 @@ impl SackOption {
 
     /// Returns the blocks.
     pub fn as_slice(&self) -> &[[u32; 2]] {
-        &self.blocks[..self.count]
+        &self.blocks[..self.count as usize]
     }
 }
 

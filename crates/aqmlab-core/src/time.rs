@@ -11,10 +11,12 @@ pub const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// A moment, in nanoseconds since the start of the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
 pub struct Time(u64);
 
 /// A length of time in nanoseconds; never negative.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
 pub struct Span(u64);
 
 impl Time {

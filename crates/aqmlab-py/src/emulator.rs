@@ -244,7 +244,7 @@ fn emulation(
 
 /// Converts the panic of a Python queue, or of a bug.
 fn broken(py: Python<'_>, panic: Box<dyn Any + Send>) -> PyErr {
-    match panic.downcast::<Failure>() {
+    match Failure::of(panic) {
         Ok(failure) => {
             let error = QueueError::new_err(failure.message);
             error.set_cause(py, failure.cause);

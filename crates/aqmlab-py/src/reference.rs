@@ -148,7 +148,7 @@ fn section<'py>(
     Ok(dict)
 }
 
-fn param_dict<'py>(py: Python<'py>, param: &ParamSpec) -> PyResult<Bound<'py, PyDict>> {
+pub fn param_dict<'py>(py: Python<'py>, param: &ParamSpec) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("name", param.name)?;
     dict.set_item("kind", param.kind)?;

@@ -330,7 +330,7 @@ pub fn advance_all(
 
 /// Converts a panic to an exception: that of Python code, or that of a bug.
 fn guarded<T>(py: Python<'_>, what: impl FnOnce() -> T) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(what)).map_err(|panic| match panic.downcast::<Failure>() {
+    catch_unwind(AssertUnwindSafe(what)).map_err(|panic| match Failure::of(panic) {
         Ok(failure) => to_custom_error(py, 0, &failure),
         Err(panic) => {
             PyRuntimeError::new_err(format!("a bug in the engine: {}", panic_text(&*panic)))

@@ -467,8 +467,8 @@ fn labour(work: &Work, sender: &SyncSender<Outcome>) -> Option<()> {
         }
         let outcome = result
             .map_err(|panic| {
-                let panic = match panic.downcast::<Failure>() {
-                    Ok(failure) => return Broken::Custom { run: job.run, failure: *failure },
+                let panic = match Failure::of(panic) {
+                    Ok(failure) => return Broken::Custom { run: job.run, failure },
                     Err(panic) => panic,
                 };
                 let panic = match panic.downcast::<Unwritten>() {

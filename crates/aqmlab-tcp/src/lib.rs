@@ -4,6 +4,7 @@
 //! segments, acknowledgements and the time go in, segments and the next
 //! deadline come out. [`congestion`] holds the algorithms that set the window.
 
+pub mod abi;
 pub mod congestion;
 mod connection;
 mod delivery;
@@ -26,6 +27,8 @@ mod path_tests;
 #[cfg(test)]
 mod response_tests;
 
+#[doc(hidden)]
+pub use aqmlab_core::abi::keep_panics as __keep_panics;
 pub use connection::Stats;
 pub use endpoint::{Kernel, Sender};
 pub use params::{Profile, Recovery, TcpParams};

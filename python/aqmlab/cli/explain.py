@@ -129,7 +129,7 @@ def matching(name: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any
 
 
 def _own(name: str) -> dict[str, Any]:
-    """The entry of a class written in Python."""
+    """The entry of a class in Python, or of a type in a library."""
     section, summary, params = describe(name, [])
     more: dict[str, Any] = {"range": None, "choices": [], "meaning": "", "source": "the class"}
     return {
@@ -139,7 +139,7 @@ def _own(name: str) -> dict[str, Any]:
         "preset_of": None,
         "settings": {},
         "source": None,
-        "params": [param | more for param in params],
+        "params": [more | param for param in params],
     }
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Annotated
 
+from aqmlab._core import __version__ as VERSION
 from aqmlab.cli.options import argument, option
 from aqmlab.errors import input_error, stored, unknown
 
@@ -13,15 +15,18 @@ EXAMPLE = (
     "aqmlab new scenario home\n\naqmlab new study queues\n\naqmlab new pack goals\n\n"
     "aqmlab new queue patient\n\n"
     "aqmlab new control steady\n\naqmlab new metric waiting\n\naqmlab new endpoint window\n\n"
-    "aqmlab new quic-controller steady"
+    "aqmlab new quic-controller steady\n\n"
+    "aqmlab new rust-queue patient\n\naqmlab new rust-control steady"
 )
 TEMPLATES = Path(__file__).parent.parent / "templates"
 SOURCES = Path(__file__).parents[3]
 """The source tree, where aqmlab is installed from one in place."""
 CRATES = {"endpoint": "rust-endpoint", "quic-controller": "quic-controller"}
 """Kinds that are crates, and the examples that they begin as."""
+LIBRARIES = {"rust-queue": "aqmlab-aqm", "rust-control": "aqmlab-tcp"}
+"""Kinds that are shared libraries, and the crates that they implement a trait of."""
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-KINDS = ("scenario", "study", "pack", "queue", "control", "metric", *CRATES)
+KINDS = ("scenario", "study", "pack", "queue", "control", "metric", *CRATES, *LIBRARIES)
 DROPTAIL = '{ discipline = "droptail", limit = "250p" }'
 
 
@@ -43,7 +48,9 @@ def new(
         hint = "such as my_queue"
         problem = "expected a lower-case letter, then lower-case letters, digits and `_`"
         raise input_error(problem, key="NAME", given=name, hint=hint)
-    if kind in CRATES:
+    if kind in LIBRARIES:
+        files, line = _library(kind, name, source or SOURCES)
+    elif kind in CRATES:
         files, line = _crate(kind, name, source or SOURCES)
     else:
         files, line = _files(kind, name)
@@ -63,15 +70,39 @@ def _files(kind: str, name: str) -> tuple[dict[str, str], str]:
     if kind in ("study", "pack"):
         command = "study" if kind == "study" else "check"
         return {f"{name}.toml": _text(f"{kind}.toml", name)}, f"aqmlab {command} {name}.toml"
-    own = f'"{name}.py:{class_name(name)}"'
-    queue = own if kind == "queue" else DROPTAIL
-    control = f"transport = {{ congestion_control = {own} }}\n" if kind == "control" else ""
-    scenario = _text("scenario.toml", name)
-    scenario = scenario.replace("QUEUE", queue).replace("CONTROL\n", f"{control}\n")
-    files = {f"{name}.toml": scenario}
+    files = {f"{name}.toml": _scenario(kind, name, f"{name}.py:{class_name(name)}")}
     if kind != "scenario":
         files[f"{name}.py"] = _text(f"my_{kind}.py.txt", name)
     return files, f"{run} --with {name}.py" if kind == "metric" else run
+
+
+def _scenario(kind: str, name: str, own: str) -> str:
+    """A scenario with the queue or control `own`."""
+    queue = f'"{own}"' if kind == "queue" else DROPTAIL
+    control = f'transport = {{ congestion_control = "{own}" }}\n' if kind == "control" else ""
+    scenario = _text("scenario.toml", name)
+    return scenario.replace("QUEUE", queue).replace("CONTROL\n", f"{control}\n")
+
+
+def _library(kind: str, name: str, sources: Path) -> tuple[dict[str, str], str]:
+    """A crate that becomes a shared library, and a scenario with it."""
+    crates = (sources / "crates").resolve()
+    known = crates.is_dir()
+    needs = "".join(
+        f'{each} = {{ path = "{crates / each}" }}\n' if known else f'{each} = "{VERSION}"\n'
+        for each in ("aqmlab-core", LIBRARIES[kind])
+    )
+    suffix = "dylib" if sys.platform == "darwin" else "so"
+    own = f"target/release/lib{name}.{suffix}:{class_name(name)}"
+    short = kind.removeprefix("rust-")
+    files = {
+        "Cargo.toml": f'[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2024"\n\n[lib]\n'
+        f'crate-type = ["cdylib"]\n\n[dependencies]\n{needs}\n[workspace]\n',
+        "src/lib.rs": _text(f"my_{short}.rs.txt", name),
+        "scenario.toml": _scenario(short, "scenario", own),
+    }
+    line = f"cd {name} && cargo build --release && aqmlab run scenario.toml"
+    return {f"{name}/{file}": text for file, text in files.items()}, line
 
 
 def class_name(name: str) -> str:
@@ -81,10 +112,10 @@ def class_name(name: str) -> str:
 
 def _text(template: str, name: str) -> str:
     """A template with its name in it."""
-    text = (TEMPLATES / template).read_text(encoding="utf-8").replace("NAME", name)
+    text = (TEMPLATES / template).read_text(encoding="utf-8")
     mine = template.partition(".")[0]
     if not mine.startswith("my_"):
-        return text
+        return text.replace("NAME", name)
     text = text.replace("examples/scenario.toml", f"{name}.toml").replace("examples/my_", "my_")
     text = "".join(each for each in text.splitlines(True) if "examples/" not in each)
     return text.replace(mine, name).replace(class_name(mine), class_name(name))

@@ -160,7 +160,7 @@ def _refuse_code(given: Path, folder: Path, manifest: Mapping[str, Any], trust: 
     if trust or not (code := code_in(manifest)):
         return
     files = ", ".join(str(folder / each) for each in code)
-    problem = f"the rerun would execute Python code: {files}"
+    problem = f"the rerun would execute code: {files}"
     hint = "read it; --trust executes it, --verify runs nothing"
     raise input_error(problem, given=str(given), hint=hint)
 

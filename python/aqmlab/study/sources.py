@@ -167,7 +167,7 @@ def described(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def code_in(manifest: Mapping[str, Any]) -> list[str]:
-    """The files with Python code that a rerun executes."""
+    """The files with code that a rerun executes."""
     files = described(manifest)["files"]
     return [each["file"] for each in files if each["kind"] in (CODE, METRICS)]
 

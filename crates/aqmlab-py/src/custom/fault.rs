@@ -1,12 +1,13 @@
 //! Failures of custom code, which end the run.
 
+use std::any::Any;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 
 use aqmlab_core::Time;
+use aqmlab_load::kept;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -20,6 +21,20 @@ pub struct Failure {
     pub message: String,
     /// Exception raised by the class, if any.
     pub cause: Option<PyErr>,
+}
+
+impl Failure {
+    /// Returns the failure of Python code or a library that a panic reports.
+    ///
+    /// # Errors
+    /// Returns the payload of any other panic.
+    pub fn of(panic: Box<dyn Any + Send>) -> Result<Self, Box<dyn Any + Send>> {
+        panic.downcast().map(|failure| *failure).or_else(|panic| {
+            let failure = panic.downcast::<aqmlab_load::Failure>()?;
+            let kind = if failure.is_queue { Kind::Queue } else { Kind::Control };
+            Ok(Failure { kind, message: failure.message, cause: None })
+        })
+    }
 }
 
 /// Panic payload that ends an abandoned run.
@@ -107,18 +122,6 @@ pub fn deep_copy<'py>(
             format!("{name}: the state cannot be copied: {error} (define `__deepcopy__`)");
         Box::new(Failure { kind: class.kind, message, cause: Some(error) })
     })
-}
-
-/// Returns a copy of the text that is never freed: a class reports few names, but in every sample.
-pub fn kept(text: &str) -> &'static str {
-    static KEPT: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut kept = KEPT.lock().expect("no holder of this lock panics");
-    if let Some(known) = kept.get(text) {
-        return known;
-    }
-    let new: &'static str = Box::leak(text.to_string().into_boxed_str());
-    kept.insert(new);
-    new
 }
 
 impl Fault {

@@ -3,18 +3,17 @@
 
 pub mod fault;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use aqmlab_core::params::read_value;
 use aqmlab_core::{AnyComponent, Bytes, Error, Limit, ParamType, Rate, Result, Span, Value};
+use aqmlab_load::{CODE, File};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
 use crate::convert::{from_py_error, to_py_error};
-
-/// Key of the source digest in the canonical form of a scenario, so that a study does not reuse
-/// results of different code.
-pub const CODE: &str = "code";
+use crate::reference::param_dict;
 
 /// Resolves classes by names such as `my_queue.py:MyQueue`.
 pub struct PyLookup<'a> {
@@ -23,6 +22,20 @@ pub struct PyLookup<'a> {
 }
 
 impl PyLookup<'_> {
+    /// Loads from the shared library of this name, if it names one (`libmine.so:Mine`).
+    pub fn library<T>(
+        &self,
+        name: &str,
+        load: impl FnOnce(File<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let found = Python::attach(|py| -> PyResult<Option<(PathBuf, String)>> {
+            let custom = py.import("aqmlab.custom")?;
+            custom.call_method1("library", (name, self.folders))?.extract()
+        });
+        let found = found.map_err(|error| Python::attach(|py| from_py_error(py, &error)))?;
+        found.map(|(path, code)| load(File { path: &path, code: &code, name })).transpose()
+    }
+
     /// Returns the class of this name, if it names a class.
     pub fn find(&self, kind: Kind, name: &str) -> Result<Option<PyConfig>> {
         Python::attach(|py| {
@@ -292,6 +305,13 @@ pub fn describe<'py>(
     name: &str,
     folders: Vec<String>,
 ) -> PyResult<(&'static str, String, Vec<Bound<'py, PyDict>>)> {
+    let lookup = PyLookup { folders: &folders };
+    let loaded = lookup.library(name, aqmlab_load::describe);
+    if let Some((is_queue, summary, specs)) = loaded.map_err(|error| to_py_error(py, error))? {
+        let kind = if is_queue { Kind::Queue } else { Kind::Control };
+        let params = specs.iter().map(|spec| param_dict(py, spec)).collect::<PyResult<_>>()?;
+        return Ok((kind.section(), summary, params));
+    }
     let config = PyConfig::load(py, None, name, &folders)?;
     let config = config.ok_or_else(|| to_py_error(py, Error::not_allowed(name, "a class")))?;
     let describe = |(name, param): &(String, Param)| {

@@ -6,12 +6,16 @@ mod run;
 
 use aqmlab_aqm::{Discipline, LinkEnv, QueueDiscipline};
 use aqmlab_core::{AnyComponent, Error, Lookup, Result};
+use aqmlab_load::CODE;
 
-use crate::custom::{CODE, Kind, PyConfig, PyLookup};
+use crate::custom::{Kind, PyConfig, PyLookup};
 pub use objects::{Context, Link, PyLimit, PyPacket};
 
 impl Lookup<dyn Discipline> for PyLookup<'_> {
     fn find(&self, name: &str) -> Result<Option<Box<dyn Discipline>>> {
+        if let Some(loaded) = self.library(name, aqmlab_load::queue)? {
+            return Ok(Some(loaded));
+        }
         let config = PyLookup::find(self, Kind::Queue, name)?;
         Ok(config.map(|config| Box::new(config) as Box<dyn Discipline>))
     }

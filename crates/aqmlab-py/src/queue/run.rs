@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use aqmlab_aqm::{Backlog, CloneDiscipline, Context, LinkEnv, Note, QueueDiscipline};
 use aqmlab_core::{Limit, Packet, Stream, Time};
+use aqmlab_load::kept;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::objects::{self, Link, PyPacket};
-use crate::custom::fault::{Abandonment, Failure, Fault, deep_copy, kept, pairs, show};
+use crate::custom::fault::{Abandonment, Failure, Fault, deep_copy, pairs, show};
 use crate::custom::{Class, PyConfig};
 
 /// Instance of a class, with its methods.
@@ -281,6 +282,10 @@ impl QueueDiscipline for PyQueue {
 
     fn next_wakeup(&self) -> Option<Time> {
         self.wakeup
+    }
+
+    fn has_fixed_timer(&self) -> bool {
+        self.object.next_wakeup.is_none()
     }
 
     fn on_wakeup(&mut self, cx: &mut Context<'_>) {

@@ -9,7 +9,7 @@
 //! the module too. The file has the control's parameters, declared with
 //! `params!`, which implement [`Component`](aqmlab_core::Component) and [`ControlParams`]; and a
 //! type that implements [`CongestionControl`] and derives `Clone` and `Debug`. A control in another
-//! crate is written in the same way: `examples/rust-control` is a complete program.
+//! crate is written in the same way: `examples/rust-control` is one.
 //!
 //! 1. [`window`](CongestionControl::window) and
 //!    [`ssthresh`](CongestionControl::ssthresh) answer in bytes at any time,

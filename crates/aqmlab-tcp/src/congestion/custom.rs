@@ -3,7 +3,8 @@
 //! A control in another crate is written like a built-in one: `params!`, implementations of
 //! [`Component`](aqmlab_core::Component) and [`ControlParams`](super::ControlParams), and a type
 //! that implements [`CongestionControl`]. [`Controls`](super::Controls) passes it by its name to the
-//! reader of scenarios; there is no global registry. `examples/rust-control` is a complete program.
+//! reader of scenarios; there is no global registry. `examples/rust-control/tests` uses it. The same control
+//! in a shared library ([`abi`](crate::abi)) runs in all commands of aqmlab.
 //!
 //! The sender calls it through a pointer, and limits windows and rates that would overflow its sums.
 

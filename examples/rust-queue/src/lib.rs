@@ -12,6 +12,8 @@ params! {
     }
 }
 
+aqmlab_aqm::export!(MyQueue: MyQueueParams);
+
 impl Component for MyQueueParams {
     const NAME: &'static str = "my_queue";
     const SUMMARY: &'static str = "drops from the front what has waited too long";

@@ -14,6 +14,8 @@ params! {
     }
 }
 
+aqmlab_tcp::export!(MyControl: MyControlParams);
+
 impl Component for MyControlParams {
     const NAME: &'static str = "my_control";
     const SUMMARY: &'static str =
