@@ -16,8 +16,6 @@ import pytest
 from helpers import SCENARIO_TEXT, Aqmlab, assert_refused
 from pytest import approx
 
-from aqmlab import _core
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -124,19 +122,3 @@ def test_iperf3_and_irtt_stand_beside_ours(folder: Path, aqmlab: Aqmlab, tmp_pat
     assert "irtt" in aqmlab("compare", folder, *files).stdout
     (tmp_path / "other.json").write_text("{}")
     assert_refused(aqmlab("compare", folder, "other.json"), "other.json", "iperf3")
-
-
-def test_a_table_of_the_engine_is_the_same_as_rows_and_as_columns() -> None:
-    from helpers import SCENARIO
-
-    scenario = _core.Scenario({**SCENARIO, "record": {"level": "packets"}})
-    runner = _core.Runner([(0, scenario, 0), (1, scenario, 1)], threads=1)
-    while (found := runner.poll(0.1)) is None:
-        pass
-    large = _core.Results.large_tables()
-    for name in _core.Results.table_names():
-        table = found.part(name, 0, 1000) if name in large else found.table(name)
-        rows, frame = table.to_dicts(), pl.DataFrame(table)
-        del table  # The columns outlive it.
-        assert frame.to_dicts() == rows
-        assert frame[1:].to_dicts() == rows[1:], name

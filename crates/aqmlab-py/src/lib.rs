@@ -16,7 +16,6 @@ mod runner;
 mod scenario;
 mod senders;
 mod spill;
-mod stream;
 mod stuck;
 mod tables;
 mod words;

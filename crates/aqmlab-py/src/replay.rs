@@ -5,12 +5,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use aqmlab_aqm::{QueueConfig, Reason};
 use aqmlab_conformance::queues::{self, Arrival, Outcome, Surroundings, Verdict};
 use aqmlab_core::{Bytes, Ecn, Rate, Time, Value};
+use arrow_array::RecordBatch;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyMapping;
 
-use crate::columns::{ArrowTable, Columns, Table};
+use crate::columns::{ArrowTable, Columns};
 use crate::convert::{to_py_error, to_table};
 use crate::runner::panic_text;
 
@@ -49,9 +50,7 @@ pub fn replay(
         let text = panic_text(&*panic);
         PyRuntimeError::new_err(format!("a bug in the engine, replay of {}: {text}", config.name()))
     })?;
-    outcomes
-        .map(|outcomes| ArrowTable::new(table(&outcomes)))
-        .map_err(|error| to_py_error(py, error))
+    outcomes.map(|outcomes| ArrowTable(table(&outcomes))).map_err(|error| to_py_error(py, error))
 }
 
 fn arrivals(times: &[u64], flows: &[u32], sizes: &[u32], ecn: &[u8]) -> PyResult<Vec<Arrival>> {
@@ -72,7 +71,7 @@ fn arrivals(times: &[u64], flows: &[u32], sizes: &[u32], ecn: &[u8]) -> PyResult
         .collect())
 }
 
-fn table(outcomes: &[Outcome]) -> Table {
+fn table(outcomes: &[Outcome]) -> RecordBatch {
     let rows = outcomes.iter();
     let mut columns = Columns::default();
     columns.u32("id", rows.clone().map(|o| o.id));

@@ -13,10 +13,11 @@ use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_sim::workload::quantities::Quantity;
 use aqmlab_sim::{FlowResult, GroupResult, LinkResult, RunResult, Scenario, Traffic};
 use aqmlab_tcp::Stats;
+use arrow_array::RecordBatch;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 
-use crate::columns::{ArrowTable, Columns, Table};
+use crate::columns::{ArrowTable, Columns};
 use crate::spill::{Spill, Window, to_os_error};
 
 /// Finished run with its number and scenario.
@@ -78,7 +79,7 @@ pub struct Results {
 }
 
 /// Builder of a small table.
-type Builder = fn(&[Finished]) -> Table;
+type Builder = fn(&[Finished]) -> RecordBatch;
 
 const TABLES: &[(&str, Builder)] = &[
     ("runs", runs),
@@ -95,7 +96,7 @@ const TABLES: &[(&str, Builder)] = &[
 ];
 
 /// Builder of a range of rows of a large table.
-type PartBuilder = fn(&[Finished], usize, usize) -> PyResult<Table>;
+type PartBuilder = fn(&[Finished], usize, usize) -> PyResult<RecordBatch>;
 
 /// Tables that may be too large to be built at once.
 const LARGE: &[(&str, PartBuilder)] = &[("series", series), ("packets", packets)];
@@ -126,7 +127,7 @@ impl Results {
     }
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<ArrowTable> {
         match TABLES.iter().find(|(known, _)| *known == name) {
-            Some((_, build)) => Ok(ArrowTable::new(py.detach(|| build(&self.runs)))),
+            Some((_, build)) => Ok(ArrowTable(py.detach(|| build(&self.runs)))),
             None => self.part(py, name, 0, usize::MAX),
         }
     }
@@ -136,7 +137,7 @@ impl Results {
             .iter()
             .find(|(known, _)| *known == name)
             .ok_or_else(|| PyKeyError::new_err(format!("no table `{name}`")))?;
-        py.detach(|| build(&self.runs, start, rows)).map(ArrowTable::new)
+        py.detach(|| build(&self.runs, start, rows)).map(ArrowTable)
     }
     /// Returns the names of the large tables.
     #[staticmethod]
@@ -162,7 +163,7 @@ impl Results {
     }
 }
 
-fn runs(all: &[Finished]) -> Table {
+fn runs(all: &[Finished]) -> RecordBatch {
     let mut columns = Columns::default();
     columns.u32("run", all.iter().map(|f| f.run));
     columns.u64("replication", all.iter().map(|f| f.result.replication));
@@ -183,7 +184,7 @@ fn each_link(all: &[Finished]) -> impl Iterator<Item = (&Finished, &str, &LinkRe
     })
 }
 
-fn links(all: &[Finished]) -> Table {
+fn links(all: &[Finished]) -> RecordBatch {
     let rows = each_link(all);
     let mut columns = Columns::default();
     columns.u32("run", rows.clone().map(|(f, ..)| f.run));
@@ -197,7 +198,7 @@ fn links(all: &[Finished]) -> Table {
     columns.finish()
 }
 
-fn flows(all: &[Finished]) -> Table {
+fn flows(all: &[Finished]) -> RecordBatch {
     let rows = all.iter().flat_map(|f| f.result.flows.iter().map(move |flow| (f, flow)));
     let mut columns = Columns::default();
     columns.u32("run", rows.clone().map(|(f, _)| f.run));
@@ -248,7 +249,7 @@ fn each_group(
 }
 
 /// Results of the workloads.
-fn groups(all: &[Finished]) -> Table {
+fn groups(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all);
     let mut columns = Columns::default();
     columns.u32("run", rows.clone().map(|(f, ..)| f.run));
@@ -261,7 +262,7 @@ fn groups(all: &[Finished]) -> Table {
 }
 
 /// Traffic of the groups by direction.
-fn traffic(all: &[Finished]) -> Table {
+fn traffic(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
         let both = Direction::ALL.into_iter().zip(group.traffic);
         let there = both.filter_map(|(direction, traffic)| Some((direction, traffic?)));
@@ -293,7 +294,7 @@ fn direction(quantity: &Quantity) -> Option<&'static str> {
 }
 
 /// Times measured by the workloads.
-fn times(all: &[Finished]) -> Table {
+fn times(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
         let name = config.name.as_str();
         group.times.iter().map(move |(quantity, times)| (f.run, name, quantity, times))
@@ -315,7 +316,7 @@ fn times(all: &[Finished]) -> Table {
 }
 
 /// Scores of the workloads.
-fn scores(all: &[Finished]) -> Table {
+fn scores(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
         let name = config.name.as_str();
         group.values.iter().map(move |(quantity, value)| (f.run, name, quantity, *value))
@@ -329,7 +330,7 @@ fn scores(all: &[Finished]) -> Table {
     columns.finish()
 }
 
-fn excursions(all: &[Finished]) -> Table {
+fn excursions(all: &[Finished]) -> RecordBatch {
     let rows = each_link(all)
         .flat_map(|(f, name, link)| link.excursions.iter().map(move |e| (f.run, name, e)));
     let mut columns = Columns::default();
@@ -343,7 +344,7 @@ fn excursions(all: &[Finished]) -> Table {
 }
 
 /// Histograms of the bottlenecks.
-fn sojourn(all: &[Finished]) -> Table {
+fn sojourn(all: &[Finished]) -> RecordBatch {
     let rows = all.iter().flat_map(|f| {
         let bottleneck = f.scenario.bottleneck;
         let buckets = f.result.links[bottleneck].sojourn.buckets.iter();
@@ -358,7 +359,7 @@ fn sojourn(all: &[Finished]) -> Table {
 }
 
 /// Histograms of one-way delays of the groups that measure them.
-fn delays(all: &[Finished]) -> Table {
+fn delays(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all).flat_map(|(f, config, group)| {
         let measured = group.times.iter().filter(|(quantity, _)| quantity.name == "delay");
         measured.flat_map(move |(quantity, times)| {
@@ -375,7 +376,7 @@ fn delays(all: &[Finished]) -> Table {
     columns.finish()
 }
 
-fn notes(all: &[Finished]) -> Table {
+fn notes(all: &[Finished]) -> RecordBatch {
     let rows = all.iter().flat_map(|f| f.result.findings.iter().map(move |found| (f, found)));
     let subject = |f: &Finished, about: About| match about {
         About::Run => "run".to_string(),
@@ -390,7 +391,7 @@ fn notes(all: &[Finished]) -> Table {
     columns.finish()
 }
 
-fn series(all: &[Finished], start: usize, count: usize) -> PyResult<Table> {
+fn series(all: &[Finished], start: usize, count: usize) -> PyResult<RecordBatch> {
     let rows = all.iter().flat_map(|f| f.result.samples.iter().map(move |sample| (f, sample)));
     let rows = rows.skip(start).take(count);
     let subject = |f: &Finished, subject: Subject| match subject {
@@ -407,7 +408,7 @@ fn series(all: &[Finished], start: usize, count: usize) -> PyResult<Table> {
     Ok(columns.finish())
 }
 
-fn packets(all: &[Finished], start: usize, count: usize) -> PyResult<Table> {
+fn packets(all: &[Finished], start: usize, count: usize) -> PyResult<RecordBatch> {
     let (mut pieces, mut window) = (Vec::new(), Window::new(start, count));
     all.iter().try_for_each(|finished| finished.packets(&mut window, &mut pieces))?;
     let rows = pieces.iter().flat_map(|(f, link, packets)| {
