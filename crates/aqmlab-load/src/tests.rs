@@ -27,7 +27,8 @@ fn file(name: &str) -> File<'_> {
 fn queue_of<P: Discipline + Component>(name: &str) -> Box<dyn Discipline> {
     let table = aqmlab_aqm::abi::Table::of::<P>("Queue");
     // SAFETY: as `library::table` reads it.
-    let functions = unsafe { std::mem::transmute::<_, aqmlab_aqm::abi::Loaded>(table) };
+    let functions =
+        unsafe { std::mem::transmute::<aqmlab_aqm::abi::Table, aqmlab_aqm::abi::Loaded>(table) };
     let table = queue::Table { functions, fixed: &[] };
     Box::new(queue::Config::new(file(name), true, functions.params, table).unwrap())
 }
@@ -35,7 +36,8 @@ fn queue_of<P: Discipline + Component>(name: &str) -> Box<dyn Discipline> {
 fn control_of<P: ControlParams + Component>(name: &str) -> Box<dyn ControlParams> {
     let table = aqmlab_tcp::abi::Table::of::<P>("Control");
     // SAFETY: as `library::table` reads it.
-    let table = unsafe { std::mem::transmute::<_, aqmlab_tcp::abi::Loaded>(table) };
+    let table =
+        unsafe { std::mem::transmute::<aqmlab_tcp::abi::Table, aqmlab_tcp::abi::Loaded>(table) };
     Box::new(control::Config::new(file(name), false, table.params, table).unwrap())
 }
 
