@@ -35,8 +35,8 @@ fn measured(
     [goodput, result.links[0].sojourn.quantiles[3]]
 }
 
-/// Prints means over the seeds and relative differences with their 95 % intervals (Student's t with
-/// `t`), none of which may be all beyond 1 %.
+/// Prints means over the seeds and relative differences with their intervals (`t` is the quantile
+/// of Student's t), none of which may be all beyond 1 %.
 fn compare(library: Library, controller: Controller, seeds: i64, t: f64) {
     let null = aqmlab_quic::endpoints().unwrap();
     let tls = aqmlab_quic::endpoints_with_tls(library).unwrap();
@@ -76,10 +76,11 @@ fn compare_all(seeds: i64, t: f64) {
 
 #[test]
 fn cryptography_does_not_change_goodput_and_delay() {
-    compare_all(5, 2.776);
+    // 99.98 % intervals: TLS is random, and 24 comparisons shall fail in one of 200 runs by chance.
+    compare_all(5, 13.03);
 }
 
-/// The table of docs/quic.md.
+/// The table of docs/quic.md, with 95 % intervals.
 #[test]
 #[ignore = "takes minutes"]
 fn the_table() {
