@@ -303,7 +303,7 @@ def run_here(line: Line, path: Path) -> tuple[int, str]:
         status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         output.seek(0)
         text = output.read().decode(errors="replace")
-        # -2: SIGINT came in the last moments of the command.
+        # -2: SIGINT arrived in the last moments of the command.
         return {-2: 130}.get(status, status), f"hangs\n{text}" if status == -9 else text
 
 
