@@ -8,7 +8,9 @@
 use core::ffi::c_void;
 use core::ptr::NonNull;
 
-use aqmlab_core::abi::{CTcpHeader, Header, NEVER, NO, Parameters, Plain, Text, guarded, params};
+use aqmlab_core::abi::{
+    CTcpHeader, Header, NEVER, NO, Parameters, Plain, Text, created, guarded, params,
+};
 use aqmlab_core::packet::checksum;
 use aqmlab_core::{Component, Packet, Span, Stream, TcpHeader, Time};
 
@@ -227,23 +229,15 @@ extern "C" fn build<P: Discipline + Component>(
     env: &LinkEnv,
     answers: &mut Answers,
 ) -> Option<Box<Exported>> {
-    let mut built = None;
-    guarded(|| {
+    created(|| {
         let queue = Exported::new(params::<P>(all).expect(CHECKED).build(env));
         *answers = queue.answers();
-        built = Some(queue);
-        true
-    });
-    built
+        Some(queue)
+    })
 }
 
 extern "C" fn copy(queue: &Exported) -> Option<Box<Exported>> {
-    let mut copy = None;
-    guarded(|| {
-        copy = Some(Exported::new(queue.queue.clone()));
-        true
-    });
-    copy
+    created(|| Some(Exported::new(queue.queue.clone())))
 }
 
 extern "C" fn free(queue: Box<Exported>) {

@@ -233,6 +233,11 @@ pub fn guarded(call: impl FnOnce() -> bool) -> u32 {
     catch_unwind(AssertUnwindSafe(call)).map_or(FAULT, u32::from)
 }
 
+/// Calls code of the library that may create a value; returns none after a panic.
+pub fn created<T>(call: impl FnOnce() -> Option<T>) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(call)).ok().flatten()
+}
+
 /// Returns name and value of the variable of this index, of those that `observe` shows.
 pub fn observed(
     index: usize,

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
-use aqmlab_core::abi::{Header, Parameters, Plain, Text, guarded, observed, params};
+use aqmlab_core::abi::{Header, Parameters, Plain, Text, created, guarded, observed, params};
 use aqmlab_core::packet::checksum;
 use aqmlab_core::{Component, Rate, Span, Time, in_c};
 
@@ -219,24 +219,16 @@ extern "C" fn build<P: ControlParams + Component>(
     setup: &CSetup,
     answers: &mut Answers,
 ) -> Option<Box<Exported>> {
-    let mut built = None;
-    guarded(|| {
+    created(|| {
         let setup = Setup::from_c(*setup);
         let control = Box::new(Exported(params::<P>(all).expect(CHECKED).build(&setup)));
         *answers = control.answers();
-        built = Some(control);
-        true
-    });
-    built
+        Some(control)
+    })
 }
 
 extern "C" fn copy(control: &Exported) -> Option<Box<Exported>> {
-    let mut copy = None;
-    guarded(|| {
-        copy = control.0.boxed_clone().map(|control| Box::new(Exported(control)));
-        true
-    });
-    copy
+    created(|| control.0.boxed_clone().map(|control| Box::new(Exported(control))))
 }
 
 extern "C" fn free(control: Box<Exported>) {
