@@ -149,7 +149,7 @@ profile:
 	$(PYTHON) crates/profile.py
 
 bench-steering: $(VENV)/.installed
-	$(PYTHON) crates/aqmlab-sim/benches/steering.py
+	$(BIN)/python crates/aqmlab-sim/benches/steering.py
 
 bench-disciplines:
 	cargo bench -p aqmlab-aqm

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import aqmlab
@@ -24,6 +24,8 @@ KEYS = {
     "queue.weight": "0.002..0.2,log",
 }
 FOLDER = "results/tune-load-transient"
+CHECKOUT = Path(__file__).resolve().parents[2]
+STUDY = CHECKOUT / "studies" / "aqmlab_studies" / "jarvinen2014" / "study.toml"
 GOALS = ["min:sojourn_p95", "min:completion_max@second"]
 TABLE_II = {"1+1": 0.120, "2+2": 0.126, "4+4": 0.132, "6+6": 0.132}
 HRED = {
@@ -34,7 +36,7 @@ HRED = {
 
 def study() -> dict[str, Any]:
     """The published study with RED instead of its queues."""
-    table = tomllib.loads(files("aqmlab_studies.jarvinen2014").joinpath("study.toml").read_text())
+    table = tomllib.loads(STUDY.read_text())
     table["axes"] = [axis for axis in table["axes"] if axis["name"] == "flows"]
     table["scenario"]["links"]["down"]["queue"] = {"discipline": "red", "limit": "100p"}
     return table
