@@ -71,7 +71,11 @@ function drawQueue(side, number, now, cx, width, height) {
   cx.fillStyle = ink.ink; cx.textAlign = "left"; cx.font = "13px system-ui";
   const waited = side.last?.sojourn;
   const count = side.queue.length === 1 ? "1 packet" : `${side.queue.length} packets`;
-  cx.fillText(`${count}${waited === null || waited === undefined ? "" : `, ${ms(waited)}${narrow ? "" : " in the queue"}`}`, box.x, height - 8);
+  const caption = `${count}${waited === null || waited === undefined ? "" : `, ${ms(waited)}${narrow ? "" : " in the queue"}`}`;
+  // Packets that fall pass behind it.
+  cx.strokeStyle = ink.panel; cx.lineWidth = 5; cx.lineJoin = "round";
+  cx.strokeText(caption, box.x, height - 8);
+  cx.fillText(caption, box.x, height - 8);
 }
 
 // Who got the link in the last second: a part of the bar for each flow, its length the share of the rate.
