@@ -25,8 +25,10 @@
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
-# Tests at a time; those that send real packets have the machine to themselves.
+# Tests at a time. Those that send real packets mostly wait for the clock: two files of them at a
+# time, beside nothing else.
 JOBS ?= $(shell nproc)
+REAL_PACKETS := -n 2 --dist loadfile -rR
 VENV := .venv
 BIN := $(VENV)/bin
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
@@ -63,12 +65,12 @@ test-rust:
 
 test-python: $(VENV)/.tools
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not real_packets and not slow"
-	$(BIN)/python -m pytest -m "real_packets and not slow" -rR
+	$(BIN)/python -m pytest $(REAL_PACKETS) -m "real_packets and not slow"
 
 test-slow: $(VENV)/.tools
 	cargo test --quiet -p aqmlab-quic --features tls --test tls
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "slow and not real_packets"
-	$(BIN)/python -m pytest -m "slow and real_packets" -rR
+	$(BIN)/python -m pytest $(REAL_PACKETS) -m "slow and real_packets"
 
 # One half of the checks beside the other: each is mostly one process.
 lint: $(VENV)/.installed $(VENV)/.tools

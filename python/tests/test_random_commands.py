@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.slow
 def test_random_command_lines_end_as_they_should() -> None:
-    words = ["--count", "150", "--seed", "20261124", "--processes", "0.3"]
+    words = ["--count", "150", "--seed", "20261124", "--processes", "0.1"]
     done = subprocess.run(
         [sys.executable, "-m", "tools.random_commands", *words],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=580,
