@@ -25,10 +25,8 @@
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
-# Tests at a time. Those that send real packets mostly wait for the clock: two files of them at a
-# time, beside nothing else.
+# Tests at a time; those that send real packets have the machine to themselves.
 JOBS ?= $(shell nproc)
-REAL_PACKETS := -n 2 --dist loadfile -rR
 VENV := .venv
 BIN := $(VENV)/bin
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
@@ -65,12 +63,12 @@ test-rust:
 
 test-python: $(VENV)/.tools
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not real_packets and not slow"
-	$(BIN)/python -m pytest $(REAL_PACKETS) -m "real_packets and not slow"
+	$(BIN)/python -m pytest -m "real_packets and not slow" -rR
 
 test-slow: $(VENV)/.tools
 	cargo test --quiet -p aqmlab-quic --features tls --test tls
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "slow and not real_packets"
-	$(BIN)/python -m pytest $(REAL_PACKETS) -m "slow and real_packets"
+	$(BIN)/python -m pytest -m "slow and real_packets" -rR
 
 # One half of the checks beside the other: each is mostly one process.
 lint: $(VENV)/.installed $(VENV)/.tools

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 from helpers import COMMAND, Aqmlab, assert_refused, command, environment
-from real_packets import NOBODY, TRAFFIC
+from real_packets import NOBODY, PATIENCE, TRAFFIC
 
 from aqmlab.emulator import view
 from aqmlab.emulator.change import change
@@ -28,9 +28,20 @@ pytestmark = pytest.mark.real_packets
 Start = Callable[..., subprocess.Popen[str]]
 
 
+def arrived() -> int:
+    """Packets that have arrived at the link `up` of the emulator of our name."""
+    for each in view.running():
+        if each.name == NAME:
+            each.watch()
+            links = (each.read() or {"links": []})["links"]
+            return sum(link["arrived"] for link in links if link["link"] == "up")
+    return 0
+
+
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts a shell of our name, into which 10 Mbit/s of datagrams are sent until it ends."""
+    """Starts a shell of our name, into which 10 Mbit/s of datagrams are sent until it ends, and
+    waits until 1000 have arrived, after 0.8 s."""
     started = []
 
     def run(*options: str) -> subprocess.Popen[str]:
@@ -40,10 +51,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process = subprocess.Popen(words, cwd=tmp_path, env=environment(), text=True,
                                    stderr=subprocess.PIPE)  # fmt: skip
         started.append(process)
-        until = time.monotonic() + 20
-        while time.monotonic() < until and not any(each.name == NAME for each in view.running()):
-            time.sleep(0.02)
-        time.sleep(0.8)
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until and arrived() < 1000:
+            time.sleep(0.05)
         return process
 
     yield run

@@ -112,7 +112,7 @@ def in_a_terminal(*words: str, interrupt_at: str = "never") -> tuple[str, int]:
 
 
 def test_a_view_below_what_the_command_says() -> None:
-    client = f"echo begin; {TRAFFIC} bulk $AQMLAB_FAR {PORT} 2 >&2; echo 10%; tty <&1; exit 5"
+    client = f"echo begin; {TRAFFIC} bulk $AQMLAB_FAR {PORT} 4 >&2; echo 10%; tty <&1; exit 5"
     rate = ["--rate", "20mbit", "--queue", "codel", "--far", f"{TRAFFIC} serve {PORT}"]
     seen, status = in_a_terminal("shell", "--watch", *rate, "--", "sh", "-c", client)
     assert status == 5

@@ -1,4 +1,4 @@
-"""Runs that show the compiler what is frequent: `maturin build --pgo` (`make wheel`).
+"""Training runs of profile-guided optimisation: `maturin build --pgo` (`make wheel`).
 
 The scenarios of `make bench` with the senders and queues that people run, a few seconds of each.
 The environment has what `aqmlab` alone requires: no tables.
