@@ -197,3 +197,55 @@ def test_the_command_writes_both_files_the_same_each_time(aqmlab: Aqmlab, tmp_pa
     assert refused.returncode == 1 and "nowhere/b.sqlog" in refused.stderr
     assert "there is no folder nowhere" in refused.stderr and "resume" not in refused.stderr
     assert "Written: b.pcapng, b.sqlog\nNothing else was saved" in done.stdout
+
+
+@pytest.mark.parametrize("stack", ["noq", "quinn"])
+def test_quic_stacks_write_logs_of_their_own(stack: str, tmp_path: Path) -> None:
+    """Each end of each connection, beside the log of TCP senders; times are virtual."""
+    quic = f'''
+[flows.quic]
+path = "down"
+return_path = "up"
+count = 2
+endpoint = {{ kind = "quic", stack = "{stack}", controller = "cubic" }}
+[flows.bulk]'''
+    text = SCENARIO.replace("[flows.bulk]", quic)
+    (head, *_), result = logged(text, tmp_path)
+    assert head["title"].startswith("aqmlab")
+    ends = ("quic.0-client", "quic.0-server", "quic.1-client", "quic.1-server")
+    files = {end: tmp_path / f"out-{end}.sqlog" for end in ends}
+    assert set(tmp_path.glob("out-*")) == set(files.values())
+    flows = result.flows.filter(group="quic").sort("index")
+    for index, flow in enumerate(flows.to_dicts()):
+        first, *texts = files[f"quic.{index}-client"].read_text(encoding="utf-8").split("\x1e")
+        (log, *events) = map(json.loads, texts)
+        assert first == "" and f"quic.{index} (client)" in json.dumps(log)
+        times = [event["time"] for event in events]
+        assert times == sorted(times)
+        # Milliseconds of the run, to a microsecond.
+        assert times[0] == pytest.approx(1e3 * flow["start_s"], abs=2e-3)
+        assert 3900 < times[-1] <= 4000
+        names = [event["name"].rpartition(":")[2] for event in events]
+        # Packets of the handshake share datagrams.
+        assert 0 <= names.count("packet_sent") - flow["segments_sent"] <= 3
+        # A lost probe of the path's MTU is no lost packet in quinn's counts.
+        assert names.count("packet_lost") - flow["retransmissions"] in (0, 1)
+        assert flow["retransmissions"] > 0
+    again = tmp_path / "again"
+    again.mkdir()
+    logged(text, again)
+    for file in files.values():
+        assert (again / file.name).read_bytes() == file.read_bytes()
+
+
+def test_the_log_names_flows_as_the_tables_do(tmp_path: Path) -> None:
+    """Flows start in another order than they are numbered."""
+    text = SCENARIO.replace("count = 2", "count = 6").replace('start = "0s"', "")
+    (_, _, *events), result = logged(text, tmp_path)
+    begun = {e["group_id"]: e["time"] for e in events if e["name"].endswith("parameters_set")}
+    starts = [
+        (f"{each['group']}.{each['index']}", 1e3 * each["start_s"])
+        for each in result.flows.to_dicts()
+    ]
+    assert starts != sorted(starts, key=lambda each: each[1])
+    assert begun == pytest.approx(dict(starts))

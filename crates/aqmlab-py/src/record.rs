@@ -11,13 +11,15 @@ use pyo3::prelude::*;
 
 use crate::spill::{Unwritten, to_os_error};
 
-/// Recordings of a run: `pcap` with the indices of its links, `qlog`.
+/// Recordings of a run: `pcap` with the indices of its links; `qlog` of TCP senders, and
+/// `connections` with the start and the end of the names of files that QUIC stacks write.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Record {
     pcap: Option<String>,
     pcap_links: Vec<usize>,
     qlog: Option<String>,
+    connections: Option<(String, String)>,
 }
 
 impl Record {
@@ -34,6 +36,13 @@ impl Record {
         if let Some(file) = self.qlog {
             let to = create(&file)?;
             recorder = recorder.with_qlog(scenario, file, to);
+        }
+        if let Some((start, end)) = self.connections {
+            recorder = recorder.with_logs(move |name| {
+                let file = format!("{start}{name}{end}");
+                let created = observe::create(Path::new(&file));
+                (file, created.map(|opened| Box::new(opened) as _))
+            });
         }
         Ok(recorder)
     }

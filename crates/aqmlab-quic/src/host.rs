@@ -112,7 +112,7 @@ impl<S: Stack> Host<S> {
             },
             now: Time::ZERO,
             has_panicked: false,
-            stack: S::new(params, own, setup.seed, is_client),
+            stack: S::new(params, own, setup, is_client),
             header: params.header.get() as u32,
             uses_ecn: params.ecn,
             outbox: VecDeque::new(),

@@ -1,9 +1,10 @@
 //! The stack of `noq-proto` 1.4.
 
 use std::num::NonZeroUsize;
+use std::sync::Mutex;
 
 use noq_proto::crypto::HandshakeTokenKey;
-use noq_proto::{FourTuple, PathId, SendStream, ServerConfig as Server};
+use noq_proto::{FourTuple, PathId, QlogConfig, QlogFactory, SendStream, ServerConfig as Server};
 
 null_crypto!(noq_proto, path: (PathId), cid: ConnectionId, this: &Self);
 stack!(Noq, noq_proto, Bbr3Config);
@@ -52,6 +53,27 @@ fn transmit(
 
 fn write(stream: &mut SendStream<'_>, data: Bytes) -> usize {
     stream.write_chunks(&mut &mut [data][..]).unwrap_or(0)
+}
+
+/// Log of one connection, which takes its file.
+struct OneLog(Mutex<Option<QlogConfig>>);
+
+impl QlogFactory for OneLog {
+    fn for_connection(
+        &self,
+        _: Side,
+        _: SocketAddr,
+        _: ConnectionId,
+        _: Instant,
+    ) -> Option<QlogConfig> {
+        self.0.lock().ok()?.take()
+    }
+}
+
+fn write_log(config: &mut TransportConfig, title: String, file: LogFile) {
+    let mut log = QlogConfig::new(file);
+    log.title(Some(title)).start_time(instant(Time::ZERO));
+    config.qlog_factory(Arc::new(OneLog(Mutex::new(Some(log)))));
 }
 
 fn counts(connection: &mut Connection) -> Counts {

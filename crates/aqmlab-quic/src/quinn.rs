@@ -1,7 +1,7 @@
 //! The stack of `quinn-proto` 0.11.
 
 use quinn_proto::crypto::{AeadKey, HandshakeTokenKey};
-use quinn_proto::{SendStream, ServerConfig as Server};
+use quinn_proto::{QlogConfig, SendStream, ServerConfig as Server};
 
 null_crypto!(quinn_proto, path: (), cid: &ConnectionId, this: Arc<Self>);
 stack!(Quinn, quinn_proto, BbrConfig);
@@ -56,6 +56,12 @@ fn transmit(
 
 fn write(stream: &mut SendStream<'_>, data: Bytes) -> usize {
     stream.write_chunks(&mut [data]).map_or(0, |written| written.bytes)
+}
+
+fn write_log(config: &mut TransportConfig, title: String, file: LogFile) {
+    let mut log = QlogConfig::default();
+    log.writer(file).title(Some(title)).start_time(instant(Time::ZERO));
+    config.qlog_stream(log.into_stream());
 }
 
 fn counts(connection: &mut Connection) -> Counts {

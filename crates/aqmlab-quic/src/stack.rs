@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use aqmlab_core::Ecn;
+use aqmlab_sim::endpoints::EndpointSetup;
 use bytes::{Bytes, BytesMut};
 
 use crate::own::Own;
@@ -48,8 +49,8 @@ pub struct Counts {
 
 /// One end of a connection. Identifiers of streams are those of RFC 9000, section 2.1.
 pub trait Stack: Send + Sized {
-    /// Makes an endpoint; its connection IDs and random numbers follow from `seed`.
-    fn new(params: &QuicParams, own: Option<&Own>, seed: u64, is_client: bool) -> Self;
+    /// Makes an endpoint; its connection IDs and random numbers follow from the seed.
+    fn new(params: &QuicParams, own: Option<&Own>, setup: &EndpointSetup, is_client: bool) -> Self;
     /// Starts the handshake.
     fn connect(&mut self, now: Instant) -> Result<(), String>;
     /// Handles a datagram; datagrams that answer it directly are in `buffer`.
@@ -108,6 +109,7 @@ macro_rules! controller {
 /// fn handle(&mut Endpoint, Instant, Option<EcnCodepoint>, BytesMut, &mut Vec<u8>) -> Option<DatagramEvent>;
 /// fn transmit(&mut Connection, Instant, usize, &mut Vec<u8>) -> Option<Transmit>;
 /// fn write(&mut SendStream, Bytes) -> usize;
+/// fn write_log(&mut TransportConfig, String, LogFile);
 /// fn counts(&mut Connection) -> Counts;
 /// fn observe(&Connection, &mut dyn FnMut(&'static str, f64));
 /// ```
@@ -117,8 +119,9 @@ macro_rules! stack {
         use std::sync::Arc;
         use std::time::{Duration, Instant, SystemTime};
 
-        use aqmlab_core::Ecn;
         use aqmlab_core::params::Auto;
+        use aqmlab_core::{Ecn, Time};
+        use aqmlab_sim::endpoints::{EndpointSetup, LogFile};
         use bytes::Bytes;
         use $proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig, $Bbr};
         use $proto::{
@@ -127,6 +130,7 @@ macro_rules! stack {
             TransportConfig, VarInt,
         };
 
+        use crate::clock::instant;
         use crate::own::Own;
         use crate::params::{Controller, QuicParams};
         use crate::stack::{Counts, Datagrams, Event, Stack};
@@ -175,7 +179,9 @@ macro_rules! stack {
             endpoint: Endpoint,
             connection: Option<(ConnectionHandle, Connection)>,
             transport: Arc<TransportConfig>,
-            crypto: Arc<dyn ClientConfig>,
+            sessions: Sessions,
+            /// Makes the transport parameters of a connection that writes a log.
+            logged: Option<Box<dyn Fn() -> TransportConfig + Send + Sync>>,
             seed: u64,
             segments: usize,
             peer: SocketAddr,
@@ -226,8 +232,10 @@ macro_rules! stack {
             config
         }
 
-        /// Returns the TLS sessions of client and server.
-        fn sessions(own: Option<&Own>) -> (Arc<dyn ClientConfig>, Arc<dyn ServerConfig>) {
+        /// TLS sessions of client and server.
+        type Sessions = (Arc<dyn ClientConfig>, Arc<dyn ServerConfig>);
+
+        fn sessions(own: Option<&Own>) -> Sessions {
             #[cfg(feature = "tls")]
             if let Some(Own::Tls(_)) = own {
                 use $proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
@@ -249,6 +257,19 @@ macro_rules! stack {
         }
 
         impl $Name {
+            /// Returns the transport parameters of the connection, which opens now.
+            fn opened(&self) -> Arc<TransportConfig> {
+                let logged = self.logged.as_ref().map(|make| Arc::new(make()));
+                logged.unwrap_or_else(|| Arc::clone(&self.transport))
+            }
+
+            fn server(&self, transport: Arc<TransportConfig>) -> Arc<$proto::ServerConfig> {
+                let crypto = Arc::clone(&self.sessions.1);
+                let mut server = $proto::ServerConfig::new(crypto, Arc::new(Null));
+                server.transport_config(transport).time_source(Arc::new(Midnight));
+                Arc::new(server)
+            }
+
             fn connection(&mut self) -> Option<&mut Connection> {
                 self.connection.as_mut().map(|(_, connection)| connection)
             }
@@ -270,8 +291,13 @@ macro_rules! stack {
         }
 
         impl Stack for $Name {
-            fn new(params: &QuicParams, own: Option<&Own>, seed: u64, is_client: bool) -> Self {
-                let seed = if is_client { seed } else { seed ^ (1 << 63) };
+            fn new(
+                params: &QuicParams,
+                own: Option<&Own>,
+                setup: &EndpointSetup,
+                is_client: bool,
+            ) -> Self {
+                let seed = if is_client { setup.seed } else { setup.seed ^ (1 << 63) };
                 let mut config = EndpointConfig::new(Arc::new(Null));
                 let mut bytes = [0; 32];
                 bytes[..8].copy_from_slice(&seed.to_le_bytes());
@@ -279,30 +305,38 @@ macro_rules! stack {
                 config.cid_generator(cid_factory(move || Box::new(Counter(seed)) as _));
                 let payload = params.max_mtu.unwrap_or(params.initial_mtu).get().max(1472) as u16;
                 config.max_udp_payload_size(payload).expect("the range of `max_mtu` is checked");
-                let transport = Arc::new(transport(params, own));
-                let (crypto, of_server) = sessions(own);
-                let server = (!is_client).then(|| {
-                    let mut server = $proto::ServerConfig::new(of_server, Arc::new(Null));
-                    server.transport_config(Arc::clone(&transport)).time_source(Arc::new(Midnight));
-                    Arc::new(server)
+                let logged = setup.log.clone().map(|log| -> Box<dyn Fn() -> _ + Send + Sync> {
+                    let (params, own) = (params.clone(), own.cloned());
+                    let end = if is_client { "client" } else { "server" };
+                    Box::new(move || {
+                        let mut config = transport(&params, own.as_ref());
+                        write_log(&mut config, format!("{} ({end})", log.name()), log.open(end));
+                        config
+                    })
                 });
-                $Name {
-                    endpoint: endpoint(Arc::new(config), server),
+                let mut made = $Name {
+                    endpoint: endpoint(Arc::new(config), None),
                     connection: None,
-                    transport,
-                    crypto,
+                    transport: Arc::new(transport(params, own)),
+                    sessions: sessions(own),
+                    logged,
                     seed,
                     segments: params.segments as usize,
                     peer: address(!is_client),
+                };
+                if !is_client {
+                    let server = made.server(Arc::clone(&made.transport));
+                    made.endpoint.set_server_config(Some(server));
                 }
+                made
             }
 
             fn connect(&mut self, now: Instant) -> Result<(), String> {
-                let mut config = $proto::ClientConfig::new(Arc::clone(&self.crypto));
+                let mut config = $proto::ClientConfig::new(Arc::clone(&self.sessions.0));
                 let seed = self.seed;
-                config.transport_config(Arc::clone(&self.transport)).initial_dst_cid_provider(
-                    Arc::new(move || ConnectionId::new(&seed.to_be_bytes())),
-                );
+                config.transport_config(self.opened()).initial_dst_cid_provider(Arc::new(
+                    move || ConnectionId::new(&seed.to_be_bytes()),
+                ));
                 let made = self.endpoint.connect(now, config, self.peer, "server.example");
                 self.connection = Some(made.map_err(|error| error.to_string())?);
                 Ok(())
@@ -323,7 +357,8 @@ macro_rules! stack {
                             None
                         }
                         DatagramEvent::NewConnection(incoming) => {
-                            match self.endpoint.accept(incoming, now, buffer, None) {
+                            let logged = self.logged.is_some().then(|| self.server(self.opened()));
+                            match self.endpoint.accept(incoming, now, buffer, logged) {
                                 Ok(made) => {
                                     self.connection = Some(made);
                                     None

@@ -23,8 +23,9 @@ impl Component for WindowParams {
 
 impl EndpointParams for WindowParams {
     fn build(&self, setup: &EndpointSetup) -> BoxedEnds {
-        let (params, setup, goal) = (self.clone(), *setup, setup.size.unwrap_or(u64::MAX));
-        let sender = Sender { params, setup, goal, window: 4.0, ..Sender::default() };
+        let (params, goal) = (self.clone(), setup.size.unwrap_or(u64::MAX));
+        let sender =
+            Sender { params, setup: setup.clone(), goal, window: 4.0, ..Sender::default() };
         (Box::new(sender), Box::new(Receiver { header: setup.header, ..Receiver::default() }))
     }
 }

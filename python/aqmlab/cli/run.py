@@ -40,7 +40,9 @@ def run(
         list[str] | None,
         option("LINK", "Capture the packets that reach this link instead. May be repeated."),
     ] = None,
-    qlog: Annotated[Path | None, option("FILE", "Log what TCP senders do, as qlog.")] = None,
+    qlog: Annotated[
+        Path | None, option("FILE", "Log what TCP senders and QUIC stacks do, as qlog.")
+    ] = None,
     with_: options.With = None,
     no_report: options.NoReport = False,
     figures: options.Figures = False,
@@ -53,7 +55,7 @@ def run(
     """
     from aqmlab.report.run_console import text
     from aqmlab.scenario.settings import parse_settings
-    from aqmlab.study.single import load, recording
+    from aqmlab.study.single import load, recorded, recording
 
     load_own(with_)
     overrides = parse_settings(set_ or [])
@@ -80,7 +82,7 @@ def run(
     _show_own(result)
     if explain_drops:
         _explain_drops(result)
-    written = ", ".join(str(file) for file in (pcap, qlog) if file)
+    written = ", ".join(recorded(record)) if record else ""
     if written:
         print(f"Written: {written}")
     if out is None:

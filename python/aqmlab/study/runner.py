@@ -32,7 +32,9 @@ class Record(TypedDict):
     pcap_links: list[int]
     """If not empty, all packets that reach these links are captured instead."""
     qlog: str | None
-    """Log of the senders."""
+    """Log of the TCP senders."""
+    connections: tuple[str, str] | None
+    """Start and end of the names of the logs that QUIC stacks write."""
 
 
 def finished(

@@ -51,7 +51,9 @@ def run(
     pcap_links : sequence of str, optional
         Links; the capture then has the packets that reach them.
     qlog : path, optional
-        Log of each TCP sender's packets, windows and round-trip times (JSON text sequences).
+        Log of each TCP sender's packets, windows and round-trip times (JSON text sequences). QUIC
+        stacks write their own: `run.sqlog` gets a file for each end of each connection beside it,
+        such as `run-web.0-client.sqlog`.
 
     Returns
     -------
@@ -114,9 +116,9 @@ def run_scenario(
     return RunResult.of(batches, scenario)
 
 
-def _is_tcp(group: Mapping[str, Any]) -> bool:
+def _kind(group: Mapping[str, Any]) -> str:
     endpoint = group.get("endpoint", "tcp")
-    return (endpoint if isinstance(endpoint, str) else endpoint.get("kind", "tcp")) == "tcp"
+    return str(endpoint if isinstance(endpoint, str) else endpoint.get("kind", "tcp"))
 
 
 def recording(
@@ -132,16 +134,33 @@ def recording(
     for name in pcap_links:
         if name not in names:
             raise unknown("link", name, names, key="--pcap-link")
-    if qlog is not None and not any(map(_is_tcp, scenario.table.get("flows", {}).values())):
-        problem = "no flow is TCP, and only TCP senders are logged; --pcap captures all packets"
+    kinds = set(map(_kind, scenario.table.get("flows", {}).values()))
+    if qlog is not None and not kinds & {"tcp", "quic"}:
+        problem = "no flow is TCP or QUIC, and only these are logged; --pcap captures all packets"
         raise input_error(problem, key="--qlog", given=str(qlog))
     if pcap is None and qlog is None:
         return None
     return {
         "pcap": None if pcap is None else str(pcap),
         "pcap_links": [names.index(name) for name in pcap_links],
-        "qlog": None if qlog is None else str(qlog),
+        "qlog": None if qlog is None or "tcp" not in kinds else str(qlog),
+        "connections": _connections(qlog) if qlog is not None and "quic" in kinds else None,
     }
+
+
+def _connections(qlog: str | Path) -> tuple[str, str]:
+    """Start and end of the names of the logs of connections beside the file `qlog`."""
+    file = Path(qlog)
+    return f"{file.with_suffix('')}-", file.suffix
+
+
+def recorded(record: Record) -> list[str]:
+    """The files of a record, in words."""
+    found = [record["pcap"], record["qlog"]]
+    if record["connections"]:
+        start, end = record["connections"]
+        found.append(f"{start}CONNECTION-END{end}")
+    return [file for file in found if file]
 
 
 def load(

@@ -8,7 +8,7 @@ use super::*;
 struct Broken;
 
 impl Stack for Broken {
-    fn new(_: &QuicParams, _: Option<&Own>, _: u64, _: bool) -> Self {
+    fn new(_: &QuicParams, _: Option<&Own>, _: &EndpointSetup, _: bool) -> Self {
         Broken
     }
     fn connect(&mut self, _: Instant) -> Result<(), String> {

@@ -1,5 +1,6 @@
 //! Captures of runs in the formats of other programs: every packet in a file for Wireshark
-//! (`pcapng`), sender events in a file for QUIC tools (`qlog`).
+//! (`pcapng`), sender events in a file for QUIC tools (`qlog`), and what endpoints log themselves
+//! (`logs`).
 //!
 //! # Captured packets
 //! Each packet is captured once, when its sender sends it, at the interface of the first link of
@@ -27,19 +28,22 @@
 
 mod connections;
 mod headers;
+mod logs;
 mod output;
 pub mod pcapng;
 mod qlog;
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use aqmlab_core::{Packet, Time};
 
 use self::connections::Connections;
+use self::logs::Logs;
 use self::output::Output;
 pub use self::output::Unwritten;
 use self::pcapng::Interface;
 use self::qlog::Qlog;
+use crate::endpoints::Log;
 use crate::endpoints::flow::Flow;
 use crate::endpoints::packet::Store;
 use crate::network::Observer;
@@ -50,6 +54,7 @@ use crate::scenario::Scenario;
 pub struct Recorder {
     packets: Option<Packets>,
     qlog: Option<Qlog>,
+    logs: Option<Logs>,
 }
 
 /// Packet capture in the pcapng format.
@@ -127,6 +132,22 @@ impl Recorder {
         self
     }
 
+    /// Lets endpoints of other crates write logs of their own. `create` returns the file for a name
+    /// (the flow that opens the connection, and the end: `web.0-client`), and its writer.
+    #[must_use]
+    pub fn with_logs<F>(mut self, create: F) -> Self
+    where
+        F: Fn(&str) -> (String, io::Result<Box<dyn Write + Send>>) + Send + Sync + 'static,
+    {
+        self.logs = Some(Logs::new(Box::new(create)));
+        self
+    }
+
+    /// Returns the log of a connection, named as the flow that opens it.
+    pub(crate) fn log(&self, name: String) -> Option<Log> {
+        self.logs.as_ref().map(|logs| logs.of(name))
+    }
+
     /// Captures a packet created by a flow, which arrives at its first link next.
     #[inline(never)]
     pub(crate) fn sent(&mut self, now: Time, flow: &Flow, packet: &Packet, store: &Store) {
@@ -181,7 +202,8 @@ impl Recorder {
     /// Returns an error if not all data could be written.
     pub fn finish(self) -> Result<(), Unwritten> {
         let packets = self.packets.map_or(Ok(()), |packets| packets.output.finish());
-        self.qlog.map_or(Ok(()), Qlog::finish).and(packets)
+        let logs = self.logs.map_or(Ok(()), Logs::finish);
+        self.qlog.map_or(Ok(()), Qlog::finish).and(packets).and(logs)
     }
 }
 

@@ -62,8 +62,6 @@ struct Group {
     /// True if losses are detected by time.
     by_time: bool,
     accurate_ecn: bool,
-    /// Number of flows so far.
-    count: u32,
 }
 
 /// Logged state of a flow.
@@ -288,9 +286,8 @@ impl Qlog {
         if self.flows[at].as_ref().is_some_and(|told| told.hash == hash) {
             return;
         }
-        let group = &mut self.groups[flow.group as usize];
-        let id = format!("{}.{}", group.name, group.count);
-        group.count += 1;
+        let group = &self.groups[flow.group as usize];
+        let id = format!("{}.{}", group.name, flow.number);
         let parameters = format!(
             "\"timer_granularity\":{},\"max_datagram_size\":{},\"initial_congestion_window\":{},\
              \"congestion_control\":\"{}\"}}}}",
@@ -394,7 +391,6 @@ impl Group {
             control: transport.congestion_control.name().to_string(),
             by_time: transport.recovery == Recovery::Rack,
             accurate_ecn: transport.ecn == EcnMode::Accurate,
-            count: 0,
         }
     }
 }

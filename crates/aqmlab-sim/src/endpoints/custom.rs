@@ -5,13 +5,56 @@
 //! [`Endpoint`] and [`Source`] or [`Sink`]. [`Endpoints`] passes one of another crate to the parser
 //! of scenarios, by its name.
 
+use std::fmt;
+use std::io::Write;
+use std::sync::Arc;
+
 use aqmlab_aqm::Note;
 use aqmlab_core::{AnyComponent, Config, Registry, cloneable};
 
 use super::{Endpoint, Sink, Source};
 
+/// File that an endpoint writes.
+pub type LogFile = Box<dyn Write + Send + Sync>;
+
+/// Log of a connection, which its endpoint writes.
+#[derive(Clone)]
+pub struct Log {
+    name: String,
+    open: Arc<dyn Fn(&str) -> LogFile + Send + Sync>,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Log({})", self.name)
+    }
+}
+
+impl Log {
+    /// Creates the log of a connection; `open` creates the file for an end.
+    pub fn new<F>(name: String, open: F) -> Self
+    where
+        F: Fn(&str) -> LogFile + Send + Sync + 'static,
+    {
+        Log { name, open: Arc::new(open) }
+    }
+
+    /// Returns the name of the flow that opens the connection, as in the tables of results.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Creates the file of one end, `client` or `server`. Errors are reported when the run has
+    /// ended.
+    #[must_use]
+    pub fn open(&self, end: &str) -> LogFile {
+        (self.open)(end)
+    }
+}
+
 /// Setup of the ends of a flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct EndpointSetup {
     /// Bytes to transfer; `None`: no end.
     pub size: Option<u64>,
@@ -23,6 +66,8 @@ pub struct EndpointSetup {
     pub header: u32,
     /// Seed of random draws, different for each flow.
     pub seed: u64,
+    /// Log that the endpoint writes, if the run is recorded so.
+    pub log: Option<Log>,
 }
 
 cloneable!(pub trait CloneParams of EndpointParams);

@@ -13,7 +13,8 @@ pub(crate) mod flow;
 pub(crate) mod packet;
 
 pub use self::custom::{
-    BoxedEnds, EndpointConfig, EndpointParams, EndpointSetup, Endpoints, MessageSink, MessageSource,
+    BoxedEnds, EndpointConfig, EndpointParams, EndpointSetup, Endpoints, Log, LogFile, MessageSink,
+    MessageSource,
 };
 pub use self::dscp::Dscp;
 use aqmlab_core::{Ecn, Time, catalogue};

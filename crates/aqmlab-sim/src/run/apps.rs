@@ -328,6 +328,7 @@ impl Simulation {
             mss: group.transport.mss.get() as u32,
             header: group.transport.header.get() as u32,
             seed: high << 32 | low,
+            log: self.log(flow.group, flow.number),
         };
         let Some([there, again]) = group.endpoint.pair(&setup) else { return false };
         self.flows[opening as usize].join(there, back, true);

@@ -59,7 +59,7 @@ pub fn run_into(
     limit: &WorkLimit,
     sink: Option<Arc<dyn RecordSink>>,
 ) -> Result<RunResult, Stopped> {
-    let mut simulation = Simulation::new(Arc::new(scenario.clone()), replication, limit);
+    let mut simulation = Simulation::new(Arc::new(scenario.clone()), replication, limit, None);
     if let Some(sink) = sink {
         simulation.network.give_records(&sink);
     }
@@ -78,8 +78,8 @@ pub fn try_run_recorded(
     limit: &WorkLimit,
     recorder: Recorder,
 ) -> Result<(RunResult, Result<(), Unwritten>), Stopped> {
-    let mut simulation = Simulation::new(Arc::new(scenario.clone()), replication, limit);
-    simulation.recorder = Some(Box::new(recorder));
+    let recorder = Some(Box::new(recorder));
+    let mut simulation = Simulation::new(Arc::new(scenario.clone()), replication, limit, recorder);
     let ran = simulation.run(None);
     let written = simulation.recorder.take().map_or(Ok(()), |recorder| recorder.finish());
     ran?;

@@ -16,7 +16,7 @@ use super::work_limit::{Stopped, Work, WorkLimit};
 use crate::capture::Recorder;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
 use crate::endpoints::packet::{Arrived, SimPacket, Store};
-use crate::endpoints::{Direction, End};
+use crate::endpoints::{Direction, End, Log};
 use crate::network::events::EventKey;
 use crate::network::{Network, RouteId, Setup};
 use crate::scenario::{FlowGroup, Level, Reroute, Scenario, Start};
@@ -35,6 +35,8 @@ pub(crate) struct Simulation {
     /// Routes by group.
     pub(super) routes: Vec<GroupRoutes>,
     pub flows: Vec<Flow>,
+    /// Number of flows made so far, by group.
+    numbers: Vec<u32>,
     pub series: Option<Series>,
     pub(super) handled: u64,
     pub work: Work,
@@ -112,7 +114,12 @@ impl GroupRoutes {
 }
 
 impl Simulation {
-    pub fn new(scenario: Arc<Scenario>, replication: u64, limit: &WorkLimit) -> Self {
+    pub fn new(
+        scenario: Arc<Scenario>,
+        replication: u64,
+        limit: &WorkLimit,
+        recorder: Option<Box<Recorder>>,
+    ) -> Self {
         let end = Time::ZERO + scenario.duration;
         let setup = Setup { mtu: MTU, end, defers_ends: true, ..scenario.network(replication) };
         let network = Network::new(&setup);
@@ -122,6 +129,7 @@ impl Simulation {
             network,
             routes: Vec::new(),
             flows: Vec::new(),
+            numbers: Vec::new(),
             series: (scenario.record.level != Level::Summary).then(Series::default),
             handled: 0,
             work: Work::new(limit),
@@ -138,7 +146,7 @@ impl Simulation {
             transports: BTreeMap::new(),
             sampled: Vec::new(),
             changed: 0,
-            recorder: None,
+            recorder,
             scenario,
         };
         let first = simulation.scenario.flows.iter().filter(|group| !group.is_added).count();
@@ -156,6 +164,7 @@ impl Simulation {
         self.routes.push(GroupRoutes::add(group, stream, &mut self.network));
         self.activities.push(Activity::default());
         self.free_flows.push(Default::default());
+        self.numbers.push(0);
     }
 
     pub fn stream(&self, path: &str) -> Stream {
@@ -211,7 +220,7 @@ impl Simulation {
     /// Returns the common setup of a group's flows. `name` is that of the stream for their
     /// differences.
     pub fn setup_flow<'a>(
-        &self,
+        &mut self,
         scenario: &'a Scenario,
         index: u32,
         group: u32,
@@ -219,6 +228,8 @@ impl Simulation {
         name: &str,
     ) -> FlowSetup<'a> {
         let config = &scenario.flows[group as usize];
+        let number = self.numbers[group as usize];
+        self.numbers[group as usize] += 1;
         let mut hash = self.stream(name);
         let host = |name: &Option<String>, end: &str| {
             let path = match name {
@@ -229,6 +240,7 @@ impl Simulation {
         };
         FlowSetup {
             index,
+            number,
             group,
             transport: match self.transports.get(&(group, None)) {
                 Some(changed) => Cow::Owned((**changed).clone()),
@@ -247,7 +259,14 @@ impl Simulation {
             hosts: [host(&config.source, "source"), host(&config.destination, "destination")],
             class: config.class.0,
             delays: config.delays,
+            log: self.log(group, number),
         }
+    }
+
+    /// Returns the log of a connection, which the flow with this number in its group opens.
+    pub fn log(&self, group: u32, number: u32) -> Option<Log> {
+        let recorder = self.recorder.as_ref()?;
+        recorder.log(format!("{}.{number}", self.scenario.flows[group as usize].name))
     }
 
     /// Schedules the initial events: first timers, and the planned changes of the scenario.

@@ -100,7 +100,7 @@ impl Run {
 
     /// Creates a replication with a work limit.
     pub fn with_limit(scenario: Arc<Scenario>, replication: u64, limit: WorkLimit) -> Self {
-        let simulation = Simulation::new(scenario, replication, &limit);
+        let simulation = Simulation::new(scenario, replication, &limit, None);
         Run { simulation, limit, time: Time::ZERO, open: Time::ZERO, watched: None, current: None }
     }
 

@@ -14,7 +14,7 @@ use crate::endpoints::datagrams::{DatagramSink, DatagramSource};
 use crate::endpoints::packet::{Arrived, Header, SimPacket, Store};
 use crate::endpoints::tcp::{TcpSink, TcpSource};
 use crate::endpoints::{
-    Direction, End, Endpoint, EndpointConfig, EndpointSetup, Incoming, Outgoing, Sink, Source,
+    Direction, End, Endpoint, EndpointConfig, EndpointSetup, Incoming, Log, Outgoing, Sink, Source,
     Volume,
 };
 use crate::network::RouteId;
@@ -62,6 +62,8 @@ pub(crate) struct Flow {
     /// Other direction of a connection that is being opened.
     pub opening: Option<(u32, Opening)>,
     index: u32,
+    /// Number in its group, in the order in which flows are made.
+    pub number: u32,
     /// Hashes of the two directions, for queues.
     pub hashes: [u32; 2],
     /// Hosts of source and sink.
@@ -140,6 +142,7 @@ impl Pending {
 /// Setup of a flow.
 pub(crate) struct FlowSetup<'a> {
     pub index: u32,
+    pub number: u32,
     pub group: u32,
     pub transport: Cow<'a, TcpParams>,
     pub endpoint: &'a EndpointConfig,
@@ -155,6 +158,7 @@ pub(crate) struct FlowSetup<'a> {
     pub hosts: [u32; 2],
     pub class: u8,
     pub delays: bool,
+    pub log: Option<Log>,
 }
 
 impl FlowSetup<'_> {
@@ -167,7 +171,7 @@ impl FlowSetup<'_> {
 
     fn endpoint_setup(&self, size: Option<u64>, is_open: bool) -> EndpointSetup {
         let (mss, header) = (self.transport.mss.get() as u32, self.transport.header.get() as u32);
-        EndpointSetup { size, is_open, mss, header, seed: self.seed }
+        EndpointSetup { size, is_open, mss, header, seed: self.seed, log: self.log.clone() }
     }
 
     fn ends(&self) -> Ends {
@@ -227,6 +231,7 @@ impl Flow {
             arrived: [0; 2],
             opening: None,
             index: setup.index,
+            number: setup.number,
             hashes: setup.hashes,
             hosts: setup.hosts,
             class: setup.class,

@@ -8,7 +8,7 @@ use super::{Data, Feedback, TfrcParams, TfrcSink, TfrcSource};
 use crate::endpoints::{Endpoint, EndpointSetup, Incoming, Sink, Source};
 
 const SETUP: EndpointSetup =
-    EndpointSetup { size: None, is_open: false, mss: 1000, header: 40, seed: 0 };
+    EndpointSetup { size: None, is_open: false, mss: 1000, header: 40, seed: 0, log: None };
 
 fn at(millis: u64) -> Time {
     Time::ZERO + Span::from_millis(millis)
