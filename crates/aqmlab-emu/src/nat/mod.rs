@@ -65,21 +65,69 @@ const UNKNOWN: u8 = 0;
 const ASKED: u8 = 1;
 const OPEN: u8 = 2;
 
+/// Failure of the gateway, as counted and as reported.
+#[derive(Clone, Copy, Debug)]
+enum Failure {
+    /// A connection without descriptors for it.
+    NoDescriptors,
+    /// A packet without a descriptor for its socket.
+    NoDescriptor,
+    /// A packet beyond the limit of those that wait for a gateway socket.
+    TooManyHeld,
+    /// A packet for whose socket the kernel had no port or no memory.
+    NoSocket,
+    /// A pair of datagram endpoints closed to free its descriptor.
+    Forgotten,
+    /// A connection that the kernel did not hand over.
+    NotAccepted,
+}
+
+impl Failure {
+    const ALL: [Failure; 6] = [
+        Failure::NoDescriptors,
+        Failure::NoDescriptor,
+        Failure::TooManyHeld,
+        Failure::NoSocket,
+        Failure::Forgotten,
+        Failure::NotAccepted,
+    ];
+
+    /// Returns the sentence about `count` of them; `limit` is that of the descriptors.
+    fn sentence(self, count: u64, limit: u64) -> String {
+        let left = format!("there were no descriptors left (limit {limit})");
+        match self {
+            Failure::NoDescriptors => {
+                format!("{count} connections to the outside were reset: {left}")
+            }
+            Failure::NoDescriptor => format!("{count} packets to the outside were dropped: {left}"),
+            Failure::TooManyHeld => format!(
+                "{count} packets to the outside were dropped: {} MiB already waited for a socket",
+                relay::MOST_HELD >> 20
+            ),
+            Failure::NoSocket => format!(
+                "{count} packets to the outside were dropped: the kernel opened no socket for them"
+            ),
+            Failure::Forgotten => {
+                format!("{count} pairs of ends of datagrams were forgotten early: {left}")
+            }
+            Failure::NotAccepted => {
+                format!("the kernel refused {count} times to accept a connection to the outside")
+            }
+        }
+    }
+}
+
 /// State shared by the gateway filter and the relay.
 struct Shared {
     /// State of ports, by protocol (TCP first) and port.
     ports: Vec<AtomicU8>,
-    refused_connections: AtomicU64,
-    refused_packets: AtomicU64,
-    forgotten: AtomicU64,
-    failed_accepts: AtomicU64,
+    failures: [AtomicU64; Failure::ALL.len()],
 }
 
 impl Shared {
     fn new() -> Self {
         let ports = (0..2 << 16).map(|_| AtomicU8::new(UNKNOWN)).collect();
-        let [refused_connections, refused_packets, forgotten, failed_accepts] = Default::default();
-        Shared { ports, refused_connections, refused_packets, forgotten, failed_accepts }
+        Shared { ports, failures: Default::default() }
     }
     fn port(&self, (protocol, port): (u8, u16)) -> &AtomicU8 {
         &self.ports[usize::from(protocol != TCP) << 16 | usize::from(port)]
@@ -90,17 +138,8 @@ impl Shared {
     fn set(&self, key: (u8, u16), state: u8) {
         self.port(key).store(state, Ordering::Release);
     }
-    fn refuse_connection(&self) {
-        self.refused_connections.fetch_add(1, Ordering::Relaxed);
-    }
-    fn refuse_packets(&self, count: u64) {
-        self.refused_packets.fetch_add(count, Ordering::Relaxed);
-    }
-    fn note_forgotten(&self, count: u64) {
-        self.forgotten.fetch_add(count, Ordering::Relaxed);
-    }
-    fn note_failed_accept(&self) {
-        self.failed_accepts.fetch_add(1, Ordering::Relaxed);
+    fn count(&self, failure: Failure, count: u64) {
+        self.failures[failure as usize].fetch_add(count, Ordering::Relaxed);
     }
 }
 
@@ -216,25 +255,12 @@ impl GatewayFilter {
 
     /// Returns the failures of the gateway, one sentence each.
     pub fn remarks(&self) -> Vec<String> {
-        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let limit = format!("there were no descriptors left (limit {})", self.descriptors);
-        let said = [
-            (&self.shared.refused_connections, "connections to the outside were reset"),
-            (&self.shared.refused_packets, "packets to the outside were dropped"),
-            (&self.shared.forgotten, "pairs of ends of datagrams were forgotten early"),
-        ];
-        let mut remarks: Vec<String> = said
-            .into_iter()
-            .filter(|(number, _)| count(number) > 0)
-            .map(|(number, what)| format!("{} {what}: {limit}", count(number)))
-            .collect();
-        if count(&self.shared.failed_accepts) > 0 {
-            let times = count(&self.shared.failed_accepts);
-            remarks.push(format!(
-                "the kernel refused {times} times to accept a connection to the outside"
-            ));
-        }
-        remarks
+        let counted = Failure::ALL.into_iter().zip(&self.shared.failures);
+        counted
+            .map(|(failure, count)| (failure, count.load(Ordering::Relaxed)))
+            .filter(|(_, count)| *count > 0)
+            .map(|(failure, count)| failure.sentence(count, self.descriptors))
+            .collect()
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::streams::{Pair, ROOM, Turn};
 use super::unreachable::{self, Problem};
-use super::{Held, Inward, OPEN, Shared, UNKNOWN};
+use super::{Failure, Held, Inward, OPEN, Shared, UNKNOWN};
 use crate::packet::wire::{ICMP, ICMP_V6, TCP, UDP};
 use crate::sys::device::Tun;
 use crate::sys::epoll::{Epoll, set_nonblocking};
@@ -36,8 +36,10 @@ const SWEEP: Duration = Duration::from_millis(500);
 const DNS: u16 = 53;
 /// Descriptors reserved for other purposes.
 const RESERVED: usize = 64;
-/// Limit of packets waiting for one gateway socket.
-const MOST_HELD: usize = 64;
+/// Limit of the bytes of packets waiting for gateway sockets. A busy machine runs the keeper late,
+/// and then hundreds of connections begun at once wait for one port: dropping some would be a loss
+/// that the path never had.
+pub const MOST_HELD: usize = 64 << 20;
 /// Datagrams of one socket, or connections of one listener, per turn.
 const TURNS: usize = 256;
 
@@ -185,6 +187,7 @@ pub struct Relay {
     to_ask: VecDeque<(u8, u16)>,
     /// Packets waiting for a gateway socket.
     held: HashMap<(u8, u16), Vec<Held>>,
+    held_bytes: usize,
     gateway_sockets: BTreeMap<(u8, u16), GatewaySocket>,
     outside: Numbered<Outside>,
     by_ends: HashMap<Ends, u32>,
@@ -225,6 +228,7 @@ impl Relay {
             asked: VecDeque::new(),
             to_ask: [(ICMP, 0), (ICMP_V6, 0)].into(),
             held: HashMap::new(),
+            held_bytes: 0,
             gateway_sockets: BTreeMap::new(),
             outside: Numbered::new(),
             by_ends: HashMap::new(),
@@ -283,17 +287,26 @@ impl Relay {
                 self.let_in(&held);
                 continue;
             }
+            if self.held_bytes + held.bytes.len() > MOST_HELD {
+                self.shared.count(Failure::TooManyHeld, 1);
+                continue;
+            }
+            self.held_bytes += held.bytes.len();
             let waiting = self.held.entry(key).or_default();
             if waiting.is_empty() {
                 self.to_ask.push_back(key);
             }
-            match waiting.len() < MOST_HELD {
-                true => waiting.push(held),
-                false => self.shared.refuse_packets(1),
-            }
+            waiting.push(held);
         }
         self.ask();
         is_open
+    }
+
+    /// Returns the packets that wait for a gateway socket, which no longer wait.
+    fn take_held(&mut self, key: (u8, u16)) -> Vec<Held> {
+        let waiting = self.held.remove(&key).unwrap_or_default();
+        self.held_bytes -= waiting.iter().map(|held| held.bytes.len()).sum::<usize>();
+        waiting
     }
 
     fn let_in(&self, held: &Held) {
@@ -320,8 +333,8 @@ impl Relay {
     }
 
     fn refuse_door(&mut self, key: (u8, u16)) {
-        let waiting = self.held.remove(&key).unwrap_or_default();
-        self.shared.refuse_packets(waiting.len() as u64);
+        let waiting = self.take_held(key);
+        self.shared.count(Failure::NoDescriptor, waiting.len() as u64);
         self.shared.set(key, UNKNOWN);
     }
 
@@ -349,7 +362,7 @@ impl Relay {
                 self.open += 1;
                 self.gateway_sockets.insert(key, GatewaySocket { socket, last: now });
             }
-            let waiting = self.held.remove(&key).unwrap_or_default();
+            let waiting = self.take_held(key);
             waiting.iter().for_each(|held| self.let_in(held));
             self.shared.set(key, OPEN);
         }
@@ -370,7 +383,7 @@ impl Relay {
                     Err(error) => {
                         // Connections that cannot be accepted now wait for the next sweep.
                         if error.kind() != io::ErrorKind::WouldBlock {
-                            self.shared.note_failed_accept();
+                            self.shared.count(Failure::NotAccepted, 1);
                         }
                         false
                     }
@@ -407,7 +420,7 @@ impl Relay {
             all.filter_map(|(at, each)| Some((each.as_ref()?.last, at as u32))).collect();
         ages.sort_unstable();
         ages.truncate(ages.len().div_ceil(10));
-        self.shared.note_forgotten(ages.len() as u64);
+        self.shared.count(Failure::Forgotten, ages.len() as u64);
         for (_, which) in ages {
             self.forget(which);
         }
@@ -423,7 +436,7 @@ impl Relay {
     fn open_pair(&mut self, inside: std::net::TcpStream, now: u64) {
         if !self.has_room(2) {
             reset_at_close(inside.as_fd());
-            self.shared.refuse_connection();
+            self.shared.count(Failure::NoDescriptors, 1);
             return;
         }
         // The socket's local address is the destination that the command used.
@@ -465,21 +478,21 @@ impl Relay {
         let (size, ends) = (datagram.size, (datagram.from, datagram.to, port));
         let which = match self.by_ends.get(&ends).copied() {
             Some(which) => which,
-            None if !self.has_room(1) => return self.shared.refuse_packets(1),
+            None if !self.has_room(1) => return self.shared.count(Failure::NoDescriptor, 1),
             None => {
                 let socket = match connected(self.inward.outside(ends.1, ends.2)) {
                     Ok(socket) => socket,
                     Err(error) => {
                         return match Problem::of(&error, || None) {
                             Some(problem) => self.report(problem, ends, size),
-                            None => self.shared.refuse_packets(1),
+                            None => self.shared.count(Failure::NoSocket, 1),
                         };
                     }
                 };
                 let which = self.outside.next();
                 if self.epoll.add(socket.as_fd(), Source::Outside(which).number()).is_err() {
                     self.outside.freed.push(which);
-                    return self.shared.refuse_packets(1);
+                    return self.shared.count(Failure::NoSocket, 1);
                 }
                 let made = Outside { socket, ends, last: now, size: 0, may_fragment: false };
                 self.outside.all[which as usize] = Some(made);

@@ -28,7 +28,8 @@ pub fn transparent(is_stream: bool, port: u16) -> io::Result<OwnedFd> {
         let size = size_of_val(&address) as libc::socklen_t;
         check(libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size))?;
         if is_stream {
-            check(libc::listen(socket.as_raw_fd(), 1024))?;
+            // The kernel caps the backlog at net.core.somaxconn.
+            check(libc::listen(socket.as_raw_fd(), libc::c_int::MAX))?;
         }
         Ok(socket)
     }
