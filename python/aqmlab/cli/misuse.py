@@ -13,6 +13,11 @@ from typer.exceptions import TyperException
 
 from aqmlab.errors import nearest
 
+NUMBERS = {
+    "int": "a whole number", "integer": "a whole number", "float": "a number",
+}  # fmt: skip
+"""Types of parameters, by the first word of their name."""
+
 
 class Misuse(TyperException):
     """Description of the mistake in aqmlab's terms."""
@@ -84,19 +89,12 @@ def _name(param: Any) -> str:
 
 
 def _expected(error: Any) -> str:
-    """Allowed values, from the check that failed."""
-    from pydantic import ValidationError  # which has been loaded if this is one
-
-    cause = error.__cause__
-    if not isinstance(cause, ValidationError):
+    """Allowed values, from the type of the parameter."""
+    kind = getattr(error.param, "type", None)
+    name = getattr(kind, "name", "")
+    if name.partition(" ")[0] not in NUMBERS:
         return str(error.message)
-    first = cause.errors()[0]
-    limits = first.get("ctx", {})
-    words = {
-        "int_parsing": "expected a whole number",
-        "int_type": "expected a whole number",
-        "float_parsing": "expected a number",
-        "greater_than_equal": f"expected at least {limits.get('ge')}",
-        "less_than_equal": f"expected at most {limits.get('le')}",
-    }
-    return words.get(first["type"], str(first["msg"]))
+    low, high = getattr(kind, "min", None), getattr(kind, "max", None)
+    limits = f"from {low} to {high}" if high is not None else f"of at least {low}"
+    told = limits if low is not None else ""
+    return f"expected {NUMBERS[name.partition(' ')[0]]} {told}".rstrip()
