@@ -199,6 +199,17 @@ def test_the_command_writes_both_files_the_same_each_time(aqmlab: Aqmlab, tmp_pa
     assert "Written: b.pcapng, b.sqlog\nNothing else was saved" in done.stdout
 
 
+def test_the_command_names_the_logs_of_connections(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    text = SCENARIO.replace('transport = { profile = "linux-6" }', 'endpoint = "quic"')
+    (tmp_path / "scenario.toml").write_text(text.replace("4s", "500ms"))
+    done = aqmlab("run", "scenario.toml", "--qlog", "b.sqlog")
+    assert done.returncode == 0, done.stderr
+    assert "Written: b-*.sqlog\n" in done.stdout
+    assert len(list(tmp_path.glob("b-*.sqlog"))) == 4 and not (tmp_path / "b.sqlog").exists()
+    refused = aqmlab("run", "scenario.toml", "--qlog", "nowhere/b.sqlog")
+    assert refused.returncode == 1 and "there is no folder nowhere" in refused.stderr
+
+
 @pytest.mark.parametrize("stack", ["noq", "quinn"])
 def test_quic_stacks_write_logs_of_their_own(stack: str, tmp_path: Path) -> None:
     """Each end of each connection, beside the log of TCP senders; times are virtual."""

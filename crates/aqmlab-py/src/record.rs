@@ -1,6 +1,7 @@
 //! Files in which a run is recorded while it is in progress.
 
-use std::io::Write;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
 use std::path::Path;
 
 use aqmlab_emu::observe;
@@ -41,10 +42,23 @@ impl Record {
             recorder = recorder.with_logs(move |name| {
                 let file = format!("{start}{name}{end}");
                 let created = observe::create(Path::new(&file));
-                (file, created.map(|opened| Box::new(opened) as _))
+                let log = Appended(file.clone());
+                (file, created.map(|_| Box::new(log) as _))
             });
         }
         Ok(recorder)
+    }
+}
+
+/// File that is open only while a block is written: runs have thousands of connections.
+struct Appended(String);
+
+impl Write for Appended {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        OpenOptions::new().append(true).open(&self.0)?.write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

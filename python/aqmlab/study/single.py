@@ -159,7 +159,7 @@ def recorded(record: Record) -> list[str]:
     found = [record["pcap"], record["qlog"]]
     if record["connections"]:
         start, end = record["connections"]
-        found.append(f"{start}CONNECTION-END{end}")
+        found.append(f"{start}*{end}")
     return [file for file in found if file]
 
 
