@@ -112,7 +112,7 @@ def by_measure(
 
 
 def _sentence(same: Sequence[Finding], measure: Shown, places: int, axis: str) -> str:
-    what = _capital(measure.title) + _where(same, places)
+    what = capital(measure.title) + _where(same, places)
     one = same[0] if len(same) == 1 else None
     if same[0].shown:
         return f"{what}: {_shown(same, measure, one)}."
@@ -129,7 +129,7 @@ def _sentence(same: Sequence[Finding], measure: Shown, places: int, axis: str) -
 
 
 def _shown(same: Sequence[Finding], measure: Shown, one: Finding | None) -> str:
-    best, worst = (_names(each) for each in (same[0].best, same[0].worst))
+    best, worst = (in_words(each) for each in (same[0].best, same[0].worst))
     # The interval of the difference; of several places, from the least end to the greatest.
     ends = sorted(abs(end) for each in same for end in (each.low, each.high))
     apart = f"difference {measure.number(ends[0])} to {measure.text(ends[-1])}"
@@ -161,12 +161,13 @@ def _place(where: Mapping[str, str]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {label}" for name, label in where.items())
 
 
-def _names(labels: Sequence[str]) -> str:
+def in_words(labels: Sequence[str]) -> str:
+    """`a, b and c`."""
     if len(labels) == 1:
         return labels[0]
     return f"{', '.join(labels[:-1])} and {labels[-1]}"
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
     """The title at the start of a sentence; the names of groups stay as they are."""
     return text if ":" in text else text[:1].upper() + text[1:]

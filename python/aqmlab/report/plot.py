@@ -24,6 +24,7 @@ from aqmlab.metrics.samples import Floats
 from aqmlab.report import tradeoff
 from aqmlab.report.document import Figure, charts, panels
 from aqmlab.report.document.colours import by_label
+from aqmlab.report.findings import capital, in_words
 from aqmlab.report.measures import Layout
 from aqmlab.report.overview import overview, sojourn
 from aqmlab.results import RunResult, StudyResult
@@ -159,7 +160,7 @@ class StudyPlot:
         drawn = overview(self._result, found)
         if len(drawn.spec["concat"]) == 1:
             del drawn.spec["concat"][0]["title"]
-        return replace(drawn, id="against", title=_title([each.title for each in found]))
+        return replace(drawn, id="against", title=capital(in_words([each.title for each in found])))
 
     def grid(self, metric: str, of: str = "", middle: float | None = None) -> Figure:
         """Draws the mean of a metric as a table of colours over the last two axes; a panel for
@@ -182,7 +183,7 @@ class StudyPlot:
         axes = {"x": (x.replace("_", " "), x_labels), "y": (y.replace("_", " "), y_labels[::-1])}
         spec = panels.grid(cells, axes["x"], axes["y"], measure.unit, middle)
         message = f"Mean over {info.replications} replications."
-        return Figure("grid", _title([title]), message, "", spec)
+        return Figure("grid", capital(title), message, "", spec)
 
     def tradeoff(self) -> Figure:
         """Draws delay against goodput with 1-sigma ellipses (RFC 7928, section 2.7)."""
@@ -229,14 +230,8 @@ def _over_time(runs: Mapping[str, RunResult], quantities: Sequence[str | Sequenc
     link = next(iter(runs.values())).shown
     every = next(iter(runs.values())).scenario["record"]["interval"]
     spec = charts.panels(parts, "time (s)", x_domain=(0.0, end), height=150)
-    title = f"{_title(names)} over time"
+    title = f"{capital(in_words(names))} over time"
     return Figure("course", title, f"Bottleneck {link}; a sample every {every}.", "", spec)
-
-
-def _title(names: Sequence[str]) -> str:
-    *others, last = names
-    text = f"{', '.join(others)} and {last}" if others else last
-    return text[0].upper() + text[1:]
 
 
 def words(quantity: str) -> tuple[str, str, float]:
