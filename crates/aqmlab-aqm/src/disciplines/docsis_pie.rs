@@ -513,4 +513,12 @@ mod tests {
         queue.observe(&mut |name, value| seen.push((name, value)));
         assert!(seen.contains(&("accumulated", 0.0)), "{seen:?}");
     }
+
+    #[test]
+    fn the_quiet_time_begins_anew_after_drops() {
+        let mut pie = pie();
+        (pie.state, pie.burst_reset) = (State::Active, Span::from_millis(900));
+        pie.calm_down(0.0);
+        assert_eq!((pie.state, pie.burst_reset), (State::Quiescent, Span::ZERO));
+    }
 }

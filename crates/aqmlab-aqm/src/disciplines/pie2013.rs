@@ -412,4 +412,21 @@ mod tests {
         let error = params.check().unwrap_err();
         assert_eq!(error.key, "dq_threshold");
     }
+
+    /// Unless `p_during_burst`: a burst begins again with the probability at 0.
+    #[test]
+    fn a_burst_has_no_probability() {
+        for (p_during_burst, expected) in [(false, 0.0), (true, 0.5)] {
+            let params = Pie2013Params { p_during_burst, ..Pie2013Params::default() };
+            let mut built = params.build(&env());
+            built.machine::<Pie2013>().probability = 0.5;
+            let mut queue = Queue::new(built, Stream::from_state(1));
+            queue.on_wakeup(Time::ZERO + params.tupdate);
+            let mut seen = None;
+            queue.observe(&mut |name, value| seen = seen.or((name == "drop_probability").then_some(value)));
+            let steered = 0.5 - params.alpha * params.target.as_secs_f64();
+            let expected = if expected > 0.0 { steered } else { 0.0 };
+            assert!((seen.unwrap() - expected).abs() < 1e-12, "{seen:?}");
+        }
+    }
 }

@@ -268,4 +268,14 @@ mod tests {
         ledbat.on_congestion(&event(Congestion::Loss, 40_000));
         assert_eq!((ledbat.window(), ledbat.ssthresh()), (20_000, 20_000));
     }
+
+    /// Three quarters of the target are not more than three quarters.
+    #[test]
+    fn the_first_slow_start_lasts_to_three_quarters_of_the_target() {
+        for (load, goes_on) in [(0.75, true), (0.751, false)] {
+            let mut ledbat = ledbat(10);
+            ledbat.advance(&acked(10, 120), load);
+            assert_eq!(ledbat.phase == SlowdownPhase::Start, goes_on, "{load}");
+        }
+    }
 }

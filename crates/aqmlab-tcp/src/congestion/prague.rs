@@ -555,4 +555,20 @@ mod tests {
         prague.on_congestion(&event(Congestion::Ecn, 20_000));
         assert_eq!(prague.window.cwnd, 19_900.0 * (1.0 - 0.3125));
     }
+
+    #[test]
+    fn after_an_undo_the_window_grows_again() {
+        let grown = |undone: bool| {
+            let mut prague = prague(20_000);
+            prague.on_congestion(&event(Congestion::Loss, 20_000));
+            if undone {
+                prague.on_undo();
+            }
+            let before = prague.window.cwnd;
+            prague.on_ack(&AckSample { in_recovery: true, window_limited: true, ..ack(1000) });
+            prague.window.cwnd - before
+        };
+        assert!(grown(true) > 0.0);
+        assert_eq!(grown(false), 0.0);
+    }
 }

@@ -179,3 +179,29 @@ fn marks_change_nothing() {
     bbr.on_congestion(&event(Congestion::Ecn, 100_000));
     assert_eq!(bbr.window(), before);
 }
+
+/// Section 4.3.5: BBRExitProbeRTT with BBRRestoreCwnd.
+#[test]
+fn probe_rtt_gives_the_window_back() {
+    let mut bbr = bbr();
+    play(&mut bbr, &[100; 12]);
+    (bbr.cwnd, bbr.prior_cwnd) = (4000, 150_000);
+    bbr.exit_probe_rtt(Time::ZERO + RTT * 13);
+    assert_eq!(bbr.cwnd, 150_000);
+}
+
+/// The segments that a timeout declares lost are not subtracted from the window of one segment,
+/// those that are lost afterwards are.
+#[test]
+fn the_losses_of_a_timeout_count_once() {
+    let lost = |bbr: &mut Bbr| {
+        bbr.set_cwnd(&AckSample { lost: 3000, delivered: 0, ..sample(13, 1_200_000, 0) });
+        bbr.cwnd
+    };
+    let mut bbr = bbr();
+    play(&mut bbr, &[100; 12]);
+    bbr.on_congestion(&event(Congestion::Timeout { first: true }, 100_000));
+    bbr.cwnd = 50_000;
+    assert_eq!(lost(&mut bbr), 50_000);
+    assert_eq!(lost(&mut bbr), 47_000);
+}

@@ -36,7 +36,7 @@ impl Bbr3 {
         self.enter(Mode::Refill);
     }
     /// StartProbeBW_UP.
-    fn start_up(&mut self) {
+    pub(super) fn start_up(&mut self) {
         self.ack_phase = AckPhase::ProbeStarting;
         self.rounds.start(self.delivered);
         self.reset_full_bw();

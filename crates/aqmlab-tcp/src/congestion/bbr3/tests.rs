@@ -272,3 +272,37 @@ fn a_limited_sample_as_high_as_the_bandwidth_renews_it() {
     path.round(900, 0);
     assert_eq!(path.bbr.max_bw, 1e6);
 }
+
+/// Section 5.5.7.2: the minimum holds for ten seconds, although ProbeRTT measures anew after five.
+#[test]
+fn the_lowest_delay_is_that_of_ten_seconds() {
+    let mut bbr = bbr();
+    let mut measured = |seconds, millis| {
+        bbr.now = Time::ZERO + Span::from_secs(seconds);
+        bbr.update_min_rtt(&AckSample { rtt: Some(Span::from_millis(millis)), ..ack(1000) });
+        bbr.min_rtt
+    };
+    for (seconds, millis, lowest) in [(1, 20, 20), (8, 15, 15), (14, 30, 15), (19, 25, 25)] {
+        assert_eq!(measured(seconds, millis), Some(Span::from_millis(lowest)), "{seconds} s");
+    }
+}
+
+/// StartProbeBW_UP: growth counts from the rate at which the probe begins.
+#[test]
+fn a_probe_compares_with_the_rate_at_its_start() {
+    let mut path = Path::cruising();
+    path.round(800, 0);
+    path.bbr.start_up();
+    assert_eq!(path.bbr.full.bw, 8e5);
+}
+
+/// CheckProbeRTT: an acknowledgement that delivers nothing does not end the restart after idle.
+#[test]
+fn only_a_delivery_ends_a_restart_after_idle() {
+    let mut path = Path::cruising();
+    for (delivered, is_idle) in [(0, true), (1000, false)] {
+        path.bbr.idle_restart = true;
+        path.bbr.check_probe_rtt(&AckSample { delivered, ..ack(1000) });
+        assert_eq!(path.bbr.idle_restart, is_idle);
+    }
+}
