@@ -14,8 +14,11 @@ import pytest
 from helpers import Aqmlab, command, environment
 from rich.console import Console
 
+import aqmlab as package
 from aqmlab import plain
 from aqmlab.cli import COMMANDS
+from aqmlab.cli.run import TABLES as SHOWN
+from aqmlab.report import run_console
 from aqmlab.report.document import Note, terminal
 
 TABLES = ("polars", "numpy", "scipy", "vl_convert", "jinja2")
@@ -57,6 +60,25 @@ def test_a_run_needs_no_tables(scenario: Path) -> None:
     before, _, rest = whole.partition("Groups\n")
     assert rest and bare.startswith(before) and bare.endswith(rest.partition("Flows\n")[2])
     assert len(loads(json)["flows"]) == 3 and "metrics" not in loads(json)
+
+
+ONE_FLOW = """
+duration = "5s"
+links.down = { rate = "10mbit", delay = "10ms", queue = "codel" }
+links.up = { rate = "10mbit", delay = "10ms" }
+flows.own = { path = "down", return_path = "up", workload = "%s" }
+"""
+
+
+@pytest.mark.parametrize("workload", ["bulk", "page", "rpm", "voip"])
+def test_a_run_of_one_flow_loads_no_tables_and_says_the_same(workload: str, tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(ONE_FLOW % workload)
+    line = ["run", str(tmp_path / "one.toml")]
+    assert loaded(TABLES, line) == []
+    result = package.run(tmp_path / "one.toml")
+    tables = {name: result.table(name).to_dicts() for name in (*SHOWN, "metrics")}
+    done = subprocess.run(command(*line), capture_output=True, text=True)
+    assert done.stdout.startswith(run_console.text(tables, result.scenario))
 
 
 def loaded(modules: tuple[str, ...], *lines: list[str]) -> list[str]:

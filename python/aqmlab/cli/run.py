@@ -53,7 +53,7 @@ def run(
     --out saves the tables and writes report.html with figures (not with --json); it also
     records time series unless the scenario sets the recording level.
     """
-    from aqmlab.report.run_console import text
+    from aqmlab.report.run_console import shows_metrics, text
     from aqmlab.scenario.settings import parse_settings
     from aqmlab.study.single import load, recorded, recording
 
@@ -65,7 +65,9 @@ def run(
         overrides["seed"] = seed
     scenario = load(file, overrides)
     record = recording(scenario, pcap, pcap_link or [], qlog)
-    if not (has_tables() or out or explain_drops or record):
+    # Most of a short run is the start of the libraries for tables.
+    needs_tables = json or with_ or shows_metrics(scenario.table)
+    if not (out or explain_drops or record or (needs_tables and has_tables())):
         tables = _engine_tables(scenario)
         if json:
             print_json(tables)

@@ -63,8 +63,15 @@ def _links(tables: Mapping[str, Rows]) -> Iterator[str]:
     yield ""
 
 
+def shows_metrics(scenario: Mapping[str, Any]) -> bool:
+    """Whether the text has metrics of groups of flows: there is more than one flow."""
+    return sum(int(group["count"]) for group in scenario["flows"].values()) > 1
+
+
 def _groups(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator[str]:
-    """Metrics of groups of flows by direction, if there is more than one flow."""
+    """Metrics of groups of flows by direction."""
+    if not shows_metrics(scenario):
+        return
     of: dict[str, dict[str, float]] = {}
     directed: dict[tuple[str, str], dict[str, float]] = {}
     for row in tables["metrics"]:
@@ -73,8 +80,7 @@ def _groups(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator
             key = (row["subject"], row["direction"])
             directed.setdefault(key, {})[row["metric"]] = row["value"]
     groups = [name for name in scenario["flows"] if "goodput" in of.get(name, {})]
-    counts = [int(group["count"]) for group in scenario["flows"].values()]
-    if sum(counts) < 2 or not groups:
+    if not groups:
         return
     heads = ("group", "goodput", "share", "Jain", "lost", "delay variation", "power")
     rows = []
