@@ -520,5 +520,8 @@ mod tests {
         (pie.state, pie.burst_reset) = (State::Active, Span::from_millis(900));
         pie.calm_down(0.0);
         assert_eq!((pie.state, pie.burst_reset), (State::Quiescent, Span::ZERO));
+        pie.burst_reset = Span::from_millis(1000);
+        pie.calm_down(0.0);
+        assert_eq!((pie.state, pie.burst_reset), (State::Inactive, Span::ZERO));
     }
 }

@@ -571,4 +571,13 @@ mod tests {
         assert!(grown(true) > 0.0);
         assert_eq!(grown(false), 0.0);
     }
+
+    #[test]
+    fn two_segments_are_not_held_by_the_pace() {
+        for (cwnd, is_held) in [(2000, false), (1999, true)] {
+            let mut prague = prague(20_000);
+            prague.window.cwnd = f64::from(cwnd);
+            assert_eq!(prague.is_held_by_pace(), is_held, "{cwnd}");
+        }
+    }
 }
