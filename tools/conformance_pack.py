@@ -26,7 +26,7 @@ from aqmlab.conformance.archive import (
     expected_time,
     with_arrivals,
 )
-from aqmlab.conformance.case import Case
+from aqmlab.conformance.case import RecordedCase
 from aqmlab.conformance.folder import find_cases, read_case
 from aqmlab.conformance.senders import SHIPPED as SENDERS
 from aqmlab.conformance.senders import find_senders, pack_case
@@ -50,7 +50,7 @@ def main() -> None:
         sys.exit(f"error: {error}")
 
 
-def pack(cases: Iterable[Case], folder: Path) -> None:
+def pack(cases: Iterable[RecordedCase], folder: Path) -> None:
     """Writes `cases` to `folder` and makes sure that they can be read again as they are.
 
     Raises `Unsupported` if there is no counterpart of a case here.
@@ -80,7 +80,7 @@ def pack(cases: Iterable[Case], folder: Path) -> None:
     _check(Archive(folder), kept)
 
 
-def _check(archive: Archive, cases: Sequence[Case]) -> None:
+def _check(archive: Archive, cases: Sequence[RecordedCase]) -> None:
     for index, case in enumerate(cases):
         again = archive.case(index)
         try:
@@ -114,7 +114,7 @@ def _packed_arrivals(arrivals: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _packed_outcomes(case: Case) -> pl.DataFrame:
+def _packed_outcomes(case: RecordedCase) -> pl.DataFrame:
     number = pl.col("id").cast(pl.Int64)
     step = (number - number.shift(1).over(TAKEN_OUT)).fill_null(number)
     lag = pl.col("t_ns").cast(pl.Int64) - expected_time(case.ns_per_byte)

@@ -12,7 +12,7 @@ import polars as pl
 
 import aqmlab
 from aqmlab.report.document import Figure, charts
-from aqmlab.search import Finding
+from aqmlab.search import Attack
 
 FOLDER = Path("examples/findings")
 STEP = 0.25
@@ -41,7 +41,7 @@ def curve(path: Path, settings: dict[str, object], measure: str) -> pl.DataFrame
 
 def picture(path: Path) -> Figure:
     """A finding beside its undone form."""
-    found = Finding.read(path)
+    found = Attack.read(path)
     measure = found.measure.text
     curves = {}
     for name, settings in (("without", dict(found.undo)), ("with", {})):

@@ -15,7 +15,7 @@ from aqmlab.cli.common import EXAMPLES, progress_bar, reported
 from aqmlab.cli.options import Threads
 from aqmlab.reproduce import Reproduction, names, reproduce
 from aqmlab.reproduce.catalogue import place
-from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.reproduce.page import OWN, base_rate
 from aqmlab.reproduce.summary import HEAD, Summary
 from aqmlab.reproduce.verdicts import UNPUBLISHED
@@ -129,7 +129,7 @@ def page(reproduction: Reproduction) -> Iterator[str]:
             yield f"{figure.caption}\n"
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: CellTable) -> Iterator[str]:
     reference = "" if table.reference == "published" else f", reference: {table.reference}"
     yield f"### {table.name} ({table.unit}){reference}\n"
     yield _line(("", *table.columns))

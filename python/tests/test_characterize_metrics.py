@@ -21,7 +21,7 @@ from aqmlab.campaign.outcomes import (
     VIOLATION,
     WORSE,
     Beside,
-    Measured,
+    RuleNumber,
     judged,
 )
 from aqmlab.campaign.rule import picks
@@ -173,16 +173,16 @@ def test_an_outcome_holds_over_the_whole_interval() -> None:
         return BETTER if value <= 1 else WORSE if value >= 2 else EVEN
 
     def found(value: float, low: float, high: float) -> tuple[str, tuple[str, ...]]:
-        finding = judged(rule, "x", Measured(value, low, high, (1, 2)))
+        finding = judged(rule, "x", RuleNumber(value, low, high, (1, 2)))
         return finding.outcome, finding.possible
 
     assert found(0.8, 0.7, 0.9) == (BETTER, ())
     assert found(0.8, 0.7, 1.1) == (UNDECIDED, (BETTER, EVEN))
     # Neither end is even: what lies between the thresholds counts too.
     assert found(0.8, 0.7, 2.5) == (UNDECIDED, (BETTER, EVEN, WORSE))
-    nothing = judged(rule, "x", Measured(float("nan"), 0, 0))
+    nothing = judged(rule, "x", RuleNumber(float("nan"), 0, 0))
     assert nothing.outcome == OPEN
-    few = judged(rule, "x", Measured(0.5, 0.5, 0.5, (1, 2), "2 values are too few"))
+    few = judged(rule, "x", RuleNumber(0.5, 0.5, 0.5, (1, 2), "2 values are too few"))
     assert few.outcome == UNDECIDED
     assert "2 values are too few" in few.text
 

@@ -89,7 +89,7 @@ def test_a_worker_sends_back_what_takes_too_long(
     """A batch out of time leaves the rest; finished runs are kept."""
     monkeypatch.setattr(spread, "MOST_SECONDS", 0.0)
     plan = package.Study(study)
-    order = spread._pickled(spread.Plan(plan.points, plan.replications))
+    order = spread._pickled(spread.WorkerPlan(plan.points, plan.replications))
     asked = spread.work("unknown", spread.own_build(), None, [0, 1, 2])
     assert (asked.needs_plan, asked.left) == (True, (0, 1, 2))
     reply = spread.work("known", spread.own_build(), order, [0, 1, 2])

@@ -14,7 +14,7 @@ import pytest
 from helpers import Aqmlab
 from polars.testing import assert_frame_equal
 
-from aqmlab.conformance import Case, check, check_all, find_cases, read_case
+from aqmlab.conformance import RecordedCase, check, check_all, find_cases, read_case
 from aqmlab.conformance.archive import Archive
 from aqmlab.conformance.settings import algorithms, queue_of
 from aqmlab.conformance.words import remarks
@@ -24,14 +24,14 @@ from tools.conformance_pack import pack
 COPIED = ("codel_linux/f_ecn", "dualpi2_linux/k_drop_early", "sfq_linux/k_depth10_headdrop")
 
 
-def recorded(path: str) -> Case:
+def recorded(path: str) -> RecordedCase:
     """A case that comes with aqmlab."""
     archive = Archive()
     names = [f"{entry['algorithm']}/{entry['name']}" for entry in archive.entries]
     return archive.case(names.index(path))
 
 
-def write_case(case: Case, root: Path) -> Path:
+def write_case(case: RecordedCase, root: Path) -> Path:
     """Puts a case into a folder of cases."""
     folder = root / case.algorithm / case.name
     folder.mkdir(parents=True)
@@ -64,10 +64,10 @@ def vectors(tmp_path: Path) -> Path:
     return root
 
 
-def with_parameters(path: str, **parameters: Any) -> Case:
+def with_parameters(path: str, **parameters: Any) -> RecordedCase:
     """A recorded case with other parameters."""
     case = recorded(path)
-    return Case(**vars(case) | {"parameters": {**case.parameters, **parameters}})
+    return RecordedCase(**vars(case) | {"parameters": {**case.parameters, **parameters}})
 
 
 def test_every_recorded_case_is_equal_packet_by_packet_in_the_emulator(aqmlab: Aqmlab) -> None:
@@ -108,7 +108,7 @@ def test_a_folder_is_replayed_like_what_comes_with_aqmlab(vectors: Path, aqmlab:
     assert reports == json.loads(aqmlab("conformance", "--vectors", vectors, "--json").stdout)
 
 
-def changed(case: Case, row: int, **values: Any) -> Case:
+def changed(case: RecordedCase, row: int, **values: Any) -> RecordedCase:
     """The case with other values in one line of its outcomes."""
     kinds = case.outcomes.schema
     here = pl.int_range(case.outcomes.height) == row
@@ -116,10 +116,10 @@ def changed(case: Case, row: int, **values: Any) -> Case:
         pl.when(here).then(pl.lit(value, kinds[name])).otherwise(pl.col(name)).alias(name)
         for name, value in values.items()
     ]
-    return Case(**vars(case) | {"outcomes": case.outcomes.with_columns(columns)})
+    return RecordedCase(**vars(case) | {"outcomes": case.outcomes.with_columns(columns)})
 
 
-def a_line(case: Case, verdict: str) -> tuple[int, dict[str, Any]]:
+def a_line(case: RecordedCase, verdict: str) -> tuple[int, dict[str, Any]]:
     """The number and the content of a line in the middle with this verdict."""
     lines = case.outcomes.with_row_index("line").filter(pl.col("verdict") == verdict)
     row = lines.row(lines.height // 2, named=True)
@@ -160,7 +160,7 @@ def test_another_order_of_the_decisions_is_found() -> None:
     case = recorded("codel_linux/f_ecn")
     place, _ = a_line(case, "dropped_dequeue")
     order = [*range(place), place + 1, place, *range(place + 2, case.outcomes.height)]
-    report = check(Case(**vars(case) | {"outcomes": case.outcomes[order]}))
+    report = check(RecordedCase(**vars(case) | {"outcomes": case.outcomes[order]}))
     assert report.status == "different"
     assert report.equal_verdicts == report.packets
     assert report.first_difference is not None
@@ -426,7 +426,7 @@ def test_folders_that_are_none_of_cases_are_refused(vectors: Path, aqmlab: Aqmla
     assert "did you mean `codel_linux`?" in done.stderr
 
 
-def facts(case: Case) -> dict[str, Any]:
+def facts(case: RecordedCase) -> dict[str, Any]:
     tables = ("arrivals", "outcomes")
     return {key: value for key, value in vars(case).items() if key not in tables}
 

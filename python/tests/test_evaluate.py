@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from aqmlab import stats
 from aqmlab.campaign import Campaign, Reading
-from aqmlab.campaign.beside import BETTER, WORSE, Row, rows_of, worst
+from aqmlab.campaign.beside import BETTER, WORSE, ReadingRow, rows_of, worst
 from aqmlab.cli import app
 from aqmlab.errors import InputError
-from aqmlab.packs.rfc9743 import GROUPS, Control, criteria, evaluate, plan_of
+from aqmlab.packs.rfc9743 import GROUPS, ControlSetup, criteria, evaluate, plan_of
 from aqmlab.packs.rfc9743.criteria import UNTESTED
 from aqmlab.packs.rfc9743.harm import of_less, of_more
 from aqmlab.packs.rfc9743.scene import Path as Route
@@ -153,7 +153,7 @@ def test_each_criterion_of_the_rfc_is_run_or_listed_as_not_tested() -> None:
 
 
 def test_equal_scenarios_are_run_once() -> None:
-    plan = plan_of(Control("cubic", "cubic"), ["existing"])
+    plan = plan_of(ControlSetup("cubic", "cubic"), ["existing"])
     assert list(plan.contenders) == ["cubic", "reno"]
     points = set(plan.points.values())
     # Two victims over twelve paths: alone (the same for every control), and beside each control.
@@ -171,7 +171,7 @@ def reading(values: list[float], *, direction: int = -1) -> list[Reading]:
     return [Reading("case", "loss", "", "%", direction, np.array(values), 0.5)]
 
 
-def row_of(read: dict[str, list[Reading]]) -> Row:
+def row_of(read: dict[str, list[Reading]]) -> ReadingRow:
     (((row,)),) = rows_of([read], "x")
     return row
 
@@ -234,7 +234,7 @@ def test_a_controller_of_a_quic_stack_is_evaluated() -> None:
     result = evaluate("noq:cubic", only=["loss"], replications=2)
     assert result.subject == "noq:cubic"
     assert all(set(row.others) == {"reno", "cubic"} for row in result.line("loss").rows)
-    quinn = Control("quinn:bbr", "quinn:bbr", {"segments": 1})
+    quinn = ControlSetup("quinn:bbr", "quinn:bbr", {"segments": 1})
     endpoint = {"kind": "quic", "stack": "quinn", "controller": "bbr", "segments": 1}
     assert quinn.flow(ecn="classic") == {"endpoint": endpoint}
     assert quinn.flow(mss="536b") == {"endpoint": endpoint | {"max_mtu": "none"}}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from aqmlab.stats import Contest, Finding, compare
+from aqmlab.stats import Contest, ContestResult, compare
 from aqmlab.stats.studentized import range_quantile, range_tail
 
 
@@ -20,7 +20,7 @@ def page(
     spread: float = 1.0,
     shape: str = "normal",
     paired: bool = True,
-) -> list[Finding]:
+) -> list[ContestResult]:
     """A page whose first label is `shift` standard deviations worse in every measure."""
     size = (measures, replications, labels)
     table = rng.normal(size=size) if shape == "normal" else rng.lognormal(size=size) / 2.16
@@ -42,7 +42,7 @@ def page(
     )
 
 
-def rate(found: list[list[Finding]]) -> float:
+def rate(found: list[list[ContestResult]]) -> float:
     return float(np.mean([any(each.shown for each in findings) for findings in found]))
 
 

@@ -14,7 +14,7 @@ from aqmlab.campaign.rule import VERDICTS as STATEMENTS
 from aqmlab.metrics import samples as stats
 from aqmlab.metrics.samples import Histograms
 from aqmlab.reproduce import verdicts
-from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.reproduce.page import table as paper_table
 from aqmlab.stats import Interval
 from tools.study_pages import _table
@@ -146,7 +146,7 @@ def test_a_table_says_what_agrees_means() -> None:
     }
     for criterion, words in kinds.items():
         cell = Cell.told("a", "b", 1.0, 1.0, None, "agrees", criterion)
-        table = Table("t", "delay", "s", (cell,), method="none")
+        table = CellTable("t", "delay", "s", (cell,), method="none")
         assert words.lower() in table.caption.lower() and table.caption.startswith("Margin: ")
         assert table.criteria == [criterion]
         assert words.lower() in "\n".join(_table(table)).lower()

@@ -12,7 +12,7 @@ import pytest
 from helpers import SCENARIO, Aqmlab
 
 import aqmlab
-from aqmlab.search import Finding, Key, Measure, Trial, attack, tune
+from aqmlab.search import Attack, Key, Measure, Trial, attack, tune
 from aqmlab.search.keys import parse_keys, settings
 from aqmlab.search.shrink import finding
 
@@ -198,7 +198,7 @@ def check_finding(path: Path) -> None:
     """The number in the comment is that of `aqmlab run`, with and without the found settings."""
     text = path.read_text()
     assert text.count("\n") < 40
-    found = Finding.read(path)
+    found = Attack.read(path)
     assert found.undo
     assert found.measure.of(aqmlab.run(path))[0] == found.value
     assert found.measure.of(aqmlab.run(path, set=found.undo))[0] == found.start

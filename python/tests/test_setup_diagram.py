@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aqmlab._core import Scenario
-from aqmlab.report.setup_diagram import Layout, caption, diagram, hosts
+from aqmlab.report.setup_diagram import DiagramLayout, caption, diagram, hosts
 from aqmlab.reproduce.published import Published
 
 
@@ -18,12 +18,12 @@ def resolved(name: str, *only: str) -> dict[str, Any]:
     return table
 
 
-def edges(layout: Layout) -> dict[str, tuple[int, int]]:
+def edges(layout: DiagramLayout) -> dict[str, tuple[int, int]]:
     return {edge.name: (edge.begin, edge.end) for edge in layout.edges}
 
 
 def test_a_link_and_the_way_back_join_the_same_nodes() -> None:
-    layout = Layout(resolved("jarvinen2014", "rest=11 ms", "queue=CoDel", "flows=4+4"))
+    layout = DiagramLayout(resolved("jarvinen2014", "rest=11 ms", "queue=CoDel", "flows=4+4"))
     found = edges(layout)
     assert found["core_down"][1] == found["down"][0] and found["up"] == found["down"][::-1]
     assert len(layout.places) == 3 and not layout.apart
@@ -34,7 +34,7 @@ def test_a_link_and_the_way_back_join_the_same_nodes() -> None:
 def test_figure_1_of_the_dumbbell() -> None:
     """Two wings on either side, and a shared return path that is named, not drawn."""
     scenario = resolved("kuhn2014", "quick", "queue=CoDel", "control=CUBIC")
-    layout = Layout(scenario)
+    layout = DiagramLayout(scenario)
     found = edges(layout)
     assert found["wing_transfer"][1] == found["wing_background"][1] == found["centre"][0]
     assert found["centre"][1] == found["far_transfer"][0] == found["far_background"][0]
@@ -47,7 +47,7 @@ def test_figure_1_of_the_dumbbell() -> None:
 
 
 def test_flows_both_ways_begin_on_both_sides() -> None:
-    layout = Layout(resolved("monga2016", "paper", "queue=CoDel", "where=10 Mbit/s"))
+    layout = DiagramLayout(resolved("monga2016", "paper", "queue=CoDel", "where=10 Mbit/s"))
     begin, end = edges(layout)["down"]
     said = hosts(layout)
     assert "5 × ftp (bulk, reno) →" in said[begin] and "→ ftp" in said[end]
@@ -61,7 +61,7 @@ def test_a_parking_lot_keeps_its_order(path: list[str]) -> None:
     flows["all"] = {"path": path, "return_path": ["up"]}
     table = {"duration": "1s", "links": dict.fromkeys((*path, "up"), link), "flows": flows}
     scenario = json.loads(Scenario(table).resolved)
-    layout = Layout(scenario)
+    layout = DiagramLayout(scenario)
     columns = [layout.places[edges(layout)[name][0]][0] for name in path]
     assert columns == [float(number) for number in range(len(path))]
     spec = diagram(scenario)

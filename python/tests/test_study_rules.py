@@ -15,7 +15,7 @@ import pytest
 
 import aqmlab_studies
 from aqmlab.campaign import FAILS, HOLDS, Rule
-from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.reproduce.published import Published
 from aqmlab.reproduce.schema import printed
 from aqmlab.reproduce.signs import chance, same_signs
@@ -170,9 +170,9 @@ def cells(values: Iterable[float], reference: float = 1.0) -> tuple[Cell, ...]:
 
 
 def test_deviations_of_one_sign_are_flagged() -> None:
-    low = Table("a", "Packet time", "s", cells([0.99] * 9), reference="ns-2")
-    mixed = Table("b", "Other", "s", cells([0.99, 1.01] * 5), reference="ns-2")
-    few = Table("c", "Few", "s", cells([0.99] * 5), reference="ns-2")
+    low = CellTable("a", "Packet time", "s", cells([0.99] * 9), reference="ns-2")
+    mixed = CellTable("b", "Other", "s", cells([0.99, 1.01] * 5), reference="ns-2")
+    few = CellTable("c", "Few", "s", cells([0.99] * 5), reference="ns-2")
     (cause,) = same_signs([low, mixed, few])
     assert "Packet time, CoDel: 9 of 9 below" in cause.text
     assert "Other" not in cause.text and "Few" not in cause.text
@@ -180,13 +180,13 @@ def test_deviations_of_one_sign_are_flagged() -> None:
 
 def test_deviations_of_one_sign_are_flagged_along_rows_and_over_a_whole_table() -> None:
     turned = [replace(cell, row=cell.column, column=cell.row) for cell in cells([1.01] * 9)]
-    (cause,) = same_signs([Table("a", "Rows", "s", tuple(turned), reference="ns-2")])
+    (cause,) = same_signs([CellTable("a", "Rows", "s", tuple(turned), reference="ns-2")])
     assert cause.text.endswith("Rows, CoDel: 9 of 9 above.")
     square = [
         replace(cell, row=str(number // 3), column=str(number % 3))
         for number, cell in enumerate(cells([1.01] * 9))
     ]
-    table = Table("a", "Square", "s", tuple(square), reference="ns-2")
+    table = CellTable("a", "Square", "s", tuple(square), reference="ns-2")
     (cause,) = same_signs([table])
     assert cause.text.endswith("Square: 9 of 9 above."), "no row or column alone has enough"
     # Settings beside the reference's own are not counted.

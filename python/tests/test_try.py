@@ -13,7 +13,7 @@ import pytest
 from helpers import Aqmlab, assert_refused
 
 from aqmlab.campaign import Plan
-from aqmlab.packs.access_line import Trial, loads, pack_of
+from aqmlab.packs.access_line import LineTrial, loads, pack_of
 from aqmlab.packs.access_line import trial as run
 from aqmlab.packs.access_line.choice import comparisons, recommended, sentences
 from aqmlab.packs.access_line.page import document
@@ -25,12 +25,12 @@ LINE = ["--down", "10mbit", "--up", "2mbit", "--rtt", "20ms"]
 
 
 @pytest.fixture(scope="module")
-def trial() -> Trial:
+def trial() -> LineTrial:
     line = Line("10mbit", "2mbit", "20ms")
     return run(pack_of(line, "home", ["fq_codel"]), line, device="wan0")
 
 
-def test_flow_queues_are_recommended_before_a_deep_buffer(trial: Trial) -> None:
+def test_flow_queues_are_recommended_before_a_deep_buffer(trial: LineTrial) -> None:
     assert trial.queues == ["droptail", "fq_codel"], "the line as it is comes first"
     compared = comparisons(trial)
     choice = recommended(trial, compared)
@@ -42,7 +42,7 @@ def test_flow_queues_are_recommended_before_a_deep_buffer(trial: Trial) -> None:
     assert "call MOS" in rest[0] and "is worse than the line as it is: " in rest[1]
 
 
-def test_the_page_answers_first_and_marks_the_winner(trial: Trial) -> None:
+def test_the_page_answers_first_and_marks_the_winner(trial: LineTrial) -> None:
     page = document(trial, "aqmlab try")
     (lead,) = page.head
     assert lead.to_json()["text"].startswith("Use fq_codel")
@@ -57,7 +57,7 @@ def test_the_page_answers_first_and_marks_the_winner(trial: Trial) -> None:
     assert "FIFO of the fibre modem, 62500b → line, 2mbit" in html
 
 
-def test_a_difference_that_nobody_would_notice_does_not_count(trial: Trial) -> None:
+def test_a_difference_that_nobody_would_notice_does_not_count(trial: LineTrial) -> None:
     each = next(each for each in comparisons(trial) if each.better)
     _, low, high = each.difference
     far = max(abs(low), abs(high))

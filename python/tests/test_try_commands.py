@@ -15,10 +15,10 @@ import pytest
 from aqmlab import InputError
 from aqmlab._core import Scenario
 from aqmlab.campaign import Pack
-from aqmlab.packs.access_line import Trial, pack_of, setup
+from aqmlab.packs.access_line import LineTrial, pack_of, setup
 from aqmlab.packs.access_line import trial as run
 from aqmlab.packs.access_line.choice import NOTICEABLE, comparisons, recommended
-from aqmlab.packs.access_line.commands import Commands, commands
+from aqmlab.packs.access_line.commands import SetupCommands, commands
 from aqmlab.packs.access_line.page import set_up
 from aqmlab.scenario.access import KINDS, PROFILES, Line
 from aqmlab.stats import Interval
@@ -82,17 +82,17 @@ def modem(line: Line, pack: Pack, stages: Mapping[str, Any]) -> Pack:
     return replace(pack, scenario=scenario, contenders={"printed": {"seed": 1}})
 
 
-def trial_of(line: Line) -> Trial:
+def trial_of(line: Line) -> LineTrial:
     return run(replace(pack_of(line, "home", QUEUES), replications=10), line)
 
 
 @pytest.fixture(scope="module", params=list(PROFILES))
-def trial(request: pytest.FixtureRequest) -> Trial:
+def trial(request: pytest.FixtureRequest) -> LineTrial:
     """The queues on the line of a profile."""
     return trial_of(PROFILES[request.param].line)
 
 
-def missed(trial: Trial, queue: str, lines: Sequence[str]) -> list[str]:
+def missed(trial: LineTrial, queue: str, lines: Sequence[str]) -> list[str]:
     """Measures that differ from the promised ones when these commands are run.
 
     The modem is a driver here and a link of its own in the trial, so single packets depart at
@@ -114,13 +114,13 @@ def missed(trial: Trial, queue: str, lines: Sequence[str]) -> list[str]:
     return found
 
 
-def test_the_printed_commands_keep_what_was_promised(trial: Trial) -> None:
+def test_the_printed_commands_keep_what_was_promised(trial: LineTrial) -> None:
     for queue in QUEUES:
         lines = set_up(trial, queue).lines
         assert not missed(trial, queue, lines), (queue, lines)
 
 
-def test_what_is_recommended_is_not_worse_than_the_line_as_it_is(trial: Trial) -> None:
+def test_what_is_recommended_is_not_worse_than_the_line_as_it_is(trial: LineTrial) -> None:
     choice = recommended(trial, comparisons(trial))
     if choice is None:
         assert trial.access.access == "lte", "every other profile has something to gain"
@@ -228,7 +228,7 @@ def test_what_tc_cannot_set_up_has_no_commands(words: str, problem: str) -> None
     table = links(DSL, words.partition(" limit=")[0])
     if "limit=" in words:
         table["egress"]["queue"]["limit"] = "3000b"
-    assert commands(table, "eth0") == Commands(problem=problem)
+    assert commands(table, "eth0") == SetupCommands(problem=problem)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ UNKNOWN = "not compared"
 
 
 @dataclass(frozen=True)
-class Row:
+class ReadingRow:
     """One measure of one case."""
 
     case: str
@@ -100,7 +100,7 @@ class Row:
         }
 
 
-def value_of(value: float, row: Row) -> str:
+def value_of(value: float, row: ReadingRow) -> str:
     """A value of a row with its unit, in three digits."""
     text = f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return f"{text} {row.unit}".strip()
@@ -112,7 +112,7 @@ def _than(word: str) -> str:
 
 def rows_of(
     reads: Sequence[Mapping[str, Sequence[Reading]]], subject: str
-) -> list[tuple[Row, ...]]:
+) -> list[tuple[ReadingRow, ...]]:
     """The readings of all contenders of each question, row by row. All comparisons are those of
     one page."""
     pairs = [
@@ -136,8 +136,8 @@ def _contest(own: Reading, other: Reading) -> stats.Contest:
     return stats.Contest(own.metric, own.unit, {"own": own.values, "other": other.values})
 
 
-def _row(own: Reading, others: Mapping[str, tuple[Reading, stats.Finding]]) -> Row:
-    return Row(
+def _row(own: Reading, others: Mapping[str, tuple[Reading, stats.ContestResult]]) -> ReadingRow:
+    return ReadingRow(
         own.case,
         own.metric,
         own.unit,
@@ -150,7 +150,9 @@ def _row(own: Reading, others: Mapping[str, tuple[Reading, stats.Finding]]) -> R
     )
 
 
-def _difference(own: Reading, other: Reading, finding: stats.Finding) -> stats.Interval | None:
+def _difference(
+    own: Reading, other: Reading, finding: stats.ContestResult
+) -> stats.Interval | None:
     """Where the difference of the means lies; none with few replications."""
     if own.values.size < stats.FEWEST:
         return None
@@ -160,21 +162,21 @@ def _difference(own: Reading, other: Reading, finding: stats.Finding) -> stats.I
     return stats.Interval(apart - reach, apart + reach, finding.level)
 
 
-def worst(rows: Sequence[Row]) -> Row:
+def worst(rows: Sequence[ReadingRow]) -> ReadingRow:
     """The row in which the subject is furthest behind all others; the first one if it is
     behind in none."""
     return max(rows, key=lambda row: row.excess)
 
 
 @dataclass(frozen=True)
-class Line:
+class QuestionRows:
     """A question with its rows."""
 
     question: Question
-    rows: tuple[Row, ...]
+    rows: tuple[ReadingRow, ...]
 
     @property
-    def worst(self) -> Row:
+    def worst(self) -> ReadingRow:
         """The row in which the subject is furthest behind, see `worst`."""
         return worst(self.rows)
 

@@ -36,7 +36,7 @@ EVEN = np.linspace(0.0, 1.0, 21)
 """Quantiles of a distribution of goodput."""
 
 
-class Measure(NamedTuple):
+class AxisMeasure(NamedTuple):
     """A number of a figure, in the unit of its axis."""
 
     metric: str
@@ -78,20 +78,20 @@ def _palette(campaign: Campaign) -> dict[str, str]:
     return charts.colours(list(campaign.plan.contenders))
 
 
-class Place(NamedTuple):
+class PanelPlace(NamedTuple):
     """A panel with two measures of one case."""
 
     question: str
     case: str
-    x: Measure
-    y: Measure
+    x: AxisMeasure
+    y: AxisMeasure
 
 
 @dataclass(frozen=True, eq=False)
 class Tradeoffs(Drawing):
     """One measure against another: a point a run, with means and ellipses; a panel a case."""
 
-    panels: Mapping[str, Place]
+    panels: Mapping[str, PanelPlace]
     columns: int = charts.COLUMNS
 
     def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
@@ -113,7 +113,7 @@ class Tradeoffs(Drawing):
 class Cells(NamedTuple):
     """A measure at some cases of a question."""
 
-    measure: Measure
+    measure: AxisMeasure
     question: str
     cases: Mapping[str, str] | str = ""
     """Cases with their labels; one label for all cases together; nothing: each case with its name,
@@ -163,9 +163,9 @@ class Along(NamedTuple):
     """A panel with the cases of a question along its axis."""
 
     question: str
-    x: Measure | str
+    x: AxisMeasure | str
     """The measure on the x axis, or the title of the axis of places."""
-    y: Measure
+    y: AxisMeasure
     factor: float = 1.0
     """Labels of the places."""
     log: bool = True
@@ -211,7 +211,7 @@ def _along(filled: Filled, panel: Along) -> Iterator[tuple[float, ...]]:
     for each, case, place in at:
         y = panel.y.factor * each.mean(case, panel.y.metric, panel.y.subject)
         x = panel.factor * place
-        if isinstance(panel.x, Measure):
+        if isinstance(panel.x, AxisMeasure):
             x = panel.x.factor * each.mean(case, panel.x.metric, panel.x.subject)
         if np.isfinite(y):
             values = panel.y.of(each, case)
@@ -227,10 +227,10 @@ class Timelines(Drawing):
     case: str
     end: float = float("inf")
     """Seconds after the warm-up that are drawn."""
-    quantities: Mapping[str, Measure] = field(
+    quantities: Mapping[str, AxisMeasure] = field(
         default_factory=lambda: {
-            "queue": Measure("sojourn_mean_s", "down", "queuing delay (ms)", 1e3),
-            "throughput": Measure("throughput_bps", "down", "throughput (Mbit/s)", 1e-6),
+            "queue": AxisMeasure("sojourn_mean_s", "down", "queuing delay (ms)", 1e3),
+            "throughput": AxisMeasure("throughput_bps", "down", "throughput (Mbit/s)", 1e-6),
         }
     )
 

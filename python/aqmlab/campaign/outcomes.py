@@ -60,7 +60,7 @@ TONES = {BETTER: GOOD, TRADE: NEAR, EVEN: PLAIN, WORSE: BAD, VIOLATION: BAD, UND
 
 
 @dataclass(frozen=True)
-class Measured:
+class RuleNumber:
     """A number of a rule."""
 
     value: float
@@ -135,24 +135,24 @@ class Beside(Replicated):
         own, other = np.mean(kept, axis=0) if kept else (float("nan"), float("nan"))
         return float(own), float(other)
 
-    def measured(self, of: Callable[[Beside], float], *edges: float) -> Measured:
+    def measured(self, of: Callable[[Beside], float], *edges: float) -> RuleNumber:
         """A number with its interval over the replications, and the thresholds of the judge."""
         return measured(self, of, edges)
 
 
-def measured(data: Data, of: Callable[[Data], float], edges: Sequence[float] = ()) -> Measured:
+def measured(data: Data, of: Callable[[Data], float], edges: Sequence[float] = ()) -> RuleNumber:
     """A number that is computed from results, with its interval over the replications."""
     value, edges, count = of(data), tuple(edges), data.replications
     if not isfinite(value):
-        return Measured(value, value, value, edges)
+        return RuleNumber(value, value, value, edges)
     if count < FEWEST:
         why = f"{count} values are too few: an interval needs {FEWEST}"
-        return Measured(value, value, value, edges, why)
+        return RuleNumber(value, value, value, edges, why)
     drawn = np.array([of(each) for each in data.draws])
     half = float(standard_errors(drawn, count)) * reach(count)
     if not isfinite(half):
-        return Measured(value, value, value, edges, "too few replications have a value")
-    return Measured(value, value - half, value + half, edges)
+        return RuleNumber(value, value, value, edges, "too few replications have a value")
+    return RuleNumber(value, value - half, value + half, edges)
 
 
 def geometric(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -165,7 +165,7 @@ def geometric(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Outcome:
     """Outcome of a question beside one other contender."""
 
     outcome: str
@@ -173,7 +173,7 @@ class Finding:
     """The numbers, in words."""
     possible: tuple[str, ...] = field(default=())
     """Outcomes that the intervals allow, if it is not decided."""
-    numbers: tuple[Measured, ...] = ()
+    numbers: tuple[RuleNumber, ...] = ()
 
     def verdict(self, other: str = "") -> Verdict:
         """The outcome with its numbers; `other` is the name of the other contender."""
@@ -189,16 +189,16 @@ class Finding:
         )  # fmt: skip
 
 
-def judged(rule: Callable[..., str], words: str, *numbers: Measured) -> Finding:
+def judged(rule: Callable[..., str], words: str, *numbers: RuleNumber) -> Outcome:
     """The finding of a judge that takes the numbers in this order."""
     if not all(isfinite(each.value) for each in numbers):
-        return Finding(OPEN, "nothing was measured")
+        return Outcome(OPEN, "nothing was measured")
     seen = rule(*(each.value for each in numbers))
     if any(each.why for each in numbers):
         why = next(each.why for each in numbers if each.why)
-        return Finding(UNDECIDED, f"{words}; {seen} as measured, but {why}", (seen,), numbers)
+        return Outcome(UNDECIDED, f"{words}; {seen} as measured, but {why}", (seen,), numbers)
     found = {rule(*values) for values in product(*(each.places for each in numbers))} | {seen}
     possible = tuple(each for each in OUTCOMES if each in found)
     if len(possible) == 1:
-        return Finding(seen, words, (), numbers)
-    return Finding(UNDECIDED, f"{words}; could be {' or '.join(possible)}", possible, numbers)
+        return Outcome(seen, words, (), numbers)
+    return Outcome(UNDECIDED, f"{words}; could be {' or '.join(possible)}", possible, numbers)

@@ -15,7 +15,7 @@ from aqmlab.report.document import Estimate
 from aqmlab.stats import interval
 
 if TYPE_CHECKING:
-    from aqmlab.campaign.outcomes import Beside, Finding
+    from aqmlab.campaign.outcomes import Beside, Outcome
     from aqmlab.campaign.plan import Campaign, Filled
     from aqmlab.metrics import Metric
     from aqmlab.report.document import Block, Figure, Section
@@ -110,7 +110,7 @@ class Question:
     read: Callable[[Filled], Sequence[Reading]] = no_readings
     figures: tuple[Draw, ...] = ()
     """None where a figure has no data; `aqmlab.campaign.figures` has the common kinds."""
-    judge: Callable[[Beside], Finding] | None = None
+    judge: Callable[[Beside], Outcome] | None = None
     """Outcome of the first contender beside another one."""
     alone: bool = False
     """True if `judge` uses the first contender only."""

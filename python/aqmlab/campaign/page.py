@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 import aqmlab
-from aqmlab.campaign.beside import BETTER, OTHER, WORSE, Line, Row, value_of
+from aqmlab.campaign.beside import BETTER, OTHER, WORSE, QuestionRows, ReadingRow, value_of
 from aqmlab.campaign.outcomes import OUTCOMES, TRADE, UNDECIDED, VIOLATION
 from aqmlab.campaign.outcomes import TONES as OUTCOME_TONES
 from aqmlab.campaign.rule import FAILS, HOLDS, VERDICTS, Answer
@@ -184,7 +184,7 @@ def _comparisons(campaign: Campaign) -> Table:
     )
 
 
-def tone(row: Row) -> str:
+def tone(row: ReadingRow) -> str:
     """The colour of a comparison: that of its word, if it has one for both."""
     return ROW_TONES.get(row.short, PLAIN)
 
@@ -226,7 +226,7 @@ def _untested(campaign: Campaign) -> Iterator[Block]:
 
 
 def _question(
-    campaign: Campaign, question: Question, line: Line | None, draw: Sequence[Draw]
+    campaign: Campaign, question: Question, line: QuestionRows | None, draw: Sequence[Draw]
 ) -> Section:
     about = f"{question.text} ({', '.join(filter(None, (question.source, question.level)))})"
     blocks: list[Block] = [Text(about, "soft")]
@@ -347,7 +347,7 @@ def how(of: Campaign, command: str) -> Section:
     return Section("How this was made", (*judged, facts, *origin), "how")
 
 
-def _rows(campaign: Campaign, line: Line) -> Table:
+def _rows(campaign: Campaign, line: QuestionRows) -> Table:
     others = campaign.others
     columns = (
         Column("case", label=True),
@@ -383,7 +383,7 @@ def _noted(campaign: Campaign, question: Question) -> list[Block]:
     return [Items(tuple(items), "noted")] if items else []
 
 
-def figure(campaign: Campaign, line: Line) -> Figure:
+def figure(campaign: Campaign, line: QuestionRows) -> Figure:
     """Every measure of every case, the contender beside the others."""
     panels: dict[str, dict[tuple[str, str], Floats | Estimate]] = {}
     for row in line.rows:

@@ -14,10 +14,10 @@ import polars as pl
 import aqmlab
 from aqmlab.campaign import page
 from aqmlab.campaign.baseline import Baseline
-from aqmlab.campaign.beside import Line, rows_of
-from aqmlab.campaign.outcomes import OPEN, OUTCOMES, WORDS, Beside, Finding
+from aqmlab.campaign.beside import QuestionRows, rows_of
+from aqmlab.campaign.outcomes import OPEN, OUTCOMES, WORDS, Beside, Outcome
 from aqmlab.campaign.pack import Pack, Question, Reading
-from aqmlab.campaign.readings import Point, Readings
+from aqmlab.campaign.readings import CaseResults, Readings
 from aqmlab.campaign.reported import SCHEMA, Reported
 from aqmlab.campaign.rule import VERDICTS, Answer, Replicated, answers, picks
 from aqmlab.metrics.samples import Floats
@@ -162,13 +162,13 @@ class Filled(Replicated):
         found = {each.name: each.place(self.slot) for each in self.question.cases}
         return {case: place for case in self if (place := found[case]) is not None}
 
-    def __getitem__(self, case: str) -> Point:
+    def __getitem__(self, case: str) -> CaseResults:
         point = self.point(case)
         if point is None:
             raise KeyError(case)
         number = self._number
         picked = slice(None) if number is None else picks(self.replications)[number]
-        return Point(self.campaign.readings, point, picked)
+        return CaseResults(self.campaign.readings, point, picked)
 
     def values(self, case: str, metric: str, subject: str) -> Floats:
         """A metric of the registry or the pack, in its unit; one value a replication, NaN for those
@@ -230,7 +230,7 @@ class Campaign(Reported):
         return [each for each in self.plan.pack.beside if each != self.subject]
 
     @cached_property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[QuestionRows]:
         """The questions without a judge in order, the first contender beside the others."""
         questions = [each for each in self.plan.pack.questions if each.judge is None]
         if not self.others:
@@ -240,9 +240,9 @@ class Campaign(Reported):
             for question in questions
         ]
         rows = rows_of(reads, self.subject)
-        return [Line(*each) for each in zip(questions, rows, strict=True)]
+        return [QuestionRows(*each) for each in zip(questions, rows, strict=True)]
 
-    def line(self, ident: str) -> Line:
+    def line(self, ident: str) -> QuestionRows:
         """The question with this id. Raises `KeyError` if it was not run."""
         return {line.question.id: line for line in self.lines}[ident]
 
@@ -274,7 +274,7 @@ class Campaign(Reported):
         return pl.DataFrame(rows, schema=schema)
 
     @cached_property
-    def findings(self) -> dict[str, dict[str, Finding]]:
+    def findings(self) -> dict[str, dict[str, Outcome]]:
         """Question to the outcome of the first contender beside each other one, of those with a
         judge."""
         return {

@@ -107,7 +107,7 @@ class Readings:
         return self._means[key]
 
 
-class Point:
+class CaseResults:
     """Results of one case with one contender: arrays with a value a replication, 0 where there is
     none."""
 

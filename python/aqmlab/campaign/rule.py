@@ -37,7 +37,7 @@ from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.stats import FEWEST
 
 if TYPE_CHECKING:
-    from aqmlab.campaign.outcomes import Measured
+    from aqmlab.campaign.outcomes import RuleNumber
 
 LEVEL = 0.99
 """Level of the intervals of a verdict: a page has some sixty numbers."""
@@ -231,7 +231,7 @@ class Answer:
     """One of `VERDICTS`."""
     evidence: str
     """The rule and the numbers, in words."""
-    comparisons: tuple[Decided | Measured, ...] = ()
+    comparisons: tuple[Decided | RuleNumber, ...] = ()
     """The numbers that decide."""
     source: str = ""
     own: bool = False

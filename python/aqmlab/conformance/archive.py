@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aqmlab.conformance.case import ARRIVALS, OUTCOMES, Case
+from aqmlab.conformance.case import ARRIVALS, OUTCOMES, RecordedCase
 
 SHIPPED = Path(__file__).parent / "recorded"
 FACTS = (
@@ -71,14 +71,14 @@ class Archive:
         lengths = [self._lengths[entry["arrivals"]] for entry in self.entries]
         return _read(self.folder / "outcomes.zlib", OUTCOMES_KEPT, lengths)
 
-    def case(self, index: int) -> Case:
+    def case(self, index: int) -> RecordedCase:
         """The case that `entries[index]` is about."""
         entry = self.entries[index]
         facts = {key: entry[key] for key in FACTS}
         arrivals = _unpacked_arrivals(self._arrivals[entry["arrivals"]])
         packed = _named(self._outcomes[index], self._reasons)
         outcomes = _unpacked_outcomes(packed, arrivals, facts["ns_per_byte"])
-        return Case(**facts, arrivals=arrivals, outcomes=outcomes)
+        return RecordedCase(**facts, arrivals=arrivals, outcomes=outcomes)
 
 
 def _read(file: Path, kinds: Mapping[str, str], lengths: Sequence[int]) -> list[pl.DataFrame]:

@@ -32,7 +32,7 @@ class Unsupported(Exception):
 
 
 @dataclass(frozen=True)
-class Case:
+class RecordedCase:
     """A run of a reference implementation."""
 
     algorithm: str

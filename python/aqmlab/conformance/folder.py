@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from aqmlab.conformance.case import ARRIVALS, MAY_BE_EMPTY, OUTCOMES, Case
+from aqmlab.conformance.case import ARRIVALS, MAY_BE_EMPTY, OUTCOMES, RecordedCase
 from aqmlab.errors import InputError, input_error
 from aqmlab.files import gunzip, read_bytes
 
@@ -53,14 +53,14 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(each for each in within if not each.name.startswith((".", "__")))
 
 
-def read_case(folder: Path) -> Case:
+def read_case(folder: Path) -> RecordedCase:
     """Reads the case in `folder`. Raises `InputError` with the file and the mistake in it."""
-    facts = Facts(folder / CASE)
+    facts = CaseFacts(folder / CASE)
     arrivals = _read_table(folder / "arrivals.csv.gz", ARRIVALS)
     _check_arrivals(folder / "arrivals.csv.gz", arrivals)
     outcomes = _read_table(folder / "outcomes.csv.gz", OUTCOMES)
     _check_outcomes(folder / "outcomes.csv.gz", outcomes, arrivals.height)
-    return Case(
+    return RecordedCase(
         algorithm=facts.text("algorithm"),
         name=facts.text("case"),
         description=facts.text("description", missing=""),
@@ -75,7 +75,7 @@ def read_case(folder: Path) -> Case:
     )
 
 
-class Facts:
+class CaseFacts:
     """Content of a `case.json`."""
 
     def __init__(self, file: Path) -> None:

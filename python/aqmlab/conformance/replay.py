@@ -9,7 +9,7 @@ from typing import Any, Literal
 import polars as pl
 
 from aqmlab import _core
-from aqmlab.conformance.case import OUTCOMES, Case, Unsupported
+from aqmlab.conformance.case import OUTCOMES, RecordedCase, Unsupported
 from aqmlab.conformance.settings import queue_of
 from aqmlab.errors import InputError
 
@@ -54,7 +54,7 @@ class Report:
         return asdict(self)
 
 
-def check(case: Case, *, emulator: bool = False) -> Report:
+def check(case: RecordedCase, *, emulator: bool = False) -> Report:
     """Replays `case` and counts equal decisions.
 
     With `emulator`, as packets through the emulator's data path, which does not know when a
@@ -69,7 +69,7 @@ def check(case: Case, *, emulator: bool = False) -> Report:
 
 
 def replay(
-    case: Case, queue: Mapping[str, Any], mtu: int, *, emulator: bool = False
+    case: RecordedCase, queue: Mapping[str, Any], mtu: int, *, emulator: bool = False
 ) -> pl.DataFrame:
     """What a queue of these settings decides: a table like `Case.outcomes`.
 
@@ -95,7 +95,7 @@ def replay(
     return frame.select(pl.col(name).cast(kind) for name, kind in OUTCOMES.items())
 
 
-def compare(case: Case, measured: pl.DataFrame) -> Report:
+def compare(case: RecordedCase, measured: pl.DataFrame) -> Report:
     """Compares the decisions of aqmlab's queue with the recorded ones."""
     recorded = case.outcomes
     both = recorded.join(measured, on="id", how="left", suffix="_ours", maintain_order="left")

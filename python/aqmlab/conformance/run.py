@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from aqmlab.conformance.archive import Archive
-from aqmlab.conformance.case import Case
+from aqmlab.conformance.case import RecordedCase
 from aqmlab.conformance.folder import find_cases, read_case
 from aqmlab.conformance.replay import Report, check
 from aqmlab.errors import InputError, input_error, nearest
@@ -27,7 +27,7 @@ class Job:
 
     algorithm: str
     name: str
-    read: Callable[[], Case]
+    read: Callable[[], RecordedCase]
 
     def run(self, emulator: bool) -> Report:
         """Reads the case and replays it. The names are those of its folder."""

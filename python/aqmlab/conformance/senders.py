@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from aqmlab import _core
-from aqmlab.conformance.folder import Facts, read
+from aqmlab.conformance.folder import CaseFacts, read
 from aqmlab.conformance.run import Progress, in_threads
 from aqmlab.errors import InputError, input_error, unknown
 
@@ -169,7 +169,7 @@ def find_senders(folder: Path) -> list[Path]:
 def pack_case(folder: Path) -> bytes:
     """Packs the case in `folder`. Raises `InputError` with the file and the mistake."""
     file = folder / CASE
-    settings = _settings(Facts(file).content, file)
+    settings = _settings(CaseFacts(file).content, file)
     events = folder / EVENTS
     try:
         text = read(events).decode()

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from aqmlab.conformance.case import Case, Unsupported
+from aqmlab.conformance.case import RecordedCase, Unsupported
 from aqmlab.errors import unknown
 
 Number = int | float
@@ -142,7 +142,7 @@ MORE: dict[str, Callable[[Parameters, Settings], None]] = {
 """Settings that a table of names cannot express, by discipline."""
 
 
-def queue_of(case: Case) -> tuple[Settings, int, list[str]]:
+def queue_of(case: RecordedCase) -> tuple[Settings, int, list[str]]:
     """The settings of the queue that a case is replayed with, the device's largest packet, and
     the parameters without counterpart here.
 
@@ -162,7 +162,7 @@ def queue_of(case: Case) -> tuple[Settings, int, list[str]]:
     return settings, int(MTU if mtu is None else mtu), given.left()
 
 
-def _check_timer(case: Case) -> None:
+def _check_timer(case: RecordedCase) -> None:
     """Our timers run from the first period on, with the period of the settings."""
     if case.timer is None:
         return

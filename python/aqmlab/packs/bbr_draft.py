@@ -21,7 +21,7 @@ from typing import Any
 
 from aqmlab.campaign import Case, Filled, Pack, Question, Reading, Rule, at_least, at_most
 from aqmlab.metrics.samples import Floats
-from aqmlab.packs.rfc9743.scene import PACKET, Control, Table
+from aqmlab.packs.rfc9743.scene import PACKET, ControlSetup, Table
 
 DRAFT = "draft-ietf-ccwg-bbr, appendix A"
 RATE, RTT = 10e6, 0.1
@@ -143,7 +143,7 @@ class Test:
             "queue": {"discipline": "droptail", "limit": "2000p"},
         }
         ways = {"path": "down", "return_path": "up"}
-        own = Control(str(control), control).flow()
+        own = ControlSetup(str(control), control).flow()
         if "endpoint" in own:
             own["endpoint"] = {"stream_window": WINDOW_OF_STREAMS, **own["endpoint"]}
         start = {"each": ["0s", "50ms"]}

@@ -15,7 +15,7 @@ from aqmlab.metrics import Shown, headlines
 from aqmlab.metrics.registry import NEITHER
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.measures import BUSY, Layout, by_point
-from aqmlab.stats import Contest, Finding, compare
+from aqmlab.stats import Contest, ContestResult, compare
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
@@ -27,12 +27,12 @@ MOST_WHERE = 3
 """Places that are named in a sentence; of more, their number."""
 
 
-def findings(result: StudyResult) -> list[Finding]:
+def findings(result: StudyResult) -> list[ContestResult]:
     """All comparisons of the first axis with more than one label; none without such an axis."""
     return of_measures(result, headlines(result), Layout.of(result.info.axes))
 
 
-def of_measures(result: StudyResult, found: Sequence[Shown], layout: Layout) -> list[Finding]:
+def of_measures(result: StudyResult, found: Sequence[Shown], layout: Layout) -> list[ContestResult]:
     """Comparisons of these measures; the first is the main one."""
     if layout.compared is None:
         return []
@@ -91,19 +91,19 @@ def _contests(
             )
 
 
-def sentences(found: Sequence[Finding], told: Sequence[Shown], axis: str | None) -> list[str]:
+def sentences(found: Sequence[ContestResult], told: Sequence[Shown], axis: str | None) -> list[str]:
     """The findings in words, those of one measure together."""
     return [line for _, line in by_measure(found, told, axis)]
 
 
 def by_measure(
-    found: Sequence[Finding], told: Sequence[Shown], axis: str | None
+    found: Sequence[ContestResult], told: Sequence[Shown], axis: str | None
 ) -> list[tuple[Shown, str]]:
     """The findings in words, each with its measure."""
     lines = []
     for measure in told:
         own = [each for each in found if each.measure == measure.title]
-        groups: dict[tuple[object, ...], list[Finding]] = {}
+        groups: dict[tuple[object, ...], list[ContestResult]] = {}
         for each in own:
             groups.setdefault((each.shown, each.best, each.worst, each.why), []).append(each)
         for same in groups.values():
@@ -111,7 +111,7 @@ def by_measure(
     return lines
 
 
-def _sentence(same: Sequence[Finding], measure: Shown, places: int, axis: str) -> str:
+def _sentence(same: Sequence[ContestResult], measure: Shown, places: int, axis: str) -> str:
     what = capital(measure.title) + _where(same, places)
     one = same[0] if len(same) == 1 else None
     if same[0].shown:
@@ -128,7 +128,7 @@ def _sentence(same: Sequence[Finding], measure: Shown, places: int, axis: str) -
     )
 
 
-def _shown(same: Sequence[Finding], measure: Shown, one: Finding | None) -> str:
+def _shown(same: Sequence[ContestResult], measure: Shown, one: ContestResult | None) -> str:
     best, worst = (in_words(each) for each in (same[0].best, same[0].worst))
     # The interval of the difference; of several places, from the least end to the greatest.
     ends = sorted(abs(end) for each in same for end in (each.low, each.high))
@@ -139,14 +139,14 @@ def _shown(same: Sequence[Finding], measure: Shown, one: Finding | None) -> str:
     return f"best with {best} ({first}), worst with {worst} ({last}); {apart}"
 
 
-def _span(same: Sequence[Finding], measure: Shown) -> str:
+def _span(same: Sequence[ContestResult], measure: Shown) -> str:
     """The smallest and the largest mean."""
     means = [value for each in same for value in each.means.values()]
     ends = [measure.text(each) for each in (min(means), max(means))]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
-def _where(same: Sequence[Finding], places: int) -> str:
+def _where(same: Sequence[ContestResult], places: int) -> str:
     """Place of the finding; empty with a single place."""
     if places == 1:
         return ""

@@ -13,7 +13,7 @@ from aqmlab.metrics import Shown
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.document.colours import FEWEST_ORDERED
 from aqmlab.scenario.quantity import numbers
-from aqmlab.stats import Estimate, estimate
+from aqmlab.stats import Statistic, estimate
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
@@ -98,12 +98,14 @@ def cells(result: StudyResult, measure: Shown, layout: Layout) -> dict[tuple[str
     }
 
 
-def mean(measure: Shown, values: Floats, looked: bool = False) -> Estimate:
+def mean(measure: Shown, values: Floats, looked: bool = False) -> Statistic:
     """Returns the mean over replications, with its interval or the reason for its absence."""
     return estimate(values, bounds=measure.bounds, looked=looked, event=measure.event)
 
 
-def estimates(result: StudyResult, measure: Shown, first: int | None = None) -> dict[int, Estimate]:
+def estimates(
+    result: StudyResult, measure: Shown, first: int | None = None
+) -> dict[int, Statistic]:
     """The mean of each point that has values, with its interval if any; with `first` of so many
     points."""
     looked = result.info.precision is not None

@@ -27,7 +27,7 @@ DERIVED = (" avg", " sum", " fairness")
 
 
 @dataclass(frozen=True)
-class Measured:
+class OutsideRun:
     """A measurement. Times are in seconds; None if unknown."""
 
     source: str
@@ -41,7 +41,7 @@ def is_measurement(path: Path) -> bool:
     return path.is_file()
 
 
-def read(path: Path) -> Measured:
+def read(path: Path) -> OutsideRun:
     """The measurement in a file. Raises `InputError` if it is none that is known."""
     try:
         content = read_bytes(path)
@@ -65,7 +65,7 @@ def read(path: Path) -> Measured:
     raise input_error(f"expected {KNOWN}", file=str(path))
 
 
-def ours(result: StudyResult) -> Measured:
+def ours(result: StudyResult) -> OutsideRun:
     """The same of our results: goodput of all groups, and base RTT and sojourn time of the
     bottleneck, as means over the runs."""
     of_groups = result.raw("metrics").filter(pl.col("metric") == "goodput")
@@ -76,7 +76,7 @@ def ours(result: StudyResult) -> Measured:
     base = fmean(_base(scenario) for scenario in result.scenarios)
     waits = result.bottleneck
     p50, p95 = (waits[f"sojourn_{key}_s"].mean() for key in ("p50", "p95"))
-    return Measured(
+    return OutsideRun(
         "aqmlab",
         float(total) / runs if total else None,
         None if p50 is None else base + float(p50),  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ def _base(scenario: Mapping[str, Any]) -> float:
     return sum(quantity(each, "delay", "delay") for each in delays if isinstance(each, str))
 
 
-def _flent(found: Mapping[str, Any]) -> Measured:
+def _flent(found: Mapping[str, Any]) -> OutsideRun:
     results = found["results"]
     loads = [
         values
@@ -108,7 +108,7 @@ def _flent(found: Mapping[str, Any]) -> Measured:
     return _measured("flent", sum(means) * 1e6 if means else None, [v * 1e-3 for v in pings])
 
 
-def _iperf3(found: Mapping[str, Any]) -> Measured:
+def _iperf3(found: Mapping[str, Any]) -> OutsideRun:
     end = found["end"]
     total = end.get("sum_received") or end.get("sum") or {}
     rtts = [
@@ -120,7 +120,7 @@ def _iperf3(found: Mapping[str, Any]) -> Measured:
     return _measured("iperf3", total.get("bits_per_second"), rtts)
 
 
-def _irtt(found: Mapping[str, Any]) -> Measured:
+def _irtt(found: Mapping[str, Any]) -> OutsideRun:
     trips = found["round_trips"]
     return _measured("irtt", None, [t["delay"]["rtt"] * 1e-9 for t in trips if "rtt" in t["delay"]])
 
@@ -129,9 +129,9 @@ def _there(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _measured(source: str, goodput: float | None, rtts: list[float]) -> Measured:
+def _measured(source: str, goodput: float | None, rtts: list[float]) -> OutsideRun:
     if not rtts:
-        return Measured(source, goodput, None, None)
+        return OutsideRun(source, goodput, None, None)
     series = pl.Series(rtts)
     p50, p95 = (series.quantile(share, "linear") for share in (0.5, 0.95))
-    return Measured(source, goodput, p50, p95)
+    return OutsideRun(source, goodput, p50, p95)

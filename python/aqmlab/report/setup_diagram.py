@@ -35,7 +35,7 @@ class Edge:
     bottleneck: bool
 
 
-class Layout:
+class DiagramLayout:
     """Nodes with places, and links between them."""
 
     def __init__(self, scenario: Scenario) -> None:
@@ -174,7 +174,7 @@ def _kind(flow: Mapping[str, Any]) -> str:
     return f"{kind}{rate}" if datagrams or not control else f"{kind}, {control}"
 
 
-def hosts(layout: Layout) -> dict[int, list[str]]:
+def hosts(layout: DiagramLayout) -> dict[int, list[str]]:
     """What the hosts at each node do: a line a group, with an arrow away or towards it."""
     said: dict[int, list[str]] = {}
     for name, flow in layout.flows.items():
@@ -190,7 +190,7 @@ def hosts(layout: Layout) -> dict[int, list[str]]:
 
 def diagram(scenario: Scenario) -> dict[str, Any]:
     """The picture of a scenario with every default filled in."""
-    layout = Layout(scenario)
+    layout = DiagramLayout(scenario)
     rows = max((row for _, row in layout.places.values()), default=0.0) + 1
     columns = max((column for column, _ in layout.places.values()), default=0.0)
     said = hosts(layout)
@@ -254,7 +254,7 @@ LINK = 110
 """Least length of a link in pixels: its words fit above it."""
 
 
-def _across(layout: Layout, said: Mapping[int, Sequence[str]]) -> tuple[Any, int]:
+def _across(layout: DiagramLayout, said: Mapping[int, Sequence[str]]) -> tuple[Any, int]:
     """The domain of x, with room for the words on both sides, and the least width in pixels."""
     columns = max((column for column, _ in layout.places.values()), default=0.0)
     if columns == 0:
@@ -273,7 +273,7 @@ def _across(layout: Layout, said: Mapping[int, Sequence[str]]) -> tuple[Any, int
     return domain, int(left + right + LINK * columns)
 
 
-def _side(layout: Layout, node: int, columns: float) -> int:
+def _side(layout: DiagramLayout, node: int, columns: float) -> int:
     """Where the words of a node stand: 0 left of it, 1 right, 2 below."""
     column = layout.places[node][0]
     return 0 if column == 0 else 1 if column == columns else 2
@@ -287,7 +287,7 @@ def _text(values: list[dict[str, Any]], x: Any, y: Any, colour: Any, **mark: Any
     }
 
 
-def _edges(layout: Layout) -> Iterator[dict[str, Any]]:
+def _edges(layout: DiagramLayout) -> Iterator[dict[str, Any]]:
     """The links as lines; those between the same two nodes lie beside each other."""
     between: dict[frozenset[int], list[Edge]] = {}
     for edge in layout.edges:
@@ -314,7 +314,7 @@ def _edges(layout: Layout) -> Iterator[dict[str, Any]]:
 
 def caption(scenario: Scenario) -> str:
     """Explanation of the picture of a scenario."""
-    apart = [", ".join(edge.label) for edge in Layout(scenario).apart]
+    apart = [", ".join(edge.label) for edge in DiagramLayout(scenario).apart]
     back = f" Not drawn, on the return path: {'; '.join(apart)}." if apart else ""
     return (
         "Lines are links, with rate, one-way delay, queue and its limit; red is the bottleneck, "

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab._core import InputError, parse_queue
 from aqmlab.errors import input_error, unknown
-from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.reproduce.verdicts import UNPUBLISHED
 from aqmlab.scenario.settings import parse_settings
 from aqmlab.study.sweep import label_of
@@ -99,10 +99,10 @@ def parse(given: Sequence[str], axes: Mapping[str, Sequence[str]]) -> list[Addit
 
 
 def with_additions(
-    tables: Callable[[Measurements], Sequence[Table]],
+    tables: Callable[[Measurements], Sequence[CellTable]],
     measured: Measurements,
     additions: Sequence[Addition],
-) -> list[Table]:
+) -> list[CellTable]:
     """The tables with the cells of the additions, also of additions to several axes together."""
     found = list(tables(measured))
     by_axis: dict[str, list[dict[str, tuple[str, str]]]] = {}
@@ -121,9 +121,9 @@ def with_additions(
 
 
 def _template(
-    tables: Callable[[Measurements], Sequence[Table]],
+    tables: Callable[[Measurements], Sequence[CellTable]],
     measured: Measurements,
-    found: Sequence[Table],
+    found: Sequence[CellTable],
     addition: Addition,
 ) -> str | None:
     """The label whose place the addition takes; None if no table names any."""
@@ -140,9 +140,9 @@ def _template(
 
 
 def _cells(
-    tables: Callable[[Measurements], Sequence[Table]],
+    tables: Callable[[Measurements], Sequence[CellTable]],
     measured: Measurements,
-    found: Sequence[Table],
+    found: Sequence[CellTable],
     together: Mapping[str, tuple[str, str]],
 ) -> Iterator[tuple[str, Cell]]:
     """Table and cell of everything that changes where additions take the places of labels."""

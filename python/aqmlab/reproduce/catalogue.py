@@ -32,7 +32,7 @@ MAIN, PUBLISHED, HOOKS = "study.toml", "published.toml", "study.py"
 
 
 @dataclass(frozen=True)
-class Place:
+class StudyPlace:
     """A study: its name, its folder, and the package that its `study.py` is in."""
 
     name: str
@@ -87,19 +87,19 @@ def _make_package(name: str, folder: Path) -> None:
         spec.loader.exec_module(module)
 
 
-def places() -> Mapping[str, Place]:
+def places() -> Mapping[str, StudyPlace]:
     """The studies that are known by name.
 
     Raises `InputError` if an installed package names one that does not exist.
     """
-    found: dict[str, Place] = {}
+    found: dict[str, StudyPlace] = {}
     for name, module in _named():
         spec = _spec(module)
         if spec is None or spec.origin is None:
             problem = "an installed package names a study that does not exist"
             raise input_error(problem, key=GROUP, given=f"{name} = {module}")
         package = module if spec.submodule_search_locations else module.rpartition(".")[0]
-        found.setdefault(name, Place(name, Path(spec.origin).parent, package))
+        found.setdefault(name, StudyPlace(name, Path(spec.origin).parent, package))
     return found
 
 
@@ -123,7 +123,7 @@ def _spec(module: str) -> importlib.machinery.ModuleSpec | None:
         return None
 
 
-def place(name: str) -> Place:
+def place(name: str) -> StudyPlace:
     """The study of this name, or in the folder of this path.
 
     Raises `InputError` if there is none.
@@ -133,7 +133,7 @@ def place(name: str) -> Place:
         return known[name]
     folder = Path(name)
     if folder.suffix == ".toml" and folder.is_file():
-        return Place(folder.stem, folder.resolve().parent, "", folder.resolve())
+        return StudyPlace(folder.stem, folder.resolve().parent, "", folder.resolve())
     if not folder.is_dir():
         if "/" in name:
             raise input_error("there is no such folder or file", key="STUDY", given=name)
@@ -146,4 +146,4 @@ def place(name: str) -> Place:
             hint = "`aqmlab reproduce --new NAME` creates a complete folder"
             raise input_error(f"a study needs {file}", file=str(folder), hint=hint)
     folder = folder.resolve()
-    return Place(folder.name, folder, f"{IN_FOLDERS}{folder.name}".replace("-", "_"))
+    return StudyPlace(folder.name, folder, f"{IN_FOLDERS}{folder.name}".replace("-", "_"))

@@ -84,7 +84,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class CellTable:
     """A table of cells with one unit."""
 
     id: str

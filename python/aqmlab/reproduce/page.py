@@ -29,7 +29,7 @@ from aqmlab.report.document import (
     Verdict,
 )
 from aqmlab.report.made import made
-from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.reproduce.verdicts import AGREES, DIFFERS, UNDECIDED, VERDICTS
 from aqmlab.results import StudyResult
 
@@ -119,7 +119,7 @@ def _part(title: str, ident: str, blocks: Iterable[Block], short: str = "") -> S
     return Section(title, tuple(blocks), ident, short or title)
 
 
-def _beside(tables: list[Table]) -> Section:
+def _beside(tables: list[CellTable]) -> Section:
     names = ", ".join(sorted({each.reference for each in tables}))
     why = Text(
         "The same scenario in another program. A published number can be off because the paper "
@@ -166,7 +166,7 @@ def _legend(reference: str) -> Iterator[Block]:
     yield Items(tuple(Verdict(each, TONES[each], text=VERDICTS[each]) for each in words), "key")
 
 
-def table(of: Table) -> paper.Table:
+def table(of: CellTable) -> paper.Table:
     """A table of cells as a table of a document."""
     rows = []
     for row in of.rows:

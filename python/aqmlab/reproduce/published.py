@@ -19,7 +19,7 @@ from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.additions import Addition, parse, with_additions
 from aqmlab.reproduce.catalogue import place, places
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.reproduce.schema import GivenTable, Paper, check, labels_of
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.scenario.settings import parse_selection, parse_toml, read_text
@@ -281,11 +281,11 @@ class Published:
             raise input_error("there is no such file", key="--trace", given=str(trace))
         return {place.part: {place.key: {"trace": str(trace.resolve())}}}
 
-    def tables(self, measured: Measurements) -> list[Table]:
+    def tables(self, measured: Measurements) -> list[CellTable]:
         """The tables of `published.toml` and of the hook `tables`, as far as they were run."""
         return with_additions(self._tables, measured, self.additions)
 
-    def _tables(self, measured: Measurements) -> list[Table]:
+    def _tables(self, measured: Measurements) -> list[CellTable]:
         found = made([partial(self._table, each) for each in self.form.tables], measured)
         return [each for each in (*found, *self.hook("tables", measured)) if each.cells]
 
@@ -314,7 +314,7 @@ class Published:
         hook = getattr(self.hooks, name, ())
         return made((hook,) if callable(hook) else hook, measured)
 
-    def _table(self, given: GivenTable, measured: Measurements) -> Table:
+    def _table(self, given: GivenTable, measured: Measurements) -> CellTable:
         function, method = known_metrics(self.hooks)[given.metric.name]
         measured, keys = measured.part(given.part), given.metric.model_extra or {}
         cells = tuple(
@@ -322,7 +322,7 @@ class Published:
         )
         notes = {row.row: f"beside the paper's {row.paper}" for row in given.values if row.paper}
         notes |= {row.row: row.note for row in given.values if row.note}
-        return Table(given.id, given.name, given.unit, cells, method=method, notes=notes)
+        return CellTable(given.id, given.name, given.unit, cells, method=method, notes=notes)
 
     def _cells(
         self,

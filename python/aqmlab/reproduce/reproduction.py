@@ -18,7 +18,7 @@ from aqmlab.campaign.reported import SCHEMA, Reported
 from aqmlab.report.document import Document, Figure
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Table, Warning
+from aqmlab.reproduce.model import Cause, CellTable, Warning
 from aqmlab.reproduce.page import document
 from aqmlab.reproduce.published import MAIN, Published
 from aqmlab.reproduce.schema import Remark
@@ -269,7 +269,7 @@ class Reproduction(Reported):
         return shlex.join([*words, "--seed", str(self.result.info.seed)])
 
     @cached_property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[CellTable]:
         """Published and measured numbers."""
         return self.published.tables(self.measured)
 
@@ -333,7 +333,7 @@ class Reproduction(Reported):
             for each, more in found.values()
         ]
 
-    def table(self, ident: str) -> Table:
+    def table(self, ident: str) -> CellTable:
         """The table with this id. Raises `KeyError` if there is none."""
         for table in self.tables:
             if table.id == ident:

@@ -24,7 +24,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Row(_Strict):
+class TableRow(_Strict):
     """A row of a table."""
 
     row: str
@@ -53,7 +53,7 @@ class GivenTable(_Strict):
     part: str = "study"
     step: float | None = None
     relative: bool = True
-    values: list[Row]
+    values: list[TableRow]
 
 
 class Remark(_Strict):
@@ -141,7 +141,7 @@ def _model_at(path: Sequence[str | int]) -> type[BaseModel]:
     """The model of the table at this place of the file."""
     below: dict[str, type[BaseModel]] = {
         "tables": GivenTable,
-        "values": Row,
+        "values": TableRow,
         "metric": MetricName,
         "contradictions": Remark,
         "trace": Trace,

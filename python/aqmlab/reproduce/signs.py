@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import comb
 
-from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.model import Cause, Cell, CellTable
 
 RARE = 0.01
 """Flagged below this probability: eight cells on one side are the fewest that can be."""
 
 
 def same_signs(
-    tables: Iterable[Table], own: Callable[[str], Sequence[str]] = lambda _: ()
+    tables: Iterable[CellTable], own: Callable[[str], Sequence[str]] = lambda _: ()
 ) -> list[Cause]:
     """One cause that names the columns and rows whose deviations lean to one side, or the table
     if only all of its cells together do. `own` gives the rows of a table that are the reference's
@@ -31,7 +31,7 @@ def same_signs(
     return [Cause("Deviations of one sign", f"{text}{'; '.join(found)}.")]
 
 
-def _leaning(table: Table, own: Sequence[str]) -> Iterator[str]:
+def _leaning(table: CellTable, own: Sequence[str]) -> Iterator[str]:
     kept = [cell for cell in table.cells if not own or cell.row in own]
     groups = [
         *((column, [cell for cell in kept if cell.column == column]) for column in table.columns),

@@ -1,7 +1,7 @@
 from .confirm import Confirmed
 from .engine import SearchResult, attack, tune
 from .keys import Key
-from .shrink import Finding
+from .shrink import Attack
 from .trials import Measure, Trial
 
-__all__ = ["Confirmed", "Finding", "Key", "Measure", "SearchResult", "Trial", "attack", "tune"]
+__all__ = ["Attack", "Confirmed", "Key", "Measure", "SearchResult", "Trial", "attack", "tune"]

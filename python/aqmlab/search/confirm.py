@@ -27,8 +27,8 @@ class Confirmed:
 
     measure: Measure
     trial: Trial
-    start: stats.Estimate
-    found: stats.Estimate
+    start: stats.Statistic
+    found: stats.Statistic
     low: float
     high: float
     """Interval of the difference found - start, in the metric's unit; for all comparisons of a
@@ -93,7 +93,7 @@ def confirm(
 
 
 def _judged(
-    measure: Measure, trial: Trial, values: Floats, finding: stats.Finding, harm: bool
+    measure: Measure, trial: Trial, values: Floats, finding: stats.ContestResult, harm: bool
 ) -> Confirmed:
     bounds = measure.metric.bounds
     start, found = (stats.estimate(each, bounds=bounds) for each in values)

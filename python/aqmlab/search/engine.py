@@ -16,8 +16,8 @@ from aqmlab.scenario.settings import parse_toml, read_text
 from aqmlab.search.confirm import CONFIRMED, Confirmed, confirm
 from aqmlab.search.keys import Key, parse_keys, settings
 from aqmlab.search.optimisers import Attacker, Optimiser, Places, Tuner, load
-from aqmlab.search.shrink import Finding, finding, shrink
-from aqmlab.search.trials import START, Means, Measure, Trial, Trials, with_settings
+from aqmlab.search.shrink import Attack, finding, shrink
+from aqmlab.search.trials import START, Measure, RunBackend, Trial, Trials, with_settings
 from aqmlab.study.sweep import Study
 
 if TYPE_CHECKING:
@@ -67,12 +67,12 @@ class SearchResult:
     trials: tuple[Trial, ...]
     best: tuple[Trial, ...]
     confirmed: tuple[Confirmed, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[Attack, ...]
     study: StudyResult | None
     folder: Path | None
 
     @property
-    def finding(self) -> Finding | None:
+    def finding(self) -> Attack | None:
         """The first scenario file, if any; of an attack the only one."""
         return self.findings[0] if self.findings else None
 
@@ -187,7 +187,7 @@ def tune(
     if not measures:
         raise input_error("a search needs a goal, such as min:sojourn_p95", key="goals")
     search = _Search("tune", source, keys, measures, within, set, only, seed, replications, trials,
-                     batch, out, Means(threads, executor, progress))  # fmt: skip
+                     batch, out, RunBackend(threads, executor, progress))  # fmt: skip
     optimiser = Tuner(search.keys, len(measures), search.seed, max(batch, min(24, trials // 3)))
     asked = search.run(optimiser, lambda trial: _signed(measures, trial))
     front = _front(measures, [search.start, *(trial for _, trial in asked)])
@@ -241,7 +241,7 @@ command
     """
     measure = Measure.parse(hurt, "hurt")
     search = _Search("attack", source, keys, (measure,), within, set, only, seed, replications,
-                     trials, batch, out, Means(threads, executor, progress))  # fmt: skip
+                     trials, batch, out, RunBackend(threads, executor, progress))  # fmt: skip
     begun = search.start.values[0]
     unit = abs(begun) or 1.0
 
@@ -283,7 +283,7 @@ class _Search:
         trials: int,
         batch: int,
         out: str | Path | None,
-        means: Means,
+        means: RunBackend,
     ) -> None:
         self.kind, self.measures = kind, measures
         self.keys = parse_keys(keys)

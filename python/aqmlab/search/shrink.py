@@ -74,7 +74,7 @@ def shrink(
 
 
 @dataclass(frozen=True)
-class Finding:
+class Attack:
     """A scenario file, and its damage at its own seed."""
 
     text: str
@@ -88,7 +88,7 @@ class Finding:
     """Settings that turn the file into the scenario that the search began with."""
 
     @staticmethod
-    def read(path: str | Path) -> Finding:
+    def read(path: str | Path) -> Attack:
         """The finding in a file. Raises `InputError` if its comment has no measured values."""
         text = read_text(Path(path))
         measured, undo = MEASURED.search(text), UNDO.search(text)
@@ -96,10 +96,10 @@ class Finding:
             raise input_error("no comment `# measured:` or `# undo:`", file=str(path))
         settings = parse_settings(shlex.split(undo[1]))
         measure = Measure.parse(f"min:{measured[1]}", "measured")
-        return Finding(text, measure, float(measured[2]), float(measured[3]), settings)
+        return Attack(text, measure, float(measured[2]), float(measured[3]), settings)
 
 
-def finding(study: Study, trial: Trial, measure: Measure, told: Sequence[str]) -> Finding:
+def finding(study: Study, trial: Trial, measure: Measure, told: Sequence[str]) -> Attack:
     """The file of a trial of a study with one point; its comment begins with some lines."""
     start = study.points[0].scenario
     wanted = with_settings(study, [("", trial.settings)]).points[0].scenario
@@ -107,7 +107,7 @@ def finding(study: Study, trial: Trial, measure: Measure, told: Sequence[str]) -
     undo = {name: value for key in trial.settings for name, value in _was(source, resolved, key)}
     values = [float(measure.of(run_scenario(each))[0]) for each in (wanted, start)]
     text = f"{_comment(measure, values, undo, told)}{toml(_pruned(wanted))}"
-    return Finding(text, measure, values[0], values[1], undo)
+    return Attack(text, measure, values[0], values[1], undo)
 
 
 def _comment(measure: Measure, values: Sequence[float], undo: Settings, told: Sequence[str]) -> str:

@@ -145,7 +145,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Means:
+class RunBackend:
     """Backend of the runs."""
 
     threads: int | None = None
@@ -161,7 +161,7 @@ class Trials:
     measures: Sequence[Measure]
     within: Sequence[Measure]
     out: Path | None
-    means: Means
+    means: RunBackend
     question: Mapping[str, Any]
     total: int
     """Expected number of trials, for the progress."""

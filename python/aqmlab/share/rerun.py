@@ -27,7 +27,7 @@ SAME, VALUES, DIFFERS = "same bytes", "same values", "differs"
 
 
 @dataclass(frozen=True)
-class Compared:
+class RerunTable:
     """A table of the rerun beside the original."""
 
     table: str
@@ -38,7 +38,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Part:
+class RerunFolder:
     """A results folder and its repetition."""
 
     name: str
@@ -49,7 +49,7 @@ class Part:
     """Differences of program and machine."""
     scenario: str
     """First difference of the scenarios, if any."""
-    tables: tuple[Compared, ...]
+    tables: tuple[RerunTable, ...]
     """Empty if the runs were not repeated."""
     emulated: bool = False
 
@@ -62,7 +62,7 @@ class Rerun:
     """Folder of the verified results."""
     folder: Path | None
     """Folder of the new results; None if nothing was run."""
-    parts: tuple[Part, ...]
+    parts: tuple[RerunFolder, ...]
 
     @property
     def agrees(self) -> bool:
@@ -137,7 +137,7 @@ def rerun(
     for folder in results_in(original):
         manifest = verified(folder)
         name = str(folder.relative_to(original))
-        tables: tuple[Compared, ...] = ()
+        tables: tuple[RerunTable, ...] = ()
         difference = ""
         if not (verify or is_emulated(manifest)):
             _refuse_code(given, folder, manifest, trust)
@@ -146,7 +146,7 @@ def rerun(
             tables, ran = tuple(_compared(folder, target)), True
         command = described(manifest)["command"]
         found = tuple(_environment(manifest))
-        parts.append(Part(name, command, found, difference, tables, is_emulated(manifest)))
+        parts.append(RerunFolder(name, command, found, difference, tables, is_emulated(manifest)))
     return Rerun(original, place / RERUN if ran else None, tuple(parts))
 
 
@@ -201,19 +201,19 @@ def _environment(manifest: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key}: {value} there, {here[key]} here"
 
 
-def _compared(original: Path, again: Path) -> Iterator[Compared]:
+def _compared(original: Path, again: Path) -> Iterator[RerunTable]:
     """Every table of the original beside that of the rerun."""
     manifests = read_manifest(original), read_manifest(again)
     seals = [seals_of(each) for each in manifests]
     for name in dict.fromkeys([*manifests[0]["tables"], *manifests[1]["tables"]]):
         there, here = (each.get(f"{name}.parquet") for each in seals)
         if there == here:
-            yield Compared(name, SAME)
+            yield RerunTable(name, SAME)
         elif there is None or here is None:
-            yield Compared(name, DIFFERS, f"only {'there' if here is None else 'here'}")
+            yield RerunTable(name, DIFFERS, f"only {'there' if here is None else 'here'}")
         else:
             text = _difference(name, FolderTables(original, [name]), FolderTables(again, [name]))
-            yield Compared(name, DIFFERS if text else VALUES, text)
+            yield RerunTable(name, DIFFERS if text else VALUES, text)
 
 
 def _difference(name: str, original: FolderTables, again: FolderTables) -> str:
@@ -242,7 +242,7 @@ def _difference(name: str, original: FolderTables, again: FolderTables) -> str:
     return ""
 
 
-def _told(part: Part, several: bool) -> Iterator[str]:
+def _told(part: RerunFolder, several: bool) -> Iterator[str]:
     of = f"{part.name}: " if several else ""
     yield f"{of}Files: all checksums are right."
     yield from (f"{of}Other {each}." for each in part.environment)

@@ -10,7 +10,7 @@
 docs/statistics.md says what is promised, and how that was found out.
 """
 
-from aqmlab.stats.comparisons import NOT_SHOWN, SHOWN, Contest, Finding, compare
+from aqmlab.stats.comparisons import NOT_SHOWN, SHOWN, Contest, ContestResult, compare
 from aqmlab.stats.intervals import (
     FEWEST,
     LEVEL,
@@ -20,9 +20,9 @@ from aqmlab.stats.intervals import (
     POSITIVE,
     SHARE,
     Bounds,
-    Estimate,
     Interval,
     Samples,
+    Statistic,
     estimate,
     interval,
     is_constant,
@@ -40,10 +40,10 @@ __all__ = [
     "SHOWN",
     "Bounds",
     "Contest",
-    "Estimate",
-    "Finding",
+    "ContestResult",
     "Interval",
     "Samples",
+    "Statistic",
     "compare",
     "estimate",
     "interval",

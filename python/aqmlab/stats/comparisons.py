@@ -55,7 +55,7 @@ class Contest:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ContestResult:
     """Result of one contest."""
 
     measure: str
@@ -108,7 +108,7 @@ def _number(value: float) -> float | None:
 
 def compare(
     contests: Sequence[Contest], level: float = LEVEL, *, looked: bool = False
-) -> list[Finding]:
+) -> list[ContestResult]:
     """Returns the finding of each contest of one page, with `level` for all of them together.
     `looked`: replications were added until an interval was short enough."""
     tests = [_Test(each) for each in contests]
@@ -237,21 +237,21 @@ class _Test:
         return max(of_all, -float(special.stdtrit(freedom, alpha / 2)) * own)
 
 
-def _finding(test: _Test, alpha: float, level: float) -> Finding:
+def _finding(test: _Test, alpha: float, level: float) -> ContestResult:
     contest = test.contest
     nan = float("nan")
     seen = len(test.names) > 1
     effect = test.difference(0, len(test.names) - 1) if seen else nan
     about = (contest.measure, contest.unit, dict(contest.where))
     if test.why:
-        return Finding(
+        return ContestResult(
             *about, (), (), NOT_SHOWN, effect, nan, nan, level, "", test.means, nan, test.why
         )
     last = len(test.names) - 1
     half = test.half(0, last, alpha)
     shown = test.chance <= alpha
     best, worst = _ends(test, alpha) if shown else ((), ())
-    return Finding(
+    return ContestResult(
         *about,
         best,
         worst,

@@ -116,7 +116,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Statistic:
     """A statistic of a sample, with its interval if it has one."""
 
     value: float
@@ -162,7 +162,7 @@ def estimate(
     bounds: Bounds = UNBOUNDED,
     looked: bool = False,
     event: float = 0.0,
-) -> Estimate:
+) -> Statistic:
     """Returns `interval` with the value, its method, and the reason for a missing interval."""
     if not 0.5 <= level < 1:
         raise input_error("expected a level from 0.5 to below 1", key="level", given=level)
@@ -213,11 +213,11 @@ def _is_nested(samples: object) -> bool:
     return isinstance(samples, Sequence) and any(np.ndim(each) for each in samples)
 
 
-def _none(value: float, why: str, count: int) -> Estimate:
-    return Estimate(value, None, "", why, count)
+def _none(value: float, why: str, count: int) -> Statistic:
+    return Statistic(value, None, "", why, count)
 
 
-def _largest(value: float, count: int) -> Estimate:
+def _largest(value: float, count: int) -> Statistic:
     runs = f"largest of {count} runs" if count != 1 else "of one run"
     return _none(value, f"{runs}: a maximum has no interval", count)
 
@@ -231,7 +231,7 @@ def _too_few(count: int) -> str:
 # Means.
 
 
-def _of_mean(data: Floats, value: float, level: float, event: float = 0.0) -> Estimate:
+def _of_mean(data: Floats, value: float, level: float, event: float = 0.0) -> Statistic:
     """Returns the interval of the mean of `data`, around `value`."""
     count = data.size
     if count < FEWEST:
@@ -239,7 +239,7 @@ def _of_mean(data: Floats, value: float, level: float, event: float = 0.0) -> Es
     low, high = t_limits(data, level)
     if why := _hidden(data, (high - low) / 2, event):
         return _none(value, why, count)
-    return Estimate(
+    return Statistic(
         value,
         Interval(value - (float(data.mean()) - low), value + (high - float(data.mean())), level),
         MEAN_METHOD,
@@ -360,7 +360,7 @@ def _gap(ordered: Floats) -> tuple[float, float]:
 # Quantiles of single values.
 
 
-def _of_quantile(ordered: Floats, share: float, level: float) -> Estimate:
+def _of_quantile(ordered: Floats, share: float, level: float) -> Statistic:
     count = ordered.size
     value = _quantile(ordered, share)
     tail = (1 - level) / 2
@@ -374,7 +374,7 @@ def _of_quantile(ordered: Floats, share: float, level: float) -> Estimate:
     if low[0] < above and -high[0] > below:
         return _none(value, "the values lie in two clusters, and it may lie between them", count)
     ends = Interval(float(low[0]), -float(high[0]), level)
-    return Estimate(value, ends, ORDER_METHOD, "", count)
+    return Statistic(value, ends, ORDER_METHOD, "", count)
 
 
 def _quantile(ordered: Floats, share: float) -> float:
@@ -469,7 +469,7 @@ class _Pool:
         return result
 
 
-def _of_pool(pool: _Pool, statistic: str, share: float, level: float) -> Estimate:
+def _of_pool(pool: _Pool, statistic: str, share: float, level: float) -> Statistic:
     count = pool.replications
     if not pool.values.size:
         return _none(float("nan"), "there are no values", count)
@@ -492,7 +492,7 @@ def _of_pool(pool: _Pool, statistic: str, share: float, level: float) -> Estimat
         why = "the replications differ more than their packets: the quantile lies in a few of them"
         return _none(value, why, count)
     low, high = _inverted(pool, share, sizes, caution(alike, share, 1 - level))
-    return Estimate(
+    return Statistic(
         value, Interval(min(low, value), max(high, value), level), POOLED_METHOD, "", count
     )
 

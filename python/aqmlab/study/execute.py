@@ -44,14 +44,16 @@ MOST_WAITING = 1 << 17
 
 
 @dataclass(frozen=True)
-class Means:
+class Backend:
     """Backend that computes the runs: threads of this process, or an executor."""
 
     threads: int | None = None
     executor: Executor | None = None
 
 
-def execute(study: Study, out: Path | None, means: Means, progress: Progress | None) -> StudyResult:
+def execute(
+    study: Study, out: Path | None, means: Backend, progress: Progress | None
+) -> StudyResult:
     """Runs `study`, into the folder `out` or in memory; see `Study.run`."""
     check_process()
     plans = grown(study, out) if study.precision is None else list(stages(study, out))
@@ -70,7 +72,9 @@ def execute(study: Study, out: Path | None, means: Means, progress: Progress | N
     return result
 
 
-def _completed(study: Study, folder: ResultsFolder, means: Means, progress: Progress | None) -> int:
+def _completed(
+    study: Study, folder: ResultsFolder, means: Backend, progress: Progress | None
+) -> int:
     """Computes the missing runs, completes the folder, and returns the number of runs."""
     computed = 0
     for left in reversed(range(ROUNDS)):
@@ -89,7 +93,7 @@ def _completed(study: Study, folder: ResultsFolder, means: Means, progress: Prog
 
 
 def execute_shard(
-    study: Study, out: Path, shard: Shard, means: Means, progress: Progress | None
+    study: Study, out: Path, shard: Shard, means: Backend, progress: Progress | None
 ) -> int:
     """Runs a part of `study` into the folder `out`; see `Study.run_shard`."""
     check_process()
@@ -131,7 +135,7 @@ def study_info(study: Study) -> StudyInfo:
     )
 
 
-def _in_memory(plans: Sequence[Study], means: Means, progress: Progress | None) -> StudyResult:
+def _in_memory(plans: Sequence[Study], means: Backend, progress: Progress | None) -> StudyResult:
     scenarios = plans[0].points.scenarios
     tables: dict[str, pl.DataFrame] = {}
     before = 0
@@ -161,7 +165,7 @@ def _into_folder(
     study: Study,
     folder: ResultsFolder,
     missing: Sequence[int],
-    means: Means,
+    means: Backend,
     progress: Progress | None,
 ) -> None:
     """Computes the missing runs; finished runs are kept even if it is interrupted.
@@ -258,7 +262,7 @@ def _shared(points: Points, replications: int, runs: Sequence[int]) -> Sequence[
 
 
 def _of_study(
-    study: Study, runs: Sequence[int], means: Means, spill: Path | None = None
+    study: Study, runs: Sequence[int], means: Backend, spill: Path | None = None
 ) -> Iterator[Batch | None]:
     """The results of the runs of a study with these numbers; `None` now and then."""
     points, replications = study.points, study.replications

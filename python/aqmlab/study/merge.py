@@ -36,7 +36,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PartialFolder:
     """A folder with some of the runs of a study."""
 
     path: Path
@@ -100,12 +100,12 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> StudyResult:
         return folder.result(computed=0)
 
 
-def _read(path: Path) -> Part:
+def _read(path: Path) -> PartialFolder:
     if not (path / MANIFEST).exists():
         raise FolderError(f"{path}: there are no results of aqmlab here")
     manifest = read_manifest(path)
     try:
-        return Part(path, manifest, tuple(_chunks(path, manifest)))
+        return PartialFolder(path, manifest, tuple(_chunks(path, manifest)))
     except Damaged as error:
         raise FolderError(f"{error}; rerun the command that made this part") from None
 
@@ -130,7 +130,7 @@ def _chunks(path: Path, manifest: dict[str, Any]) -> Iterator[Chunk]:
     yield Chunk(path, runs.to_numpy().astype(np.int64), seals)
 
 
-def _scenarios(part: Part) -> Scenarios:
+def _scenarios(part: PartialFolder) -> Scenarios:
     """The scenario of every point, as the study wrote it."""
     try:
         seals_of(part.manifest)[SCENARIOS].check(part.path / SCENARIOS)
@@ -139,7 +139,7 @@ def _scenarios(part: Part) -> Scenarios:
     return scenarios_of(part.path, part.info)
 
 
-def _check_same(part: Part, first: Part, scenarios: Scenarios) -> None:
+def _check_same(part: PartialFolder, first: PartialFolder, scenarios: Scenarios) -> None:
     """Refuses a part of another study, or one that another aqmlab has made."""
     mine, other = part.manifest, first.manifest
     where = f"{part.path}: results of another"
@@ -155,7 +155,7 @@ def _check_same(part: Part, first: Part, scenarios: Scenarios) -> None:
         raise FolderError(f"{where} build of aqmlab {mine['version']}: {builds}")
 
 
-def _check_runs(parts: Sequence[Part]) -> None:
+def _check_runs(parts: Sequence[PartialFolder]) -> None:
     """Refuses parts that have runs twice, or not all."""
     total = parts[0].info.points * parts[0].info.replications
     owner = np.full(total, -1)
@@ -171,7 +171,7 @@ def _check_runs(parts: Sequence[Part]) -> None:
         raise FolderError(f"{missing:,} of {total:,} runs are missing: {_who(parts, owner < 0)}")
 
 
-def _who(parts: Sequence[Part], missing: NDArray[np.bool_]) -> str:
+def _who(parts: Sequence[PartialFolder], missing: NDArray[np.bool_]) -> str:
     """In words, which parts lack runs."""
     total = len(missing)
     for part in parts:

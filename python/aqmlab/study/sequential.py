@@ -17,7 +17,7 @@ from aqmlab.errors import FolderError, input_error
 from aqmlab.metrics import find, values
 from aqmlab.metrics.shown import event_of
 from aqmlab.metrics.values import runs_of
-from aqmlab.stats import Estimate, estimate
+from aqmlab.stats import Statistic, estimate
 from aqmlab.study.manifest import MANIFEST, read_manifest
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Reached:
 
     point: int
     subject: str
-    found: Estimate
+    found: Statistic
 
     @property
     def relative(self) -> float:

@@ -61,7 +61,7 @@ def own_build() -> Build:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WorkerPlan:
     """What a worker has to know of a study."""
 
     points: Points
@@ -85,7 +85,7 @@ class Reply:
     """Nothing was done: the worker does not know the study."""
 
 
-class Part:
+class FinishedRuns:
     """Finished runs that came from a worker."""
 
     def __init__(self, reply: Reply) -> None:
@@ -116,7 +116,7 @@ class Part:
 
 # What the worker does
 
-_plans: dict[str, Plan] = {}
+_plans: dict[str, WorkerPlan] = {}
 
 
 def work(key: str, build: Build, plan: bytes | None, runs: Sequence[int]) -> Reply:
@@ -151,7 +151,7 @@ def work(key: str, build: Build, plan: bytes | None, runs: Sequence[int]) -> Rep
     )
 
 
-def _next_end(plan: Plan, runs: Sequence[int], place: int, spent: float) -> int:
+def _next_end(plan: WorkerPlan, runs: Sequence[int], place: int, spent: float) -> int:
     """Runs that begin together: of one point, as others may take a thousand times as long,
     and as many as fit into what is left of the seconds if they take what the others did."""
     left = TARGET_SECONDS - spent
@@ -164,7 +164,7 @@ def _next_end(plan: Plan, runs: Sequence[int], place: int, spent: float) -> int:
 
 
 def _compute(
-    plan: Plan, runs: Sequence[int], batches: list[_core.Results], stuck: dict[int, str]
+    plan: WorkerPlan, runs: Sequence[int], batches: list[_core.Results], stuck: dict[int, str]
 ) -> None:
     scenario = plan.points[runs[0] // plan.replications].scenario
     jobs = [(run, scenario, run % plan.replications) for run in runs]
@@ -201,7 +201,7 @@ def spread(
     all other results, if runs made no progress; `ClusterError` if the executor ends or has workers
     with another aqmlab.
     """
-    given = _Given(Plan(points, replications), runs, executor)
+    given = _Given(WorkerPlan(points, replications), runs, executor)
     stuck: dict[int, str] = {}
     try:
         while given.hand_out():
@@ -210,10 +210,10 @@ def spread(
                 yield None
                 continue
             stuck |= reply.stuck
-            yield Part(reply) if reply.runs else None
+            yield FinishedRuns(reply) if reply.runs else None
     except (KeyboardInterrupt, AqmlabError):
         for reply in given.rest():
-            yield Part(reply)
+            yield FinishedRuns(reply)
         raise
     finally:
         given.cancel()
@@ -224,7 +224,7 @@ def spread(
 class _Given:
     """Batches given to the executor, and pending ones."""
 
-    def __init__(self, plan: Plan, runs: Sequence[int], executor: Executor) -> None:
+    def __init__(self, plan: WorkerPlan, runs: Sequence[int], executor: Executor) -> None:
         self._executor = executor
         self._runs, self._place = runs, 0
         self._again: deque[tuple[int, ...]] = deque()
@@ -347,7 +347,7 @@ def slots(executor: Executor) -> int:
     return known if isinstance(known, int) else os.cpu_count() or 1
 
 
-def _pickled(plan: Plan) -> bytes:
+def _pickled(plan: WorkerPlan) -> bytes:
     try:
         return zlib.compress(pickle.dumps(plan))
     except (pickle.PicklingError, AttributeError, TypeError) as error:

@@ -259,9 +259,11 @@ class Study:
         ClusterError
             If the executor ends, or its workers have another version of aqmlab.
         """
-        from aqmlab.study.execute import Means, execute
+        from aqmlab.study.execute import Backend, execute
 
-        return execute(self, None if out is None else Path(out), Means(threads, executor), progress)
+        return execute(
+            self, None if out is None else Path(out), Backend(threads, executor), progress
+        )
 
     def run_shard(
         self,
@@ -295,12 +297,12 @@ class Study:
         FolderError, StorageError, StuckError, ClusterError
             As in `run`.
         """
-        from aqmlab.study.execute import Means, execute_shard
+        from aqmlab.study.execute import Backend, execute_shard
 
         if self.precision is not None:
             problem = "how many replications it takes depends on the results of all parts"
             raise input_error(problem, key="precision", hint="run it as a whole")
-        return execute_shard(self, Path(out), shard, Means(threads, executor), progress)
+        return execute_shard(self, Path(out), shard, Backend(threads, executor), progress)
 
     def _check(self, table: Mapping[str, Any]) -> None:
         if "scenario" not in table and {"links", "flows"} & table.keys():

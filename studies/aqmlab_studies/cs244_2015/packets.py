@@ -15,7 +15,7 @@ from aqmlab._core import parse_value
 from aqmlab.errors import input_error
 from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.stats import MEAN_METHOD, SHARE
 from aqmlab_studies.cs244_2015.curves import CODEL, RATES, TAIL, average, settings, shares, told
@@ -56,7 +56,7 @@ def _duration(part: Measurements) -> str:
     return str(part.result.scenarios[0]["duration"])
 
 
-def tables(measured: Measurements) -> list[Table]:
+def tables(measured: Measurements) -> list[CellTable]:
     """The document's shares beside all of ours, and real packets beside simulated ones."""
     real, short = measured.part("emulated"), measured.part("short")
     simulated = [measured.part(name) for name in ("study", "short") if name in measured.parts]
@@ -74,9 +74,9 @@ def tables(measured: Measurements) -> list[Table]:
             values = shares(real, queue=queue, **labels)
             beside.append(Cell.mean(told(labels), queue, ours, values, POINTS, SHARE))
     return [
-        Table("packets", "Share of the possible bytes: the document, simulated, real packets",
+        CellTable("packets", "Share of the possible bytes: the document, simulated, real packets",
               "share", tuple(shown), method=MEAN_METHOD),
-        Table("packets-simulated",
+        CellTable("packets-simulated",
               f"Share of the possible bytes with real packets, {_duration(real)}", "share",
               tuple(beside), reference="the simulator, same steps", method=MEAN_METHOD),
     ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.stats import MEAN_METHOD, POOLED_METHOD, SHARE, Interval, interval
 from aqmlab_studies.cs244_2015 import packets
@@ -50,7 +50,7 @@ def is_recorded_trace(lte: Measurements) -> bool:
     return bool(abs(lte.count("capacity_bytes", **labels)[0] / capacity - 1) < 1e-3)
 
 
-def _of_steps(measured: Measurements) -> Iterator[Table]:
+def _of_steps(measured: Measurements) -> Iterator[CellTable]:
     """Costs of CoDel, and our runs beside mahimahi's."""
     steps = measured.part("study")
     yield _less(steps)
@@ -58,7 +58,7 @@ def _of_steps(measured: Measurements) -> Iterator[Table]:
     yield from (_steps(steps, queue) for queue in (TAIL, CODEL))
 
 
-def _of_lte(measured: Measurements) -> Iterator[Table]:
+def _of_lte(measured: Measurements) -> Iterator[CellTable]:
     lte = measured.part("lte")
     yield _more(lte)
     if is_recorded_trace(lte):
@@ -68,7 +68,7 @@ def _of_lte(measured: Measurements) -> Iterator[Table]:
 tables = (_of_steps, _of_lte, packets.tables)
 
 
-def _less(steps: Measurements) -> Table:
+def _less(steps: Measurements) -> CellTable:
     cells = []
     for labels in settings(steps):
         tail, codel = (shares(steps, queue=queue, **labels) for queue in (TAIL, CODEL))
@@ -76,26 +76,26 @@ def _less(steps: Measurements) -> Table:
         published = 0.096 if labels == own(steps) else None
         sender, load = labels["sender"], labels["load"]
         cells.append(Cell.mean(sender, load, published, values, POINTS, SHARE))
-    return Table(
+    return CellTable(
         "less", "Bytes that CoDel carries less than tail drop", "share of tail drop's",
         tuple(cells), method=MEAN_METHOD,
     )  # fmt: skip
 
 
-def _more(lte: Measurements) -> Table:
+def _more(lte: Measurements) -> CellTable:
     cells = []
     for labels in settings(lte):
         tail, codel = (shares(lte, queue=queue, **labels) for queue in (TAIL, CODEL))
         values = tail / codel - 1
         published = 0.12 if labels == own(lte) else None
         cells.append(Cell.mean("CUBIC", labels["load"], published, values, POINTS, SHARE))
-    return Table(
+    return CellTable(
         "more-lte", "LTE: bytes that tail drop carries more than CoDel", "share of CoDel's",
         tuple(cells), method=MEAN_METHOD,
     )  # fmt: skip
 
 
-def _beside(measured: Measurements, theirs: list[dict[str, Any]], suffix: str) -> list[Table]:
+def _beside(measured: Measurements, theirs: list[dict[str, Any]], suffix: str) -> list[CellTable]:
     """Shares and delays of whole runs."""
     columns: dict[str, list[Cell]] = {"share": [], "delay": []}
     for point in theirs:
@@ -117,15 +117,15 @@ def _beside(measured: Measurements, theirs: list[dict[str, Any]], suffix: str) -
             )  # fmt: skip
     where = " on the recorded LTE trace" if suffix else ""
     return [
-        Table(f"mahimahi-share{suffix}", f"Share of the possible bytes{where}", "share",
+        CellTable(f"mahimahi-share{suffix}", f"Share of the possible bytes{where}", "share",
               tuple(columns["share"]), reference="mahimahi", method=MEAN_METHOD),
-        Table(f"mahimahi-delay{suffix}", f"Percentiles of the queuing delay{where}", "s",
+        CellTable(f"mahimahi-delay{suffix}", f"Percentiles of the queuing delay{where}", "s",
               tuple(columns["delay"]), reference="mahimahi",
               method=POOLED_METHOD),
     ]  # fmt: skip
 
 
-def _steps(steps: Measurements, queue: str) -> Table:
+def _steps(steps: Measurements, queue: str) -> CellTable:
     cells = []
     for point in recorded()["steps"]:
         labels = point_labels(point)
@@ -135,7 +135,7 @@ def _steps(steps: Measurements, queue: str) -> Table:
             values = of_step(steps, step, 0.0, **labels)
             row = f"from {50 * step} s, {RATES[step]} Mbit/s"
             cells.append(Cell.mean(row, told(labels), theirs, values, POINTS, SHARE))
-    return Table(
+    return CellTable(
         f"mahimahi-steps-{queue.replace(' ', '-').lower()}",
         f"Share of the possible bytes in each step, {queue}", "share",
         tuple(cells), reference="mahimahi", method=MEAN_METHOD,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from aqmlab.campaign import made
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.published import LARGEST_METHOD
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.stats import POOLED_METHOD
@@ -23,10 +23,10 @@ RECONSTRUCTED = ("PIE (default)", "PIEupdate", "PIEthresh")
 """Queues of which ns-2 has only a reconstruction: no ground truth."""
 
 
-def tables(measured: Measurements) -> list[Table]:
+def tables(measured: Measurements) -> list[CellTable]:
     """Measured values beside those of ns-2 on the same scenario."""
     return [
-        Table(
+        CellTable(
             f"ns2-{kind}{suffix}",
             f"{name}{about}, beside ns-2",
             "s",

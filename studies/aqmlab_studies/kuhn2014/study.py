@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.stats import MEAN_METHOD, Interval
 from aqmlab_studies.kuhn2014 import ns2
 from aqmlab_studies.kuhn2014.claims import claims
@@ -35,20 +35,20 @@ Key = tuple[str, str]
 """Row and column."""
 
 
-def _published(measured: Measurements) -> Iterator[Table]:
+def _published(measured: Measurements) -> Iterator[CellTable]:
     study = measured.part("study")
     numbers = study.paper["numbers"]
 
     def table(
         ident: str, name: str, unit: str, queues: Iterable[str], value: Callable[..., Value]
-    ) -> Table:
+    ) -> CellTable:
         known: Mapping[str, Mapping[str, float]] = numbers.get(ident, {})
         keys = ((control, queue) for control in CONTROLS for queue in queues)
         cells = _cells(
             ((control, queue), {"buffer": MAIN_BUFFER, "control": control, "queue": queue})
             for control, queue in keys
         )
-        return Table(
+        return CellTable(
             ident,
             name,
             unit,
@@ -78,10 +78,10 @@ def _published(measured: Measurements) -> Iterator[Table]:
         reference = numbers["vegas_reduction"]
         cell = Cell.judged("Vegas against CUBIC", "DropTail", reference, value, within)
         name = "Section 4: reduction of the packet transmission time by Vegas"
-        yield Table("vegas_reduction", name, "share", (cell,), method=MEAN_METHOD)
+        yield CellTable("vegas_reduction", name, "share", (cell,), method=MEAN_METHOD)
 
 
-def _beside_ns2(measured: Measurements) -> Iterator[Table]:
+def _beside_ns2(measured: Measurements) -> Iterator[CellTable]:
     readings = measured.part("readings")
     queues, labels = readings.axes["queue"], readings.axes["reading"]
     keys = [(r, q) for r in labels for q in queues if (r, q) in ns2.references()]
@@ -98,10 +98,10 @@ def _beside_ns2(measured: Measurements) -> Iterator[Table]:
         kept: Iterable[Key],
         value: Callable[..., Value],
         reference: Callable[[Key], float],
-    ) -> Table:
+    ) -> CellTable:
         cells = _cells((key, {"reading": key[0], "queue": key[1]}) for key in kept)
         made = tuple(map(_narrow, cells(readings, value, reference)))
-        return Table(ident, name, unit, made, reference="ns-2", method=MEAN_METHOD, notes=notes)
+        return CellTable(ident, name, unit, made, reference="ns-2", method=MEAN_METHOD, notes=notes)
 
     known = ns2.references()
     yield table(
@@ -146,7 +146,7 @@ def _plus_one(value: Value) -> Value:
     return number + 1, within and replace(within, low=within.low + 1, high=within.high + 1)
 
 
-def _experiments(measured: Measurements) -> Iterator[Table]:
+def _experiments(measured: Measurements) -> Iterator[CellTable]:
     part = measured.part("experiments")
     for ident, name, unit, value in (
         ("experiments-packet", "Packet transmission time, one thing changed", "s", packet_time),
@@ -155,7 +155,7 @@ def _experiments(measured: Measurements) -> Iterator[Table]:
         keys = [(setting, queue) for setting in part.axes["setting"] for queue in QUEUES]
         cells = _cells((key, {"setting": key[0], "queue": key[1]}) for key in keys)
         made = tuple(cells(part, value, lambda _: None))
-        yield Table(ident, name, unit, made, method=MEAN_METHOD)
+        yield CellTable(ident, name, unit, made, method=MEAN_METHOD)
 
 
 tables = (_published, _beside_ns2, _experiments)

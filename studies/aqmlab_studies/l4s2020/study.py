@@ -9,7 +9,7 @@ import numpy as np
 from aqmlab.campaign import Asked, Rule, at_least, at_most
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.reproduce.verdicts import Criterion, agreement
 from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.l4s2020.causes import causes
@@ -40,7 +40,7 @@ def _corner(row: str, column: str, law: float, ratios: Floats) -> Cell:
     return Cell.told(row, column, law, mean, found, word, NEAR_LAW)
 
 
-def _scenario_1(measured: Measurements) -> Iterator[Table]:
+def _scenario_1(measured: Measurements) -> Iterator[CellTable]:
     whole = measured.part("study")
     for queue in whole.axes["queue"]:
         cells = [
@@ -55,10 +55,10 @@ def _scenario_1(measured: Measurements) -> Iterator[Table]:
             for at, flow in enumerate(FLOWS)
         ]
         name = f"Scenario 1, {queue}: goodput of two flows"
-        yield Table(queue.lower(), name, "Mbit/s", tuple(cells), method=MEAN_METHOD)
+        yield CellTable(queue.lower(), name, "Mbit/s", tuple(cells), method=MEAN_METHOD)
 
 
-def _scenario_6(measured: Measurements) -> Table:
+def _scenario_6(measured: Measurements) -> CellTable:
     classic = measured.part("classic")
     cells = [
         Cell.mean(
@@ -73,10 +73,10 @@ def _scenario_6(measured: Measurements) -> Table:
         for at, flow in enumerate(FLOWS)
     ]
     name = "Scenario 6, queues of RFC 3168: goodput of Prague and of the flow beside it"
-    return Table("classic", name, "Mbit/s", tuple(cells), method=MEAN_METHOD)
+    return CellTable("classic", name, "Mbit/s", tuple(cells), method=MEAN_METHOD)
 
 
-def _corners(measured: Measurements) -> Table:
+def _corners(measured: Measurements) -> CellTable:
     corners = measured.part("corners")
     cells, notes = [], {}
     for rate in corners.axes["rate"]:
@@ -90,7 +90,7 @@ def _corners(measured: Measurements) -> Table:
             steady = np.mean([each.steadiness for each in found])
             told.append(f"{rtt} {window:.0f}, {steady:.2f}")
         notes[rate] = "Prague's window in segments, variation of p': " + "; ".join(told)
-    return Table(
+    return CellTable(
         "corners",
         "Goodput of Prague over CUBIC's through DualPI2, by rate and round-trip time",
         "1",

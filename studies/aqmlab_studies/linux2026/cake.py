@@ -15,7 +15,7 @@ import numpy as np
 from aqmlab.campaign import Asked, Rule, at_most
 from aqmlab.metrics.samples import Floats, Histograms, weighted_quantile
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.reproduce.verdicts import AGREES, DIFFERS, Criterion
 from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.linux2026.recorded import BEGINS, SHARES, drops, is_late, recorded, seconds
@@ -110,11 +110,11 @@ def compared(measured: Measurements) -> Iterator[tuple[str, list[Reading]]]:
             yield case, readings(measured, case)
 
 
-def tables(measured: Measurements) -> list[Table]:
+def tables(measured: Measurements) -> list[CellTable]:
     """A table for each unit: our mean beside the recorded one."""
     found = list(compared(measured.part("cake")))
     return [
-        Table(
+        CellTable(
             f"cake-{kind}",
             f"CAKE: {kind}",
             unit,

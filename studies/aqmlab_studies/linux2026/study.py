@@ -9,7 +9,7 @@ import numpy as np
 from aqmlab.campaign import Asked, Rule
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import AGREES, DIFFERS, Criterion
 from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.linux2026 import cake
@@ -34,7 +34,7 @@ INSIDE = Criterion(
 )
 
 
-def _tables(measured: Measurements) -> list[Table]:
+def _tables(measured: Measurements) -> list[CellTable]:
     """A table for each quantity: our mean beside the recorded one."""
     return [_table(quantity, measured.part("study")) for quantity in QUANTITIES]
 
@@ -42,7 +42,7 @@ def _tables(measured: Measurements) -> list[Table]:
 tables = (_tables, cake.tables)
 
 
-def _table(quantity: Quantity, whole: Measurements) -> Table:
+def _table(quantity: Quantity, whole: Measurements) -> CellTable:
     cells, notes = [], {}
     for queue in whole.axes["queue"]:
         told = []
@@ -52,7 +52,7 @@ def _table(quantity: Quantity, whole: Measurements) -> Table:
             cells.append(_cell(queue, control, theirs, values, quantity.step(queue)))
             told.append(f"{control} {_range(theirs)} / {_range(values)}")
         notes[queue] = "recorded / simulated: " + "; ".join(told)
-    return Table(
+    return CellTable(
         quantity.key,
         f"{quantity.name}, runs from least to most in brackets",
         quantity.unit,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cell, Table
+from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.stats import MEAN_METHOD
 from aqmlab_studies.monga2016.sweeps import (
     DROPS,
@@ -105,7 +105,7 @@ def _message(points: Points, metric: Metric, sweep: Sweep) -> str:
     return f"In {metric.unit}, from {low} to {high} {sweep.unit}: {'; '.join(told)}."
 
 
-def tables(measured: Measurements) -> Iterator[Table]:
+def tables(measured: Measurements) -> Iterator[CellTable]:
     """The numbers behind the figures; the paper prints none."""
     points = document(measured)
     for sweep in SWEEPS:
@@ -113,7 +113,7 @@ def tables(measured: Measurements) -> Iterator[Table]:
             cells = tuple(_cells(points, metric, sweep))
             name = f"{metric.title.capitalize()} by {sweep.title.partition(' (')[0]}"
             ident = f"{metric.id}-{sweep.id}"
-            yield Table(ident, name, metric.unit, cells, method=MEAN_METHOD)
+            yield CellTable(ident, name, metric.unit, cells, method=MEAN_METHOD)
 
 
 def _cells(points: Points, metric: Metric, sweep: Sweep) -> Iterator[Cell]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from aqmlab.metrics.samples import Floats, quantile
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.stats import MEAN_METHOD
 from aqmlab.stats.intervals import UNBOUNDED
@@ -47,7 +47,7 @@ METRICS: tuple[tuple[str, str, str, Metric], ...] = (
 )
 
 
-def _tables(measured: Measurements) -> Iterator[Table]:
+def _tables(measured: Measurements) -> Iterator[CellTable]:
     static = measured.part("study")
     for axis, by, others in (
         ("rate", "by rate", "round-trip times and loads"),
@@ -60,14 +60,14 @@ def _tables(measured: Measurements) -> Iterator[Table]:
 
 def _medians(
     static: Measurements, ident: str, name: str, unit: str, metric: Metric, axis: str
-) -> Table:
+) -> CellTable:
     cells = []
     for queue in (each for each in QUEUES if static.has(queue=each)):
         for label in static.axes[axis]:
             each = across(static, metric, **{"queue": queue, axis: label})[1:2].ravel()
             if each.size:
                 cells.append(Cell.mean(queue, label, None, each))
-    return Table(ident, name, unit, tuple(cells), method=f"{MEAN_METHOD}, of the medians")
+    return CellTable(ident, name, unit, tuple(cells), method=f"{MEAN_METHOD}, of the medians")
 
 
 def _by_time(dynamic: Measurements) -> Floats:
@@ -142,7 +142,7 @@ def _percentiles(measured: Measurements) -> Iterator[Cause]:
     )  # fmt: skip
 
 
-def _figure_7(measured: Measurements) -> Table:
+def _figure_7(measured: Measurements) -> CellTable:
     """The numbers in the text."""
     dynamic = measured.part("dynamic")
     given: list[tuple[str, float | None, Floats]] = []
@@ -180,7 +180,7 @@ def _figure_7(measured: Measurements) -> Table:
         BY_TIME: "the largest delay of each half second, 95 % of them",
         "CoDel: less than tail drop, by the pixels (%)": "measured by Hill and Shah (2015)",
     }
-    return Table(
+    return CellTable(
         "figure-7", "Figure 7: numbers in the text", "as named", tuple(cells),
         method=MEAN_METHOD, notes=notes,
     )  # fmt: skip

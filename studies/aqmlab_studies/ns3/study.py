@@ -7,7 +7,7 @@ from functools import partial
 
 from aqmlab.campaign import Asked, Rule, at_least, at_most, made
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import agreement
 from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.ns3.outcomes import (
@@ -29,13 +29,13 @@ def _windows(measured: Measurements) -> dict[str, Window]:
     return {each.job: each for each in found}
 
 
-def tables(measured: Measurements) -> list[Table]:
+def tables(measured: Measurements) -> list[CellTable]:
     """A table for each quantity: our mean beside the two builds'."""
     windows = _windows(measured)
     return [_table(quantity, windows) for quantity in QUANTITIES if windows]
 
 
-def _table(quantity: Quantity, windows: dict[str, Window]) -> Table:
+def _table(quantity: Quantity, windows: dict[str, Window]) -> CellTable:
     cells, notes = [], {}
     for job, each in windows.items():
         values = each.values(quantity.key)
@@ -46,7 +46,7 @@ def _table(quantity: Quantity, windows: dict[str, Window]) -> Table:
         for build in BUILDS:
             theirs = float(outcome(build, job)[quantity.key])
             cells.append(Cell.told(job, build, theirs, mean, within, word, quantity.criterion))
-    return Table(
+    return CellTable(
         quantity.key,
         quantity.name,
         quantity.unit,

@@ -11,7 +11,7 @@ import polars as pl
 from aqmlab.campaign import Asked, Comparison, Rule, asked, at_least, at_most
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements, per_run
-from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.stats import MEAN_METHOD, POSITIVE, SHARE, interval
 
 __all__ = ["causes", "claims", "tables"]
@@ -131,7 +131,7 @@ def claims(measured: Measurements) -> list[Asked]:
     return asked(RULES, measured.part("study"))
 
 
-def tables(measured: Measurements) -> list[Table]:
+def tables(measured: Measurements) -> list[CellTable]:
     """A table for each quantity and path."""
     study = measured.part("study")
     return [
@@ -142,7 +142,7 @@ def tables(measured: Measurements) -> list[Table]:
     ]
 
 
-def _table(study: Measurements, quantity: Quantity, path: str) -> Table:
+def _table(study: Measurements, quantity: Quantity, path: str) -> CellTable:
     cells = []
     for sender, queue in product(study.axes["sender"], study.axes["queue"]):
         labels = {"sender": sender, "queue": queue, "path": path, "beside": quantity.beside}
@@ -151,7 +151,7 @@ def _table(study: Measurements, quantity: Quantity, path: str) -> Table:
         cells.append(Cell.judged(sender, queue, None, float(values.mean()), within))
     ident = f"{quantity.id}-{path}".replace(" ", "-")
     name = f"{quantity.name}, {path}"
-    return Table(ident, name, quantity.unit, tuple(cells), method=MEAN_METHOD)
+    return CellTable(ident, name, quantity.unit, tuple(cells), method=MEAN_METHOD)
 
 
 def _window(part: Measurements, **labels: str) -> Floats:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from aqmlab.campaign import Asked, Rule, above, at_least, below
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.stats import MEAN_METHOD, SHARE
 from aqmlab_studies.ware2019 import validation
 from aqmlab_studies.ware2019.model import NEAR, PACKET, STEP, Path, late_mean
@@ -69,7 +69,7 @@ def _point(measured: Measurements, beside: str, buffer: str) -> Point:
     )
 
 
-def _shares_of(measured: Measurements) -> list[Table]:
+def _shares_of(measured: Measurements) -> list[CellTable]:
     """Shares beside the model, and beside the model times what was in flight."""
     measured = measured.part("study")
     kinds: tuple[tuple[str, str, str, float, Callable[[Point], float]], ...] = (
@@ -96,7 +96,7 @@ def _shares_of(measured: Measurements) -> list[Table]:
             for buffer, point in zip(measured.axes["buffer"], points(measured, beside), strict=True)
             if point.buffer >= least
         ]
-        table = Table(ident, name, "1", tuple(cells), reference=reference, method=MEAN_METHOD)
+        table = CellTable(ident, name, "1", tuple(cells), reference=reference, method=MEAN_METHOD)
         found.append(table)
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 from aqmlab.campaign import Rule, at_most
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, Cell, Table
+from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.stats import MEAN_METHOD, SHARE
 from aqmlab_studies.ware2019.model import NEAR, Path, late_mean
 
@@ -86,11 +86,11 @@ def places(measured: Measurements, beside: str) -> list[Place]:
     ]
 
 
-def tables(measured: Measurements) -> list[Table]:
+def tables(measured: Measurements) -> list[CellTable]:
     """The share of the flows of BBR by buffer and number, for each rival."""
     measured = measured.part("validation")
     return [
-        Table(
+        CellTable(
             f"validation-{beside.lower()}",
             f"The paper's validation: share of the flows of BBR beside one of {beside}",
             "1",

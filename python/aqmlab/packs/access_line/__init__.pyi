@@ -1,3 +1,3 @@
-from .trial import Trial, pack_of, trial
+from .trial import LineTrial, pack_of, trial
 
-__all__ = ["Trial", "pack_of", "trial"]
+__all__ = ["LineTrial", "pack_of", "trial"]

@@ -16,7 +16,7 @@ from math import isnan
 from aqmlab import stats
 from aqmlab.numbers import count
 from aqmlab.packs.access_line.setup import BASELINE
-from aqmlab.packs.access_line.trial import Noticed, Trial
+from aqmlab.packs.access_line.trial import LineTrial, Noticed
 
 NOTICEABLE = 0.05
 """Minimum difference that counts, as a share of the smaller mean: 0.1 ms of delay between two
@@ -25,13 +25,13 @@ LEAST = f"{NOTICEABLE * 100:.0f} %"
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedDifference:
     """Two queues by one measure, replication by replication: they met the same arrivals."""
 
     what: Noticed
     one: str
     other: str
-    found: stats.Finding
+    found: stats.ContestResult
     least: float
     """Minimum difference that a user notices."""
 
@@ -77,7 +77,7 @@ def short(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def comparisons(trial: Trial) -> list[Comparison]:
+def comparisons(trial: LineTrial) -> list[PairedDifference]:
     """All pairs of queues by all measures, held to the level for all of them together."""
     cases, contests = [], []
     for what in trial.noticed:
@@ -87,7 +87,7 @@ def comparisons(trial: Trial) -> list[Comparison]:
                 cases.append((what, one, other, samples))
                 contests.append(stats.Contest(what.name, what.unit, samples, what.direction))
     return [
-        Comparison(
+        PairedDifference(
             what,
             one,
             other,
@@ -109,7 +109,7 @@ class Choice:
     """Others of these that are not noticeably better or worse in anything."""
 
 
-def recommended(trial: Trial, compared: Sequence[Comparison]) -> Choice | None:
+def recommended(trial: LineTrial, compared: Sequence[PairedDifference]) -> Choice | None:
     """The recommended queue, or `None`.
 
     Of the queues that improve on the line as it is: one than which none of them is better in
@@ -136,18 +136,18 @@ def recommended(trial: Trial, compared: Sequence[Comparison]) -> Choice | None:
     return Choice(best, bool(unbeaten), tuple(alike))
 
 
-def _improves(queue: str, compared: Sequence[Comparison]) -> bool:
+def _improves(queue: str, compared: Sequence[PairedDifference]) -> bool:
     """Whether the queue is better than the line as it is in something, and worse in nothing."""
     own = [each for each in _between(queue, BASELINE, compared) if not each.what.is_cost]
     is_worse = any(each.ahead == BASELINE for each in own)
     return any(each.better == queue for each in own) and not is_worse
 
 
-def _between(one: str, other: str, compared: Sequence[Comparison]) -> list[Comparison]:
+def _between(one: str, other: str, compared: Sequence[PairedDifference]) -> list[PairedDifference]:
     return [each for each in compared if {each.one, each.other} == {one, other} and one != other]
 
 
-def sentences(trial: Trial, compared: Sequence[Comparison]) -> list[str]:
+def sentences(trial: LineTrial, compared: Sequence[PairedDifference]) -> list[str]:
     """The answer in one sentence, and the comparisons behind it."""
     queues = [queue for queue in trial.queues if queue != BASELINE]
     if not queues:
@@ -167,7 +167,7 @@ def sentences(trial: Trial, compared: Sequence[Comparison]) -> list[str]:
     return found
 
 
-def _answer(choice: Choice, compared: Sequence[Comparison]) -> str:
+def _answer(choice: Choice, compared: Sequence[PairedDifference]) -> str:
     """The queue to use, and its gain over the line as it is."""
     name = choice.queue
     won = [
@@ -184,7 +184,7 @@ def _answer(choice: Choice, compared: Sequence[Comparison]) -> str:
     )
 
 
-def _none(queues: Sequence[str], compared: Sequence[Comparison]) -> str:
+def _none(queues: Sequence[str], compared: Sequence[PairedDifference]) -> str:
     """Why no queue is recommended."""
     own = [
         each
@@ -199,7 +199,7 @@ def _none(queues: Sequence[str], compared: Sequence[Comparison]) -> str:
     return f"Not decided: no difference of more than {LEAST} is shown in what users notice."
 
 
-def _against(name: str, other: str, compared: Sequence[Comparison]) -> list[str]:
+def _against(name: str, other: str, compared: Sequence[PairedDifference]) -> list[str]:
     """How the queue `name` compares with another one."""
     own = _between(name, other, compared)
     called = "the line as it is" if other == BASELINE else other
@@ -212,7 +212,7 @@ def _against(name: str, other: str, compared: Sequence[Comparison]) -> list[str]
     return [f"{name} is {word} than {called}: {text}." for word, text in lines.items() if text]
 
 
-def _doubtful(queue: str, compared: Sequence[Comparison]) -> list[str]:
+def _doubtful(queue: str, compared: Sequence[PairedDifference]) -> list[str]:
     """Measures with a worse mean, which keep a queue from being recommended."""
     told = [
         each.told(queue)

@@ -26,7 +26,7 @@ Links = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Commands:
+class SetupCommands:
     """Commands for one set-up."""
 
     up: tuple[str, ...] = ()
@@ -41,12 +41,12 @@ class Commands:
         return [*self.up, *self.down]
 
 
-def commands(links: Links, device: str) -> Commands:
+def commands(links: Links, device: str) -> SetupCommands:
     """Commands for the links of a simulated scenario, every default filled in."""
     shaped = {way: links[port] for way, port in PORTS.items() if _is_shaped(links[port])}
     problem = next(filter(None, map(_problem, reversed(shaped.values()))), "")
     if problem:
-        return Commands(problem=problem)
+        return SetupCommands(problem=problem)
     ifb = f"ifb4{device}"[:NAME_LENGTH]
     up, down, undo = [], [], []
     if "up" in shaped:
@@ -62,7 +62,7 @@ def commands(links: Links, device: str) -> Commands:
             f"action mirred egress redirect dev {ifb}",
         ]
         undo += [f"tc qdisc del dev {device} ingress", f"ip link del {ifb}"]
-    return Commands(tuple(up), tuple(down), tuple(undo))
+    return SetupCommands(tuple(up), tuple(down), tuple(undo))
 
 
 def _is_shaped(link: Mapping[str, Any]) -> bool:

@@ -12,10 +12,16 @@ import tomli_w
 from aqmlab import stats
 from aqmlab.campaign import Answer
 from aqmlab.campaign.page import TONES
-from aqmlab.packs.access_line.choice import Choice, Comparison, comparisons, recommended, sentences
-from aqmlab.packs.access_line.commands import Commands, commands
+from aqmlab.packs.access_line.choice import (
+    Choice,
+    PairedDifference,
+    comparisons,
+    recommended,
+    sentences,
+)
+from aqmlab.packs.access_line.commands import SetupCommands, commands
 from aqmlab.packs.access_line.setup import BASELINE
-from aqmlab.packs.access_line.trial import Noticed, Trial
+from aqmlab.packs.access_line.trial import LineTrial, Noticed
 from aqmlab.report.document import (
     Block,
     Cell,
@@ -46,7 +52,7 @@ def called(queue: str) -> str:
     return f"{queue} (as it is)" if queue == BASELINE else queue
 
 
-def table(trial: Trial, choice: Choice | None = None) -> Table:
+def table(trial: LineTrial, choice: Choice | None = None) -> Table:
     """A row a measure, a column a queue: means of the replications, with intervals."""
     rows: list[tuple[Cell, ...]] = []
     for what in trial.noticed:
@@ -60,7 +66,7 @@ def table(trial: Trial, choice: Choice | None = None) -> Table:
     return Table((Column("", label=True), *columns), tuple(rows), id="noticed", caption=caption)
 
 
-def figure(trial: Trial, choice: Choice | None) -> Figure:
+def figure(trial: LineTrial, choice: Choice | None) -> Figure:
     """Means of the measures that users notice, a panel each."""
     best = choice and choice.queue
     palette = {called(queue): CHOSEN if queue == best else OTHER for queue in trial.queues}
@@ -86,7 +92,7 @@ def figure(trial: Trial, choice: Choice | None) -> Figure:
     )
 
 
-def document(trial: Trial, command: str = "") -> Document:
+def document(trial: LineTrial, command: str = "") -> Document:
     """The page."""
     compared = comparisons(trial)
     first, *rest = sentences(trial, compared)
@@ -101,17 +107,17 @@ def document(trial: Trial, command: str = "") -> Document:
     return Document("Which queue?", tuple(blocks), head=(Text(first, "lead"),))
 
 
-def assertions(trial: Trial) -> list[tuple[str, Answer]]:
+def assertions(trial: LineTrial) -> list[tuple[str, Answer]]:
     """Queues and statements about them."""
     return [(queue, each) for (_, queue), found in trial.answers.items() for each in found]
 
 
-def set_up(trial: Trial, queue: str) -> Commands:
+def set_up(trial: LineTrial, queue: str) -> SetupCommands:
     """Commands for the simulated set-up of a queue."""
     return commands(trial.links(queue), trial.device or trial.access.kind.device)
 
 
-def _set_up(trial: Trial, queue: str) -> Section:
+def _set_up(trial: LineTrial, queue: str) -> Section:
     """The commands for a queue."""
     usual = trial.access.kind.device
     found = set_up(trial, queue)
@@ -132,7 +138,7 @@ def _set_up(trial: Trial, queue: str) -> Section:
     return Section(f"Set {queue} up", tuple(blocks), id="set-up")
 
 
-def _simulated(trial: Trial, queue: str, command: str) -> Section:
+def _simulated(trial: LineTrial, queue: str, command: str) -> Section:
     """Line and load, and what packets pass in each direction, in order."""
     links, line = trial.links(queue), trial.access
     facts = [("line and load", trial.about)]
@@ -173,7 +179,7 @@ def _verdict(queue: str, found: Answer) -> Verdict:
     return Verdict(found.verdict, tone, found.evidence, f"{queue}: {found.text}")
 
 
-def answer(trial: Trial) -> dict[str, Any]:
+def answer(trial: LineTrial) -> dict[str, Any]:
     """The part of `--json` that packs lack."""
     compared = comparisons(trial)
     choice = recommended(trial, compared)
@@ -194,12 +200,12 @@ def answer(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _json(found: stats.Estimate, what: Noticed) -> dict[str, Any]:
+def _json(found: stats.Statistic, what: Noticed) -> dict[str, Any]:
     told = Estimate.within(found.value, found.interval).to_json()
     return told | {"unit": what.unit, "why": found.why}
 
 
-def _compared(each: Comparison) -> dict[str, Any]:
+def _compared(each: PairedDifference) -> dict[str, Any]:
     value, low, high = (None if isnan(end) else end for end in each.difference)
     return {
         "measure": each.what.short,

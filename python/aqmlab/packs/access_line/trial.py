@@ -193,7 +193,7 @@ def _routed(flow: Mapping[str, Any]) -> dict[str, Any]:
     return {**flow, **{key: PATHS[flow[key]] for key in ("path", "return_path")}}
 
 
-class Trial(Campaign):
+class LineTrial(Campaign):
     """What the users of a line notice, by queue; the first is the line as it is."""
 
     def __init__(
@@ -235,7 +235,7 @@ class Trial(Campaign):
         """One value a replication that has one, in the unit of `what`."""
         return self._values[queue][what.name]
 
-    def estimate(self, what: Noticed, queue: str) -> stats.Estimate:
+    def estimate(self, what: Noticed, queue: str) -> stats.Statistic:
         """The mean over the replications, with its interval where it has one."""
         return stats.estimate(self.values(what, queue), bounds=stats.POSITIVE)
 
@@ -260,8 +260,8 @@ def trial(
     seed: int | None = None,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Trial:
+) -> LineTrial:
     """Runs a pack of `pack_of` for this line."""
     plan = Plan(pack, pack.contenders)
     result = plan.study(seed=seed).run(threads=threads, progress=progress)
-    return Trial(plan, result, line, device)
+    return LineTrial(plan, result, line, device)

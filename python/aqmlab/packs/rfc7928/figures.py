@@ -7,10 +7,10 @@ from aqmlab.campaign.figures import (
     MEANS,
     WIDE,
     Along,
+    AxisMeasure,
     Cells,
     Curves,
-    Measure,
-    Place,
+    PanelPlace,
     Ranges,
     Timelines,
     Tradeoffs,
@@ -23,36 +23,36 @@ from aqmlab.packs.rfc7928.sections.mixes import UP
 from aqmlab.packs.rfc7928.sections.stability import WIRELESS as RADIOS
 
 DELAY, RATE, SHARE = "queuing delay (ms)", "goodput (Mbit/s)", "share of the packets (%)"
-QUEUE = Measure("sojourn_mean", "down", DELAY, 1e3)
-ALL = Measure("goodput", "all", RATE, 1e-6)
+QUEUE = AxisMeasure("sojourn_mean", "down", DELAY, 1e3)
+ALL = AxisMeasure("goodput", "all", RATE, 1e-6)
 
 
-def waiting(subject: str) -> Measure:
+def waiting(subject: str) -> AxisMeasure:
     """Delay of a class."""
-    return Measure("waiting", subject, DELAY, 1e3)
+    return AxisMeasure("waiting", subject, DELAY, 1e3)
 
 
-def goodput(subject: str) -> Measure:
+def goodput(subject: str) -> AxisMeasure:
     """Goodput of a class."""
-    return Measure("goodput", subject, RATE, 1e-6)
+    return AxisMeasure("goodput", subject, RATE, 1e-6)
 
 
-def lost(subject: str) -> Measure:
+def lost(subject: str) -> AxisMeasure:
     """Loss of a class."""
-    return Measure("loss_share", subject, SHARE, 100.0)
+    return AxisMeasure("loss_share", subject, SHARE, 100.0)
 
 
-def pages(subject: str) -> Measure:
+def pages(subject: str) -> AxisMeasure:
     """Page load time of a class."""
-    return Measure("page_load_mean", subject, "load time (s)")
+    return AxisMeasure("page_load_mean", subject, "load time (s)")
 
 
-def video(subject: str) -> Measure:
+def video(subject: str) -> AxisMeasure:
     """Bit rate of a class of videos."""
-    return Measure("bitrate", subject, "bit rate (Mbit/s)", 1e-6)
+    return AxisMeasure("bitrate", subject, "bit rate (Mbit/s)", 1e-6)
 
 
-CALL = Measure("mos", "voip", "MOS")
+CALL = AxisMeasure("mos", "voip", "MOS")
 TARGETS: Draw = Curves(
     "4.3.1-targets",
     "Delay and goodput at the same targets",
@@ -85,7 +85,7 @@ SIZES: Draw = Ranges(
 )
 
 
-def _with_ecn(measure: Measure) -> tuple[Cells, ...]:
+def _with_ecn(measure: AxisMeasure) -> tuple[Cells, ...]:
     return Cells(measure, "6.2", "without ECN"), Cells(measure, "4.5", "with ECN")
 
 
@@ -94,7 +94,7 @@ ECN: Draw = Ranges(
     "With and without ECN",
     "Over all round-trip times of section 6.2. Drop-tail cannot mark.",
     {
-        "packets dropped": _with_ecn(Measure("drop_share", "down", SHARE, 100.0)),
+        "packets dropped": _with_ecn(AxisMeasure("drop_share", "down", SHARE, 100.0)),
         "queue": _with_ecn(QUEUE),
         "goodput": _with_ecn(ALL),
     },
@@ -117,7 +117,7 @@ PROFILES: Draw = Tradeoffs(
     "Delay and goodput with each kind of sender",
     "Goodput of all flows together against the mean time in the queue.",
     {
-        f"{question}  {label}": Place(question, case, QUEUE, ALL)
+        f"{question}  {label}": PanelPlace(question, case, QUEUE, ALL)
         for question, case, label in (
             ("5.1.1", "", "NewReno"),
             ("5.1.1", "TFRC", "TFRC"),
@@ -134,7 +134,7 @@ SHORT: Draw = Ranges(
     "Short flows beside a long one",
     "Fifty packets, with initial windows of 3 and of 10.",
     {
-        "completion time": (Cells(Measure("completion_mean", "short", "seconds"), "5.1.2"),),
+        "completion time": (Cells(AxisMeasure("completion_mean", "short", "seconds"), "5.1.2"),),
         "goodput of the long flow": (Cells(goodput("bulk"), "5.1.2"),),
     },
     columns=2,
@@ -160,11 +160,13 @@ FAIRNESS: Draw = Curves(
     "Fairness between round-trip times",
     "Two NewReno flows; category I always has 100 ms. A ratio of 1 is fair.",
     {
-        "goodput II / goodput I": Along("6.2", RTT, Measure("goodput_ratio", "cat2", "ratio"), 1e3),
+        "goodput II / goodput I": Along(
+            "6.2", RTT, AxisMeasure("goodput_ratio", "cat2", "ratio"), 1e3
+        ),
         "queue": Along("6.2", RTT, QUEUE, 1e3),
     },
 )
-CBR_LOST = Measure("loss_share", "cbr", SHARE, 100.0)
+CBR_LOST = AxisMeasure("loss_share", "cbr", SHARE, 100.0)
 BUFFERS: Draw = Curves(
     "7.1-buffers",
     "Bursts and the size of the buffer",
@@ -187,7 +189,9 @@ BURSTS: Draw = Ranges(
     "Cases: I web and CBR; II with bulk TCP; III with video; IV with both.",
     {
         "page load time": (Cells(pages("web"), "7.2"),),
-        "CBR: delay variation": (Cells(Measure("delay_variation", "cbr", VARIATION, 1e3), "7.2"),),
+        "CBR: delay variation": (
+            Cells(AxisMeasure("delay_variation", "cbr", VARIATION, 1e3), "7.2"),
+        ),
         "CBR: packets lost": (Cells(CBR_LOST, "7.2"),),
     },
 )
@@ -196,7 +200,7 @@ BURST_TRADEOFF: Draw = Tradeoffs(
     "Delay and goodput of each application",
     "One-way delay in excess of the shortest possible, of the packets of each class.",
     {
-        f"case {case}, {name}": Place("7.2", case, waiting(name), goodput(name))
+        f"case {case}, {name}": PanelPlace("7.2", case, waiting(name), goodput(name))
         for case, name in (("II", "web"), ("II", "bulk"), ("IV", "video"))
     },
 )
@@ -205,12 +209,12 @@ LEVELS: Draw = Tradeoffs(
     "8.2-levels",
     "Delay and goodput by level of congestion",
     "Bulk flows whose number makes 0.1, 0.5 and 1 % loss with drop-tail by the RFC's formula.",
-    {name: Place(number, "", QUEUE, ALL) for number, name in NUMBERS.items()},
+    {name: PanelPlace(number, "", QUEUE, ALL) for number, name in NUMBERS.items()},
 )
 
 
 def _levels(metric: str, title: str) -> tuple[Cells, ...]:
-    measure = Measure(metric, "down", title, 100.0)
+    measure = AxisMeasure(metric, "down", title, 100.0)
     return tuple(Cells(measure, number, {"": name}) for number, name in NUMBERS.items())
 
 
@@ -235,12 +239,12 @@ CHANGING: Draw = Timelines(
 )
 
 
-def _phase(question: str, case: str, name: str) -> Place:
-    return Place(
+def _phase(question: str, case: str, name: str) -> PanelPlace:
+    return PanelPlace(
         question,
         case,
-        Measure("phase_delay", name, DELAY, 1e3),
-        Measure("phase_goodput", name, RATE, 1e-6),
+        AxisMeasure("phase_delay", name, DELAY, 1e3),
+        AxisMeasure("phase_goodput", name, RATE, 1e-6),
     )
 
 
@@ -280,7 +284,7 @@ WIRELESS: Draw = Tradeoffs(
     "8.2.6-wireless",
     "Realistic capacities",
     "Five flows over synthetic LTE and Wi-Fi.",
-    {case: Place("8.2.6", case, QUEUE, ALL) for case in RADIOS},
+    {case: PanelPlace("8.2.6", case, QUEUE, ALL) for case in RADIOS},
 )
 SENSITIVITY: Draw = Curves(
     "8.3-sensitivity",
@@ -298,7 +302,9 @@ STEADINESS: Draw = Ranges(
     "Default parameters, medium congestion, one condition changed. Swing: the standard deviation "
     "of the mean delays of 10 round-trip times each, over their mean.",
     {
-        "swing": (Cells(Measure("swing", "down", "share of the mean delay (%)", 100.0), "8.3"),),
+        "swing": (
+            Cells(AxisMeasure("swing", "down", "share of the mean delay (%)", 100.0), "8.3"),
+        ),
         "queue": (Cells(QUEUE, "8.3"),),
     },
     columns=1,
@@ -309,7 +315,7 @@ MIX: Draw = Tradeoffs(
     "Each class of the mix",
     "A call, six browsers, a constant stream, an adaptive video and five bulk flows.",
     {
-        name: Place("9.1", "", waiting(name), goodput(name))
+        name: PanelPlace("9.1", "", waiting(name), goodput(name))
         for name in ("bulk", "web", "video", "cbr", "voip")
     },
 )
@@ -332,8 +338,8 @@ DIRECTIONS: Draw = Tradeoffs(
     "Traffic both ways, the queue in both directions",
     "Goodput of the flows of each direction against the time in its queue.",
     {
-        f"{form}, {link}": Place(
-            "9.2", f"{form}, two AQMs", Measure("sojourn_mean", link, DELAY, 1e3), goodput(link)
+        f"{form}, {link}": PanelPlace(
+            "9.2", f"{form}, two AQMs", AxisMeasure("sojourn_mean", link, DELAY, 1e3), goodput(link)
         )
         for form in ("symmetric", "asymmetric")
         for link in ("down", "up")
@@ -347,7 +353,7 @@ ACKS: Draw = Ranges(
     {
         "acknowledgements": (
             Cells(
-                Measure("ack_loss", "all", "share lost (%)", 100.0),
+                AxisMeasure("ack_loss", "all", "share lost (%)", 100.0),
                 "9.2",
                 {case: case.replace(", ", " ") for case in KINDS},
             ),
@@ -361,7 +367,7 @@ MIX_BOTH: Draw = Tradeoffs(
     "The mix both ways, symmetric, the queue in both directions",
     "The mix of section 9.1 in each direction; there is one call.",
     {
-        f"{name}, {word}": Place(
+        f"{name}, {word}": PanelPlace(
             "9.2", f"{BOTH}, symmetric, two AQMs", waiting(name + end), goodput(name + end)
         )
         for end, word in (("", "down"), (UP, "up"))
@@ -392,7 +398,7 @@ IN_SERIES: Draw = Tradeoffs(
     "The same discipline twice",
     "Senders A pass Router L and Router M, senders B only M.",
     {
-        title: Place("10.2", "same", waiting(name), goodput(name))
+        title: PanelPlace("10.2", "same", waiting(name), goodput(name))
         for name, title in (
             ("a", "senders A, both queues"), ("b", "senders B, Router M only")
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from aqmlab.campaign import Case, Question
 from aqmlab.campaign.figures import Distributions
-from aqmlab.campaign.outcomes import Beside, Finding
+from aqmlab.campaign.outcomes import Beside, Outcome
 from aqmlab.campaign.pack import Draw
 from aqmlab.errors import unknown
 from aqmlab.packs.rfc7928 import figures as drawn
@@ -27,12 +27,12 @@ from aqmlab.packs.rfc7928.sections import (
 )
 from aqmlab.packs.rfc7928.sections import mixes as mixed
 
-Judge = Callable[[Beside], Finding]
+Judge = Callable[[Beside], Outcome]
 MUST, SHOULD, MAY = "must be considered", "should be discussed", "may be considered"
 
 
 @dataclass(frozen=True)
-class Section:
+class RfcSection:
     """A section of RFC 7928."""
 
     number: str
@@ -86,94 +86,94 @@ def distributions(number: str) -> Distributions:
 
 
 SECTIONS = (
-    Section(
+    RfcSection(
         "4.3.1", "Performance comparison",
         "What does the same delay cost, when every discipline has the same target?",
         methodology.same_targets, alone.same_targets, "recommended", (drawn.TARGETS,),
     ),
-    Section(
+    RfcSection(
         "4.4", "Packet sizes", "Do flows with small packets get an advantage?",
         methodology.packet_sizes, alone.packet_sizes, figures=(drawn.SIZES,), alone=True,
     ),
-    Section(
+    RfcSection(
         "4.5", "ECN", "What changes when the queue may mark instead of drop?",
         methodology.ecn, alone.ecn, "must be discussed if supported", (drawn.ECN,), alone=True,
     ),
-    Section(
+    RfcSection(
         "4.6", "Scheduling", "Where does it drop, and does a thin flow wait behind the others?",
         methodology.scheduling, alone.scheduling, SHOULD, (drawn.SCHEDULING,), alone=True,
     ),
-    Section(
+    RfcSection(
         "5.1.1", "TCP-friendly sender", "One NewReno flow; one TFRC flow.",
         profiles.friendly, queue_and_goodput, MUST, (drawn.PROFILES,),
     ),
-    Section(
+    RfcSection(
         "5.1.2", "Initial windows",
         "How do short flows fare beside a long one, with initial windows of 3 and 10?",
         profiles.windows, traffic.short_flows, MUST, (drawn.PROFILES, drawn.SHORT),
     ),
-    Section(
+    RfcSection(
         "5.2", "Aggressive sender", "One CUBIC flow.",
         profiles.aggressive, queue_and_goodput, MUST, (drawn.PROFILES,),
     ),
-    Section(
+    RfcSection(
         "5.3", "Unresponsive sender",
         "How long is the queue when datagrams do not respond, and what is left for TCP?",
         profiles.unresponsive, traffic.unresponsive, MUST, (drawn.PROFILES, drawn.SHARES),
     ),
-    Section(
+    RfcSection(
         "5.4", "Less-than-best-effort sender", "Does LEDBAT still yield to NewReno?",
         profiles.background, traffic.background, MAY, (drawn.PROFILES, drawn.SHARES),
     ),
-    Section(
+    RfcSection(
         "6.2", "Round-trip time fairness",
         "How do two flows share the link if one has another round-trip time than 100 ms?",
         rtt.fairness, traffic.rtt_fairness, MUST, (drawn.FAIRNESS,),
     ),
-    Section(
+    RfcSection(
         "7.1", "Buffer size", "How much of the burst absorption is the size of the buffer?",
         bursts.buffers, traffic.bursts, MAY, (drawn.BUFFERS,),
     ),
-    Section(
+    RfcSection(
         "7.2", "Burst absorption", "How do pages and video frames fare that arrive in bursts?",
         bursts.bursts, traffic.bursts, MUST, (drawn.BURSTS, drawn.BURST_TRADEOFF),
     ),
     *(
-        Section(
+        RfcSection(
             number, f"{flows.capitalize()} congestion",
             f"Bulk flows that make {flows} congestion with drop-tail.",
             stability.level(flows), traffic.levels, figures=(drawn.LEVELS, drawn.LOSSES),
         )
         for number, flows in (("8.2.2", "mild"), ("8.2.3", "medium"), ("8.2.4", "heavy"))
     ),
-    Section(
+    RfcSection(
         "8.2.5", "Varying congestion", "How does the queue follow a load that changes every 20 s?",
         stability.changing_load, traffic.phases, MUST, (drawn.CHANGING, drawn.LOAD_PHASES),
     ),
-    Section(
+    RfcSection(
         "8.2.6", "Varying capacity",
         "How does the queue follow a capacity that changes by a factor of ten?",
         stability.changing_capacity, traffic.phases, MUST,
         (drawn.SLOW, drawn.FAST, drawn.CAPACITY_PHASES, drawn.WIRELESS),
     ),
-    Section(
+    RfcSection(
         "8.3", "Parameter sensitivity and stability",
         "What does its main parameter move, and how steady is its queue under other conditions?",
         stability.sensitivity, alone.sensitivity, SHOULD, (drawn.SENSITIVITY, drawn.STEADINESS),
         alone=True,
     ),
-    Section(
+    RfcSection(
         "9.1", "Traffic mix", "How do calls, pages, video and bulk flows fare together?",
         mixed.mix, mixes.mix, "recommended", (drawn.MIX, drawn.MIX_QUALITY),
     ),
-    Section(
+    RfcSection(
         "9.2", "Bidirectional traffic",
         "Mild congestion, and the mix, both ways: how do both directions fare, and how many "
         "acknowledgements are lost?",
         mixed.both_ways, mixes.bidirectional, MAY,
         (drawn.DIRECTIONS, drawn.ACKS, drawn.MIX_BOTH, drawn.MIX_BOTH_QUALITY),
     ),
-    Section(
+    RfcSection(
         "10.2", "Several AQMs", "Two queues in a row: does one disturb the other?",
         series.multi, traffic.in_series, MAY, (drawn.IN_SERIES, drawn.BEHIND),
     ),
@@ -181,7 +181,7 @@ SECTIONS = (
 """In the order of the RFC."""
 
 
-def sections(wanted: Sequence[str] = ()) -> list[Section]:
+def sections(wanted: Sequence[str] = ()) -> list[RfcSection]:
     """The sections whose numbers are `wanted`, or begin so (`8.2`); all if none is.
 
     Raises `InputError` for an unknown number.

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from aqmlab.campaign import Campaign, Pack, Plan, Question
 from aqmlab.errors import unknown
 from aqmlab.packs.rfc9743.criteria import GROUPS, LEAD, UNTESTED, all_criteria
-from aqmlab.packs.rfc9743.scene import STANDARD, Control
+from aqmlab.packs.rfc9743.scene import STANDARD, ControlSetup
 from aqmlab.scenario.quic import quic_endpoint
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-__all__ = ["GROUPS", "STANDARD", "Control", "criteria", "evaluate", "name_of", "plan_of"]
+__all__ = ["GROUPS", "STANDARD", "ControlSetup", "criteria", "evaluate", "name_of", "plan_of"]
 
 REPLICATIONS = 20
 QUICK_REPLICATIONS = 5
@@ -90,7 +90,7 @@ def evaluate(
     FolderError, StorageError, StuckError, ClusterError
         As in `Study.run`.
     """
-    subject = Control(name or _name(control), control, dict(transport or {}))
+    subject = ControlSetup(name or _name(control), control, dict(transport or {}))
     return plan_of(subject, only).run(
         replications, seed, out=out, threads=threads, executor=executor, progress=progress
     )
@@ -109,7 +109,7 @@ def name_of(control: str) -> str:
     return control if quic_endpoint(control) else control.rpartition(":")[2]
 
 
-def plan_of(subject: Control, only: Sequence[str] = ()) -> Plan:
+def plan_of(subject: ControlSetup, only: Sequence[str] = ()) -> Plan:
     """The cases of the criteria with a control, Reno and CUBIC.
 
     Raises `InputError` for an unknown criterion.
@@ -126,5 +126,5 @@ def plan_of(subject: Control, only: Sequence[str] = ()) -> Plan:
         lead=LEAD,
         untested=UNTESTED,
     )
-    others = {each: Control(each, each) for each in STANDARD if each != subject.name}
+    others = {each: ControlSetup(each, each) for each in STANDARD if each != subject.name}
     return Plan(pack, {subject.name: subject} | others)

@@ -18,7 +18,7 @@ from aqmlab.packs.rfc9743.readings import (
     percent,
     reading,
 )
-from aqmlab.packs.rfc9743.scene import Control, Path, Table, bulk, load, scenario
+from aqmlab.packs.rfc9743.scene import ControlSetup, Path, Table, bulk, load, scenario
 
 CROWDED = Path(2e6, 0.05, 1.0)
 CROWD = 40
@@ -31,7 +31,7 @@ FLOWS = 4
 STARTS = (0.0, 10.0, 20.0, 30.0)
 
 
-def _collapse(control: Control) -> Mapping[str, Table]:
+def _collapse(control: ControlSetup) -> Mapping[str, Table]:
     steps = {"steps": [["0s", "5mbit"], [f"{SILENT[0]:g}s", "0bit"], [f"{SILENT[1]:g}s", "5mbit"]]}
     path = Path(5e6, 0.05)
     return {
@@ -63,7 +63,7 @@ def _read_collapse(results: Filled) -> list[Reading]:
     ]  # fmt: skip
 
 
-def _bufferbloat(control: Control) -> Mapping[str, Table]:
+def _bufferbloat(control: ControlSetup) -> Mapping[str, Table]:
     return {
         path.name: scenario(
             path.links(),
@@ -85,7 +85,7 @@ def _read_bufferbloat(results: Filled) -> list[Reading]:
     return made
 
 
-def _high_loss(control: Control) -> Mapping[str, Table]:
+def _high_loss(control: ControlSetup) -> Mapping[str, Table]:
     return {
         path.name: scenario(path.links(), {"own": bulk(control, FLOWS)}, duration=40, warmup=10)
         for path in SHALLOW
@@ -96,7 +96,7 @@ def _read_loss(results: Filled) -> list[Reading]:
     return [loss(case, results[case]) for case in results]
 
 
-def _fairness(control: Control) -> Mapping[str, Table]:
+def _fairness(control: ControlSetup) -> Mapping[str, Table]:
     path = Path(20e6, 0.04, 1.0)
     late = {
         f"own_{number}": bulk(control, 1, start) for number, start in enumerate(STARTS, start=1)
@@ -132,7 +132,7 @@ def _read_fairness(results: Filled) -> list[Reading]:
 SHORT = {"kind": "transfers", "size": "30kb", "gap": {"exponential": "250ms"}}
 
 
-def _short(control: Control) -> Mapping[str, Table]:
+def _short(control: ControlSetup) -> Mapping[str, Table]:
     path = Path(10e6, 0.04, 1.0)
     return {
         "short flows beside 2 long ones": scenario(

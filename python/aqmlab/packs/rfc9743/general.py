@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from aqmlab.campaign import Filled, Reading
 from aqmlab.metrics.registry import MORE
 from aqmlab.packs.rfc9743.readings import criterion, delay, path_readings, reading
-from aqmlab.packs.rfc9743.scene import Control, Path, Table, bulk, scenario
+from aqmlab.packs.rfc9743.scene import ControlSetup, Path, Table, bulk, scenario
 
 GRID = [
     Path(rate, rtt, buffer)
@@ -20,7 +20,7 @@ LASTS: Mapping[float, float] = {1e6: 60.0, 10e6: 30.0, 100e6: 20.0}
 """Seconds of a run, by rate."""
 
 
-def _grid(control: Control) -> Mapping[str, Table]:
+def _grid(control: ControlSetup) -> Mapping[str, Table]:
     return {
         path.name: scenario(
             path.links(),
@@ -47,7 +47,7 @@ RADIOS: Mapping[str, Mapping[str, object]] = {
 }
 
 
-def _radio(control: Control) -> Mapping[str, Table]:
+def _radio(control: ControlSetup) -> Mapping[str, Table]:
     return {
         name: scenario(RADIO.links(**keys), {"own": bulk(control)}, duration=40, warmup=10)
         for name, keys in RADIOS.items()

@@ -16,12 +16,12 @@ from aqmlab.metrics.samples import Floats
 from aqmlab.packs.rfc9743.alone import SHORT
 from aqmlab.packs.rfc9743.harm import of_less, of_more
 from aqmlab.packs.rfc9743.readings import Cases, Read, criterion, milliseconds, percent, reading
-from aqmlab.packs.rfc9743.scene import STANDARD, Control, Path, Table, bulk, load, scenario
+from aqmlab.packs.rfc9743.scene import STANDARD, ControlSetup, Path, Table, bulk, load, scenario
 
-VICTIMS = tuple(Control(name, name) for name in STANDARD)
-DEPLOYED = tuple(Control(name, name) for name in ("bbr", "bbr3"))
+VICTIMS = tuple(ControlSetup(name, name) for name in STANDARD)
+DEPLOYED = tuple(ControlSetup(name, name) for name in ("bbr", "bbr3"))
 """Widely deployed, and not standard."""
-QUIC = tuple(Control(name, name) for name in ("noq:new_reno", "quinn:new_reno"))
+QUIC = tuple(ControlSetup(name, name) for name in ("noq:new_reno", "quinn:new_reno"))
 """RFC 9002, of two published libraries."""
 PATHS = [
     Path(rate, rtt, buffer)
@@ -37,10 +37,10 @@ STARVED = 0.05
 """A flow is starved while it has less than this share of a fair share."""
 
 
-def _beside(victims: Sequence[Control], paths: Sequence[Path]) -> Cases:
+def _beside(victims: Sequence[ControlSetup], paths: Sequence[Path]) -> Cases:
     """Each victim alone, and one flow of the control beside it, over each path."""
 
-    def cases(control: Control) -> Mapping[str, Table]:
+    def cases(control: ControlSetup) -> Mapping[str, Table]:
         made: dict[str, Table] = {}
         for victim in victims:
             for path in paths:
@@ -56,7 +56,7 @@ def _beside(victims: Sequence[Control], paths: Sequence[Path]) -> Cases:
     return cases
 
 
-def _read_beside(victims: Sequence[Control], paths: Sequence[Path]) -> Read:
+def _read_beside(victims: Sequence[ControlSetup], paths: Sequence[Path]) -> Read:
     """The harm to each victim."""
 
     def read(results: Filled) -> list[Reading]:
@@ -82,7 +82,7 @@ def _read_beside(victims: Sequence[Control], paths: Sequence[Path]) -> Read:
 MANY = 10
 
 
-def _starvation(control: Control) -> Mapping[str, Table]:
+def _starvation(control: ControlSetup) -> Mapping[str, Table]:
     made: dict[str, Table] = {}
     path = Path(10e6, 0.04, 1.0)
     for victim in VICTIMS:
@@ -124,7 +124,7 @@ def _read_starvation(results: Filled) -> list[Reading]:
 FLOWS = 4
 
 
-def _real_time(control: Control) -> Mapping[str, Table]:
+def _real_time(control: ControlSetup) -> Mapping[str, Table]:
     path = Path(10e6, 0.04, 1.0)
     calls = {"call": load("voip", count=2), "video": load(VIDEO)}
     return {
@@ -155,7 +155,7 @@ def _read_real_time(results: Filled) -> list[Reading]:
     ]
 
 
-def _short_beside(control: Control) -> Mapping[str, Table]:
+def _short_beside(control: ControlSetup) -> Mapping[str, Table]:
     path = Path(10e6, 0.04, 1.0)
     made: dict[str, Table] = {}
     for victim in VICTIMS:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from aqmlab.campaign import Filled, Reading
-from aqmlab.campaign.readings import Point
+from aqmlab.campaign.readings import CaseResults
 from aqmlab.metrics.registry import LESS, MORE
 from aqmlab.packs.rfc9743.readings import (
     criterion,
@@ -19,13 +19,13 @@ from aqmlab.packs.rfc9743.readings import (
     reading,
     used,
 )
-from aqmlab.packs.rfc9743.scene import Control, Path, Table, bulk, load, scenario
+from aqmlab.packs.rfc9743.scene import ControlSetup, Path, Table, bulk, load, scenario
 
 BASE = Path(10e6, 0.04, 1.0)
 LASTS, WARM = 40.0, 5.0
 
 
-def _alone(path: Path, control: Control, **link: object) -> Table:
+def _alone(path: Path, control: ControlSetup, **link: object) -> Table:
     return scenario(path.links(**link), {"own": bulk(control)}, duration=LASTS, warmup=WARM)
 
 
@@ -37,13 +37,13 @@ def _share_delay_loss(results: Filled) -> list[Reading]:
     return made
 
 
-def _share(case: str, at: Point) -> Reading:
+def _share(case: str, at: CaseResults) -> Reading:
     """The goodput as a share of what the link offers."""
     share = 100 * at.goodput("own") / at.offered
     return reading(case, "goodput, share of the capacity", "%", MORE, share, 5.0)
 
 
-def _varying(control: Control) -> Mapping[str, Table]:
+def _varying(control: ControlSetup) -> Mapping[str, Table]:
     steps = {"steps": [["0s", "20ms"], ["15s", "60ms"], ["30s", "20ms"]]}
     passes = {"steps": [["0s", "20ms"], ["5s", "35ms"], ["10s", "20ms"]], "repeat": True}
     return {
@@ -56,7 +56,7 @@ def _varying(control: Control) -> Mapping[str, Table]:
 SMALL = Path(50e3, 0.2, 4.0)
 
 
-def _constrained(control: Control) -> Mapping[str, Table]:
+def _constrained(control: ControlSetup) -> Mapping[str, Table]:
     flow = {"own": bulk(control, transport={"mss": "536b"})}
     return {SMALL.name: scenario(SMALL.links(), flow, duration=120, warmup=20)}
 
@@ -78,14 +78,14 @@ def _read_constrained(results: Filled) -> list[Reading]:
 SATELLITE = [Path(10e6, 0.6, 1.0), Path(10e6, 0.6, 0.25)]
 
 
-def _high_delay(control: Control) -> Mapping[str, Table]:
+def _high_delay(control: ControlSetup) -> Mapping[str, Table]:
     return {
         path.name: scenario(path.links(), {"own": bulk(control)}, duration=60, warmup=20)
         for path in SATELLITE
     }
 
 
-def _misbehaving(control: Control) -> Mapping[str, Table]:
+def _misbehaving(control: ControlSetup) -> Mapping[str, Table]:
     made: dict[str, Table] = {}
     for name, flood in (
         ("datagrams that take half", {"kind": "cbr", "rate": "5mbit", "packet": "1500b"}),
@@ -105,7 +105,7 @@ def _read_misbehaving(results: Filled) -> list[Reading]:
     return made
 
 
-def _reordering(control: Control) -> Mapping[str, Table]:
+def _reordering(control: ControlSetup) -> Mapping[str, Table]:
     return {
         f"jitter of {spread} ms without order": _alone(
             BASE, control, jitter={"spread": f"{spread}ms"}, reordering=True
@@ -121,7 +121,7 @@ def _read_reordering(results: Filled) -> list[Reading]:
 OUTAGE = (15.0, 17.0)
 
 
-def _transients(control: Control) -> Mapping[str, Table]:
+def _transients(control: ControlSetup) -> Mapping[str, Table]:
     silent = {
         "steps": [["0s", "10mbit"], [f"{OUTAGE[0]:g}s", "0bit"], [f"{OUTAGE[1]:g}s", "10mbit"]]
     }
@@ -146,7 +146,7 @@ def _read_transients(results: Filled) -> list[Reading]:
 CHANGES = (15.0, 30.0)
 
 
-def _changing(control: Control) -> Mapping[str, Table]:
+def _changing(control: ControlSetup) -> Mapping[str, Table]:
     first, second = (f"{each:g}s" for each in CHANGES)
     return {
         "to a fifth of the rate and back": _alone(
@@ -165,7 +165,7 @@ CENTRE = Path(1e9, 100e-6, 10.0)
 SENDERS = 32
 
 
-def _data_centre(control: Control) -> Mapping[str, Table]:
+def _data_centre(control: ControlSetup) -> Mapping[str, Table]:
     links = CENTRE.links(queue={"discipline": "droptail", "limit": "100p"})
     query = {"kind": "incast", "senders": SENDERS, "response": "32kb", "think": "1ms"}
     return {

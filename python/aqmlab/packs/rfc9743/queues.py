@@ -7,21 +7,21 @@ from collections.abc import Mapping
 import numpy as np
 
 from aqmlab.campaign import Filled, Reading
-from aqmlab.campaign.readings import Point
+from aqmlab.campaign.readings import CaseResults
 from aqmlab.metrics.registry import LESS, MORE, NEITHER
 from aqmlab.metrics.samples import Floats
 from aqmlab.packs.rfc9743.readings import criterion, milliseconds, percent, reading
-from aqmlab.packs.rfc9743.scene import PACKET, Control, Path, Table, bulk, scenario
+from aqmlab.packs.rfc9743.scene import PACKET, ControlSetup, Path, Table, bulk, scenario
 
 PATH = Path(20e6, 0.04, 4.0)
 LASTS, WARM = 30.0, 10.0
 AQMS = ("codel", "pie", "fq_codel")
-CUBIC = Control("cubic", "cubic")
-PRAGUE = Control("prague", "prague")
+CUBIC = ControlSetup("cubic", "cubic")
+PRAGUE = ControlSetup("prague", "prague")
 CLASSIC = {"ecn": "classic"}
 
 
-def _aqm(control: Control) -> Mapping[str, Table]:
+def _aqm(control: ControlSetup) -> Mapping[str, Table]:
     flows = {"own": bulk(control), "victim": bulk(CUBIC)}
     return {
         name: scenario(PATH.links(queue=name), flows, duration=LASTS, warmup=WARM) for name in AQMS
@@ -40,7 +40,7 @@ def _read_aqm(results: Filled) -> list[Reading]:
     return made
 
 
-def _ecn(control: Control) -> Mapping[str, Table]:
+def _ecn(control: ControlSetup) -> Mapping[str, Table]:
     # Of a control that asks for ECN itself its own; the others answer CE as RFC 3168 says.
     own = bulk(control, 2, transport={} if control.sets_ecn else CLASSIC)
     return {
@@ -69,7 +69,7 @@ def _read_ecn(results: Filled) -> list[Reading]:
     return made
 
 
-def _l4s(control: Control) -> Mapping[str, Table]:
+def _l4s(control: ControlSetup) -> Mapping[str, Table]:
     own = bulk(control, delays=True)
     others = {"beside Prague": ("prague", PRAGUE), "beside CUBIC": ("cubic", CUBIC)}
     return {
@@ -83,7 +83,7 @@ def _l4s(control: Control) -> Mapping[str, Table]:
     }
 
 
-def _waited(at: Point, group: str) -> Floats:
+def _waited(at: CaseResults, group: str) -> Floats:
     """The 95th percentile of a group's queuing delays, s. In a run in which none of its packets
     arrives after the warm-up they wait for all that is left of it."""
     delays = at.metric("delay_p95", group)
@@ -109,7 +109,7 @@ STEADY_LOSS = (0.02, 0.1, 0.2)
 BREAKER = Path(10e6, 0.05)
 
 
-def _breaker(control: Control) -> Mapping[str, Table]:
+def _breaker(control: ControlSetup) -> Mapping[str, Table]:
     return {
         f"lasting loss of {100 * loss:g} %": scenario(
             BREAKER.links(loss=loss), {"own": bulk(control)}, duration=40, warmup=10

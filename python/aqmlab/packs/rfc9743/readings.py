@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from aqmlab.campaign import Filled, Question, Reading
 from aqmlab.campaign.pack import cases_of
-from aqmlab.campaign.readings import Point
+from aqmlab.campaign.readings import CaseResults
 from aqmlab.metrics.registry import LESS, MORE
 from aqmlab.metrics.samples import Floats
-from aqmlab.packs.rfc9743.scene import Control, Path, Table
+from aqmlab.packs.rfc9743.scene import ControlSetup, Path, Table
 
-Cases = Callable[[Control], Mapping[str, Table]]
+Cases = Callable[[ControlSetup], Mapping[str, Table]]
 Read = Callable[[Filled], Sequence[Reading]]
-EXAMPLE = Control("reno", "reno")
+EXAMPLE = ControlSetup("reno", "reno")
 
 
 def criterion(
@@ -40,23 +40,23 @@ def reading(
     return Reading(case, measure, "", unit, direction, values, grain)
 
 
-def loss(case: str, at: Point, group: str = "own") -> Reading:
+def loss(case: str, at: CaseResults, group: str = "own") -> Reading:
     """The share of a group's segments that queues drop."""
     return reading(case, "loss", "%", LESS, 100 * at.loss(group), 0.5)
 
 
-def delay(case: str, at: Point) -> Reading:
+def delay(case: str, at: CaseResults) -> Reading:
     """The 95th percentile of the time in the bottleneck's queue."""
     return reading(case, "queuing delay, p95", "ms", LESS, 1e3 * at.waiting, 5.0)
 
 
-def used(case: str, at: Point, group: str, capacity: float) -> Reading:
+def used(case: str, at: CaseResults, group: str, capacity: float) -> Reading:
     """The goodput of a group as a share of a capacity in bit/s."""
     share = 100 * at.goodput(group) / capacity
     return reading(case, "goodput, share of the capacity", "%", MORE, share, 5.0)
 
 
-def fairness(case: str, at: Point, group: str = "own") -> Reading:
+def fairness(case: str, at: CaseResults, group: str = "own") -> Reading:
     """Jain's index of a group's goodputs."""
     return reading(case, "Jain's index", "", MORE, at.metric("jain", group), 0.05)
 
@@ -71,7 +71,7 @@ def milliseconds(case: str, measure: str, seconds: Floats, grain: float = 5.0) -
     return reading(case, measure, "ms", LESS, 1e3 * seconds, grain)
 
 
-def path_readings(path: Path, case: str, at: Point, group: str = "own") -> list[Reading]:
+def path_readings(path: Path, case: str, at: CaseResults, group: str = "own") -> list[Reading]:
     """Goodput, delay, loss and fairness of a path."""
     return [
         used(case, at, group, path.rate),

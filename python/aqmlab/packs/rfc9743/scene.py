@@ -24,7 +24,7 @@ OWN_TRANSPORT: Mapping[str, Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Control:
+class ControlSetup:
     """A congestion control, and its keys of the transport."""
 
     name: str
@@ -101,7 +101,7 @@ def rate_text(rate: float) -> str:
     return f"{rate:g} bit/s"
 
 
-def bulk(control: Control, count: int = 1, start: float = 0.0, **keys: Any) -> Table:
+def bulk(control: ControlSetup, count: int = 1, start: float = 0.0, **keys: Any) -> Table:
     """Greedy flows that begin within a second of `start`, each at its own time."""
     return {
         **control.flow(**keys.pop("transport", {})),
@@ -113,7 +113,9 @@ def bulk(control: Control, count: int = 1, start: float = 0.0, **keys: Any) -> T
     }
 
 
-def load(workload: Any, control: Control | None = None, start: float = 2.0, **keys: Any) -> Table:
+def load(
+    workload: Any, control: ControlSetup | None = None, start: float = 2.0, **keys: Any
+) -> Table:
     """A workload on the bottleneck, over the given control where it uses TCP."""
     flow = {
         "path": "down",

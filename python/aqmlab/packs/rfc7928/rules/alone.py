@@ -9,7 +9,7 @@ import numpy as np
 
 from aqmlab._core import reference
 from aqmlab.campaign import Filled
-from aqmlab.campaign.outcomes import BETTER, EVEN, OPEN, VIOLATION, WORSE, Beside, Finding, judged
+from aqmlab.campaign.outcomes import BETTER, EVEN, OPEN, VIOLATION, WORSE, Beside, Outcome, judged
 from aqmlab.packs.rfc7928.rules.common import ms, percent, rate, ratio_of
 from aqmlab.packs.rfc7928.rules.thresholds import (
     BIAS,
@@ -23,22 +23,22 @@ from aqmlab.packs.rfc7928.rules.thresholds import (
 from aqmlab.packs.rfc7928.sections.methodology import BOTH_WAYS, TARGETS
 
 
-def same_targets(view: Beside) -> Finding:
+def same_targets(view: Beside) -> Outcome:
     """Nothing is judged: where the curves of delay and goodput lie at the same delay."""
     own, other = (curve(each) for each in (view.own, view.other))
     if not own:
-        return Finding(OPEN, "it has no parameter that moves its queue")
+        return Outcome(OPEN, "it has no parameter that moves its queue")
     words = f"told to keep {ms(TARGETS[0])} to {ms(TARGETS[-1])}: queue {_span(own)}"
     if not other:
-        return Finding(OPEN, words)
+        return Outcome(OPEN, words)
     words += f", with {view.other.contender} {_span(other)}"
     low = max(min(each[0] for each in points) for points in (own, other))
     high = min(max(each[0] for each in points) for points in (own, other))
     if low >= high:
-        return Finding(OPEN, f"{words}; no delay is on both curves")
+        return Outcome(OPEN, f"{words}; no delay is on both curves")
     middle = float(np.sqrt(low * high))
     goods = [rate(at_delay(points, middle)) for points in (own, other)]
-    return Finding(OPEN, f"{words}; at {ms(middle)} goodput {goods[0]} against {goods[1]}")
+    return Outcome(OPEN, f"{words}; at {ms(middle)} goodput {goods[0]} against {goods[1]}")
 
 
 def curve(of: Filled) -> list[tuple[float, float]]:
@@ -61,7 +61,7 @@ def _span(points: Sequence[tuple[float, float]]) -> str:
     return f"{ms(min(delays))} to {ms(max(delays))}"
 
 
-def packet_sizes(view: Beside) -> Finding:
+def packet_sizes(view: Beside) -> Outcome:
     """RFC 7567, section 4.4: no advantage for small packets. Their loss rate is set against that
     of the large ones for each kind of sender and both ways. None decides alone: how packets come
     in trains is the senders' doing, so only what they all have in common is the discipline's."""
@@ -79,10 +79,10 @@ def packet_sizes(view: Beside) -> Finding:
         f"{ratio_of(small[1], large[1]):.2f}"
     )
     if not told:
-        return Finding(OPEN, "nothing was lost")
+        return Outcome(OPEN, "nothing was lost")
     if view.own.slot.has_flow_queues:
         # Equal shares of the bytes need fewer losses of small packets: RFC 7928, section 4.6.
-        return Finding(OPEN, f"a queue for each flow shares by bytes: {words}")
+        return Outcome(OPEN, f"a queue for each flow shares by bytes: {words}")
     kept = [each for each in asked.values() if isfinite(each.value)]
     return judged(_favours, words, *kept)
 
@@ -101,13 +101,13 @@ def _sender(case: str) -> str:
     return {"": "bulk", "jitter": "with jitter", BOTH_WAYS: BOTH_WAYS}.get(case, case)
 
 
-def ecn(view: Beside) -> Finding:
+def ecn(view: Beside) -> Outcome:
     """The same with marks as without (6.2), by drops and by the time in the queue."""
     marks = _over(view.own, "mark_share", "down")
     if not marks > 0:
-        return Finding(OPEN, "it does not mark")
+        return Outcome(OPEN, "it does not mark")
     if not list(view.own.of("6.2")):
-        return Finding(OPEN, f"{marks:.2%} of the packets were marked; 6.2 was not run")
+        return Outcome(OPEN, f"{marks:.2%} of the packets were marked; 6.2 was not run")
     values = {
         metric: [_over(each, metric, "down") for each in (view.own, view.own.of("6.2"))]
         for metric in ("drop_share", "sojourn_mean")
@@ -141,7 +141,7 @@ def _over(of: Filled, metric: str, subject: str) -> float:
     return float(np.mean([of.mean(case, metric, subject) for case in of]))
 
 
-def scheduling(view: Beside) -> Finding:
+def scheduling(view: Beside) -> Outcome:
     """Discusses the topics of section 4.6 that the runs show: nothing is judged."""
     queued = view.own.mean("", "queued_drop_share", "down")
     if not isfinite(queued):
@@ -153,7 +153,7 @@ def scheduling(view: Beside) -> Finding:
     thin, bulk = (view.own.mean("", "waiting", name) for name in ("thin", "bulk"))
     waits = f"a thin flow waits {ms(thin)}, bulk flows {ms(bulk)}"
     if view.own.slot.has_flow_queues:
-        return Finding(OPEN, f"a queue for each flow; {where}; {waits}")
+        return Outcome(OPEN, f"a queue for each flow; {where}; {waits}")
     with_scheduler = [
         entry["name"]
         for entry in reference()
@@ -162,15 +162,15 @@ def scheduling(view: Beside) -> Finding:
         and any(param["name"] == "hashing" for param in entry["params"])
     ]
     more = f"; with a queue for each flow: {', '.join(with_scheduler)}" if with_scheduler else ""
-    return Finding(OPEN, f"one queue for all; {where}; {waits}{more}")
+    return Outcome(OPEN, f"one queue for all; {where}; {waits}{more}")
 
 
-def sensitivity(view: Beside) -> Finding:
+def sensitivity(view: Beside) -> Outcome:
     """How much goodput and delay move from half the parameter's value to twice of it; how steady
     the queue is under other conditions is told besides."""
     names = {factor: case for case, factor in view.own.places().items() if 0.5 <= factor <= 2}
     if len(names) < 2:
-        return Finding(OPEN, "it has no parameter that moves its queue")
+        return Outcome(OPEN, "it has no parameter that moves its queue")
     low, high = names[min(names)], names[max(names)]
     goods = {name: view.own.mean(name, "goodput", "all") for name in names.values()}
     least, most = min(goods, key=lambda each: goods[each]), max(goods, key=lambda each: goods[each])

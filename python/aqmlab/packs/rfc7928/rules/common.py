@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from aqmlab.campaign.outcomes import BETTER, EVEN, TRADE, WORSE, Beside, Finding, Measured, judged
+from aqmlab.campaign.outcomes import BETTER, EVEN, TRADE, WORSE, Beside, Outcome, RuleNumber, judged
 from aqmlab.packs.rfc7928.rules.thresholds import CHANGE, GAINED, KEPT, LONGER, LOST, RATIO, SHORTER
 
-Rule = Callable[[Beside], Finding]
+Rule = Callable[[Beside], Outcome]
 Pair = Callable[[Beside], tuple[float, float]]
 """Gives a number of the discipline and of the other."""
 
@@ -25,30 +25,30 @@ def trade(ratio: float, change: float) -> str:
     return EVEN if change <= GAINED else BETTER
 
 
-class Compared(NamedTuple):
+class TwoNumbers(NamedTuple):
     """Two numbers and the words for them."""
 
-    ratio: Measured
-    change: Measured
+    ratio: RuleNumber
+    change: RuleNumber
     words: str
 
 
-def compared(view: Beside, delay: Pair, goodput: Pair, what: str) -> Compared:
+def compared(view: Beside, delay: Pair, goodput: Pair, what: str) -> TwoNumbers:
     """The ratio of delays and the change of goodput."""
     own, other = delay(view)
     ratio = view.measured(lambda each: ratio_of(*delay(each)), *RATIO)
     change = view.measured(lambda each: ratio_of(*goodput(each)) - 1, *CHANGE)
     words = f"{what} {ms(own)} against {ms(other)}, goodput {percent(change.value)}"
-    return Compared(ratio, change, words)
+    return TwoNumbers(ratio, change, words)
 
 
-def queue_and_goodput(view: Beside) -> Finding:
+def queue_and_goodput(view: Beside) -> Outcome:
     """Mean time in the queue and goodput of all flows, over the section's cases."""
     found = queue_and_goodput_of(view)
     return judged(trade, found.words, found.ratio, found.change)
 
 
-def queue_and_goodput_of(view: Beside, cases: Sequence[str] | None = None) -> Compared:
+def queue_and_goodput_of(view: Beside, cases: Sequence[str] | None = None) -> TwoNumbers:
     """The ratio of times in the queue and the change of goodput, over some of the cases."""
     return compared(
         view,
@@ -60,7 +60,7 @@ def queue_and_goodput_of(view: Beside, cases: Sequence[str] | None = None) -> Co
 
 def more_than_theirs(
     view: Beside, measure: str, subject: str, margin: float, cases: Sequence[str] | None = None
-) -> tuple[Measured, Measured]:
+) -> tuple[RuleNumber, RuleNumber]:
     """By how much a share is above `LONGER` times the other's, and above the other's."""
 
     def above(factor: float) -> Callable[[Beside], float]:

@@ -15,8 +15,8 @@ from aqmlab.campaign.outcomes import (
     TRADE,
     WORSE,
     Beside,
-    Finding,
-    Measured,
+    Outcome,
+    RuleNumber,
     judged,
 )
 from aqmlab.packs.rfc7928.rules.common import (
@@ -42,19 +42,19 @@ class Aspect(NamedTuple):
     """One of the questions about a mix of applications, and how it is answered."""
 
     words: str
-    number: Measured
+    number: RuleNumber
     sign: Callable[[float], int]
     """1 for better, -1 for worse, 0 for no difference that counts."""
     more: str = ""
     """Words on numbers that are not judged."""
 
 
-def mix(view: Beside) -> Finding:
+def mix(view: Beside) -> Outcome:
     """Four questions: load time of pages, the call's MOS, bit rate of the video, and the goodput
     of everything. What browsers take from bulk flows is no loss."""
     aspects = _aspects(view)
     if not aspects:
-        return Finding(OPEN, "nothing was measured")
+        return Outcome(OPEN, "nothing was measured")
     words = "; ".join(each.words for each in aspects)
     return judged(_answers(aspects), words, *(each.number for each in aspects))
 
@@ -80,7 +80,7 @@ def _aspects(view: Beside, cases: Sequence[str] | None = None) -> list[Aspect]:
         )
     }
 
-    def ratio(subject: str, measure: str) -> Measured:
+    def ratio(subject: str, measure: str) -> RuleNumber:
         names = (subject, f"{subject}{UP}")
         return view.measured(
             lambda each: ratio_of(*each.typical(measure, *names, cases=cases)), *RATIO
@@ -129,7 +129,7 @@ def _worse(aspect: Aspect) -> str:
     return " (worse)" if aspect.sign(aspect.number.value) < 0 else ""
 
 
-def bidirectional(view: Beside) -> Finding:
+def bidirectional(view: Beside) -> Outcome:
     """As for most, and whether more acknowledgements are lost than with the other, and whether
     the mix is worse."""
     mixes = [case for case in view.cases() if case.startswith(MIX)]

@@ -14,7 +14,7 @@ from aqmlab.campaign.outcomes import (
     TRADE,
     WORSE,
     Beside,
-    Finding,
+    Outcome,
     geometric,
     judged,
 )
@@ -33,7 +33,7 @@ from aqmlab.packs.rfc7928.rules.thresholds import LONGER, RATIO, REST, SHORTER, 
 from aqmlab.scenario.quantity import canonical
 
 
-def short_flows(view: Beside) -> Finding:
+def short_flows(view: Beside) -> Outcome:
     """Completion times of the short flows, and the long flow's goodput."""
     found = compared(
         view,
@@ -44,11 +44,11 @@ def short_flows(view: Beside) -> Finding:
     return judged(trade, found.words, found.ratio, found.change)
 
 
-def unresponsive(view: Beside) -> Finding:
+def unresponsive(view: Beside) -> Outcome:
     """Time in the queue, and TCP's share of the capacity that the datagrams leave."""
     mixed = [case for case in view.cases() if "TCP" in case]
     if not mixed:
-        return Finding(OPEN, "nothing was measured")
+        return Outcome(OPEN, "nothing was measured")
     left = 0.25 * canonical(view.own.scenario(mixed[0])["links"]["down"]["rate"])
     delay = view.typical("sojourn_mean", "down")
     own, other = (each / left for each in view.pair(mixed[0], "goodput", "bulk"))
@@ -73,7 +73,7 @@ def unresponsive(view: Beside) -> Finding:
     )
 
 
-def background(view: Beside) -> Finding:
+def background(view: Beside) -> Outcome:
     """LEDBAT's share of the goodput beside NewReno."""
 
     def share(place: int) -> Callable[[Beside], float]:
@@ -95,7 +95,7 @@ def background(view: Beside) -> Finding:
     return judged(rule, words, own, other)
 
 
-def rtt_fairness(view: Beside) -> Finding:
+def rtt_fairness(view: Beside) -> Outcome:
     """Distance of goodput_Cat_II / goodput_Cat_I from 1, over all round-trip times."""
 
     def apart(each: Beside) -> list[float]:
@@ -118,7 +118,7 @@ def rtt_fairness(view: Beside) -> Finding:
     )
 
 
-def levels(view: Beside) -> Finding:
+def levels(view: Beside) -> Outcome:
     """Time in the queue and goodput; drops and synchronisation are reported."""
     found = queue_and_goodput_of(view)
     drops, other = view.pair("", "drop_share", "down")
@@ -129,7 +129,7 @@ def levels(view: Beside) -> Finding:
     return judged(trade, words, found.ratio, found.change)
 
 
-def phases(view: Beside) -> Finding:
+def phases(view: Beside) -> Outcome:
     """Time in the queue over the phases, each with the same weight, and the goodput; realistic
     capacities are told besides."""
     names = {case: [each.name for each in phases_of(view.own.scenario(case))]
@@ -155,7 +155,7 @@ def phases(view: Beside) -> Finding:
     return judged(trade, words, found.ratio, found.change)
 
 
-def bursts(view: Beside) -> Finding:
+def bursts(view: Beside) -> Outcome:
     """Page load time, and what the constant stream loses."""
     load = view.typical("page_load_mean", "web")
     own, other = view.average("loss_share", "cbr")
@@ -174,7 +174,7 @@ def bursts(view: Beside) -> Finding:
     return judged(rule, words, ratio, *more_than_theirs(view, "loss_share", "cbr", STREAM_LOSS))
 
 
-def in_series(view: Beside) -> Finding:
+def in_series(view: Beside) -> Outcome:
     """The delay of those who pass both queues, and all goodput, with the same queue twice."""
     found = compared(
         view,
