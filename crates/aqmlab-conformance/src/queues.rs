@@ -47,7 +47,7 @@ pub struct Surroundings {
 
 /// Outcome of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct QueueOutcome {
     /// The packet: its place in the list of arrivals.
     pub id: u32,
     /// Decision.
@@ -99,7 +99,7 @@ pub fn replay(
     config: &QueueConfig,
     surroundings: &Surroundings,
     arrivals: &[Arrival],
-) -> Vec<Outcome> {
+) -> Vec<QueueOutcome> {
     let env = LinkEnv::new(surroundings.rate, BASE_RTT).with_sizes(surroundings.mtu, 0);
     let random = Stream::from_state(surroundings.random_seed);
     let mut queue = Queue::new(config.build(&env), random);
@@ -120,11 +120,11 @@ struct Replay {
     marked: Vec<Option<Time>>,
     nanos_per_byte: u64,
     busy_until: Option<Time>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<QueueOutcome>,
 }
 
 impl Replay {
-    fn run(mut self, name: &str, arrivals: &[Arrival]) -> Vec<Outcome> {
+    fn run(mut self, name: &str, arrivals: &[Arrival]) -> Vec<QueueOutcome> {
         let mut next = 0;
         loop {
             let arrival = arrivals.get(next);
@@ -187,10 +187,10 @@ fn outcome(
     verdict: Verdict,
     time: Time,
     reason: Option<Reason>,
-) -> Outcome {
+) -> QueueOutcome {
     let sojourn = time - packet.arrival();
     let id = packet.key as u32;
-    Outcome { id, verdict, time, sojourn, marked: marked[id as usize], reason }
+    QueueOutcome { id, verdict, time, sojourn, marked: marked[id as usize], reason }
 }
 
 #[cfg(test)]

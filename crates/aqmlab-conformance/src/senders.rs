@@ -56,7 +56,7 @@ impl Comparison {
 
 /// A segment that our sender sent.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct SentSegment {
     at: Time,
     seq: u64,
     len: u32,
@@ -162,7 +162,7 @@ fn play(case: &Case, (phase, jiffies): (Span, u64), phases: &[u8]) -> Result<(Co
     Ok((comparison, entries))
 }
 
-fn run_timers(sender: &mut Sender, until: Time, sent: &mut Vec<Sent>) {
+fn run_timers(sender: &mut Sender, until: Time, sent: &mut Vec<SentSegment>) {
     while let Some(at) = sender.next_timeout().filter(|at| *at <= until) {
         let in_jiffies = sender.kernel().is_none_or(|linux| linux.is_due_in_jiffies(at));
         sender.on_timeout(at);
@@ -170,10 +170,10 @@ fn run_timers(sender: &mut Sender, until: Time, sent: &mut Vec<Sent>) {
     }
 }
 
-fn send(sender: &mut Sender, at: Time, tolerance: Span, sent: &mut Vec<Sent>) {
+fn send(sender: &mut Sender, at: Time, tolerance: Span, sent: &mut Vec<SentSegment>) {
     while let Some(segment) = sender.poll(at) {
         if segment.len > 0 {
-            sent.push(Sent { at, seq: segment.seq, len: segment.len, tolerance });
+            sent.push(SentSegment { at, seq: segment.seq, len: segment.len, tolerance });
         }
     }
 }
@@ -205,7 +205,7 @@ fn differs(comparison: &mut Comparison, at: Time) {
 }
 
 /// Each recorded segment is looked for among ours from the last one found on.
-fn compare_segments(case: &Case, sent: &[Sent], comparison: &mut Comparison) {
+fn compare_segments(case: &Case, sent: &[SentSegment], comparison: &mut Comparison) {
     let mut next = 0;
     for event in &case.events {
         let Event::Sent { at, seq, len } = *event else { continue };

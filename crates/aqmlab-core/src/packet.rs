@@ -50,7 +50,7 @@ impl Ecn {
 /// 48 bytes, as is `Option<Packet>`. All fields are integers: with an enum as a field,
 /// `Option<Packet>` would have its discriminant among the bytes, compilers would copy a packet in
 /// pieces, and the next copy would wait for all of them to leave the processor's store buffer. The
-/// `Word`, which is never zero, provides the discriminant. It is last, with the arrival time,
+/// `PacketWord`, which is never zero, provides the discriminant. It is last, with the arrival time,
 /// because queues read these: the fields before them are copied as one.
 #[derive(Clone, Debug)]
 #[repr(C)]
@@ -66,7 +66,7 @@ pub struct Packet {
     /// Second key for the owner.
     pub serial: u32,
     arrival: Time,
-    word: Word,
+    word: PacketWord,
 }
 
 // Packets are copied from queue to queue on the hot path.
@@ -76,9 +76,9 @@ const _: () = assert!(size_of::<Packet>() == 48 && size_of::<Option<Packet>>() =
 /// a bit that is always set.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
-struct Word(NonZeroU64);
+struct PacketWord(NonZeroU64);
 
-impl Word {
+impl PacketWord {
     const CLASS: u32 = 32;
     const TAG: u32 = 40;
     const ECN: u32 = 56;
@@ -93,7 +93,7 @@ impl Word {
     }
     #[inline(always)]
     fn with(self, value: u64, shift: u32) -> Self {
-        Word(self.0 | value << shift)
+        PacketWord(self.0 | value << shift)
     }
 }
 
@@ -121,12 +121,12 @@ impl Packet {
         offset_of!(Packet, serial),
         offset_of!(Packet, arrival),
         offset_of!(Packet, word),
-        Word::CLASS as usize,
-        Word::TAG as usize,
-        Word::ECN as usize,
-        Word::ACK as usize,
-        Word::SYN as usize,
-        Word::MARKED as usize,
+        PacketWord::CLASS as usize,
+        PacketWord::TAG as usize,
+        PacketWord::ECN as usize,
+        PacketWord::ACK as usize,
+        PacketWord::SYN as usize,
+        PacketWord::MARKED as usize,
     ]);
 
     /// Returns a packet of this size on the wire in bytes. Flow, hosts, DSCP, key and tag are 0.
@@ -140,7 +140,8 @@ impl Packet {
             position: 0,
             serial: 0,
             arrival: Time::ZERO,
-            word: Word(Word::ALWAYS | u64::from(size)).with(ecn as u64, Word::ECN),
+            word: PacketWord(PacketWord::ALWAYS | u64::from(size))
+                .with(ecn as u64, PacketWord::ECN),
         }
     }
     /// Sets the hash of the packet's flow (RFC 8290, section 4.1.1: of the 5-tuple), which selects
@@ -161,25 +162,25 @@ impl Packet {
     #[inline(always)]
     #[must_use]
     pub fn with_class(self, class: u8) -> Self {
-        Packet { word: self.word.with(class.into(), Word::CLASS), ..self }
+        Packet { word: self.word.with(class.into(), PacketWord::CLASS), ..self }
     }
     /// Sets the owner's tag of a packet that has none.
     #[inline(always)]
     #[must_use]
     pub fn with_tag(self, tag: u16) -> Self {
-        Packet { word: self.word.with(tag.into(), Word::TAG), ..self }
+        Packet { word: self.word.with(tag.into(), PacketWord::TAG), ..self }
     }
     /// Declares a packet that only acknowledges, if `is_ack`.
     #[inline(always)]
     #[must_use]
     pub fn with_ack(self, is_ack: bool) -> Self {
-        Packet { word: self.word.with(is_ack.into(), Word::ACK), ..self }
+        Packet { word: self.word.with(is_ack.into(), PacketWord::ACK), ..self }
     }
     /// Declares a packet that opens a connection, if `is_syn`.
     #[inline(always)]
     #[must_use]
     pub fn with_syn(self, is_syn: bool) -> Self {
-        Packet { word: self.word.with(is_syn.into(), Word::SYN), ..self }
+        Packet { word: self.word.with(is_syn.into(), PacketWord::SYN), ..self }
     }
     /// Sets the number of the flow in the owner's records.
     #[inline(always)]
@@ -218,42 +219,42 @@ impl Packet {
     /// Returns the DSCP.
     #[inline(always)]
     pub fn class(&self) -> u8 {
-        (self.word.0.get() >> Word::CLASS) as u8
+        (self.word.0.get() >> PacketWord::CLASS) as u8
     }
     /// Sets the DSCP to 0.
     #[inline(always)]
     pub fn clear_class(&mut self) {
-        self.word.0 = Word::ALWAYS | (self.word.0.get() & !(0xff << Word::CLASS));
+        self.word.0 = PacketWord::ALWAYS | (self.word.0.get() & !(0xff << PacketWord::CLASS));
     }
     /// Returns the owner's tag.
     #[inline(always)]
     pub fn tag(&self) -> u16 {
-        (self.word.0.get() >> Word::TAG) as u16
+        (self.word.0.get() >> PacketWord::TAG) as u16
     }
     /// Returns the ECN codepoint.
     #[inline(always)]
     pub fn ecn(&self) -> Ecn {
-        Ecn::from_bits((self.word.0.get() >> Word::ECN) as u8)
+        Ecn::from_bits((self.word.0.get() >> PacketWord::ECN) as u8)
     }
     /// Sets CE.
     #[inline(always)]
     pub fn mark(&mut self) {
-        self.word.0 |= (Ecn::Ce as u64) << Word::ECN | 1 << Word::MARKED;
+        self.word.0 |= (Ecn::Ce as u64) << PacketWord::ECN | 1 << PacketWord::MARKED;
     }
     /// True if [`mark`](Self::mark) was called. The packet may have had CE before.
     #[inline(always)]
     pub fn is_marked(&self) -> bool {
-        self.word.has(Word::MARKED)
+        self.word.has(PacketWord::MARKED)
     }
     /// Whether the packet only acknowledges, or is one of the reverse direction.
     #[inline(always)]
     pub fn is_ack(&self) -> bool {
-        self.word.has(Word::ACK)
+        self.word.has(PacketWord::ACK)
     }
     /// Whether the packet opens a connection.
     #[inline(always)]
     pub fn is_syn(&self) -> bool {
-        self.word.has(Word::SYN)
+        self.word.has(PacketWord::SYN)
     }
     /// Returns the time of arrival at the queue.
     #[inline(always)]

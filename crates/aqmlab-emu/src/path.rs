@@ -12,9 +12,7 @@ use aqmlab_aqm::Reason;
 use aqmlab_core::{Bytes, Packet, Result, Span, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::series::{LinkSeries, Sample};
-use aqmlab_sim::network::{
-    HEADER, LossCause, Network, Observer, PacketStore, Position, RouteId, Setup,
-};
+use aqmlab_sim::network::{HEADER, Hop, LossCause, Network, Observer, PacketStore, RouteId, Setup};
 use aqmlab_sim::scenario::{Change, Level, Surroundings};
 
 use crate::changes::{Asked, Changes, Made};
@@ -288,7 +286,7 @@ impl DataPath {
                     LossCause::Dropped(reason) => Some(reason),
                     LossCause::Lost => None,
                 };
-                let link = self.network.link_of(Position(handle.position));
+                let link = self.network.link_of(Hop(handle.position));
                 tap.dropped(now, link, &handle, reason, self.network.store());
                 self.network.store_mut().free(handle);
             }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use aqmlab_aqm::{QueueConfig, Reason};
-use aqmlab_conformance::queues::{self, Arrival, Outcome, Surroundings, Verdict};
+use aqmlab_conformance::queues::{self, Arrival, QueueOutcome, Surroundings, Verdict};
 use aqmlab_core::{Bytes, Ecn, Rate, Time, Value};
 use arrow_array::RecordBatch;
 use pyo3::buffer::PyBuffer;
@@ -71,7 +71,7 @@ fn arrivals(times: &[u64], flows: &[u32], sizes: &[u32], ecn: &[u8]) -> PyResult
         .collect())
 }
 
-fn table(outcomes: &[Outcome]) -> RecordBatch {
+fn table(outcomes: &[QueueOutcome]) -> RecordBatch {
     let rows = outcomes.iter();
     let mut columns = Columns::default();
     columns.u32("id", rows.clone().map(|o| o.id));

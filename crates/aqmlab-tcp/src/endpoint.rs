@@ -20,7 +20,7 @@ pub struct Sender(Machine);
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // most are the first
 enum Machine {
-    Rfc(sender::Sender),
+    Rfc(sender::RfcSender),
     Linux(Box<LinuxSender>),
 }
 
@@ -47,7 +47,7 @@ impl Sender {
     /// Panics if [`TcpParams::check`] refuses the parameters' `stack`.
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
         Sender(match params.machine() {
-            params::Stack::Rfc => Machine::Rfc(sender::Sender::new(params, bytes, seed)),
+            params::Stack::Rfc => Machine::Rfc(sender::RfcSender::new(params, bytes, seed)),
             _ => Machine::Linux(Box::new(LinuxSender::new(params, bytes, seed))),
         })
     }
@@ -57,7 +57,7 @@ impl Sender {
         each!(self, sender => sender.is_cloneable())
     }
     #[cfg(test)]
-    pub(crate) fn rfc(&mut self) -> Option<&mut sender::Sender> {
+    pub(crate) fn rfc(&mut self) -> Option<&mut sender::RfcSender> {
         match &mut self.0 {
             Machine::Rfc(sender) => Some(sender),
             Machine::Linux(_) => None,

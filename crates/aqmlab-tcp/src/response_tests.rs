@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use aqmlab_core::{Bytes, Span, Stream, Time};
 
-use crate::sender::Sender;
+use crate::sender::RfcSender;
 use crate::{Ack, DataSegment, Profile, Receiver, TcpParams};
 
 const RTT: Span = Span::from_millis(100);
@@ -23,7 +23,7 @@ fn mean_window(control: &str, loss_rate: f64, losses: u64) -> f64 {
         delayed_ack: 1,
         ..TcpParams::rfc()
     };
-    let mut sender = Sender::new(&params, None, 1);
+    let mut sender = RfcSender::new(&params, None, 1);
     let mut receiver = Receiver::new(&params);
     let mut draws = Stream::from_state(7);
     let mut data: VecDeque<(Time, DataSegment)> = VecDeque::new();

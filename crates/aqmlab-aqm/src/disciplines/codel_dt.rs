@@ -30,7 +30,7 @@ use alloc::{boxed::Box, format, vec::Vec};
 use aqmlab_core::{Bytes, Component, Limit, Packet, Rate, Span, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
-use crate::disciplines::codel::{self, CodelParams, CodelState, Settings};
+use crate::disciplines::codel::{self, CodelParams, CodelState, CodelSettings};
 use crate::docsis::TokenBucket;
 use crate::fifo::{Fifo, QueueLimit};
 
@@ -97,20 +97,20 @@ impl Discipline for CodelDtParams {
 impl CodelDtParams {
     /// The recall, the first wait and the learned largest packet are those of ns-2's CoDel of
     /// 2013.
-    fn law(&self, env: &LinkEnv) -> Settings {
+    fn law(&self, env: &LinkEnv) -> CodelSettings {
         let codel = CodelParams {
             target: self.target.saturating_sub(self.access_delay),
             interval: self.interval,
             variant: codel::CodelForm::Ns2Of2013,
             ..CodelParams::default()
         };
-        Settings::new(&codel, env)
+        CodelSettings::new(&codel, env)
     }
 }
 
 /// The departure rate, as the patch measures it.
 #[derive(Clone, Debug)]
-struct Meter {
+struct RateMeter {
     threshold: u64,
     /// When the running measurement began, and what has left since.
     running: Option<(Time, u64)>,
@@ -118,7 +118,7 @@ struct Meter {
     rate: Option<f64>,
 }
 
-impl Meter {
+impl RateMeter {
     /// A packet leaves and `backlog` bytes stay.
     #[inline]
     fn departed(&mut self, now: Time, size: u32, backlog: u64) {
@@ -143,9 +143,9 @@ struct CodelDt {
     fifo: Fifo,
     limit: Limit,
     params: CodelDtParams,
-    law: Settings,
+    law: CodelSettings,
     state: CodelState,
-    meter: Meter,
+    meter: RateMeter,
     shaper: TokenBucket,
     /// The largest packet seen: a queue of at most this size is never too long.
     largest: u64,
@@ -161,7 +161,7 @@ impl CodelDt {
             fifo: Fifo::default(),
             limit: params.limit.resolve(env.rate, env.base_rtt),
             state: CodelState::default(),
-            meter: Meter { threshold: params.dq_threshold.get(), running: None, rate: None },
+            meter: RateMeter { threshold: params.dq_threshold.get(), running: None, rate: None },
             shaper: TokenBucket::new(
                 params.sustained_rate,
                 params.peak_rate,
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn the_meter_averages_samples_by_half() {
-        let mut meter = Meter { threshold: 4500, running: None, rate: None };
+        let mut meter = RateMeter { threshold: 4500, running: None, rate: None };
         let at = |ms| Time::ZERO + Span::from_millis(ms);
         // Nothing is measured from a short queue.
         meter.departed(at(0), 1500, 3000);

@@ -88,7 +88,7 @@ impl Discipline for FqCobaltParams {
 }
 
 impl FqCobaltParams {
-    fn fq(&self, env: &LinkEnv) -> FqParams<'_, Settings> {
+    fn fq(&self, env: &LinkEnv) -> FqParams<'_, CobaltSettings> {
         let law = Law::new(self.target, self.interval, self.variant)
             .with_blue(self.increment, self.decrement);
         let memory_limit = self.memory_limit.get();
@@ -96,7 +96,7 @@ impl FqCobaltParams {
             sharing: &self.sharing,
             buckets: self.flows,
             quantum: self.quantum,
-            settings: Settings { law, ecn: self.ecn, ce_threshold: self.ce_threshold },
+            settings: CobaltSettings { law, ecn: self.ecn, ce_threshold: self.ce_threshold },
             limit: self.limit.resolve(env.rate, env.base_rtt),
             overflow: Overflow::LongestFlow { batch: self.drop_batch, memory_limit },
             largest: 0,
@@ -106,21 +106,21 @@ impl FqCobaltParams {
 
 /// Constants of a run.
 #[derive(Clone)]
-pub(crate) struct Settings {
+pub(crate) struct CobaltSettings {
     law: Law,
     ecn: bool,
     ce_threshold: Option<Span>,
 }
 
 impl FlowAqm for CobaltState {
-    type Settings = Settings;
+    type Settings = CobaltSettings;
 
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &CobaltSettings) -> Self {
         CobaltState::new(&settings.law)
     }
     fn dequeue(
         &mut self,
-        settings: &Settings,
+        settings: &CobaltSettings,
         source: &mut FlowSource<'_>,
         cx: &mut Context<'_>,
     ) -> Option<Packet> {
@@ -141,7 +141,7 @@ impl FlowAqm for CobaltState {
         self.ran_empty(&settings.law, cx.now);
         None
     }
-    fn overflowed(&mut self, settings: &Settings, _packets: u64, now: Time) {
+    fn overflowed(&mut self, settings: &CobaltSettings, _packets: u64, now: Time) {
         CobaltState::overflowed(self, &settings.law, now);
     }
 }

@@ -23,7 +23,7 @@ use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
-use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, Settings};
+use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, CodelSettings};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
 use crate::fq::{FlowAqm, FlowSource, Fq, FqParams, Overflow};
@@ -114,7 +114,7 @@ impl Discipline for FqCodelParams {
 }
 
 impl FqCodelParams {
-    fn fq(&self, env: &LinkEnv) -> FqParams<'_, Settings> {
+    fn fq(&self, env: &LinkEnv) -> FqParams<'_, CodelSettings> {
         let codel = CodelParams {
             target: self.target,
             interval: self.interval,
@@ -125,7 +125,7 @@ impl FqCodelParams {
             ce_threshold: self.ce_threshold,
         };
         let alone = self.small_backlog == SmallBacklog::Flow;
-        let settings = Settings::new(&codel, env).alone(alone);
+        let settings = CodelSettings::new(&codel, env).alone(alone);
         let memory_limit = self.memory_limit.get();
         FqParams {
             sharing: &self.sharing,
@@ -140,20 +140,20 @@ impl FqCodelParams {
 }
 
 impl FlowAqm for CodelState {
-    type Settings = Settings;
+    type Settings = CodelSettings;
 
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &CodelSettings) -> Self {
         CodelState::new(settings)
     }
     fn dequeue(
         &mut self,
-        settings: &Settings,
+        settings: &CodelSettings,
         source: &mut FlowSource<'_>,
         cx: &mut Context<'_>,
     ) -> Option<Packet> {
         CodelState::dequeue(self, settings, source, cx)
     }
-    fn overflowed(&mut self, _settings: &Settings, packets: u64, _now: Time) {
+    fn overflowed(&mut self, _settings: &CodelSettings, packets: u64, _now: Time) {
         self.dropped_elsewhere(packets);
     }
 }

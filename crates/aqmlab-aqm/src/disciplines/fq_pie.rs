@@ -23,7 +23,7 @@ use aqmlab_core::{Bytes, Component, Limit, Packet, Span, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::Source;
-use crate::disciplines::pie::linux::{PieState, Settings};
+use crate::disciplines::pie::linux::{PieState, PieSettings};
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
@@ -122,7 +122,7 @@ impl Discipline for FqPieParams {
 }
 
 impl FqPieParams {
-    fn fq(&self, env: &LinkEnv) -> FqParams<'_, Settings> {
+    fn fq(&self, env: &LinkEnv) -> FqParams<'_, PieSettings> {
         let pie = PieParams {
             target: self.target,
             tupdate: self.tupdate,
@@ -142,7 +142,7 @@ impl FqPieParams {
             sharing: &self.sharing,
             buckets: self.flows,
             quantum: self.quantum,
-            settings: Settings::new(&pie, env).marking_up_to(self.ecn_prob),
+            settings: PieSettings::new(&pie, env).marking_up_to(self.ecn_prob),
             limit: self.limit.resolve(env.rate, env.base_rtt),
             overflow: Overflow::Tail,
             largest: 0,
@@ -151,15 +151,15 @@ impl FqPieParams {
 }
 
 impl FlowAqm for PieState {
-    type Settings = Settings;
+    type Settings = PieSettings;
 
-    fn new(settings: &Settings) -> Self {
+    fn new(settings: &PieSettings) -> Self {
         PieState::new(settings)
     }
     #[inline]
     fn enqueue(
         &mut self,
-        settings: &Settings,
+        settings: &PieSettings,
         packet: Packet,
         backlog: u64,
         cx: &mut Context<'_>,
@@ -169,7 +169,7 @@ impl FlowAqm for PieState {
     #[inline]
     fn dequeue(
         &mut self,
-        settings: &Settings,
+        settings: &PieSettings,
         source: &mut FlowSource<'_>,
         cx: &mut Context<'_>,
     ) -> Option<Packet> {
@@ -180,10 +180,10 @@ impl FlowAqm for PieState {
     fn refused(&mut self) {
         PieState::refused(self);
     }
-    fn period(settings: &Settings) -> Option<Span> {
+    fn period(settings: &PieSettings) -> Option<Span> {
         Some(settings.update_period)
     }
-    fn tick(&mut self, settings: &Settings, backlog: u64) -> bool {
+    fn tick(&mut self, settings: &PieSettings, backlog: u64) -> bool {
         // What an update does to an empty queue depends on nothing else: a
         // state that it left as it was will stay.
         let before = *self;

@@ -70,7 +70,7 @@ impl Component for PiParams {
 
 impl Discipline for PiParams {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        let settings = Settings::new(self, env);
+        let settings = PiSettings::new(self, env);
         Box::new(Pi {
             fifo: Fifo::default(),
             limit: self.limit.resolve(env.rate, env.base_rtt),
@@ -83,7 +83,7 @@ impl Discipline for PiParams {
 
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         let queue = queue.machine::<Pi>();
-        let settings = Settings::new(self, env);
+        let settings = PiSettings::new(self, env);
         if !settings.counts_as(&queue.settings) {
             // The last length in what lengths are counted in now.
             queue.length = settings.length(queue.fifo.backlog());
@@ -96,7 +96,7 @@ impl Discipline for PiParams {
 
 /// The parameters as the controller uses them.
 #[derive(Clone)]
-struct Settings {
+struct PiSettings {
     /// In packets, or in bytes by mean packets.
     reference: f64,
     in_bytes: bool,
@@ -107,7 +107,7 @@ struct Settings {
     period: Span,
 }
 
-impl Settings {
+impl PiSettings {
     fn new(params: &PiParams, env: &LinkEnv) -> Self {
         let mean_packet = params.mean_packet.get() as f64;
         let (reference, in_bytes) = match params.reference.resolve(env.rate, env.base_rtt) {
@@ -115,7 +115,7 @@ impl Settings {
             Limit::Bytes(bytes) => (bytes.get() as f64 / mean_packet, true),
             Limit::Bdp(_) | Limit::Unlimited => unreachable!("`check` refuses these"),
         };
-        Settings {
+        PiSettings {
             reference,
             in_bytes,
             mean_packet,
@@ -131,7 +131,7 @@ impl Settings {
     }
 
     /// True if both count lengths in the same unit.
-    fn counts_as(&self, other: &Settings) -> bool {
+    fn counts_as(&self, other: &PiSettings) -> bool {
         (self.in_bytes, self.mean_packet) == (other.in_bytes, other.mean_packet)
     }
 }
@@ -141,7 +141,7 @@ impl Settings {
 struct Pi {
     fifo: Fifo,
     limit: Limit,
-    settings: Settings,
+    settings: PiSettings,
     next_update: Time,
     /// The queue at the last update.
     length: f64,
@@ -150,7 +150,7 @@ struct Pi {
 
 impl Pi {
     fn update(&mut self) {
-        let Settings { gains: (a, b), reference, .. } = self.settings;
+        let PiSettings { gains: (a, b), reference, .. } = self.settings;
         let length = self.settings.length(self.fifo.backlog());
         let step = a * (length - reference) - b * (self.length - reference);
         self.probability = (self.probability + step).clamp(0.0, 1.0);

@@ -230,7 +230,7 @@ impl IdleTable {
 
 /// The moving average of the bytes in the queue.
 #[derive(Clone)]
-struct Average {
+struct LinuxAverage {
     /// Scaled by 2^wlog.
     scaled: u64,
     wlog: u32,
@@ -239,11 +239,11 @@ struct Average {
     idle_since: Option<Time>,
 }
 
-impl Average {
+impl LinuxAverage {
     fn new(params: &RedLinuxParams, env: &LinkEnv, now: Time) -> Self {
         let wlog = params.wlog as u32;
         let rate = params.bandwidth.unwrap_or(env.rate);
-        Average {
+        LinuxAverage {
             scaled: 0,
             wlog,
             table: IdleTable::new(wlog, params.mean_packet, rate),
@@ -286,7 +286,7 @@ const ONE: u64 = 1 << 32;
 /// To the nearest, as there.
 const PERCENT: u64 = (ONE + 50) / 100;
 
-enum Fate {
+enum LinuxFate {
     Pass,
     Early,
     Forced,
@@ -294,7 +294,7 @@ enum Fate {
 
 /// The random decision.
 #[derive(Clone)]
-struct Decision {
+struct LinuxDecision {
     wlog: u32,
     min: u64,
     max: u64,
@@ -307,14 +307,14 @@ struct Decision {
     count: Option<u64>,
 }
 
-impl Decision {
+impl LinuxDecision {
     fn new(params: &RedLinuxParams, env: &LinkEnv) -> Self {
         let bytes = |limit: Limit| match limit.resolve(env.rate, env.base_rtt) {
             Limit::Bytes(bytes) => bytes.get().min(MOST_BYTES),
             Limit::Packets(_) | Limit::Bdp(_) | Limit::Unlimited => unreachable!("checked"),
         };
         let (min, max) = (bytes(params.min_threshold), bytes(params.max_threshold));
-        let mut decision = Decision {
+        let mut decision = LinuxDecision {
             wlog: params.wlog as u32,
             min,
             max,
@@ -336,29 +336,29 @@ impl Decision {
         self.reach = u64::from(cx.random.next_u32()) / self.divisor;
     }
 
-    fn decide(&mut self, scaled: u64, cx: &mut Context<'_>) -> Fate {
+    fn decide(&mut self, scaled: u64, cx: &mut Context<'_>) -> LinuxFate {
         if scaled < self.min << self.wlog {
             self.count = None;
-            return Fate::Pass;
+            return LinuxFate::Pass;
         }
         if scaled >= self.max << self.wlog {
             self.count = None;
-            return Fate::Forced;
+            return LinuxFate::Forced;
         }
         let Some(count) = self.count else {
             self.count = Some(0);
             self.draw(cx);
-            return Fate::Pass;
+            return LinuxFate::Pass;
         };
         let count = count + 1;
         self.count = Some(count);
         let height = (scaled - (self.min << self.wlog)) >> self.wlog;
         if height.saturating_mul(count) < self.reach {
-            return Fate::Pass;
+            return LinuxFate::Pass;
         }
         self.count = Some(0);
         self.draw(cx);
-        Fate::Early
+        LinuxFate::Early
     }
 
     /// Adaptive RED: keeps the average between two and three fifths.
@@ -379,8 +379,8 @@ impl Decision {
 struct RedLinux {
     fifo: Fifo,
     limit: Limit,
-    average: Average,
-    decision: Decision,
+    average: LinuxAverage,
+    decision: LinuxDecision,
     ecn: bool,
     harddrop: bool,
     next_adaption: Option<Time>,
@@ -391,8 +391,8 @@ impl RedLinux {
         RedLinux {
             fifo: Fifo::default(),
             limit: params.limit.resolve(env.rate, env.base_rtt),
-            average: Average::new(params, env, now),
-            decision: Decision::new(params, env),
+            average: LinuxAverage::new(params, env, now),
+            decision: LinuxDecision::new(params, env),
             ecn: params.ecn,
             harddrop: params.harddrop,
             next_adaption: params.adaptive.then_some(now + ADAPT_INTERVAL),
@@ -405,9 +405,9 @@ impl QueueDiscipline for RedLinux {
         let Backlog { packets, bytes } = self.fifo.backlog();
         self.average.update(cx.now, bytes);
         let signal = match self.decision.decide(self.average.scaled, cx) {
-            Fate::Pass => None,
-            Fate::Early => Some((Reason::RedEarly, self.ecn)),
-            Fate::Forced => Some((Reason::RedForced, self.ecn && !self.harddrop)),
+            LinuxFate::Pass => None,
+            LinuxFate::Early => Some((Reason::RedEarly, self.ecn)),
+            LinuxFate::Forced => Some((Reason::RedForced, self.ecn && !self.harddrop)),
         };
         if let Some((reason, may_mark)) = signal {
             if !(may_mark && packet.ecn().is_capable()) {
@@ -452,7 +452,7 @@ impl QueueDiscipline for RedLinux {
     }
 
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        let Decision { min, max, .. } = self.decision;
+        let LinuxDecision { min, max, .. } = self.decision;
         let max_p = self.decision.max_p as f64 / ONE as f64;
         let average = self.average.bytes();
         let height = (average - min as f64) / (max as f64 - min as f64);

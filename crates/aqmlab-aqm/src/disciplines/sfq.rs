@@ -41,7 +41,7 @@ use aqmlab_core::{Bytes, Component, Limit, Packet, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
-use crate::fq::hash::{Classifier, Sharing};
+use crate::fq::hash::{FlowClassifier, Sharing};
 
 choices! {
     /// Whose fairness.
@@ -123,7 +123,7 @@ impl Discipline for SfqParams {
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         let bounds = Bounds::new(self, env);
         Box::new(Sfq {
-            buckets: (0..self.divisor).map(|_| Bucket::default()).collect(),
+            buckets: (0..self.divisor).map(|_| SfqBucket::default()).collect(),
             round: VecDeque::with_capacity(bounds.active.min(self.divisor as usize)),
             by_depth: ByDepth::new(self.divisor),
             total: Backlog::default(),
@@ -131,7 +131,7 @@ impl Discipline for SfqParams {
             by_packets: self.variant == SfqTurns::McKenney,
             headdrop: self.headdrop,
             quantum: self.quantum.unwrap_or(env.mtu).get() as i64,
-            classifier: Classifier::of(&self.sharing, self.divisor),
+            classifier: FlowClassifier::of(&self.sharing, self.divisor),
             moving: Fifo::default(),
         })
     }
@@ -178,7 +178,7 @@ impl Bounds {
 
 /// One flow's queue, or more than one's.
 #[derive(Clone, Default)]
-struct Bucket {
+struct SfqBucket {
     fifo: Fifo,
     /// Bytes that it may still send in its turn.
     allot: i64,
@@ -241,7 +241,7 @@ impl ByDepth {
 /// The state machine.
 #[derive(Clone)]
 struct Sfq {
-    buckets: Vec<Bucket>,
+    buckets: Vec<SfqBucket>,
     /// The buckets that hold packets, the next one to be served in front.
     round: VecDeque<u32>,
     by_depth: ByDepth,
@@ -250,7 +250,7 @@ struct Sfq {
     by_packets: bool,
     headdrop: bool,
     quantum: i64,
-    classifier: Classifier,
+    classifier: FlowClassifier,
     /// Packets between their old and new buckets.
     moving: Fifo,
 }

@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use aqmlab_core::{Component, Limit, Span, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
-use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, Settings};
+use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, CodelSettings};
 use crate::fq::hash::Sharing;
 use crate::fq::sfqcodel_round_robin::Ring;
 use crate::fq::{Fq, FqParams, Overflow};
@@ -64,7 +64,7 @@ impl Discipline for SfqCodelParams {
 }
 
 impl SfqCodelParams {
-    fn fq(&self, env: &LinkEnv) -> FqParams<'_, Settings> {
+    fn fq(&self, env: &LinkEnv) -> FqParams<'_, CodelSettings> {
         let codel = CodelParams {
             target: self.target,
             interval: self.interval,
@@ -74,7 +74,7 @@ impl SfqCodelParams {
             ecn: false,
             ce_threshold: None,
         };
-        let settings = Settings::new(&codel, env).in_a_bucket();
+        let settings = CodelSettings::new(&codel, env).in_a_bucket();
         FqParams {
             sharing: &self.sharing,
             buckets: self.flows,

@@ -29,7 +29,7 @@ use alloc::boxed::Box;
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::disciplines::pie::linux::{PieState, Settings};
+use crate::disciplines::pie::linux::{PieState, PieSettings};
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::hash::Sharing;
 use crate::fq::sfqcodel_round_robin::Ring;
@@ -127,7 +127,7 @@ impl Discipline for SfqPieParams {
 }
 
 impl SfqPieParams {
-    fn pie(&self, env: &LinkEnv) -> Settings {
+    fn pie(&self, env: &LinkEnv) -> PieSettings {
         let usual = match self.variant {
             ProbabilityScope::CableLabs => DelaySource::Rate,
             ProbabilityScope::PerBucket => DelaySource::Timestamps,
@@ -145,7 +145,7 @@ impl SfqPieParams {
             variant: pie::PieArithmetic::LinuxClamped,
             ..PieParams::default()
         };
-        Settings::new(&pie, env).marking_up_to(self.ecn_prob)
+        PieSettings::new(&pie, env).marking_up_to(self.ecn_prob)
     }
 
     fn fq<S>(&self, settings: S, env: &LinkEnv) -> FqParams<'_, S> {
@@ -166,7 +166,7 @@ impl SfqPieParams {
 struct SfqPie {
     fq: Fq<NoAqm, Ring>,
     state: PieState,
-    settings: Settings,
+    settings: PieSettings,
     next_update: Time,
 }
 

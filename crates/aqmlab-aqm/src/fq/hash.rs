@@ -92,7 +92,7 @@ impl From<Isolation> for Key {
 
 /// Finds the buckets of packets.
 #[derive(Clone)]
-pub(crate) struct Classifier {
+pub(crate) struct FlowClassifier {
     key: Key,
     table: Table,
     /// Random number mixed into flow numbers since the first change.
@@ -109,13 +109,13 @@ pub(crate) struct Place {
     pub is_new: bool,
 }
 
-impl Classifier {
+impl FlowClassifier {
     pub fn new(key: Key, hashing: &Hashing, buckets: u64) -> Self {
         let ways = match hashing.hashing {
             Method::Direct => 1,
             Method::SetAssociative => hashing.ways,
         };
-        Classifier {
+        FlowClassifier {
             key,
             table: Table::new(buckets, ways),
             salt: None,
@@ -125,7 +125,7 @@ impl Classifier {
     }
 
     pub fn of(sharing: &Sharing, buckets: u64) -> Self {
-        Classifier::new(sharing.isolation.into(), &sharing.hashing, buckets)
+        FlowClassifier::new(sharing.isolation.into(), &sharing.hashing, buckets)
     }
 
     /// Another time between changes of the hash; the time until the next begins now. The hash

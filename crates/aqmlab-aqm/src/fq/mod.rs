@@ -18,7 +18,7 @@ pub(crate) mod sfqcodel_round_robin;
 use crate::discipline::{Backlog, Context, QueueDiscipline, Reason};
 use crate::disciplines::codel::Source;
 use crate::fifo::Fifo;
-use crate::fq::hash::{Classifier, Sharing};
+use crate::fq::hash::{FlowClassifier, Sharing};
 
 /// AQM inside each flow's queue.
 pub(crate) trait FlowAqm: Clone + Send + 'static {
@@ -144,7 +144,7 @@ pub(crate) struct FqParams<'a, S> {
 #[derive(Clone)]
 pub(crate) struct Fq<I: FlowAqm, S> {
     buckets: Vec<Bucket<I>>,
-    classifier: Classifier,
+    classifier: FlowClassifier,
     scheduler: S,
     settings: I::Settings,
     limit: Limit,
@@ -177,7 +177,7 @@ impl<I: FlowAqm, S: FlowScheduler> Fq<I, S> {
         });
         Fq {
             buckets: (0..buckets).map(|_| bucket()).collect(),
-            classifier: Classifier::of(sharing, buckets),
+            classifier: FlowClassifier::of(sharing, buckets),
             scheduler: S::new(buckets, quantum),
             settings,
             limit,

@@ -21,7 +21,7 @@ use aqmlab_emu::packet::offload::Offload;
 use aqmlab_emu::packet::wire::{UDP, be32};
 use aqmlab_emu::path::{DataPath, Departure, Exits, Route, Tap};
 
-use super::{Arrival, BASE_RTT, Outcome, Surroundings, Verdict};
+use super::{Arrival, BASE_RTT, QueueOutcome, Surroundings, Verdict};
 
 /// Size of the headers: the minimum packet size.
 const LEAST: u32 = 28;
@@ -37,7 +37,7 @@ pub fn replay(
     config: &QueueConfig,
     surroundings: &Surroundings,
     arrivals: &[Arrival],
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<QueueOutcome>> {
     let sizes = LEAST..=65_535;
     if let Some(strange) = arrivals.iter().find(|arrival| !sizes.contains(&arrival.size)) {
         return Err(Error::not_allowed(strange.size, "packets of 28 to 65535 bytes"));
@@ -81,7 +81,7 @@ pub fn replay(
             }
         };
         let (time, reason) = (record.end, record.dropped);
-        Outcome { id, verdict, time, sojourn: time - record.arrival, marked: None, reason }
+        QueueOutcome { id, verdict, time, sojourn: time - record.arrival, marked: None, reason }
     };
     Ok(records.into_iter().map(outcome).collect())
 }

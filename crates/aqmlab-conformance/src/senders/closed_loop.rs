@@ -52,9 +52,9 @@ struct Drain {
 }
 
 /// Optional observer of the packets for a drain.
-struct Watch<'a>(&'a mut Option<Drain>);
+struct DrainWatch<'a>(&'a mut Option<Drain>);
 
-impl Observer<()> for Watch<'_> {
+impl Observer<()> for DrainWatch<'_> {
     fn left(&mut self, now: Time, link: u32, packet: &Packet, (): &()) {
         let Some(drain) = self.0.as_mut().filter(|_| link == BOTTLENECK) else { return };
         if packet.arrival() > drain.since {
@@ -276,7 +276,7 @@ impl<'a> Connection<'a> {
                 let (_, bytes) = writes.next().expect("it was peeked at");
                 self.ends.sender.write(bytes);
             } else if is_due(arrival) {
-                match self.network.step(&mut Watch(&mut self.drain)) {
+                match self.network.step(&mut DrainWatch(&mut self.drain)) {
                     Some(packet) => self.arrive(packet),
                     None => continue,
                 }
@@ -296,7 +296,7 @@ impl<'a> Connection<'a> {
 
     fn inject(&mut self, route: RouteId, content: Content, payload: u32, ecn: Ecn) {
         let packet = self.contents.packet(content, self.ends.header + payload, ecn);
-        self.network.inject(self.now, route, packet, &mut Watch(&mut self.drain));
+        self.network.inject(self.now, route, packet, &mut DrainWatch(&mut self.drain));
     }
 
     fn arrive(&mut self, packet: Packet) {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use aqmlab_conformance::queues::{Arrival, Outcome, Surroundings};
+use aqmlab_conformance::queues::{Arrival, QueueOutcome, Surroundings};
 use aqmlab_core::{Bytes, Ecn, Rate, Time, Value};
 use serde_json::Value as Json;
 
@@ -32,7 +32,7 @@ pub struct Case {
     pub outcomes: Vec<Recorded>,
 }
 
-/// Outcome of a packet. Times in nanoseconds.
+/// QueueOutcome of a packet. Times in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     pub id: u32,
@@ -45,7 +45,7 @@ pub struct Recorded {
 
 impl Recorded {
     /// Converts our outcome to the terms of the records.
-    pub fn of(outcome: &Outcome) -> Self {
+    pub fn of(outcome: &QueueOutcome) -> Self {
         let reason = outcome.reason.map(|reason| reason.name());
         let theirs =
             |ours| REASONS.iter().find(|(name, _)| *name == ours).map_or(ours, |pair| pair.1);

@@ -3,13 +3,13 @@
 //! those of aqmlab; a case contains the settings of the queue.
 
 use aqmlab_aqm::{QueueConfig, registry};
-use aqmlab_conformance::queues::{Outcome, replay};
+use aqmlab_conformance::queues::{QueueOutcome, replay};
 
 use crate::archive::{Archive, Case, Recorded};
 use crate::on_all_processors;
 
 /// The first packet of which something is not as recorded.
-fn first_difference(case: &Case, ours: &[Outcome]) -> Option<String> {
+fn first_difference(case: &Case, ours: &[QueueOutcome]) -> Option<String> {
     let place = (0..case.outcomes.len().max(ours.len()))
         .find(|place| ours.get(*place).map(Recorded::of) != case.outcomes.get(*place).cloned())?;
     Some(format!(

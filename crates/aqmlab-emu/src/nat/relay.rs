@@ -515,7 +515,7 @@ impl Relay {
     fn report(&self, problem: Problem, (from, to, port): Ends, size: usize) {
         let is_v6 = from.ip().to_ipv4_mapped().is_none();
         let Some(socket) = &self.errors[usize::from(is_v6)] else { return };
-        let about = unreachable::Datagram { from, to: (to, port), size };
+        let about = unreachable::UnreachableDatagram { from, to: (to, port), size };
         let packet = unreachable::packet(problem, &about, self.inward.far);
         let _ = send_packet(socket.as_fd(), &packet, IpAddr::from(*from.ip()).to_canonical());
     }

@@ -13,7 +13,7 @@ const TURNS: usize = 8;
 
 /// One direction: bytes read from one end and written to the other.
 #[derive(Default)]
-struct Way {
+struct OneWay {
     /// Bytes read and not yet written.
     waiting: Vec<u8>,
     /// Number of `waiting` bytes that are written.
@@ -39,7 +39,7 @@ pub enum Turn {
 pub struct Pair {
     /// Connections in the gateway, and outside.
     ends: [TcpStream; 2],
-    ways: [Way; 2],
+    ways: [OneWay; 2],
     /// True while the outside connection is being opened.
     pub is_opening: bool,
     /// Start time, on the monotonic clock.
@@ -91,7 +91,7 @@ impl Pair {
     }
 }
 
-impl Way {
+impl OneWay {
     /// Carries bytes in this direction. Returns whether more may be possible at once.
     fn carry(
         &mut self,

@@ -56,7 +56,7 @@ impl Problem {
 
 /// Datagram that was not delivered.
 #[derive(Clone, Copy, Debug)]
-pub struct Datagram {
+pub struct UnreachableDatagram {
     /// Sender.
     pub from: SocketAddrV6,
     /// Destination.
@@ -67,7 +67,7 @@ pub struct Datagram {
 
 /// Builds the IP packet that reports `problem` to the sender. The destination reports a closed
 /// port, `router` (its IPv4 address mapped to IPv6, and its IPv6 address) everything else.
-pub fn packet(problem: Problem, about: &Datagram, router: [Ipv6Addr; 2]) -> Vec<u8> {
+pub fn packet(problem: Problem, about: &UnreachableDatagram, router: [Ipv6Addr; 2]) -> Vec<u8> {
     let length = UDP_HEADER + about.size;
     let ports = [about.from.port(), about.to.1, length as u16, 0];
     let udp = ports.map(u16::to_be_bytes).concat();
@@ -120,7 +120,7 @@ mod tests {
 
     fn reported(problem: Problem, from: &str, to: &str) -> Vec<u8> {
         let from = SocketAddrV6::new(from.parse().unwrap(), 5000, 0, 0);
-        let about = Datagram { from, to: (to.parse().unwrap(), 9), size: 100 };
+        let about = UnreachableDatagram { from, to: (to.parse().unwrap(), 9), size: 100 };
         packet(problem, &about, ROUTER.map(|each| each.parse().unwrap()))
     }
 

@@ -25,7 +25,7 @@ use aqmlab_core::{Error, Result};
 
 use crate::errors::failed;
 use crate::sys::bpf::{
-    Code, INGRESS, If, Program, REDIRECT, REDIRECT_NEIGH, SKB_CHANGE_HEAD, SKB_STORE_BYTES, Side,
+    BpfProgram, Code, INGRESS, If, REDIRECT, REDIRECT_NEIGH, SKB_CHANGE_HEAD, SKB_STORE_BYTES, Side,
 };
 use crate::sys::device::{Interface, Tun};
 use crate::sys::files::interfaces;
@@ -103,7 +103,7 @@ impl Target {
             let [to_host, to_network] =
                 [load(to_host(self.index, self.address))?, load(to_network(self.index))?];
             let writes = [to_host.attach(near, Side::In)?, to_network.attach(far, Side::In)?];
-            let at = |program: Program, side| program.attach(self.index, side);
+            let at = |program: BpfProgram, side| program.attach(self.index, side);
             let reads = [at(load(take(far))?, Side::In)?, at(load(take(near))?, Side::Out)?];
             Ok(Diversion { reads: reads.into(), _writes: writes, _target: self })
         };

@@ -35,7 +35,7 @@ impl Background {
         let (blocks, incoming) = channel();
         let (returned, spare) = channel();
         let waiting = Arc::new(AtomicU64::new(0));
-        let mut writer = Writer {
+        let mut writer = FileWriter {
             file,
             path: path.to_path_buf(),
             head,
@@ -96,7 +96,7 @@ impl Background {
 }
 
 /// State of the writing thread.
-struct Writer {
+struct FileWriter {
     file: File,
     path: PathBuf,
     head: Vec<u8>,
@@ -105,7 +105,7 @@ struct Writer {
     waiting: Arc<AtomicU64>,
 }
 
-impl Writer {
+impl FileWriter {
     fn run(&mut self, blocks: &Receiver<Vec<u8>>, returned: &Sender<Vec<u8>>) -> io::Result<()> {
         let mut result = self.file.write_all(&self.head);
         for mut block in blocks {

@@ -128,7 +128,7 @@ impl Code {
     ///
     /// # Panics
     /// Panics if a label is missing: a bug.
-    pub fn load_program(mut self) -> io::Result<Program> {
+    pub fn load_program(mut self) -> io::Result<BpfProgram> {
         for (place, label) in &self.jumps {
             let target = self.labels.iter().find(|(name, _)| name == label);
             let target = target.expect("every label is written").1;
@@ -139,12 +139,12 @@ impl Code {
         words[0] = u64::from(SCHED_CLS) | (self.code.len() as u64) << 32;
         words[1] = self.code.as_ptr() as u64;
         words[2] = license.as_ptr() as u64;
-        ask(PROG_LOAD, &words).map(Program)
+        ask(PROG_LOAD, &words).map(BpfProgram)
     }
 }
 
 /// Program loaded into the kernel.
-pub struct Program(OwnedFd);
+pub struct BpfProgram(OwnedFd);
 
 /// Direction through an interface.
 #[derive(Clone, Copy)]
@@ -155,7 +155,7 @@ pub enum Side {
     Out,
 }
 
-impl Program {
+impl BpfProgram {
     /// Attaches the program to an interface until the link is closed.
     pub fn attach(&self, interface: libc::c_int, side: Side) -> io::Result<OwnedFd> {
         let side = if matches!(side, Side::In) { TCX_INGRESS } else { TCX_EGRESS };

@@ -245,7 +245,7 @@ impl FlowStats {
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut words = Writer::default();
+        let mut words = StatsWriter::default();
         words.number(self.groups.len() as u64);
         for group in &self.groups {
             group.played.write(&mut words);
@@ -344,7 +344,7 @@ impl Connection {
         }
     }
 
-    fn write(&self, words: &mut Writer) {
+    fn write(&self, words: &mut StatsWriter) {
         let option = |value: Option<u64>| value.map_or(u64::MAX, |value| value);
         for word in [
             self.group,
@@ -424,7 +424,7 @@ impl Datagrams {
         }
     }
 
-    fn write(&self, words: &mut Writer) {
+    fn write(&self, words: &mut StatsWriter) {
         for word in [
             self.group,
             self.index,
@@ -463,11 +463,11 @@ impl Datagrams {
 }
 
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct StatsWriter {
     bytes: Vec<u8>,
 }
 
-impl Writer {
+impl StatsWriter {
     pub(super) fn number(&mut self, number: u64) {
         self.bytes.extend(number.to_le_bytes());
     }

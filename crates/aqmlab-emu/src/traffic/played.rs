@@ -8,7 +8,7 @@ use aqmlab_sim::endpoints::Direction;
 use aqmlab_sim::network::probe::{QUANTILES, TimeSummary};
 use aqmlab_sim::workload::quantities::Quantity;
 
-use super::flow_stats::{Reader, Writer};
+use super::flow_stats::{Reader, StatsWriter};
 
 /// Counts, times and scores of a group.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,7 +34,7 @@ fn lasting(text: String) -> &'static str {
 }
 
 impl Played {
-    pub fn write(&self, words: &mut Writer) {
+    pub fn write(&self, words: &mut StatsWriter) {
         [self.started, self.completed, self.bytes]
             .into_iter()
             .for_each(|count| words.number(count));
@@ -70,7 +70,7 @@ impl Played {
     }
 }
 
-fn write_quantity(quantity: &Quantity, words: &mut Writer) {
+fn write_quantity(quantity: &Quantity, words: &mut StatsWriter) {
     words.text(quantity.name);
     words.number(quantity.direction.map_or(u64::MAX, |direction| direction as u64));
 }

@@ -6,7 +6,7 @@ use aqmlab_core::{Auto, Packet, TcpHeader, Time};
 use aqmlab_tcp::params::EcnMode;
 use aqmlab_tcp::{Ack, DataSegment, TcpParams};
 
-use super::headers::{self, ACK, AE, Address, CWR, ECE, Ip, SYN, Syn, Tcp};
+use super::headers::{self, ACK, AE, Address, CWR, ECE, Ip, SYN, SegmentFields, Syn};
 use crate::endpoints::End;
 use crate::endpoints::flow::{Ends, Flow};
 use crate::endpoints::packet::{Content, SimPacket, Store, timestamp};
@@ -31,8 +31,8 @@ struct Known {
 }
 
 /// Connection, or flow of datagrams. The first side opens it.
-struct Connection {
-    sides: [Side; 2],
+struct CapturedConnection {
+    sides: [CapturedSide; 2],
     /// Group of flows, by index.
     group: u32,
     /// Number of flow slots that refer to it.
@@ -42,7 +42,7 @@ struct Connection {
 
 /// One side of a connection.
 #[derive(Clone, Copy, Default)]
-struct Side {
+struct CapturedSide {
     address: Address,
     /// Initial sequence number.
     initial: u32,
@@ -61,7 +61,7 @@ pub(super) struct Connections {
     is_udp: Vec<bool>,
     /// By slot: the current flow and the one before, whose packets may be in flight.
     places: Vec<[Option<Known>; 2]>,
-    all: Vec<Connection>,
+    all: Vec<CapturedConnection>,
     free: Vec<u32>,
     /// By host number: index in order of appearance, and number of used ports.
     hosts: BTreeMap<u32, (u32, u32)>,
@@ -158,11 +158,11 @@ impl Connections {
         let answerer = Address { host: self.host(answerer).0, port: Self::port(flow.group) };
         let side = |address, initial| {
             let said = Ack { window, ..Ack::default() };
-            Side { address, initial, said, ..Side::default() }
+            CapturedSide { address, initial, said, ..CapturedSide::default() }
         };
         let [first, second] = flow.hashes;
         let sides = [side(opener, first), side(answerer, second)];
-        let connection = Connection { sides, group: flow.group, users: 0, scale };
+        let connection = CapturedConnection { sides, group: flow.group, users: 0, scale };
         match self.free.pop() {
             Some(free) => {
                 self.all[free as usize] = connection;
@@ -222,7 +222,7 @@ fn scale(transport: &TcpParams, usual: u64) -> u8 {
     (0..MOST_SCALE).find(|scale| largest >> scale <= 0xffff).unwrap_or(MOST_SCALE)
 }
 
-impl Connection {
+impl CapturedConnection {
     /// Appends a data segment or a SYN.
     fn segment(
         &self,
@@ -251,7 +251,7 @@ impl Connection {
         headers::tcp(
             bytes,
             ip,
-            &Tcp {
+            &SegmentFields {
                 seq: number.wrapping_add(segment.seq as u32),
                 ack: if is_first { 0 } else { other.number(side.said.ack) },
                 flags: flags | cwr,
@@ -276,7 +276,7 @@ impl Connection {
         let [side, other] = [sender, 1 - sender].map(|side| &self.sides[side]);
         // The acknowledgement of the second direction's SYN ends the handshake of the first.
         let is_syn = ack.syn && sender == 1;
-        let said = Side { said: *ack, ..*side };
+        let said = CapturedSide { said: *ack, ..*side };
         let flags = match is_syn {
             true => SYN | answer_flags(transport),
             false => self.echo_flags(&said, transport, ack.syn),
@@ -293,7 +293,7 @@ impl Connection {
         headers::tcp(
             bytes,
             ip,
-            &Tcp {
+            &SegmentFields {
                 seq: if is_syn { side.initial } else { side.number(side.sent) },
                 ack: other.number(ack.ack),
                 flags: flags | ACK,
@@ -307,7 +307,7 @@ impl Connection {
     }
 
     /// Returns TSecr: the latest timestamp, or else that of the other side's SYN.
-    fn echo(&self, time: Time, other: &Side) -> u32 {
+    fn echo(&self, time: Time, other: &CapturedSide) -> u32 {
         timestamp(if time == Time::ZERO { other.opened } else { time })
     }
 
@@ -324,7 +324,7 @@ impl Connection {
     }
 
     /// Returns the congestion feedback flags of a side's segments.
-    fn echo_flags(&self, side: &Side, transport: &TcpParams, is_third: bool) -> u16 {
+    fn echo_flags(&self, side: &CapturedSide, transport: &TcpParams, is_third: bool) -> u16 {
         match transport.ecn {
             EcnMode::Off => 0,
             EcnMode::Classic | EcnMode::Dctcp if side.said.ece => ECE,
@@ -337,7 +337,7 @@ impl Connection {
     }
 }
 
-impl Side {
+impl CapturedSide {
     /// Returns the sequence number of a data byte.
     fn number(&self, byte: u64) -> u32 {
         self.initial.wrapping_add(1).wrapping_add(byte as u32)

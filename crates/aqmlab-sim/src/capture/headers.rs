@@ -42,7 +42,7 @@ pub(super) struct Ip {
 
 /// Fields of a TCP header.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tcp<'a> {
+pub(super) struct SegmentFields<'a> {
     pub seq: u32,
     pub ack: u32,
     pub flags: u16,
@@ -66,7 +66,7 @@ pub(super) struct Syn {
 }
 
 /// Appends the headers of a segment. Returns its length with payload.
-pub(super) fn tcp(bytes: &mut Vec<u8>, ip: &Ip, tcp: &Tcp) -> u32 {
+pub(super) fn tcp(bytes: &mut Vec<u8>, ip: &Ip, tcp: &SegmentFields) -> u32 {
     let start = ipv4(bytes, ip, TCP);
     bytes.extend_from_slice(&ip.from.port.to_be_bytes());
     bytes.extend_from_slice(&ip.to.port.to_be_bytes());
@@ -83,7 +83,7 @@ pub(super) fn tcp(bytes: &mut Vec<u8>, ip: &Ip, tcp: &Tcp) -> u32 {
 }
 
 /// Appends the options of a segment, each aligned to four bytes.
-fn options(bytes: &mut Vec<u8>, tcp: &Tcp) {
+fn options(bytes: &mut Vec<u8>, tcp: &SegmentFields) {
     let start = bytes.len();
     let times = tcp.times.map(|[value, echo]| {
         let (value, echo) = (value.to_be_bytes(), echo.to_be_bytes());
@@ -221,9 +221,10 @@ mod tests {
     fn a_syn_has_the_options_of_linux() {
         let mut bytes = Vec::new();
         let syn = Some(Syn { mss: 1460, sack: true, scale: 7 });
-        let segment = Tcp { seq: 9, flags: SYN, window: 64240, syn, ..Tcp::default() };
+        let segment =
+            SegmentFields { seq: 9, flags: SYN, window: 64240, syn, ..SegmentFields::default() };
         let times = Some([1, 0]);
-        assert_eq!(tcp(&mut bytes, &ip(0), &Tcp { times, ..segment }), 60);
+        assert_eq!(tcp(&mut bytes, &ip(0), &SegmentFields { times, ..segment }), 60);
         check(&bytes, 60);
         assert_eq!(bytes[32..34], [0xa0, 0x02], "ten words, SYN");
         assert_eq!(bytes[40..46], [2, 4, 0x05, 0xb4, 4, 2]);
@@ -231,7 +232,7 @@ mod tests {
         for (sack, times, length) in [(true, None, 52), (false, None, 48), (false, times, 60)] {
             bytes.clear();
             let syn = Some(Syn { mss: 1460, sack, scale: 7 });
-            assert_eq!(tcp(&mut bytes, &ip(0), &Tcp { times, syn, ..segment }), length);
+            assert_eq!(tcp(&mut bytes, &ip(0), &SegmentFields { times, syn, ..segment }), length);
             assert_eq!(bytes.len(), length as usize);
             check(&bytes, length);
         }
@@ -240,7 +241,13 @@ mod tests {
     #[test]
     fn data_count_their_payload_and_keep_the_ecn_codepoint() {
         let mut bytes = vec![1, 2, 3]; // earlier bytes are unchanged
-        let segment = Tcp { seq: 1, ack: 2, flags: ACK | CWR, payload: 1460, ..Tcp::default() };
+        let segment = SegmentFields {
+            seq: 1,
+            ack: 2,
+            flags: ACK | CWR,
+            payload: 1460,
+            ..SegmentFields::default()
+        };
         assert_eq!(tcp(&mut bytes, &ip(46 << 2 | 2), &segment), 1500);
         let packet = &bytes[3..];
         assert_eq!((packet.len(), packet[1]), (40, 0xba));
@@ -254,12 +261,15 @@ mod tests {
     fn blocks_beyond_the_room_are_left_out() {
         let sack = [[1, 2], [3, 4], [5, 6], [7, 8]];
         let mut bytes = Vec::new();
-        let ack = Tcp { flags: ACK, sack: &sack, ..Tcp::default() };
+        let ack = SegmentFields { flags: ACK, sack: &sack, ..SegmentFields::default() };
         assert_eq!(tcp(&mut bytes, &ip(0), &ack), 40 + 36);
         assert_eq!(bytes[40..48], [1, 1, 5, 34, 0, 0, 0, 1]);
         check(&bytes, 76);
         bytes.clear();
-        assert_eq!(tcp(&mut bytes, &ip(0), &Tcp { times: Some([5, 6]), ..ack }), 40 + 12 + 28);
+        assert_eq!(
+            tcp(&mut bytes, &ip(0), &SegmentFields { times: Some([5, 6]), ..ack }),
+            40 + 12 + 28
+        );
         assert_eq!(bytes[40..44], [1, 1, 8, 10]);
         assert_eq!(bytes[52..56], [1, 1, 5, 26]);
         check(&bytes, 80);
@@ -268,7 +278,11 @@ mod tests {
     #[test]
     fn accurate_ecn_has_the_bit_beside_the_offset() {
         let mut bytes = Vec::new();
-        tcp(&mut bytes, &ip(1), &Tcp { flags: ACK | AE | ECE, ..Tcp::default() });
+        tcp(
+            &mut bytes,
+            &ip(1),
+            &SegmentFields { flags: ACK | AE | ECE, ..SegmentFields::default() },
+        );
         assert_eq!(bytes[32..34], [0x51, 0x50]);
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::output::{Output, Unwritten};
-use crate::endpoints::{Log, LogFile};
+use crate::endpoints::{ConnectionLog, LogFile};
 
 /// Returns the file for a name such as `web.0-client`, and its writer.
 type Create = dyn Fn(&str) -> (String, io::Result<Box<dyn Write + Send>>) + Send + Sync;
@@ -16,11 +16,11 @@ pub(crate) struct Logs(Arc<Files>);
 
 struct Files {
     create: Box<Create>,
-    state: Mutex<State>,
+    state: Mutex<OpenFiles>,
 }
 
 #[derive(Default)]
-struct State {
+struct OpenFiles {
     open: Vec<Weak<Mutex<Option<Output>>>>,
     /// First error.
     problem: Option<Unwritten>,
@@ -32,9 +32,9 @@ impl Logs {
     }
 
     /// Returns the log of a connection; its name is that of the flow that opens it.
-    pub fn of(&self, name: String) -> Log {
+    pub fn of(&self, name: String) -> ConnectionLog {
         let (logs, of) = (self.clone(), name.clone());
-        Log::new(name, move |end| logs.open(&format!("{of}-{end}")))
+        ConnectionLog::new(name, move |end| logs.open(&format!("{of}-{end}")))
     }
 
     fn open(&self, name: &str) -> LogFile {
@@ -52,7 +52,7 @@ impl Logs {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OpenFiles> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

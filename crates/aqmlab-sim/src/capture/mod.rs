@@ -43,7 +43,7 @@ use self::output::Output;
 pub use self::output::Unwritten;
 use self::pcapng::Interface;
 use self::qlog::Qlog;
-use crate::endpoints::Log;
+use crate::endpoints::ConnectionLog;
 use crate::endpoints::flow::Flow;
 use crate::endpoints::packet::Store;
 use crate::network::Observer;
@@ -144,7 +144,7 @@ impl Recorder {
     }
 
     /// Returns the log of a connection, named as the flow that opens it.
-    pub(crate) fn log(&self, name: String) -> Option<Log> {
+    pub(crate) fn log(&self, name: String) -> Option<ConnectionLog> {
         self.logs.as_ref().map(|logs| logs.of(name))
     }
 

@@ -19,24 +19,24 @@ pub type LogFile = Box<dyn Write + Send + Sync>;
 
 /// Log of a connection, which its endpoint writes.
 #[derive(Clone)]
-pub struct Log {
+pub struct ConnectionLog {
     name: String,
     open: Arc<dyn Fn(&str) -> LogFile + Send + Sync>,
 }
 
-impl fmt::Debug for Log {
+impl fmt::Debug for ConnectionLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Log({})", self.name)
     }
 }
 
-impl Log {
+impl ConnectionLog {
     /// Creates the log of a connection; `open` creates the file for an end.
     pub fn new<F>(name: String, open: F) -> Self
     where
         F: Fn(&str) -> LogFile + Send + Sync + 'static,
     {
-        Log { name, open: Arc::new(open) }
+        ConnectionLog { name, open: Arc::new(open) }
     }
 
     /// Returns the name of the flow that opens the connection, as in the tables of results.
@@ -67,7 +67,7 @@ pub struct EndpointSetup {
     /// Seed of random draws, different for each flow.
     pub seed: u64,
     /// Log that the endpoint writes, if the run is recorded so.
-    pub log: Option<Log>,
+    pub log: Option<ConnectionLog>,
 }
 
 cloneable!(pub trait CloneParams of EndpointParams);

@@ -13,8 +13,8 @@ pub(crate) mod flow;
 pub(crate) mod packet;
 
 pub use self::custom::{
-    BoxedEnds, EndpointConfig, EndpointParams, EndpointSetup, Endpoints, Log, LogFile, MessageSink,
-    MessageSource,
+    BoxedEnds, ConnectionLog, EndpointConfig, EndpointParams, EndpointSetup, Endpoints, LogFile,
+    MessageSink, MessageSource,
 };
 pub use self::dscp::Dscp;
 use aqmlab_core::{Ecn, Time, catalogue};

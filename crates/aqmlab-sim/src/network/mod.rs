@@ -35,7 +35,7 @@ pub use self::config::LinkConfig;
 pub use self::events::Simultaneous;
 pub use self::link::{LinkColumn, LinkResult, QueuedLink};
 pub use self::packet::{LossCause, PacketStore};
-pub use self::routes::{Position, RouteId};
+pub use self::routes::{Hop, RouteId};
 pub use self::wire::Capacity;
 
 use self::accounting::PacketAccounting;
@@ -178,7 +178,7 @@ impl<S: PacketStore> Network<S> {
     }
 
     /// Returns the link that a packet is on whose next hop is `position`.
-    pub fn link_of(&self, position: Position) -> u32 {
+    pub fn link_of(&self, position: Hop) -> u32 {
         self.routes.link(position.previous()).expect("the packet has entered a link")
     }
 
@@ -250,7 +250,7 @@ impl<S: PacketStore> Network<S> {
                 *arrived = self.links[link as usize].deliver(&mut self.shared);
                 let Some(packet) = arrived else { return };
                 observer.left(time, link, packet, &self.shared.accounting.store);
-                let Some(next) = self.routes.link(Position(packet.position)) else {
+                let Some(next) = self.routes.link(Hop(packet.position)) else {
                     return self.shared.accounting.arrives(packet);
                 };
                 if let Some(packet) = arrived.take() {
@@ -271,7 +271,7 @@ impl<S: PacketStore> Network<S> {
     /// Forwards a packet to its next link.
     #[inline(never)]
     fn forward(&mut self, link: u32, mut packet: Packet, observer: &mut impl Observer<S>) {
-        packet.position = Position(packet.position).next().0;
+        packet.position = Hop(packet.position).next().0;
         self.enter(link, packet, observer);
     }
 

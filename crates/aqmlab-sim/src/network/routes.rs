@@ -2,7 +2,7 @@
 //!
 //! A route is data of the network; a packet contains only the index of its next hop. When a route
 //! [changes](Routes::change), packets sent from then on take the new links, and packets in flight
-//! continue along the old ones: a [`Position`] is an index into a list that only grows.
+//! continue along the old ones: a [`Hop`] is an index into a list that only grows.
 
 /// Number of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct RouteId(pub u32);
 
 /// Index of the next hop of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position(pub u32);
+pub struct Hop(pub u32);
 
 /// Marks the end of a route.
 const END: u32 = u32::MAX;
@@ -21,7 +21,7 @@ pub struct Routes {
     /// Links of each list, followed by [`END`].
     hops: Vec<u32>,
     /// First hop of each route.
-    first: Vec<Position>,
+    first: Vec<Hop>,
 }
 
 impl Routes {
@@ -37,9 +37,9 @@ impl Routes {
         self.first[route.0 as usize] = self.list(links);
     }
 
-    fn list(&mut self, links: impl IntoIterator<Item = u32>) -> Position {
+    fn list(&mut self, links: impl IntoIterator<Item = u32>) -> Hop {
         let first =
-            Position(u32::try_from(self.hops.len()).expect("fewer than 2^32 hops fit in memory"));
+            Hop(u32::try_from(self.hops.len()).expect("fewer than 2^32 hops fit in memory"));
         self.hops.extend(links);
         debug_assert!(!self.hops[first.0 as usize..].contains(&END));
         self.hops.push(END);
@@ -48,7 +48,7 @@ impl Routes {
 
     /// Returns the first hop of a route.
     #[inline]
-    pub fn start(&self, route: RouteId) -> Position {
+    pub fn start(&self, route: RouteId) -> Hop {
         self.first[route.0 as usize]
     }
 
@@ -59,22 +59,22 @@ impl Routes {
 
     /// Returns the link of a hop; `None` at the end of the route.
     #[inline]
-    pub fn link(&self, at: Position) -> Option<u32> {
+    pub fn link(&self, at: Hop) -> Option<u32> {
         let link = self.hops[at.0 as usize];
         (link != END).then_some(link)
     }
 }
 
-impl Position {
+impl Hop {
     /// Returns the following hop.
     #[inline]
     pub fn next(self) -> Self {
-        Position(self.0 + 1)
+        Hop(self.0 + 1)
     }
     /// Returns the preceding hop.
     #[inline]
     pub fn previous(self) -> Self {
-        Position(self.0 - 1)
+        Hop(self.0 - 1)
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     /// Returns the links from a hop to the end of the route.
-    fn links(routes: &Routes, mut at: Position) -> Vec<u32> {
+    fn links(routes: &Routes, mut at: Hop) -> Vec<u32> {
         let mut links = Vec::new();
         while let Some(link) = routes.link(at) {
             links.push(link);

@@ -6,7 +6,7 @@ use aqmlab_core::{Framing, Packet, Rate, Span, Stream, Time};
 
 use super::MAX_PACKET;
 use super::config::LinkConfig;
-use crate::rate::Source;
+use crate::rate::RateSource;
 use crate::rate::course::{Course, CourseMeter, CourseTransmitter};
 use crate::rate::grants::{Grants, GrantsMeter};
 use crate::rate::schedule::Schedule;
@@ -133,15 +133,15 @@ impl Wire {
     pub fn new(link: &LinkConfig, stream: Stream, end: Time) -> Self {
         let framing = link.framing;
         match link.process.source(stream, end) {
-            Source::Constant(rate) if framing == Framing::NONE => {
+            RateSource::Constant(rate) if framing == Framing::NONE => {
                 Wire::Constant(RateClock::new(rate))
             }
-            Source::Constant(rate) => {
+            RateSource::Constant(rate) => {
                 let schedule = Schedule::new(vec![(Span::ZERO, rate.as_bps())], false);
                 Self::with_course(Course::Schedule(schedule), framing, end)
             }
-            Source::Course(course) => Self::with_course(course, framing, end),
-            Source::Grants(grants) => Wire::Grants(Box::new(GrantWire {
+            RateSource::Course(course) => Self::with_course(course, framing, end),
+            RateSource::Grants(grants) => Wire::Grants(Box::new(GrantWire {
                 meter: GrantsMeter::new(grants.clone()),
                 grants,
                 framing,

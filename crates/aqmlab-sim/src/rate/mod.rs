@@ -107,7 +107,7 @@ pub(crate) fn hinted(error: Error) -> Error {
 }
 
 /// Process at run time.
-pub(crate) enum Source {
+pub(crate) enum RateSource {
     Constant(Rate),
     Course(Course),
     Grants(Grants),
@@ -219,21 +219,23 @@ impl RateProcess {
     }
 
     /// Returns the process for a run that ends at `end`; `stream` is for random ones.
-    pub(crate) fn source(&self, stream: Stream, end: Time) -> Source {
+    pub(crate) fn source(&self, stream: Stream, end: Time) -> RateSource {
         match self {
-            RateProcess::Constant(rate) => Source::Constant(*rate),
+            RateProcess::Constant(rate) => RateSource::Constant(*rate),
             RateProcess::Steps(_, schedule) | RateProcess::Csv(_, schedule) => {
-                Source::Course(Course::Schedule(schedule.clone()))
+                RateSource::Course(Course::Schedule(schedule.clone()))
             }
-            RateProcess::Markov(params) => Source::Course(Course::markov(params.clone(), stream)),
+            RateProcess::Markov(params) => {
+                RateSource::Course(Course::markov(params.clone(), stream))
+            }
             RateProcess::OrnsteinUhlenbeck(params) => {
-                Source::Course(Course::ornstein_uhlenbeck(params, stream))
+                RateSource::Course(Course::ornstein_uhlenbeck(params, stream))
             }
             RateProcess::Trace(params, trace) => {
-                Source::Grants(Grants::trace(Arc::clone(trace), params.opportunity.get()))
+                RateSource::Grants(Grants::trace(Arc::clone(trace), params.opportunity.get()))
             }
-            RateProcess::Lte(params) => Source::Grants(Grants::lte(params, stream, end)),
-            RateProcess::Wifi(params) => Source::Grants(Grants::wifi(params, stream, end)),
+            RateProcess::Lte(params) => RateSource::Grants(Grants::lte(params, stream, end)),
+            RateProcess::Wifi(params) => RateSource::Grants(Grants::wifi(params, stream, end)),
         }
     }
 }

@@ -53,7 +53,7 @@ const HOLE_ROUND_TRIPS: u64 = 4;
 
 /// Returns all notes of a run.
 pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
-    let run = Run { simulation, scenario: &simulation.scenario };
+    let run = Examined { simulation, scenario: &simulation.scenario };
     if let Some(note) = run.no_traffic() {
         return vec![Finding { about: About::Run, note }];
     }
@@ -271,12 +271,12 @@ impl Site<'_> {
 }
 
 /// Run under examination.
-struct Run<'a> {
+struct Examined<'a> {
     simulation: &'a Simulation,
     scenario: &'a Scenario,
 }
 
-impl Run<'_> {
+impl Examined<'_> {
     /// Connections that failed: the first reason, and how to repeat the run.
     fn failed<'a>(&self, flows: impl Iterator<Item = &'a Flow> + Clone) -> Option<Note> {
         let reason = flows.clone().find_map(Flow::failure)?;

@@ -16,7 +16,7 @@ use super::work_limit::{Stopped, Work, WorkLimit};
 use crate::capture::Recorder;
 use crate::endpoints::flow::{Flow, FlowSetup, NONE};
 use crate::endpoints::packet::{Arrived, SimPacket, Store};
-use crate::endpoints::{Direction, End, Log};
+use crate::endpoints::{ConnectionLog, Direction, End};
 use crate::network::events::EventKey;
 use crate::network::{Network, RouteId, Setup};
 use crate::scenario::{FlowGroup, Level, Reroute, Scenario, Start};
@@ -264,7 +264,7 @@ impl Simulation {
     }
 
     /// Returns the log of a connection, which the flow with this number in its group opens.
-    pub fn log(&self, group: u32, number: u32) -> Option<Log> {
+    pub fn log(&self, group: u32, number: u32) -> Option<ConnectionLog> {
         let recorder = self.recorder.as_ref()?;
         recorder.log(format!("{}.{number}", self.scenario.flows[group as usize].name))
     }

@@ -61,13 +61,13 @@ impl Component for GameParams {
 impl Workload for GameParams {
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         let other = Some(self.clone());
-        Some(Box::new(Side { other, ..Side::new(self, Direction::Forward, streams) }))
+        Some(Box::new(Gamer { other, ..Gamer::new(self, Direction::Forward, streams) }))
     }
 }
 
 /// One side of a game, with the packets it receives from the other.
 #[derive(Clone)]
-struct Side {
+struct Gamer {
     direction: Direction,
     /// Parameters of the other side, which this one starts.
     other: Option<GameParams>,
@@ -81,13 +81,13 @@ struct Side {
     late: u64,
 }
 
-impl Side {
+impl Gamer {
     fn new(params: &GameParams, direction: Direction, streams: &dyn Fn(&str) -> Stream) -> Self {
         let (size, gap, keys) = match direction {
             Direction::Forward => (&params.down, &params.down_gap, ["down", "down_gap"]),
             Direction::Backward => (&params.up, &params.up_gap, ["up", "up_gap"]),
         };
-        Side {
+        Gamer {
             direction,
             other: None,
             size: Sampler::new(size, streams(keys[0])),
@@ -102,11 +102,11 @@ impl Side {
     }
 }
 
-impl App for Side {
+impl App for Gamer {
     fn start(&mut self, cx: &mut Context) {
         self.flow = cx.datagrams(self.direction, true);
         if let Some(params) = self.other.take() {
-            cx.spawn(|streams| Box::new(Side::new(&params, Direction::Backward, streams)));
+            cx.spawn(|streams| Box::new(Gamer::new(&params, Direction::Backward, streams)));
         }
         // NGMN: the first packet is sent within 40 ms, so that players are not synchronised.
         let phase = self.phase.uniform_span(Span::ZERO, Span::from_millis(40));

@@ -237,7 +237,7 @@ impl App for PackMime {
         let is_persistent = self.kinds.uniform() < self.persistent;
         cx.spawn(|streams| {
             let stream = streams("session");
-            let script = Connection::new(is_persistent, request, response, stream);
+            let script = WebConnection::new(is_persistent, request, response, stream);
             Box::new(Session::of(script, 1, true))
         });
         cx.wake_after(Span::from_secs_f64(self.gaps.draw()));
@@ -246,7 +246,7 @@ impl App for PackMime {
 
 /// Requests over one connection.
 #[derive(Clone)]
-struct Connection {
+struct WebConnection {
     request: u64,
     first_response: u64,
     /// Objects of each remaining page; the last page first.
@@ -262,13 +262,13 @@ struct Connection {
 /// Responses below this size are cache validations.
 const CACHE_CUTOFF: u64 = 275;
 
-impl Connection {
+impl WebConnection {
     fn new(is_persistent: bool, request: u64, first_response: u64, mut stream: Stream) -> Self {
         let pages = match is_persistent {
             true => pages(&mut stream),
             false => vec![1],
         };
-        Connection {
+        WebConnection {
             request,
             first_response,
             pages,
@@ -297,7 +297,7 @@ fn pages(stream: &mut Stream) -> Vec<u64> {
     (0..number).map(|_| objects(stream)).collect()
 }
 
-impl Script for Connection {
+impl Script for WebConnection {
     fn next(&mut self) -> Option<(Span, Exchange)> {
         let left = self.pages.last_mut()?;
         *left -= 1;

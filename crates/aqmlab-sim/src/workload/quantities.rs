@@ -91,9 +91,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone)]
-    struct Side(Direction, &'static [(&'static str, f64)]);
+    struct ByDirection(Direction, &'static [(&'static str, f64)]);
 
-    impl App for Side {
+    impl App for ByDirection {
         fn start(&mut self, _cx: &mut crate::workload::app::Context) {}
         fn report(&self, _now: Time, see: &mut dyn FnMut(&'static str, f64)) {
             self.1.iter().for_each(|(name, value)| see(name, *value));
@@ -107,9 +107,9 @@ mod tests {
     fn directions_are_not_averaged_and_the_worse_is_first() {
         let mut scores = Scores::default();
         for side in [
-            Side(Direction::Forward, &[("mos", 4.4), ("late", 0.0)]),
-            Side(Direction::Backward, &[("mos", 1.0), ("late", 0.7)]),
-            Side(Direction::Forward, &[("mos", 4.2), ("late", 0.2)]),
+            ByDirection(Direction::Forward, &[("mos", 4.4), ("late", 0.0)]),
+            ByDirection(Direction::Backward, &[("mos", 1.0), ("late", 0.7)]),
+            ByDirection(Direction::Forward, &[("mos", 4.2), ("late", 0.2)]),
         ] {
             scores.add(&side, Time::ZERO);
         }

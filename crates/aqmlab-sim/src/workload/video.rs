@@ -73,7 +73,7 @@ impl Workload for VideoParams {
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         let camera = Camera::new(self, streams);
         Some(match self.over {
-            Carrier::Udp => Box::new(Datagrams {
+            Carrier::Udp => Box::new(VideoDatagrams {
                 camera,
                 packet: self.packet.get() as u32,
                 buffer: self.buffer,
@@ -144,7 +144,7 @@ struct Frame {
 }
 
 #[derive(Clone)]
-struct Datagrams {
+struct VideoDatagrams {
     camera: Camera,
     packet: u32,
     buffer: Span,
@@ -160,7 +160,7 @@ struct Datagrams {
 /// Time after which a frame is missed, until the first frame arrives.
 const GIVEN_UP: Span = Span::from_secs(3);
 
-impl Datagrams {
+impl VideoDatagrams {
     /// Returns the number of frames whose playback time is reached.
     fn overdue(&self, now: Time) -> usize {
         let delay = self.plays_after.unwrap_or(GIVEN_UP);
@@ -175,7 +175,7 @@ impl Datagrams {
     }
 }
 
-impl App for Datagrams {
+impl App for VideoDatagrams {
     fn start(&mut self, cx: &mut Context) {
         self.flow = cx.datagrams(Direction::Forward, true);
         self.on_timer(cx);

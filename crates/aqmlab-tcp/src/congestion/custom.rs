@@ -20,26 +20,26 @@ use super::control::{
 const MOST: u64 = u64::MAX / 4;
 
 /// State of a custom control.
-pub(crate) struct State(Box<dyn ExternalControl>);
+pub(crate) struct CustomState(Box<dyn ExternalControl>);
 
-impl State {
+impl CustomState {
     pub fn new(control: Box<dyn ExternalControl>) -> Self {
-        State(control)
+        CustomState(control)
     }
     pub fn is_cloneable(&self) -> bool {
         self.0.boxed_clone().is_some()
     }
 }
 
-impl Clone for State {
+impl Clone for CustomState {
     /// # Panics
     /// Panics if the control cannot be copied: see [`State::is_cloneable`].
     fn clone(&self) -> Self {
-        State(self.0.boxed_clone().expect("the caller asks `Sender::is_cloneable`"))
+        CustomState(self.0.boxed_clone().expect("the caller asks `Sender::is_cloneable`"))
     }
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for CustomState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "window {}, ssthresh {}", self.0.window(), self.0.ssthresh())
     }
@@ -66,9 +66,9 @@ unbounded!((), bool, Option<Rate>);
 macro_rules! behind {
     ($self:ident, $state:ident => $call:expr) => {
         match $self {
-            State($state) => Bounded::bounded($call),
+            CustomState($state) => Bounded::bounded($call),
         }
     };
 }
 
-pass_control!(State, behind);
+pass_control!(CustomState, behind);

@@ -35,7 +35,7 @@ macro_rules! controls {
         #[allow(clippy::large_enum_variant)] // there is one of them in each sender
         pub(crate) enum Control {
             $( $Control($module::$Control), )+
-            Custom(custom::State),
+            Custom(custom::CustomState),
         }
 
         impl Control {
@@ -46,7 +46,7 @@ macro_rules! controls {
                     let control = control.downcast().expect("its type was compared");
                     return Control::$Control(*control);
                 } )+
-                Control::Custom(custom::State::new(control))
+                Control::Custom(custom::CustomState::new(control))
             }
         }
 

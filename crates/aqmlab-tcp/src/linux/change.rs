@@ -3,7 +3,7 @@
 use aqmlab_core::Time;
 use aqmlab_core::time::NANOS_PER_SEC;
 
-use super::control::Control;
+use super::control::LinuxControl;
 use super::{LinuxSender, Sysctl};
 use crate::connection::ConnState;
 use crate::params::{EcnMode, TcpParams};
@@ -36,7 +36,7 @@ impl LinuxSender {
 
     fn restart_control(&mut self, now: Time, params: &TcpParams, seed: u64, is_open: bool) {
         if !is_open {
-            self.control = Control::new(params, seed);
+            self.control = LinuxControl::new(params, seed);
             return;
         }
         // A control without a window: the next one starts with the data in flight.
@@ -45,7 +45,7 @@ impl LinuxSender {
         }
         let mut setup = params.setup(self.cwnd(), seed);
         setup.initial_ssthresh = self.ssthresh();
-        self.control = Control::with(params, &setup);
+        self.control = LinuxControl::with(params, &setup);
         self.state.prior_ssthresh = 0;
         self.control.init(&mut self.state);
         if let Some(external) = self.control.as_external() {

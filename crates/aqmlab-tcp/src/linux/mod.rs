@@ -35,7 +35,7 @@ use std::collections::VecDeque;
 
 use aqmlab_core::{Rate, Span, Time};
 use clock::Clock;
-use control::Control;
+use control::LinuxControl;
 use memory::Memory;
 use offload::Buffer;
 use segment_queue::Queue;
@@ -92,7 +92,7 @@ pub(crate) struct LinuxSender {
     clock: Clock,
     state: State,
     queue: Queue,
-    control: Control,
+    control: LinuxControl,
     sysctl: Sysctl,
     /// Buffer for what the application writes.
     memory: Option<Memory>,
@@ -129,7 +129,7 @@ impl LinuxSender {
     /// A sender of `bytes` bytes, or of data without end. The parameters are those of a
     /// [`machine`](TcpParams::machine) of Linux.
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
-        let control = Control::new(params, seed);
+        let control = LinuxControl::new(params, seed);
         let mss = params.mss.get();
         let window = (params.in_bytes(params.initial_window) / mss).max(1) as u32;
         let ssthresh = match params.initial_ssthresh {
@@ -180,7 +180,7 @@ impl LinuxSender {
     }
     /// BBR enters ProbeBW in these phases.
     pub fn set_phases(&mut self, phases: &[u8]) {
-        if let Control::Bbr(bbr) = &mut self.control {
+        if let LinuxControl::Bbr(bbr) = &mut self.control {
             bbr.take_phases(phases);
         }
     }
@@ -188,7 +188,7 @@ impl LinuxSender {
     /// Returns how often BBR has entered ProbeBW.
     pub fn phases_drawn(&self) -> usize {
         match &self.control {
-            Control::Bbr(bbr) => bbr.phases_drawn(),
+            LinuxControl::Bbr(bbr) => bbr.phases_drawn(),
             _ => 0,
         }
     }

@@ -2,7 +2,7 @@
 //! once, and some wait for more of the window, if that is not far.
 
 use super::LinuxSender;
-use super::control::Control;
+use super::control::LinuxControl;
 use super::state::CaState;
 
 /// The largest packet that the host hands to its device.
@@ -31,7 +31,7 @@ impl LinuxSender {
     pub(super) fn segments_at_once(&self) -> u32 {
         let state = &self.state;
         let least = match &self.control {
-            Control::Bbr(bbr) => bbr.least_at_once(state),
+            LinuxControl::Bbr(bbr) => bbr.least_at_once(state),
             _ => 2,
         };
         let mut bytes = state.pacing_rate >> PACING_SHIFT;

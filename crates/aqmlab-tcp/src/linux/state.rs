@@ -42,7 +42,7 @@ pub(super) enum Pending {
 
 /// RACK's (RFC 8985).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rack {
+pub(super) struct RackState {
     /// When the segment was sent that was sent last of those delivered, in microseconds; its end.
     pub sent: u64,
     pub end: u64,
@@ -145,7 +145,7 @@ pub(crate) struct State {
     pub rto: u64,
     pub rto_min: u64,
     pub rto_max: u64,
-    pub rack: Rack,
+    pub rack: RackState,
     pub probe_end: u64,
     pub probe_repeats: bool,
 
@@ -186,7 +186,7 @@ impl State {
             rto: 1000,
             rto_min: 200,
             rto_max: 120_000,
-            rack: Rack { steps: 1, ..Rack::default() },
+            rack: RackState { steps: 1, ..RackState::default() },
             pacing_rate: u64::MAX,
             ..State::default()
         }

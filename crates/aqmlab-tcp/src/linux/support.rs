@@ -139,7 +139,7 @@ fn check_kernels_cubic(params: &TcpParams) -> Result<()> {
 mod tests {
     use aqmlab_core::Table;
 
-    use super::super::control::Control;
+    use super::super::control::LinuxControl;
     use super::*;
 
     fn read(entries: &[(&str, &str)]) -> Result<TcpParams> {
@@ -226,8 +226,12 @@ mod tests {
             for profile in ["linux-6", "linux-6.12"] {
                 let params = with_control(profile, control).unwrap();
                 assert_eq!(params.machine(), Stack::Linux612, "{control:?}");
-                let control = Control::new(&params, 0);
-                assert_eq!(!matches!(control, Control::External(_)), is_the_kernels, "{control:?}");
+                let control = LinuxControl::new(&params, 0);
+                assert_eq!(
+                    !matches!(control, LinuxControl::External(_)),
+                    is_the_kernels,
+                    "{control:?}"
+                );
             }
         }
         let both = [("algorithm", "cubic"), ("variant", "linux"), ("slow_start", "hystart++")];

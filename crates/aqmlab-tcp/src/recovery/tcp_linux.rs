@@ -195,18 +195,18 @@ mod tests {
     use crate::delivery::Delivery;
 
     /// A connection with segments of 1000 bytes.
-    struct Connection {
+    struct TestConnection {
         board: Scoreboard,
         recovery: TcpLinux,
         rtt: RttEstimator,
         now: Time,
     }
 
-    impl Connection {
+    impl TestConnection {
         fn new(segments: u64) -> Self {
             let params = TcpParams { mss: aqmlab_core::Bytes::new(1000), ..TcpParams::rfc() };
             let board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
-            let mut connection = Connection {
+            let mut connection = TestConnection {
                 board,
                 recovery: TcpLinux::new(&params),
                 rtt: RttEstimator::new(&params),
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn what_lies_four_segments_below_the_highest_report_is_lost() {
-        let mut connection = Connection::new(10);
+        let mut connection = TestConnection::new(10);
         connection.report(3);
         assert_eq!(connection.lost(), [0; 0]);
         connection.report(4);
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn a_retransmission_is_lost_when_later_data_are_reported() {
-        let mut connection = Connection::new(5);
+        let mut connection = TestConnection::new(5);
         connection.report(4);
         connection.repair();
         assert_eq!(connection.lost(), [0; 0]);
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_retransmission_is_lost_when_the_fifth_after_it_has_arrived() {
-        let mut connection = Connection::new(12);
+        let mut connection = TestConnection::new(12);
         connection.report(11);
         assert_eq!(connection.lost(), [0, 1, 2, 3, 4, 5, 6, 7]);
         for _ in 0..7 {
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_recovery_forgets_what_was_reported() {
-        let mut connection = Connection::new(10);
+        let mut connection = TestConnection::new(10);
         connection.report(8);
         assert_eq!(connection.lost(), [0, 1, 2, 3, 4]);
         connection.board.acknowledge(5000, connection.now);
@@ -305,7 +305,7 @@ mod tests {
     /// Half of the acknowledgements send nothing until the window is reached.
     #[test]
     fn the_window_comes_down_by_one_segment_for_two_acknowledgements() {
-        let mut connection = Connection::new(20);
+        let mut connection = TestConnection::new(20);
         connection.report(4);
         connection.recovery.begin(&mut connection.board);
         let mut sent = 0;

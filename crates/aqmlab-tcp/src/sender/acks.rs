@@ -2,7 +2,7 @@
 
 use aqmlab_core::{Deadline, Time};
 
-use super::Sender;
+use super::RfcSender;
 use super::output::Burst;
 use super::prr::{Progress, Prr};
 use crate::congestion::{AckSample, Congestion, CongestionControl, CongestionEvent, Control};
@@ -11,7 +11,7 @@ use crate::recovery::{AckContext, LossRecovery, Phase};
 use crate::scoreboard::DUP_THRESH;
 use crate::segment::Ack;
 
-impl Sender {
+impl RfcSender {
     /// An acknowledgement arrives.
     #[inline]
     pub fn on_ack(&mut self, now: Time, ack: &Ack) {

@@ -2,7 +2,7 @@
 
 use aqmlab_core::{Bytes, Limit, Span, Time};
 
-use super::Sender;
+use super::RfcSender;
 use crate::congestion::{AckSample, CongestionControl};
 use crate::params::Recovery;
 use crate::params::{EcnMode, TcpParams};
@@ -13,9 +13,9 @@ fn at(millis: u64) -> Time {
 }
 
 /// A sender with ten segments of 1000 bytes in flight, sent at 100 ms.
-fn sender(params: TcpParams, keep_records: bool) -> Sender {
+fn sender(params: TcpParams, keep_records: bool) -> RfcSender {
     let params = TcpParams { mss: Bytes::new(1000), initial_window: Limit::Packets(10), ..params };
-    let mut sender = Sender::new(&params, None, 0);
+    let mut sender = RfcSender::new(&params, None, 0);
     if keep_records {
         sender.keep_records();
     }
@@ -26,7 +26,7 @@ fn sender(params: TcpParams, keep_records: bool) -> Sender {
     sender
 }
 
-fn take(sender: &mut Sender, millis: u64, ack: Ack) -> AckSample {
+fn take(sender: &mut RfcSender, millis: u64, ack: Ack) -> AckSample {
     sender.on_ack(at(millis), &Ack { window: 1 << 40, ..ack });
     while sender.poll(at(millis)).is_some() {}
     sender.told
@@ -132,7 +132,7 @@ fn rates_and_rounds_come_from_what_was_delivered() {
 }
 
 /// The slow start threshold after the next timeout.
-fn time_out(sender: &mut Sender) -> u64 {
+fn time_out(sender: &mut RfcSender) -> u64 {
     let before = sender.conn.stats.timeouts;
     while sender.conn.stats.timeouts == before {
         let now = sender.next_timeout().expect("a timer runs");

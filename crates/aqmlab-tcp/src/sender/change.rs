@@ -3,7 +3,7 @@
 use aqmlab_core::Time;
 
 use super::output::Burst;
-use super::{Sender, sends_bursts};
+use super::{RfcSender, sends_bursts};
 use crate::congestion::{CongestionControl, Control};
 use crate::connection::ConnState;
 use crate::params::TcpParams;
@@ -11,7 +11,7 @@ use crate::params::TcpParams;
 /// Larger windows are those of controls without one: the next control starts with the data in flight.
 const MOST: u64 = 1 << 40;
 
-impl Sender {
+impl RfcSender {
     /// Changes the parameters that [`TcpParams::check_change`] allows. Another congestion control
     /// starts with the window and the threshold of the one before, as with
     /// `setsockopt(TCP_CONGESTION)` of Linux.

@@ -15,7 +15,7 @@
 
 use aqmlab_core::{Span, Time};
 
-use super::Sender;
+use super::RfcSender;
 use crate::congestion::CongestionControl;
 use crate::params::{TcpParams, WindowValidation};
 use crate::recovery::Phase;
@@ -116,7 +116,7 @@ impl Validation {
     }
 }
 
-impl Sender {
+impl RfcSender {
     /// New data are there to be sent.
     #[inline]
     pub(super) fn validate_before_sending(&mut self, now: Time) {

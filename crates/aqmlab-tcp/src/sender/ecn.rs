@@ -11,7 +11,7 @@
 
 use aqmlab_core::{Ecn, Time};
 
-use super::Sender;
+use super::RfcSender;
 use crate::congestion::{AckSample, Congestion};
 use crate::params::{EcnMode, TcpParams};
 use crate::recovery::Phase;
@@ -82,7 +82,7 @@ impl EcnState {
     }
 }
 
-impl Sender {
+impl RfcSender {
     /// Section 6.1.2: once a window of data.
     pub(super) fn on_ecn_echo(&mut self, now: Time, delivered: u64) {
         let same_window = self.ecn.reduced_at.is_some_and(|point| self.board.una() <= point);

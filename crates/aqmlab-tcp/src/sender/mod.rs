@@ -65,7 +65,7 @@ pub enum CongestionState {
 
 /// The sending end of a connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Sender {
+pub(crate) struct RfcSender {
     pub(crate) conn: Connection,
     phase: Phase,
     board: Scoreboard,
@@ -123,7 +123,7 @@ fn sends_bursts(control: &Control, params: &TcpParams) -> bool {
         && params.window_validation != WindowValidation::Rfc7661
 }
 
-impl Sender {
+impl RfcSender {
     /// A sender of `bytes` bytes, or of data without end. The congestion
     /// control's random numbers start from `seed`.
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
@@ -139,7 +139,7 @@ impl Sender {
             board = board.collecting();
         }
         let sends_bursts = sends_bursts(&control, params);
-        Sender {
+        RfcSender {
             conn: Connection::new(bytes),
             phase: Phase::Open,
             board,

@@ -2,7 +2,7 @@
 
 use aqmlab_core::{Deadline, Time};
 
-use super::Sender;
+use super::RfcSender;
 use crate::congestion::{CongestionControl, SentSample};
 use crate::connection::ConnState;
 use crate::recovery::{LossRecovery, Phase, Retransmit, RetransmitReason, Sent, SentAgain};
@@ -19,7 +19,7 @@ pub(super) struct Burst {
     fills_window: bool,
 }
 
-impl Sender {
+impl RfcSender {
     /// Returns the next segment to be sent now: call until `None`.
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<DataSegment> {

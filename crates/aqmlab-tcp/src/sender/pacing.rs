@@ -12,7 +12,7 @@
 use aqmlab_core::time::NANOS_PER_SEC;
 use aqmlab_core::{Bytes, Deadline, Rate, Span, Time};
 
-use super::Sender;
+use super::RfcSender;
 use crate::congestion::CongestionControl;
 use crate::connection::ConnState;
 use crate::params::TcpParams;
@@ -86,7 +86,7 @@ impl Pacer {
     }
 }
 
-impl Sender {
+impl RfcSender {
     /// The rate at which segments leave, if they are paced.
     #[inline]
     pub fn pacing_rate(&self) -> Option<Rate> {

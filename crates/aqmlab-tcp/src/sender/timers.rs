@@ -2,13 +2,13 @@
 
 use aqmlab_core::{Deadline, Time};
 
-use super::Sender;
+use super::RfcSender;
 use super::output::Burst;
 use crate::congestion::Congestion;
 use crate::connection::ConnState;
 use crate::recovery::{AckContext, LossRecovery, Phase};
 
-impl Sender {
+impl RfcSender {
     /// Returns the time at which [`on_timeout`](Self::on_timeout) must be called: expiry of the
     /// retransmission timer, loss of a late segment, a probe, or departure of a paced segment.
     #[inline]

@@ -9,7 +9,7 @@
 
 use aqmlab_core::{Deadline, Span, Time};
 
-use super::Sender;
+use super::RfcSender;
 use crate::congestion::Congestion;
 use crate::params::Recovery;
 use crate::params::TcpParams;
@@ -53,7 +53,7 @@ impl TailProbe {
     }
 }
 
-impl Sender {
+impl RfcSender {
     /// Section 7.2: new data were sent, or something was delivered.
     #[inline]
     pub(super) fn schedule_probe(&mut self, now: Time) {

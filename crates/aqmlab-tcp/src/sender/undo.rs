@@ -13,7 +13,7 @@
 
 use aqmlab_core::Time;
 
-use super::Sender;
+use super::RfcSender;
 use crate::congestion::CongestionControl;
 use crate::params::Recovery;
 use crate::params::TcpParams;
@@ -98,7 +98,7 @@ impl SpuriousDetection {
     }
 }
 
-impl Sender {
+impl RfcSender {
     /// Detects a spurious recovery by an acknowledgement.
     #[inline]
     pub(super) fn look_for_undo(&mut self, ack: &Ack, advanced: bool) {

@@ -10,14 +10,14 @@ use aqmlab_core::{Bytes, FramingParams, Limit, Rate, Span, Value, choices, param
 use super::ack_filter::AckFilter;
 use super::shaper::bytes_per_second;
 use super::tin::{Plan, Tin};
-use super::tins::{Diffserv, Share, Tuning};
+use super::tins::{Diffserv, Share, TinTuning};
 use crate::cobalt::{InitialGrace, Law};
 use crate::discipline::LinkEnv;
-use crate::fq::hash::{Classifier, Hashing, Key, Method};
+use crate::fq::hash::{FlowClassifier, Hashing, Key, Method};
 
 choices! {
     /// Flow isolation: the units that have queues and share the link.
-    pub enum Isolation {
+    pub enum CakeIsolation {
         /// One queue for all.
         FlowBlind = "flow-blind",
         /// A queue for each host that sends.
@@ -37,22 +37,22 @@ choices! {
     }
 }
 
-impl Isolation {
+impl CakeIsolation {
     pub(super) fn key(self) -> Key {
         match self {
-            Isolation::FlowBlind => Key::Nothing,
-            Isolation::SrcHost => Key::SrcHost,
-            Isolation::DstHost => Key::DstHost,
-            Isolation::Hosts => Key::Hosts,
+            CakeIsolation::FlowBlind => Key::Nothing,
+            CakeIsolation::SrcHost => Key::SrcHost,
+            CakeIsolation::DstHost => Key::DstHost,
+            CakeIsolation::Hosts => Key::Hosts,
             _ => Key::Flow,
         }
     }
     /// Whether the hosts that send, and those that receive, share first.
     pub(super) fn counts_hosts(self) -> [bool; 2] {
         match self {
-            Isolation::DualSrcHost => [true, false],
-            Isolation::DualDstHost => [false, true],
-            Isolation::Triple => [true, true],
+            CakeIsolation::DualSrcHost => [true, false],
+            CakeIsolation::DualDstHost => [false, true],
+            CakeIsolation::Triple => [true, true],
             _ => [false, false],
         }
     }
@@ -128,7 +128,7 @@ params! {
         /// Mapping of DSCPs to tins.
         diffserv: Diffserv = Diffserv::Diffserv3, source "tc-cake(8), priority queue parameters";
         /// Flow isolation: the units that have queues and share the link.
-        isolation: Isolation = Isolation::Triple, source "tc-cake(8), flow isolation parameters";
+        isolation: CakeIsolation = CakeIsolation::Triple, source "tc-cake(8), flow isolation parameters";
         /// Time for which a flow's delay may exceed the target; about the largest common
         /// round-trip time.
         interval: Rtt = Rtt(Span::from_millis(100)),
@@ -220,7 +220,7 @@ const TC: &[Dialect] = &[Dialect {
 impl CakeParams {
     /// A tin, empty.
     pub(super) fn tin(&self, plan: Plan) -> Tin {
-        let classifier = Classifier::new(self.isolation.key(), &self.hashing, self.flows);
+        let classifier = FlowClassifier::new(self.isolation.key(), &self.hashing, self.flows);
         Tin::new(plan, classifier, self.flows, self.isolation.counts_hosts())
     }
 
@@ -233,7 +233,7 @@ impl CakeParams {
     /// The tins at this bandwidth.
     pub(super) fn plans(&self, env: &LinkEnv) -> Vec<Plan> {
         let plan = |share: Share| {
-            let tuning = Tuning::new(share.rate, self.target(), self.interval.0, env.mtu);
+            let tuning = TinTuning::new(share.rate, self.target(), self.interval.0, env.mtu);
             Plan {
                 law: Law::new(tuning.target, tuning.interval, self.variant),
                 quantum: self.quantum.map_or(tuning.quantum, Bytes::get),

@@ -65,7 +65,7 @@ fn assert_shares(sent: &Sent, expected: &[f64]) {
 }
 
 /// One flow of a host and ten of another; to ten hosts or to the same.
-fn one_against_ten(isolation: Isolation, same_destination: bool) -> f64 {
+fn one_against_ten(isolation: CakeIsolation, same_destination: bool) -> f64 {
     let kinds: Vec<Packet> = (0..11)
         .map(|flow| {
             let destination = if same_destination { 50 } else { 50 + flow };
@@ -78,17 +78,17 @@ fn one_against_ten(isolation: Isolation, same_destination: bool) -> f64 {
 #[test]
 fn hosts_share_whatever_flows_they_have() {
     for (isolation, same_destination, share) in [
-        (Isolation::Flow, false, 1.0 / 11.0),
-        (Isolation::DualSrcHost, false, 0.5),
-        (Isolation::DualSrcHost, true, 0.5),
-        (Isolation::DualDstHost, false, 1.0 / 11.0),
-        (Isolation::Triple, false, 0.5),
+        (CakeIsolation::Flow, false, 1.0 / 11.0),
+        (CakeIsolation::DualSrcHost, false, 0.5),
+        (CakeIsolation::DualSrcHost, true, 0.5),
+        (CakeIsolation::DualDstHost, false, 1.0 / 11.0),
+        (CakeIsolation::Triple, false, 0.5),
         // The host that all send to has eleven flows: so each counts a 11th.
-        (Isolation::Triple, true, 1.0 / 11.0),
-        (Isolation::SrcHost, true, 0.5),
-        (Isolation::DstHost, false, 1.0 / 11.0),
-        (Isolation::Hosts, true, 0.5),
-        (Isolation::FlowBlind, true, 1.0 / 11.0),
+        (CakeIsolation::Triple, true, 1.0 / 11.0),
+        (CakeIsolation::SrcHost, true, 0.5),
+        (CakeIsolation::DstHost, false, 1.0 / 11.0),
+        (CakeIsolation::Hosts, true, 0.5),
+        (CakeIsolation::FlowBlind, true, 1.0 / 11.0),
     ] {
         let got = one_against_ten(isolation, same_destination);
         assert!((got - share).abs() < 0.01, "{isolation:?}: {got}, not {share}");

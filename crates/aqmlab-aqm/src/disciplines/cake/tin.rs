@@ -17,7 +17,7 @@ use super::shaper::Schedule;
 use crate::cobalt::{CobaltState, Law};
 use crate::discipline::Backlog;
 use crate::fifo::Fifo;
-use crate::fq::hash::{Classifier, Table};
+use crate::fq::hash::{FlowClassifier, Table};
 
 /// What a flow counts as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,7 +79,7 @@ pub(super) struct Plan {
 pub(super) struct Tin {
     pub flows: Vec<Flow>,
     lists: Lists,
-    classifier: Classifier,
+    classifier: FlowClassifier,
     /// The hosts on each side, if they share.
     hosts: [Option<Hosts>; 2],
     pub plan: Plan,
@@ -92,7 +92,7 @@ pub(super) struct Tin {
 
 impl Tin {
     /// A tin with so many flow queues; hosts share, on each side, or do not.
-    pub fn new(plan: Plan, classifier: Classifier, flows: u64, counts_hosts: [bool; 2]) -> Self {
+    pub fn new(plan: Plan, classifier: FlowClassifier, flows: u64, counts_hosts: [bool; 2]) -> Self {
         let flow = || Flow {
             fifo: Fifo::default(),
             cobalt: CobaltState::new(&plan.law),

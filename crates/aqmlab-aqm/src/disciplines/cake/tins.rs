@@ -117,7 +117,7 @@ impl Diffserv {
 /// What a tin's rate makes of the parameters: at low rates a target of less
 /// than one and a half packets could not be kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Tuning {
+pub(super) struct TinTuning {
     pub target: Span,
     pub interval: Span,
     /// The time of the largest packet.
@@ -125,15 +125,15 @@ pub(super) struct Tuning {
     pub quantum: u64,
 }
 
-impl Tuning {
+impl TinTuning {
     pub fn new(rate: Option<Rate>, target: Span, interval: Span, mtu: Bytes) -> Self {
         let Some(rate) = rate else {
-            return Tuning { target, interval, mtu_time: Span::ZERO, quantum: 1514 };
+            return TinTuning { target, interval, mtu_time: Span::ZERO, quantum: 1514 };
         };
         let mtu_time = Pace::new(rate).time_of(mtu.get());
         let least = Span::from_nanos(mtu_time.as_nanos() * 3 / 2);
         let tuned = least.max(target);
-        Tuning {
+        TinTuning {
             target: tuned,
             interval: (interval + tuned).saturating_sub(target).max(tuned * 2),
             mtu_time,
@@ -190,7 +190,7 @@ mod tests {
     fn low_rates_have_longer_targets() {
         let (target, interval) = (Span::from_millis(5), Span::from_millis(100));
         let tuning =
-            |bits| Tuning::new(Some(Rate::from_bps(bits)), target, interval, Bytes::new(1514));
+            |bits| TinTuning::new(Some(Rate::from_bps(bits)), target, interval, Bytes::new(1514));
         // 1514 bytes at 1 Mbit/s take 12.112 ms; half as much again is the target.
         let slow = tuning(1_000_000);
         assert_eq!(slow.mtu_time, Span::from_nanos(12_112_000));

@@ -33,7 +33,7 @@ mod ns2;
 mod rfc8289;
 mod state;
 
-pub(crate) use state::{CodelState, Settings, Source};
+pub(crate) use state::{CodelState, CodelSettings, Source};
 
 choices! {
     /// With which `count` the dropping state begins when it was left not long
@@ -109,7 +109,7 @@ impl Discipline for CodelParams {
     }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        let law = Settings::new(self, env);
+        let law = CodelSettings::new(self, env);
         Box::new(Codel {
             fifo: Fifo::default(),
             room: QueueLimit::new(self.limit, self.byte_limit, env),
@@ -126,7 +126,7 @@ impl Discipline for CodelParams {
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         // Linux, codel_change: a smaller limit drops from the head.
         let queue = queue.machine::<Codel>();
-        queue.law = Settings::new(self, env);
+        queue.law = CodelSettings::new(self, env);
         queue.room = QueueLimit::new(self.limit, self.byte_limit, env);
         (queue.target, queue.link_rate) = (self.target, env.rate);
         queue.fifo.trim(queue.room, cx);
@@ -153,7 +153,7 @@ pub(crate) fn target_below_packet(target: Span, largest: u64, rate: Rate) -> Opt
 struct Codel {
     fifo: Fifo,
     room: QueueLimit,
-    law: Settings,
+    law: CodelSettings,
     state: CodelState,
     largest: u64,
     /// The sojourn time of the last packet, and the longest.

@@ -9,7 +9,7 @@ use crate::discipline::{Context, LinkEnv, Reason};
 /// What the algorithm needs to know of the parameters, computed once; times
 /// are those of [`Settings::clock`].
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct CodelSettings {
     target: f64,
     interval: f64,
     form: Variant,
@@ -27,7 +27,7 @@ pub(crate) struct Settings {
     alone: bool,
 }
 
-impl Settings {
+impl CodelSettings {
     pub fn new(params: &CodelParams, env: &LinkEnv) -> Self {
         // Linux's clock runs in units of 1024 ns: so do its parameters.
         let form = params.variant.form();
@@ -37,7 +37,7 @@ impl Settings {
         };
         let lowest = params.ce_threshold.map_or(params.target, |mark| mark.min(params.target));
         let surely_short = if form.learns { Span::ZERO } else { lowest };
-        Settings {
+        CodelSettings {
             // Two units of Linux's clock are more than any rounding.
             surely_short: surely_short.saturating_sub(Span::from_nanos(2 * 1024)),
             target: on_clock(params.target),
@@ -54,13 +54,13 @@ impl Settings {
 
     /// For one of many queues that is compared with a full packet by itself.
     pub fn alone(self, alone: bool) -> Self {
-        Settings { alone, ..self }
+        CodelSettings { alone, ..self }
     }
 
     /// For a bucket of ns-2's sfqCoDel: a large count does not decay, and a
     /// bucket found empty forgets nothing.
     pub fn in_a_bucket(self) -> Self {
-        Settings { bucket: true, ..self }
+        CodelSettings { bucket: true, ..self }
     }
 
     /// The clock that the algorithm reads: Linux's units, which are whole
@@ -103,7 +103,7 @@ pub(crate) struct CodelState {
 }
 
 impl CodelState {
-    pub fn new(law: &Settings) -> Self {
+    pub fn new(law: &CodelSettings) -> Self {
         // ns-2 begins as if the delay had been too long for ever: a first
         // packet that has waited (in a bucket, for others) is dropped.
         CodelState { first_above: law.form.learns.then_some(0.0), ..CodelState::default() }
@@ -119,7 +119,7 @@ impl CodelState {
     /// been above target for long enough.
     fn take(
         &mut self,
-        law: &Settings,
+        law: &CodelSettings,
         now: f64,
         source: &mut impl Source,
     ) -> (Option<Packet>, bool) {
@@ -136,7 +136,7 @@ impl CodelState {
     }
 
     #[inline]
-    fn ran_empty(&mut self, law: &Settings) {
+    fn ran_empty(&mut self, law: &CodelSettings) {
         if !law.bucket {
             self.first_above = None;
         }
@@ -147,7 +147,7 @@ impl CodelState {
     #[inline]
     fn is_ok_to_drop(
         &mut self,
-        law: &Settings,
+        law: &CodelSettings,
         now: f64,
         packet: &Packet,
         source: &mut impl Source,
@@ -164,7 +164,7 @@ impl CodelState {
 
     /// Whether the delay has been above target for long enough.
     #[inline]
-    fn is_long_above(&mut self, law: &Settings, now: f64, delay: f64, is_small: bool) -> bool {
+    fn is_long_above(&mut self, law: &CodelSettings, now: f64, delay: f64, is_small: bool) -> bool {
         if delay < law.target || is_small {
             self.first_above = None;
             return false;
@@ -183,7 +183,7 @@ impl CodelState {
     /// packet that arrives is dropped, by the delay that is predicted for it.
     pub fn drops_arrival(
         &mut self,
-        law: &Settings,
+        law: &CodelSettings,
         now: Time,
         delay: Span,
         is_small: bool,
@@ -207,7 +207,7 @@ impl CodelState {
     }
 
     /// Time for which the delay may be above the target.
-    fn first_wait(&self, law: &Settings, now: f64) -> f64 {
+    fn first_wait(&self, law: &CodelSettings, now: f64) -> f64 {
         let within = law.form.shorter_wait.filter(|_| self.count > 1);
         match within.is_some_and(|intervals| self.left_within(law, now, intervals)) {
             true => over_sqrt(law.interval, self.count),
@@ -216,12 +216,12 @@ impl CodelState {
     }
 
     /// Whether the last drop was due less than so many intervals ago.
-    fn left_within(&self, law: &Settings, now: f64, intervals: f64) -> bool {
+    fn left_within(&self, law: &CodelSettings, now: f64, intervals: f64) -> bool {
         self.drop_next.is_some_and(|due| now - due < intervals * law.interval)
     }
 
     /// RFC 8289, section 5.4: when the next drop is due after `time`.
-    fn control_law(&self, law: &Settings, time: f64) -> f64 {
+    fn control_law(&self, law: &CodelSettings, time: f64) -> f64 {
         time + match law.form.root {
             Root::Estimate => linux::over_sqrt(law.interval, self.inverse_sqrt),
             Root::Exact => over_sqrt(law.interval, self.count),
@@ -229,13 +229,13 @@ impl CodelState {
     }
 
     /// The root follows the count.
-    fn step_root(&mut self, law: &Settings) {
+    fn step_root(&mut self, law: &CodelSettings) {
         if law.form.root == Root::Estimate {
             self.inverse_sqrt = linux::newton_step(self.inverse_sqrt, self.count);
         }
     }
 
-    fn increment(&mut self, law: &Settings) {
+    fn increment(&mut self, law: &CodelSettings) {
         self.count += 1;
         self.step_root(law);
     }
@@ -244,7 +244,7 @@ impl CodelState {
     #[inline]
     pub fn dequeue(
         &mut self,
-        law: &Settings,
+        law: &CodelSettings,
         source: &mut impl Source,
         cx: &mut Context<'_>,
     ) -> Option<Packet> {
@@ -272,7 +272,7 @@ impl CodelState {
     #[inline(never)]
     fn signal(
         &mut self,
-        law: &Settings,
+        law: &CodelSettings,
         now: f64,
         mut packet: Packet,
         source: &mut impl Source,
@@ -294,7 +294,7 @@ impl CodelState {
     /// In the dropping state: drops all packets that are due.
     fn drop_while_due(
         &mut self,
-        law: &Settings,
+        law: &CodelSettings,
         now: f64,
         mut packet: Packet,
         source: &mut impl Source,
@@ -326,7 +326,7 @@ impl CodelState {
     }
 
     /// The dropping state begins: the count is recalled or starts from 1.
-    fn enter(&mut self, law: &Settings, now: f64) {
+    fn enter(&mut self, law: &CodelSettings, now: f64) {
         self.dropping = true;
         let recalled = (law.form.recall)(&Recall {
             count: self.count,
@@ -349,7 +349,7 @@ impl CodelState {
     }
 
     #[inline]
-    fn ce_threshold(&self, law: &Settings, now: f64, packet: &mut Packet, cx: &mut Context<'_>) {
+    fn ce_threshold(&self, law: &CodelSettings, now: f64, packet: &mut Packet, cx: &mut Context<'_>) {
         if let Some(threshold) = law.ce_threshold
             && now - law.clock(packet.arrival()) > threshold
             && packet.ecn().is_capable()

@@ -94,7 +94,7 @@ fn step(params: &DualPi2Params) -> Span {
 
 /// The state machine.
 #[derive(Clone)]
-pub(super) struct DualPi2 {
+pub(super) struct DualPi2Linux {
     queues: Queues,
     /// Whether the step applies to each L4S packet; empty if it always does.
     may_step: VecDeque<bool>,
@@ -110,9 +110,9 @@ pub(super) struct DualPi2 {
     updates: u64,
 }
 
-impl DualPi2 {
+impl DualPi2Linux {
     pub fn new(params: &DualPi2Params, env: &LinkEnv) -> Self {
-        DualPi2 {
+        DualPi2Linux {
             queues: Queues::new(params, env.mtu.get()),
             may_step: VecDeque::new(),
             limit: limit(params, env),
@@ -181,7 +181,7 @@ impl DualPi2 {
     }
 }
 
-impl QueueDiscipline for DualPi2 {
+impl QueueDiscipline for DualPi2Linux {
     fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         let Backlog { packets, bytes } = self.queues.total();
         self.arrived += 1;

@@ -204,16 +204,16 @@ impl Discipline for DualPi2Params {
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
         match self.variant {
-            DualPi2Form::Rfc9332 => Box::new(rfc9332::DualPi2::new(self, env)),
-            DualPi2Form::Linux => Box::new(linux::DualPi2::new(self, env)),
+            DualPi2Form::Rfc9332 => Box::new(rfc9332::DualPi2Rfc::new(self, env)),
+            DualPi2Form::Linux => Box::new(linux::DualPi2Linux::new(self, env)),
         }
     }
 
     fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
         // Linux, dualpi2_change: a smaller limit drops from the head of the classic queue.
         match self.variant {
-            DualPi2Form::Rfc9332 => queue.machine::<rfc9332::DualPi2>().change(self, env, cx),
-            DualPi2Form::Linux => queue.machine::<linux::DualPi2>().change(self, env, cx),
+            DualPi2Form::Rfc9332 => queue.machine::<rfc9332::DualPi2Rfc>().change(self, env, cx),
+            DualPi2Form::Linux => queue.machine::<linux::DualPi2Linux>().change(self, env, cx),
         }
     }
 }

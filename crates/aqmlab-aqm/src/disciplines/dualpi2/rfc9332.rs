@@ -130,7 +130,7 @@ fn limit(params: &DualPi2Params, env: &LinkEnv) -> Limit {
 
 /// The state machine.
 #[derive(Clone)]
-pub(super) struct DualPi2 {
+pub(super) struct DualPi2Rfc {
     queues: Queues,
     limit: Limit,
     mtu: u64,
@@ -143,10 +143,10 @@ pub(super) struct DualPi2 {
     updates: u64,
 }
 
-impl DualPi2 {
+impl DualPi2Rfc {
     pub fn new(params: &DualPi2Params, env: &LinkEnv) -> Self {
         let law = Constants::new(params);
-        DualPi2 {
+        DualPi2Rfc {
             queues: Queues::new(params, env.mtu.get()),
             limit: limit(params, env),
             mtu: env.mtu.get(),
@@ -198,7 +198,7 @@ impl DualPi2 {
     }
 }
 
-impl QueueDiscipline for DualPi2 {
+impl QueueDiscipline for DualPi2Rfc {
     fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         let Backlog { packets, bytes } = self.queues.total();
         self.arrived += 1;
@@ -260,10 +260,10 @@ mod tests {
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env, run_with};
 
-    fn with(change: impl FnOnce(&mut DualPi2Params)) -> DualPi2 {
+    fn with(change: impl FnOnce(&mut DualPi2Params)) -> DualPi2Rfc {
         let mut params = DualPi2Params::default();
         change(&mut params);
-        DualPi2::new(&params, &env())
+        DualPi2Rfc::new(&params, &env())
     }
 
     #[test]
@@ -333,7 +333,7 @@ mod tests {
     }
 
     /// Offers packets one by one at a fixed base probability.
-    fn at(base: f64, mut dualpi2: DualPi2, ecn: Ecn) -> (u64, u64) {
+    fn at(base: f64, mut dualpi2: DualPi2Rfc, ecn: Ecn) -> (u64, u64) {
         dualpi2.signals.base = base;
         let mut queue = Queue::new(Box::new(dualpi2), Stream::from_state(1));
         for _ in 0..100_000 {
@@ -389,7 +389,7 @@ mod tests {
     }
 
     /// Marks of ten L4S packets that arrive together and leave together after `wait`.
-    fn marked(dualpi2: DualPi2, wait: Span) -> Vec<bool> {
+    fn marked(dualpi2: DualPi2Rfc, wait: Span) -> Vec<bool> {
         let mut queue = Queue::new(Box::new(dualpi2), Stream::from_state(1));
         for _ in 0..10 {
             queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO);

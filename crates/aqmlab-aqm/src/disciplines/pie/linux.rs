@@ -42,7 +42,7 @@ fn clock(time: Time) -> u64 {
 
 /// Constants of a run.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct PieSettings {
     pub update_period: Span,
     target: u64,
     /// Per tick, before tuning.
@@ -60,12 +60,12 @@ pub(crate) struct Settings {
     dq_threshold: Option<u64>,
 }
 
-impl Settings {
+impl PieSettings {
     pub fn new(params: &PieParams, env: &LinkEnv) -> Self {
         // Linux has weights in sixteenths.
         let weight = |value: f64| ((math::round(value * 16.0) as u64) * (ONE / TICKS_PER_SEC)) >> 4;
         let takes_rate = params.delay == DelaySource::Rate;
-        Settings {
+        PieSettings {
             update_period: params.tupdate,
             target: ticks(params.target),
             alpha: weight(params.alpha),
@@ -107,7 +107,7 @@ pub(crate) struct PieState {
 }
 
 impl PieState {
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &PieSettings) -> Self {
         PieState {
             probability: 0,
             accumulated: 0,
@@ -126,7 +126,7 @@ impl PieState {
     #[inline]
     pub fn admit(
         &mut self,
-        settings: &Settings,
+        settings: &PieSettings,
         packet: Packet,
         backlog: u64,
         cx: &mut Context<'_>,
@@ -138,7 +138,7 @@ impl PieState {
     #[inline]
     pub fn admit_scaled(
         &mut self,
-        settings: &Settings,
+        settings: &PieSettings,
         mut packet: Packet,
         backlog: u64,
         scale: impl FnOnce(u64) -> u64,
@@ -163,7 +163,7 @@ impl PieState {
 
     fn is_chosen(
         &mut self,
-        settings: &Settings,
+        settings: &PieSettings,
         size: u32,
         backlog: u64,
         scale: impl FnOnce(u64) -> u64,
@@ -199,13 +199,13 @@ impl PieState {
 
     /// A packet has left and `backlog` bytes stay.
     #[inline]
-    pub fn departed(&mut self, settings: &Settings, packet: &Packet, backlog: u64, now: Time) {
+    pub fn departed(&mut self, settings: &PieSettings, packet: &Packet, backlog: u64, now: Time) {
         let passed = self.time_passed(settings, packet, backlog, clock(now));
         self.burst_allowance = self.burst_allowance.saturating_sub(passed);
     }
 
     /// The time that reduces the burst allowance.
-    fn time_passed(&mut self, settings: &Settings, packet: &Packet, backlog: u64, now: u64) -> u64 {
+    fn time_passed(&mut self, settings: &PieSettings, packet: &Packet, backlog: u64, now: u64) -> u64 {
         let Some(threshold) = settings.dq_threshold else {
             self.delay = if backlog == 0 { 0 } else { now - clock(packet.arrival()) };
             let since = self.stamp.map_or(0, |stamp| now - stamp);
@@ -251,7 +251,7 @@ impl PieState {
     }
 
     /// The timer ran out: moves the probability.
-    pub fn update(&mut self, settings: &Settings, backlog: u64) {
+    pub fn update(&mut self, settings: &PieSettings, backlog: u64) {
         let takes_rate = settings.dq_threshold.is_some();
         let (delay, old_delay) = if takes_rate {
             ((backlog << RATE_SHIFT).checked_div(self.rate).unwrap_or(0), self.delay)
@@ -298,7 +298,7 @@ impl PieState {
 pub(crate) struct PieLinux {
     fifo: Fifo,
     room: QueueLimit,
-    settings: Settings,
+    settings: PieSettings,
     state: PieState,
     next_update: Time,
     params: PieParams,
@@ -311,7 +311,7 @@ pub(crate) struct PieLinux {
 
 impl PieLinux {
     pub fn new(params: &PieParams, env: &LinkEnv) -> Self {
-        let settings = Settings::new(params, env);
+        let settings = PieSettings::new(params, env);
         PieLinux {
             fifo: Fifo::default(),
             room: QueueLimit::new(params.limit, params.byte_limit, env),
@@ -327,7 +327,7 @@ impl PieLinux {
     }
 
     pub fn change(&mut self, params: &PieParams, env: &LinkEnv, cx: &mut Context<'_>) {
-        self.settings = Settings::new(params, env);
+        self.settings = PieSettings::new(params, env);
         self.room = QueueLimit::new(params.limit, params.byte_limit, env);
         self.params = params.clone();
         self.env = *env;
@@ -418,10 +418,10 @@ mod tests {
     use crate::queue::Queue;
     use crate::testing::{TestPacket, env};
 
-    fn settings(change: impl FnOnce(&mut PieParams)) -> Settings {
+    fn settings(change: impl FnOnce(&mut PieParams)) -> PieSettings {
         let mut params = PieParams { variant: PieArithmetic::Linux, ..PieParams::default() };
         change(&mut params);
-        Settings::new(&params, &env())
+        PieSettings::new(&params, &env())
     }
 
     fn at(millis: u64) -> Time {

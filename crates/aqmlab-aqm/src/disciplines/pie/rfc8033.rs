@@ -30,17 +30,17 @@ use crate::fifo::{Fifo, QueueLimit};
 
 /// Section 5.2: the average time that a threshold of bytes takes.
 #[derive(Clone)]
-struct Meter {
+struct DepartureMeter {
     threshold: u64,
     weight: f64,
     cycle: Option<(Time, u64)>,
     average: Option<f64>,
 }
 
-impl Meter {
+impl DepartureMeter {
     fn new(threshold: Bytes) -> Self {
         let weight = threshold.get() as f64 / 65_536.0;
-        Meter { threshold: threshold.get(), weight, cycle: None, average: None }
+        DepartureMeter { threshold: threshold.get(), weight, cycle: None, average: None }
     }
 
     /// Appendix B, deque: a packet leaves and `backlog` bytes stay.
@@ -83,7 +83,7 @@ pub(super) struct Pie {
     /// The present and the last sample of the delay, in seconds.
     delay: f64,
     old_delay: f64,
-    meter: Meter,
+    meter: DepartureMeter,
     is_active: bool,
     memory: Memory,
     ever_active: bool,
@@ -103,7 +103,7 @@ impl Pie {
             burst_allowance: params.max_burst,
             delay: 0.0,
             old_delay: 0.0,
-            meter: Meter::new(params.dq_threshold),
+            meter: DepartureMeter::new(params.dq_threshold),
             is_active,
             memory: Memory::default(),
             ever_active: is_active,
@@ -120,7 +120,7 @@ impl Pie {
         self.mean_packet = params.mean_packet.unwrap_or(env.mtu).get();
         if params.dq_threshold != self.params.dq_threshold {
             // Its samples are times of the old threshold.
-            self.meter = Meter::new(params.dq_threshold);
+            self.meter = DepartureMeter::new(params.dq_threshold);
         }
         if params.activation.is_none() {
             (self.is_active, self.ever_active) = (true, true);

@@ -2,7 +2,7 @@
 
 use aqmlab_core::Time;
 
-use super::automatic::Settings;
+use super::automatic::RedSettings;
 use super::{Adaptive, RedParams, seconds};
 
 #[derive(Clone)]
@@ -40,7 +40,7 @@ enum Side {
 }
 
 impl Adapt {
-    pub fn new(params: &RedParams, settings: &Settings) -> Self {
+    pub fn new(params: &RedParams, settings: &RedSettings) -> Self {
         match params.adaptive {
             Adaptive::None => Adapt::None,
             Adaptive::Floyd => Adapt::Floyd(Floyd {

@@ -8,7 +8,7 @@ use crate::discipline::LinkEnv;
 
 /// The parameters that depend on the link.
 #[derive(Clone)]
-pub(super) struct Settings {
+pub(super) struct RedSettings {
     pub min: f64,
     pub max: f64,
     /// The unit of the thresholds, and so of the average.
@@ -22,7 +22,7 @@ pub(super) struct Settings {
 /// The least automatic lower threshold, in mean packets.
 const LEAST_THRESHOLD: f64 = 5.0;
 
-impl Settings {
+impl RedSettings {
     pub fn new(params: &RedParams, env: &LinkEnv) -> Self {
         let mean = params.mean_packet.get() as f64;
         let bps = env.rate.as_bps() as f64;
@@ -43,7 +43,7 @@ impl Settings {
             },
             |(length, _)| length,
         );
-        Settings {
+        RedSettings {
             min,
             max: max.map_or(3.0 * min, |(length, _)| length),
             in_bytes,
@@ -91,16 +91,16 @@ mod tests {
     /// 10 Mbit/s: 2500 packets of 500 bytes a second, 12.5 in 5 ms.
     #[test]
     fn everything_follows_from_the_rate() {
-        let settings = Settings::new(&all_auto(), &at(10));
+        let settings = RedSettings::new(&all_auto(), &at(10));
         assert_eq!((settings.min, settings.max, settings.in_bytes), (3125.0, 9375.0, true));
         assert!((settings.weight - 3.999_200_106_656e-4).abs() < 1e-15, "{}", settings.weight);
         assert_eq!(settings.bottom, 0.008);
         // A slow link: the least threshold, the largest bottom.
-        let settings = Settings::new(&all_auto(), &at(1));
+        let settings = RedSettings::new(&all_auto(), &at(1));
         assert_eq!((settings.min, settings.max, settings.bottom), (2500.0, 7500.0, 0.01));
         // 100 ms, and 10 ms: ns-2's weights 0 and -2.
         let params = RedParams { auto_rtt: Span::from_millis(10), ..all_auto() };
-        let fast = Settings::new(&params, &at(1)).weight;
+        let fast = RedSettings::new(&params, &at(1)).weight;
         assert!((settings.weight - 0.003_992_010_656_008_517).abs() < 1e-15);
         assert!((fast - 0.039_210_560_847_676_82).abs() < 1e-15, "{fast}");
     }
@@ -109,7 +109,7 @@ mod tests {
     fn thresholds_take_the_unit_of_one_that_is_given() {
         let settings = |min_threshold, max_threshold, auto_unit| {
             let params = RedParams { min_threshold, max_threshold, auto_unit, ..all_auto() };
-            let settings = Settings::new(&params, &at(10));
+            let settings = RedSettings::new(&params, &at(10));
             (settings.min, settings.max, settings.in_bytes)
         };
         let packets = |packets| Auto::Set(Limit::Packets(packets));

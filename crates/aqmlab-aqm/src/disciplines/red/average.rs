@@ -3,7 +3,7 @@
 
 use aqmlab_core::{Bytes, Time};
 
-use super::automatic::Settings;
+use super::automatic::RedSettings;
 use super::seconds;
 use crate::discipline::Backlog;
 
@@ -23,7 +23,7 @@ pub(super) struct Average {
 }
 
 impl Average {
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &RedSettings) -> Self {
         Average {
             value: 0.0,
             weight: settings.weight,
@@ -34,7 +34,7 @@ impl Average {
     }
 
     /// Writes other parameters. An average in another unit is converted by the mean packet.
-    pub fn change(&mut self, settings: &Settings, mean_packet: Bytes) {
+    pub fn change(&mut self, settings: &RedSettings, mean_packet: Bytes) {
         let mean = mean_packet.get() as f64;
         let value = match (self.in_bytes, settings.in_bytes) {
             (false, true) => self.value * mean,

@@ -3,7 +3,7 @@
 use aqmlab_core::{Packet, Time, math};
 
 use super::adapt::Adapt;
-use super::automatic::Settings;
+use super::automatic::RedSettings;
 use super::{RedParams, Shape};
 use crate::discipline::{Context, Reason};
 
@@ -43,7 +43,7 @@ pub(super) enum Fate {
 const QUADRATIC_SCALE: f64 = 1.5;
 
 impl Decision {
-    pub fn new(params: &RedParams, settings: &Settings) -> Self {
+    pub fn new(params: &RedParams, settings: &RedSettings) -> Self {
         // Where the curve below the upper threshold ends.
         let end = match params.shape {
             Shape::Linear => params.max_p,
@@ -70,7 +70,7 @@ impl Decision {
     }
 
     /// Writes other parameters. A `max_p` that has adapted itself stays, unless another is given.
-    pub fn change(&mut self, params: &RedParams, settings: &Settings) {
+    pub fn change(&mut self, params: &RedParams, settings: &RedSettings) {
         let mut next = Decision::new(params, settings);
         if next.given_max_p == self.given_max_p {
             next.max_p = self.max_p;
@@ -189,7 +189,7 @@ mod tests {
     use crate::testing::env;
 
     fn decision(params: &RedParams) -> Decision {
-        Decision::new(params, &Settings::new(params, &env()))
+        Decision::new(params, &RedSettings::new(params, &env()))
     }
     fn assert_near(measured: f64, expected: f64) {
         assert!((measured - expected).abs() < 1e-12, "{measured} instead of {expected}");

@@ -55,7 +55,7 @@ use aqmlab_core::{
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::{Fifo, QueueLimit};
-use automatic::Settings;
+use automatic::RedSettings;
 use average::Average;
 use decision::{Decision, Fate};
 
@@ -213,7 +213,7 @@ impl Discipline for RedParams {
             let steps = libm::log(bottom / self.top) / libm::log(self.beta.clamp(0.01, 0.999));
             return Some(("max_p", self.adapt_interval.scaled(steps)));
         }
-        let weight = Settings::new(self, env).weight;
+        let weight = RedSettings::new(self, env).weight;
         Some(("the average queue", env.rate.transmission_time(env.mtu).scaled(1.0 / weight)))
     }
 
@@ -245,7 +245,7 @@ pub(crate) struct Red {
 
 impl Red {
     pub fn new(params: &RedParams, env: &LinkEnv) -> Self {
-        let settings = Settings::new(params, env);
+        let settings = RedSettings::new(params, env);
         Red {
             fifo: Fifo::default(),
             limit: params.limit.resolve(env.rate, env.base_rtt),
@@ -257,7 +257,7 @@ impl Red {
 
     /// Writes other parameters; packets, the average and what adapted itself stay.
     pub fn change(&mut self, params: &RedParams, env: &LinkEnv) {
-        let settings = Settings::new(params, env);
+        let settings = RedSettings::new(params, env);
         self.limit = params.limit.resolve(env.rate, env.base_rtt);
         self.victim = params.victim;
         self.average.change(&settings, params.mean_packet);

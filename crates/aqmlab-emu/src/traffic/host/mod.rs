@@ -100,7 +100,7 @@ enum Carrier {
     Socket(usize),
 }
 
-struct Connection {
+struct HostConnection {
     /// Sockets, until both sides have ended.
     client: Option<Arc<TcpStream>>,
     server: Option<Arc<TcpStream>>,
@@ -120,7 +120,7 @@ pub struct Apps {
     now: Time,
     slots: Vec<Slot>,
     flows: Vec<Flow>,
-    connections: Vec<Connection>,
+    connections: Vec<HostConnection>,
     /// Connections not accepted yet, by opener and port.
     unaccepted: HashMap<(bool, u16), usize>,
     listeners: Vec<TcpListener>,

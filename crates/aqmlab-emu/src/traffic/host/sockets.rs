@@ -10,7 +10,7 @@ use aqmlab_sim::endpoints::datagrams::Sent;
 use aqmlab_sim::endpoints::{Direction, Dscp};
 
 use super::{
-    Apps, CHUNK, CLIENT, Carrier, Connection, DATAGRAMS, HEADERS, SERVER, TURN, UNSENT, token,
+    Apps, CHUNK, CLIENT, Carrier, DATAGRAMS, HEADERS, HostConnection, SERVER, TURN, UNSENT, token,
 };
 use crate::sys::epoll::set_nonblocking;
 use crate::sys::socket::begin_connection_as;
@@ -39,7 +39,7 @@ impl Apps {
         let client = Some(Arc::new(client));
         let (flows, ended) = ([None, None], [false, false]);
         let (server, is_connected) = (None, false);
-        self.connections.push(Connection { client, server, is_connected, flows, ended, class });
+        self.connections.push(HostConnection { client, server, is_connected, flows, ended, class });
         Ok(number)
     }
 

@@ -14,8 +14,8 @@ use crate::endpoints::datagrams::{DatagramSink, DatagramSource};
 use crate::endpoints::packet::{Arrived, Header, SimPacket, Store};
 use crate::endpoints::tcp::{TcpSink, TcpSource};
 use crate::endpoints::{
-    Direction, End, Endpoint, EndpointConfig, EndpointSetup, Incoming, Log, Outgoing, Sink, Source,
-    Volume,
+    ConnectionLog, Direction, End, Endpoint, EndpointConfig, EndpointSetup, Incoming, Outgoing,
+    Sink, Source, Volume,
 };
 use crate::network::RouteId;
 use ends::Other;
@@ -158,7 +158,7 @@ pub(crate) struct FlowSetup<'a> {
     pub hosts: [u32; 2],
     pub class: u8,
     pub delays: bool,
-    pub log: Option<Log>,
+    pub log: Option<ConnectionLog>,
 }
 
 impl FlowSetup<'_> {

@@ -49,7 +49,7 @@ struct Interval {
 
 /// Arrived packets and loss events.
 #[derive(Clone)]
-pub struct Losses {
+pub struct LossHistory {
     /// Number of averaged intervals, n.
     count: usize,
     has_discounts: bool,
@@ -65,11 +65,11 @@ pub struct Losses {
     intervals: VecDeque<Interval>,
 }
 
-impl Losses {
+impl LossHistory {
     /// Creates an empty history that averages `count` intervals, with or without history
     /// discounting.
     pub fn new(count: usize, has_discounts: bool) -> Self {
-        Losses {
+        LossHistory {
             count,
             has_discounts,
             next: 0,

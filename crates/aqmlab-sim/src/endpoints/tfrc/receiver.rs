@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use aqmlab_core::{Ecn, Span, Time};
 
 use super::equation;
-use super::losses::Losses;
+use super::losses::LossHistory;
 use super::{Data, Feedback, TfrcParams};
 use crate::endpoints::{Endpoint, EndpointSetup, Incoming, Outgoing, Sink};
 
@@ -19,7 +19,7 @@ pub struct TfrcSink {
     /// Bytes of data of a full packet, s, and of headers.
     size: f64,
     header: u32,
-    losses: Losses,
+    losses: LossHistory,
     /// Packets and bytes of data that arrived, each counted once.
     packets: u64,
     bytes: u64,
@@ -51,7 +51,7 @@ impl TfrcSink {
         TfrcSink {
             size: f64::from(setup.mss),
             header: setup.header,
-            losses: Losses::new(params.intervals as usize, params.discounting),
+            losses: LossHistory::new(params.intervals as usize, params.discounting),
             packets: 0,
             bytes: 0,
             end: 0,

@@ -3,7 +3,7 @@
 use aqmlab_core::{Ecn, Span, Time};
 
 use super::equation::{losses_for, rate, throughput};
-use super::losses::{Arrival, Losses};
+use super::losses::{Arrival, LossHistory};
 use super::{Data, Feedback, TfrcParams, TfrcSink, TfrcSource};
 use crate::endpoints::{Endpoint, EndpointSetup, Incoming, Sink, Source};
 
@@ -44,7 +44,7 @@ fn the_inverse_finds_the_losses_of_a_rate() {
 
 /// History in which packet n arrives at n seconds, except for missing ones.
 struct Train {
-    losses: Losses,
+    losses: LossHistory,
     rtt: f64,
     first: f64,
     next: u64,
@@ -52,7 +52,7 @@ struct Train {
 
 impl Train {
     fn new(count: usize, has_discounts: bool, rtt: f64, first: f64) -> Self {
-        Train { losses: Losses::new(count, has_discounts), rtt, first, next: 0 }
+        Train { losses: LossHistory::new(count, has_discounts), rtt, first, next: 0 }
     }
     fn come(&mut self, number: u64, time: f64, is_marked: bool) -> Arrival {
         let first = self.first;

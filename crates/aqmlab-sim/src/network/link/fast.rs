@@ -25,7 +25,7 @@ use aqmlab_aqm::Queue;
 use aqmlab_core::{Packet, Span, Time};
 
 use super::QueuedLink;
-use super::transmitter::{End, Transmitter};
+use super::transmitter::{TransmissionEnd, Transmitter};
 use crate::network::Shared;
 use crate::network::accounting::PacketAccounting;
 use crate::network::events::{EventKey, LinkEvent};
@@ -108,7 +108,7 @@ impl QueuedLink {
         if self.queue.counted().packets > 0
             && let Transmitter::Busy { end, .. } = &mut self.transmitter
         {
-            *end = End::Deferred;
+            *end = TransmissionEnd::Deferred;
         }
     }
 
@@ -122,7 +122,7 @@ impl QueuedLink {
     /// a late attempt is equivalent, if nothing else happens to them before.
     #[inline(always)]
     pub(super) fn end_quiet(&mut self, time: Time) {
-        if let Transmitter::Busy { until, end: End::Quiet, .. } = self.transmitter
+        if let Transmitter::Busy { until, end: TransmissionEnd::Quiet, .. } = self.transmitter
             && until < time
         {
             self.transmitter = Transmitter::Idle;
@@ -150,7 +150,7 @@ impl QueuedLink {
             Wire::Grants(_) => unreachable!("packets are sent when a grant comes"),
         };
         if let Some(until) = until {
-            self.transmitter = Transmitter::Busy { until, size, end: End::Quiet };
+            self.transmitter = Transmitter::Busy { until, size, end: TransmissionEnd::Quiet };
             self.propagation.push(packet, until, self.index, &mut self.probe.losses, shared);
         } else {
             self.transmitter = Transmitter::Stuck;
@@ -161,7 +161,9 @@ impl QueuedLink {
     /// Schedules the end of the transmission in progress, if packets wait for it.
     #[inline(always)]
     pub(super) fn expect_end<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
-        let Transmitter::Busy { until, end: end @ End::Quiet, .. } = &mut self.transmitter else {
+        let Transmitter::Busy { until, end: end @ TransmissionEnd::Quiet, .. } =
+            &mut self.transmitter
+        else {
             return;
         };
         if self.is_fast {
@@ -170,7 +172,7 @@ impl QueuedLink {
             }
             let key = EventKey::transmission_end(*until, self.index);
             if *until > shared.now || key > shared.reached {
-                *end = End::Deferred;
+                *end = TransmissionEnd::Deferred;
                 return;
             }
         } else if self.medium.is_none()
@@ -179,7 +181,7 @@ impl QueuedLink {
         {
             return;
         }
-        *end = End::Event;
+        *end = TransmissionEnd::Event;
         shared.events.push(*until, LinkEvent::TransmissionEnd(self.index));
     }
 

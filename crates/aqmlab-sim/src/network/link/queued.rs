@@ -5,8 +5,8 @@ use std::sync::Arc;
 use aqmlab_aqm::{Backlog, Counts, LinkEnv, Queue, QueueConfig, QueueDiscipline};
 use aqmlab_core::{Packet, Rate, Span, Stream, Time};
 
-use super::result::Before;
-use super::transmitter::{End, Transmitter};
+use super::result::LinkBefore;
+use super::transmitter::{TransmissionEnd, Transmitter};
 use crate::network::egress::Egress;
 use crate::network::events::{LinkEvent, Simultaneous};
 use crate::network::medium::Share;
@@ -49,7 +49,7 @@ pub struct QueuedLink {
     /// Number of changes of the rate of a link with framing: each replaces the meter.
     pub(crate) rate_changes: u32,
     /// Counts at the end of the warm-up.
-    pub(super) before: Box<Before>,
+    pub(super) before: Box<LinkBefore>,
 }
 
 impl QueuedLink {
@@ -210,10 +210,11 @@ impl QueuedLink {
     /// events if the link is no longer fast.
     pub(crate) fn changed<S: PacketStore>(&mut self, shared: &mut Shared<S>) {
         self.choose_path();
-        if let Transmitter::Busy { until, end: end @ End::Deferred, .. } = &mut self.transmitter
+        if let Transmitter::Busy { until, end: end @ TransmissionEnd::Deferred, .. } =
+            &mut self.transmitter
             && !self.is_fast
         {
-            *end = End::Event;
+            *end = TransmissionEnd::Event;
             shared.events.push(*until, LinkEvent::TransmissionEnd(self.index));
         }
     }

@@ -125,7 +125,7 @@ impl LinkResult {
 
 /// Counters of a link at the end of the warm-up, including the packet in transmission.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Before {
+pub(super) struct LinkBefore {
     counts: Counts,
     way: PropagationCounts,
     /// True if grants have sent a part of a packet, which is in `counts` and not yet in `way`.
@@ -144,7 +144,7 @@ impl QueuedLink {
         if let Some(egress) = &mut self.egress {
             egress.restart();
         }
-        *self.before = Before {
+        *self.before = LinkBefore {
             counts: self.begun_counts(),
             way: self.way(),
             sending: self.wire.unfinished().is_some(),

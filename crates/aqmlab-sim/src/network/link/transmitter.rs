@@ -8,7 +8,7 @@ pub(super) enum Transmitter {
     /// Idle; the queue discipline was asked for a packet after the last transmission.
     Idle,
     /// Sending a packet of `size` bytes `until` some time, or the end was not handled yet.
-    Busy { until: Time, size: u32, end: End },
+    Busy { until: Time, size: u32, end: TransmissionEnd },
     /// Waiting for the next grant, which has an event, if any.
     AwaitingGrant,
     /// Waiting for the turn on a shared medium.
@@ -19,7 +19,7 @@ pub(super) enum Transmitter {
 
 /// Handling of the end of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TransmissionEnd {
     /// No event, because no packet waits. The discipline is informed at the next event of the link.
     Quiet,
     /// Handled by an event.
@@ -47,7 +47,7 @@ impl Transmitter {
     #[inline(always)]
     pub fn deferred(self) -> Option<Time> {
         match self {
-            Transmitter::Busy { until, end: End::Deferred, .. } => Some(until),
+            Transmitter::Busy { until, end: TransmissionEnd::Deferred, .. } => Some(until),
             _ => None,
         }
     }

@@ -120,7 +120,7 @@ fn connections_differ_as_they_should() {
 fn servers_and_pages_follow_their_laws() {
     let (mut delays, mut several, mut objects) = (Vec::new(), Vec::new(), Vec::new());
     for seed in 0..200_000 {
-        let mut connection = Connection::new(true, 300, 1000, stream(seed));
+        let mut connection = WebConnection::new(true, 300, 1000, stream(seed));
         if connection.pages.len() > 1 {
             several.push(connection.pages.len() as f64);
         } else {
@@ -182,7 +182,7 @@ fn a_persistent_connection_has_pages_of_objects() {
     let mut one_page = 0;
     let mut requests = 0;
     for seed in 0..10_000 {
-        let mut connection = Connection::new(true, 300, 1000, stream(seed));
+        let mut connection = WebConnection::new(true, 300, 1000, stream(seed));
         let pages = connection.pages.len();
         one_page += usize::from(pages == 1);
         let objects: u64 = connection.pages.iter().sum();
@@ -196,6 +196,6 @@ fn a_persistent_connection_has_pages_of_objects() {
     }
     assert!((one_page as f64 / 10_000.0 - 0.82).abs() < 0.012, "{one_page}");
     assert!(requests > 25_000 && requests < 45_000, "{requests}");
-    let mut single = Connection::new(false, 300, 1000, stream(1));
+    let mut single = WebConnection::new(false, 300, 1000, stream(1));
     assert!(single.next().is_some() && single.next().is_none());
 }

@@ -14,7 +14,7 @@ const ANSWER: u32 = QUERY + 2 * 16;
 const TIMEOUT: Span = Span::from_secs(5);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum NameState {
     Unknown,
     Asked(Time),
     Known,
@@ -22,22 +22,22 @@ enum State {
 
 /// Datagram in flight: its sending time and its host.
 #[derive(Clone)]
-struct Sent(Time, u32);
+struct SentQuery(Time, u32);
 
 #[derive(Clone)]
 pub(super) struct Names {
-    states: Vec<State>,
+    states: Vec<NameState>,
     is_used: bool,
     /// Flows to the resolver and from it, once they are needed.
     flows: Option<[u32; 2]>,
-    queries: Vec<Sent>,
-    answers: Vec<Sent>,
+    queries: Vec<SentQuery>,
+    answers: Vec<SentQuery>,
 }
 
 impl Names {
     pub fn new(hosts: usize, is_used: bool) -> Self {
         let (queries, answers) = (Vec::new(), Vec::new());
-        Names { states: vec![State::Unknown; hosts], is_used, flows: None, queries, answers }
+        Names { states: vec![NameState::Unknown; hosts], is_used, flows: None, queries, answers }
     }
 
     /// Returns whether a host's address is known; if not, a query is sent.
@@ -45,10 +45,10 @@ impl Names {
         if !self.is_used {
             return true;
         }
-        if self.states[host as usize] == State::Unknown {
+        if self.states[host as usize] == NameState::Unknown {
             self.ask(host, agenda, cx);
         }
-        self.states[host as usize] == State::Known
+        self.states[host as usize] == NameState::Known
     }
 
     /// Repeats a query that has not been answered.
@@ -59,22 +59,22 @@ impl Names {
         agenda: &mut Agenda<PageTask>,
         cx: &mut Context,
     ) {
-        if self.states[host as usize] == State::Asked(asked) {
+        if self.states[host as usize] == NameState::Asked(asked) {
             self.ask(host, agenda, cx);
         }
     }
 
     fn ask(&mut self, host: u32, agenda: &mut Agenda<PageTask>, cx: &mut Context) {
         let now = cx.now();
-        self.states[host as usize] = State::Asked(now);
+        self.states[host as usize] = NameState::Asked(now);
         // Lost datagrams are removed.
         for sent in [&mut self.queries, &mut self.answers] {
-            sent.retain(|Sent(time, of)| *of != host || now.saturating_since(*time) < TIMEOUT);
+            sent.retain(|SentQuery(time, of)| *of != host || now.saturating_since(*time) < TIMEOUT);
         }
         let flows = self.flows.get_or_insert_with(|| {
             [Direction::Backward, Direction::Forward].map(|way| cx.datagrams(way, true))
         });
-        self.queries.push(Sent(now, host));
+        self.queries.push(SentQuery(now, host));
         cx.send_datagram(flows[0], QUERY);
         agenda.add(now + TIMEOUT, PageTask::AskAgain(host, now), cx);
     }
@@ -83,20 +83,20 @@ impl Names {
     pub fn on_datagram(&mut self, flow: u32, sent: Time, cx: &mut Context) -> Option<u32> {
         let [there, back] = self.flows.expect("what arrives was sent");
         let of = if flow == there { &mut self.queries } else { &mut self.answers };
-        let place = of.iter().position(|Sent(time, _)| *time == sent)?;
-        let Sent(_, host) = of.remove(place);
+        let place = of.iter().position(|SentQuery(time, _)| *time == sent)?;
+        let SentQuery(_, host) = of.remove(place);
         if flow == there {
-            self.answers.push(Sent(cx.now(), host));
+            self.answers.push(SentQuery(cx.now(), host));
             cx.send_datagram(back, ANSWER);
             return None;
         }
-        self.states[host as usize] = State::Known;
+        self.states[host as usize] = NameState::Known;
         Some(host)
     }
 
     /// Clears the cache: the next page repeats the queries.
     pub fn forget(&mut self) {
-        self.states.fill(State::Unknown);
+        self.states.fill(NameState::Unknown);
         self.queries.clear();
         self.answers.clear();
     }

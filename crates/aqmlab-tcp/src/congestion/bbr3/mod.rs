@@ -93,7 +93,7 @@ const EXTRA_ACKED_ROUNDS: usize = 10;
 const DRAIN_ROUNDS: u64 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Mode {
+enum Bbr3Mode {
     Startup,
     Drain,
     Down,
@@ -103,14 +103,14 @@ enum Mode {
     ProbeRtt,
 }
 
-impl Mode {
+impl Bbr3Mode {
     /// IsInAProbeBWState.
     fn probes_bandwidth(self) -> bool {
-        matches!(self, Mode::Down | Mode::Cruise | Mode::Refill | Mode::Up)
+        matches!(self, Bbr3Mode::Down | Bbr3Mode::Cruise | Bbr3Mode::Refill | Bbr3Mode::Up)
     }
     /// IsProbingBW.
     fn accelerates(self) -> bool {
-        matches!(self, Mode::Startup | Mode::Refill | Mode::Up)
+        matches!(self, Bbr3Mode::Startup | Bbr3Mode::Refill | Bbr3Mode::Up)
     }
 }
 
@@ -141,7 +141,7 @@ struct Sampled {
 #[derive(Clone, Copy, Debug, Default)]
 struct Saved {
     /// The state that the losses ended.
-    state: Option<Mode>,
+    state: Option<Bbr3Mode>,
     bw_shortterm: f64,
     inflight_shortterm: f64,
     inflight_longterm: f64,
@@ -159,7 +159,7 @@ struct ProbeRtt {
 
 /// BBR.loss_in_round and the rest of a round's losses.
 #[derive(Clone, Copy, Debug, Default)]
-struct Losses {
+struct LossEvents {
     in_round: bool,
     round_delivered: u64,
     round_start: bool,
@@ -179,7 +179,7 @@ struct FullPipe {
 
 /// In which recovery the sender is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum RecoveryPhase {
+enum Bbr3Recovery {
     None,
     Fast,
     Timeout,
@@ -204,11 +204,11 @@ pub(crate) struct Bbr3 {
     window_limited: bool,
     rs: Sampled,
 
-    state: Mode,
+    state: Bbr3Mode,
     pacing_gain: f64,
     cwnd_gain: f64,
     rounds: Rounds,
-    repair: RecoveryPhase,
+    repair: Bbr3Recovery,
     undo: Saved,
     idle_restart: bool,
     held_back: HeldBack,
@@ -234,7 +234,7 @@ pub(crate) struct Bbr3 {
     min_rtt_stamp: Time,
     probe_rtt: ProbeRtt,
 
-    losses: Losses,
+    losses: LossEvents,
     full: FullPipe,
     drain_start_round: u64,
 
@@ -273,11 +273,11 @@ impl Bbr3 {
             in_flight: 0.0,
             window_limited: false,
             rs: Sampled::default(),
-            state: Mode::Startup,
+            state: Bbr3Mode::Startup,
             pacing_gain: 1.0,
             cwnd_gain: 1.0,
             rounds: Rounds::default(),
-            repair: RecoveryPhase::None,
+            repair: Bbr3Recovery::None,
             undo: Saved::default(),
             idle_restart: false,
             held_back: HeldBack::new(),
@@ -296,7 +296,7 @@ impl Bbr3 {
             min_rtt: None,
             min_rtt_stamp: Time::ZERO,
             probe_rtt: ProbeRtt::default(),
-            losses: Losses::default(),
+            losses: LossEvents::default(),
             full: FullPipe::default(),
             drain_start_round: 0,
             ack_phase: AckPhase::Init,
@@ -313,20 +313,20 @@ impl Bbr3 {
             cwnd: setup.initial_window as f64,
             prior_cwnd: 0.0,
         };
-        bbr.enter(Mode::Startup);
+        bbr.enter(Bbr3Mode::Startup);
         bbr
     }
 
     /// Changes the state, and the gains with it (section 5.6.1).
-    fn enter(&mut self, state: Mode) {
+    fn enter(&mut self, state: Bbr3Mode) {
         let gain = self.params.cwnd_gain;
         (self.pacing_gain, self.cwnd_gain) = match state {
-            Mode::Startup => (self.params.startup_pacing_gain, gain),
-            Mode::Drain => (0.5, gain),
-            Mode::Down => (0.9, gain),
-            Mode::Cruise | Mode::Refill => (1.0, gain),
-            Mode::Up => (1.25, gain * 1.125),
-            Mode::ProbeRtt => (1.0, self.params.probe_rtt_cwnd_gain),
+            Bbr3Mode::Startup => (self.params.startup_pacing_gain, gain),
+            Bbr3Mode::Drain => (0.5, gain),
+            Bbr3Mode::Down => (0.9, gain),
+            Bbr3Mode::Cruise | Bbr3Mode::Refill => (1.0, gain),
+            Bbr3Mode::Up => (1.25, gain * 1.125),
+            Bbr3Mode::ProbeRtt => (1.0, self.params.probe_rtt_cwnd_gain),
         };
         self.state = state;
     }
@@ -364,14 +364,14 @@ impl Bbr3 {
     /// CheckStartupDone, with CheckStartupHighLoss.
     fn check_startup_done(&mut self, sample: &AckSample) {
         self.check_startup_high_loss(sample);
-        if self.state == Mode::Startup && self.full.reached {
-            self.enter(Mode::Drain);
+        if self.state == Bbr3Mode::Startup && self.full.reached {
+            self.enter(Bbr3Mode::Drain);
             self.drain_start_round = self.rounds.count;
         }
     }
     /// CheckDrainDone.
     fn check_drain_done(&mut self) {
-        if self.state == Mode::Drain
+        if self.state == Bbr3Mode::Drain
             && (self.in_flight <= self.inflight(self.bw, 1.0)
                 || self.rounds.count > self.drain_start_round + DRAIN_ROUNDS)
         {
@@ -405,7 +405,7 @@ impl Bbr3 {
             self.cwnd += self.rs.newly_acked;
         }
         self.cwnd = self.cwnd.max(self.min_pipe());
-        if self.state == Mode::ProbeRtt {
+        if self.state == Bbr3Mode::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_cwnd()); // BoundCwndForProbeRTT
         }
         self.bound_cwnd_for_model();
@@ -413,9 +413,9 @@ impl Bbr3 {
     /// BoundCwndForModel.
     fn bound_cwnd_for_model(&mut self) {
         let cap = match self.state {
-            Mode::Down | Mode::Refill | Mode::Up => self.inflight_longterm,
-            Mode::Cruise | Mode::ProbeRtt => self.inflight_with_headroom(),
-            Mode::Startup | Mode::Drain => f64::INFINITY,
+            Bbr3Mode::Down | Bbr3Mode::Refill | Bbr3Mode::Up => self.inflight_longterm,
+            Bbr3Mode::Cruise | Bbr3Mode::ProbeRtt => self.inflight_with_headroom(),
+            Bbr3Mode::Startup | Bbr3Mode::Drain => f64::INFINITY,
         };
         let cap = cap.min(self.inflight_shortterm).max(self.min_pipe());
         self.cwnd = self.cwnd.min(cap);
@@ -423,7 +423,7 @@ impl Bbr3 {
 
     /// SaveCwnd.
     fn save_cwnd(&mut self) {
-        let modulated = self.repair != RecoveryPhase::None || self.state == Mode::ProbeRtt;
+        let modulated = self.repair != Bbr3Recovery::None || self.state == Bbr3Mode::ProbeRtt;
         self.prior_cwnd = if modulated { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
     /// RestoreCwnd.
@@ -446,8 +446,8 @@ impl CongestionControl for Bbr3 {
     /// UpdateOnACK.
     fn on_ack(&mut self, sample: &AckSample) {
         self.take(sample);
-        if self.repair != RecoveryPhase::None && !sample.in_recovery && !sample.in_loss {
-            self.repair = RecoveryPhase::None;
+        if self.repair != Bbr3Recovery::None && !sample.in_recovery && !sample.in_loss {
+            self.repair = Bbr3Recovery::None;
             self.restore_cwnd();
         }
         self.update_latest_delivery_signals();
@@ -474,11 +474,11 @@ impl CongestionControl for Bbr3 {
                 if !self.losses.noted || event.now != self.now {
                     self.save_state_upon_loss();
                 }
-                self.repair = RecoveryPhase::Fast;
+                self.repair = Bbr3Recovery::Fast;
             }
             Congestion::Timeout { .. } => {
                 self.save_state_upon_loss();
-                self.repair = RecoveryPhase::Timeout;
+                self.repair = Bbr3Recovery::Timeout;
                 self.cwnd = self.mss;
             }
         }
@@ -486,7 +486,7 @@ impl CongestionControl for Bbr3 {
 
     /// HandleSpuriousLossDetection.
     fn on_undo(&mut self) {
-        self.repair = RecoveryPhase::None;
+        self.repair = Bbr3Recovery::None;
         self.restore_cwnd();
         self.undo_losses();
     }
@@ -502,7 +502,7 @@ impl CongestionControl for Bbr3 {
             self.extra_acked_since = sent.now;
             if self.state.probes_bandwidth() {
                 self.set_pacing_rate(1.0);
-            } else if self.state == Mode::ProbeRtt {
+            } else if self.state == Bbr3Mode::ProbeRtt {
                 self.now = sent.now;
                 self.check_probe_rtt_done();
             }

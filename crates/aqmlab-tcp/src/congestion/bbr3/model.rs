@@ -4,7 +4,7 @@
 use aqmlab_core::Span;
 
 use super::super::control::{AckSample, LostSegment};
-use super::{Bbr3, Mode, RecoveryPhase, Saved};
+use super::{Bbr3, Bbr3Mode, Bbr3Recovery, Saved};
 
 /// StartupFullLossCnt (section 5.3.1.3).
 const STARTUP_LOSS_EVENTS: u32 = 6;
@@ -25,7 +25,7 @@ impl Bbr3 {
     /// QuantizationBudget.
     pub(super) fn quantized(&self, volume: f64) -> f64 {
         let volume = volume.max(3.0 * self.send_quantum()).max(self.min_pipe());
-        if self.state == Mode::Up { volume + 2.0 * self.mss } else { volume }
+        if self.state == Bbr3Mode::Up { volume + 2.0 * self.mss } else { volume }
     }
     /// Inflight.
     pub(super) fn inflight(&self, bw: f64, gain: f64) -> f64 {
@@ -129,14 +129,14 @@ impl Bbr3 {
         if sample.lost > 0 {
             self.losses.events_in_round += 1;
         }
-        let recovered_for_a_round = self.losses.round_start && self.repair == RecoveryPhase::Fast;
+        let recovered_for_a_round = self.losses.round_start && self.repair == Bbr3Recovery::Fast;
         let ranges = if self.selective { STARTUP_LOSS_EVENTS } else { 1 };
-        if self.state == Mode::Startup
+        if self.state == Bbr3Mode::Startup
             && recovered_for_a_round
             && self.losses.events_in_round >= ranges
             && self.is_inflight_too_high()
         {
-            self.undo.state = Some(Mode::Startup);
+            self.undo.state = Some(Bbr3Mode::Startup);
             self.full.reached = true;
             self.inflight_longterm = self.bdp(self.bw, 1.0).max(self.inflight_latest);
         }
@@ -160,8 +160,8 @@ impl Bbr3 {
             self.inflight_longterm =
                 self.rs.tx_in_flight.max(self.target_inflight() * self.params.beta);
         }
-        if self.state == Mode::Up {
-            self.undo.state = Some(Mode::Up);
+        if self.state == Bbr3Mode::Up {
+            self.undo.state = Some(Bbr3Mode::Up);
             self.start_down();
         }
     }
@@ -239,13 +239,13 @@ impl Bbr3 {
         self.inflight_shortterm = self.inflight_shortterm.max(self.undo.inflight_shortterm);
         self.inflight_longterm = self.inflight_longterm.max(self.undo.inflight_longterm);
         match self.undo.state.take() {
-            Some(Mode::Startup) if self.state != Mode::Startup => {
+            Some(Bbr3Mode::Startup) if self.state != Bbr3Mode::Startup => {
                 self.full.reached = false;
-                if self.state != Mode::ProbeRtt {
-                    self.enter(Mode::Startup);
+                if self.state != Bbr3Mode::ProbeRtt {
+                    self.enter(Bbr3Mode::Startup);
                 }
             }
-            Some(Mode::Up) if !matches!(self.state, Mode::Up | Mode::ProbeRtt) => {
+            Some(Bbr3Mode::Up) if !matches!(self.state, Bbr3Mode::Up | Bbr3Mode::ProbeRtt) => {
                 self.start_refill();
             }
             _ => {}

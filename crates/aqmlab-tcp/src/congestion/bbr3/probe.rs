@@ -4,7 +4,7 @@
 use aqmlab_core::Span;
 
 use super::super::control::AckSample;
-use super::{AckPhase, Bbr3, Mode};
+use super::{AckPhase, Bbr3, Bbr3Mode};
 
 /// The round trips that Reno would need at most (section 5.3.3.8.2).
 const RENO_ROUNDS: f64 = 63.0;
@@ -23,7 +23,7 @@ impl Bbr3 {
         self.cycle_stamp = self.now;
         self.ack_phase = AckPhase::ProbeStopping;
         self.rounds.start(self.delivered);
-        self.enter(Mode::Down);
+        self.enter(Bbr3Mode::Down);
     }
     /// StartProbeBW_REFILL.
     pub(super) fn start_refill(&mut self) {
@@ -33,7 +33,7 @@ impl Bbr3 {
         self.prev_probe_precautionary = false;
         self.ack_phase = AckPhase::Refilling;
         self.rounds.start(self.delivered);
-        self.enter(Mode::Refill);
+        self.enter(Bbr3Mode::Refill);
     }
     /// StartProbeBW_UP.
     pub(super) fn start_up(&mut self) {
@@ -41,7 +41,7 @@ impl Bbr3 {
         self.rounds.start(self.delivered);
         self.reset_full_bw();
         self.full.bw = self.rs.delivery_rate;
-        self.enter(Mode::Up);
+        self.enter(Bbr3Mode::Up);
         self.raise_inflight_longterm_slope();
     }
 
@@ -51,27 +51,27 @@ impl Bbr3 {
             return;
         }
         match self.state {
-            Mode::Down => {
+            Bbr3Mode::Down => {
                 if !self.is_time_to_probe_bw() && self.is_time_to_cruise() {
-                    self.enter(Mode::Cruise);
+                    self.enter(Bbr3Mode::Cruise);
                 }
             }
-            Mode::Cruise => {
+            Bbr3Mode::Cruise => {
                 self.is_time_to_probe_bw();
             }
-            Mode::Refill => {
+            Bbr3Mode::Refill => {
                 if self.rounds.started {
                     self.is_bw_probe_sample = true;
                     self.start_up();
                 }
             }
-            Mode::Up => {
+            Bbr3Mode::Up => {
                 if self.is_time_to_go_down() {
                     self.prev_probe_too_high = false;
                     self.start_down();
                 }
             }
-            Mode::Startup | Mode::Drain | Mode::ProbeRtt => {}
+            Bbr3Mode::Startup | Bbr3Mode::Drain | Bbr3Mode::ProbeRtt => {}
         }
     }
 
@@ -146,7 +146,7 @@ impl Bbr3 {
         }
         if !self.is_inflight_too_high() && self.inflight_longterm.is_finite() {
             self.inflight_longterm = self.inflight_longterm.max(self.rs.tx_in_flight);
-            if self.state == Mode::Up {
+            if self.state == Bbr3Mode::Up {
                 self.probe_inflight_longterm_upward();
             }
         }
@@ -155,14 +155,14 @@ impl Bbr3 {
 
     /// CheckProbeRTT, with EnterProbeRTT and HandleProbeRTT.
     pub(super) fn check_probe_rtt(&mut self, sample: &AckSample) {
-        if self.state != Mode::ProbeRtt && self.probe_rtt.expired && !self.idle_restart {
-            self.enter(Mode::ProbeRtt);
+        if self.state != Bbr3Mode::ProbeRtt && self.probe_rtt.expired && !self.idle_restart {
+            self.enter(Bbr3Mode::ProbeRtt);
             self.save_cwnd();
             self.probe_rtt.done = None;
             self.ack_phase = AckPhase::ProbeStopping;
             self.rounds.start(self.delivered);
         }
-        if self.state == Mode::ProbeRtt {
+        if self.state == Bbr3Mode::ProbeRtt {
             self.handle_probe_rtt(sample);
         }
         if sample.delivered > 0 {
@@ -192,9 +192,9 @@ impl Bbr3 {
         self.reset_short_term_model();
         if self.full.reached {
             self.start_down();
-            self.enter(Mode::Cruise);
+            self.enter(Bbr3Mode::Cruise);
         } else {
-            self.enter(Mode::Startup);
+            self.enter(Bbr3Mode::Startup);
         }
     }
     /// ProbeRTTCwnd.

@@ -10,15 +10,15 @@ fn bbr() -> Bbr3 {
 
 /// Round trips one after another, each an acknowledgement of all that was sent
 /// in it, at a rate in segments a second.
-struct Path {
+struct AckedRounds {
     bbr: Bbr3,
     now: Time,
     delivered: u64,
 }
 
-impl Path {
+impl AckedRounds {
     fn new() -> Self {
-        Path { bbr: bbr(), now: Time::ZERO, delivered: 0 }
+        AckedRounds { bbr: bbr(), now: Time::ZERO, delivered: 0 }
     }
     fn sample(&mut self, rate: u64, lost: u64) -> AckSample {
         self.now += RTT;
@@ -50,21 +50,21 @@ impl Path {
     }
     /// Without ProbeRTT.
     fn undisturbed() -> Self {
-        let mut path = Path::cruising();
+        let mut path = AckedRounds::cruising();
         path.bbr.params.probe_rtt_interval = Span::from_secs(1000);
         path
     }
     /// Through Startup and Drain at 1000 segments a second: 100 in flight.
     fn cruising() -> Self {
-        let mut path = Path::new();
+        let mut path = AckedRounds::new();
         for rate in [125, 250, 500, 1000, 1000, 1000, 1000, 1000, 1000, 1000] {
             path.round(rate, 0);
         }
-        assert_eq!(path.bbr.state, Mode::Cruise);
+        assert_eq!(path.bbr.state, Bbr3Mode::Cruise);
         assert_eq!((path.bbr.bw, path.bbr.min_rtt), (1e6, Some(RTT)));
         path
     }
-    fn until(&mut self, state: Mode) {
+    fn until(&mut self, state: Bbr3Mode) {
         for _ in 0..100 {
             if self.bbr.state == state {
                 return;
@@ -81,14 +81,14 @@ impl Path {
 /// Section 5.3.1.2: a quarter more is growth, three rounds without are a plateau.
 #[test]
 fn startup_ends_after_three_rounds_without_a_quarter_more() {
-    let mut path = Path::new();
+    let mut path = AckedRounds::new();
     for rate in [100, 200, 250, 313, 313, 389] {
         path.round(rate, 0);
-        assert_eq!(path.bbr.state, Mode::Startup, "{rate}");
+        assert_eq!(path.bbr.state, Bbr3Mode::Startup, "{rate}");
         assert_eq!(path.bbr.pacing_gain, 2.77);
     }
     path.round(389, 0);
-    assert!(path.bbr.full.reached && path.bbr.state != Mode::Startup);
+    assert!(path.bbr.full.reached && path.bbr.state != Bbr3Mode::Startup);
 }
 
 /// Section 5.3.1.3: six acknowledgements with losses in a round of recovery, and more than 2 % of
@@ -96,7 +96,7 @@ fn startup_ends_after_three_rounds_without_a_quarter_more() {
 #[test]
 fn startup_ends_by_losses() {
     let run = |events, lost| {
-        let mut path = Path::new();
+        let mut path = AckedRounds::new();
         path.round(100, 0);
         path.round(200, 0);
         path.bbr.on_congestion(&event(Congestion::Loss, 20_000));
@@ -108,31 +108,31 @@ fn startup_ends_by_losses() {
         path.bbr
     };
     let ended = run(6, 3000);
-    assert!(ended.full.reached && ended.state != Mode::Startup);
+    assert!(ended.full.reached && ended.state != Bbr3Mode::Startup);
     // max(bdp, inflight_latest): 30 segments were delivered in the round.
     assert_eq!(ended.inflight_longterm, 30_000.0);
-    assert_eq!(run(5, 3000).state, Mode::Startup, "too few");
-    assert_eq!(run(6, 100).state, Mode::Startup, "too little");
+    assert_eq!(run(5, 3000).state, Bbr3Mode::Startup, "too few");
+    assert_eq!(run(6, 100).state, Bbr3Mode::Startup, "too little");
     let mut spurious = ended;
     spurious.on_undo();
-    assert_eq!((spurious.state, spurious.full.reached), (Mode::Startup, false));
+    assert_eq!((spurious.state, spurious.full.reached), (Bbr3Mode::Startup, false));
     assert_eq!(spurious.inflight_longterm, f64::INFINITY);
 }
 
 /// Section 5.3.2: Drain gives up after three rounds, however much is in flight.
 #[test]
 fn drain_lasts_three_rounds_at_most() {
-    let mut path = Path::new();
+    let mut path = AckedRounds::new();
     let mut crowded = || {
         let sample = AckSample { in_flight: 10_000_000, ..path.sample(1000, 0) };
         path.bbr.on_ack(&sample);
         path.bbr.state
     };
-    assert!((0..20).any(|_| crowded() == Mode::Drain));
+    assert!((0..20).any(|_| crowded() == Bbr3Mode::Drain));
     for round in 1..=3 {
-        assert_eq!(crowded(), Mode::Drain, "round {round}");
+        assert_eq!(crowded(), Bbr3Mode::Drain, "round {round}");
     }
-    assert_eq!(crowded(), Mode::Down);
+    assert_eq!(crowded(), Bbr3Mode::Down);
 }
 
 /// Section 5.5.10.2: the last segment but a part of it.
@@ -149,18 +149,18 @@ fn the_volume_at_which_losses_are_too_many_is_found() {
 
 #[test]
 fn too_many_losses_end_a_probe_and_bound_what_is_in_flight() {
-    let mut path = Path::cruising();
-    path.until(Mode::Up);
+    let mut path = AckedRounds::cruising();
+    path.until(Bbr3Mode::Up);
     path.lose(125_000, 2000);
-    assert_eq!(path.bbr.state, Mode::Up, "1.6 % are not too many");
+    assert_eq!(path.bbr.state, Bbr3Mode::Up, "1.6 % are not too many");
     path.lose(125_000, 3000);
-    assert_eq!(path.bbr.state, Mode::Down);
+    assert_eq!(path.bbr.state, Bbr3Mode::Down);
     let bound = path.bbr.inflight_longterm;
     assert!((bound - 125_000.0).abs() < 1000.0, "{bound}");
     assert!((path.bbr.inflight_with_headroom() - 0.85 * bound).abs() < 1e-6);
     let mut spurious = path.bbr.clone();
     spurious.on_undo();
-    assert_eq!(spurious.state, Mode::Refill, "a spurious loss: the probe begins again");
+    assert_eq!(spurious.state, Bbr3Mode::Refill, "a spurious loss: the probe begins again");
     assert_eq!(spurious.inflight_longterm, f64::INFINITY);
     path.lose(60_000, 6000);
     assert_eq!(path.bbr.inflight_longterm, bound, "once a probe");
@@ -169,8 +169,8 @@ fn too_many_losses_end_a_probe_and_bound_what_is_in_flight() {
 /// Section 5.5.10.2: not below beta of the target, however little was in flight.
 #[test]
 fn a_probe_does_not_cost_more_than_beta() {
-    let mut path = Path::cruising();
-    path.until(Mode::Up);
+    let mut path = AckedRounds::cruising();
+    path.until(Bbr3Mode::Up);
     path.lose(20_000, 10_000);
     assert_eq!(path.bbr.inflight_longterm, 0.7 * 100_000.0);
 }
@@ -178,7 +178,7 @@ fn a_probe_does_not_cost_more_than_beta() {
 /// Section 5.5.10.3: max(what arrived, 0.7 of the bound) each round with losses.
 #[test]
 fn losses_between_probes_bound_rate_and_volume_for_a_while() {
-    let mut path = Path::cruising();
+    let mut path = AckedRounds::cruising();
     let cwnd = path.bbr.cwnd;
     path.lose(100_000, 1000);
     path.round(900, 1000);
@@ -196,19 +196,19 @@ fn losses_between_probes_bound_rate_and_volume_for_a_while() {
     }
     let expected = 0.9e6 * 0.7 * 0.7 * 0.7;
     assert!((path.bbr.bw / expected - 1.0).abs() < 1e-9, "{}", path.bbr.bw);
-    path.until(Mode::Refill);
+    path.until(Bbr3Mode::Refill);
     assert_eq!(path.bbr.bw_shortterm, f64::INFINITY, "a probe forgets it");
 }
 
 /// Section 5.3.3.8: two to three seconds, or 63 round trips.
 #[test]
 fn probes_come_every_two_to_three_seconds() {
-    let mut path = Path::undisturbed();
+    let mut path = AckedRounds::undisturbed();
     for _ in 0..20 {
-        path.until(Mode::Up);
-        path.until(Mode::Down);
+        path.until(Bbr3Mode::Up);
+        path.until(Bbr3Mode::Down);
         let began = path.now;
-        path.until(Mode::Refill);
+        path.until(Bbr3Mode::Refill);
         let waited = (path.now - began).as_secs_f64();
         assert!((2.0..3.2).contains(&waited), "{waited}");
         assert!((2.0..3.0).contains(&path.bbr.bw_probe_wait.as_secs_f64()));
@@ -218,8 +218,8 @@ fn probes_come_every_two_to_three_seconds() {
 /// Section 5.3.3.5: 1, 2, 4, ... segments a round trip.
 #[test]
 fn the_bound_is_raised_by_twice_as_much_each_round() {
-    let mut path = Path::undisturbed();
-    path.until(Mode::Up);
+    let mut path = AckedRounds::undisturbed();
+    path.until(Bbr3Mode::Up);
     path.bbr.inflight_longterm = 100_000.0;
     path.bbr.probe_up_acked_per_inc = 100_000.0;
     for expected in [1.0, 2.0, 4.0, 8.0, 16.0] {
@@ -238,7 +238,7 @@ fn the_bound_is_raised_by_twice_as_much_each_round() {
 
 #[test]
 fn a_timeout_leaves_one_segment_and_its_end_gives_the_window_back() {
-    let mut path = Path::cruising();
+    let mut path = AckedRounds::cruising();
     let cwnd = path.bbr.cwnd;
     path.bbr.on_congestion(&event(Congestion::Timeout { first: true }, 100_000));
     assert_eq!(path.bbr.window(), 1000);
@@ -252,11 +252,11 @@ fn a_timeout_leaves_one_segment_and_its_end_gives_the_window_back() {
 /// Section 5.3.4: five seconds after the last lower delay, for 200 ms and a round trip.
 #[test]
 fn probe_rtt_ends_in_time() {
-    let mut path = Path::cruising();
-    path.until(Mode::ProbeRtt);
+    let mut path = AckedRounds::cruising();
+    path.until(Bbr3Mode::ProbeRtt);
     let began = path.now;
     assert!((began - Time::ZERO).as_secs_f64() > 5.0);
-    path.until(Mode::Cruise);
+    path.until(Bbr3Mode::Cruise);
     let lasted = (path.now - began).as_secs_f64();
     assert!((0.2..0.5).contains(&lasted), "{lasted}");
 }
@@ -264,7 +264,7 @@ fn probe_rtt_ends_in_time() {
 /// Section 5.5.5: a sample that the application limits counts if it is no lower.
 #[test]
 fn a_limited_sample_as_high_as_the_bandwidth_renews_it() {
-    let mut path = Path::cruising();
+    let mut path = AckedRounds::cruising();
     (0..2).for_each(|_| path.bbr.advance_max_bw_filter());
     let mut sample = path.sample(1000, 0);
     sample.rate.as_mut().unwrap().app_limited = true;
@@ -290,7 +290,7 @@ fn the_lowest_delay_is_that_of_ten_seconds() {
 /// StartProbeBW_UP: growth counts from the rate at which the probe begins.
 #[test]
 fn a_probe_compares_with_the_rate_at_its_start() {
-    let mut path = Path::cruising();
+    let mut path = AckedRounds::cruising();
     path.round(800, 0);
     path.bbr.start_up();
     assert_eq!(path.bbr.full.bw, 8e5);
@@ -299,7 +299,7 @@ fn a_probe_compares_with_the_rate_at_its_start() {
 /// CheckProbeRTT: an acknowledgement that delivers nothing does not end the restart after idle.
 #[test]
 fn only_a_delivery_ends_a_restart_after_idle() {
-    let mut path = Path::cruising();
+    let mut path = AckedRounds::cruising();
     for (delivered, is_idle) in [(0, true), (1000, false)] {
         path.bbr.idle_restart = true;
         path.bbr.check_probe_rtt(&AckSample { delivered, ..ack(1000) });

@@ -40,7 +40,7 @@ const EXTRA_MOST: u64 = 100_000;
 const EPOCH_MOST: u32 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum LinuxBbrMode {
     Startup,
     Drain,
     ProbeBw,
@@ -72,7 +72,7 @@ pub(in super::super) struct Bbr {
     rounds: u64,
     round_end: u64,
     cycle_at: u64,
-    mode: Mode,
+    mode: LinuxBbrMode,
     prev_state: CaState,
     conserves: bool,
     round_start: bool,
@@ -107,7 +107,7 @@ impl Bbr {
             rounds: 0,
             round_end: 0,
             cycle_at: 0,
-            mode: Mode::Startup,
+            mode: LinuxBbrMode::Startup,
             prev_state: CaState::Open,
             conserves: false,
             round_start: false,
@@ -176,7 +176,7 @@ impl Bbr {
         if state.pacing_rate < ONE_BY_ONE { 1 } else { 2 }
     }
     fn save_cwnd(&mut self, state: &State) {
-        let good = self.prev_state < CaState::Recovery && self.mode != Mode::ProbeRtt;
+        let good = self.prev_state < CaState::Recovery && self.mode != LinuxBbrMode::ProbeRtt;
         self.prior_cwnd = if good { state.cwnd } else { self.prior_cwnd.max(state.cwnd) };
     }
 
@@ -188,7 +188,7 @@ impl Bbr {
     }
     fn budget(&self, state: &State, cwnd: u32) -> u32 {
         let cwnd = (cwnd + 3 * Self::burst(state) + 1) & !1;
-        if self.mode == Mode::ProbeBw && self.phase == 0 { cwnd + 2 } else { cwnd }
+        if self.mode == LinuxBbrMode::ProbeBw && self.phase == 0 { cwnd + 2 } else { cwnd }
     }
     fn inflight(&self, state: &State, bandwidth: u64, gain: u32) -> u32 {
         self.budget(state, self.bdp(bandwidth, gain))
@@ -245,7 +245,7 @@ impl Bbr {
             }
             state.cwnd = cwnd;
         }
-        if self.mode == Mode::ProbeRtt {
+        if self.mode == LinuxBbrMode::ProbeRtt {
             state.cwnd = state.cwnd.min(MIN_CWND);
         }
     }
@@ -268,7 +268,7 @@ impl Bbr {
         self.cycle_at = state.delivered_at;
     }
     fn probe_bandwidth(&mut self, state: &State) {
-        self.mode = Mode::ProbeBw;
+        self.mode = LinuxBbrMode::ProbeBw;
         self.drawn += 1;
         // Any but the one that drains.
         let phase = self.phases.pop_front().map(usize::from).unwrap_or_else(|| {
@@ -283,7 +283,7 @@ impl Bbr {
     fn leave_probe_rtt(&mut self, state: &State) {
         match self.full {
             true => self.probe_bandwidth(state),
-            false => self.mode = Mode::Startup,
+            false => self.mode = LinuxBbrMode::Startup,
         }
     }
 
@@ -317,7 +317,7 @@ impl Bbr {
     /// Whether a policer is at work.
     fn sample_long(&mut self, state: &State, rate: &Rate) {
         if self.long.uses {
-            if self.mode == Mode::ProbeBw && self.round_start {
+            if self.mode == LinuxBbrMode::ProbeBw && self.round_start {
                 self.long.rounds += 1;
                 if self.long.rounds >= LONG_USE {
                     self.forget_long(state);
@@ -410,11 +410,11 @@ impl Bbr {
     }
     fn check_drain(&mut self, state: &mut State) {
         let bandwidth = self.bandwidth.get();
-        if self.mode == Mode::Startup && self.full {
-            self.mode = Mode::Drain;
+        if self.mode == LinuxBbrMode::Startup && self.full {
+            self.mode = LinuxBbrMode::Drain;
             state.ssthresh = self.inflight(state, bandwidth, UNIT);
         }
-        if self.mode == Mode::Drain
+        if self.mode == LinuxBbrMode::Drain
             && self.in_network(state, state.in_flight()) <= self.inflight(state, bandwidth, UNIT)
         {
             self.probe_bandwidth(state);
@@ -436,12 +436,12 @@ impl Bbr {
             self.min_rtt = rtt;
             self.min_rtt_at = state.jiffies;
         }
-        if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
-            self.mode = Mode::ProbeRtt;
+        if expired && !self.idle_restart && self.mode != LinuxBbrMode::ProbeRtt {
+            self.mode = LinuxBbrMode::ProbeRtt;
             self.save_cwnd(state);
             self.probe_rtt_done = 0;
         }
-        if self.mode == Mode::ProbeRtt {
+        if self.mode == LinuxBbrMode::ProbeRtt {
             state.app_limited = (state.delivered + u64::from(state.in_flight())).max(1);
             if self.probe_rtt_done == 0 && state.in_flight() <= MIN_CWND {
                 self.probe_rtt_done = state.jiffies + PROBE_RTT;
@@ -460,11 +460,11 @@ impl Bbr {
     }
     fn update_gains(&mut self) {
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
-            Mode::Startup => (HIGH_GAIN, HIGH_GAIN),
-            Mode::Drain => (DRAIN_GAIN, HIGH_GAIN),
-            Mode::ProbeBw if self.long.uses => (UNIT, CWND_GAIN),
-            Mode::ProbeBw => (CYCLE[self.phase], CWND_GAIN),
-            Mode::ProbeRtt => (UNIT, UNIT),
+            LinuxBbrMode::Startup => (HIGH_GAIN, HIGH_GAIN),
+            LinuxBbrMode::Drain => (DRAIN_GAIN, HIGH_GAIN),
+            LinuxBbrMode::ProbeBw if self.long.uses => (UNIT, CWND_GAIN),
+            LinuxBbrMode::ProbeBw => (CYCLE[self.phase], CWND_GAIN),
+            LinuxBbrMode::ProbeRtt => (UNIT, UNIT),
         };
     }
 }
@@ -503,9 +503,9 @@ impl Algorithm for Bbr {
             self.idle_restart = true;
             self.epoch_at = state.micros;
             self.epoch_acked = 0;
-            if self.mode == Mode::ProbeBw {
+            if self.mode == LinuxBbrMode::ProbeBw {
                 self.pace(state, self.bandwidth(), UNIT);
-            } else if self.mode == Mode::ProbeRtt {
+            } else if self.mode == LinuxBbrMode::ProbeRtt {
                 self.check_probe_rtt_done(state);
             }
         }
@@ -513,7 +513,7 @@ impl Algorithm for Bbr {
     fn control(&mut self, state: &mut State, rate: &Rate) {
         self.update_bandwidth(state, rate);
         self.update_aggregation(state, rate);
-        if self.mode == Mode::ProbeBw && self.phase_ends(state, rate) {
+        if self.mode == LinuxBbrMode::ProbeBw && self.phase_ends(state, rate) {
             self.begin_phase(state, (self.phase + 1) % 8);
         }
         self.check_full(rate);

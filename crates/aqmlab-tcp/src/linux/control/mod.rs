@@ -108,7 +108,7 @@ impl Algorithm for Scalable {
 /// One of them, dispatched without a pointer.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // there is one of them in each sender
-pub(super) enum Control {
+pub(super) enum LinuxControl {
     Reno(Reno),
     Cubic(cubic::Cubic),
     Bbr(bbr::Bbr),
@@ -123,15 +123,15 @@ pub(super) enum Control {
 macro_rules! each {
     ($self:ident, $control:ident => $call:expr) => {
         match $self {
-            Control::Reno($control) => $call,
-            Control::Cubic($control) => $call,
-            Control::Bbr($control) => $call,
-            Control::Dctcp($control) => $call,
-            Control::Vegas($control) => $call,
-            Control::Westwood($control) => $call,
-            Control::HighSpeed($control) => $call,
-            Control::Scalable($control) => $call,
-            Control::External($control) => $call,
+            LinuxControl::Reno($control) => $call,
+            LinuxControl::Cubic($control) => $call,
+            LinuxControl::Bbr($control) => $call,
+            LinuxControl::Dctcp($control) => $call,
+            LinuxControl::Vegas($control) => $call,
+            LinuxControl::Westwood($control) => $call,
+            LinuxControl::HighSpeed($control) => $call,
+            LinuxControl::Scalable($control) => $call,
+            LinuxControl::External($control) => $call,
         }
     };
 }
@@ -141,34 +141,34 @@ fn has_defaults(config: &CongestionConfig) -> bool {
     CongestionConfig::named(config.name()).as_ref() == Ok(config)
 }
 
-impl Control {
+impl LinuxControl {
     /// The kernel's control if it has one with these parameters, or else the laboratory's.
-    pub fn new(params: &TcpParams, seed: u64) -> Control {
+    pub fn new(params: &TcpParams, seed: u64) -> LinuxControl {
         Self::with(params, &params.setup(params.in_bytes(params.initial_window), seed))
     }
     /// The control of a connection that has a window and a threshold.
-    pub fn with(params: &TcpParams, setup: &Setup) -> Control {
+    pub fn with(params: &TcpParams, setup: &Setup) -> LinuxControl {
         let config = &params.congestion_control;
         if let Some(cubic) = config.downcast_ref::<CubicParams>()
             && cubic.is_the_kernels()
         {
-            return Control::Cubic(cubic::Cubic::new(cubic));
+            return LinuxControl::Cubic(cubic::Cubic::new(cubic));
         }
         let kernels = match config.name() {
-            "reno" => Control::Reno(Reno),
-            "bbr" => Control::Bbr(bbr::Bbr::new(setup.seed)),
-            "dctcp" => Control::Dctcp(dctcp::Dctcp::default()),
-            "vegas" => Control::Vegas(vegas::Vegas::default()),
-            "westwood" => Control::Westwood(westwood::Westwood::default()),
-            "highspeed" => Control::HighSpeed(highspeed::HighSpeed::default()),
-            "scalable" => Control::Scalable(Scalable),
-            _ => return Control::external(params, setup),
+            "reno" => LinuxControl::Reno(Reno),
+            "bbr" => LinuxControl::Bbr(bbr::Bbr::new(setup.seed)),
+            "dctcp" => LinuxControl::Dctcp(dctcp::Dctcp::default()),
+            "vegas" => LinuxControl::Vegas(vegas::Vegas::default()),
+            "westwood" => LinuxControl::Westwood(westwood::Westwood::default()),
+            "highspeed" => LinuxControl::HighSpeed(highspeed::HighSpeed::default()),
+            "scalable" => LinuxControl::Scalable(Scalable),
+            _ => return LinuxControl::external(params, setup),
         };
-        if has_defaults(config) { kernels } else { Control::external(params, setup) }
+        if has_defaults(config) { kernels } else { LinuxControl::external(params, setup) }
     }
-    fn external(params: &TcpParams, setup: &Setup) -> Control {
+    fn external(params: &TcpParams, setup: &Setup) -> LinuxControl {
         let control = congestion::Control::new(&params.congestion_control, setup);
-        Control::External(external::External::new(control, setup))
+        LinuxControl::External(external::External::new(control, setup))
     }
     /// Gives a steered control another window and rate; false for all others.
     pub fn steer(&mut self, state: &mut State, params: &TcpParams) -> bool {
@@ -180,63 +180,63 @@ impl Control {
     }
     /// True if it can be copied in its state.
     pub fn is_cloneable(&self) -> bool {
-        !matches!(self, Control::External(external) if !external.is_cloneable())
+        !matches!(self, LinuxControl::External(external) if !external.is_cloneable())
     }
     /// True for the kernel's BBR, which sets the window itself (`cong_control`) and paces.
     #[inline]
     pub fn is_bbr(&self) -> bool {
-        matches!(self, Control::Bbr(_))
+        matches!(self, LinuxControl::Bbr(_))
     }
     /// True if its window holds in recoveries, without PRR.
     #[inline]
     pub fn recovers_by_itself(&self) -> bool {
         match self {
-            Control::External(external) => external.recovers_by_itself,
+            LinuxControl::External(external) => external.recovers_by_itself,
             other => other.is_bbr(),
         }
     }
     /// True if it sets the pacing rate.
     pub fn has_rate(&self) -> bool {
         match self {
-            Control::External(external) => external.has_rate(),
+            LinuxControl::External(external) => external.has_rate(),
             other => other.is_bbr(),
         }
     }
     /// True if it is not the kernel's.
     #[inline]
     pub fn is_external(&self) -> bool {
-        matches!(self, Control::External(_))
+        matches!(self, LinuxControl::External(_))
     }
     #[inline]
     pub fn as_external(&mut self) -> Option<&mut external::External> {
         match self {
-            Control::External(external) => Some(external),
+            LinuxControl::External(external) => Some(external),
             _ => None,
         }
     }
     /// A segment is lost.
     #[inline]
     pub fn on_lost(&mut self, lost: impl FnOnce() -> LostSegment) {
-        if let Control::External(external) = self {
+        if let LinuxControl::External(external) = self {
             external.on_lost(&lost());
         }
     }
     /// The window was lowered because it was not used.
     pub fn on_idle(&mut self, state: &mut State) {
-        if let Control::External(external) = self {
+        if let LinuxControl::External(external) = self {
             external.on_idle(state);
         }
     }
     /// All it sends is ECN-capable.
     #[inline]
     pub fn needs_ecn(&self) -> bool {
-        matches!(self, Control::Dctcp(_))
+        matches!(self, LinuxControl::Dctcp(_))
     }
     pub fn init(&mut self, state: &mut State) {
-        if let Control::Dctcp(_) = self
+        if let LinuxControl::Dctcp(_) = self
             && !state.ecn
         {
-            *self = Control::Reno(Reno);
+            *self = LinuxControl::Reno(Reno);
         }
         each!(self, control => control.init(state));
     }

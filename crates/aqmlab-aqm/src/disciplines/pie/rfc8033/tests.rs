@@ -134,7 +134,7 @@ fn a_run_of_samples_moves_the_probability() {
 
 #[test]
 fn a_cycle_measures_the_time_of_its_threshold() {
-    let mut meter = Meter::new(Bytes::new(16_384));
+    let mut meter = DepartureMeter::new(Bytes::new(16_384));
     // Too short a queue starts nothing.
     meter.departure(at(0), 1500, 16_383);
     assert!(meter.cycle.is_none());
