@@ -1,14 +1,15 @@
-"""Finds circles of source files: files that use each other, directly or through others.
+"""Finds circles of source files, and names that stand for two types of a crate.
 
-`python3 crates/circles.py [CRATE]...` reads the paths in the sources, without their tests: those
-that begin with `crate`, `super`, `self` or a child module. It exits with 1 if there is a circle;
-`make lint` runs it.
+`python3 crates/circles.py` reads the sources without their tests. Files must not use each other,
+directly or through others, by paths that begin with `crate`, `super`, `self` or a child module. It
+exits with 1 if it finds something; `make lint` runs it.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -92,13 +93,27 @@ def circle_in(crate: str) -> list[str]:
     return []
 
 
+def shared_names(crate: str) -> list[str]:
+    """Names that stand for two types or traits of the crate. The controls of Linux have the names
+    of those that follow papers."""
+    types = r"^ *(?:pub )?(?:struct|enum|trait) (\w+)"
+    modules = modules_of(ROOT / crate / "src").items()
+    sources = [code for module, code in modules if module[:2] != ("linux", "control")]
+    counts = Counter(name for code in sources for name in re.findall(types, code, re.M))
+    return [name for name, count in counts.items() if count > 1]
+
+
 def main() -> None:
-    """Exits with 1 if there is a circle."""
-    circles = {crate: circle_in(crate) for crate in sys.argv[1:] or CRATES}
+    """Exits with 1 if there is a circle or a name of two types."""
+    circles = {crate: circle_in(crate) for crate in CRATES}
+    names = {each.name: shared_names(each.name) for each in sorted(ROOT.glob("aqmlab-*"))}
     for crate, circle in circles.items():
         if circle:
             print(f"{crate}: files use each other in a circle: {' <- '.join(circle)}")
-    if any(circles.values()):
+    for crate, shared in names.items():
+        if shared:
+            print(f"{crate}: one name for two types: {', '.join(shared)}")
+    if any((*circles.values(), *names.values())):
         sys.exit(1)
 
 

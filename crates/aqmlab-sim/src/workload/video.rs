@@ -83,7 +83,7 @@ impl Workload for VideoParams {
                 missed: 0,
                 shown: 0,
             }),
-            Carrier::Tcp => Box::new(Connection {
+            Carrier::Tcp => Box::new(VideoConnection {
                 camera,
                 flow: 0,
                 frames: Messages::default(),
@@ -222,7 +222,7 @@ impl App for VideoDatagrams {
 }
 
 #[derive(Clone)]
-struct Connection {
+struct VideoConnection {
     camera: Camera,
     flow: u32,
     /// Sending time and bytes of each frame.
@@ -231,7 +231,7 @@ struct Connection {
     began: Time,
 }
 
-impl App for Connection {
+impl App for VideoConnection {
     fn start(&mut self, cx: &mut Context) {
         self.flow = cx.stream(Direction::Forward);
         self.began = cx.now();

@@ -11,7 +11,7 @@ const REMEMBERED: usize = 1024;
 
 /// Result of an arrival.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Arrival {
+pub struct DataArrival {
     /// True if the packet is not a duplicate.
     pub is_new: bool,
     /// True if a loss event began.
@@ -97,9 +97,9 @@ impl LossHistory {
         is_marked: bool,
         rtt: f64,
         first: &dyn Fn(bool) -> f64,
-    ) -> Arrival {
+    ) -> DataArrival {
         if !self.note(number, now) {
-            return Arrival { is_new: self.lost.remove(&number), is_event: false };
+            return DataArrival { is_new: self.lost.remove(&number), is_event: false };
         }
         for hole in self.holes.iter_mut().take_while(|hole| hole.last < number) {
             hole.later += 1;
@@ -119,7 +119,7 @@ impl LossHistory {
         if is_marked {
             is_event |= self.congestion(number, now, rtt, first);
         }
-        Arrival { is_new: true, is_event }
+        DataArrival { is_new: true, is_event }
     }
 
     /// Records a packet. Returns true if it was expected: neither considered lost nor received

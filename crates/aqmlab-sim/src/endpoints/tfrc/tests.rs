@@ -3,7 +3,7 @@
 use aqmlab_core::{Ecn, Span, Time};
 
 use super::equation::{losses_for, rate, throughput};
-use super::losses::{Arrival, LossHistory};
+use super::losses::{DataArrival, LossHistory};
 use super::{Data, Feedback, TfrcParams, TfrcSink, TfrcSource};
 use crate::endpoints::{Endpoint, EndpointSetup, Incoming, Sink, Source};
 
@@ -54,7 +54,7 @@ impl Train {
     fn new(count: usize, has_discounts: bool, rtt: f64, first: f64) -> Self {
         Train { losses: LossHistory::new(count, has_discounts), rtt, first, next: 0 }
     }
-    fn come(&mut self, number: u64, time: f64, is_marked: bool) -> Arrival {
+    fn come(&mut self, number: u64, time: f64, is_marked: bool) -> DataArrival {
         let first = self.first;
         self.losses.arrive(number, time, is_marked, self.rtt, &|_| first)
     }
@@ -129,8 +129,8 @@ fn a_packet_is_lost_when_three_later_ones_have_come() {
     assert!(train.come(13, 13.0, false).is_event);
     let mut train = Train::new(8, false, 0.5, 50.0);
     assert_eq!(train.pass(13, &[10]), 0);
-    assert_eq!(train.come(10, 12.5, false), Arrival { is_new: true, is_event: false });
-    assert_eq!(train.come(10, 12.6, false), Arrival { is_new: false, is_event: false });
+    assert_eq!(train.come(10, 12.5, false), DataArrival { is_new: true, is_event: false });
+    assert_eq!(train.come(10, 12.6, false), DataArrival { is_new: false, is_event: false });
     train.next = 13;
     assert_eq!(train.pass(30, &[]), 0);
     // A packet that is too late is new once, and its event remains.
