@@ -30,7 +30,7 @@ use alloc::{boxed::Box, format, vec::Vec};
 use aqmlab_core::{Bytes, Component, Limit, Packet, Rate, Span, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, Note, QueueDiscipline, Reason};
-use crate::disciplines::codel::{self, CodelParams, CodelState, CodelSettings};
+use crate::disciplines::codel::{self, CodelParams, CodelSettings, CodelState};
 use crate::docsis::TokenBucket;
 use crate::fifo::{Fifo, QueueLimit};
 

@@ -23,7 +23,7 @@ use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
-use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, CodelSettings};
+use crate::disciplines::codel::{CodelForm, CodelParams, CodelSettings, CodelState};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
 use crate::fq::{FlowAqm, FlowSource, Fq, FqParams, Overflow};

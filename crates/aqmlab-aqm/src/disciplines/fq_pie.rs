@@ -23,7 +23,7 @@ use aqmlab_core::{Bytes, Component, Limit, Packet, Span, choices, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
 use crate::disciplines::codel::Source;
-use crate::disciplines::pie::linux::{PieState, PieSettings};
+use crate::disciplines::pie::linux::{PieSettings, PieState};
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;

@@ -423,7 +423,9 @@ mod tests {
             let mut queue = Queue::new(built, Stream::from_state(1));
             queue.on_wakeup(Time::ZERO + params.tupdate);
             let mut seen = None;
-            queue.observe(&mut |name, value| seen = seen.or((name == "drop_probability").then_some(value)));
+            queue.observe(&mut |name, value| {
+                seen = seen.or((name == "drop_probability").then_some(value))
+            });
             let steered = 0.5 - params.alpha * params.target.as_secs_f64();
             let expected = if expected > 0.0 { steered } else { 0.0 };
             assert!((seen.unwrap() - expected).abs() < 1e-12, "{seen:?}");

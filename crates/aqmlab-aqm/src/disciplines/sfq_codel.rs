@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use aqmlab_core::{Component, Limit, Span, params};
 
 use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
-use crate::disciplines::codel::{CodelForm, CodelParams, CodelState, CodelSettings};
+use crate::disciplines::codel::{CodelForm, CodelParams, CodelSettings, CodelState};
 use crate::fq::hash::Sharing;
 use crate::fq::sfqcodel_round_robin::Ring;
 use crate::fq::{Fq, FqParams, Overflow};

@@ -29,7 +29,7 @@ use alloc::boxed::Box;
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
-use crate::disciplines::pie::linux::{PieState, PieSettings};
+use crate::disciplines::pie::linux::{PieSettings, PieState};
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::hash::Sharing;
 use crate::fq::sfqcodel_round_robin::Ring;

@@ -47,7 +47,7 @@ mod tin;
 mod tins;
 
 pub use ack_filter::AckFilter;
-pub use settings::{Bandwidth, CakeParams, CakeIsolation, Rtt};
+pub use settings::{Bandwidth, CakeIsolation, CakeParams, Rtt};
 pub use tins::Diffserv;
 
 use self::autorate::Autorate;

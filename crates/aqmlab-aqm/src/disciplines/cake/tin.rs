@@ -92,7 +92,12 @@ pub(super) struct Tin {
 
 impl Tin {
     /// A tin with so many flow queues; hosts share, on each side, or do not.
-    pub fn new(plan: Plan, classifier: FlowClassifier, flows: u64, counts_hosts: [bool; 2]) -> Self {
+    pub fn new(
+        plan: Plan,
+        classifier: FlowClassifier,
+        flows: u64,
+        counts_hosts: [bool; 2],
+    ) -> Self {
         let flow = || Flow {
             fifo: Fifo::default(),
             cobalt: CobaltState::new(&plan.law),

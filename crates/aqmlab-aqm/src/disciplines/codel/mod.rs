@@ -33,7 +33,7 @@ mod ns2;
 mod rfc8289;
 mod state;
 
-pub(crate) use state::{CodelState, CodelSettings, Source};
+pub(crate) use state::{CodelSettings, CodelState, Source};
 
 choices! {
     /// With which `count` the dropping state begins when it was left not long

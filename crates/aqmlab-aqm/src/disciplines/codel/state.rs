@@ -349,7 +349,13 @@ impl CodelState {
     }
 
     #[inline]
-    fn ce_threshold(&self, law: &CodelSettings, now: f64, packet: &mut Packet, cx: &mut Context<'_>) {
+    fn ce_threshold(
+        &self,
+        law: &CodelSettings,
+        now: f64,
+        packet: &mut Packet,
+        cx: &mut Context<'_>,
+    ) {
         if let Some(threshold) = law.ce_threshold
             && now - law.clock(packet.arrival()) > threshold
             && packet.ecn().is_capable()

@@ -205,7 +205,13 @@ impl PieState {
     }
 
     /// The time that reduces the burst allowance.
-    fn time_passed(&mut self, settings: &PieSettings, packet: &Packet, backlog: u64, now: u64) -> u64 {
+    fn time_passed(
+        &mut self,
+        settings: &PieSettings,
+        packet: &Packet,
+        backlog: u64,
+        now: u64,
+    ) -> u64 {
         let Some(threshold) = settings.dq_threshold else {
             self.delay = if backlog == 0 { 0 } else { now - clock(packet.arrival()) };
             let since = self.stamp.map_or(0, |stamp| now - stamp);
