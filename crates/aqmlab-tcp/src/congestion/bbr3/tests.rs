@@ -273,7 +273,7 @@ fn a_limited_sample_as_high_as_the_bandwidth_renews_it() {
     assert_eq!(path.bbr.max_bw, 1e6);
 }
 
-/// Section 5.5.7.2: the minimum holds for ten seconds, although ProbeRTT measures anew after five.
+/// Section 5.5.7.2: the minimum is that of ten seconds, and the one of ProbeRTT that of five.
 #[test]
 fn the_lowest_delay_is_that_of_ten_seconds() {
     let mut bbr = bbr();
