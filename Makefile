@@ -82,7 +82,7 @@ lint-rust:
 	cargo check --quiet --no-default-features -p aqmlab-core -p aqmlab-aqm
 	! cargo tree --workspace --exclude aqmlab-quic | grep -E " (ring|rustls) v"
 	$(PYTHON) crates/faults.py --check
-	$(PYTHON) crates/circles.py
+	$(PYTHON) crates/structure.py
 
 lint-python: $(VENV)/.installed $(VENV)/.tools
 	$(BIN)/ruff format --check $(PYTHON_FILES)

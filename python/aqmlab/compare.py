@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from aqmlab.errors import input_error
+from aqmlab.numbers import listed
 from aqmlab.results import StudyInfo, StudyResult
 from aqmlab.results.tables import MemoryTables
 
@@ -47,7 +48,7 @@ def compare(folders: Mapping[str, str | Path]) -> StudyResult:
     infos = [each.info for each in results.values()]
     info = StudyInfo(
         name="compare",
-        title=" and ".join([", ".join(list(results)[:-1]), list(results)[-1]]),
+        title=listed(list(results)),
         axes=((AXIS, tuple(results)), *first.info.axes),
         replications=first.info.replications,
         seed=first.info.seed,

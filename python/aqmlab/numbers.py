@@ -6,7 +6,7 @@ from math import floor, isnan, log10
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
 NONE = "–"
@@ -18,6 +18,17 @@ def plain(value: object) -> str:
     if is_none(value):
         return NONE
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def capital(text: str) -> str:
+    """A title at the start of a sentence; the names of groups stay as they are."""
+    return text if ":" in text else text[:1].upper() + text[1:]
 
 
 def is_none(value: object) -> bool:

@@ -95,7 +95,7 @@ fn cryptography_does_not_change_goodput_and_delay() {
 
 /// The table of docs/quic.md, with 95 % intervals (Abramowitz and Stegun, 26.7.5).
 #[test]
-#[ignore = "takes an hour"]
+#[ignore = "takes hours"]
 fn the_table() {
     compare_all([12, 6144], |degrees| {
         let z = 1.959_964_f64;

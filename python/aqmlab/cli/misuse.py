@@ -91,10 +91,12 @@ def _name(param: Any) -> str:
 def _expected(error: Any) -> str:
     """Allowed values, from the type of the parameter."""
     kind = getattr(error.param, "type", None)
-    name = getattr(kind, "name", "")
-    if name.partition(" ")[0] not in NUMBERS:
+    number = NUMBERS.get(getattr(kind, "name", "").partition(" ")[0])
+    if number is None:
         return str(error.message)
     low, high = getattr(kind, "min", None), getattr(kind, "max", None)
-    limits = f"from {low} to {high}" if high is not None else f"of at least {low}"
-    told = limits if low is not None else ""
-    return f"expected {NUMBERS[name.partition(' ')[0]]} {told}".rstrip()
+    if low is None:
+        return f"expected {number}"
+    return f"expected {number} " + (
+        f"of at least {low}" if high is None else f"from {low} to {high}"
+    )

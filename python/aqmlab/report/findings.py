@@ -14,6 +14,7 @@ import polars as pl
 from aqmlab.metrics import Shown, headlines
 from aqmlab.metrics.registry import NEITHER
 from aqmlab.metrics.samples import Floats
+from aqmlab.numbers import capital, listed
 from aqmlab.report.measures import BUSY, Layout, by_point
 from aqmlab.stats import Contest, ContestResult, compare
 
@@ -129,7 +130,7 @@ def _sentence(same: Sequence[ContestResult], measure: Shown, places: int, axis: 
 
 
 def _shown(same: Sequence[ContestResult], measure: Shown, one: ContestResult | None) -> str:
-    best, worst = (in_words(each) for each in (same[0].best, same[0].worst))
+    best, worst = (listed(each) for each in (same[0].best, same[0].worst))
     # The interval of the difference; of several places, from the least end to the greatest.
     ends = sorted(abs(end) for each in same for end in (each.low, each.high))
     apart = f"difference {measure.number(ends[0])} to {measure.text(ends[-1])}"
@@ -159,15 +160,3 @@ def _where(same: Sequence[ContestResult], places: int) -> str:
 
 def _place(where: Mapping[str, str]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {label}" for name, label in where.items())
-
-
-def in_words(labels: Sequence[str]) -> str:
-    """`a, b and c`."""
-    if len(labels) == 1:
-        return labels[0]
-    return f"{', '.join(labels[:-1])} and {labels[-1]}"
-
-
-def capital(text: str) -> str:
-    """The title at the start of a sentence; the names of groups stay as they are."""
-    return text if ":" in text else text[:1].upper() + text[1:]

@@ -21,10 +21,10 @@ import polars as pl
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import pick
 from aqmlab.metrics.samples import Floats
+from aqmlab.numbers import capital, listed
 from aqmlab.report import tradeoff
 from aqmlab.report.document import Figure, charts, panels
 from aqmlab.report.document.colours import by_label
-from aqmlab.report.findings import capital, in_words
 from aqmlab.report.measures import Layout
 from aqmlab.report.overview import overview, sojourn
 from aqmlab.results import RunResult, StudyResult
@@ -160,7 +160,7 @@ class StudyPlot:
         drawn = overview(self._result, found)
         if len(drawn.spec["concat"]) == 1:
             del drawn.spec["concat"][0]["title"]
-        return replace(drawn, id="against", title=capital(in_words([each.title for each in found])))
+        return replace(drawn, id="against", title=capital(listed([each.title for each in found])))
 
     def grid(self, metric: str, of: str = "", middle: float | None = None) -> Figure:
         """Draws the mean of a metric as a table of colours over the last two axes; a panel for
@@ -230,7 +230,7 @@ def _over_time(runs: Mapping[str, RunResult], quantities: Sequence[str | Sequenc
     link = next(iter(runs.values())).shown
     every = next(iter(runs.values())).scenario["record"]["interval"]
     spec = charts.panels(parts, "time (s)", x_domain=(0.0, end), height=150)
-    title = f"{capital(in_words(names))} over time"
+    title = f"{capital(listed(names))} over time"
     return Figure("course", title, f"Bottleneck {link}; a sample every {every}.", "", spec)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from aqmlab.campaign import Comparison, Rule, at_most
@@ -48,9 +48,3 @@ def range_within(ratio: float) -> Callable[[dict[str, float]], Comparison]:
     return lambda found: at_most(
         max(found.values()) / min(found.values()), ratio, "largest over smallest"
     )
-
-
-def listed(names: Iterable[str]) -> str:
-    """`45, 125 and unlimited`."""
-    names = list(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -10,6 +10,7 @@ import numpy as np
 
 from aqmlab.campaign import Rule, above, at_least, at_most, within
 from aqmlab.metrics.samples import Floats, quantile
+from aqmlab.numbers import listed
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.kuhn2014.measure import AQMS, BUFFERS, MAIN_BUFFER, transfer_mean
 from aqmlab_studies.kuhn2014.parts import (
@@ -17,7 +18,6 @@ from aqmlab_studies.kuhn2014.parts import (
     ROOMY,
     AnyRule,
     each,
-    listed,
     ms,
     named,
     percent,

@@ -24,6 +24,7 @@
 //!    exceeds the path MTU there, the command gets an ICMP error. One that arrives in fragments may
 //!    be fragmented again.
 
+mod numbered;
 mod relay;
 mod streams;
 mod unreachable;
@@ -69,9 +70,9 @@ const OPEN: u8 = 2;
 #[derive(Clone, Copy, Debug)]
 enum Failure {
     /// A connection without descriptors for it.
-    NoDescriptors,
+    ConnectionReset,
     /// A packet without a descriptor for its socket.
-    NoDescriptor,
+    PacketDropped,
     /// A packet beyond the limit of those that wait for a gateway socket.
     TooManyHeld,
     /// A packet for whose socket the kernel had no port or no memory.
@@ -84,8 +85,8 @@ enum Failure {
 
 impl Failure {
     const ALL: [Failure; 6] = [
-        Failure::NoDescriptors,
-        Failure::NoDescriptor,
+        Failure::ConnectionReset,
+        Failure::PacketDropped,
         Failure::TooManyHeld,
         Failure::NoSocket,
         Failure::Forgotten,
@@ -96,10 +97,12 @@ impl Failure {
     fn sentence(self, count: u64, limit: u64) -> String {
         let left = format!("there were no descriptors left (limit {limit})");
         match self {
-            Failure::NoDescriptors => {
+            Failure::ConnectionReset => {
                 format!("{count} connections to the outside were reset: {left}")
             }
-            Failure::NoDescriptor => format!("{count} packets to the outside were dropped: {left}"),
+            Failure::PacketDropped => {
+                format!("{count} packets to the outside were dropped: {left}")
+            }
             Failure::TooManyHeld => format!(
                 "{count} packets to the outside were dropped: {} MiB already waited for a socket",
                 relay::MOST_HELD >> 20

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use super::numbered::Numbered;
 use super::streams::{Pair, ROOM, Turn};
 use super::unreachable::{self, Problem};
 use super::{Failure, Held, Inward, OPEN, Shared, UNKNOWN};
@@ -89,37 +90,6 @@ impl Source {
             3 => Source::Outside(which),
             _ => Source::Pair(which),
         }
-    }
-}
-
-/// Numbered items. A number is reused only after the events that may refer to it.
-struct Numbered<T> {
-    all: Vec<Option<T>>,
-    free: Vec<u32>,
-    freed: Vec<u32>,
-}
-
-impl<T> Numbered<T> {
-    fn new() -> Self {
-        Numbered { all: Vec::new(), free: Vec::new(), freed: Vec::new() }
-    }
-    /// Returns the number of the next item.
-    fn next(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            self.all.push(None);
-            (self.all.len() - 1) as u32
-        })
-    }
-    fn take(&mut self, number: u32) -> Option<T> {
-        let taken = self.all.get_mut(number as usize)?.take()?;
-        self.freed.push(number);
-        Some(taken)
-    }
-    fn get(&mut self, number: u32) -> Option<&mut T> {
-        self.all.get_mut(number as usize)?.as_mut()
-    }
-    fn settle(&mut self) {
-        self.free.append(&mut self.freed);
     }
 }
 
@@ -334,7 +304,7 @@ impl Relay {
 
     fn refuse_door(&mut self, key: (u8, u16)) {
         let waiting = self.take_held(key);
-        self.shared.count(Failure::NoDescriptor, waiting.len() as u64);
+        self.shared.count(Failure::PacketDropped, waiting.len() as u64);
         self.shared.set(key, UNKNOWN);
     }
 
@@ -436,7 +406,7 @@ impl Relay {
     fn open_pair(&mut self, inside: std::net::TcpStream, now: u64) {
         if !self.has_room(2) {
             reset_at_close(inside.as_fd());
-            self.shared.count(Failure::NoDescriptors, 1);
+            self.shared.count(Failure::ConnectionReset, 1);
             return;
         }
         // The socket's local address is the destination that the command used.
@@ -478,7 +448,7 @@ impl Relay {
         let (size, ends) = (datagram.size, (datagram.from, datagram.to, port));
         let which = match self.by_ends.get(&ends).copied() {
             Some(which) => which,
-            None if !self.has_room(1) => return self.shared.count(Failure::NoDescriptor, 1),
+            None if !self.has_room(1) => return self.shared.count(Failure::PacketDropped, 1),
             None => {
                 let socket = match connected(self.inward.outside(ends.1, ends.2)) {
                     Ok(socket) => socket,

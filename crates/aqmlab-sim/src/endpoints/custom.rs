@@ -26,7 +26,7 @@ pub struct ConnectionLog {
 
 impl fmt::Debug for ConnectionLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Log({})", self.name)
+        write!(f, "ConnectionLog({})", self.name)
     }
 }
 

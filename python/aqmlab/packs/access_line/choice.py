@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import isnan
 
 from aqmlab import stats
-from aqmlab.numbers import count
+from aqmlab.numbers import count, listed
 from aqmlab.packs.access_line.setup import BASELINE
 from aqmlab.packs.access_line.trial import LineTrial, Noticed
 
@@ -177,7 +177,7 @@ def _answer(choice: Choice, compared: Sequence[PairedDifference]) -> str:
     ]
     others = len(won) - 1
     more = f", and {count(others, 'more measure')} {'is' if others == 1 else 'are'} better"
-    alike = f" ({_list(choice.as_good)}: as good)" if choice.as_good else ""
+    alike = f" ({listed(choice.as_good)}: as good)" if choice.as_good else ""
     return (
         f"Use {name}{alike}: {won[0].told(name)}{more if others else ''} than with the line as it "
         "is; nothing that users notice is worse."
@@ -220,7 +220,3 @@ def _doubtful(queue: str, compared: Sequence[PairedDifference]) -> list[str]:
         if each.ahead == BASELINE and each.better is None and not each.what.is_cost
     ]
     return [f"{queue} is worse in the mean, not shown: {'; '.join(told)}."] if told else []
-
-
-def _list(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]

@@ -1,6 +1,6 @@
 """Finds circles of source files, and names that stand for two types of a crate.
 
-`python3 crates/circles.py` reads the sources without their tests. Files must not use each other,
+`python3 crates/structure.py` reads the sources without their tests. Files must not use each other,
 directly or through others, by paths that begin with `crate`, `super`, `self` or a child module. It
 exits with 1 if it finds something; `make lint` runs it.
 """
