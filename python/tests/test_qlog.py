@@ -210,6 +210,20 @@ def test_the_command_names_the_logs_of_connections(aqmlab: Aqmlab, tmp_path: Pat
     assert refused.returncode == 1 and "there is no folder nowhere" in refused.stderr
 
 
+def test_logs_of_connections_stay_in_the_folder(tmp_path: Path) -> None:
+    text = SCENARIO.replace("[flows.bulk]", '[flows."../a%/b"]').replace("4s", "500ms")
+    text = text.replace('transport = { profile = "linux-6" }', 'endpoint = "quic"')
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/scenario.toml").write_text(text.replace("count = 2", "count = 1"))
+    package.run(tmp_path / "in/scenario.toml", qlog=tmp_path / "in/run.sqlog")
+    assert [each.name for each in tmp_path.iterdir()] == ["in"]
+    ends = {each.name for each in (tmp_path / "in").glob("run-*")}
+    assert ends == {f"run-..%2Fa%25%2Fb.0-{end}.sqlog" for end in ("client", "server")}
+    for other in ("/dev/null", tmp_path / "in"):
+        with pytest.raises(package.InputError, match=r"--qlog.*expected a file"):
+            package.run(tmp_path / "in/scenario.toml", qlog=other)
+
+
 @pytest.mark.parametrize("stack", ["noq", "quinn"])
 def test_quic_stacks_write_logs_of_their_own(stack: str, tmp_path: Path) -> None:
     """Each end of each connection, beside the log of TCP senders; times are virtual."""

@@ -40,6 +40,8 @@ impl Record {
         }
         if let Some((start, end)) = self.connections {
             recorder = recorder.with_logs(move |name| {
+                // Groups of flows may have any name, and a slash must not lead to another folder.
+                let name = name.replace('%', "%25").replace('/', "%2F");
                 let file = format!("{start}{name}{end}");
                 let created = observe::create(Path::new(&file));
                 let log = Appended(file.clone());

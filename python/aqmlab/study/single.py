@@ -138,6 +138,9 @@ def recording(
     if qlog is not None and not kinds & {"tcp", "quic"}:
         problem = "no flow is TCP or QUIC, and only these are logged; --pcap captures all packets"
         raise input_error(problem, key="--qlog", given=str(qlog))
+    if qlog is not None and "quic" in kinds and Path(qlog).exists() and not Path(qlog).is_file():
+        problem = "expected a file: QUIC stacks write logs beside it, with names that begin like it"
+        raise input_error(problem, key="--qlog", given=str(qlog))
     if pcap is None and qlog is None:
         return None
     return {
