@@ -66,7 +66,7 @@ test-python: $(VENV)/.tools
 	$(BIN)/python -m pytest -m "real_packets and not slow" -rR
 
 test-slow: $(VENV)/.tools
-	cargo test --quiet -p aqmlab-quic --features tls --test tls
+	cargo test --quiet -p aqmlab-quic --features tls --lib --test tls
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "slow and not real_packets"
 	$(BIN)/python -m pytest -m "slow and real_packets" -rR
 

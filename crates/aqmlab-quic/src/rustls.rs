@@ -2,31 +2,79 @@
 
 use std::sync::Arc;
 
+use rustls::crypto::CryptoProvider;
+use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-/// Certificate of `server.example`, self-signed, valid from 2000 to 2099, and padded to the size of
-/// a chain of two.
+/// Certificate of `server.example`, self-signed, valid from 2000 to 2099, and padded: the server's
+/// flight is as long as that without cryptography, so that it needs as many datagrams.
 const CERTIFICATE: &[u8] = include_bytes!("certificate/certificate.der");
 const KEY: &[u8] = include_bytes!("certificate/key.der");
 
-/// Returns the sessions of a client and of the server that it trusts.
+/// Returns the sessions of a client and of the server that it trusts, with the cipher suite and
+/// without the tickets that sessions without cryptography stand for.
 pub fn sessions() -> (ClientConfig, ServerConfig) {
     let certificate = CertificateDer::from(CERTIFICATE);
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone()).expect("the certificate is well-formed");
-    let client = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+    let cipher_suites = vec![TLS13_AES_128_GCM_SHA256];
+    let provider = Arc::new(CryptoProvider { cipher_suites, ..default_provider() });
+    let client = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])
         .expect("ring has TLS 1.3")
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let server = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+    let mut server = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .expect("ring has TLS 1.3")
         .with_no_client_auth()
         .with_single_cert(vec![certificate], PrivatePkcs8KeyDer::from(KEY).into())
         .expect("the key is that of the certificate");
+    server.send_tls13_tickets = 0;
     (client, server)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::quic::{ClientConnection, ServerConnection, Version};
+
+    use super::*;
+    use crate::tls::{CLIENT_FINISHED, SERVER_FLIGHT, SERVER_HELLO};
+
+    #[test]
+    fn flights_are_as_long_as_without_cryptography() {
+        let (client, server) = sessions();
+        // As long as those of noq.
+        let parameters = vec![0; 107];
+        let name = "server.example".try_into().unwrap();
+        let v1 = Version::V1;
+        let mut client =
+            ClientConnection::new(Arc::new(client), v1, name, parameters.clone()).unwrap();
+        let mut server = ServerConnection::new(Arc::new(server), v1, parameters).unwrap();
+        let mut flight = Vec::new();
+        client.write_hs(&mut flight);
+        server.read_hs(&flight).unwrap();
+        let mut sizes = Vec::new();
+        for _ in 0..2 {
+            flight.clear();
+            server.write_hs(&mut flight);
+            client.read_hs(&flight).unwrap();
+            sizes.push(flight.len());
+        }
+        flight.clear();
+        client.write_hs(&mut flight);
+        server.read_hs(&flight).unwrap();
+        sizes.push(flight.len());
+        flight.clear();
+        server.write_hs(&mut flight);
+        sizes.push(flight.len());
+        // Signatures differ by a few bytes.
+        let off = |(size, null): (&usize, usize)| size.abs_diff(null);
+        let null = [SERVER_HELLO, SERVER_FLIGHT, CLIENT_FINISHED, 0];
+        let off: Vec<usize> = sizes.iter().zip(null).map(off).collect();
+        assert!(off[1] < 32 && off[0] + off[2] + off[3] == 0, "{sizes:?}");
+    }
 }

@@ -10,11 +10,11 @@
 /// Bytes of a ClientHello with one key share and the extensions of QUIC.
 const CLIENT_HELLO: usize = 280;
 /// Bytes of a ServerHello with one key share.
-const SERVER_HELLO: usize = 90;
-/// Bytes from EncryptedExtensions to Finished, with a certificate chain of 2 kB.
-const SERVER_FLIGHT: usize = 2100;
+pub const SERVER_HELLO: usize = 90;
+/// Bytes from EncryptedExtensions to Finished, with a certificate chain of 1.8 kB.
+pub const SERVER_FLIGHT: usize = 2100;
 /// Bytes of the client's Finished with SHA-256.
-const CLIENT_FINISHED: usize = 36;
+pub const CLIENT_FINISHED: usize = 36;
 /// Bytes of the two lengths at the start of a message.
 const PREFIX: usize = 8;
 
