@@ -5,7 +5,7 @@
 # make faults  plants faults in the crates, in one build, and reports which their tests miss
 # make reference  makes what is made in docs again: reference, disciplines, conformance
 # make studies    docs/studies: the results of every published study; the pictures of README.md
-# make lab      docs/lab/index.html: the live lab (needs the Rust target wasm32-unknown-unknown)
+# make lab      docs/lab/index.html: the live lab (needs the Rust target wasm32-wasip1)
 # make walks   adds a discipline, a control, a workload, a metric and a change as CONTRIBUTING.md says
 # make wheel  builds wheel and source package, and tries them in empty environments (network);
 #             QUICK=1: from what `make test` built, without the environments with extras
@@ -169,9 +169,9 @@ reference: $(VENV)/.installed
 	$(BIN)/python -m tools.discipline_pages docs
 	$(BIN)/aqmlab conformance --markdown > docs/conformance-results.md
 
-# The target is part of rustup: `rustup target add wasm32-unknown-unknown`.
+# The target is part of rustup: `rustup target add wasm32-wasip1`.
 lab:
-	cargo build --quiet --profile web --target wasm32-unknown-unknown -p aqmlab-web
+	cargo build --quiet --profile web --target wasm32-wasip1 -p aqmlab-web
 	$(PYTHON) crates/aqmlab-web/build.py
 
 studies: $(VENV)/.installed

@@ -1,10 +1,13 @@
 //! The stack of `noq-proto` 1.4.
 
 use std::num::NonZeroUsize;
+#[cfg(feature = "qlog")]
 use std::sync::Mutex;
 
 use noq_proto::crypto::HandshakeTokenKey;
-use noq_proto::{FourTuple, PathId, QlogConfig, QlogFactory, SendStream, ServerConfig as Server};
+use noq_proto::{FourTuple, PathId, SendStream, ServerConfig as Server};
+#[cfg(feature = "qlog")]
+use noq_proto::{QlogConfig, QlogFactory};
 
 null_crypto!(noq_proto, path: (PathId), cid: ConnectionId, this: &Self);
 stack!(Noq, noq_proto, Bbr3Config);
@@ -56,8 +59,10 @@ fn write(stream: &mut SendStream<'_>, data: Bytes) -> usize {
 }
 
 /// Log of one connection, which takes its file.
+#[cfg(feature = "qlog")]
 struct OneLog(Mutex<Option<QlogConfig>>);
 
+#[cfg(feature = "qlog")]
 impl QlogFactory for OneLog {
     fn for_connection(
         &self,
@@ -70,9 +75,10 @@ impl QlogFactory for OneLog {
     }
 }
 
+#[cfg(feature = "qlog")]
 fn write_log(config: &mut TransportConfig, title: String, file: LogFile) {
     let mut log = QlogConfig::new(file);
-    log.title(Some(title)).start_time(instant(Time::ZERO));
+    log.title(Some(title)).start_time(crate::clock::instant(aqmlab_core::Time::ZERO));
     config.qlog_factory(Arc::new(OneLog(Mutex::new(Some(log)))));
 }
 

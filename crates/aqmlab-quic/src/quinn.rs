@@ -1,7 +1,9 @@
 //! The stack of `quinn-proto` 0.11.
 
+#[cfg(feature = "qlog")]
+use quinn_proto::QlogConfig;
 use quinn_proto::crypto::{AeadKey, HandshakeTokenKey};
-use quinn_proto::{QlogConfig, SendStream, ServerConfig as Server};
+use quinn_proto::{SendStream, ServerConfig as Server};
 
 null_crypto!(quinn_proto, path: (), cid: &ConnectionId, this: Arc<Self>);
 stack!(Quinn, quinn_proto, BbrConfig);
@@ -58,9 +60,10 @@ fn write(stream: &mut SendStream<'_>, data: Bytes) -> usize {
     stream.write_chunks(&mut [data]).map_or(0, |written| written.bytes)
 }
 
+#[cfg(feature = "qlog")]
 fn write_log(config: &mut TransportConfig, title: String, file: LogFile) {
     let mut log = QlogConfig::default();
-    log.writer(file).title(Some(title)).start_time(instant(Time::ZERO));
+    log.writer(file).title(Some(title)).start_time(crate::clock::instant(aqmlab_core::Time::ZERO));
     config.qlog_stream(log.into_stream());
 }
 

@@ -109,7 +109,7 @@ macro_rules! controller {
 /// fn handle(&mut Endpoint, Instant, Option<EcnCodepoint>, BytesMut, &mut Vec<u8>) -> Option<DatagramEvent>;
 /// fn transmit(&mut Connection, Instant, usize, &mut Vec<u8>) -> Option<Transmit>;
 /// fn write(&mut SendStream, Bytes) -> usize;
-/// fn write_log(&mut TransportConfig, String, LogFile);
+/// fn write_log(&mut TransportConfig, String, LogFile); // with the feature `qlog`
 /// fn counts(&mut Connection) -> Counts;
 /// fn observe(&Connection, &mut dyn FnMut(&'static str, f64));
 /// ```
@@ -119,8 +119,8 @@ macro_rules! stack {
         use std::sync::Arc;
         use std::time::{Duration, Instant, SystemTime};
 
+        use aqmlab_core::Ecn;
         use aqmlab_core::params::Auto;
-        use aqmlab_core::{Ecn, Time};
         use aqmlab_sim::endpoints::{EndpointSetup, LogFile};
         use bytes::Bytes;
         use $proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig, $Bbr};
@@ -130,7 +130,6 @@ macro_rules! stack {
             TransportConfig, VarInt,
         };
 
-        use crate::clock::instant;
         use crate::own::Own;
         use crate::params::{Controller, QuicParams};
         use crate::stack::{Counts, Datagrams, Event, Stack};
@@ -231,6 +230,9 @@ macro_rules! stack {
             config.congestion_controller_factory(factory(params, own));
             config
         }
+
+        #[cfg(not(feature = "qlog"))]
+        fn write_log(_: &mut TransportConfig, _: String, _: LogFile) {}
 
         /// TLS sessions of client and server.
         type Sessions = (Arc<dyn ClientConfig>, Arc<dyn ServerConfig>);

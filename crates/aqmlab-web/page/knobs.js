@@ -116,9 +116,9 @@ const ui = {
     const gone = flow.stopped !== undefined;
     const item = element("li", { className: gone ? "gone" : "" }, element("span", { textContent: gone ? `${flow.name}, stopped` : flow.name }));
     if (gone) return item;
-    if (flow.kind === "download" || flow.kind === "web") {
+    if (canBeQuic(flow.kind)) {
       const select = element("select", { ariaLabel: `Control of ${flow.name}` });
-      for (const each of catalogue.controls) select.append(element("option", { value: each.name, textContent: each.name }));
+      for (const each of senders()) select.append(element("option", { value: each.name, textContent: each.name }));
       select.value = flow.control;
       select.addEventListener("change", () => replaceFlow(flow, select.value));
       item.append(select);

@@ -16,7 +16,7 @@ function listen() {
     ui.attempt(() => { goTo(Math.min(lab.seen, Number(event.target.value) / 1000)); ui.show(); });
   });
   for (const key of ["rate", "rtt", "buffer"]) byId(key).addEventListener("change", (event) => setPath(key, event.target.value.trim()));
-  byId("control").append(...catalogue.controls.map((each) => element("option", { value: each.name, textContent: each.name, title: each.summary })));
+  byId("control").append(...senders().map((each) => element("option", { value: each.name, textContent: each.name, title: each.summary })));
   byId("control").addEventListener("change", (event) => { lab.scene.control = event.target.value; });
   byId("ecn").addEventListener("change", (event) => { lab.scene.ecn = event.target.value; });
   document.querySelectorAll("[data-add]").forEach((button) => button.addEventListener("click", () => addFlow(button.dataset.add)));

@@ -3,7 +3,7 @@
 const WORKLOADS = {
   download: { workload: null, label: "download" },
   call: { workload: '"voip"', label: "call" },
-  web: { workload: '"page"', label: "web" },
+  web: { workload: '"page"', quic: '{ kind = "page", connections = 1, streams = 100, tls = 0 }', label: "web" },
   game: { workload: '"game"', label: "game" },
   flood: { workload: null, label: "flood" },
 };
@@ -13,6 +13,9 @@ const DEFAULT_SCENE = {
   flows: [{ kind: "download" }, { kind: "download" }, { kind: "call" }],
   later: [],
 };
+// Calls, games and floods are datagrams without congestion control.
+const canBeQuic = (kind) => kind === "download" || kind === "web";
+const senders = () => [...catalogue.controls, ...catalogue.quic];
 const quoted = (text) => JSON.stringify(String(text));
 
 function halved(rtt) {
@@ -31,10 +34,14 @@ function flowParts(flow) {
   const parts = ['path = ["bottleneck"]', 'return_path = ["back"]'];
   if (flow.kind === "flood") parts.push(`workload = { kind = "cbr", rate = ${quoted(flow.rate)}, packet = "1500b", vary = 0.1 }`);
   const known = WORKLOADS[flow.kind];
-  if (known.workload) parts.push(`workload = ${known.workload}`);
+  const [stack, controller] = flow.control.split(":");
+  const isQuic = controller && canBeQuic(flow.kind);
+  // QUIC has no connection for each host, and its handshake contains TLS.
+  if (known.workload) parts.push(`workload = ${isQuic ? known.quic : known.workload}`);
   // Accurate feedback is what L4S builds on: its packets ask for it by ECT(1) (RFC 9331).
   const codepoint = flow.ecn === "accurate" ? ', ecn_codepoint = "ect1"' : "";
-  parts.push(`transport = { congestion_control = ${quoted(flow.control)}, ecn = ${quoted(flow.ecn)}${codepoint} }`);
+  if (isQuic) parts.push(`endpoint = { kind = "quic", stack = ${quoted(stack)}, controller = ${quoted(controller)} }`);
+  else parts.push(`transport = { congestion_control = ${quoted(controller ? "cubic" : flow.control)}, ecn = ${quoted(flow.ecn)}${codepoint} }`);
   if (flow.start) parts.push(`start = ${quoted(flow.start)}`);
   return parts;
 }

@@ -1,7 +1,8 @@
 //! Catalogue of the engine from its declarations: names, parameters, ranges, sources.
 
 use aqmlab_aqm::{Discipline, QueueConfig};
-use aqmlab_core::{Config, Kind, ParamSpec};
+use aqmlab_core::{Config, Kind, ParamSpec, ParamType};
+use aqmlab_quic::Library;
 use aqmlab_sim::workload::Workload;
 use aqmlab_tcp::congestion::ControlParams;
 
@@ -14,9 +15,24 @@ pub fn all() -> String {
         ("queues", of::<dyn Discipline>()),
         ("fixed", fixed()),
         ("controls", of::<dyn ControlParams>()),
+        ("quic", quic()),
         ("workloads", of::<dyn Workload>()),
         ("reasons", json::list(aqmlab_aqm::Reason::ALL.map(|reason| json::text(reason.name())))),
     ])
+}
+
+/// Returns the controllers of the QUIC libraries.
+fn quic() -> String {
+    json::list([Library::Noq, Library::Quinn].into_iter().flat_map(|library| {
+        library.controllers().map(|controller| {
+            let [stack, controller] = [library.to_text(), controller.to_text()];
+            let summary = format!("QUIC: the library {stack}, with its {controller}.");
+            json::object([
+                ("name", json::text(&format!("{stack}:{controller}"))),
+                ("summary", json::text(&summary)),
+            ])
+        })
+    }))
 }
 
 /// Returns the parameters that cannot change during a run, by discipline.

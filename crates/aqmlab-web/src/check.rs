@@ -1,8 +1,8 @@
-//! Twenty scenarios of all families of queues, whose digests are equal in a page and natively.
+//! Scenarios of all families of queues, and of QUIC, whose digests are equal in a page and natively.
 
-use aqmlab_sim::{Outside, Scenario, run};
+use aqmlab_sim::run;
 
-use crate::json;
+use crate::{json, lab};
 
 /// Cases: queue, congestion control and ECN of the flows.
 const CASES: [(&str, &str, &str); 20] = [
@@ -75,18 +75,34 @@ value = {{ path = ["bottleneck"], return_path = ["back"], count = 2 }}
     )
 }
 
+/// Libraries and controllers of QUIC, each in place of the downloads' TCP.
+const QUIC: [(&str, &str); 2] = [("noq", "cubic"), ("quinn", "new_reno")];
+
+/// Returns the names and TOML texts of all cases.
+fn cases() -> impl Iterator<Item = (String, String)> {
+    let quic = QUIC.map(|(stack, controller)| {
+        let endpoint =
+            format!(r#"{{ kind = "quic", stack = "{stack}", controller = "{controller}" }}"#);
+        let text = toml(("fq_codel", "cubic", "off"));
+        (
+            stack.to_string(),
+            text.replace("count = 3\n", &format!("count = 3\nendpoint = {endpoint}\n")),
+        )
+    });
+    CASES.map(|case| (case.0.to_string(), toml(case))).into_iter().chain(quic)
+}
+
 /// Returns name, TOML text and digest of each case, as JSON.
 ///
 /// # Errors
 /// Returns an error if a case is not a valid scenario: a bug.
 pub fn all() -> aqmlab_core::Result<String> {
     let mut answers = Vec::new();
-    for case in CASES {
-        let text = toml(case);
-        let scenario = Scenario::parse_with(&text, case.0, &[], Outside::default())?;
+    for (name, text) in cases() {
+        let scenario = lab::parse(&text, &name)?;
         let digest = format!("{:016x}", run(&scenario, 0).digest());
         let answer = [("toml", json::text(&text)), ("digest", json::text(&digest))];
-        answers.push((case.0, json::object(answer)));
+        answers.push((name, json::object(answer)));
     }
     Ok(json::object(answers))
 }
@@ -100,6 +116,6 @@ mod tests {
         let answer = all().unwrap();
         let digests: std::collections::BTreeSet<&str> =
             answer.split("\"digest\":\"").skip(1).map(|rest| &rest[..16]).collect();
-        assert_eq!(digests.len(), CASES.len());
+        assert_eq!(digests.len(), CASES.len() + QUIC.len());
     }
 }

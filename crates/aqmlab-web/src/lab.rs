@@ -80,7 +80,8 @@ impl Lab {
             "waiting" => Ok(slot.waiting()),
             "quality" => Ok(slot.quality().into_bytes()),
             "set" | "replace" => {
-                let (value, outside) = (parse_value(second), Outside::default());
+                let (value, endpoints) = (parse_value(second), aqmlab_quic::endpoints()?);
+                let outside = Outside::endpoints(&endpoints);
                 let at = match name {
                     "set" => slot.run.set(first, &value, outside),
                     _ => slot.run.replace(first, &value, outside),
@@ -104,7 +105,7 @@ impl Lab {
         let mut number = || parts.next().and_then(|text| text.parse::<usize>().ok()).unwrap_or(0);
         let (place, link) = (number(), number());
         let text = parts.next().unwrap_or("");
-        let scenario = Scenario::parse(text, "scenario", &[])?;
+        let scenario = parse(text, "scenario")?;
         let slot = Slot::new(Run::new(scenario, 0), link)?;
         let answer = slot.describe();
         if self.slots.len() <= place {
@@ -113,6 +114,14 @@ impl Lab {
         self.slots[place] = Some(slot);
         Ok(answer)
     }
+}
+
+/// Reads a scenario, whose endpoints may be those of QUIC libraries.
+///
+/// # Errors
+/// Returns an error if the scenario is not valid.
+pub fn parse(toml: &str, name: &str) -> Result<Scenario> {
+    Scenario::parse_with(toml, name, &[], Outside::endpoints(&aqmlab_quic::endpoints()?))
 }
 
 fn time(text: &str) -> Result<Time> {
@@ -175,7 +184,8 @@ impl Slot {
                 break;
             }
             let is_new = self.past.last().is_none_or(|(last, _)| last.time() < next);
-            if self.run.time() == next && is_new {
+            // A copy that repeats the run costs as much as going back without it.
+            if self.run.time() == next && is_new && self.run.is_cloneable() {
                 self.past.push((self.run.snapshot()?, self.waiting.clone()));
                 if self.past.len() == MOST {
                     self.each *= 2;
@@ -324,7 +334,7 @@ impl Slot {
         let mut scenario = self.run.scenario().without_changes_after(until);
         scenario.duration = until.max(aqmlab_core::Span::from_millis(1));
         let toml = scenario.to_toml();
-        let scenario = Scenario::parse(&toml, "saved", &[])?;
+        let scenario = parse(&toml, "saved")?;
         let result = run(&scenario, 0);
         Ok(json::object([
             ("toml", json::text(&toml)),
