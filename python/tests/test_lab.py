@@ -86,6 +86,20 @@ def play(page: Browser, seconds: float) -> None:
     page.click("#play")
 
 
+def saved_as_played(page: Browser, folder: Path) -> str:
+    """The scenarios of both sides as saved, which have the results of the page."""
+    page.click("#save")
+    results = json.loads(page.run("document.getElementById('dialog').dataset.results"))
+    text: str = page.run("document.getElementById('dialog-value').value")
+    for part, expected in zip(text.split("# ------"), results, strict=True):
+        saved = folder / "saved.toml"
+        saved.write_text(f"# {part}")
+        run = lab.Run(saved)
+        run.finish()
+        assert run.digest == expected
+    return text
+
+
 def test_the_check_gives_the_native_digests(page: Browser) -> None:
     page.open(f"{PAGE.as_uri()}#check")
     text = page.wait_for("document.getElementById('check')?.textContent")
@@ -238,15 +252,7 @@ def test_knobs_are_turned_while_it_runs_and_saved(opened: Browser, tmp_path: Pat
     opened.choose("#discipline-1", "pie")
     opened.choose("#knob-1-target", "fast")
     assert "target" in opened.run("document.getElementById('message').textContent")
-    opened.click("#save")
-    results = json.loads(opened.run("document.getElementById('dialog').dataset.results"))
-    text = opened.run("document.getElementById('dialog-value').value")
-    for part, expected in zip(text.split("# ------"), results, strict=True):
-        saved = tmp_path / "saved.toml"
-        saved.write_text(f"# {part}")
-        run = lab.Run(saved)
-        run.finish()
-        assert run.digest == expected
+    saved_as_played(opened, tmp_path)
     assert opened.problems == []
 
 
@@ -263,16 +269,8 @@ def test_quic_flows_share_the_queues_and_go_back(opened: Browser, tmp_path: Path
     opened.key("ArrowLeft")
     opened.key("ArrowRight")
     assert opened.run(QUEUES) == queues
-    opened.click("#save")
-    results = json.loads(opened.run("document.getElementById('dialog').dataset.results"))
-    text = opened.run("document.getElementById('dialog-value').value")
+    text = saved_as_played(opened, tmp_path)
     assert 'stack = "noq"' in text and 'controller = "new_reno"' in text
-    for part, expected in zip(text.split("# ------"), results, strict=True):
-        saved = tmp_path / "saved.toml"
-        saved.write_text(f"# {part}")
-        run = lab.Run(saved)
-        run.finish()
-        assert run.digest == expected
     assert opened.problems == []
 
 
