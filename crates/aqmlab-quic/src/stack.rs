@@ -307,7 +307,8 @@ macro_rules! stack {
                 config.cid_generator(cid_factory(move || Box::new(Counter(seed)) as _));
                 let payload = params.max_mtu.unwrap_or(params.initial_mtu).get().max(1472) as u16;
                 config.max_udp_payload_size(payload).expect("the range of `max_mtu` is checked");
-                let logged = setup.log.clone().map(|log| -> Box<dyn Fn() -> _ + Send + Sync> {
+                let log = setup.log.clone().filter(|_| cfg!(feature = "qlog"));
+                let logged = log.map(|log| -> Box<dyn Fn() -> _ + Send + Sync> {
                     let (params, own) = (params.clone(), own.cloned());
                     let end = if is_client { "client" } else { "server" };
                     Box::new(move || {

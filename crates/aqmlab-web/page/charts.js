@@ -50,7 +50,7 @@ function chartPanels() {
   const goodput = lab.scene.live ? seen : seen.map(smooth);
   const delivered = lab.scene.live ? (bin) => bin.goodput[0] : (bin) => bin.goodput;
   // Data that waits for a lost packet is read at once when that arrives.
-  const isQuic = [...lab.scene.flows, ...lab.scene.later].some((flow) => canBeQuic(flow.kind) && flow.control?.includes(":"));
+  const isQuic = [...lab.scene.flows, ...lab.scene.later].some(quicOf);
   panels.push({ title: "Goodput", unit: isQuic ? "Mbit/s, of QUIC what applications read" : "Mbit/s", factor: 1e-6, least: 1e5, lines: goodput, value: delivered, limit: rate ? { value: rate, text: "link rate" } : null });
   const flow = bulk();
   if (flow >= 0 && !lab.scene.live && seen.some((bins) => bins.some((bin) => bin.windows[flow] > 0))) {

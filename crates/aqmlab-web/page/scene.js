@@ -15,6 +15,8 @@ const DEFAULT_SCENE = {
 };
 // Calls, games and floods are datagrams without congestion control.
 const canBeQuic = (kind) => kind === "download" || kind === "web";
+// The stack and the controller of a flow of QUIC, `null` of others.
+const quicOf = (flow) => (canBeQuic(flow.kind) && flow.control?.includes(":") ? flow.control.split(":") : null);
 const senders = () => [...catalogue.controls, ...catalogue.quic];
 const quoted = (text) => JSON.stringify(String(text));
 
@@ -34,14 +36,13 @@ function flowParts(flow) {
   const parts = ['path = ["bottleneck"]', 'return_path = ["back"]'];
   if (flow.kind === "flood") parts.push(`workload = { kind = "cbr", rate = ${quoted(flow.rate)}, packet = "1500b", vary = 0.1 }`);
   const known = WORKLOADS[flow.kind];
-  const [stack, controller] = flow.control.split(":");
-  const isQuic = controller && canBeQuic(flow.kind);
+  const quic = quicOf(flow);
   // QUIC has no connection for each host, and its handshake contains TLS.
-  if (known.workload) parts.push(`workload = ${isQuic ? known.quic : known.workload}`);
+  if (known.workload) parts.push(`workload = ${quic ? known.quic : known.workload}`);
   // Accurate feedback is what L4S builds on: its packets ask for it by ECT(1) (RFC 9331).
   const codepoint = flow.ecn === "accurate" ? ', ecn_codepoint = "ect1"' : "";
-  if (isQuic) parts.push(`endpoint = { kind = "quic", stack = ${quoted(stack)}, controller = ${quoted(controller)} }`);
-  else parts.push(`transport = { congestion_control = ${quoted(controller ? "cubic" : flow.control)}, ecn = ${quoted(flow.ecn)}${codepoint} }`);
+  if (quic) parts.push(`endpoint = { kind = "quic", stack = ${quoted(quic[0])}, controller = ${quoted(quic[1])}, ecn = ${flow.ecn !== "off"} }`);
+  else parts.push(`transport = { congestion_control = ${quoted(flow.control.includes(":") ? "cubic" : flow.control)}, ecn = ${quoted(flow.ecn)}${codepoint} }`);
   if (flow.start) parts.push(`start = ${quoted(flow.start)}`);
   return parts;
 }
