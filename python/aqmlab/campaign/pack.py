@@ -81,15 +81,6 @@ class Reading:
         }
 
 
-def cases_of(build: Callable[[Any], Mapping[str, Table]], example: Any) -> tuple[Case, ...]:
-    """Cases of a function from a contender to scenarios by name, the same names for all."""
-
-    def case(name: str) -> Case:
-        return Case(name, lambda contender: build(contender)[name])
-
-    return tuple(case(name) for name in build(example))
-
-
 def no_readings(_: Filled) -> Sequence[Reading]:
     """For questions that have rules only."""
     return ()

@@ -13,6 +13,7 @@ from aqmlab.metrics.pools import Pools
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.metrics.values import runs_of
 from aqmlab.results import StudyResult
+from aqmlab.scenario.quantity import canonical
 
 ALL = "all"
 """Subject of a pooled metric: the sum over all classes."""
@@ -138,6 +139,12 @@ class CaseResults:
         """Seconds from the end of the warm-up to the end of the run."""
         run = self._own(self._readings.raw("runs")).row(0, named=True)
         return float(run["end_s"] - run["warmup_s"])
+
+    @property
+    def rate(self) -> float:
+        """Constant rate of the bottleneck, bit/s."""
+        scenario = self._readings.result.scenarios[self.point]
+        return canonical(scenario["links"]["down"]["rate"])
 
     @property
     def offered(self) -> Floats:

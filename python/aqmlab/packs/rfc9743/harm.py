@@ -22,5 +22,4 @@ def of_more(solo: Floats, beside: Floats) -> Floats:
 
 def of_less(solo: Floats, beside: Floats) -> Floats:
     """The harm to a measure that is better if it is less, such as delay."""
-    harm: Floats = (beside - solo) / np.maximum(beside, 1e-12)
-    return np.clip(harm, 0.0, 1.0)
+    return of_more(beside, solo)

@@ -1,19 +1,33 @@
-"""Criteria as questions, and the readings that several of them share, with unit and grain."""
+"""Criteria as questions, and the measures that several of them share, with unit and grain."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
-from aqmlab.campaign import Filled, Question, Reading
-from aqmlab.campaign.pack import cases_of
+from aqmlab.campaign import Case, Filled, Question, Reading
 from aqmlab.campaign.readings import CaseResults
 from aqmlab.metrics.registry import LESS, MORE
 from aqmlab.metrics.samples import Floats
-from aqmlab.packs.rfc9743.scene import ControlSetup, Path, Table
+from aqmlab.packs.rfc9743.scene import Flow
 
-Cases = Callable[[ControlSetup], Mapping[str, Table]]
+
+class Measure(NamedTuple):
+    """A measure of a case; differences below `grain` do not count."""
+
+    name: str
+    unit: str
+    direction: int
+    of: Callable[[CaseResults], Floats]
+    grain: float = 5.0
+
+    def reading(self, case: str, at: CaseResults) -> Reading:
+        """The values in a case."""
+        return reading(case, self.name, self.unit, self.direction, self.of(at), self.grain)
+
+
 Read = Callable[[Filled], Sequence[Reading]]
-EXAMPLE = ControlSetup("reno", "reno")
+Measures = Sequence[Measure]
 
 
 def criterion(
@@ -23,59 +37,48 @@ def criterion(
     group: str,
     level: str,
     text: str,
-    cases: Cases,
-    read: Read,
+    cases: Mapping[str, Flow],
+    read: Read | Measures | Mapping[int, Measures],
 ) -> Question:
-    """A criterion of a section: `cases` returns the scenarios of a control by name, `read` their
-    readings."""
-    made = cases_of(cases, EXAMPLE)
-    source = f"RFC 9743, section {section}"
-    return Question(ident, title, text, made, read=read, source=source, group=group, level=level)
+    """A criterion of a section: scenarios by name, and the measures of all of them, or by the
+    number of the case, or a function that reads them."""
+    return Question(
+        ident, title, text, tuple(Case(*each) for each in cases.items()),
+        read=read if callable(read) else _reader(list(cases), read),
+        source=f"RFC 9743, section {section}", group=group, level=level,
+    )  # fmt: skip
+
+
+def _reader(names: Sequence[str], measures: Measures | Mapping[int, Measures]) -> Read:
+    by_number = (
+        measures if isinstance(measures, Mapping) else dict.fromkeys(range(len(names)), measures)
+    )
+    return lambda filled: [
+        each.reading(names[number], filled[names[number]])
+        for number, own in by_number.items()
+        for each in own
+    ]
 
 
 def reading(
-    case: str, measure: str, unit: str, direction: int, values: Floats, grain: float
+    case: str, measure: str, unit: str, direction: int, values: Floats, grain: float = 5.0
 ) -> Reading:
     """A reading; differences below `grain` do not count."""
     return Reading(case, measure, "", unit, direction, values, grain)
 
 
-def loss(case: str, at: CaseResults, group: str = "own") -> Reading:
-    """The share of a group's segments that queues drop."""
-    return reading(case, "loss", "%", LESS, 100 * at.loss(group), 0.5)
+def metric(name: str, metric: str, subject: str, grain: float = 5.0) -> Measure:
+    """A time of the registry in milliseconds, better if it is less."""
+    return Measure(name, "ms", LESS, lambda at: 1e3 * at.metric(metric, subject), grain)
 
 
-def delay(case: str, at: CaseResults) -> Reading:
-    """The 95th percentile of the time in the bottleneck's queue."""
-    return reading(case, "queuing delay, p95", "ms", LESS, 1e3 * at.waiting, 5.0)
-
-
-def used(case: str, at: CaseResults, group: str, capacity: float) -> Reading:
-    """The goodput of a group as a share of a capacity in bit/s."""
-    share = 100 * at.goodput(group) / capacity
-    return reading(case, "goodput, share of the capacity", "%", MORE, share, 5.0)
-
-
-def fairness(case: str, at: CaseResults, group: str = "own") -> Reading:
-    """Jain's index of a group's goodputs."""
-    return reading(case, "Jain's index", "", MORE, at.metric("jain", group), 0.05)
-
-
-def percent(case: str, measure: str, direction: int, share: Floats, grain: float = 5.0) -> Reading:
-    """A share as a percentage."""
-    return reading(case, measure, "%", direction, 100 * share, grain)
-
-
-def milliseconds(case: str, measure: str, seconds: Floats, grain: float = 5.0) -> Reading:
-    """A time that is better if it is less."""
-    return reading(case, measure, "ms", LESS, 1e3 * seconds, grain)
-
-
-def path_readings(path: Path, case: str, at: CaseResults, group: str = "own") -> list[Reading]:
-    """Goodput, delay, loss and fairness of a path."""
-    return [
-        used(case, at, group, path.rate),
-        delay(case, at),
-        loss(case, at, group),
-        fairness(case, at, group),
-    ]
+LOSS = Measure("loss", "%", LESS, lambda at: 100 * at.loss("own"), 0.5)
+"""The share of segments that queues drop."""
+DELAY = Measure("queuing delay, p95", "ms", LESS, lambda at: 1e3 * at.waiting)
+"""The 95th percentile of the time in the bottleneck's queue."""
+CAPACITY = "goodput, share of the capacity"
+USED = Measure(CAPACITY, "%", MORE, lambda at: 100 * at.goodput("own") / at.rate)
+"""Goodput as a share of the bottleneck's rate."""
+SHARE = Measure(CAPACITY, "%", MORE, lambda at: 100 * at.goodput("own") / at.offered)
+"""Goodput as a share of what a bottleneck of varying rate offers."""
+FAIRNESS = Measure("Jain's index", "", MORE, lambda at: at.metric("jain", "own"), 0.05)

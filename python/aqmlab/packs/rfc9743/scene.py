@@ -6,7 +6,7 @@ random streams: replication r of one is the pair of replication r of another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,10 +56,20 @@ class ControlSetup:
             **self.transport,
         }
 
+    def for_(self, own: ControlSetup) -> ControlSetup:
+        """This control; in the place of `OWN` the one that fills the slot."""
+        return own if self is OWN else self
+
     @property
     def sets_ecn(self) -> bool:
         """True if it asks for ECN by itself, as the QUIC stacks do."""
         return "ecn" in self.sender() or quic_endpoint(self.control) is not None
+
+
+OWN = ControlSetup("own", None)
+"""The control under test: the slot of every case."""
+Flow = Callable[[ControlSetup], Table]
+"""A group of flows, or a scenario, with the control that fills the slot."""
 
 
 @dataclass(frozen=True)
@@ -101,52 +111,39 @@ def rate_text(rate: float) -> str:
     return f"{rate:g} bit/s"
 
 
-def bulk(control: ControlSetup, count: int = 1, start: float = 0.0, **keys: Any) -> Table:
+def bulk(control: ControlSetup, count: int = 1, start: float = 0.0, **keys: Any) -> Flow:
     """Greedy flows that begin within a second of `start`, each at its own time."""
-    return {
-        **control.flow(**keys.pop("transport", {})),
-        "count": count,
-        "path": "down",
-        "return_path": "up",
-        "start": {"each": [f"{start:g}s", f"{start + 1:g}s"]},
-        **keys,
-    }
+    transport = keys.pop("transport", {})
+    ways = {"count": count, "path": "down", "return_path": "up"}
+    begin = {"each": [f"{start:g}s", f"{start + 1:g}s"]}
+    return lambda own: {**control.for_(own).flow(**transport), **ways, "start": begin, **keys}
 
 
 def load(
     workload: Any, control: ControlSetup | None = None, start: float = 2.0, **keys: Any
-) -> Table:
+) -> Flow:
     """A workload on the bottleneck, over the given control where it uses TCP."""
-    flow = {
-        "path": "down",
-        "return_path": "up",
-        "start": f"{start:g}s",
-        "workload": workload,
-        **keys,
-    }
-    if control is not None:
-        flow |= control.flow()
-    return flow
+    flow = {"path": "down", "return_path": "up", "start": f"{start:g}s", "workload": workload}
+    return lambda own: {**flow, **keys, **(control.for_(own).flow() if control else {})}
 
 
 def scenario(
     links: Table,
-    flows: Table,
-    *,
+    flows: Mapping[str, Flow],
     duration: float,
     warmup: float = 5.0,
     sampled: float | None = None,
-) -> Table:
-    """A run of `duration` seconds; delays and losses of flows count from `warmup` on. With
-    `sampled` goodputs are sampled so often, in seconds."""
+) -> Flow:
+    """A run of `duration` seconds with the control that fills the slot; delays and losses of flows
+    count from `warmup` on. With `sampled` goodputs are sampled so often, in seconds."""
     record: Table = {"warmup": f"{warmup:g}s"}
     if sampled is not None:
         record |= {"level": "series", "interval": f"{round(1e3 * sampled)}ms"}
-    return {
+    return lambda own: {
         "duration": f"{duration:g}s",
         "bottleneck": "down",
         "links": links,
         "transport": {"profile": "rfc"},
-        "flows": flows,
+        "flows": {group: flow(own) for group, flow in flows.items()},
         "record": record,
     }
