@@ -34,8 +34,9 @@ from aqmlab.packs.rfc7928.environment import (
     scaled,
 )
 from aqmlab.packs.rfc7928.rules.alone import packet_sizes
-from aqmlab.packs.rfc7928.rules.common import queue_and_goodput, trade
+from aqmlab.packs.rfc7928.rules.common import trade
 from aqmlab.packs.rfc7928.rules.mixes import mix
+from aqmlab.packs.rfc7928.rules.traffic import of_all_flows
 from aqmlab.packs.rfc7928.rules.traffic import rtt_fairness as rtt_rule
 
 
@@ -235,7 +236,7 @@ def test_a_verdict_near_a_threshold_is_not_decided() -> None:
             ("", "own", "all", "goodput"): 1.0,
             ("", "other", "all", "goodput"): 1.0,
         }
-        return queue_and_goodput(view(values)).outcome
+        return of_all_flows(view(values)).outcome
 
     assert found(0.78, 0.001) == BETTER
     assert found(0.78, 0.05) == UNDECIDED
@@ -251,9 +252,9 @@ def test_what_disciplines_have_in_common_in_a_replication_cancels() -> None:
         ("", "own", "all", "goodput"): 1.0,
         ("", "other", "all", "goodput"): 1.0,
     }
-    assert queue_and_goodput(view(values)).outcome == BETTER
+    assert of_all_flows(view(values)).outcome == BETTER
     values["", "other", "down", "sojourn_mean"] = common[::-1]
-    assert queue_and_goodput(view(values)).outcome == UNDECIDED
+    assert of_all_flows(view(values)).outcome == UNDECIDED
 
 
 SENDERS = ("", "jitter", "paced", "both ways")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, Self
 
 from aqmlab.errors import input_error
 from aqmlab.packs.rfc7928.environment import NEWRENO, PACKET, Contender, Environment
@@ -26,25 +26,26 @@ QUIC_HEADER = 28
 CLASSIC_WINDOW = "3p"
 
 
-class Way(TypedDict):
-    """Links of a flow in its own and in the reverse direction."""
-
-    path: Sequence[str]
-    back: Sequence[str]
-
-
-DOWNWARDS: Way = {"path": ("down",), "back": ("up",)}
-UPWARDS: Way = {"path": ("up",), "back": ("down",)}
-
-
 class Made(NamedTuple):
     """A case with one discipline."""
 
     name: str
     """Empty if it is the only case of its section."""
-    scenario: Mapping[str, Any]
+    scenario: Mapping[str, Any] | None
     place: float | None = None
     """Place on the axis of the section: a round-trip time, a factor."""
+
+
+class Bench(NamedTuple):
+    """One of the disciplines that are compared, in an environment."""
+
+    environment: Environment
+    contender: Contender
+    everyone: Sequence[Contender]
+
+    def plan(self, **keys: Any) -> Dumbbell:
+        """A new scenario, with fields of `Dumbbell`."""
+        return Dumbbell(self.environment, self.contender, **keys)
 
 
 @dataclass
@@ -101,11 +102,11 @@ class Dumbbell:
         control: Any = None,
         start: float = 0.0,
         window: str = CLASSIC_WINDOW,
-        path: Sequence[str] = ("down",),
-        back: Sequence[str] = ("up",),
         mss: int = PACKET - HEADER,
+        path: Sequence[str] = ("down",),
+        back: str = "up",
         **keys: Any,
-    ) -> None:
+    ) -> Self:
         """Adds bulk flows, or flows of a `workload`, that begin at random times within a second of
         `start`. `transport` has more keys of their transport. Without a `control` bulk flows have
         the environment's, others NewReno."""
@@ -122,43 +123,33 @@ class Dumbbell:
             **keys.pop("transport", {}),
         }
         self.flows[group] = {
-            "count": count,
-            "path": list(path),
-            "return_path": list(back),
-            "start": {"each": [seconds(start), seconds(start + 1.0)]},
-            "delays": True,
-            "transport": transport,
-            **keys,
-        }
+            "count": count, **_ways(path, back), **_delayed(start), "transport": transport, **keys
+        }  # fmt: skip
+        return self
 
-    def tfrc(self, group: str) -> None:
+    def tfrc(self, group: str) -> Self:
         """Adds a TFRC flow (RFC 5348) that begins in the first second."""
+        transport = {"mss": f"{PACKET - HEADER}b"}
         self.flows[group] = {
-            "path": ["down"],
-            "return_path": ["up"],
-            "start": {"each": ["0s", "1s"]},
-            "delays": True,
-            "endpoint": "tfrc",
-            "transport": {"mss": f"{PACKET - HEADER}b"},
-        }
+            **_ways(), **_delayed(0.0), "endpoint": "tfrc", "transport": transport
+        }  # fmt: skip
+        return self
 
     def datagrams(
         self,
         group: str,
         rate: float,
-        start: float = 0.0,
-        *,
         path: Sequence[str] = ("down",),
-        back: Sequence[str] = ("up",),
+        back: str = "up",
         **keys: Any,
-    ) -> None:
+    ) -> Self:
         """Adds a flow of datagrams of a constant rate, in bit/s."""
         self.flows[group] = {
-            "path": list(path),
-            "return_path": list(back),
-            "start": {"uniform": [seconds(start), seconds(start + 1.0)]},
+            **_ways(path, back),
+            "start": {"uniform": ["0s", "1s"]},
             "workload": {"kind": "cbr", "packet": f"{PACKET}b", **keys, "rate": bits(rate)},
         }
+        return self
 
     def case(
         self,
@@ -191,6 +182,15 @@ class Dumbbell:
             "record": {"level": "series", "interval": seconds(every), "warmup": seconds(warmup)},
         }
         return Made(name, scenario, place)
+
+
+def _ways(path: Sequence[str] = ("down",), back: str = "up") -> dict[str, list[str]]:
+    return {"path": list(path), "return_path": [back]}
+
+
+def _delayed(start: float) -> dict[str, Any]:
+    """A start within a second of `start`, and delays of the packets in the results."""
+    return {"start": {"each": [seconds(start), seconds(start + 1.0)]}, "delays": True}
 
 
 def class_of(group: str) -> str:

@@ -16,11 +16,10 @@ from aqmlab.campaign.figures import (
     Tradeoffs,
 )
 from aqmlab.campaign.pack import Draw
+from aqmlab.packs.rfc7928.cases import BOTH_WAYS, UP
+from aqmlab.packs.rfc7928.cases import MIX as BOTH
+from aqmlab.packs.rfc7928.cases import WIRELESS as RADIOS
 from aqmlab.packs.rfc7928.metrics import CAPACITY, LOAD
-from aqmlab.packs.rfc7928.sections.methodology import BOTH_WAYS
-from aqmlab.packs.rfc7928.sections.mixes import MIX as BOTH
-from aqmlab.packs.rfc7928.sections.mixes import UP
-from aqmlab.packs.rfc7928.sections.stability import WIRELESS as RADIOS
 
 DELAY, RATE, SHARE = "queuing delay (ms)", "goodput (Mbit/s)", "share of the packets (%)"
 QUEUE = AxisMeasure("sojourn_mean", "down", DELAY, 1e3)

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from aqmlab.campaign import Case, Question
 from aqmlab.campaign.figures import Distributions
 from aqmlab.campaign.outcomes import Beside, Outcome
 from aqmlab.campaign.pack import Draw
 from aqmlab.errors import unknown
+from aqmlab.packs.rfc7928 import cases
 from aqmlab.packs.rfc7928 import figures as drawn
+from aqmlab.packs.rfc7928.dumbbell import Bench, Made
 from aqmlab.packs.rfc7928.environment import Contender, Environment
 from aqmlab.packs.rfc7928.metrics import read
 from aqmlab.packs.rfc7928.rules import alone, mixes, traffic
-from aqmlab.packs.rfc7928.rules.common import queue_and_goodput
-from aqmlab.packs.rfc7928.sections import (
-    Maker,
-    bursts,
-    methodology,
-    profiles,
-    rtt,
-    series,
-    stability,
-)
-from aqmlab.packs.rfc7928.sections import mixes as mixed
 
 Judge = Callable[[Beside], Outcome]
 MUST, SHOULD, MAY = "must be considered", "should be discussed", "may be considered"
@@ -39,7 +29,7 @@ class RfcSection:
     title: str
     question: str
     """Question of the section in one sentence."""
-    cases: Maker
+    cases: cases.Maker
     judge: Judge
     level: str = ""
     """Level in RFC 7928, section 13."""
@@ -51,131 +41,123 @@ class RfcSection:
     def asked(self, environment: Environment, everyone: Sequence[Contender]) -> Question:
         """The section as a question; a discipline lacks the cases that do not concern it."""
         made = {
-            each.name: {case.name: case for case in self.cases(environment, each, everyone)}
+            (each.name, case.name): case
             for each in everyone
+            for case in self.cases(Bench(environment, each, everyone))
         }
 
         def filled(name: str) -> Case:
-            def fill(contender: Contender) -> Mapping[str, Any] | None:
-                case = made[contender.name].get(name)
-                return case.scenario if case else None
+            def own(contender: Contender) -> Made:
+                return made.get((contender.name, name), Made(name, None))
 
-            def place(contender: Contender) -> float | None:
-                case = made[contender.name].get(name)
-                return case.place if case else None
+            return Case(name, lambda each: own(each).scenario, lambda each: own(each).place)
 
-            return Case(name, fill, place)
-
-        names = dict.fromkeys(name for own in made.values() for name in own)
+        distributions = Distributions(
+            f"{self.number}-distribution",
+            "Distributions of delay and goodput",
+            "Time in the queue of every packet, and goodput of all flows together (RFC 7928, "
+            "section 2.7).",
+            self.number,
+        )
+        names = dict.fromkeys(name for _, name in made)
         return Question(
             self.number, f"{self.number} {self.title}", self.question, tuple(map(filled, names)),
-            read=read, figures=(*self.figures, distributions(self.number)), judge=self.judge,
+            read=read, figures=(*self.figures, distributions), judge=self.judge,
             alone=self.alone, source=f"RFC 7928, section {self.number}", level=self.level,
         )  # fmt: skip
-
-
-def distributions(number: str) -> Distributions:
-    """The distributions that section 2.7 asks for."""
-    return Distributions(
-        f"{number}-distribution",
-        "Distributions of delay and goodput",
-        "Time in the queue of every packet, and goodput of all flows together (RFC 7928, section "
-        "2.7).",
-        number,
-    )
 
 
 SECTIONS = (
     RfcSection(
         "4.3.1", "Performance comparison",
         "What does the same delay cost, when every discipline has the same target?",
-        methodology.same_targets, alone.same_targets, "recommended", (drawn.TARGETS,),
+        cases.same_targets, alone.same_targets, "recommended", (drawn.TARGETS,),
     ),
     RfcSection(
         "4.4", "Packet sizes", "Do flows with small packets get an advantage?",
-        methodology.packet_sizes, alone.packet_sizes, figures=(drawn.SIZES,), alone=True,
+        cases.packet_sizes, alone.packet_sizes, figures=(drawn.SIZES,), alone=True,
     ),
     RfcSection(
         "4.5", "ECN", "What changes when the queue may mark instead of drop?",
-        methodology.ecn, alone.ecn, "must be discussed if supported", (drawn.ECN,), alone=True,
+        cases.ecn, alone.ecn, "must be discussed if supported", (drawn.ECN,), alone=True,
     ),
     RfcSection(
         "4.6", "Scheduling", "Where does it drop, and does a thin flow wait behind the others?",
-        methodology.scheduling, alone.scheduling, SHOULD, (drawn.SCHEDULING,), alone=True,
+        cases.scheduling, alone.scheduling, SHOULD, (drawn.SCHEDULING,), alone=True,
     ),
     RfcSection(
         "5.1.1", "TCP-friendly sender", "One NewReno flow; one TFRC flow.",
-        profiles.friendly, queue_and_goodput, MUST, (drawn.PROFILES,),
+        cases.friendly, traffic.of_all_flows, MUST, (drawn.PROFILES,),
     ),
     RfcSection(
         "5.1.2", "Initial windows",
         "How do short flows fare beside a long one, with initial windows of 3 and 10?",
-        profiles.windows, traffic.short_flows, MUST, (drawn.PROFILES, drawn.SHORT),
+        cases.windows, traffic.short_flows, MUST, (drawn.PROFILES, drawn.SHORT),
     ),
     RfcSection(
         "5.2", "Aggressive sender", "One CUBIC flow.",
-        profiles.aggressive, queue_and_goodput, MUST, (drawn.PROFILES,),
+        cases.aggressive, traffic.of_all_flows, MUST, (drawn.PROFILES,),
     ),
     RfcSection(
         "5.3", "Unresponsive sender",
         "How long is the queue when datagrams do not respond, and what is left for TCP?",
-        profiles.unresponsive, traffic.unresponsive, MUST, (drawn.PROFILES, drawn.SHARES),
+        cases.unresponsive, traffic.unresponsive, MUST, (drawn.PROFILES, drawn.SHARES),
     ),
     RfcSection(
         "5.4", "Less-than-best-effort sender", "Does LEDBAT still yield to NewReno?",
-        profiles.background, traffic.background, MAY, (drawn.PROFILES, drawn.SHARES),
+        cases.background, traffic.background, MAY, (drawn.PROFILES, drawn.SHARES),
     ),
     RfcSection(
         "6.2", "Round-trip time fairness",
         "How do two flows share the link if one has another round-trip time than 100 ms?",
-        rtt.fairness, traffic.rtt_fairness, MUST, (drawn.FAIRNESS,),
+        cases.fairness, traffic.rtt_fairness, MUST, (drawn.FAIRNESS,),
     ),
     RfcSection(
         "7.1", "Buffer size", "How much of the burst absorption is the size of the buffer?",
-        bursts.buffers, traffic.bursts, MAY, (drawn.BUFFERS,),
+        cases.buffers, traffic.bursts, MAY, (drawn.BUFFERS,),
     ),
     RfcSection(
         "7.2", "Burst absorption", "How do pages and video frames fare that arrive in bursts?",
-        bursts.bursts, traffic.bursts, MUST, (drawn.BURSTS, drawn.BURST_TRADEOFF),
+        cases.bursts, traffic.bursts, MUST, (drawn.BURSTS, drawn.BURST_TRADEOFF),
     ),
     *(
         RfcSection(
             number, f"{flows.capitalize()} congestion",
             f"Bulk flows that make {flows} congestion with drop-tail.",
-            stability.level(flows), traffic.levels, figures=(drawn.LEVELS, drawn.LOSSES),
+            cases.level(flows), traffic.levels, figures=(drawn.LEVELS, drawn.LOSSES),
         )
         for number, flows in (("8.2.2", "mild"), ("8.2.3", "medium"), ("8.2.4", "heavy"))
     ),
     RfcSection(
         "8.2.5", "Varying congestion", "How does the queue follow a load that changes every 20 s?",
-        stability.changing_load, traffic.phases, MUST, (drawn.CHANGING, drawn.LOAD_PHASES),
+        cases.changing_load, traffic.phases, MUST, (drawn.CHANGING, drawn.LOAD_PHASES),
     ),
     RfcSection(
         "8.2.6", "Varying capacity",
         "How does the queue follow a capacity that changes by a factor of ten?",
-        stability.changing_capacity, traffic.phases, MUST,
+        cases.changing_capacity, traffic.phases, MUST,
         (drawn.SLOW, drawn.FAST, drawn.CAPACITY_PHASES, drawn.WIRELESS),
     ),
     RfcSection(
         "8.3", "Parameter sensitivity and stability",
         "What does its main parameter move, and how steady is its queue under other conditions?",
-        stability.sensitivity, alone.sensitivity, SHOULD, (drawn.SENSITIVITY, drawn.STEADINESS),
+        cases.sensitivity, alone.sensitivity, SHOULD, (drawn.SENSITIVITY, drawn.STEADINESS),
         alone=True,
     ),
     RfcSection(
         "9.1", "Traffic mix", "How do calls, pages, video and bulk flows fare together?",
-        mixed.mix, mixes.mix, "recommended", (drawn.MIX, drawn.MIX_QUALITY),
+        cases.mix, mixes.mix, "recommended", (drawn.MIX, drawn.MIX_QUALITY),
     ),
     RfcSection(
         "9.2", "Bidirectional traffic",
         "Mild congestion, and the mix, both ways: how do both directions fare, and how many "
         "acknowledgements are lost?",
-        mixed.both_ways, mixes.bidirectional, MAY,
+        cases.both_ways, mixes.bidirectional, MAY,
         (drawn.DIRECTIONS, drawn.ACKS, drawn.MIX_BOTH, drawn.MIX_BOTH_QUALITY),
     ),
     RfcSection(
         "10.2", "Several AQMs", "Two queues in a row: does one disturb the other?",
-        series.multi, traffic.in_series, MAY, (drawn.IN_SERIES, drawn.BEHIND),
+        cases.in_series, traffic.in_series, MAY, (drawn.IN_SERIES, drawn.BEHIND),
     ),
 )  # fmt: skip
 """In the order of the RFC."""

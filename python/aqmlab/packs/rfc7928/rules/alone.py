@@ -10,7 +10,8 @@ import numpy as np
 from aqmlab._core import reference
 from aqmlab.campaign import Filled
 from aqmlab.campaign.outcomes import BETTER, EVEN, OPEN, VIOLATION, WORSE, Beside, Outcome, judged
-from aqmlab.packs.rfc7928.rules.common import ms, percent, rate, ratio_of
+from aqmlab.packs.rfc7928.cases import BOTH_WAYS, TARGETS
+from aqmlab.packs.rfc7928.rules.common import Pair, change, ms, percent, rates, ratio, ratio_of
 from aqmlab.packs.rfc7928.rules.thresholds import (
     BIAS,
     KEPT,
@@ -20,7 +21,6 @@ from aqmlab.packs.rfc7928.rules.thresholds import (
     ROBUST,
     SENSITIVE,
 )
-from aqmlab.packs.rfc7928.sections.methodology import BOTH_WAYS, TARGETS
 
 
 def same_targets(view: Beside) -> Outcome:
@@ -37,8 +37,8 @@ def same_targets(view: Beside) -> Outcome:
     if low >= high:
         return Outcome(OPEN, f"{words}; no delay is on both curves")
     middle = float(np.sqrt(low * high))
-    goods = [rate(at_delay(points, middle)) for points in (own, other)]
-    return Outcome(OPEN, f"{words}; at {ms(middle)} goodput {goods[0]} against {goods[1]}")
+    goods = rates(at_delay(points, middle) for points in (own, other))
+    return Outcome(OPEN, f"{words}; at {ms(middle)} goodput {goods}")
 
 
 def curve(of: Filled) -> list[tuple[float, float]]:
@@ -108,24 +108,19 @@ def ecn(view: Beside) -> Outcome:
         return Outcome(OPEN, "it does not mark")
     if not list(view.own.of("6.2")):
         return Outcome(OPEN, f"{marks:.2%} of the packets were marked; 6.2 was not run")
-    values = {
-        metric: [_over(each, metric, "down") for each in (view.own, view.own.of("6.2"))]
-        for metric in ("drop_share", "sojourn_mean")
-    }
 
-    def ratio(subject: str, metric: str) -> Callable[[Beside], float]:
-        return lambda each: ratio_of(
-            *(_over(of, metric, subject) for of in (each.own, each.own.of("6.2")))
-        )
+    def both(metric: str, subject: str = "down") -> Pair:
+        """With ECN, and without."""
+        return lambda each: (
+            _over(each.own, metric, subject), _over(each.own.of("6.2"), metric, subject)
+        )  # fmt: skip
 
-    goodput = ratio("all", "goodput")
-    delays = view.measured(ratio("down", "sojourn_mean"), LONGER)
-    change = view.measured(lambda each: goodput(each) - 1, KEPT)
-    drops = view.measured(ratio("down", "drop_share"), MARKS_HELP)
+    drops, queue = both("drop_share"), both("sojourn_mean")
+    changed = change(view, both("goodput", "all"), KEPT)
+    (dropped, without), (marked, unmarked) = drops(view), queue(view)
     words = (
-        f"{marks:.2%} marked; drops {values['drop_share'][1]:.2%} without ECN, "
-        f"{values['drop_share'][0]:.2%} with it; queue {ms(values['sojourn_mean'][1])} and "
-        f"{ms(values['sojourn_mean'][0])}, goodput {percent(change.value)}"
+        f"{marks:.2%} marked; drops {without:.2%} without ECN, {dropped:.2%} with it; queue "
+        f"{ms(unmarked)} and {ms(marked)}, goodput {percent(changed.value)}"
     )
 
     def rule(longer: float, lost: float, spared: float) -> str:
@@ -133,7 +128,8 @@ def ecn(view: Beside) -> Outcome:
             return WORSE
         return BETTER if spared <= MARKS_HELP else EVEN
 
-    return judged(rule, words, delays, change, drops)
+    longer, spared = ratio(view, queue, LONGER), ratio(view, drops, MARKS_HELP)
+    return judged(rule, words, longer, changed, spared)
 
 
 def _over(of: Filled, metric: str, subject: str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from aqmlab.campaign.outcomes import BETTER, EVEN, TRADE, WORSE, Beside, Outcome, RuleNumber, judged
@@ -32,24 +32,31 @@ class TwoNumbers(NamedTuple):
     change: RuleNumber
     words: str
 
+    def outcome(self, more: str = "") -> Outcome:
+        """The outcome by the rule of most sections; `more` are words behind these."""
+        return judged(trade, f"{self.words}{more}", self.ratio, self.change)
+
+
+def ratio(view: Beside, pair: Pair, *edges: float) -> RuleNumber:
+    """The discipline's number over the other's."""
+    return view.measured(lambda each: ratio_of(*pair(each)), *(edges or RATIO))
+
+
+def change(view: Beside, pair: Pair, *edges: float) -> RuleNumber:
+    """The relative change from the other's number to the discipline's."""
+    return view.measured(lambda each: ratio_of(*pair(each)) - 1, *(edges or CHANGE))
+
 
 def compared(view: Beside, delay: Pair, goodput: Pair, what: str) -> TwoNumbers:
     """The ratio of delays and the change of goodput."""
     own, other = delay(view)
-    ratio = view.measured(lambda each: ratio_of(*delay(each)), *RATIO)
-    change = view.measured(lambda each: ratio_of(*goodput(each)) - 1, *CHANGE)
-    words = f"{what} {ms(own)} against {ms(other)}, goodput {percent(change.value)}"
-    return TwoNumbers(ratio, change, words)
+    changed = change(view, goodput)
+    words = f"{what} {ms(own)} against {ms(other)}, goodput {percent(changed.value)}"
+    return TwoNumbers(ratio(view, delay), changed, words)
 
 
-def queue_and_goodput(view: Beside) -> Outcome:
-    """Mean time in the queue and goodput of all flows, over the section's cases."""
-    found = queue_and_goodput_of(view)
-    return judged(trade, found.words, found.ratio, found.change)
-
-
-def queue_and_goodput_of(view: Beside, cases: Sequence[str] | None = None) -> TwoNumbers:
-    """The ratio of times in the queue and the change of goodput, over some of the cases."""
+def queue_and_goodput(view: Beside, cases: Sequence[str] | None = None) -> TwoNumbers:
+    """Mean time in the queue and goodput of all flows, over some (default: all) of the cases."""
     return compared(
         view,
         lambda each: each.typical("sojourn_mean", "down", cases=cases),
@@ -90,6 +97,6 @@ def percent(change: float) -> str:
     return f"{100 * change:+.1f} %".replace("-", "−")
 
 
-def rate(value: float) -> str:
-    """A rate in Mbit/s."""
-    return f"{value / 1e6:.2f} Mbit/s"
+def rates(both: Iterable[float]) -> str:
+    """Two rates in words."""
+    return " against ".join(f"{each / 1e6:.2f} Mbit/s" for each in both)

@@ -19,11 +19,14 @@ from aqmlab.campaign.outcomes import (
     RuleNumber,
     judged,
 )
+from aqmlab.packs.rfc7928.cases import MIX, UP
 from aqmlab.packs.rfc7928.rules.common import (
+    Pair,
+    change,
     more_than_theirs,
-    queue_and_goodput_of,
-    rate,
-    ratio_of,
+    queue_and_goodput,
+    rates,
+    ratio,
     trade,
 )
 from aqmlab.packs.rfc7928.rules.thresholds import (
@@ -32,10 +35,8 @@ from aqmlab.packs.rfc7928.rules.thresholds import (
     KEPT,
     LONGER,
     OPINION,
-    RATIO,
     SHORTER,
 )
-from aqmlab.packs.rfc7928.sections.mixes import MIX, UP
 
 
 class Aspect(NamedTuple):
@@ -71,51 +72,42 @@ def _answers(aspects: Sequence[Aspect]) -> Callable[..., str]:
 
 def _aspects(view: Beside, cases: Sequence[str] | None = None) -> list[Aspect]:
     """The four aspects, over both directions where the mix has two."""
-    both = {
-        (subject, measure): view.typical(measure, subject, f"{subject}{UP}", cases=cases)
-        for subject, measure in (
-            ("web", "page_load_mean"),
-            ("video", "bitrate"),
-            ("bulk", "goodput"),
-        )
-    }
 
-    def ratio(subject: str, measure: str) -> RuleNumber:
-        names = (subject, f"{subject}{UP}")
-        return view.measured(
-            lambda each: ratio_of(*each.typical(measure, *names, cases=cases)), *RATIO
-        )
+    def typical(measure: str, *subjects: str) -> Pair:
+        return lambda each: each.typical(measure, *subjects, cases=cases)
 
-    pages, video, bulk = both.values()
-    call = view.average("mos", "voip", cases)
-    every = view.typical("goodput", "all", cases=cases)
-    total = view.measured(
-        lambda each: ratio_of(*each.typical("goodput", "all", cases=cases)) - 1, KEPT, GAINED
+    def both(measure: str, subject: str) -> Pair:
+        return typical(measure, subject, f"{subject}{UP}")
+
+    pages, video, every = (
+        both("page_load_mean", "web"),
+        both("bitrate", "video"),
+        typical("goodput", "all"),
     )
     opinion = view.measured(
         lambda each: np.subtract(*each.average("mos", "voip", cases)).item(), -OPINION, OPINION
     )
     found = [
         Aspect(
-            f"pages in {pages[0]:.2f} s against {pages[1]:.2f} s",
-            ratio("web", "page_load_mean"),
+            "pages in {:.2f} s against {:.2f} s".format(*pages(view)),
+            ratio(view, pages),
             lambda value: (value <= SHORTER) - (value >= LONGER),
         ),
         Aspect(
-            f"MOS {call[0]:.2f} against {call[1]:.2f}",
+            "MOS {:.2f} against {:.2f}".format(*view.average("mos", "voip", cases)),
             opinion,
             lambda value: (value >= OPINION) - (value <= -OPINION),
         ),
         Aspect(
-            f"video at {rate(video[0])} against {rate(video[1])}",
-            ratio("video", "bitrate"),
+            f"video at {rates(video(view))}",
+            ratio(view, video),
             lambda value: (value >= LONGER) - (value <= SHORTER),
         ),
         Aspect(
-            f"all at {rate(every[0])} against {rate(every[1])}",
-            total,
+            f"all at {rates(every(view))}",
+            change(view, every, KEPT, GAINED),
             lambda value: (value > GAINED) - (value < KEPT),
-            f", of that bulk {rate(bulk[0])} against {rate(bulk[1])}",
+            f", of that bulk {rates(both('goodput', 'bulk')(view))}",
         ),
     ]
     return [
@@ -134,7 +126,7 @@ def bidirectional(view: Beside) -> Outcome:
     the mix is worse."""
     mixes = [case for case in view.cases() if case.startswith(MIX)]
     mild = [case for case in view.cases() if case not in mixes]
-    found, aspects = queue_and_goodput_of(view, mild), _aspects(view, mixes)
+    found, aspects = queue_and_goodput(view, mild), _aspects(view, mixes)
     own, other = view.average("ack_loss", "all", mild)
     words = (
         f"{found.words}; {own:.2%} of the acknowledgements lost against {other:.2%}; "

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isfinite
+from operator import methodcaller
 
 import numpy as np
 
+from aqmlab.campaign import Filled
 from aqmlab.campaign.outcomes import (
     BETTER,
     EVEN,
@@ -21,27 +23,32 @@ from aqmlab.campaign.outcomes import (
 from aqmlab.metrics.samples import unfairness
 from aqmlab.packs.rfc7928.metrics import phases as phases_of
 from aqmlab.packs.rfc7928.rules.common import (
+    Pair,
     compared,
     more_than_theirs,
     ms,
     percent,
-    queue_and_goodput_of,
+    queue_and_goodput,
+    ratio,
     ratio_of,
-    trade,
 )
-from aqmlab.packs.rfc7928.rules.thresholds import LONGER, RATIO, REST, SHORTER, STREAM_LOSS, YIELDS
+from aqmlab.packs.rfc7928.rules.thresholds import LONGER, REST, SHORTER, STREAM_LOSS, YIELDS
 from aqmlab.scenario.quantity import canonical
+
+
+def of_all_flows(view: Beside) -> Outcome:
+    """Mean time in the queue and goodput of all flows, over the section's cases."""
+    return queue_and_goodput(view).outcome()
 
 
 def short_flows(view: Beside) -> Outcome:
     """Completion times of the short flows, and the long flow's goodput."""
-    found = compared(
+    return compared(
         view,
-        lambda each: each.typical("completion_mean", "short"),
-        lambda each: each.typical("goodput", "bulk"),
+        methodcaller("typical", "completion_mean", "short"),
+        methodcaller("typical", "goodput", "bulk"),
         "short flows done in",
-    )
-    return judged(trade, found.words, found.ratio, found.change)
+    ).outcome()
 
 
 def unresponsive(view: Beside) -> Outcome:
@@ -50,12 +57,9 @@ def unresponsive(view: Beside) -> Outcome:
     if not mixed:
         return Outcome(OPEN, "nothing was measured")
     left = 0.25 * canonical(view.own.scenario(mixed[0])["links"]["down"]["rate"])
-    delay = view.typical("sojourn_mean", "down")
-    own, other = (each / left for each in view.pair(mixed[0], "goodput", "bulk"))
-    words = (
-        f"queue {ms(delay[0])} against {ms(delay[1])}; TCP gets {own:.0%} of what is left, "
-        f"with {view.other.contender} {other:.0%}"
-    )
+
+    delay: Pair = methodcaller("typical", "sojourn_mean", "down")
+    bulk: Pair = methodcaller("pair", mixed[0], "goodput", "bulk")
 
     def rule(ratio: float, rest: float, change: float) -> str:
         if rest < REST and change < SHORTER:
@@ -64,13 +68,13 @@ def unresponsive(view: Beside) -> Outcome:
             return BETTER
         return WORSE if ratio >= LONGER else EVEN
 
-    return judged(
-        rule,
-        words,
-        view.measured(lambda each: ratio_of(*each.typical("sojourn_mean", "down")), *RATIO),
-        view.measured(lambda each: each.pair(mixed[0], "goodput", "bulk")[0] / left, REST),
-        view.measured(lambda each: ratio_of(*each.pair(mixed[0], "goodput", "bulk")), *RATIO),
+    own, other = (each / left for each in bulk(view))
+    words = (
+        f"queue {' against '.join(map(ms, delay(view)))}; TCP gets {own:.0%} of what is left, "
+        f"with {view.other.contender} {other:.0%}"
     )
+    rest = view.measured(lambda each: bulk(each)[0] / left, REST)
+    return judged(rule, words, ratio(view, delay), rest, ratio(view, bulk))
 
 
 def background(view: Beside) -> Outcome:
@@ -98,35 +102,35 @@ def background(view: Beside) -> Outcome:
 def rtt_fairness(view: Beside) -> Outcome:
     """Distance of goodput_Cat_II / goodput_Cat_I from 1, over all round-trip times."""
 
-    def apart(each: Beside) -> list[float]:
-        one, two = (
-            [each.pair(case, "goodput", name) for case in each.cases()] for name in ("cat1", "cat2")
+    def apart(of: Filled, cases: list[str]) -> float:
+        return unfairness(
+            [
+                ratio_of(*(of.mean(case, "goodput", name) for name in ("cat2", "cat1")))
+                for case in cases
+            ]
         )
-        return [
-            unfairness([ratio_of(b[place], a[place]) for a, b in zip(one, two, strict=True)])
-            for place in (0, 1)
-        ]
 
-    own, other = apart(view)
+    def both(each: Beside) -> tuple[float, float]:
+        return apart(each.own, each.cases()), apart(each.other, each.cases())
+
+    own, other = both(view)
     words = f"shares a factor {own:.2f} apart, with {view.other.contender} {other:.2f}"
-    # A factor of 1 is fair: the excess over it counts.
-    ratio = view.measured(lambda each: ratio_of(*(factor - 1 for factor in apart(each))), *RATIO)
     return judged(
         lambda ratio: BETTER if ratio <= SHORTER else WORSE if ratio >= LONGER else EVEN,
         words,
-        ratio,
+        # A factor of 1 is fair: the excess over it counts.
+        ratio(view, lambda each: (both(each)[0] - 1, both(each)[1] - 1)),
     )
 
 
 def levels(view: Beside) -> Outcome:
     """Time in the queue and goodput; drops and synchronisation are reported."""
-    found = queue_and_goodput_of(view)
     drops, other = view.pair("", "drop_share", "down")
     together, theirs = view.pair("", "loss_synchronisation", "down")
-    words = f"{found.words}; {drops:.2%} dropped against {other:.2%}"
+    words = f"; {drops:.2%} dropped against {other:.2%}"
     if isfinite(together) and isfinite(theirs):
         words += f", {together:.0%} of the flows lose at once against {theirs:.0%}"
-    return judged(trade, words, found.ratio, found.change)
+    return queue_and_goodput(view).outcome(words)
 
 
 def phases(view: Beside) -> Outcome:
@@ -146,23 +150,18 @@ def phases(view: Beside) -> Outcome:
         "queue over the phases",
     )
     worst = [np.nanmax([pair[place] for pair in delays(view)] or [np.nan]) for place in (0, 1)]
-    words = f"{found.words}; worst phase {ms(worst[0])} against {ms(worst[1])}"
+    words = f"; worst phase {ms(worst[0])} against {ms(worst[1])}"
     for name in view.cases():
         if name not in cases:
             own, other = view.pair(name, "sojourn_mean", "down")
             change = ratio_of(*view.pair(name, "goodput", "all")) - 1
             words += f"; {name}: queue {ms(own)} against {ms(other)}, goodput {percent(change)}"
-    return judged(trade, words, found.ratio, found.change)
+    return found.outcome(words)
 
 
 def bursts(view: Beside) -> Outcome:
     """Page load time, and what the constant stream loses."""
-    load = view.typical("page_load_mean", "web")
-    own, other = view.average("loss_share", "cbr")
-    words = (
-        f"pages in {load[0]:.2f} s against {load[1]:.2f} s; the constant stream loses {own:.2%} "
-        f"against {other:.2%}"
-    )
+    load: Pair = methodcaller("typical", "page_load_mean", "web")
 
     def rule(ratio: float, larger: float, more: float) -> str:
         worse_loss = larger > 0 and more > STREAM_LOSS
@@ -170,22 +169,25 @@ def bursts(view: Beside) -> Outcome:
             return TRADE if worse_loss else BETTER
         return WORSE if ratio >= LONGER or worse_loss else EVEN
 
-    ratio = view.measured(lambda each: ratio_of(*each.typical("page_load_mean", "web")), *RATIO)
-    return judged(rule, words, ratio, *more_than_theirs(view, "loss_share", "cbr", STREAM_LOSS))
+    pages, (own, other) = load(view), view.average("loss_share", "cbr")
+    words = (
+        f"pages in {pages[0]:.2f} s against {pages[1]:.2f} s; the constant stream loses {own:.2%} "
+        f"against {other:.2%}"
+    )
+    more = more_than_theirs(view, "loss_share", "cbr", STREAM_LOSS)
+    return judged(rule, words, ratio(view, load), *more)
 
 
 def in_series(view: Beside) -> Outcome:
     """The delay of those who pass both queues, and all goodput, with the same queue twice."""
     found = compared(
         view,
-        lambda each: each.pair("same", "waiting", "a"),
-        lambda each: each.pair("same", "goodput", "all"),
+        methodcaller("pair", "same", "waiting", "a"),
+        methodcaller("pair", "same", "goodput", "all"),
         "both queues together",
     )
     every, a = view.pair("same", "goodput", "all"), view.pair("same", "goodput", "a")
-    shares = [ratio_of(a[i], every[i]) for i in (0, 1)]
-    words = (
-        f"{found.words}; senders A have {shares[0]:.0%} of it, with {view.other.contender} "
-        f"{shares[1]:.0%}"
+    own, other = map(ratio_of, a, every)
+    return found.outcome(
+        f"; senders A have {own:.0%} of it, with {view.other.contender} {other:.0%}"
     )
-    return judged(trade, words, found.ratio, found.change)
