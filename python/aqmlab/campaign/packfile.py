@@ -8,31 +8,27 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel, Field
 
 from aqmlab.campaign.pack import Case, Pack, Question, Reading
 from aqmlab.campaign.plan import Filled
 from aqmlab.campaign.rule import Comparison, Rule
 from aqmlab.errors import CustomError, InputError, input_error, unknown
 from aqmlab.metrics import Metric, find
+from aqmlab.scenario.form import checked
 from aqmlab.scenario.quantity import Duration, Rate
-from aqmlab.scenario.settings import check_keys, parse_toml, read_text
+from aqmlab.scenario.settings import parse_toml, read_text
 
 GROUP = "aqmlab.packs"
 """Entry point of packages that bring packs: a name, and a `Pack` as `module:NAME`."""
 OWN = (EntryPoint("bbr-draft", "aqmlab.packs.bbr_draft:PACK", GROUP),)
 """Packs of aqmlab itself."""
-KEYS = (
-    "name", "title", "source", "replications", "seed", "slot", "contenders", "scenario", "cases",
-    "questions", "expect",
-)  # fmt: skip
-QUESTION_KEYS = ("id", "title", "text", "source", "cases", "expect")
-RULE_KEYS = ("rule", "text", "source", "cases")
-SLOT = "queue"
 FORM = (
     "SUBJECT.METRIC <= LIMIT, such as down.sojourn_p95 <= 30ms or bulk.goodput >= 0.9 * capacity, "
     "or SUBJECT.METRIC no worse than baseline by 5%"
@@ -43,6 +39,42 @@ RULE = re.compile(
 )
 NO_WORSE = re.compile(LEFT + r"\s+no\s+worse\s+than\s+(?P<limit>\S+)\s+by\s+(?P<margin>.+?)\s*")
 CAPACITY, BASELINE = "capacity", "baseline"
+
+
+class RuleForm(BaseModel, extra="forbid", strict=True):
+    """A rule of a file."""
+
+    rule: str
+    text: str = ""
+    source: str = ""
+    cases: list[str] | None = None
+
+
+class QuestionForm(BaseModel, extra="forbid", strict=True):
+    """A table of `questions`."""
+
+    id: str | None = None
+    title: str | None = None
+    text: str = ""
+    source: str = ""
+    cases: list[str] | None = None
+    expect: dict[str, Any] = Field(min_length=1)
+
+
+class PackForm(BaseModel, extra="forbid", strict=True):
+    """A file."""
+
+    name: str | None = None
+    title: str | None = None
+    source: str = ""
+    replications: int = Field(Pack.replications, ge=1)
+    seed: int = Field(Pack.seed, ge=0)
+    slot: str = "queue"
+    contenders: dict[str, Any] = Field({"": None}, min_length=1)
+    scenario: dict[str, Any] = Field(min_length=1)
+    cases: dict[str, dict[str, Any]] = Field({"": {}}, min_length=1)
+    questions: list[QuestionForm] = []
+    expect: dict[str, Any] | None = None
 
 
 def load(name: str) -> Pack:
@@ -71,46 +103,51 @@ def load(name: str) -> Pack:
 
 def parse(table: Mapping[str, Any], file: str, name: str = "pack") -> Pack:
     """The pack in the tables of a file. Raises `InputError`."""
-    check_keys(table, KEYS, file)
-    cases = _Place(file).table(table, "cases", {"": {}})
-    place = _Place(file, (table.get("scenario", {}), *cases.values()))
-    questions = place.list(table, "questions")
-    if "expect" in table:
-        whole = {"id": "expect", "title": "Expectations", "expect": table["expect"]}
-        questions = [whole, *questions]
+    form = checked(PackForm, table, file)
+    place = _Place(file, form.cases, list(form.contenders), (form.scenario, *form.cases.values()))
+    questions = {f"questions.{number}": each for number, each in enumerate(form.questions, 1)}
+    if form.expect is not None:
+        whole = {"id": "expect", "title": "Expectations", "expect": form.expect}
+        questions = {"": checked(QuestionForm, whole, file), **questions}
     if not questions:
         hint = '[expect] with NAME = "down.sojourn_p95 <= 30ms"'
         raise input_error("a pack needs rules", file=file, key="expect", hint=hint)
-    scenario = place.table(table, "scenario", None)
-    contenders = place.table(table, "contenders", {"": None})
-    if BASELINE in contenders:
+    if BASELINE in form.contenders:
         problem = "this name stands for the results of --baseline"
         raise input_error(problem, file=file, key="contenders", given=BASELINE)
-    slot = place.text(table, "slot", SLOT)
-    made = tuple(
-        _question(each, number, place, scenario, slot, cases, list(contenders))
-        for number, each in enumerate(questions, start=1)
-    )
+    cases = {each: _case(each, form) for each in form.cases}
+    made = tuple(_question(each, where, place, cases) for where, each in questions.items())
     idents = [each.id for each in made]
     for ident in idents:
         if idents.count(ident) > 1:
             raise input_error("two questions have this id", file=file, key="questions", given=ident)
     return Pack(
-        place.text(table, "name", name),
-        place.text(table, "title", name),
+        form.name or name,
+        form.title or name,
         made,
-        place.text(table, "source", ""),
-        place.whole(table, "replications", Pack.replications, 1),
-        place.whole(table, "seed", Pack.seed, 0),
-        contenders,
+        form.source,
+        form.replications,
+        form.seed,
+        form.contenders,
     )
+
+
+def _case(name: str, form: PackForm) -> Case:
+    ground = {**form.scenario, **form.cases[name]}
+
+    def fill(contender: Any) -> dict[str, Any]:
+        return ground if contender is None else {**ground, form.slot: contender}
+
+    return Case(name, fill, ground=ground)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Values of a file by their kind."""
+    """What the rules of a file may name."""
 
     file: str
+    cases: Iterable[str] = ("",)
+    contenders: Sequence[str] = ()
     scenarios: tuple[Any, ...] = ()
     """The scenario, and the settings of the cases."""
 
@@ -119,102 +156,64 @@ class _Place:
         table = "links" if metric.of == "link" else "flows"
         found: dict[str, None] = {}
         for each in self.scenarios:
-            if isinstance(each, Mapping):
-                inside = each.get(table, {})
-                found |= dict.fromkeys(inside if isinstance(inside, Mapping) else ())
-                dotted = (key.split(".") for key in each)
-                found |= {parts[1]: None for parts in dotted if parts[0] == table and parts[1:]}
+            inside = each.get(table, {})
+            found |= dict.fromkeys(inside if isinstance(inside, Mapping) else ())
+            dotted = (key.split(".") for key in each)
+            found |= {parts[1]: None for parts in dotted if parts[0] == table and parts[1:]}
         return list(found)
 
-    def text(self, table: Mapping[str, Any], key: str, default: str) -> str:
-        value = table.get(key, default)
-        if not isinstance(value, str):
-            raise input_error("expected text", file=self.file, key=key, given=value)
-        return value
-
-    def whole(self, table: Mapping[str, Any], key: str, default: int, low: int) -> int:
-        value = table.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int) or value < low:
-            problem = f"expected a whole number from {low}"
-            raise input_error(problem, file=self.file, key=key, given=value)
-        return value
-
-    def table(self, table: Mapping[str, Any], key: str, default: Any) -> dict[str, Any]:
-        value = table.get(key, default)
-        if not isinstance(value, Mapping) or not value:
-            raise input_error("expected a table", file=self.file, key=key, given=value)
-        return dict(value)
-
-    def list(self, table: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:
-        value = table.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
-            problem = "expected a list of tables"
-            raise input_error(problem, file=self.file, key=key, given=value)
-        return value
+    def chosen(self, given: list[str] | None, where: str) -> _Place:
+        """The same with some of the cases. Raises `InputError` for others."""
+        names = list(self.cases) if given is None else given
+        if not names:
+            problem = "expected a list of names of cases"
+            raise input_error(problem, file=self.file, key=f"{where}.cases", given=names)
+        for name in names:
+            if name not in self.cases:
+                raise unknown("case", name, self.cases, file=self.file, key=f"{where}.cases")
+        return replace(self, cases=names)
 
 
-def _question(
-    given: Mapping[str, Any],
-    number: int,
-    place: _Place,
-    scenario: Mapping[str, Any],
-    slot: str,
-    cases: Mapping[str, Any],
-    contenders: Sequence[str],
-) -> Question:
-    where = f"questions.{number}"
-    check_keys(given, QUESTION_KEYS, place.file, where)
-    names = _cases(given, cases, place, where)
-    ident = place.text(given, "id", f"question-{number}")
+def _question(form: QuestionForm, where: str, place: _Place, cases: Mapping[str, Case]) -> Question:
+    ident = form.id or where.replace("s.", "-")
+    place = place.chosen(form.cases, where)
     rules = {
-        key: _expected(key, value, place, f"{where}.expect.{key}", names, cases, contenders)
-        for key, value in place.table(given, "expect", None).items()
+        key: _expected(value, place, f"{where}.expect.{key}".strip("."))
+        for key, value in form.expect.items()
     }
-    lefts = dict.fromkeys(each.left for each in rules.values())
+    lefts = {(each.name, each.subject): each for each in rules.values()}
     return Question(
         ident,
-        place.text(given, "title", ident),
-        place.text(given, "text", ""),
-        tuple(_case(name, scenario, cases[name], slot, place) for name in names),
+        form.title or ident,
+        form.text,
+        tuple(cases[name] for name in place.cases),
         tuple(each.rule(key) for key, each in rules.items()),
-        lambda filled: [left.reading(filled, case) for left in lefts for case in names],
-        source=place.text(given, "source", ""),
+        lambda filled: [
+            left.reading(filled, case) for left in lefts.values() for case in place.cases
+        ],
+        source=form.source,
     )
 
 
-def _cases(
-    given: Mapping[str, Any], known: Mapping[str, Any], place: _Place, where: str
-) -> list[str]:
-    names = given.get("cases", list(known))
-    if not isinstance(names, list) or not names:
-        problem = "expected a list of names of cases"
-        raise input_error(problem, file=place.file, key=f"{where}.cases", given=names)
-    for name in names:
-        if name not in known:
-            raise unknown("case", str(name), known, file=place.file, key=f"{where}.cases")
-    return names
-
-
-def _case(name: str, scenario: Mapping[str, Any], settings: Any, slot: str, place: _Place) -> Case:
-    if not isinstance(settings, Mapping):
-        raise input_error("expected a table", file=place.file, key=f"cases.{name}", given=settings)
-
-    ground = {**scenario, **settings}
-
-    def fill(contender: Any) -> dict[str, Any]:
-        return ground if contender is None else {**ground, slot: contender}
-
-    return Case(name, fill, ground=ground)
-
-
 @dataclass(frozen=True)
-class Left:
-    """The metric of a rule."""
+class Expected:
+    """A rule of a file: a metric beside a limit in some cases."""
 
+    form: RuleForm
+    cases: Iterable[str]
     metric: Metric
     name: str
+    """Name of the metric in the file, with its statistic."""
     subject: str
     """Link or group; empty for the bottleneck or the only group."""
+    sign: str
+    factor: float
+    limit: float | str
+    """A number, `capacity`, `baseline`, or the name of a contender."""
+    margin: float | None = None
+    """The difference that is allowed beside another result; None: `factor` is."""
+    must_show: bool = False
+    """Whether the runs must show that it is kept."""
 
     def at(self, filled: Filled, case: str) -> str:
         """The subject in a case. Raises `InputError` if there is none, or several are possible."""
@@ -241,161 +240,109 @@ class Left:
         values = filled.values(case, self.name, subject)
         return Reading(case, self.name, subject, self.metric.unit, self.metric.direction, values)
 
-
-@dataclass(frozen=True)
-class Right:
-    """The limit of a rule."""
-
-    sign: str
-    factor: float
-    limit: float | str
-    """A number, `capacity`, `baseline`, or the name of a contender."""
-    margin: float | None = None
-    """The difference that is allowed beside another result; None: `factor` is."""
-    must_show: bool = False
-    """Whether the runs must show that it is kept."""
-
-
-@dataclass(frozen=True)
-class Expected:
-    """A rule of a file: a metric beside a limit in some cases."""
-
-    text: str
-    statement: str
-    source: str
-    left: Left
-    right: Right
-    cases: Sequence[str]
-
     def rule(self, ident: str) -> Rule[Filled, list[tuple[str, float, float]]]:
         """The rule of the engine."""
         return Rule(
             ident,
-            self.statement or self.text,
-            self.text,
+            self.form.text or self.form.rule,
+            self.form.rule,
             self._found,
             lambda found: [
-                Comparison(
-                    value, limit, self.right.sign[0] == ">", self.right.sign[1:] == "=", case
-                )
+                Comparison(value, limit, self.sign[0] == ">", self.sign[1:] == "=", case)
                 for case, value, limit in found
             ],
             lambda found: "; ".join(f"{case} {value:.4g}".strip() for case, value, _ in found),
-            source=self.source,
-            must_show=self.right.must_show,
-            baseline=self.right.limit == BASELINE,
+            source=self.form.source,
+            must_show=self.must_show,
+            baseline=self.limit == BASELINE,
         )
 
     def _found(self, filled: Filled) -> list[tuple[str, float, float]] | None:
         """Case, number and limit; numbers beside another contender's are multiples of it."""
-        if filled.contender == self.right.limit:
+        if filled.contender == self.limit:
             return None
-        if self.right.limit == BASELINE and filled.campaign.baseline is None:
+        if self.limit == BASELINE and filled.campaign.baseline is None:
             return None
         return [(case, *self._beside(filled, case)) for case in self.cases]
 
     def _beside(self, filled: Filled, case: str) -> tuple[float, float]:
-        value = self.left.mean(filled, case)
-        if isinstance(self.right.limit, float):
-            return value, self.right.factor * self.right.limit
-        if self.right.limit == CAPACITY:
+        value = self.mean(filled, case)
+        if isinstance(self.limit, float):
+            return value, self.factor * self.limit
+        if self.limit == CAPACITY:
             scenario = filled.scenario(case)
             rate = scenario["links"][scenario["bottleneck"]]["rate"]
-            return value, self.right.factor * float(Rate(rate))
-        other = self._other(filled, case)
-        if self.right.margin is not None:
-            return value - other, self.right.margin
+            return value, self.factor * float(Rate(rate))
+        if self.limit == BASELINE:
+            other = filled.baseline_mean(case, self.name, self.at(filled, case))
+        else:
+            other = self.mean(filled.beside(self.limit), case)
+        if self.margin is not None:
+            return value - other, self.margin
         if value == other:  # also where both are 0
-            return 1.0, self.right.factor
-        return value / other if other else math.inf, self.right.factor
-
-    def _other(self, filled: Filled, case: str) -> float:
-        assert isinstance(self.right.limit, str)
-        if self.right.limit == BASELINE:
-            return filled.baseline_mean(case, self.left.name, self.left.at(filled, case))
-        return self.left.mean(filled.beside(self.right.limit), case)
+            return 1.0, self.factor
+        return value / other if other else math.inf, self.factor
 
 
-def _expected(
-    key: str,
-    given: Any,
-    place: _Place,
-    where: str,
-    names: Sequence[str],
-    cases: Mapping[str, Any],
-    contenders: Sequence[str],
-) -> Expected:
+def _expected(given: Any, place: _Place, where: str) -> Expected:
+    def refused(problem: str, given: object) -> InputError:
+        return input_error(problem, file=place.file, key=where, given=given)
+
     table = {"rule": given} if isinstance(given, str) else given
     if not isinstance(table, Mapping) or "rule" not in table:
-        problem = f"expected a rule: {FORM}"
-        raise input_error(problem, file=place.file, key=where, given=given)
-    check_keys(table, RULE_KEYS, place.file, where)
-    text = place.text(table, "rule", "")
-    parts = RULE.fullmatch(text)
-    apart = None if parts else NO_WORSE.fullmatch(text)
-    found = parts or apart
-    if found is None:
-        raise input_error(f"expected {FORM}", file=place.file, key=where, given=text)
+        raise refused(f"expected a rule: {FORM}", given)
+    form = checked(RuleForm, table, place.file, where)
+    parts = RULE.fullmatch(form.rule) or NO_WORSE.fullmatch(form.rule)
+    if parts is None:
+        raise refused(f"expected {FORM}", form.rule)
     try:
-        metric, _ = find(found["metric"])
+        metric, _ = find(parts["metric"])
     except InputError as error:
         raise input_error(
             error.problem, file=place.file, key=where, given=error.given, hint=error.hint
         ) from None
-    subject = found["subject"] or ""
+    subject = parts["subject"] or ""
     known = place.subjects(metric)
     if subject and known and subject not in known:
         kind = "link" if metric.of == "link" else "group of flows"
         raise unknown(kind, subject, known, file=place.file, key=where)
-    if parts:
-        limit = _limit(parts["limit"], metric, contenders)
+    limit: float | str | None
+    margin, must_show = None, "margin" in parts.groupdict()
+    if not must_show:
+        limit = _limit(parts["limit"], metric, place.contenders)
         if limit is None:
             unit = {"s": "a time such as 30ms", "bit/s": f"a rate such as 5mbit, {CAPACITY}"}
             allowed = [unit.get(metric.unit, "a number, a share such as 5%"), BASELINE]
-            allowed += [f"a contender ({', '.join(contenders)})"] if any(contenders) else []
-            problem = f"expected {', or '.join(allowed)}"
-            raise input_error(problem, file=place.file, key=where, given=parts["limit"])
-        right = Right(parts["sign"], float(parts["factor"] or 1), limit)
+            if any(place.contenders):
+                allowed.append(f"a contender ({', '.join(place.contenders)})")
+            raise refused(f"expected {', or '.join(allowed)}", parts["limit"])
+        sign, factor = parts["sign"], float(parts["factor"] or 1)
     else:
-        assert apart is not None
-        right = _no_worse(apart, metric, place, where, contenders)
+        if not metric.direction:
+            problem = f"neither more nor less {metric.name} is worse: compare it by <= and >="
+            raise refused(problem, parts["metric"])
+        limit, names = parts["limit"], [BASELINE, *filter(None, place.contenders)]
+        if limit not in names:
+            raise unknown("result", limit, names, file=place.file, key=where)
+        share = re.fullmatch(r"([\d.]+)\s*%", parts["margin"])
+        amount = _amount(share[1] if share else parts["margin"], None if share else metric.unit)
+        if amount is None or amount < 0:
+            unit = {"s": ", or a time such as 2ms", "bit/s": ", or a rate such as 1mbit"}
+            problem = f"expected a margin: a share such as 5%{unit.get(metric.unit, '')}"
+            raise refused(problem, parts["margin"])
+        sign = ">=" if metric.direction > 0 else "<="
+        factor = 1 - metric.direction * amount / 100 if share else 1.0
+        margin = None if share else -metric.direction * amount
     return Expected(
-        text,
-        place.text(table, "text", ""),
-        place.text(table, "source", ""),
-        Left(metric, found["metric"], subject),
-        right,
-        _cases(table, {name: cases[name] for name in names}, place, where),
-    )
+        form, place.chosen(form.cases, where).cases, metric, parts["metric"], subject, sign, factor,
+        limit, margin, must_show,
+    )  # fmt: skip
 
 
 def rule(text: str, where: str) -> Rule[Filled, list[tuple[str, float, float]]]:
     """The rule in a text, for packs of one case without a name; `where` names it in errors. Raises
     `InputError`."""
-    return _expected(where, text, _Place(""), where, [""], {"": {}}, ()).rule(text)
-
-
-def _no_worse(
-    parts: re.Match[str], metric: Metric, place: _Place, where: str, contenders: Sequence[str]
-) -> Right:
-    if not metric.direction:
-        problem = f"neither more nor less {metric.name} is worse: compare it by <= and >="
-        raise input_error(problem, file=place.file, key=where, given=parts["metric"])
-    names = [BASELINE, *filter(None, contenders)]
-    if parts["limit"] not in names:
-        raise unknown("result", parts["limit"], names, file=place.file, key=where)
-    sign = ">=" if metric.direction > 0 else "<="
-    margin = parts["margin"]
-    share = re.fullmatch(r"([\d.]+)\s*%", margin)
-    amount = _amount(share[1] if share else margin, None if share else metric.unit)
-    if amount is None or amount < 0:
-        unit = {"s": ", or a time such as 2ms", "bit/s": ", or a rate such as 1mbit"}
-        problem = f"expected a margin: a share such as 5%{unit.get(metric.unit, '')}"
-        raise input_error(problem, file=place.file, key=where, given=margin)
-    if share:
-        factor = 1 - metric.direction * amount / 100
-        return Right(sign, factor, parts["limit"], must_show=True)
-    return Right(sign, 1.0, parts["limit"], -metric.direction * amount, must_show=True)
+    return _expected(text, _Place(""), where).rule(text)
 
 
 def _limit(text: str, metric: Metric, contenders: Sequence[str]) -> float | str | None:

@@ -11,20 +11,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel
 
 from aqmlab.errors import InputError, input_error, nearest, unknown
+from aqmlab.scenario.form import checked
 from aqmlab.study.sweep import axis_name, label_of
 
 HOOKS = ("tables", "claims", "causes", "figures", "shortened")
 """The functions that `study.py` may have."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class TableRow(_Strict):
+class TableRow(BaseModel, extra="forbid", strict=True):
     """A row of a table."""
 
     row: str
@@ -33,14 +30,13 @@ class TableRow(_Strict):
     note: str | None = None
 
 
-class MetricName(BaseModel):
+class MetricName(BaseModel, extra="allow", strict=True):
     """What a table measures; the other keys are its function's."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
     name: str
 
 
-class GivenTable(_Strict):
+class GivenTable(BaseModel, extra="forbid", strict=True):
     """A table."""
 
     id: str
@@ -56,21 +52,21 @@ class GivenTable(_Strict):
     values: list[TableRow]
 
 
-class Remark(_Strict):
+class Remark(BaseModel, extra="forbid", strict=True):
     """Where a paper contradicts itself."""
 
     title: str
     text: str
 
 
-class Trace(_Strict):
+class Trace(BaseModel, extra="forbid", strict=True):
     """What `--trace` sets."""
 
     part: str
     key: str
 
 
-class Paper(_Strict):
+class Paper(BaseModel, extra="forbid", strict=True):
     """`published.toml`."""
 
     citation: str
@@ -101,55 +97,13 @@ def check(
     `parts` are the studies by name, `metrics` the functions that a table may name.
     Raises `InputError`.
     """
-    try:
-        paper = Paper.model_validate(given)
-    except ValidationError as error:
-        raise _told(error, file) from None
+    paper = checked(Paper, given, str(file))
     for table in paper.tables:
         _check_table(table, file, parts, metrics)
     _check_subsets(paper, file, parts)
     if hooks is not None:
         _check_hooks(hooks, file.with_name("study.py"))
     return paper
-
-
-def _told(error: ValidationError, file: Path) -> InputError:
-    """The first of the mistakes in our words."""
-    first = error.errors()[0]
-    *above, last = first["loc"]
-    where = ".".join(str(each + 1) if isinstance(each, int) else each for each in above)
-    if first["type"] == "extra_forbidden":
-        known = list(_model_at(above).model_fields)
-        return unknown("key", str(last), known, file=str(file), key=where)
-    key = f"{where}.{last}" if where else str(last)
-    if first["type"] == "missing":
-        return input_error("this key is missing", file=str(file), key=key)
-    words = {
-        "string_type": "expected text",
-        "float_type": "expected a number",
-        "int_type": "expected a whole number",
-        "list_type": "expected a list",
-        "bool_type": "expected true or false",
-        "dict_type": "expected a table",
-        "model_type": "expected a table",
-    }
-    problem = words.get(first["type"], first["msg"])
-    return input_error(problem, file=str(file), key=key, given=first["input"])
-
-
-def _model_at(path: Sequence[str | int]) -> type[BaseModel]:
-    """The model of the table at this place of the file."""
-    below: dict[str, type[BaseModel]] = {
-        "tables": GivenTable,
-        "values": TableRow,
-        "metric": MetricName,
-        "contradictions": Remark,
-        "trace": Trace,
-    }
-    found: type[BaseModel] = Paper
-    for each in path:
-        found = below.get(str(each), found)
-    return found
 
 
 def labels_of(part: Mapping[str, Any]) -> dict[str, list[str]]:
