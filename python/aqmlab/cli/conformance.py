@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -116,7 +117,7 @@ def _print(
 ) -> None:
     """Prints the reports, as JSON or as a table with lines below it."""
     if json:
-        print_json([report.to_json() for report in reports])
+        print_json([asdict(report) for report in reports])
         return
     from aqmlab.conformance.words import table
     from aqmlab.report.document.terminal import block

@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -33,17 +34,7 @@ import polars as pl
 from aqmlab.conformance.case import ARRIVALS, OUTCOMES, RecordedCase
 
 SHIPPED = Path(__file__).parent / "recorded"
-FACTS = (
-    "algorithm",
-    "name",
-    "description",
-    "reference",
-    "rate_bps",
-    "ns_per_byte",
-    "parameters",
-    "timer",
-    "random_seed",
-)
+FACTS = [each.name for each in fields(RecordedCase) if each.name not in ("arrivals", "outcomes")]
 MARKS = pl.Enum(["arrival", "decision"])
 ARRIVALS_KEPT = {"gap_ns": "<i8", "flow": "<u4", "size_bytes": "<u4", "ecn": "<u1"}
 OUTCOMES_KEPT = {"verdict": "<u1", "step": "<i4", "lag_ns": "<i8", "mark": "<u1", "reason": "<u1"}

@@ -9,19 +9,22 @@ import codecs
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
+from pydantic import BaseModel, Field
 
 from aqmlab.conformance.case import ARRIVALS, MAY_BE_EMPTY, OUTCOMES, RecordedCase
-from aqmlab.errors import InputError, input_error
+from aqmlab.errors import input_error
 from aqmlab.files import gunzip, read_bytes
+from aqmlab.scenario.form import checked
 
 CASE = "case.json"
 LAYOUT = f"ALGORITHM/CASE/{{{CASE},arrivals.csv.gz,outcomes.csv.gz}}"
-TIMER = ("first_ns", "period_ns")
 LATEST = 2**53
 """About 104 days: whole nanoseconds up to here are exact in floating point, too."""
+LARGEST = 2**64 - 1
+Positive = Annotated[int, Field(ge=1, le=LARGEST)]
 BITS: dict[pl.DataType, int] = {pl.UInt8(): 8, pl.UInt32(): 32, pl.UInt64(): 64}
 
 
@@ -53,91 +56,57 @@ def _folders(folder: Path) -> list[Path]:
     return sorted(each for each in within if not each.name.startswith((".", "__")))
 
 
+class LinkForm(BaseModel, strict=True):
+    """The link of a case."""
+
+    rate_bps: Positive
+    ns_per_byte: Positive
+
+
+class TimerForm(BaseModel, strict=True):
+    """When the timer runs, of algorithms that have one."""
+
+    first_ns: Positive
+    period_ns: Positive
+
+
+class CaseForm(BaseModel, strict=True):
+    """Content of a `case.json`; other keys are ignored."""
+
+    algorithm: str
+    case: str
+    description: str = ""
+    reference: str = ""
+    link: LinkForm
+    parameters: dict[str, Any]
+    timer: TimerForm | None = None
+    random_seed: int | None = Field(ge=0, le=LARGEST)
+    """Where the random numbers start; null if none were drawn."""
+
+
 def read_case(folder: Path) -> RecordedCase:
     """Reads the case in `folder`. Raises `InputError` with the file and the mistake in it."""
-    facts = CaseFacts(folder / CASE)
+    file = folder / CASE
+    facts = checked(CaseForm, read_object(file), str(file), table="a JSON object")
     arrivals = _read_table(folder / "arrivals.csv.gz", ARRIVALS)
     _check_arrivals(folder / "arrivals.csv.gz", arrivals)
     outcomes = _read_table(folder / "outcomes.csv.gz", OUTCOMES)
     _check_outcomes(folder / "outcomes.csv.gz", outcomes, arrivals.height)
+    own = facts.model_dump(exclude={"case", "link"})
     return RecordedCase(
-        algorithm=facts.text("algorithm"),
-        name=facts.text("case"),
-        description=facts.text("description", missing=""),
-        reference=facts.text("reference", missing=""),
-        rate_bps=facts.whole("link", "rate_bps", least=1),
-        ns_per_byte=facts.whole("link", "ns_per_byte", least=1),
-        parameters=facts.mapping("parameters"),
-        timer=facts.timer(),
-        random_seed=facts.seed(),
-        arrivals=arrivals,
-        outcomes=outcomes,
+        name=facts.case, **facts.link.model_dump(), **own, arrivals=arrivals, outcomes=outcomes
     )
 
 
-class CaseFacts:
-    """Content of a `case.json`."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        try:
-            content = json.loads(read(file))
-        except ValueError as error:
-            raise self._error("", f"this is not JSON: {error}") from None
-        if not isinstance(content, dict):
-            raise self._error("", f"a JSON object is expected, not {_kind(content)}")
-        self.content: dict[str, Any] = content
-
-    def text(self, key: str, *, missing: str | None = None) -> str:
-        """A text; `missing` is the value without the key, if that is optional."""
-        if missing is not None and key not in self.content:
-            return missing
-        value = self._value(self.content, key)
-        if not isinstance(value, str):
-            raise self._error(key, "a text is expected", value)
-        return value
-
-    def mapping(self, key: str) -> Mapping[str, Any]:
-        """A JSON object."""
-        value = self._value(self.content, key)
-        if not isinstance(value, dict):
-            raise self._error(key, "a JSON object is expected", value)
-        return value
-
-    def whole(self, section: str, key: str, *, least: int) -> int:
-        """A whole number in a section."""
-        value = self._value(self.mapping(section), key, f"{section}.{key}")
-        return self._whole(value, f"{section}.{key}", least)
-
-    def timer(self) -> Mapping[str, int] | None:
-        """When the timer runs, of algorithms that have one."""
-        if self.content.get("timer") is None:
-            return None
-        return {key: self.whole("timer", key, least=1) for key in TIMER}
-
-    def seed(self) -> int | None:
-        """Where the random numbers start; null if none were drawn."""
-        value = self._value(self.content, "random_seed")
-        return None if value is None else self._whole(value, "random_seed", 0)
-
-    def _whole(self, value: Any, key: str, least: int) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**64:
-            raise self._error(key, f"a whole number from {least} to 2^64 - 1 is expected", value)
-        return value
-
-    def _value(self, content: Mapping[str, Any], key: str, name: str | None = None) -> Any:
-        if key not in content:
-            found = ", ".join(content) or "nothing"
-            raise self._error(name or key, f"this key is missing; found: {found}")
-        return content[key]
-
-    def _error(self, key: str, problem: str, given: object = None) -> InputError:
-        shown = None if given is None else json.dumps(given)
-        return input_error(problem, file=str(self.file), key=key, given=shown)
-
-
-def _kind(value: Any) -> str:
-    return {list: "a list", str: "a text", type(None): "null"}.get(type(value), "a number")
+def read_object(file: Path) -> dict[str, Any]:
+    """The JSON object in a file."""
+    try:
+        content = json.loads(read(file))
+    except ValueError as error:
+        raise input_error(f"this is not JSON: {error}", file=str(file)) from None
+    if not isinstance(content, dict):
+        raise input_error("expected a JSON object", file=str(file), given=json.dumps(content))
+    return content
 
 
 def read(file: Path) -> bytes:

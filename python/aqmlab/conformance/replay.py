@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import polars as pl
@@ -48,10 +48,6 @@ class Report:
     """Drops that both sides give the same reason for."""
     ignored: tuple[str, ...] = ()
     """Parameters of the case without counterpart in aqmlab."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as JSON."""
-        return asdict(self)
 
 
 def check(case: RecordedCase, *, emulator: bool = False) -> Report:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from aqmlab.conformance.archive import Archive
 from aqmlab.conformance.case import RecordedCase
@@ -21,21 +21,12 @@ Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """A case that is still to be read."""
 
     algorithm: str
     name: str
     read: Callable[[], RecordedCase]
-
-    def run(self, emulator: bool) -> Report:
-        """Reads the case and replays it. The names are those of its folder."""
-        try:
-            case = self.read()
-        except InputError as error:
-            return Report(self.algorithm, self.name, False, "unreadable", str(error))
-        return replace(check(case, emulator=emulator), algorithm=self.algorithm, case=self.name)
 
 
 def check_all(
@@ -66,7 +57,16 @@ def check_all(
             raise input_error(problem, given=name, hint=hint)
         meant.update(found)
     jobs = [job for job in jobs if not algorithms or job.algorithm in meant]
-    return in_threads(lambda job: job.run(emulator), jobs, threads, progress)
+
+    def run(job: Job) -> Report:
+        try:
+            case = job.read()
+        except InputError as error:
+            return Report(job.algorithm, job.name, False, "unreadable", str(error))
+        # The names are those of its folder.
+        return replace(check(case, emulator=emulator), algorithm=job.algorithm, case=job.name)
+
+    return in_threads(run, jobs, threads, progress)
 
 
 def in_threads(
@@ -76,16 +76,13 @@ def in_threads(
     progress: Progress | None,
 ) -> list[Made]:
     """The results of `work` for each of `given`, in their order, computed on all cores."""
+    every, made = list(given), []
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        waiting = [pool.submit(work, each) for each in given]
-        try:
-            for done, _ in enumerate(as_completed(waiting), 1):
-                if progress:
-                    progress(done, len(waiting))
-        except KeyboardInterrupt:
-            pool.shutdown(cancel_futures=True)
-            raise
-    return [future.result() for future in waiting]
+        for each in pool.map(work, every):
+            made.append(each)
+            if progress:
+                progress(len(made), len(every))
+    return made
 
 
 def _jobs(vectors: Path | None) -> Iterator[Job]:

@@ -6,13 +6,14 @@ A case is a folder with `case.json` and `events.csv.gz`; docs/conformance.md des
 from __future__ import annotations
 
 import lzma
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from aqmlab import _core
-from aqmlab.conformance.folder import CaseFacts, read
+from aqmlab.conformance.folder import read, read_object
 from aqmlab.conformance.run import Progress, in_threads
 from aqmlab.errors import InputError, input_error, unknown
 
@@ -52,10 +53,6 @@ class SenderReport:
         """True if all segments and windows are equal."""
         return self.segments == self.segments_equal and self.windows == self.windows_equal
 
-    def to_json(self) -> dict[str, Any]:
-        """The report as JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class ClosedReport:
@@ -69,22 +66,12 @@ class ClosedReport:
     close: bool
     """The time is within 1 %, and the retransmissions within two or 2 %."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The report as JSON."""
-        return asdict(self)
-
 
 def total(reports: Sequence[SenderReport]) -> SenderReport:
     """All cases together."""
-    first = [r.first_difference_ns for r in reports if r.first_difference_ns is not None]
-    return SenderReport(
-        "total",
-        sum(report.segments for report in reports),
-        sum(report.segments_equal for report in reports),
-        sum(report.windows for report in reports),
-        sum(report.windows_equal for report in reports),
-        min(first, default=None),
-    )
+    _, *counts, firsts = zip(*map(astuple, reports), strict=True)
+    first = min((each for each in firsts if each is not None), default=None)
+    return SenderReport("total", *map(sum, counts), first_difference_ns=first)
 
 
 def reaches_goal(reports: Sequence[SenderReport]) -> bool:
@@ -93,46 +80,20 @@ def reaches_goal(reports: Sequence[SenderReport]) -> bool:
     return all_.segments_equal >= GOAL * all_.segments and all_.windows_equal >= GOAL * all_.windows
 
 
-def check_senders(
-    folder: Path | None = None,
-    names: Sequence[str] = (),
-    *,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> list[SenderReport]:
-    """Replays the cases called `names` (all if none is named), sorted by name.
-
-    Without `folder` those that come with aqmlab are replayed. Raises `InputError` if a case cannot
-    be read, or if its kernel or control has no counterpart here.
-    """
-    return _for_each(_replay, folder, names, threads, progress)
-
-
-def close_senders(
-    folder: Path | None = None,
-    names: Sequence[str] = (),
-    *,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> list[ClosedReport]:
-    """Plays the same cases with both ends ours, as `check_senders` replays them."""
-    return _for_each(_close, folder, names, threads, progress)
-
-
-def _for_each(
+def _each(
     work: Callable[[bytes], Made],
-    folder: Path | None,
-    names: Sequence[str],
-    threads: int | None,
-    progress: Progress | None,
+    folder: Path | None = None,
+    names: Sequence[str] = (),
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
 ) -> list[Made]:
-    """Results of `work` for each packed case, in the order of their names."""
-    packed: Iterator[bytes]
+    packed: Iterable[bytes]
     if folder:
         cases = {case.name: case for case in find_senders(folder)}
         packed = (pack_case(case) for case in _chosen(cases, names))
     else:
-        packed = iter(_chosen(read_archive(), names))
+        packed = _chosen(read_archive(), names)
     return in_threads(work, packed, threads, progress)
 
 
@@ -145,6 +106,14 @@ def _replay(packed: bytes) -> SenderReport:
 def _close(packed: bytes) -> ClosedReport:
     name, ours, recorded, close = _core.close_sender(packed)
     return ClosedReport(name, ours[0], recorded[0], ours[1], recorded[1], close)
+
+
+check_senders = partial(_each, _replay)
+"""Replays the cases called `names` (all if none is named), sorted by name. Without `folder` those
+that come with aqmlab are replayed. Raises `InputError` if a case cannot be read, or if its kernel
+or control has no counterpart here."""
+close_senders = partial(_each, _close)
+"""Plays the same cases with both ends ours."""
 
 
 def _chosen(cases: Mapping[str, Chosen], names: Sequence[str]) -> list[Chosen]:
@@ -169,7 +138,7 @@ def find_senders(folder: Path) -> list[Path]:
 def pack_case(folder: Path) -> bytes:
     """Packs the case in `folder`. Raises `InputError` with the file and the mistake."""
     file = folder / CASE
-    settings = _settings(CaseFacts(file).content, file)
+    settings = _settings(read_object(file), file)
     events = folder / EVENTS
     try:
         text = read(events).decode()

@@ -18,8 +18,9 @@ WORDS = {
     "greater_than_equal": "expected a whole number from {ge}",
     "list_type": "expected a list",
     "bool_type": "expected true or false",
-    "dict_type": "expected a table",
-    "model_type": "expected a table",
+    "less_than_equal": "expected a whole number up to {le}",
+    "dict_type": "expected {table}",
+    "model_type": "expected {table}",
     "too_short": "expected at least one entry",
 }
 
@@ -27,15 +28,24 @@ WORDS = {
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def checked(model: type[Model], given: Mapping[str, Any], file: str, where: str = "") -> Model:
-    """The table as a form; `where` is its place in the file. Raises `InputError`."""
+def checked(
+    model: type[Model],
+    given: Mapping[str, Any],
+    file: str,
+    where: str = "",
+    table: str = "a table",
+) -> Model:
+    """The table as a form; `where` is its place in the file, and `table` the word for one. Raises
+    `InputError`."""
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise _told(error, model, file, where) from None
+        raise _told(error, model, file, where, table) from None
 
 
-def _told(error: ValidationError, model: type[BaseModel], file: str, place: str) -> InputError:
+def _told(
+    error: ValidationError, model: type[BaseModel], file: str, place: str, table: str
+) -> InputError:
     """The first of the mistakes in our words."""
     first = error.errors()[0]
     *above, last = [str(each + 1 if isinstance(each, int) else each) for each in first["loc"]]
@@ -48,7 +58,7 @@ def _told(error: ValidationError, model: type[BaseModel], file: str, place: str)
     key = f"{where}.{last}" if where else last
     if first["type"] == "missing":
         return input_error("this key is missing", file=file, key=key)
-    problem = WORDS.get(first["type"], first["msg"]).format(**first.get("ctx", {}))
+    problem = WORDS.get(first["type"], first["msg"]).format(table=table, **first.get("ctx", {}))
     return input_error(problem, file=file, key=key, given=first["input"])
 
 
