@@ -33,11 +33,8 @@ from aqmlab.packs.rfc7928.environment import (
     congestion_flows,
     scaled,
 )
-from aqmlab.packs.rfc7928.rules.alone import packet_sizes
-from aqmlab.packs.rfc7928.rules.common import trade
-from aqmlab.packs.rfc7928.rules.mixes import mix
-from aqmlab.packs.rfc7928.rules.traffic import of_all_flows
-from aqmlab.packs.rfc7928.rules.traffic import rtt_fairness as rtt_rule
+from aqmlab.packs.rfc7928.rules import mix, of_all_flows, packet_sizes, trade
+from aqmlab.packs.rfc7928.rules import rtt_fairness as rtt_rule
 
 
 def test_the_ellipse_of_a_square_is_a_circle() -> None:

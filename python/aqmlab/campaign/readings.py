@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -13,12 +14,34 @@ from aqmlab.metrics.pools import Pools
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.metrics.values import runs_of
 from aqmlab.results import StudyResult
+from aqmlab.results.study import StudyInfo
 from aqmlab.scenario.quantity import canonical
 
 ALL = "all"
 """Subject of a pooled metric: the sum over all classes."""
 CLASS = "class"
 """Subjects of a pack's metric that is computed from pooled runs: classes of flows."""
+
+
+Found = TypeVar("Found")
+
+
+class Kept(dict[Any, Any]):
+    """Results by key, each computed once."""
+
+    def once(self, key: object, compute: Callable[[], Found]) -> Found:
+        """The result; computed when first asked for."""
+        if key not in self:
+            self[key] = compute()
+        found: Found = self[key]
+        return found
+
+
+def grid_of(runs: pl.Series, values: pl.Series, info: StudyInfo) -> Floats:
+    """Values of runs; shape (points, replications), NaN where there is none."""
+    grid = np.full(info.points * info.replications, np.nan)
+    grid[runs.to_numpy()] = values.to_numpy()
+    return grid.reshape(-1, info.replications)
 
 
 class Readings:
@@ -36,50 +59,38 @@ class Readings:
         self._forward = Pools(self._runs, pool or str).runs
         self._is_pooled = pool is not None
         self._own = {each.name: each for each in metrics}
-        self._found: dict[object, pl.DataFrame] = {}
-        self._grids: dict[str, dict[str, Floats]] = {}
-        self._means: dict[tuple[str, str, int], Floats] = {}
+        self._kept = Kept()
 
     def metric(self, name: str, *, forward: bool) -> pl.DataFrame:
         """`run`, `subject` and `value` of a metric; with `forward` along the path of each group,
         else of the worse direction."""
-        if (name, forward) not in self._found:
-            metric, statistic = find(name)
-            runs = self._forward if forward else self._runs
-            self._found[name, forward] = metric.values(runs, statistic)
-        return self._found[name, forward]
+        metric, statistic = find(name)
+        runs = self._forward if forward else self._runs
+        return self._kept.once((name, forward), lambda: metric.values(runs, statistic))
 
     def raw(self, name: str) -> pl.DataFrame:
         """A table of the engine."""
-        if name not in self._found:
-            self._found[name] = self._runs.table(name)
-        return self._found[name]
+        return self._kept.once(name, lambda: self._runs.table(name))
 
     def samples(self, quantity: str) -> pl.DataFrame:
         """The samples of a quantity after the warm-up."""
-        if ("samples", quantity) not in self._found:
-            self._found["samples", quantity] = windows.samples(self._runs, quantity)
-        return self._found["samples", quantity]
+        return self._kept.once(("samples", quantity), lambda: windows.samples(self._runs, quantity))
 
     def rows(self, metric: str) -> pl.DataFrame:
         """`run`, `subject` and `value` of a metric of the registry or of the pack."""
-        own = self._own.get(metric)
-        if own is not None:
-            if metric not in self._found:
-                runs = self._forward if own.of == CLASS else self._runs
-                self._found[metric] = own.values(runs)
-            return self._found[metric]
+        if metric in self._own:
+            own = self._own[metric]
+            return own.values(self._forward if own.of == CLASS else self._runs)
         of_links = "link" in find(metric)[0].of
         return self.metric(metric, forward=self._is_pooled and not of_links)
 
     def _grids_of(self, metric: str) -> dict[str, Floats]:
         """A metric of each subject; shape (points, replications), NaN where there is none."""
-        info, found = self.result.info, {}
         rows = self.rows(metric).filter(pl.col("value").is_finite())
-        for (subject,), part in rows.partition_by("subject", as_dict=True).items():
-            grid = np.full(info.points * info.replications, np.nan)
-            grid[part["run"].to_numpy()] = part["value"].to_numpy()
-            found[str(subject)] = grid.reshape(-1, info.replications)
+        found = {
+            str(subject): grid_of(part["run"], part["value"], self.result.info)
+            for (subject,), part in rows.partition_by("subject", as_dict=True).items()
+        }
         if self._is_pooled and metric not in self._own and found:
             every = np.stack(list(found.values()))
             total = np.where(np.isnan(every).all(axis=0), np.nan, np.nansum(every, axis=0))
@@ -89,23 +100,22 @@ class Readings:
     def grid(self, metric: str, subject: str) -> Floats:
         """A metric of the registry or of the pack; shape (points, replications), NaN where there is
         none."""
-        if metric not in self._grids:
-            self._grids[metric] = self._grids_of(metric)
-        if subject not in self._grids[metric]:
-            info = self.result.info
-            self._grids[metric][subject] = np.full((info.points, info.replications), np.nan)
-        return self._grids[metric][subject]
+        grids = self._kept.once(("grids", metric), lambda: self._grids_of(metric))
+        shape = self.result.info.points, self.replications
+        return grids.setdefault(subject, np.full(shape, np.nan))
 
     def means(self, metric: str, subject: str, point: int) -> Floats:
         """Mean in each draw of the replications (`picks`) over those that have a value; NaN without
         any."""
-        key = metric, subject, point
-        if key not in self._means:
+
+        def compute() -> Floats:
             drawn = self.grid(metric, subject)[point][picks(self.replications)]
             kept = np.isfinite(drawn)
             with np.errstate(invalid="ignore"):
-                self._means[key] = np.where(kept, drawn, 0.0).sum(axis=1) / kept.sum(axis=1)
-        return self._means[key]
+                means: Floats = np.where(kept, drawn, 0.0).sum(axis=1) / kept.sum(axis=1)
+            return means
+
+        return self._kept.once(("means", metric, subject, point), compute)
 
 
 class CaseResults:

@@ -69,9 +69,9 @@ class ClosedReport:
 
 def total(reports: Sequence[SenderReport]) -> SenderReport:
     """All cases together."""
-    _, *counts, firsts = zip(*map(astuple, reports), strict=True)
+    _, segments, equal, windows, same, firsts = zip(*map(astuple, reports), strict=True)
     first = min((each for each in firsts if each is not None), default=None)
-    return SenderReport("total", *map(sum, counts), first_difference_ns=first)
+    return SenderReport("total", sum(segments), sum(equal), sum(windows), sum(same), first)
 
 
 def reaches_goal(reports: Sequence[SenderReport]) -> bool:

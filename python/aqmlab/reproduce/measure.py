@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.campaign import Asked, NotRun, Replicated, Rule, asked
+from aqmlab.campaign.readings import Kept, grid_of
 from aqmlab.campaign.rule import picks
 from aqmlab.metrics.samples import Floats, Histograms, weighted_quantile
 from aqmlab.metrics.values import values
@@ -62,12 +63,12 @@ class Measurements(Replicated):
         self._number: int | None = None
         self._renamed: Mapping[str, Mapping[str, str]] = {}
         self._picked: Any = slice(None)
-        self._kept: dict[Key, Any] = {}
+        self._kept = Kept()
 
     def _view(self, number: int | None, renamed: Mapping[str, Mapping[str, str]]) -> Measurements:
         view = copy(self._root)
         view.__dict__.pop("draws", None)
-        view._number, view._renamed, view._kept = number, renamed, {}
+        view._number, view._renamed, view._kept = number, renamed, Kept()
         if number is not None:
             view._picked = picks(self.replications)[number]
         return view
@@ -142,9 +143,7 @@ class Measurements(Replicated):
         """What `compute` makes of all replications of a point, of which the first dimension is the
         replications; it is computed once."""
         point, root = self.point(**labels), self._root
-        if (*key, point) not in root._kept:
-            root._kept[*key, point] = compute(root, point)
-        return root._kept[*key, point][self._picked]
+        return root._kept.once((*key, point), lambda: compute(root, point))[self._picked]
 
     def histograms(self, **labels: str) -> Histograms:
         """Queuing delays of all packets, one histogram a replication."""
@@ -158,19 +157,15 @@ class Measurements(Replicated):
         point = self.point(**labels)
         if self._number is not None:
             return float(self._root._drawn_quantiles(share, point)[self._number])
-        key = ("quantile", share, point)
-        if key not in self._kept:
-            self._kept[key] = self._root._histograms(point).quantile(share)
-        return float(self._kept[key])
+        whole = self._root._histograms(point)
+        return float(self._kept.once(("quantile", share, point), lambda: whole.quantile(share)))
 
     def delay_quantile_interval(self, share: float, **labels: str) -> Interval | None:
         """Its 95 % interval, if it has one."""
-        key = ("interval", share, self.point(**labels))
-        if key not in self._kept:
-            found = interval(self.histograms(**labels), f"p{100 * share:.6g}", bounds=POSITIVE)
-            self._kept[key] = found
-        kept: Interval | None = self._kept[key]
-        return kept
+        return self._kept.once(
+            ("interval", share, self.point(**labels)),
+            lambda: interval(self.histograms(**labels), f"p{100 * share:.6g}", bounds=POSITIVE),
+        )
 
     def maxima(self, **labels: str) -> Floats:
         """The largest queuing delay of each run, seconds."""
@@ -272,21 +267,16 @@ class Measurements(Replicated):
 
     def raw(self, table: str) -> pl.DataFrame:
         """A table of the engine, which is read once."""
-        kept = self._root._kept
-        if ("raw", table) not in kept:
-            kept["raw", table] = self.result.raw(table)
-        found: pl.DataFrame = kept["raw", table]
-        return found
+        return self._root._kept.once(("raw", table), lambda: self.result.raw(table))
 
     def _of(self, labels: dict[str, str], *key: Any) -> Floats:
         """The values of a point, one a run; those of all points are computed once."""
-        root = self._root
-        if key not in root._kept:
-            frame, column = root._column(*key)
-            grid = np.full(self.result.info.points * self.replications, np.nan)
-            grid[frame["run"].to_numpy()] = frame[column].to_numpy()
-            root._kept[key] = grid.reshape(-1, self.replications)
-        row: Floats = root._kept[key][self.point(**labels)][self._picked]
+
+        def compute() -> Floats:
+            frame, column = self._root._column(*key)
+            return grid_of(frame["run"], frame[column], self.result.info)
+
+        row: Floats = self._root._kept.once(key, compute)[self.point(**labels)][self._picked]
         return row
 
     def _column(self, table: str, *key: Any) -> tuple[pl.DataFrame, str]:
@@ -295,13 +285,12 @@ class Measurements(Replicated):
             return values(self.result, key[0]).filter(pl.col("subject") == key[1]), "value"
         rows = self.raw(table)
         if table == "links":
-            return rows.filter(pl.col("link") == self.link), key[0]
+            return rows.filter(link=self.link), key[0]
         if table == "excursions":
-            here = pl.col("link") == self.link, pl.col("threshold_bytes") == key[0]
-            return rows.filter(*here), "longest_s"
+            return rows.filter(link=self.link, threshold_bytes=key[0]), "longest_s"
         if table == "times":
             group, quantity, column = key
-            rows = rows.filter((pl.col("group") == group) & (pl.col("quantity") == quantity))
+            rows = rows.filter(group=group, quantity=quantity)
             return rows.unique("run", keep="first", maintain_order=True), column
         # A flow that never finished makes its group's response time NaN, not shorter.
         end = pl.col("finish_s").fill_null(float("nan")).max()
@@ -310,49 +299,47 @@ class Measurements(Replicated):
 
     def _sampled(self, quantity: str, subject: str, point: int) -> tuple[Floats, Floats]:
         key = ("series", quantity, subject)
-        if key not in self._kept:
-            rows = self.result.raw("series").filter(
-                (pl.col("quantity") == quantity) & (pl.col("subject") == subject)
-            )
+
+        def by_point() -> dict[tuple[object, ...], pl.DataFrame]:
+            rows = self.raw("series").filter(quantity=quantity, subject=subject)
             rows = rows.with_columns(point=pl.col("run") // self.replications)
-            self._kept[key] = rows.partition_by("point", as_dict=True)
-        if (*key, point) not in self._kept:
-            part = self._kept[key].get((point,))
-            times, grid = np.empty(0), np.empty((self.replications, 0))
-            if part is not None:
-                times, place = np.unique(part["time_s"].to_numpy(), return_inverse=True)
-                grid = np.full((self.replications, times.size), np.nan)
-                grid[part["run"].to_numpy() - point * self.replications, place] = part["value"]
-            self._kept[*key, point] = times, grid
-        found: tuple[Floats, Floats] = self._kept[*key, point]
-        return found
+            return rows.partition_by("point", as_dict=True)
+
+        def sampled() -> tuple[Floats, Floats]:
+            part = self._kept.once(key, by_point).get((point,))
+            if part is None:
+                return np.empty(0), np.empty((self.replications, 0))
+            times, place = np.unique(part["time_s"].to_numpy(), return_inverse=True)
+            grid = np.full((self.replications, times.size), np.nan)
+            grid[part["run"].to_numpy() - point * self.replications, place] = part["value"]
+            return times, grid
+
+        return self._kept.once((*key, point), sampled)
 
     def _drawn_quantiles(self, share: float, point: int) -> Floats:
         """The quantile for each draw of the replications, all in one multiplication."""
-        key = ("quantiles", share, point)
-        if key not in self._kept:
-            whole = self._histograms(point)
-            weights = [
-                np.bincount(each, minlength=self.replications) for each in picks(self.replications)
-            ]
+
+        def compute() -> Floats:
+            whole, count = self._histograms(point), self.replications
+            weights = [np.bincount(each, minlength=count) for each in picks(count)]
             sums = np.array(weights, dtype=np.float64) @ whole.counts.astype(np.float64)
-            self._kept[key] = np.array(
+            return np.array(
                 [weighted_quantile(whole.values, np.rint(each), share) for each in sums]
             )
-        found: Floats = self._kept[key]
-        return found
+
+        return self._kept.once(("quantiles", share, point), compute)
 
     def _histograms(self, point: int) -> Histograms:
-        if ("histograms", point) not in self._kept:
+        def compute() -> Histograms:
             run, value, count = self._sojourn
             first = point * self.replications
             start, end = np.searchsorted(run, [first, first + self.replications])
             part = slice(int(start), int(end))
-            self._kept["histograms", point] = Histograms.from_columns(
+            return Histograms.from_columns(
                 run[part] - first, value[part], count[part], self.replications
             )
-        found: Histograms = self._kept["histograms", point]
-        return found
+
+        return self._kept.once(("histograms", point), compute)
 
     @cached_property
     def _sojourn(self) -> tuple[Any, Any, Any]:

@@ -10,12 +10,11 @@ from aqmlab.campaign.figures import Distributions
 from aqmlab.campaign.outcomes import Beside, Outcome
 from aqmlab.campaign.pack import Draw
 from aqmlab.errors import unknown
-from aqmlab.packs.rfc7928 import cases
+from aqmlab.packs.rfc7928 import cases, rules
 from aqmlab.packs.rfc7928 import figures as drawn
 from aqmlab.packs.rfc7928.dumbbell import Bench, Made
 from aqmlab.packs.rfc7928.environment import Contender, Environment
 from aqmlab.packs.rfc7928.metrics import read
-from aqmlab.packs.rfc7928.rules import alone, mixes, traffic
 
 Judge = Callable[[Beside], Outcome]
 MUST, SHOULD, MAY = "must be considered", "should be discussed", "may be considered"
@@ -71,93 +70,93 @@ SECTIONS = (
     RfcSection(
         "4.3.1", "Performance comparison",
         "What does the same delay cost, when every discipline has the same target?",
-        cases.same_targets, alone.same_targets, "recommended", (drawn.TARGETS,),
+        cases.same_targets, rules.same_targets, "recommended", (drawn.TARGETS,),
     ),
     RfcSection(
         "4.4", "Packet sizes", "Do flows with small packets get an advantage?",
-        cases.packet_sizes, alone.packet_sizes, figures=(drawn.SIZES,), alone=True,
+        cases.packet_sizes, rules.packet_sizes, figures=(drawn.SIZES,), alone=True,
     ),
     RfcSection(
         "4.5", "ECN", "What changes when the queue may mark instead of drop?",
-        cases.ecn, alone.ecn, "must be discussed if supported", (drawn.ECN,), alone=True,
+        cases.ecn, rules.ecn, "must be discussed if supported", (drawn.ECN,), alone=True,
     ),
     RfcSection(
         "4.6", "Scheduling", "Where does it drop, and does a thin flow wait behind the others?",
-        cases.scheduling, alone.scheduling, SHOULD, (drawn.SCHEDULING,), alone=True,
+        cases.scheduling, rules.scheduling, SHOULD, (drawn.SCHEDULING,), alone=True,
     ),
     RfcSection(
         "5.1.1", "TCP-friendly sender", "One NewReno flow; one TFRC flow.",
-        cases.friendly, traffic.of_all_flows, MUST, (drawn.PROFILES,),
+        cases.friendly, rules.of_all_flows, MUST, (drawn.PROFILES,),
     ),
     RfcSection(
         "5.1.2", "Initial windows",
         "How do short flows fare beside a long one, with initial windows of 3 and 10?",
-        cases.windows, traffic.short_flows, MUST, (drawn.PROFILES, drawn.SHORT),
+        cases.windows, rules.short_flows, MUST, (drawn.PROFILES, drawn.SHORT),
     ),
     RfcSection(
         "5.2", "Aggressive sender", "One CUBIC flow.",
-        cases.aggressive, traffic.of_all_flows, MUST, (drawn.PROFILES,),
+        cases.aggressive, rules.of_all_flows, MUST, (drawn.PROFILES,),
     ),
     RfcSection(
         "5.3", "Unresponsive sender",
         "How long is the queue when datagrams do not respond, and what is left for TCP?",
-        cases.unresponsive, traffic.unresponsive, MUST, (drawn.PROFILES, drawn.SHARES),
+        cases.unresponsive, rules.unresponsive, MUST, (drawn.PROFILES, drawn.SHARES),
     ),
     RfcSection(
         "5.4", "Less-than-best-effort sender", "Does LEDBAT still yield to NewReno?",
-        cases.background, traffic.background, MAY, (drawn.PROFILES, drawn.SHARES),
+        cases.background, rules.background, MAY, (drawn.PROFILES, drawn.SHARES),
     ),
     RfcSection(
         "6.2", "Round-trip time fairness",
         "How do two flows share the link if one has another round-trip time than 100 ms?",
-        cases.fairness, traffic.rtt_fairness, MUST, (drawn.FAIRNESS,),
+        cases.fairness, rules.rtt_fairness, MUST, (drawn.FAIRNESS,),
     ),
     RfcSection(
         "7.1", "Buffer size", "How much of the burst absorption is the size of the buffer?",
-        cases.buffers, traffic.bursts, MAY, (drawn.BUFFERS,),
+        cases.buffers, rules.bursts, MAY, (drawn.BUFFERS,),
     ),
     RfcSection(
         "7.2", "Burst absorption", "How do pages and video frames fare that arrive in bursts?",
-        cases.bursts, traffic.bursts, MUST, (drawn.BURSTS, drawn.BURST_TRADEOFF),
+        cases.bursts, rules.bursts, MUST, (drawn.BURSTS, drawn.BURST_TRADEOFF),
     ),
     *(
         RfcSection(
             number, f"{flows.capitalize()} congestion",
             f"Bulk flows that make {flows} congestion with drop-tail.",
-            cases.level(flows), traffic.levels, figures=(drawn.LEVELS, drawn.LOSSES),
+            cases.level(flows), rules.levels, figures=(drawn.LEVELS, drawn.LOSSES),
         )
         for number, flows in (("8.2.2", "mild"), ("8.2.3", "medium"), ("8.2.4", "heavy"))
     ),
     RfcSection(
         "8.2.5", "Varying congestion", "How does the queue follow a load that changes every 20 s?",
-        cases.changing_load, traffic.phases, MUST, (drawn.CHANGING, drawn.LOAD_PHASES),
+        cases.changing_load, rules.phases, MUST, (drawn.CHANGING, drawn.LOAD_PHASES),
     ),
     RfcSection(
         "8.2.6", "Varying capacity",
         "How does the queue follow a capacity that changes by a factor of ten?",
-        cases.changing_capacity, traffic.phases, MUST,
+        cases.changing_capacity, rules.phases, MUST,
         (drawn.SLOW, drawn.FAST, drawn.CAPACITY_PHASES, drawn.WIRELESS),
     ),
     RfcSection(
         "8.3", "Parameter sensitivity and stability",
         "What does its main parameter move, and how steady is its queue under other conditions?",
-        cases.sensitivity, alone.sensitivity, SHOULD, (drawn.SENSITIVITY, drawn.STEADINESS),
+        cases.sensitivity, rules.sensitivity, SHOULD, (drawn.SENSITIVITY, drawn.STEADINESS),
         alone=True,
     ),
     RfcSection(
         "9.1", "Traffic mix", "How do calls, pages, video and bulk flows fare together?",
-        cases.mix, mixes.mix, "recommended", (drawn.MIX, drawn.MIX_QUALITY),
+        cases.mix, rules.mix, "recommended", (drawn.MIX, drawn.MIX_QUALITY),
     ),
     RfcSection(
         "9.2", "Bidirectional traffic",
         "Mild congestion, and the mix, both ways: how do both directions fare, and how many "
         "acknowledgements are lost?",
-        cases.both_ways, mixes.bidirectional, MAY,
+        cases.both_ways, rules.bidirectional, MAY,
         (drawn.DIRECTIONS, drawn.ACKS, drawn.MIX_BOTH, drawn.MIX_BOTH_QUALITY),
     ),
     RfcSection(
         "10.2", "Several AQMs", "Two queues in a row: does one disturb the other?",
-        cases.in_series, traffic.in_series, MAY, (drawn.IN_SERIES, drawn.BEHIND),
+        cases.in_series, rules.in_series, MAY, (drawn.IN_SERIES, drawn.BEHIND),
     ),
 )  # fmt: skip
 """In the order of the RFC."""
