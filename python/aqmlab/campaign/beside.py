@@ -83,12 +83,8 @@ class ReadingRow:
 
     def to_json(self) -> dict[str, Any]:
         """All of it, numbers unrounded."""
-        return {
-            "case": self.case,
-            "measure": self.measure,
-            "unit": self.unit,
-            "direction": self.direction,
-            "value": self.value,
+        keys = ("case", "measure", "unit", "direction", "value")
+        return {key: getattr(self, key) for key in keys} | {
             "low": self.interval.low if self.interval else None,
             "high": self.interval.high if self.interval else None,
             "others": dict(self.others),
@@ -120,40 +116,39 @@ def rows_of(
         for read in reads
         for number, own in enumerate(read[subject])
     ]
-    contests = [_contest(own, other) for own, beside in pairs for other in beside.values()]
-    findings = iter(stats.compare(contests))
+    findings = iter(
+        stats.compare(
+            [
+                stats.Contest(own.metric, own.unit, {"own": own.values, "other": other.values})
+                for own, beside in pairs
+                for other in beside.values()
+            ]
+        )
+    )
     rows = iter(
         [
-            _row(own, {name: (other, next(findings)) for name, other in beside.items()})
+            ReadingRow(
+                own.case,
+                own.metric,
+                own.unit,
+                own.direction,
+                own.grain,
+                float(own.values.mean()),
+                stats.interval(own.values),
+                {name: float(other.values.mean()) for name, other in beside.items()},
+                {name: _difference(own, other, next(findings)) for name, other in beside.items()},
+            )
             for own, beside in pairs
         ]
     )
     return [tuple(next(rows) for _ in read[subject]) for read in reads]
 
 
-def _contest(own: Reading, other: Reading) -> stats.Contest:
-    assert (other.case, other.metric) == (own.case, own.metric)
-    return stats.Contest(own.metric, own.unit, {"own": own.values, "other": other.values})
-
-
-def _row(own: Reading, others: Mapping[str, tuple[Reading, stats.ContestResult]]) -> ReadingRow:
-    return ReadingRow(
-        own.case,
-        own.metric,
-        own.unit,
-        own.direction,
-        own.grain,
-        float(own.values.mean()),
-        stats.interval(own.values),
-        {name: float(other.values.mean()) for name, (other, _) in others.items()},
-        {name: _difference(own, *each) for name, each in others.items()},
-    )
-
-
 def _difference(
     own: Reading, other: Reading, finding: stats.ContestResult
 ) -> stats.Interval | None:
     """Where the difference of the means lies; none with few replications."""
+    assert (other.case, other.metric) == (own.case, own.metric)
     if own.values.size < stats.FEWEST:
         return None
     apart = float(own.values.mean() - other.values.mean())
@@ -184,3 +179,7 @@ class QuestionRows:
     def behind(self) -> int:
         """Number of rows in which the subject is behind all others."""
         return sum(row.excess > 0 for row in self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """The rows, and the one that is furthest behind."""
+        return {"worst": self.worst.to_json(), "rows": [row.to_json() for row in self.rows]}

@@ -29,6 +29,7 @@ ELLIPSE = (
 MEDIANS = "Points are medians over the runs, lines go from the lower to the upper quartile."
 MEANS = "Means over the runs and their 95 % intervals, if any."
 FULL, WIDE = 700, 315
+WIDTHS = {1: FULL, 2: WIDE}
 """Widths of one panel, and of two side by side."""
 TAIL = (*np.linspace(0.0, 0.95, 20).round(2).tolist(), 0.98, 0.99, 0.995, 0.998, 0.999)
 """Quantiles of a distribution of delays, up to p99.9."""
@@ -126,7 +127,8 @@ class Ranges(Drawing):
 
     panels: Mapping[str, tuple[Cells, ...]]
     columns: int = charts.COLUMNS
-    width: int = charts.WIDTH
+    width: int = 0
+    """Width of a panel; 0: that of the number of columns."""
     alone: bool = False
     """True if only the first contender is drawn."""
 
@@ -140,7 +142,8 @@ class Ranges(Drawing):
         palette = _palette(campaign)
         if self.alone:
             palette = dict(list(palette.items())[:1])
-        spec = charts.ranges(drawn, palette, titles, columns=self.columns, width=self.width)
+        width = self.width or WIDTHS.get(self.columns, charts.WIDTH)
+        spec = charts.ranges(drawn, palette, titles, columns=self.columns, width=width)
         return MEDIANS, spec
 
     def _cells(self, campaign: Campaign, of: Cells) -> Iterator[tuple[tuple[str, str], Floats]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,8 @@ from aqmlab.campaign.pack import Pack, Question, Reading
 from aqmlab.campaign.readings import CaseResults, Readings
 from aqmlab.campaign.reported import SCHEMA, Reported
 from aqmlab.campaign.rule import VERDICTS, Answer, Replicated, answers, picks
-from aqmlab.metrics.samples import Floats
+from aqmlab.metrics.samples import Floats, Whole
+from aqmlab.numbers import count
 from aqmlab.report.document import Document
 from aqmlab.results import StudyResult
 from aqmlab.study import Study
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("case", "metric", "subject", "unit", "mean", "low", "high")
 """Columns of the table of readings."""
+QUESTION = ("id", "title", "text", "source", "group", "level")
+"""Fields of a question in JSON."""
 
 
 class Plan:
@@ -105,30 +109,37 @@ class Plan:
         return Campaign(self, result, baseline)
 
 
+@dataclass(frozen=True)
 class Filled(Replicated):
     """The results of one question's cases with one contender."""
 
-    def __init__(
-        self, campaign: Campaign, question: Question, contender: str, number: int | None = None
-    ) -> None:
-        self.campaign = campaign
-        self.question = question
-        self.contender = contender
-        self.replications = campaign.result.info.replications
-        self._number = number
+    campaign: Campaign
+    question: Question
+    contender: str
+    number: int | None = None
+    """Number of the draw of the replications; None: all of them."""
+
+    @property
+    def replications(self) -> int:  # type: ignore[override]
+        """Number of replications."""
+        return self.campaign.result.info.replications
 
     def drawn(self, number: int) -> Filled:
         """The same for one draw of the replications."""
-        return Filled(self.campaign, self.question, self.contender, number)
+        return replace(self, number=number)
 
     def beside(self, contender: str) -> Filled:
         """The results of another contender, for the same replications."""
-        return Filled(self.campaign, self.question, contender, self._number)
+        return replace(self, contender=contender)
 
     def of(self, question: str) -> Filled:
         """The results of another question, for the same replications; it has no cases if it was
         not run."""
-        return self.campaign.at(question, self.contender, self._number)
+        return self.campaign.at(question, self.contender, self.number)
+
+    @property
+    def _picked(self) -> Whole | slice:
+        return slice(None) if self.number is None else picks(self.replications)[self.number]
 
     @property
     def slot(self) -> Any:
@@ -148,8 +159,7 @@ class Filled(Replicated):
         """The mean of the campaign's baseline for the same replications."""
         baseline = self.campaign.baseline
         assert baseline is not None
-        row = baseline.values(self.contender, case, metric, subject)
-        return _mean(row if self._number is None else row[picks(self.replications)[self._number]])
+        return _mean(baseline.values(self.contender, case, metric, subject)[self._picked])
 
     def __iter__(self) -> Iterator[str]:
         return (each.name for each in self.question.cases if self.point(each.name) is not None)
@@ -166,9 +176,7 @@ class Filled(Replicated):
         point = self.point(case)
         if point is None:
             raise KeyError(case)
-        number = self._number
-        picked = slice(None) if number is None else picks(self.replications)[number]
-        return CaseResults(self.campaign.readings, point, picked)
+        return CaseResults(self.campaign.readings, point, self._picked)
 
     def values(self, case: str, metric: str, subject: str) -> Floats:
         """A metric of the registry or the pack, in its unit; one value a replication, NaN for those
@@ -177,13 +185,13 @@ class Filled(Replicated):
         if point is None:
             return np.full(self.replications, np.nan)
         row: Floats = self.campaign.readings.grid(metric, subject)[point]
-        return row if self._number is None else row[picks(self.replications)[self._number]]
+        return row[self._picked]
 
     def mean(self, case: str, metric: str, subject: str) -> float:
         """The mean over the replications that have the metric; NaN without any."""
         point = self.point(case)
-        if self._number is not None and point is not None:
-            return float(self.campaign.readings.means(metric, subject, point)[self._number])
+        if self.number is not None and point is not None:
+            return float(self.campaign.readings.means(metric, subject, point)[self.number])
         return _mean(self.values(case, metric, subject))
 
 
@@ -216,8 +224,7 @@ class Campaign(Reported):
         """The results of the question with this id, all or a draw; without cases if it was not
         run."""
         asked = {each.id: each for each in self.plan.pack.questions}
-        found = asked.get(question) or Question(question, "", "", ())
-        return Filled(self, found, contender, number)
+        return Filled(self, asked.get(question, Question(question, "", "", ())), contender, number)
 
     @property
     def subject(self) -> str:
@@ -235,12 +242,9 @@ class Campaign(Reported):
         questions = [each for each in self.plan.pack.questions if each.judge is None]
         if not self.others:
             return []
-        reads = [
-            {name: self.readings_of(question, name) for name in (self.subject, *self.others)}
-            for question in questions
-        ]
-        rows = rows_of(reads, self.subject)
-        return [QuestionRows(*each) for each in zip(questions, rows, strict=True)]
+        names = (self.subject, *self.others)
+        reads = [{name: self.readings_of(each, name) for name in names} for each in questions]
+        return list(map(QuestionRows, questions, rows_of(reads, self.subject)))
 
     def line(self, ident: str) -> QuestionRows:
         """The question with this id. Raises `KeyError` if it was not run."""
@@ -269,8 +273,7 @@ class Campaign(Reported):
             for each in self.readings_of(question, name)
         ]
         numbers = dict.fromkeys(("mean", "low", "high"), pl.Float64)
-        keys = ("question", "contender", *COLUMNS)
-        schema = dict.fromkeys(keys, pl.String) | numbers
+        schema = dict.fromkeys(("question", "contender", *COLUMNS), pl.String) | numbers
         return pl.DataFrame(rows, schema=schema)
 
     @cached_property
@@ -290,12 +293,8 @@ class Campaign(Reported):
 
     def with_outcome(self, outcome: str) -> list[Question]:
         """The questions with this outcome beside the first other contender."""
-        return [
-            each
-            for each in self.plan.pack.questions
-            if each.id in self.findings
-            and self.findings[each.id][self.others[0]].outcome == outcome
-        ]
+        first = {ident: found[self.others[0]].outcome for ident, found in self.findings.items()}
+        return [each for each in self.plan.pack.questions if first.get(each.id) == outcome]
 
     @cached_property
     def answers(self) -> dict[tuple[str, str], list[Answer]]:
@@ -325,16 +324,14 @@ class Campaign(Reported):
         if self.findings:
             counts = {each: len(self.with_outcome(each)) for each in OUTCOMES if each != OPEN}
             words = ", ".join(
-                f"{count} {WORDS.get(each, each)}" for each, count in counts.items() if count
+                f"{number} {WORDS.get(each, each)}" for each, number in counts.items() if number
             )
-            total = f"{sum(counts.values())} question{'s'[: sum(counts.values()) != 1]}"
-            pack = self.plan.pack
-            return (
-                f"Of {total} of {pack.source}, {self.subject} is against {self.others[0]}: {words}."
-            )
+            total = count(sum(counts.values()), "question")
+            source = self.plan.pack.source
+            return f"Of {total} of {source}, {self.subject} is against {self.others[0]}: {words}."
         counts = self.counts()
         info = self.result.info
-        listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        listed = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
         return (
             f"{sum(counts.values())} answers: {listed or 'none'} ({self.runs:,} simulations, "
             f"{info.replications} replications)."
@@ -349,6 +346,7 @@ class Campaign(Reported):
     def to_json(self) -> dict[str, Any]:
         """The answers and readings of every question and contender; docs/packs.md has the keys."""
         pack, info = self.plan.pack, self.result.info
+        compared = {line.question.id: line.to_json() for line in self.lines}
         return {
             "schema": SCHEMA,
             "version": aqmlab.__version__,
@@ -361,35 +359,20 @@ class Campaign(Reported):
             "runs": self.runs,
             "questions": [
                 {
-                    "id": question.id,
-                    "title": question.title,
-                    "text": question.text,
-                    "source": question.source,
-                    "group": question.group,
-                    "level": question.level,
-                    **compared,
+                    **{key: getattr(question, key) for key in QUESTION},
+                    **compared.get(question.id, {}),
                     "contenders": [
-                        self._contender(question, name) for name in self.plan.contenders
+                        {
+                            "name": name,
+                            "answers": [each.to_json() for each in self.answers[question.id, name]],
+                            "readings": [
+                                each.to_json() for each in self.readings_of(question, name)
+                            ],
+                        }
+                        for name in self.plan.contenders
                     ],
                 }
-                for question, compared in zip(pack.questions, self._compared(), strict=True)
+                for question in pack.questions
             ],
             "untested": [dict(each) for each in pack.untested],
-        }
-
-    def _compared(self) -> list[dict[str, Any]]:
-        """Of each question the rows of the comparison, and the one that is furthest behind."""
-        rows = {
-            line.question.id: {
-                "worst": line.worst.to_json(), "rows": [row.to_json() for row in line.rows]
-            }
-            for line in self.lines
-        }  # fmt: skip
-        return [rows.get(each.id, {}) for each in self.plan.pack.questions]
-
-    def _contender(self, question: Question, name: str) -> dict[str, Any]:
-        return {
-            "name": name,
-            "answers": [each.to_json() for each in self.answers[question.id, name]],
-            "readings": [each.to_json() for each in self.readings_of(question, name)],
         }

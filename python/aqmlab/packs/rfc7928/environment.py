@@ -147,38 +147,35 @@ class Contender:
 
     def knob_values(self, limit: int) -> list[tuple[float, dict[str, Any]]]:
         """The main parameter at a quarter to four times its value: (factor, settings) each."""
-        knob = self.knob(limit)
-        if knob is None:
-            return []
-        names = [knob, *([SCALED_WITH[knob]] if knob in SCALED_WITH else [])]
+        starts = self._starts(limit)
         return [
-            (factor, {name: scaled(self._start(name, limit), factor) for name in names})
-            for factor in FACTORS
+            (factor, {name: scaled(start, factor) for name, start in starts.items()})
+            for factor in (FACTORS if starts else ())
         ]
 
     def matched(self, targets: Sequence[float], rate: float) -> list[tuple[float, dict[str, Any]]]:
         """The main parameter for each delay in seconds: (delay, settings) each; none without it. A
         limit in packets or bytes is what the link of `rate` bit/s sends in that time."""
-        knob = self.knob(1)
-        if knob is None:
-            return []
-        names = [knob, *([SCALED_WITH[knob]] if knob in SCALED_WITH else [])]
-        starts = {name: self._start(name, 1) for name in names}
-        first = _amount(starts[knob])
+        starts = self._starts(1)
         found = []
-        for target in targets:
-            unit = starts[knob].lstrip("0123456789.")
+        for target in targets if starts else ():
+            knob, start = next(iter(starts.items()))
             size = target * rate / 8
             own = {
                 "p": f"{max(round(size / PACKET), 1)}p",
                 "b": f"{max(round(size), PACKET)}b",
-            }.get(unit, f"{1e3 * target * PER_TARGET.get(knob, 1.0):g}ms")
-            settings = {knob: own}
-            for name in names[1:]:
-                # The ratio of both is kept.
-                settings[name] = scaled(own, _amount(starts[name]) / first) or own
-            found.append((target, settings))
+            }.get(start.lstrip("0123456789."), f"{1e3 * target * PER_TARGET.get(knob, 1.0):g}ms")
+            # The ratio of both is kept.
+            ratios = {name: _amount(each) / _amount(start) for name, each in starts.items()}
+            settings = {name: scaled(own, ratio) or own for name, ratio in ratios.items()}
+            found.append((target, settings | {knob: own}))
         return found
+
+    def _starts(self, limit: int) -> dict[str, str]:
+        """The main parameter, and the one that is scaled with it, at their values."""
+        knob = self.knob(limit)
+        names = [knob, SCALED_WITH.get(knob)] if knob else []
+        return {name: self._start(name, limit) for name in names if name}
 
     def _start(self, name: str, limit: int) -> str:
         if name == "limit" and name in self.params and name not in self.settings:

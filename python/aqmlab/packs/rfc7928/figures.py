@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from aqmlab.campaign.figures import (
-    FULL,
     MEANS,
     WIDE,
     Along,
@@ -22,35 +21,25 @@ from aqmlab.packs.rfc7928.cases import WIRELESS as RADIOS
 from aqmlab.packs.rfc7928.metrics import CAPACITY, LOAD
 
 DELAY, RATE, SHARE = "queuing delay (ms)", "goodput (Mbit/s)", "share of the packets (%)"
-QUEUE = AxisMeasure("sojourn_mean", "down", DELAY, 1e3)
-ALL = AxisMeasure("goodput", "all", RATE, 1e-6)
+AXES = {
+    "sojourn_mean": (DELAY, 1e3),
+    "waiting": (DELAY, 1e3),
+    "phase_delay": (DELAY, 1e3),
+    "goodput": (RATE, 1e-6),
+    "phase_goodput": (RATE, 1e-6),
+    "loss_share": (SHARE, 100.0),
+    "drop_share": (SHARE, 100.0),
+    "page_load_mean": ("load time (s)", 1.0),
+    "bitrate": ("bit rate (Mbit/s)", 1e-6),
+}
 
 
-def waiting(subject: str) -> AxisMeasure:
-    """Delay of a class."""
-    return AxisMeasure("waiting", subject, DELAY, 1e3)
+def of(metric: str, subject: str) -> AxisMeasure:
+    """A metric of a link, class or phase, in the unit of its axis."""
+    return AxisMeasure(metric, subject, *AXES[metric])
 
 
-def goodput(subject: str) -> AxisMeasure:
-    """Goodput of a class."""
-    return AxisMeasure("goodput", subject, RATE, 1e-6)
-
-
-def lost(subject: str) -> AxisMeasure:
-    """Loss of a class."""
-    return AxisMeasure("loss_share", subject, SHARE, 100.0)
-
-
-def pages(subject: str) -> AxisMeasure:
-    """Page load time of a class."""
-    return AxisMeasure("page_load_mean", subject, "load time (s)")
-
-
-def video(subject: str) -> AxisMeasure:
-    """Bit rate of a class of videos."""
-    return AxisMeasure("bitrate", subject, "bit rate (Mbit/s)", 1e-6)
-
-
+QUEUE, ALL = of("sojourn_mean", "down"), of("goodput", "all")
 CALL = AxisMeasure("mos", "voip", "MOS")
 TARGETS: Draw = Curves(
     "4.3.1-targets",
@@ -65,10 +54,9 @@ TARGETS: Draw = Curves(
 )
 
 
-def _sizes(measure: str) -> tuple[Cells, ...]:
-    of = {"lost": lost, "goodput": goodput}[measure]
+def _sizes(metric: str) -> tuple[Cells, ...]:
     return tuple(
-        Cells(of(name), "4.4", {"": label, BOTH_WAYS: f"{label}, {BOTH_WAYS}"})
+        Cells(of(metric, name), "4.4", {"": label, BOTH_WAYS: f"{label}, {BOTH_WAYS}"})
         for name, label in (("small", "500 bytes"), ("large", "1500 bytes"))
     )
 
@@ -78,9 +66,8 @@ SIZES: Draw = Ranges(
     "Packets of 500 and 1500 bytes",
     "Half of the flows send small packets; both ways, goodput is that of both directions. An "
     "advantage is a smaller share lost.",
-    {"packets lost": _sizes("lost"), "goodput": _sizes("goodput")},
+    {"packets lost": _sizes("loss_share"), "goodput": _sizes("goodput")},
     columns=2,
-    width=WIDE,
 )
 
 
@@ -93,7 +80,7 @@ ECN: Draw = Ranges(
     "With and without ECN",
     "Over all round-trip times of section 6.2. Drop-tail cannot mark.",
     {
-        "packets dropped": _with_ecn(AxisMeasure("drop_share", "down", SHARE, 100.0)),
+        "packets dropped": _with_ecn(of("drop_share", "down")),
         "queue": _with_ecn(QUEUE),
         "goodput": _with_ecn(ALL),
     },
@@ -104,8 +91,8 @@ SCHEDULING: Draw = Ranges(
     "Mild congestion, and 50 small packets a second. With one queue all wait alike.",
     {
         "waiting": (
-            Cells(waiting("thin"), "4.6", {"": "thin flow"}),
-            Cells(waiting("bulk"), "4.6", {"": "bulk flows"}),
+            Cells(of("waiting", "thin"), "4.6", {"": "thin flow"}),
+            Cells(of("waiting", "bulk"), "4.6", {"": "bulk flows"}),
         )
     },
     columns=1,
@@ -134,24 +121,24 @@ SHORT: Draw = Ranges(
     "Fifty packets, with initial windows of 3 and of 10.",
     {
         "completion time": (Cells(AxisMeasure("completion_mean", "short", "seconds"), "5.1.2"),),
-        "goodput of the long flow": (Cells(goodput("bulk"), "5.1.2"),),
+        "goodput of the long flow": (Cells(of("goodput", "bulk"), "5.1.2"),),
     },
     columns=2,
-    width=WIDE,
 )
 SHARES: Draw = Ranges(
     "5.3-shares",
     "Shares of the goodput",
     "TCP beside datagrams at three quarters of the capacity; LEDBAT beside NewReno.",
     {
-        "NewReno beside UDP": (Cells(goodput("bulk"), "5.3", {"UDP 0.75 C + TCP": "NewReno"}),),
+        "NewReno beside UDP": (
+            Cells(of("goodput", "bulk"), "5.3", {"UDP 0.75 C + TCP": "NewReno"}),
+        ),
         "LEDBAT beside NewReno": (
-            Cells(goodput("ledbat"), "5.4", {"": "LEDBAT"}),
-            Cells(goodput("bulk"), "5.4", {"": "NewReno"}),
+            Cells(of("goodput", "ledbat"), "5.4", {"": "LEDBAT"}),
+            Cells(of("goodput", "bulk"), "5.4", {"": "NewReno"}),
         ),
     },
     columns=2,
-    width=WIDE,
 )
 RTT = "round-trip time of category II (ms)"
 FAIRNESS: Draw = Curves(
@@ -165,7 +152,7 @@ FAIRNESS: Draw = Curves(
         "queue": Along("6.2", RTT, QUEUE, 1e3),
     },
 )
-CBR_LOST = AxisMeasure("loss_share", "cbr", SHARE, 100.0)
+CBR_LOST = of("loss_share", "cbr")
 BUFFERS: Draw = Curves(
     "7.1-buffers",
     "Bursts and the size of the buffer",
@@ -173,7 +160,7 @@ BUFFERS: Draw = Curves(
     {
         title: Along("7.1", "factor of the buffer", measure, also=("7.2", "IV", 1.0))
         for title, measure in (
-            ("page load time", pages("web")),
+            ("page load time", of("page_load_mean", "web")),
             ("constant stream: packets lost", CBR_LOST),
             ("queue", QUEUE),
             ("goodput", ALL),
@@ -187,7 +174,7 @@ BURSTS: Draw = Ranges(
     "Pages, video frames and a constant stream",
     "Cases: I web and CBR; II with bulk TCP; III with video; IV with both.",
     {
-        "page load time": (Cells(pages("web"), "7.2"),),
+        "page load time": (Cells(of("page_load_mean", "web"), "7.2"),),
         "CBR: delay variation": (
             Cells(AxisMeasure("delay_variation", "cbr", VARIATION, 1e3), "7.2"),
         ),
@@ -199,7 +186,7 @@ BURST_TRADEOFF: Draw = Tradeoffs(
     "Delay and goodput of each application",
     "One-way delay in excess of the shortest possible, of the packets of each class.",
     {
-        f"case {case}, {name}": PanelPlace("7.2", case, waiting(name), goodput(name))
+        f"case {case}, {name}": PanelPlace("7.2", case, of("waiting", name), of("goodput", name))
         for case, name in (("II", "web"), ("II", "bulk"), ("IV", "video"))
     },
 )
@@ -226,7 +213,6 @@ LOSSES: Draw = Ranges(
         "loss synchronisation": _levels("loss_synchronisation", "share of the flows (%)"),
     },
     columns=2,
-    width=WIDE,
 )
 
 CHANGING: Draw = Timelines(
@@ -239,12 +225,7 @@ CHANGING: Draw = Timelines(
 
 
 def _phase(question: str, case: str, name: str) -> PanelPlace:
-    return PanelPlace(
-        question,
-        case,
-        AxisMeasure("phase_delay", name, DELAY, 1e3),
-        AxisMeasure("phase_goodput", name, RATE, 1e-6),
-    )
+    return PanelPlace(question, case, of("phase_delay", name), of("phase_goodput", name))
 
 
 LOAD_PHASES: Draw = Tradeoffs(
@@ -314,7 +295,7 @@ MIX: Draw = Tradeoffs(
     "Each class of the mix",
     "A call, six browsers, a constant stream, an adaptive video and five bulk flows.",
     {
-        name: PanelPlace("9.1", "", waiting(name), goodput(name))
+        name: PanelPlace("9.1", "", of("waiting", name), of("goodput", name))
         for name in ("bulk", "web", "video", "cbr", "voip")
     },
 )
@@ -325,7 +306,8 @@ MIX_QUALITY: Draw = Ranges(
     {
         title: (Cells(measure, "9.1", {"": "mix"}),)
         for title, measure in (
-            ("page load time", pages("web")), ("call", CALL), ("video", video("video"))
+            ("page load time", of("page_load_mean", "web")), ("call", CALL),
+            ("video", of("bitrate", "video")),
         )
     },
 )  # fmt: skip
@@ -338,7 +320,7 @@ DIRECTIONS: Draw = Tradeoffs(
     "Goodput of the flows of each direction against the time in its queue.",
     {
         f"{form}, {link}": PanelPlace(
-            "9.2", f"{form}, two AQMs", AxisMeasure("sojourn_mean", link, DELAY, 1e3), goodput(link)
+            "9.2", f"{form}, two AQMs", of("sojourn_mean", link), of("goodput", link)
         )
         for form in ("symmetric", "asymmetric")
         for link in ("down", "up")
@@ -359,7 +341,6 @@ ACKS: Draw = Ranges(
         )
     },
     columns=1,
-    width=FULL,
 )
 MIX_BOTH: Draw = Tradeoffs(
     "9.2-mix-tradeoff",
@@ -367,7 +348,10 @@ MIX_BOTH: Draw = Tradeoffs(
     "The mix of section 9.1 in each direction; there is one call.",
     {
         f"{name}, {word}": PanelPlace(
-            "9.2", f"{BOTH}, symmetric, two AQMs", waiting(name + end), goodput(name + end)
+            "9.2",
+            f"{BOTH}, symmetric, two AQMs",
+            of("waiting", name + end),
+            of("goodput", name + end),
         )
         for end, word in (("", "down"), (UP, "up"))
         for name in ("bulk", "web", "video")
@@ -384,20 +368,20 @@ MIX_BOTH_QUALITY: Draw = Ranges(
             ),
         )
         for title, measure in (
-            ("pages down", pages("web")), ("pages up", pages(f"web{UP}")),
-            ("video down", video("video")), ("video up", video(f"video{UP}")),
+            ("pages down", of("page_load_mean", "web")),
+            ("pages up", of("page_load_mean", f"web{UP}")),
+            ("video down", of("bitrate", "video")), ("video up", of("bitrate", f"video{UP}")),
             ("call", CALL),
         )
     },
     columns=2,
-    width=WIDE,
 )  # fmt: skip
 IN_SERIES: Draw = Tradeoffs(
     "10.2-same",
     "The same discipline twice",
     "Senders A pass Router L and Router M, senders B only M.",
     {
-        title: PanelPlace("10.2", "same", waiting(name), goodput(name))
+        title: PanelPlace("10.2", "same", of("waiting", name), of("goodput", name))
         for name, title in (
             ("a", "senders A, both queues"), ("b", "senders B, Router M only")
         )
@@ -409,10 +393,9 @@ BEHIND: Draw = Ranges(
     "Others at Router M",
     "The same, the same with another parameter, and each of the others behind it.",
     {
-        "delay of senders A": (Cells(waiting("a"), "10.2"),),
+        "delay of senders A": (Cells(of("waiting", "a"), "10.2"),),
         "goodput of all": (Cells(ALL, "10.2"),),
     },
     columns=1,
-    width=FULL,
     alone=True,
 )
