@@ -20,7 +20,7 @@ from aqmlab.reproduce.additions import Addition, parse, with_additions
 from aqmlab.reproduce.catalogue import place, places
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, CellTable
-from aqmlab.reproduce.schema import GivenTable, Paper, check, labels_of
+from aqmlab.reproduce.schema import GivenTable, Paper, all_labels, check, check_labels, labels_of
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.scenario.settings import parse_selection, parse_toml, read_text
 from aqmlab.stats import (
@@ -35,7 +35,7 @@ from aqmlab.stats import (
 from aqmlab.study import Study
 from aqmlab.study.sweep import axis_name
 
-__all__ = ["MAIN", "METRICS", "Published", "axis_labels", "names"]
+__all__ = ["MAIN", "METRICS", "Published", "names"]
 
 MAIN = "study"
 """The part of a reproduction that is in `study.toml`."""
@@ -134,11 +134,7 @@ class Published:
 
     def beside(self, given: Sequence[str]) -> Published:
         """The same with the labels `AXIS=VALUE` beside the paper's. Raises `InputError`."""
-        axes: dict[str, list[str]] = {}
-        for part in self.parts.values():
-            for axis, labels in labels_of(part).items():
-                axes.setdefault(axis, []).extend(labels)
-        return replace(self, additions=tuple(parse(given, axes)))
+        return replace(self, additions=tuple(parse(given, all_labels(self.parts))))
 
     @property
     def added(self) -> dict[str, list[str]]:
@@ -152,11 +148,6 @@ class Published:
     def study(self) -> Mapping[str, Any]:
         """The main part."""
         return self.parts[MAIN]
-
-    @property
-    def most(self) -> Mapping[str, int]:
-        """Part to the replications up to which some are added until every statement is decided."""
-        return self.form.most
 
     def main_rows(self, table: str) -> list[str]:
         """The rows of a table that are the paper's own, not other settings beside them."""
@@ -196,10 +187,10 @@ class Published:
         chosen: dict[str, dict[str, list[str]]] = {
             name: {} for name in self.parts if name in wanted
         }
+        check_labels(kept, all_labels(self.parts), str(self.folder / "study.toml"))
         for axis, labels in kept.items():
-            self._check_selection(axis, labels)
             for name in list(chosen):
-                known = axis_labels(self.parts[name], axis)
+                known = labels_of(self.parts[name]).get(axis, [])
                 here = [label for label in labels if label in known]
                 if here:
                     chosen[name][axis] = here
@@ -255,19 +246,8 @@ class Published:
         if MAIN not in kept.pop("parts", [MAIN]):
             problem = "the part that runs with real packets is not selected"
             raise input_error(problem, key="--only", given=list(only))
-        axes = {axis: labels for axis, labels in kept.items() if axis_labels(self.study, axis)}
+        axes = {axis: labels for axis, labels in kept.items() if axis in labels_of(self.study)}
         return str(self.folder / f"{MAIN}.toml"), shortened(step), axes
-
-    def _check_selection(self, axis: str, labels: Sequence[str]) -> None:
-        known = {name: axis_labels(part, axis) for name, part in self.parts.items()}
-        if not any(known.values()):
-            axes = {each["name"] for part in self.parts.values() for each in part["axes"]}
-            raise unknown("axis", axis, sorted(axes), file=str(self.folder / "study.toml"))
-        everything = list(dict.fromkeys(label for each in known.values() for label in each))
-        for label in labels:
-            if label not in everything:
-                file = str(self.folder / "study.toml")
-                raise unknown("label", label, everything, file=file, key=f"axis {axis}")
 
     def _traced(self, trace: Path | None) -> dict[str, dict[str, Any]]:
         """Part to the settings that a trace given by the user makes there."""
@@ -330,7 +310,7 @@ class Published:
         measured: Measurements,
         measure: Callable[[dict[str, str]], Measured],
     ) -> Iterator[Cell]:
-        columns = axis_labels(self.parts[given.part], given.columns)
+        columns = labels_of(self.parts[given.part])[given.columns]
         step = self.form.step if given.step is None else given.step
         criterion = Criterion(step, relative=given.relative)
         for row in given.values:
@@ -365,11 +345,6 @@ def _registered(metric: Metric, name: str) -> Callable[..., Measured]:
         return _mean(values, scale, metric.bounds)
 
     return measure
-
-
-def axis_labels(study: Mapping[str, Any], name: str) -> list[str]:
-    """The labels on an axis of a study; none if it has no such axis."""
-    return labels_of(study).get(name, [])
 
 
 def names() -> list[str]:

@@ -96,7 +96,7 @@ def reproduce(
         only, seed=seed, replications=replications, trace=Path(trace) if trace else None
     )
     shortened = published.emulation(only, step) if emulate else None
-    most = {} if replications else published.most
+    most = {} if replications else published.form.most
     planned = 1
     for name, study in studies.items():
         looks = _looks(study, most.get(name, 0))
@@ -335,10 +335,7 @@ class Reproduction(Reported):
 
     def table(self, ident: str) -> CellTable:
         """The table with this id. Raises `KeyError` if there is none."""
-        for table in self.tables:
-            if table.id == ident:
-                return table
-        raise KeyError(ident)
+        return {table.id: table for table in self.tables}[ident]
 
     def to_json(self) -> dict[str, Any]:
         """Tables, statements and contradictions; docs/reproductions.md describes the keys."""
@@ -367,12 +364,8 @@ class Reproduction(Reported):
             for table in self.tables
             for cell in table.to_json()["cells"]
         ]
-        claims = [
-            {key: value for key, value in claim.to_json().items() if not isinstance(value, list)}
-            for claim in self.claims
-        ]
-        tables = {"cells.csv": cells, "claims.csv": claims}
+        claims = pl.DataFrame([each.to_json() for each in self.claims], infer_schema_length=None)
         return {
-            name: pl.DataFrame(rows, infer_schema_length=None).write_csv()
-            for name, rows in tables.items()
+            "cells.csv": pl.DataFrame(cells, infer_schema_length=None).write_csv(),
+            "claims.csv": claims.drop("possible", "comparisons", strict=False).write_csv(),
         }

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from aqmlab.errors import InputError, input_error, nearest, unknown
+from aqmlab.errors import input_error, nearest, unknown
 from aqmlab.scenario.form import checked
 from aqmlab.study.sweep import axis_name, label_of
 
@@ -114,6 +114,15 @@ def labels_of(part: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
+def all_labels(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The axes of all parts, each with all of its labels."""
+    found: dict[str, dict[str, None]] = {}
+    for part in parts.values():
+        for axis, labels in labels_of(part).items():
+            found.setdefault(axis, {}).update(dict.fromkeys(labels))
+    return {axis: list(labels) for axis, labels in found.items()}
+
+
 def printed(paper: Mapping[str, Any], table: str, row: str) -> list[float]:
     """The numbers that a paper prints in a row of a table, in the order of its columns."""
     (given,) = [each for each in paper["tables"] if each["id"] == table]
@@ -128,30 +137,23 @@ def _check_table(
     metrics: Mapping[str, Any],
 ) -> None:
     place = f"tables.{table.id}"
-
-    def refused(what: str, name: str, known: Sequence[str], key: str) -> InputError:
-        return unknown(what, name, known, file=str(file), key=f"{place}.{key}")
-
     if table.part not in parts:
-        raise refused("part", table.part, list(parts), "part")
+        raise unknown("part", table.part, list(parts), file=str(file), key=f"{place}.part")
     axes = labels_of(parts[table.part])
     for key in ("rows", "columns"):
         name = getattr(table, key)
         if name not in axes:
-            raise refused("axis", name, list(axes), key)
-    for axis, label in table.where.items():
-        if axis not in axes:
-            raise refused("axis", axis, list(axes), "where")
-        if label not in axes[axis]:
-            raise refused("label", label, axes[axis], f"where.{axis}")
+            raise unknown("axis", name, list(axes), file=str(file), key=f"{place}.{key}")
+    check_labels({axis: [label] for axis, label in table.where.items()}, axes, str(file),
+                 f"{place}.where")  # fmt: skip
+    rows = {table.rows: [row.row for row in table.values]}
+    check_labels(rows, axes, str(file), f"{place}.values")
     missing = [each for each in axes if each not in (table.rows, table.columns, *table.where)]
     if missing:
         hint = f'where = {{ {missing[0]} = "{axes[missing[0]][0]}" }}'
         problem = f"the table must name a label of the axis `{missing[0]}` it is about"
         raise input_error(problem, file=str(file), key=f"{place}.where", hint=hint)
     for row in table.values:
-        if row.row not in axes[table.rows]:
-            raise refused("label", row.row, axes[table.rows], f"values: axis {table.rows}")
         many = len(axes[table.columns])
         if row.published is not None and len(row.published) != many:
             problem = f"expected {many} numbers, one a label of the axis `{table.columns}`"
@@ -179,20 +181,22 @@ def _check_metric(table: GivenTable, file: Path, metrics: Mapping[str, Any]) -> 
 
 
 def _check_subsets(paper: Paper, file: Path, parts: Mapping[str, Mapping[str, Any]]) -> None:
-    axes: dict[str, list[str]] = {}
-    for part in parts.values():
-        for axis, own in labels_of(part).items():
-            axes.setdefault(axis, []).extend(own)
-    axes["parts"] = list(parts)
+    axes = {**all_labels(parts), "parts": list(parts)}
     for name, kept in paper.subsets.items():
-        for axis, wanted in kept.items():
-            place = f"subsets.{name}"
-            if axis not in axes:
-                raise unknown("axis", axis, axes, file=str(file), key=place)
-            for label in wanted:
-                if label not in axes[axis]:
-                    known = list(dict.fromkeys(axes[axis]))
-                    raise unknown("label", label, known, file=str(file), key=f"{place}.{axis}")
+        check_labels(kept, axes, str(file), f"subsets.{name}")
+
+
+def check_labels(
+    kept: Mapping[str, Sequence[str]], axes: Mapping[str, Sequence[str]], file: str, place: str = ""
+) -> None:
+    """Raises `InputError` unless all axes and labels are known."""
+    for axis, wanted in kept.items():
+        if axis not in axes:
+            raise unknown("axis", axis, axes, file=file, key=place)
+        for label in wanted:
+            if label not in axes[axis]:
+                key = f"{place}.{axis}" if place else f"axis {axis}"
+                raise unknown("label", label, axes[axis], file=file, key=key)
 
 
 def _check_hooks(hooks: ModuleType, file: Path) -> None:

@@ -90,19 +90,21 @@ class Summary:
 
     def row(self) -> tuple[str, ...]:
         """The cells of its line, under `HEAD`."""
-        undecided = self.claims - self.hold - self.fail
-        alike = self.held_if_alike
+
+        def of(number: int, total: int, alone: bool = False) -> str:
+            return "–" if not total else str(number) if alone else f"{number} of {total}"
+
         return (
             self.study,
             f"{self.simulations:,}",
-            f"{self.reproduced} of {self.published}" if self.published else "–",
-            str(self.undecided) if self.published else "–",
-            f"{self.matched} of {self.compared}" if self.compared else "–",
-            f"{self.hold} of {self.claims}" if self.claims else "–",
-            str(self.fail) if self.claims else "–",
-            str(undecided) if self.claims else "–",
-            "–" if alike is None else str(alike),
-            f"{self.own_hold} of {self.own}" if self.own else "–",
+            of(self.reproduced, self.published),
+            of(self.undecided, self.published, alone=True),
+            of(self.matched, self.compared),
+            of(self.hold, self.claims),
+            of(self.fail, self.claims, alone=True),
+            of(self.claims - self.hold - self.fail, self.claims, alone=True),
+            "–" if self.held_if_alike is None else str(self.held_if_alike),
+            of(self.own_hold, self.own),
         )
 
     def to_json(self) -> dict[str, Any]:
