@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab.campaign import Campaign, Pack, Plan, Question
 from aqmlab.errors import unknown
-from aqmlab.packs.rfc9743.criteria import GROUPS, LEAD, UNTESTED, all_criteria
+from aqmlab.packs.rfc9743.criteria import CRITERIA, GROUPS, LEAD, UNTESTED
 from aqmlab.packs.rfc9743.scene import STANDARD, ControlSetup
 from aqmlab.scenario.quic import quic_endpoint
 
@@ -35,12 +35,11 @@ def criteria(wanted: Sequence[str] = ()) -> list[Question]:
 
     Raises `InputError` for an id that is none.
     """
-    known = all_criteria()
-    names = [*GROUPS, *(each.id for each in known)]
+    names = [*GROUPS, *(each.id for each in CRITERIA)]
     for name in wanted:
         if name not in names:
             raise unknown("criterion", name, names, key="only")
-    return [each for each in known if not wanted or each.id in wanted or each.group in wanted]
+    return [each for each in CRITERIA if not wanted or {each.id, each.group} & set(wanted)]
 
 
 def evaluate(

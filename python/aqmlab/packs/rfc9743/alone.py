@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from aqmlab.campaign import Question
 from aqmlab.campaign.readings import CaseResults
 from aqmlab.metrics.registry import LESS, MORE, NEITHER
 from aqmlab.metrics.samples import Floats, jain_indices
@@ -34,7 +35,7 @@ def _late(at: CaseResults) -> Floats:
     return np.nan_to_num(jain_indices(np.stack(shares).T))
 
 
-CRITERIA = (
+CRITERIA: tuple[Question, ...] = (
     criterion(
         "collapse", "5.1.1", "Congestion collapse", "alone", "considered",
         "Does it send less and less as losses grow, and almost nothing without acknowledgements?",

@@ -5,52 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aqmlab.campaign import Question
-from aqmlab.packs.rfc9743 import alone, general, mixed, paths, queues
+from aqmlab.packs.rfc9743 import alone, mixed, special
 
-
-def all_criteria() -> list[Question]:
-    """One file a group, one entry a criterion."""
-    return [
-        *alone.CRITERIA,
-        *mixed.CRITERIA,
-        *general.CRITERIA,
-        *queues.CRITERIA,
-        *paths.CRITERIA,
-    ]
-
-
-UNTESTED: tuple[Mapping[str, str], ...] = (
-    {
-        "criterion": "Differences from RFC 2914 and RFC 7141",
-        "source": "RFC 9743, section 5.3.1",
-        "level": "MUST explain",
-        "why": "an explanation by the authors, not a measurement",
-    },
-    {
-        "criterion": "Incremental deployment",
-        "source": "RFC 9743, section 5.3.2",
-        "level": "MUST discuss",
-        "why": "a discussion by the authors, not a measurement",
-    },
-    {
-        "criterion": "Tunnels",
-        "source": "RFC 9743, section 6.2",
-        "level": "MUST consider",
-        "why": "links do not encapsulate packets, so no marks are lost at the ends of a tunnel",
-    },
-    {
-        "criterion": "Multipath",
-        "source": "RFC 9743, section 7.10",
-        "level": "MUST if used",
-        "why": "an endpoint has one path: no coupled windows, no fail-over between paths",
-    },
-    {
-        "criterion": "Receivers that do not comply",
-        "source": "RFC 9743, section 7.6",
-        "level": "SHOULD",
-        "why": "receivers comply: no divided or optimistic acknowledgements, no hidden marks",
-    },
-)
+CRITERIA: tuple[Question, ...] = (*alone.CRITERIA, *mixed.CRITERIA, *special.CRITERIA)
+UNTESTED: tuple[Mapping[str, str], ...] = tuple(
+    {"criterion": name, "source": f"RFC 9743, section {section}", "level": level, "why": why}
+    for name, section, level, why in (
+        (
+            "Differences from RFC 2914 and RFC 7141", "5.3.1", "MUST explain",
+            "an explanation by the authors, not a measurement",
+        ),
+        (
+            "Incremental deployment", "5.3.2", "MUST discuss",
+            "a discussion by the authors, not a measurement",
+        ),
+        (
+            "Tunnels", "6.2", "MUST consider",
+            "links do not encapsulate packets, so no marks are lost at the ends of a tunnel",
+        ),
+        (
+            "Multipath", "7.10", "MUST if used",
+            "an endpoint has one path: no coupled windows, no fail-over between paths",
+        ),
+        (
+            "Receivers that do not comply", "7.6", "SHOULD",
+            "receivers comply: no divided or optimistic acknowledgements, no hidden marks",
+        ),
+    )
+)  # fmt: skip
 """Criteria that simulations cannot answer."""
 GROUPS = {
     "alone": "The control alone",

@@ -142,7 +142,7 @@ def _read_short(results: Filled) -> list[Reading]:
     return made
 
 
-CRITERIA = (
+CRITERIA: tuple[Question, ...] = (
     _beside(
         "existing", "Beside Reno and CUBIC", "MUST",
         "How much do Reno and CUBIC lose beside it, against their losses beside themselves?",
