@@ -64,28 +64,29 @@ class Check:
 
     def values(self, filled: Filled) -> Floats | None:
         """A value for each replication; None if the control does not report the quantity."""
-        point = filled[""]
+        at = filled[""]
         window = (self.begin, self.end)
-        if self.quantity == THROUGHPUT:
-            return point.between("throughput_bps", "down", *window, self.how) / self.rate
-        if self.quantity == QUEUE:
-            return point.between("sojourn_mean_s", "down", *window, self.how)
-        if self.quantity == LOSS:
-            dropped = point.between("dropped", "down", *window, "last")
-            dropped -= point.between("dropped", "down", 0, self.begin, "last")
-            sent = point.between("throughput_bps", "down", *window) * (self.end - self.begin)
-            return dropped / (dropped + sent / (8 * PACKET))
         # Responses are the second flow of a group.
         bulk = filled.scenario("")["flows"]["bulk"]
         flow = "bulk.0" if bulk["workload"]["kind"] == "bulk" else "bulk.1"
-        names = {ESTIMATE: ("bandwidth_bps", self.rate), WINDOW: ("cwnd_bytes", 1.0)}
-        name, unit = names.get(self.quantity, ("pacing_gain", 1.0))
-        if point.has(name, flow):
-            return point.between(name, flow, *window, self.how) / unit
+        if self.quantity == LOSS:
+            dropped = at.between("dropped", "down", *window, "last")
+            dropped -= at.between("dropped", "down", 0, self.begin, "last")
+            sent = at.between("throughput_bps", "down", *window) * (self.end - self.begin)
+            return dropped / (dropped + sent / (8 * PACKET))
+        name, subject, unit = {
+            THROUGHPUT: ("throughput_bps", "down", self.rate),
+            QUEUE: ("sojourn_mean_s", "down", 1.0),
+            ESTIMATE: ("bandwidth_bps", flow, self.rate),
+            WINDOW: ("cwnd_bytes", flow, 1.0),
+            GAIN: ("pacing_gain", flow, 1.0),
+        }[self.quantity]
+        if subject == "down" or at.has(name, flow):
+            return at.between(name, subject, *window, self.how) / unit
         parts = ("bandwidth_bps", "pacing_rate_bps")
-        if self.quantity == GAIN and all(point.has(each, flow) for each in parts):
-            bandwidth = point.between("bandwidth_bps", flow, *window)
-            return point.between("pacing_rate_bps", flow, *window, self.how) / bandwidth
+        if self.quantity == GAIN and all(at.has(each, flow) for each in parts):
+            bandwidth = at.between("bandwidth_bps", flow, *window)
+            return at.between("pacing_rate_bps", flow, *window, self.how) / bandwidth
         return None
 
     def rule(self) -> Rule[Filled, float]:

@@ -9,14 +9,18 @@ shaper costs some by design, and queues share it out in another way. The page st
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
+from typing import TYPE_CHECKING
 
 from aqmlab import stats
 from aqmlab.numbers import count, listed
 from aqmlab.packs.access_line.setup import BASELINE
-from aqmlab.packs.access_line.trial import LineTrial, Noticed
+
+if TYPE_CHECKING:
+    from aqmlab.packs.access_line.trial import LineTrial, Noticed
 
 NOTICEABLE = 0.05
 """Minimum difference that counts, as a share of the smaller mean: 0.1 ms of delay between two
@@ -79,23 +83,25 @@ def short(value: float) -> str:
 
 def comparisons(trial: LineTrial) -> list[PairedDifference]:
     """All pairs of queues by all measures, held to the level for all of them together."""
-    cases, contests = [], []
-    for what in trial.noticed:
-        for one, other in itertools.combinations(trial.queues, 2):
-            samples = {queue: trial.values(what, queue) for queue in (one, other)}
-            if samples[one].size and samples[one].size == samples[other].size:
-                cases.append((what, one, other, samples))
-                contests.append(stats.Contest(what.name, what.unit, samples, what.direction))
+    cases = [
+        (what, *pair, *(trial.values(what, queue) for queue in pair))
+        for what in trial.noticed
+        for pair in itertools.combinations(trial.queues, 2)
+    ]
+    cases = [each for each in cases if each[3].size == each[4].size > 0]
+    found = stats.compare(
+        [
+            stats.Contest(what.name, what.unit, {one: own, other: theirs}, what.direction)
+            for what, one, other, own, theirs in cases
+        ]
+    )
     return [
         PairedDifference(
-            what,
-            one,
-            other,
-            found,
-            max(what.least, NOTICEABLE * min(abs(float(each.mean())) for each in samples.values())),
+            what, one, other, each,
+            max(what.least, NOTICEABLE * float(min(abs(own.mean()), abs(theirs.mean())))),
         )
-        for (what, one, other, samples), found in zip(cases, stats.compare(contests), strict=True)
-    ]
+        for (what, one, other, own, theirs), each in zip(cases, found, strict=True)
+    ]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -117,17 +123,13 @@ def recommended(trial: LineTrial, compared: Sequence[PairedDifference]) -> Choic
     is none: the one with most comparisons won less those lost.
     """
     able = [queue for queue in trial.queues if _improves(queue, compared)]
-    balance, lost = dict.fromkeys(able, 0), dict.fromkeys(able, 0)
-    for each in compared:
-        if each.better is not None and each.one in able and each.other in able:
-            worse = each.other if each.better == each.one else each.one
-            balance[each.better] += 1
-            balance[worse] -= 1
-            lost[worse] += 1
-    unbeaten = [queue for queue in able if not lost[queue]]
     if not able:
         return None
-    best = max(unbeaten or able, key=lambda queue: balance[queue])
+    won = [each for each in compared if each.better and {each.one, each.other} <= set(able)]
+    better = Counter(each.better for each in won)
+    worse = Counter(each.other if each.better == each.one else each.one for each in won)
+    unbeaten = [queue for queue in able if not worse[queue]]
+    best = max(unbeaten or able, key=lambda queue: better[queue] - worse[queue])
     alike = (
         queue
         for queue in able

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
-from aqmlab import stats
-from aqmlab.campaign import Answer
 from aqmlab.campaign.page import TONES
 from aqmlab.packs.access_line.choice import (
     Choice,
@@ -21,7 +19,6 @@ from aqmlab.packs.access_line.choice import (
 )
 from aqmlab.packs.access_line.commands import SetupCommands, commands
 from aqmlab.packs.access_line.setup import BASELINE
-from aqmlab.packs.access_line.trial import LineTrial, Noticed
 from aqmlab.report.document import (
     Block,
     Cell,
@@ -39,6 +36,10 @@ from aqmlab.report.document import (
     write_text,
 )
 from aqmlab.report.document import panels as draw
+
+if TYPE_CHECKING:
+    from aqmlab.campaign import Answer
+    from aqmlab.packs.access_line.trial import LineTrial
 
 PICTURED = ("web.page_load", "call.mos", "game.delay", "ping.rtt", "download.goodput",
             "upload.goodput")  # fmt: skip
@@ -100,7 +101,11 @@ def document(trial: LineTrial, command: str = "") -> Document:
     blocks: list[Block] = [figure(trial, choice), table(trial, choice)]
     blocks.append(Items(tuple(Text(each) for each in rest)))
     if asserted := assertions(trial):
-        blocks.append(Items(tuple(_verdict(*each) for each in asserted), "claims"))
+        words = (
+            Verdict(each.verdict, TONES[each.verdict], each.evidence, f"{queue}: {each.text}")
+            for queue, each in asserted
+        )
+        blocks.append(Items(tuple(words), "claims"))
     if choice is not None:
         blocks.append(_set_up(trial, choice.queue))
     blocks.append(_simulated(trial, choice.queue if choice else trial.queues[-1], command))
@@ -174,11 +179,6 @@ def _shaper(link: Mapping[str, Any]) -> str:
     return f"{queue['discipline']}, {rate}" if rate != "unlimited" else ""
 
 
-def _verdict(queue: str, found: Answer) -> Verdict:
-    tone = TONES[found.verdict]
-    return Verdict(found.verdict, tone, found.evidence, f"{queue}: {found.text}")
-
-
 def answer(trial: LineTrial) -> dict[str, Any]:
     """The part of `--json` that packs lack."""
     compared = comparisons(trial)
@@ -186,7 +186,12 @@ def answer(trial: LineTrial) -> dict[str, Any]:
     found = {queue: set_up(trial, queue) for queue in trial.queues}
     return {
         "queues": {
-            queue: {what.short: _json(trial.estimate(what, queue), what) for what in trial.noticed}
+            queue: {
+                what.short: Estimate.within(each.value, each.interval).to_json()
+                | {"unit": what.unit, "why": each.why}
+                for what in trial.noticed
+                for each in [trial.estimate(what, queue)]
+            }
             for queue in trial.queues
         },
         "recommended": choice and choice.queue,
@@ -198,11 +203,6 @@ def answer(trial: LineTrial) -> dict[str, Any]:
         "commands": {queue: vars(each) for queue, each in found.items()},
         "assertions": [{"queue": queue} | each.to_json() for queue, each in assertions(trial)],
     }
-
-
-def _json(found: stats.Statistic, what: Noticed) -> dict[str, Any]:
-    told = Estimate.within(found.value, found.interval).to_json()
-    return told | {"unit": what.unit, "why": found.why}
 
 
 def _compared(each: PairedDifference) -> dict[str, Any]:

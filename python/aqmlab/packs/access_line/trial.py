@@ -15,7 +15,7 @@ from aqmlab.campaign import Campaign, Case, Filled, Pack, Plan, Question, Readin
 from aqmlab.campaign.packfile import rule
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics.samples import Floats
-from aqmlab.packs.access_line import loads, setup
+from aqmlab.packs.access_line import loads, page, setup
 from aqmlab.packs.access_line.setup import BASELINE, PATHS, PORT, PORTS
 from aqmlab.report.document import Document
 from aqmlab.results import StudyResult
@@ -205,16 +205,6 @@ class LineTrial(Campaign):
         """The Linux device that leads to the line; None: the usual one, see `Access`."""
         self.queues: list[str] = list(plan.contenders)
         self.noticed = _noticed(result.scenarios[0]["flows"])
-        (question,) = plan.pack.questions
-        self._values = {
-            queue: {
-                each.name: reading.values[np.isfinite(reading.values)]
-                for each, reading in zip(
-                    self.noticed, self.readings_of(question, queue), strict=True
-                )
-            }
-            for queue in self.queues
-        }
 
     @property
     def about(self) -> str:
@@ -233,7 +223,9 @@ class LineTrial(Campaign):
 
     def values(self, what: Noticed, queue: str) -> Floats:
         """One value a replication that has one, in the unit of `what`."""
-        return self._values[queue][what.name]
+        (question,) = self.plan.pack.questions
+        found = self.readings_of(question, queue)[self.noticed.index(what)].values
+        return found[np.isfinite(found)]
 
     def estimate(self, what: Noticed, queue: str) -> stats.Statistic:
         """The mean over the replications, with its interval where it has one."""
@@ -241,15 +233,11 @@ class LineTrial(Campaign):
 
     def document(self, command: str = "") -> Document:
         """The answer, a picture and a table of what users notice, the commands."""
-        from aqmlab.packs.access_line.page import document
-
-        return document(self, command)
+        return page.document(self, command)
 
     def to_json(self) -> dict[str, Any]:
         """The JSON of a campaign, with the answer and the commands."""
-        from aqmlab.packs.access_line.page import answer
-
-        return super().to_json() | answer(self)
+        return super().to_json() | page.answer(self)
 
 
 def trial(
