@@ -84,9 +84,9 @@ def short(value: float) -> str:
 def comparisons(trial: LineTrial) -> list[PairedDifference]:
     """All pairs of queues by all measures, held to the level for all of them together."""
     cases = [
-        (what, *pair, *(trial.values(what, queue) for queue in pair))
+        (what, one, other, trial.values(what, one), trial.values(what, other))
         for what in trial.noticed
-        for pair in itertools.combinations(trial.queues, 2)
+        for one, other in itertools.combinations(trial.queues, 2)
     ]
     cases = [each for each in cases if each[3].size == each[4].size > 0]
     found = stats.compare(
