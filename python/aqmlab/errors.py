@@ -30,27 +30,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aqmlab._core import ControlError, CustomError, InputError, QueueError
-
-__all__ = [
-    "AqmlabError",
-    "ClusterError",
-    "ClusterWarning",
-    "ControlError",
-    "CustomError",
-    "DamageWarning",
-    "EmulationError",
-    "FolderError",
-    "ForkError",
-    "InputError",
-    "QueueError",
-    "StorageError",
-    "StuckError",
-    "input_error",
-    "nearest",
-    "place_of",
-    "unknown",
-]
+from aqmlab._core import ControlError as ControlError
+from aqmlab._core import CustomError as CustomError
+from aqmlab._core import InputError as InputError
+from aqmlab._core import QueueError as QueueError
 
 SHOWN = 10
 """Number of abandoned runs that a message names."""

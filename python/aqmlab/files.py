@@ -95,6 +95,15 @@ def _from_pipe(descriptor: int, path: Path, content: bytearray) -> bytes:
     raise OSError(errno.ETIMEDOUT, problem, str(path))
 
 
+def free(path: Path) -> Path:
+    """The path, or the first of its name with a number that is not there."""
+    number, found = 1, path
+    while found.exists():
+        number += 1
+        found = path.with_name(f"{path.name}-{number}")
+    return found
+
+
 def lock(folder: Path) -> int:
     """Locks the folder against other processes; give the result to `unlock`.
 

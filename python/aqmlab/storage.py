@@ -11,9 +11,10 @@ import hashlib
 import io
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -119,6 +120,18 @@ def read_table(source: Path | bytes, path: Path, columns: list[str] | None = Non
     given = io.BytesIO(source) if isinstance(source, bytes) else source
     with decoded(path):
         return pl.read_parquet(given, columns=columns, glob=False)
+
+
+def slices(path: Path, rows: int, columns: Collection[str] = ()) -> Iterator[pl.DataFrame]:
+    """The table in a Parquet file, or some columns of it, in frames of `rows` rows; the last has
+    fewer. Raises `Damaged`."""
+    for start in count(0, rows):
+        with decoded(path):
+            whole = pl.scan_parquet(path, glob=False)
+            part = (whole.select(columns) if columns else whole).slice(start, rows).collect()
+        yield part
+        if part.height < rows:
+            return
 
 
 @contextmanager

@@ -72,7 +72,8 @@ def test_pooling_is_the_same_as_one_long_sample(runs: list[list[int]], share: fl
             for value, count in zip(*grouped(run), strict=True)
         ]
     )
-    histograms = Histograms.from_frame(frame, len(runs))
+    columns = (frame[name].to_numpy() for name in ("replication", "sojourn_s", "count"))
+    histograms = Histograms.from_columns(*columns, len(runs))
     everything = [each for run in runs for each in run]
     assert histograms.observations == len(everything)
     assert histograms.quantile(share) == stats.quantile(everything, share)

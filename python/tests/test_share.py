@@ -162,7 +162,7 @@ def test_flows_over_tfrc_are_repeated(mapping: dict[str, Any], tmp_path: Path) -
 def test_real_packets_are_verified_but_not_repeated(
     scenario: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(package.Study, "sources", lambda self: Sources.of(self, emulated=True))
+    monkeypatch.setattr(package.Study, "sources", lambda self, **_: Sources.of(self, emulated=True))
     package.study(package.Scenario.read(scenario), scenario.parent / "real")
     found = package.rerun(scenario.parent / "real", scenario.parent / "again")
     assert found.folder is None

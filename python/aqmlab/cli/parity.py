@@ -11,6 +11,7 @@ from aqmlab.cli.common import default_folder, finish, settings_of_real_packets
 from aqmlab.cli.options import argument, option
 from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.recordings import recordings
+from aqmlab.files import free
 from aqmlab.packs.parity import parity as run_both
 
 EXAMPLE = (
@@ -49,7 +50,8 @@ def parity(
         settings["duration"] = duration
     changes = [*(set_ or []), *([control] if control else [])]
     numbers = {"r": repeat if repeat > 1 else None, "s": seed}
-    folder = out or _free(default_folder("parity", [file.stem, *changes], **numbers))
+    # Real time is never twice the same, and nothing is written over.
+    folder = out or free(default_folder("parity", [file.stem, *changes], **numbers))
     with Reserved(folder):
         pass  # It is new, and can be written to.
     emulator: dict[str, Any] = {} if precision is None else {"precision": precision}
@@ -66,13 +68,3 @@ def parity(
         recorded=recordings(pcap, pcap_ring, log or [], pcap_at),
     )
     finish(found, folder, json=json, figures=figures)
-
-
-def _free(folder: Path) -> Path:
-    """The folder, or the first of its name with a number that is not there: real time is
-    never twice the same, and nothing is written over."""
-    number, found = 2, folder
-    while found.exists():
-        found = folder.with_name(f"{folder.name}-{number}")
-        number += 1
-    return found

@@ -120,17 +120,13 @@ def _write(emulation: Emulation, folder: Path, command: str) -> None:
     from aqmlab.emulator.report import title, write
     from aqmlab.results import resolved
     from aqmlab.study import Study
-    from aqmlab.study.execute import study_info
-    from aqmlab.study.folder import ResultsFolder
-    from aqmlab.study.sources import Sources
+    from aqmlab.study.execute import folder_of
 
     text = emulation.scenario.resolved
     study = Study(
         {"name": folder.name or "emulation", "title": title(command), "scenario": resolved(text)}
     )
-    sources = Sources.of(study, emulated=True)
-    info, scenarios = study_info(study), study.points.scenarios
-    with ResultsFolder(folder, info, scenarios, sources=sources) as results:
+    with folder_of(study, folder, emulated=True) as results:
         results.add([emulation.results])
         results.finish()
         write(folder, results.result(computed=1).single(), command)

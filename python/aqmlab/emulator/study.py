@@ -55,11 +55,10 @@ def run(order: Order, out: Path, told: Callable[[str], None] | None = None) -> S
 
     Raises `EmulationError` if a run could not be made.
     """
-    told = told or _silent
-    from aqmlab.study.execute import GOES_ON, study_info
-    from aqmlab.study.folder import ResultsFolder, open_results
+    told = told or (lambda _: None)
+    from aqmlab.study.execute import GOES_ON, folder_of
+    from aqmlab.study.folder import open_results
     from aqmlab.study.manifest import read_manifest
-    from aqmlab.study.sources import Sources
 
     study = order.study()
     if (out / "manifest.json").exists() and read_manifest(out)["complete"]:
@@ -68,9 +67,7 @@ def run(order: Order, out: Path, told: Callable[[str], None] | None = None) -> S
             return there
     for point in study.points:
         _core.check_playable(point.scenario)
-    sources = Sources.of(study, emulated=True)
-    info, scenarios = study_info(study), study.points.scenarios
-    with ResultsFolder(out, info, scenarios, sources=sources) as folder:
+    with folder_of(study, out, emulated=True) as folder:
         missing = folder.missing()
         try:
             said = _run_all(order, study, folder, missing, told)
@@ -122,10 +119,6 @@ def _run_one(order: Order, number: int, chunk: Path) -> list[str]:
         found = json.loads(said)["error"] if said else f"it ended with {process.returncode}"
         raise EmulationError(f"run {number + 1} with real packets: {found}")
     return list(json.loads(said)["remarks"])
-
-
-def _silent(text: str) -> None:
-    """Says nothing."""
 
 
 def _made() -> list[str]:

@@ -254,4 +254,4 @@ METRICS = (
            "table `scores`: `download` (workloads `rrul`, `rpm`)", "RRUL",
            **_score("download", "download", MORE, 7)),
 )  # fmt: skip
-register(METRICS)
+register(*METRICS)

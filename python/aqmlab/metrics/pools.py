@@ -44,10 +44,9 @@ class Pools:
                 flows[self._names[group]] = keys
         return {**scenario, "flows": flows}
 
-    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
-        """The table called `name`, or some columns of it."""
-        frame = self.table(name)
-        return frame if columns is None else frame.select(columns)
+    def load(self, name: str, columns: list[str]) -> pl.DataFrame:
+        """Columns of the table called `name`."""
+        return self.table(name).select(columns)
 
     def table(self, name: str) -> pl.DataFrame:
         """The table called `name`."""
@@ -64,7 +63,7 @@ class Pools:
         return self._made[name]
 
     def _metrics(self) -> pl.DataFrame:
-        return computed(self, self.runs.scenarios, self.runs.replications)
+        return computed(self.load, self.runs.scenarios, self.runs.replications)
 
     def _rows(self, name: str) -> pl.DataFrame:
         """The rows of some directions, of all where there are none."""

@@ -7,7 +7,7 @@ that is imported, or in a package with the entry point `aqmlab.metrics`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
@@ -133,18 +133,14 @@ _REGISTRY: dict[str, Metric] = {}
 """The metrics by name, in the order in which they were added."""
 
 
-def _add(metric: Metric) -> None:
-    there = _REGISTRY.get(metric.name)
-    if there is not None and not there.own:
-        problem = "a metric of this name exists already"
-        raise input_error(problem, key="metric", given=metric.name)
-    _REGISTRY[metric.name] = metric
-
-
-def register(metrics: Iterable[Metric]) -> None:
+def register(*metrics: Metric) -> None:
     """Adds metrics. Raises `InputError` for the name of one that aqmlab has."""
     for each in metrics:
-        _add(each)
+        there = _REGISTRY.get(each.name)
+        if there is not None and not there.own:
+            problem = "a metric of this name exists already"
+            raise input_error(problem, key="metric", given=each.name)
+        _REGISTRY[each.name] = each
 
 
 def metric(
@@ -208,7 +204,7 @@ def metric(
     def decorate(function: Compute) -> Compute:
         meaning = " ".join((function.__doc__ or name.replace("_", " ")).split())
         where = "table `metrics`"
-        _add(
+        register(
             Metric(
                 name, of, unit, meaning, where, source, direction, tuple(needs), (),
                 lambda runs, _: function(runs), title or name.replace("_", " "), own=True,

@@ -17,13 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -48,14 +45,6 @@ class Histograms:
         counts = np.zeros((total, values.size), dtype=np.int64)
         np.add.at(counts, (np.asarray(replication, dtype=np.int64), column), count)
         return Histograms(values, counts)
-
-    @staticmethod
-    def from_frame(frame: pl.DataFrame, total: int) -> Histograms:
-        """From rows of the table `sojourn` of one point and link, `total` replications."""
-        replication, value, count = (
-            frame[name].to_numpy() for name in ("replication", "sojourn_s", "count")
-        )
-        return Histograms.from_columns(replication, value, count, total)
 
     @property
     def replications(self) -> int:
@@ -108,8 +97,7 @@ def quantile(sample: Sequence[float] | Floats, share: float) -> float:
     return weighted_quantile(ordered, np.ones(ordered.size, dtype=np.int64), share)
 
 
-@dataclass(frozen=True)
-class Quartiles:
+class Quartiles(NamedTuple):
     """Lower quartile, median and upper quartile."""
 
     low: float
@@ -121,11 +109,7 @@ def quartiles(sample: Sequence[float] | Floats) -> Quartiles:
     """The quartiles of `sample`; the median of an even number of values is the mean of the
     middle two, and likewise (linear interpolation) for the quartiles."""
     data = np.asarray(sample, dtype=np.float64)
-    if not data.size:
-        nan = float("nan")
-        return Quartiles(nan, nan, nan)
-    low, median, high = (float(each) for each in np.quantile(data, [0.25, 0.5, 0.75]))
-    return Quartiles(low, median, high)
+    return Quartiles(*np.quantile(data if data.size else [np.nan], [0.25, 0.5, 0.75]).tolist())
 
 
 def jain_indices(rows: Floats) -> Floats:

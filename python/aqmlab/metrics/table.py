@@ -3,8 +3,8 @@ metric. `aqmlab.metrics.catalogue` says what each metric is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -34,30 +34,26 @@ NAMES = ("link", "group", "direction")
 """Columns that are read as plain text."""
 
 
-class Loader(Protocol):
-    """Source of the tables of runs."""
-
-    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
-        """The table called `name`, or some columns of it."""
-        ...
+Load = Callable[[str, list[str]], pl.DataFrame]
+"""Returns columns of a table of runs."""
 
 
 def computed(
-    tables: Loader, scenarios: Sequence[Mapping[str, Any]], replications: int, first: int = 0
+    load: Load, scenarios: Sequence[Mapping[str, Any]], replications: int, first: int = 0
 ) -> pl.DataFrame:
     """The metrics of all runs; run `r` is of scenario `r // replications - first`. Of a run the
     links come first, then the groups, then all flows together."""
     points = [scenario["flows"] for scenario in scenarios]
-    ends = tables.load("runs", ["run", "end_s", "warmup_s"]).select(
+    ends = load("runs", ["run", "end_s", "warmup_s"]).select(
         "run",
         (pl.col("end_s") - pl.col("warmup_s")).alias("lasted_s"),
         (pl.col("run") // replications - first).cast(pl.UInt32).alias("point"),
     )
-    flows = _of_runs(tables, "flows", FLOW_COLUMNS, ends)
+    flows = _of_runs(load, "flows", FLOW_COLUMNS, ends)
     alike = _alike(flows, points)
     parts = [
-        _links(_of_runs(tables, "links", LINK_COLUMNS, ends), points),
-        _groups(_of_runs(tables, "traffic", TRAFFIC_COLUMNS, ends), _delays(tables, ends), alike),
+        _links(_of_runs(load, "links", LINK_COLUMNS, ends), points),
+        _groups(_of_runs(load, "traffic", TRAFFIC_COLUMNS, ends), _delays(load, ends), alike),
         _all_flows(alike),
     ]
     return pl.concat(parts).sort("run", maintain_order=True)
@@ -66,10 +62,10 @@ def computed(
 Facts = Mapping[str, Any]
 
 
-def _of_runs(tables: Loader, name: str, columns: Sequence[str], ends: pl.DataFrame) -> pl.DataFrame:
+def _of_runs(load: Load, name: str, columns: Sequence[str], ends: pl.DataFrame) -> pl.DataFrame:
     """Columns of a table, with the point of each row's run and the time that counts; names as
     plain texts."""
-    frame = tables.load(name, ["run", *columns])
+    frame = load(name, ["run", *columns])
     plain = [pl.col(each).cast(pl.String) for each in NAMES if each in columns]
     return frame.with_columns(plain).join(ends, on="run", maintain_order="left")
 
@@ -172,10 +168,10 @@ def _groups(traffic: pl.DataFrame, delays: pl.DataFrame, alike: pl.DataFrame) ->
     return order.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
 
 
-def _delays(tables: Loader, ends: pl.DataFrame) -> pl.DataFrame:
+def _delays(load: Load, ends: pl.DataFrame) -> pl.DataFrame:
     """One-way delays, where any were measured: a row a run, group and direction. The mean is
     infinite where nothing arrived."""
-    times = _of_runs(tables, "times", DELAY_COLUMNS, ends)
+    times = _of_runs(load, "times", DELAY_COLUMNS, ends)
     delays = times.filter(pl.col("quantity").cast(pl.String) == "delay")
     nothing = pl.col("count") == 0
     measured = [pl.when(~nothing).then(pl.col(name)) for name in ("p95_s", "p999_s", "min_s")]

@@ -45,7 +45,7 @@ def table(
 ) -> pl.DataFrame:
     """The table `metrics`, computed if a folder lacks it, with the custom metrics at its end."""
     there = METRICS in tables.names()
-    found = tables.load(METRICS) if there else computed(tables, scenarios, replications)
+    found = tables.load(METRICS) if there else computed(tables.load, scenarios, replications)
 
     def load(name: str) -> pl.DataFrame:
         if name == METRICS:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.errors import FolderError
-from aqmlab.storage import Damaged, decoded
+from aqmlab.storage import Damaged, decoded, slices
 
 PART = 1 << 17
 """Rows of a large table that are read at a time: the row group of `packets`."""
@@ -120,16 +120,9 @@ class FolderTables:
         Raises `FolderError` if its file is damaged.
         """
         path = self._folder / f"{name}.parquet"
-        height, start = PART, 0
-        while height == PART:
-            try:
-                with decoded(path):
-                    whole = pl.scan_parquet(path, glob=False).select({"run", *columns})
-                    frame = whole.slice(start, PART).collect()
-            except Damaged as error:
-                raise FolderError(str(error)) from None
-            height = frame.height
-            start += height
-            if self._chosen is not None:
-                frame = frame.filter(self._chosen)
-            yield frame.select(columns)
+        try:
+            for frame in slices(path, PART, {"run", *columns}):
+                own = frame if self._chosen is None else frame.filter(self._chosen)
+                yield own.select(columns)
+        except Damaged as error:
+            raise FolderError(str(error)) from None

@@ -17,7 +17,8 @@ from aqmlab.search.confirm import CONFIRMED, Confirmed, confirm
 from aqmlab.search.keys import Key, parse_keys, settings
 from aqmlab.search.optimisers import Attacker, Optimiser, Places, Tuner, load
 from aqmlab.search.shrink import Attack, finding, shrink
-from aqmlab.search.trials import START, Measure, RunBackend, Trial, Trials, with_settings
+from aqmlab.search.trials import START, Measure, Trial, Trials, with_settings
+from aqmlab.study.execute import Backend
 from aqmlab.study.sweep import Study
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def tune(
     if not measures:
         raise input_error("a search needs a goal, such as min:sojourn_p95", key="goals")
     search = _Search("tune", source, keys, measures, within, set, only, seed, replications, trials,
-                     batch, out, RunBackend(threads, executor, progress))  # fmt: skip
+                     batch, out, Backend(threads, executor, progress))  # fmt: skip
     optimiser = Tuner(search.keys, len(measures), search.seed, max(batch, min(24, trials // 3)))
     asked = search.run(optimiser, lambda trial: _signed(measures, trial))
     front = _front(measures, [search.start, *(trial for _, trial in asked)])
@@ -241,7 +242,7 @@ command
     """
     measure = Measure.parse(hurt, "hurt")
     search = _Search("attack", source, keys, (measure,), within, set, only, seed, replications,
-                     trials, batch, out, RunBackend(threads, executor, progress))  # fmt: skip
+                     trials, batch, out, Backend(threads, executor, progress))  # fmt: skip
     begun = search.start.values[0]
     unit = abs(begun) or 1.0
 
@@ -283,7 +284,7 @@ class _Search:
         trials: int,
         batch: int,
         out: str | Path | None,
-        means: RunBackend,
+        means: Backend,
     ) -> None:
         self.kind, self.measures = kind, measures
         self.keys = parse_keys(keys)

@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,13 +26,10 @@ from aqmlab.report.document import write_text
 from aqmlab.results import RunResult, StudyResult
 from aqmlab.scenario.quantity import numbers
 from aqmlab.study.chunks import file_of, write_frames
-from aqmlab.study.execute import study_info
+from aqmlab.study.execute import Backend, execute, study_info
 from aqmlab.study.folder import ResultsFolder
 from aqmlab.study.points import Axis, AxisValue
 from aqmlab.study.sweep import Study
-
-if TYPE_CHECKING:
-    from aqmlab.study.sweep import Progress
 
 Settings = Mapping[str, Any]
 LOG, BATCHES, TRIALS = "search.json", "batches", "trials"
@@ -144,15 +140,6 @@ class Trial:
         return bool(self.values) and not self.excess
 
 
-@dataclass(frozen=True)
-class RunBackend:
-    """Backend of the runs."""
-
-    threads: int | None = None
-    executor: Executor | None = None
-    progress: Progress | None = None
-
-
 @dataclass
 class Trials:
     """Runs settings and keeps their values."""
@@ -161,7 +148,7 @@ class Trials:
     measures: Sequence[Measure]
     within: Sequence[Measure]
     out: Path | None
-    means: RunBackend
+    means: Backend
     question: Mapping[str, Any]
     total: int
     """Expected number of trials, for the progress."""
@@ -218,10 +205,9 @@ class Trials:
         return [self._seen[name] for name in names]
 
     def _tell(self, part: float = 0.0) -> None:
-        if self.means.progress:
-            each = len(self.study.points) * self.study.replications
-            most = max(self.total, self.done + 1)
-            self.means.progress(round((self.done + part) * each), most * each)
+        each = len(self.study.points) * self.study.replications
+        most = max(self.total, self.done + 1)
+        self.means.report(round((self.done + part) * each), most * each)
 
     def _of(self, batch: Sequence[Trial]) -> Study:
         return with_settings(self.study, [(str(each.number), each.settings) for each in batch])
@@ -248,8 +234,7 @@ class Trials:
         def told(done: int, total: int) -> None:
             self._tell(count * done / total)
 
-        means = self.means
-        return study.run(folder, threads=means.threads, executor=means.executor, progress=told)
+        return execute(study, folder, replace(self.means, progress=told))
 
     def _values(self, result: StudyResult, measure: Measure, count: int) -> list[float | None]:
         found = measure.of(result).reshape(len(self.study.points), count, -1)

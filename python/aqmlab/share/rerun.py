@@ -16,8 +16,8 @@ from aqmlab.results.tables import FolderTables
 from aqmlab.share.archive import unpack
 from aqmlab.share.bundle import results_in, verified
 from aqmlab.study.manifest import MANIFEST, host, read_manifest, seals_of
-from aqmlab.study.recorded import RecordedStudy, is_emulated
-from aqmlab.study.sources import METRICS, code_in, described
+from aqmlab.study.recorded import RecordedStudy
+from aqmlab.study.sources import CODE, METRICS, code_in, described
 
 if TYPE_CHECKING:
     from aqmlab.study.sweep import Progress
@@ -139,14 +139,15 @@ def rerun(
         name = str(folder.relative_to(original))
         tables: tuple[RerunTable, ...] = ()
         difference = ""
-        if not (verify or is_emulated(manifest)):
+        about = described(manifest)
+        if not (verify or about["emulated"]):
             _refuse_code(given, folder, manifest, trust)
             target = place / RERUN / name
             difference = _repeat(folder, manifest, target, threads, progress)
             tables, ran = tuple(_compared(folder, target)), True
-        command = described(manifest)["command"]
         found = tuple(_environment(manifest))
-        parts.append(RerunFolder(name, command, found, difference, tables, is_emulated(manifest)))
+        parts.append(RerunFolder(name, about["command"], found, difference, tables,
+                                 about["emulated"]))  # fmt: skip
     return Rerun(original, place / RERUN if ran else None, tuple(parts))
 
 
@@ -179,7 +180,7 @@ def _repeat(
     study = RecordedStudy(folder)
     for path in study.files_of(METRICS).values():
         own.load(path)
-    with custom.files_instead(study.code):
+    with custom.files_instead(study.files_of(CODE)):
         difference = study.difference() if study.digest != manifest["digest"] else ""
         result = study.run(target, threads=threads, progress=progress)
     if study.total == 1:

@@ -11,7 +11,6 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from aqmlab.storage import (
     make_folder,
     opened,
     read_table,
+    slices,
     stream,
     sync,
     table,
@@ -190,17 +190,7 @@ class _Source:
             self._frame = read_table(seal.read(path), path)
             self._ends = _ends([self._frame["run"]])
         else:
-            self._ends = _ends(self._run_column())
-
-    def _run_column(self) -> Iterator[pl.Series]:
-        """The numbers of the runs of all rows, in parts."""
-        for start in count(0, LARGE_PART):
-            with decoded(self._path):
-                part = pl.scan_parquet(self._path, glob=False).select("run")
-                runs = part.slice(start, LARGE_PART).collect()["run"]
-            yield runs
-            if len(runs) < LARGE_PART:
-                return
+            self._ends = _ends(part["run"] for part in slices(path, LARGE_PART, ["run"]))
 
     def rows(self, first: int, last: int, most: int) -> Iterator[pl.DataFrame]:
         """The rows of the runs from `first` to `last`, `most` at a time."""

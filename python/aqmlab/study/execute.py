@@ -26,7 +26,7 @@ from aqmlab.study.folder import ResultsFolder
 from aqmlab.study.points import KEPT, Points
 from aqmlab.study.runner import polled
 from aqmlab.study.sequential import grown, is_reached, renumbered, stages
-from aqmlab.study.shards import Shard
+from aqmlab.study.shards import WHOLE, Shard
 from aqmlab.study.spread import spread
 
 if TYPE_CHECKING:
@@ -45,43 +45,44 @@ MOST_WAITING = 1 << 17
 
 @dataclass(frozen=True)
 class Backend:
-    """Backend that computes the runs: threads of this process, or an executor."""
+    """Backend that computes the runs, threads of this process or an executor, and its progress."""
 
     threads: int | None = None
     executor: Executor | None = None
+    progress: Progress | None = None
+
+    def report(self, done: int, total: int) -> None:
+        """Reports the number of finished runs."""
+        if self.progress:
+            self.progress(done, total)
 
 
-def execute(
-    study: Study, out: Path | None, means: Backend, progress: Progress | None
-) -> StudyResult:
+def execute(study: Study, out: Path | None, means: Backend) -> StudyResult:
     """Runs `study`, into the folder `out` or in memory; see `Study.run`."""
     check_process()
     plans = grown(study, out) if study.precision is None else list(stages(study, out))
     if out is None:
-        return _in_memory(plans, means, progress)
+        return _in_memory(plans, means)
     first, computed = plans[0], 0
-    info, scenarios, sources = study_info(first), first.points.scenarios, study.sources()
-    with ResultsFolder(out, info, scenarios, sources=sources) as folder, _said(folder):
+    with folder_of(first, out) as folder, _said(folder):
         for plan in plans:
             if plan is not first:
                 folder.grow(study_info(plan))
-            computed += _completed(plan, folder, means, progress)
+            computed += _completed(plan, folder, means)
             result = folder.result(computed=computed)
             if is_reached(result):
                 break
     return result
 
 
-def _completed(
-    study: Study, folder: ResultsFolder, means: Backend, progress: Progress | None
-) -> int:
+def _completed(study: Study, folder: ResultsFolder, means: Backend) -> int:
     """Computes the missing runs, completes the folder, and returns the number of runs."""
     computed = 0
     for left in reversed(range(ROUNDS)):
         missing = folder.missing()
         computed += len(missing)
         if missing:
-            _into_folder(study, folder, missing, means, progress)
+            _into_folder(study, folder, missing, means)
         try:
             if not folder.complete:
                 folder.finish()
@@ -92,16 +93,13 @@ def _completed(
     return computed
 
 
-def execute_shard(
-    study: Study, out: Path, shard: Shard, means: Backend, progress: Progress | None
-) -> int:
+def execute_shard(study: Study, out: Path, shard: Shard, means: Backend) -> int:
     """Runs a part of `study` into the folder `out`; see `Study.run_shard`."""
     check_process()
-    info, scenarios = study_info(study), study.points.scenarios
-    with ResultsFolder(out, info, scenarios, shard, study.sources()) as folder, _said(folder):
+    with folder_of(study, out, shard) as folder, _said(folder):
         missing = folder.missing()
         if missing:
-            _into_folder(study, folder, missing, means, progress)
+            _into_folder(study, folder, missing, means)
         return len(missing)
 
 
@@ -135,7 +133,15 @@ def study_info(study: Study) -> StudyInfo:
     )
 
 
-def _in_memory(plans: Sequence[Study], means: Backend, progress: Progress | None) -> StudyResult:
+def folder_of(
+    study: Study, out: Path, shard: Shard = WHOLE, *, emulated: bool = False
+) -> ResultsFolder:
+    """The folder `out` for results of the study."""
+    sources = study.sources(emulated=emulated)
+    return ResultsFolder(out, study_info(study), study.points.scenarios, shard, sources)
+
+
+def _in_memory(plans: Sequence[Study], means: Backend) -> StudyResult:
     scenarios = plans[0].points.scenarios
     tables: dict[str, pl.DataFrame] = {}
     before = 0
@@ -148,8 +154,7 @@ def _in_memory(plans: Sequence[Study], means: Backend, progress: Progress | None
                 continue
             batches.append(batch)
             count += len(batch.runs)
-            if progress:
-                progress(count, study.total)
+            means.report(count, study.total)
         new = Gathered(batches)
         there = {name: renumbered(frame, before, now) for name, frame in tables.items()}
         tables = dict(new) | {name: by_run([frame, new[name]]) for name, frame in there.items()}
@@ -162,11 +167,7 @@ def _in_memory(plans: Sequence[Study], means: Backend, progress: Progress | None
 
 
 def _into_folder(
-    study: Study,
-    folder: ResultsFolder,
-    missing: Sequence[int],
-    means: Backend,
-    progress: Progress | None,
+    study: Study, folder: ResultsFolder, missing: Sequence[int], means: Backend
 ) -> None:
     """Computes the missing runs; finished runs are kept even if it is interrupted.
 
@@ -175,14 +176,12 @@ def _into_folder(
     count = folder.done
     try:
         with folder.storage(), Keeper(folder) as keeper:
-            if progress:
-                progress(count, study.total)
+            means.report(count, study.total)
             for batch in _of_study(study, missing, means, folder.spill):
                 if batch is not None:
                     keeper.add(batch)
                     count += len(batch.runs)
-                    if progress:
-                        progress(count, study.total)
+                    means.report(count, study.total)
                 keeper.flush_if_due()
     finally:
         folder.clean_spill()

@@ -16,10 +16,9 @@ import shutil
 import time
 import warnings
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace as replace_fields
-from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +27,7 @@ import polars as pl
 
 from aqmlab import _core
 from aqmlab.errors import DamageWarning, FolderError, StorageError
-from aqmlab.files import LOCK, OWNER, lock, unlock
+from aqmlab.files import LOCK, OWNER, free, lock, unlock
 from aqmlab.metrics.table import COLUMNS, computed
 from aqmlab.results import METRICS, Batch, Scenarios, StudyInfo, StudyResult, check_process
 from aqmlab.results.tables import FolderTables
@@ -40,6 +39,7 @@ from aqmlab.storage import (
     make_folder,
     opened,
     replace,
+    slices,
     stream,
     sync,
 )
@@ -143,7 +143,7 @@ class ResultsFolder:
     @property
     def complete(self) -> bool:
         """Whether the final tables are there."""
-        return bool(self._read_manifest()["complete"])
+        return bool(read_manifest(self.path)["complete"])
 
     def missing(self) -> Sequence[int]:
         """The numbers of the runs of the shard that are not on the disk, ascending."""
@@ -159,7 +159,7 @@ class ResultsFolder:
         of very many rows have a chunk of their own, as they are not put together in memory."""
         with self.storage():
             for part in _together(batches):
-                self._take(write_chunk(self.next_chunk(), part))
+                self.take(write_chunk(self.next_chunk(), part))
 
     @property
     def spill(self) -> Path:
@@ -181,13 +181,9 @@ class ResultsFolder:
         Raises `FolderError` if they are damaged.
         """
         try:
-            self._take(read_chunk(chunk))
+            self.take(read_chunk(chunk))
         except Damaged as error:
             raise FolderError(str(error)) from None
-
-    def borrow(self, chunk: Chunk) -> None:
-        """Counts finished runs that are in another folder and stay there."""
-        self._take(chunk)
 
     def pause(self) -> None:
         """Adds the time spent to the manifest of a study that is not finished."""
@@ -206,42 +202,31 @@ class ResultsFolder:
             for name in _core.Results.table_names():
                 rows[name], seals[f"{name}.parquet"] = self._merge(name)
             self._complete(rows, seals)
-            self._clean()
+            shutil.rmtree(self.path / CHUNKS, ignore_errors=True)
 
     def grow(self, info: StudyInfo) -> None:
         """Makes the finished study an unfinished one with more replications, of which it has
         the runs there are. Until the manifest is written it is finished as it was."""
         before, now = self.info.replications, info.replications
-        names = _core.Results.table_names()
-        tables = {
-            name: pl.scan_parquet(file_of(self.path, name), glob=False).collect_schema()
-            for name in names
-        }
 
-        def frames(name: str) -> Iterator[pl.DataFrame]:
-            whole = pl.scan_parquet(file_of(self.path, name), glob=False)
-            rows = group_rows(tables[name])
-            for start in count(0, rows):
-                part = whole.slice(start, rows).collect()
-                yield renumbered(part, before, now)
-                if part.height < rows:
-                    return
+        def table(name: str) -> tuple[Iterator[pl.DataFrame], Mapping[str, Any]]:
+            path = file_of(self.path, name)
+            schema = pl.read_parquet_schema(path)
+            parts = slices(path, group_rows(schema))
+            return (renumbered(part, before, now) for part in parts), schema
 
         with self.storage():
             runs = renumbered(pl.DataFrame({"run": np.arange(self.total)}), before, now)["run"]
-            chunk = write_frames(
-                self.next_chunk(),
-                runs.to_numpy(),
-                {name: (frames(name), tables[name]) for name in names},
-            )
+            tables = {name: table(name) for name in _core.Results.table_names()}
+            chunk = write_frames(self.next_chunk(), runs.to_numpy(), tables)
             self.info, self._chunks = info, []
             self._done = np.zeros(self.total, bool)
             self._write_manifest(complete=False)
-            self._take(chunk)
+            self.take(chunk)
 
     def result(self, computed: int) -> StudyResult:
         """The finished results."""
-        names = list(self._read_manifest()["tables"])
+        names = list(read_manifest(self.path)["tables"])
         tables = FolderTables(self.path, names)
         return StudyResult(self.info, tables, self._scenarios, folder=self.path, computed=computed)
 
@@ -255,7 +240,7 @@ class ResultsFolder:
 
     def _find(self) -> None:
         """Reads finished runs; sets damaged files aside."""
-        manifest = self._read_manifest()
+        manifest = read_manifest(self.path)
         bad = damaged_files(self.path, manifest)
         complete = manifest["complete"]
         for name, error in bad.items():
@@ -281,7 +266,7 @@ class ResultsFolder:
             if bad:
                 rows = {name: rows for name, rows in manifest["tables"].items() if name != METRICS}
                 self._complete(rows, seals)
-            self._clean()
+            shutil.rmtree(self.path / CHUNKS, ignore_errors=True)
             return
         if complete:
             self._write_manifest(complete=False)
@@ -304,11 +289,12 @@ class ResultsFolder:
                 continue
             self._next = max(self._next, int(path.name) + 1)
             try:
-                self._take(read_chunk(path))
+                self.take(read_chunk(path))
             except Damaged as error:
                 self._set_aside(error, path, "its runs are computed again")
 
-    def _take(self, chunk: Chunk) -> None:
+    def take(self, chunk: Chunk) -> None:
+        """Counts the runs of a chunk, which may be in another folder. Raises `Damaged`."""
         if chunk.runs.max(initial=0) >= self.total:
             raise Damaged(chunk.path, "it has runs that this study does not")
         if self.has_any(chunk):
@@ -318,11 +304,7 @@ class ResultsFolder:
 
     def _set_aside(self, error: Damaged, path: Path, then: str) -> None:
         """Moves damaged files to `damaged/`, where they do not count, and warns."""
-        place = self.path / DAMAGED / path.name
-        number = 1
-        while place.exists():
-            number += 1
-            place = place.with_name(f"{path.name}-{number}")
+        place = free(self.path / DAMAGED / path.name)
         kept = ""
         if path.exists():
             make_folder(place.parent)
@@ -336,17 +318,9 @@ class ResultsFolder:
 
     def _merge(self, name: str) -> tuple[int, Seal]:
         """Writes the table called `name` of all chunks: its rows and its seal."""
-        schema = pl.scan_parquet(self._chunks[0].file(name), glob=False).collect_schema()
-        height = 0
-
-        def frames() -> Iterator[pl.DataFrame]:
-            nonlocal height
-            for frame in merged(self._chunks, name, group_rows(schema)):
-                height += frame.height
-                yield frame
-
+        schema = pl.read_parquet_schema(self._chunks[0].file(name))
         try:
-            seal = replace(file_of(self.path, name), stream(frames(), schema))
+            return self._write(name, merged(self._chunks, name, group_rows(schema)), schema)
         except Damaged as error:
             chunk = error.path.parent
             if chunk.parent != self.path / CHUNKS:
@@ -357,22 +331,27 @@ class ResultsFolder:
             for each in bad:
                 self._done[each.runs] = False
             raise FolderError(f"{error}; {self.kept}") from None
+
+    def _write(
+        self, name: str, frames: Iterable[pl.DataFrame], schema: Mapping[str, Any]
+    ) -> tuple[int, Seal]:
+        """Writes the rows of `frames` as the table called `name`: their number and the seal."""
+        height = 0
+
+        def counted() -> Iterator[pl.DataFrame]:
+            nonlocal height
+            for frame in frames:
+                height += frame.height
+                yield frame
+
+        seal = replace(file_of(self.path, name), stream(counted(), schema))
         return height, seal
 
     def _complete(self, rows: Mapping[str, int], seals: Mapping[str, Seal]) -> None:
         """Computes the metrics of the tables there are; then the folder is complete."""
-        height = 0
-
-        def frames() -> Iterator[pl.DataFrame]:
-            nonlocal height
-            for frame in self._metrics(rows):
-                height += frame.height
-                yield frame
-
-        file = f"{METRICS}.parquet"
-        seal = replace(self.path / file, stream(frames(), COLUMNS))
-        rows = {**rows, METRICS: height}
-        self._write_manifest(complete=True, seals={**seals, file: seal}, tables=rows)
+        height, seal = self._write(METRICS, self._metrics(rows), COLUMNS)
+        seals = {**seals, f"{METRICS}.parquet": seal}
+        self._write_manifest(complete=True, seals=seals, tables={**rows, METRICS: height})
 
     def _metrics(self, rows: Mapping[str, int]) -> Iterator[pl.DataFrame]:
         """The table of metrics, for some points at a time."""
@@ -383,10 +362,7 @@ class ResultsFolder:
             scenarios = self._scenarios[first : first + points]
             part = range(first * replications, (first + len(scenarios)) * replications)
             tables = FolderTables(self.path, list(rows), part)
-            yield computed(tables, scenarios, replications, first)
-
-    def _clean(self) -> None:
-        shutil.rmtree(self.path / CHUNKS, ignore_errors=True)
+            yield computed(tables.load, scenarios, replications, first)
 
     # Whose folder it is
 
@@ -403,7 +379,7 @@ class ResultsFolder:
                     "nothing was changed. Choose another folder with --out"
                 )
             return
-        manifest = self._read_manifest()
+        manifest = read_manifest(self.path)
         where = f"{self.path}: this folder holds results"
         advice = (
             "; nothing was changed. Choose another folder with --out, "
@@ -431,17 +407,18 @@ class ResultsFolder:
     # The manifest
 
     def _write_scenarios(self) -> None:
-        self._seal = replace(self.path / SCENARIOS, self._fill_scenarios)
+        """Writes them one by one: a study may have a million."""
+
+        def fill(target: Target) -> None:
+            for place, text in enumerate(self._scenarios.texts()):
+                target.write(f"{',' if place else '['}\n{text}".encode())
+            target.write(b"\n]\n")
+
+        self._seal = replace(self.path / SCENARIOS, fill)
 
     def _write_sources(self) -> None:
         if self._sources:
             self._described, self._source_seals = self._sources.write(self.path)
-
-    def _fill_scenarios(self, target: Target) -> None:
-        """Writes them one by one: a study may have a million."""
-        for place, text in enumerate(self._scenarios.texts()):
-            target.write(f"{',' if place else '['}\n{text}".encode())
-        target.write(b"\n]\n")
 
     def _write_manifest(
         self,
@@ -463,13 +440,10 @@ class ResultsFolder:
     def _wall(self) -> float:
         """The time spent, with that of the sessions before."""
         there = (self.path / MANIFEST).exists()
-        before = float(self._read_manifest()["wall_seconds"]) if there else 0.0
+        before = float(read_manifest(self.path)["wall_seconds"]) if there else 0.0
         now = time.monotonic()
         spent, self._started = now - self._started, now
         return round(before + spent, 3)
-
-    def _read_manifest(self) -> dict[str, Any]:
-        return read_manifest(self.path)
 
     @contextmanager
     def storage(self) -> Iterator[None]:

@@ -95,7 +95,7 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> StudyResult:
             for chunk in (chunk for part in parts for chunk in part.chunks):
                 if folder.has_any(chunk):
                     raise FolderError(f"{out}: this folder has some of these runs already")
-                folder.borrow(chunk)
+                folder.take(chunk)
             folder.finish()
         return folder.result(computed=0)
 

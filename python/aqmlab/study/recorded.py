@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from aqmlab._core import Files, Scenario
 from aqmlab.results import Scenarios
 from aqmlab.study.folder import scenarios_of
 from aqmlab.study.manifest import SCENARIOS, first_difference, read_manifest, study_info
 from aqmlab.study.points import Axis, AxisValue, Point, Points
-from aqmlab.study.sources import CODE, INPUT, Sources, current_command, described
+from aqmlab.study.sources import INPUT, Sources, current_command, described
 from aqmlab.study.sweep import Study
 
 
@@ -54,7 +53,7 @@ class RecordedStudy(Study):
         contents = [(([str(folder)], name), path.read_bytes()) for name, path in inputs.items()]
         self.points = RecordedPoints(self._texts, self.axes, folder, Files(contents))
 
-    def sources(self) -> Sources:
+    def sources(self, *, emulated: bool = False) -> Sources:
         """The sources of the results, and the command of this process."""
         found = Sources.read(self._folder, read_manifest(self._folder))
         return replace(found, command=current_command())
@@ -64,11 +63,6 @@ class RecordedStudy(Study):
         found = (each for each in self._sources["files"] if each["kind"] == kind)
         return {each["name"]: self._folder / each["file"] for each in found}
 
-    @property
-    def code(self) -> dict[str, Path]:
-        """The files of custom classes."""
-        return self.files_of(CODE)
-
     def difference(self) -> str:
         """The first key of a scenario that is another here than in the results; empty if all are
         alike."""
@@ -77,8 +71,3 @@ class RecordedStudy(Study):
                 key, before, now = found
                 return f"{key} is {before} there and {now} here"
         return ""
-
-
-def is_emulated(manifest: Mapping[str, Any]) -> bool:
-    """True if the results are of real packets."""
-    return bool(described(manifest)["emulated"])

@@ -27,6 +27,7 @@ from aqmlab import _core
 from aqmlab.errors import AqmlabError, ClusterError, ClusterWarning, StuckError
 from aqmlab.results import Batch, gather
 from aqmlab.study.points import Points
+from aqmlab.study.runner import finished
 
 TARGET_SECONDS = 1.0
 MOST_SECONDS = 2.0
@@ -168,19 +169,11 @@ def _compute(
 ) -> None:
     scenario = plan.points[runs[0] // plan.replications].scenario
     jobs = [(run, scenario, run % plan.replications) for run in runs]
-    runner = _core.Runner(jobs, threads=1)
-    left = len(jobs)
     try:
-        while left:
-            batch = runner.poll(MOST_SECONDS)
-            given_up = runner.stuck()
-            stuck |= given_up
-            left -= len(given_up)
-            if batch is not None:
-                batches.append(batch)
-                left -= len(batch.runs)
-    finally:
-        runner.stop()
+        for batch in finished(jobs, threads=1):
+            batches.append(batch)
+    except StuckError as error:
+        stuck |= {each["run"]: each["problem"] for each in error.failed}
 
 
 def _packed(frame: pl.DataFrame) -> bytes:

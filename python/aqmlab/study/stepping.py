@@ -19,8 +19,6 @@ from aqmlab.study.single import load
 if TYPE_CHECKING:
     from aqmlab.results import RunResult
 
-__all__ = ["Run"]
-
 
 class Run:
     """A run in progress, which can be advanced, observed, changed and rewound.

@@ -191,9 +191,9 @@ class Study:
         return [Source(kind, name, text.encode()) for kind, name, text in files
                 if isinstance(text, str)]  # fmt: skip
 
-    def sources(self) -> Sources:
+    def sources(self, *, emulated: bool = False) -> Sources:
         """What a results folder keeps of the files and the command that made it."""
-        return Sources.of(self)
+        return Sources.of(self, emulated=emulated)
 
     def is_in(self, folder: Path) -> bool:
         """Whether this folder has results of this study, with as many replications."""
@@ -261,9 +261,8 @@ class Study:
         """
         from aqmlab.study.execute import Backend, execute
 
-        return execute(
-            self, None if out is None else Path(out), Backend(threads, executor), progress
-        )
+        means = Backend(threads, executor, progress)
+        return execute(self, None if out is None else Path(out), means)
 
     def run_shard(
         self,
@@ -302,7 +301,7 @@ class Study:
         if self.precision is not None:
             problem = "how many replications it takes depends on the results of all parts"
             raise input_error(problem, key="precision", hint="run it as a whole")
-        return execute_shard(self, Path(out), shard, Backend(threads, executor), progress)
+        return execute_shard(self, Path(out), shard, Backend(threads, executor, progress))
 
     def _check(self, table: Mapping[str, Any]) -> None:
         if "scenario" not in table and {"links", "flows"} & table.keys():
