@@ -20,7 +20,7 @@ import typer
 
 import aqmlab
 from aqmlab.cli.common import EXAMPLES, reported
-from aqmlab.cli.options import Threads
+from aqmlab.cli.options import THREADS
 from aqmlab.report.document import (
     Block,
     Code,
@@ -65,7 +65,7 @@ SHOWN_NOTES = 4
 def since(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of the documents.")],
     wanted: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...")] = None,
-    threads: Threads = None,
+    threads: int | None = THREADS,
 ) -> None:
     """Run the topics of each study and write its page and pictures.
 

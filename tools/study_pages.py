@@ -12,7 +12,7 @@ import typer
 
 import aqmlab
 from aqmlab.cli.common import EXAMPLES, progress_bar, reported
-from aqmlab.cli.options import Threads
+from aqmlab.cli.options import THREADS
 from aqmlab.reproduce import Reproduction, names, reproduce
 from aqmlab.reproduce.catalogue import place
 from aqmlab.reproduce.model import Cell, CellTable
@@ -45,7 +45,7 @@ def study_pages(
     results: Annotated[
         Path, typer.Option("--results", metavar="FOLDER", help="Folder for the simulations.")
     ] = RESULTS,
-    threads: Threads = None,
+    threads: int | None = THREADS,
 ) -> None:  # fmt: skip
     """Run the published studies and write the page of each.
 

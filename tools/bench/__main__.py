@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from aqmlab.cli.common import EXAMPLES, console, print_json, reported
-from aqmlab.cli.options import Json, Set, Threads
+from aqmlab.cli.options import JSON, SET, THREADS
 from aqmlab.errors import input_error, unknown
 from aqmlab.report.document.terminal import grid
 from aqmlab.scenario.settings import parse_settings
@@ -48,12 +48,12 @@ def bench(
     repeat: Annotated[
         int, typer.Option("--repeat", min=1, metavar="N", help="Minimum number of runs of each.")
     ] = 3,
-    set_: Set = None,
-    threads: Threads = None,
+    set_: list[str] | None = SET,
+    threads: int | None = THREADS,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the table of `emulator` in Markdown.")
     ] = False,
-    json: Json = False,
+    json: bool = JSON,
 ) -> None:
     """Measure packets per CPU second, events per packet and peak memory.
 

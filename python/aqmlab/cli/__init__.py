@@ -10,7 +10,7 @@ import resource
 import sys
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.exceptions import TyperException
@@ -159,9 +159,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def program(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version."
+    ),
 ) -> None:
     """Options of the program itself; its help is given to `Typer` above."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Annotated
+from pathlib import Path
 
 from aqmlab.cli import options
-from aqmlab.cli.common import command_line, settings_of_real_packets
+from aqmlab.cli.common import command_line, say, settings_of_real_packets
 from aqmlab.cli.options import link_option, option
 from aqmlab.emulator import emulate
 from aqmlab.emulator.keep import Reserved
@@ -25,30 +24,26 @@ WAITS = ("sh", "-c", 'echo "aqmlab: attached until Ctrl-C" >&2; exec sleep infin
 
 
 def attach(
-    pid: Annotated[int | None, option("PID", "A process of the namespace.", min=1)] = None,
-    interface: Annotated[str | None, option("NAME", "An interface of this namespace.")] = None,
-    profile: options.Profile = None,
-    rate: options.Rate = None,
-    delay: options.Delay = None,
-    queue: options.Queue = None,
-    loss: options.Loss = None,
-    down: Annotated[
-        list[str] | None,
-        link_option("SETTINGS", "A link to the processes: `rate=50mbit queue=codel`."),
-    ] = None,
-    up: Annotated[
-        list[str] | None, link_option("SETTINGS", "A link from them; same form as --down.")
-    ] = None,
-    set_: options.Set = None,
-    seed: options.Seed = None,
-    for_: Annotated[
-        float | None,
-        option("SECONDS", "End after this time; default: at Ctrl-C.", "--for", min=0.0),
-    ] = None,
-    name: options.Name = None,
-    out: options.NewFolder = None,
-    pcap: options.Pcap = None,
-    pcap_at: options.PcapAt = None,
+    pid: int | None = option("PID", "A process of the namespace.", min=1),
+    interface: str | None = option("NAME", "An interface of this namespace."),
+    profile: str | None = options.PROFILE,
+    rate: str | None = options.RATE,
+    delay: str | None = options.DELAY,
+    queue: str | None = options.QUEUE,
+    loss: str | None = options.LOSS,
+    down: list[str] | None = link_option(
+        "SETTINGS", "A link to the processes: `rate=50mbit queue=codel`."
+    ),
+    up: list[str] | None = link_option("SETTINGS", "A link from them; same form as --down."),
+    set_: list[str] | None = options.SET,
+    seed: int | None = options.SEED,
+    for_: float | None = option(
+        "SECONDS", "End after this time; default: at Ctrl-C.", "--for", min=0.0
+    ),
+    name: str | None = options.NAME,
+    out: Path | None = options.NEW_FOLDER,
+    pcap: Path | None = options.PCAP,
+    pcap_at: str | None = options.PCAP_AT,
 ) -> None:
     """Put a path in front of the network namespace of a running process, such as a container's,
     or of an interface.
@@ -69,6 +64,5 @@ def attach(
         done = emulate(path, WAITS, nat=pid is not None, settings={"name": name} if name else {},
                        until=for_, attached=pid, interface=interface, **captured)  # fmt: skip
         kept.keep(done, command_line())
-    for line in (*done.remarks, *kept.told(), "detached"):
-        print(f"aqmlab: {line}", file=sys.stderr)
+    say(*done.remarks, *kept.told(), "detached")
     raise SystemExit(bool(kept.problem))

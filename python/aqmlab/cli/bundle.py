@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
 
-from aqmlab.cli.options import File, argument
+from aqmlab.cli.options import argument
 
 EXAMPLE = "aqmlab bundle results/mine\n\naqmlab bundle results/kuhn2014 kuhn2014.aqmlab.zip"
 
 
 def bundle(
-    folder: Annotated[Path, argument("FOLDER", "A folder with results.")],
-    file: Annotated[File, argument("FILE", "The bundle; default: NAME.aqmlab.zip.")] = None,
+    folder: Path = argument("FOLDER", "A folder with results."),
+    file: Path | None = argument("FILE", "The bundle; default: NAME.aqmlab.zip.", default=None),
 ) -> None:
     """Write results as one file, which `aqmlab rerun` verifies and repeats elsewhere.
 

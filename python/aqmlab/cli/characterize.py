@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
 
 from aqmlab.cli import options
-from aqmlab.cli.common import default_folder, executor_at, finish, naming, progress_bar
+from aqmlab.cli.common import default_folder, finish, means, naming
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.scenario.quantity import quantity
 from aqmlab.scenario.settings import parse_settings
@@ -20,51 +20,36 @@ EXAMPLE = (
 
 
 def characterize(
-    discipline: Annotated[str, argument("DISCIPLINE", "A queue of `aqmlab list`, or FILE:CLASS.")],
-    against: Annotated[
-        list[str] | None,
-        option(
-            "NAMES",
-            "Disciplines to compare with, separated by commas; drop-tail is always included.",
-        ),
-    ] = None,
-    section: Annotated[
-        list[str] | None, option("N", "Run only this section of RFC 7928. May be repeated.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        option(
-            "KEY=VALUE",
-            "Set a parameter of DISCIPLINE, such as target=10ms. May be repeated.",
-            "--set",
-        ),
-    ] = None,
-    rate: Annotated[str, option("RATE", "Rate of the bottleneck.")] = "10mbit",
-    rtt: Annotated[str, option("TIME", "Round-trip time without queuing.")] = "100ms",
-    buffer: Annotated[
-        float, option("X", "Buffer in bandwidth-delay products.", min=0.05, max=1000)
-    ] = 1.0,
-    control: Annotated[
-        str,
-        option(
-            "CONTROL", "Congestion control of bulk flows, FILE:CLASS, or STACK:CONTROLLER of QUIC."
-        ),
-    ] = "reno",
-    replications: options.Replications = None,
-    seed: options.Seed = None,
-    out: options.Out = None,
-    threads: options.Threads = None,
-    cluster: options.Cluster = None,
-    no_report: options.NoReport = False,
-    figures: options.Figures = False,
-    json: options.Json = False,
-    quick: Annotated[
-        bool,
-        flag(
-            "--quick",
-            "Run a quarter of the time, with five replications: many sections stay undecided.",
-        ),
-    ] = False,
+    discipline: str = argument("DISCIPLINE", "A queue of `aqmlab list`, or FILE:CLASS."),
+    against: list[str] | None = option(
+        "NAMES", "Disciplines to compare with, separated by commas; drop-tail is always included."
+    ),
+    section: list[str] | None = option("N", "Run only this section of RFC 7928. May be repeated."),
+    set_: list[str] | None = option(
+        "KEY=VALUE", "Set a parameter of DISCIPLINE, such as target=10ms. May be repeated.", "--set"
+    ),
+    rate: str = option("RATE", "Rate of the bottleneck.", default="10mbit"),
+    rtt: str = option("TIME", "Round-trip time without queuing.", default="100ms"),
+    buffer: float = option(
+        "X", "Buffer in bandwidth-delay products.", min=0.05, max=1000, default=1.0
+    ),
+    control: str = option(
+        "CONTROL",
+        "Congestion control of bulk flows, FILE:CLASS, or STACK:CONTROLLER of QUIC.",
+        default="reno",
+    ),
+    replications: int | None = options.REPLICATIONS,
+    seed: int | None = options.SEED,
+    out: Path | None = options.OUT,
+    threads: int | None = options.THREADS,
+    cluster: str | None = options.CLUSTER,
+    no_report: bool = options.NO_REPORT,
+    figures: bool = options.FIGURES,
+    json: bool = options.JSON,
+    quick: bool = flag(
+        "--quick",
+        "Run a quarter of the time, with five replications: many sections stay undecided.",
+    ),
 ) -> None:
     """Characterise a queue discipline by RFC 7928: every scenario of sections 4 to 10.
 
@@ -92,12 +77,10 @@ def characterize(
         if text != default
     ]
     name = discipline.rpartition(":")[2]
-    extra = ["quick"] if quick else []
-    words = [name, *own, *changed, *extra]
+    words = [name, *own, *changed, *(["quick"] if quick else [])]
     folder = out or default_folder("characterize", words, r=replications, s=seed)
-    bar = progress_bar(f"characterize {name}", shown=not json)
     named = naming(only="--section", against="--against", rtt="--rtt", discipline="DISCIPLINE")
-    with executor_at(cluster) as executor, bar as progress, named:
+    with means(f"characterize {name}", cluster, shown=not json) as running, named:
         result = run(
             discipline,
             against=[other.strip() for other in others],
@@ -109,7 +92,6 @@ def characterize(
             scale=0.25 if quick else 1.0,
             out=folder,
             threads=threads,
-            executor=executor,
-            progress=progress,
+            **running,
         )
     finish(result, folder, json=json, figures=figures, no_report=no_report, columns=150)

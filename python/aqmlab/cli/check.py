@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
 from aqmlab.cli import options
-from aqmlab.cli.common import FAILURE, console, default_folder, executor_at, finish, progress_bar
+from aqmlab.cli.common import FAILURE, console, default_folder, finish, means
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error
 
@@ -21,28 +20,23 @@ EXAMPLE = (
 
 
 def check(
-    pack: Annotated[str, argument("PACK", "A pack: a TOML file, or a name of a package's.")],
-    with_: Annotated[
-        list[str] | None,
-        option(
-            "NAME=VALUE", "Add a contender: what fills the pack's slot. May be repeated.", "--with"
-        ),
-    ] = None,
-    baseline: Annotated[
-        Path | None, option("FILE", "Results that rules beside `baseline` compare with.")
-    ] = None,
-    save: Annotated[Path | None, option("FILE", "Write the results as a baseline.")] = None,
-    junit: Annotated[Path | None, option("FILE", "Write the answers as JUnit XML.")] = None,
-    github: Annotated[bool, flag("--github", "Print annotations for GitHub Actions.")] = False,
-    strict: Annotated[bool, flag("--strict", "Also fail if a rule is not decided.")] = False,
-    replications: options.Replications = None,
-    seed: options.Seed = None,
-    out: options.Out = None,
-    threads: options.Threads = None,
-    cluster: options.Cluster = None,
-    no_report: options.NoReport = False,
-    figures: options.Figures = False,
-    json: options.Json = False,
+    pack: str = argument("PACK", "A pack: a TOML file, or a name of a package's."),
+    with_: list[str] | None = option(
+        "NAME=VALUE", "Add a contender: what fills the pack's slot. May be repeated.", "--with"
+    ),
+    baseline: Path | None = option("FILE", "Results that rules beside `baseline` compare with."),
+    save: Path | None = option("FILE", "Write the results as a baseline."),
+    junit: Path | None = option("FILE", "Write the answers as JUnit XML."),
+    github: bool = flag("--github", "Print annotations for GitHub Actions."),
+    strict: bool = flag("--strict", "Also fail if a rule is not decided."),
+    replications: int | None = options.REPLICATIONS,
+    seed: int | None = options.SEED,
+    out: Path | None = options.OUT,
+    threads: int | None = options.THREADS,
+    cluster: str | None = options.CLUSTER,
+    no_report: bool = options.NO_REPORT,
+    figures: bool = options.FIGURES,
+    json: bool = options.JSON,
 ) -> None:
     """Answer the questions of a pack: does each rule hold, with intervals over the replications?
 
@@ -65,12 +59,11 @@ def check(
         raise input_error("no rule of this pack compares with it", key="--baseline", hint=hint)
     plan = Plan(found, {**found.contenders, **parse_settings(with_ or ())})
     folder = out or default_folder(Path(pack).stem, with_ or (), r=replications, s=seed)
-    bar = progress_bar(found.name, shown=not json)
-    with executor_at(cluster) as executor, bar as progress:
+    with means(found.name, cluster, shown=not json) as running:
+        before = Baseline.load(baseline) if baseline else None
         campaign = plan.run(
-            replications, seed, out=folder, threads=threads, executor=executor, progress=progress,
-            baseline=Baseline.load(baseline) if baseline else None,
-        )  # fmt: skip
+            replications, seed, out=folder, threads=threads, baseline=before, **running
+        )
     answers = gate.checked(campaign, strict=strict)
     if save:
         write_baseline(campaign, save)

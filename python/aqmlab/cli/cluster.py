@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import asdict
+from typing import Literal
 
 from aqmlab.cli import options
-from aqmlab.cli.common import FAILURE, console, print_json, show_table
+from aqmlab.cli.common import FAILURE, console, print_json
 from aqmlab.cli.options import argument
 from aqmlab.numbers import count
 
@@ -13,23 +14,23 @@ EXAMPLE = "aqmlab cluster check tcp://scheduler:8786"
 
 
 def cluster(
-    action: Annotated[Literal["check"], argument("check", "What to do.")],
-    address: Annotated[str, argument("ADDRESS", "Address of the scheduler: tcp://HOST:8786.")],
-    json: options.Json = False,
+    action: Literal["check"] = argument("check", "What to do."),
+    address: str = argument("ADDRESS", "Address of the scheduler: tcp://HOST:8786."),
+    json: bool = options.JSON,
 ) -> None:
     """Show the workers of a dask cluster, and whether each has the same aqmlab as this machine.
 
     The exit status is 0 if there are workers and all have it, else 1.
     """
-    from aqmlab.report.document import Column, Table
+    from aqmlab.report.document import Column, Table, terminal
     from aqmlab.study.cluster import workers
     from aqmlab.study.spread import own_build
 
     found = workers(address)
     fits = bool(found) and all(each.fits for each in found)
     if json:
-        build = {"version": own_build().version, "engine": own_build().engine}
-        print_json({**build, "fits": fits, "workers": [each.to_json() for each in found]})
+        told = [each.to_json() for each in found]
+        print_json({**asdict(own_build()), "fits": fits, "workers": told})
     else:
         screen = console()
         columns = (Column(name, label=name != "threads")
@@ -38,7 +39,7 @@ def cluster(
             (e.address, e.threads, str(e.build or e.problem), "same" if e.fits else "other")
             for e in found
         )
-        show_table(Table(tuple(columns), rows, title=f"aqmlab {own_build()} here"), screen)
+        terminal.block(Table(tuple(columns), rows, title=f"aqmlab {own_build()} here"), screen)
         threads = sum(each.threads for each in found)
         screen.print(f"{count(len(found), 'worker')} with {count(threads, 'thread')}.")
     if not fits:

@@ -11,8 +11,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar
 
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from aqmlab.campaign.reported import Reported
-    from aqmlab.report.document import Figure, Table
+    from aqmlab.report.document import Figure
     from aqmlab.results import StudyResult
     from aqmlab.study.sweep import Progress
 
@@ -54,14 +53,15 @@ INPUT_ERROR, FAILURE, BUG, INTERRUPTED = 2, 1, 70, 130
 @contextmanager
 def naming(**names: str) -> Iterator[None]:
     """Names options of the command (`only="--section"`) in errors about the arguments of a function
-    of the package."""
+    of the package, or about a part of one (`keys.NAME`)."""
     try:
         yield
     except InputError as error:
-        if error.file is None and error.key in names:
-            key = names[error.key]
-            raise input_error(error.problem, key=key, given=error.given, hint=error.hint) from None
-        raise
+        argument, _, part = error.key.partition(".")
+        if error.file or argument not in names:
+            raise
+        key = f"{names[argument]} {part}".strip()
+        raise input_error(error.problem, key=key, given=error.given, hint=error.hint) from None
 
 
 def reported(command: Callable[P, R]) -> Callable[P, R]:
@@ -102,13 +102,11 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
         except KeyboardInterrupt as error:
             text = f"interrupted: {error}" if str(error) else "interrupted"
             fail(text, signals.status(error), word="")
-        except Exception as error:
-            bug(error)
         except BaseException as error:
             # A panic of polars is no `Exception`.
-            if type(error).__name__ != "PanicException":
-                raise
-            bug(error)
+            if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+                bug(error)
+            raise
 
     return wrapped
 
@@ -134,21 +132,17 @@ def absent(error: ModuleNotFoundError, *, for_cluster: bool) -> NoReturn:
     fail(f"this needs the package {error.name}, which is not installed ({hint})", FAILURE)
 
 
-def has_tables() -> bool:
-    """Whether the library for tables is installed (the extra `report`)."""
-    return find_spec("polars") is not None
-
-
 @contextmanager
-def executor_at(address: str | None) -> Iterator[Executor | None]:
-    """The executor of `--cluster`; none if it was not given. Raises `ClusterError`."""
-    if address is None:
-        yield None
-        return
-    from aqmlab.study.cluster import connect
+def means(what: str, cluster: str | None = None, *, shown: bool) -> Iterator[dict[str, Any]]:
+    """The arguments `executor` (that of `--cluster`, if given) and `progress` (a bar on stderr) of
+    what runs studies. Raises `ClusterError`."""
+    connected: AbstractContextManager[Executor | None] = nullcontext()
+    if cluster is not None:
+        from aqmlab.study.cluster import connect
 
-    with connect(address) as executor:
-        yield executor
+        connected = connect(cluster)
+    with connected as executor, progress_bar(what, shown=shown) as progress:
+        yield {"executor": executor, "progress": progress}
 
 
 def load_own(files: Sequence[str] | None) -> None:
@@ -199,13 +193,6 @@ def console(columns: int = 110) -> Console:
     from aqmlab.report.document import terminal
 
     return terminal.console(columns)
-
-
-def show_table(table: Table, screen: Console) -> None:
-    """Prints a table of a document."""
-    from aqmlab.report.document import terminal
-
-    terminal.block(table, screen)
 
 
 @contextmanager
@@ -282,6 +269,12 @@ def settings_of_real_packets(
     if out is not None:
         settings.setdefault("record.level", "series")
     return settings
+
+
+def say(*lines: str) -> None:
+    """Prints lines on stderr: stdout is that of the program behind the links."""
+    for line in lines:
+        print(f"aqmlab: {line}", file=sys.stderr)
 
 
 def command_line() -> str:

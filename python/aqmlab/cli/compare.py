@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
 from aqmlab import plain
 from aqmlab.cli import options
@@ -21,17 +20,13 @@ EXAMPLE = (
 
 
 def compare(
-    folders: Annotated[
-        list[str],
-        argument(
-            "[NAME=]FOLDER...",
-            "Results of run, study or shell --out; files of flent, iperf3 or irtt.",
-        ),
-    ],
-    out: options.Out = None,
-    with_: options.With = None,
-    figures: options.Figures = False,
-    json: options.Json = False,
+    folders: list[str] = argument(
+        "[NAME=]FOLDER...", "Results of run, study or shell --out; files of flent, iperf3 or irtt."
+    ),
+    out: Path | None = options.OUT,
+    with_: list[str] | None = options.WITH,
+    figures: bool = options.FIGURES,
+    json: bool = options.JSON,
 ) -> None:
     """Compare results of runs, studies and emulations side by side, in tables and one figure.
 

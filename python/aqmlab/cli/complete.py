@@ -5,7 +5,8 @@ Options come from the command itself; names, keys and values from the reference.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from aqmlab import plain
@@ -35,10 +36,12 @@ def complete(words: Sequence[str]) -> list[str]:
         return []
     options = _options(command) if command in COMMANDS else {}
     if before[-1] in options and options[before[-1]] and len(before) > 1:
-        return _beginning(last, _values(before[-1], last, before))
+        known = VALUES.get(before[-1])
+        return _beginning(last, known(last, before) if known else ())
     if last.startswith("-"):
         return _beginning(last, [*options, "--help"])
-    return _beginning(last, _arguments(command, before[1:], last))
+    known = ARGUMENTS.get(command)
+    return _beginning(last, known(last, before[1:]) if known else ())
 
 
 def _joined(words: Sequence[str]) -> list[str]:
@@ -73,47 +76,30 @@ def _beginning(word: str, known: Iterable[str]) -> list[str]:
     return [each for each in dict.fromkeys(known) if each.startswith(word)]
 
 
-def _values(option: str, last: str, before: Sequence[str]) -> Iterable[str]:
-    """The values of an option."""
-    if option == "--set":
-        return _settings(last, before)
-    if option == "--profile":
-        return _names("profiles")
-    if option == "--queue":
-        return _queues(last)
-    if option == "--access":
-        from aqmlab.scenario.access import KINDS as lines
-
-        return lines
-    if option == "--load":
-        from aqmlab.packs.access_line.loads import KINDS as loads
-
-        return loads
-    return PRECISIONS if option == "--precision" else ()
-
-
-def _arguments(command: str, given: Sequence[str], last: str) -> Iterable[str]:
-    """The arguments of a command."""
-    if command == "explain":
-        return _explained()
-    if command in ("try", "characterize"):
-        return _queues(last)
-    if command == "evaluate":
-        return _names("congestion_controls")
-    if command == "reproduce":
-        return (*_names("studies"), "all")
-    if command == "list":
-        return catalogue()
-    if command == "new":
-        return KINDS if not given else ()
-    if command == "completion":
-        return SCRIPTS
-    return ()
+VALUES: Mapping[str, Callable[[str, Sequence[str]], Iterable[str]]] = {
+    "--set": lambda last, before: _settings(last, before),
+    "--profile": lambda *_: _names("profiles"),
+    "--queue": lambda last, _: _queues(last),
+    "--access": lambda *_: import_module("aqmlab.scenario.access").KINDS,
+    "--load": lambda *_: import_module("aqmlab.packs.access_line.loads").KINDS,
+    "--precision": lambda *_: PRECISIONS,
+}
+"""The values of an option."""
+ARGUMENTS: Mapping[str, Callable[[str, Sequence[str]], Iterable[str]]] = {
+    "explain": lambda *_: _explained(),
+    "try": lambda last, _: _queues(last),
+    "characterize": lambda last, _: _queues(last),
+    "evaluate": lambda *_: _names("congestion_controls"),
+    "reproduce": lambda *_: (*_names("studies"), "all"),
+    "list": lambda *_: catalogue(),
+    "new": lambda _, given: KINDS if not given else (),
+    "completion": lambda *_: SCRIPTS,
+}
+"""The arguments of a command."""
 
 
-def _names(*kinds: str) -> list[str]:
-    lists = catalogue()
-    return [each["name"] for kind in kinds for each in lists[kind]]
+def _names(kind: str) -> list[str]:
+    return [each["name"] for each in catalogue()[kind]]
 
 
 def _explained() -> list[str]:
@@ -125,9 +111,8 @@ def _explained() -> list[str]:
 
 def _settings(last: str, before: Sequence[str]) -> list[str]:
     """Keys of a scenario, or the values of the key that is there already."""
-    key, equals, _ = last.partition("=")
+    key, equals, text = last.partition("=")
     if equals:
-        text = last.partition("=")[2]
         return [f"{key}={value}" for value in _of_key(key, before, text)]
     keys = list(TOP_KEYS)
     if last.startswith("queue."):
@@ -165,7 +150,7 @@ def _words(entry: dict[str, Any], given: Sequence[str]) -> list[str]:
     words = [each for each in entry["words"] if not each["is_refused"]]
     key, equals, _ = given[-1].partition("=")
     if equals:
-        return [f"{key}={value}" for value in _choices(entry, key)]
+        return [f"{key}={value}" for value in _choices(entry["params"], key)]
     if any(each["word"] in given[-2:-1] and each["has_value"] for each in words):
         return []
     # One of several words for the same, and no parameter that has a word of its name.
@@ -177,10 +162,8 @@ def _words(entry: dict[str, Any], given: Sequence[str]) -> list[str]:
     ]
 
 
-def _choices(entry: dict[str, Any], key: str) -> list[str]:
-    return [
-        value for param in entry["params"] if param["name"] == key for value in param["choices"]
-    ]
+def _choices(params: Sequence[dict[str, Any]], name: str) -> list[str]:
+    return [value for each in params if each["name"] == name for value in each["choices"]]
 
 
 def _of_key(key: str, before: Sequence[str], text: str) -> list[str]:
@@ -191,9 +174,6 @@ def _of_key(key: str, before: Sequence[str], text: str) -> list[str]:
         return _names("congestion_controls")
     if key.endswith("workload"):
         return _names("workloads")
-    if key.startswith("queue."):
-        params = _params_of_queue(before)
-    else:
-        params = [param for each in reference() for param in each["params"]]
-    name = key.rpartition(".")[2]
-    return [value for param in params if param["name"] == name for value in param["choices"]]
+    every = (param for each in reference() for param in each["params"])
+    params = _params_of_queue(before) if key.startswith("queue.") else [*every]
+    return _choices(params, key.rpartition(".")[2])

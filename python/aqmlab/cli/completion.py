@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from aqmlab.cli.options import argument
 from aqmlab.errors import unknown
 
@@ -63,7 +61,7 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
 def completion(
-    shell: Annotated[str, argument("SHELL", "bash, zsh or fish.")],
+    shell: str = argument("SHELL", "bash, zsh or fish."),
 ) -> None:
     """Print a script that completes commands, options, names, keys and values."""
     if shell not in SCRIPTS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from aqmlab.cli import options
 from aqmlab.cli.common import FAILURE, console, print_json, progress_bar
@@ -29,33 +29,23 @@ EXAMPLE = (
 
 
 def conformance(
-    algorithms: Annotated[
-        list[str] | None,
-        argument(
-            "[ALGORITHM]...",
-            "Algorithms to replay; default: all. `codel` means all of CoDel's. With --tcp: a "
-            "folder of your own cases (DIR/CASE/), and the cases to replay.",
-        ),
-    ] = None,
-    tcp: Annotated[
-        bool, flag("--tcp", "Replay senders instead of queues, segment by segment.")
-    ] = False,
-    closed: Annotated[
-        bool,
-        flag(
-            "--closed",
-            "With --tcp: simulate both ends, over links with the recorded path's values.",
-        ),
-    ] = False,
-    vectors: Annotated[
-        Path | None, option("DIR", "Replay your own cases, in DIR/ALGORITHM/CASE/.")
-    ] = None,
-    emulator: Annotated[
-        bool, flag("--emulator", "Replay packets through the emulator, with its clock replaced.")
-    ] = False,
-    threads: options.Threads = None,
-    json: options.Json = False,
-    markdown: Annotated[bool, flag("--markdown", "Print the table as a page in Markdown.")] = False,
+    algorithms: list[str] | None = argument(
+        "[ALGORITHM]...",
+        "Algorithms to replay; default: all. `codel` means all of CoDel's. With --tcp: a "
+        "folder of your own cases (DIR/CASE/), and the cases to replay.",
+        default=None,
+    ),
+    tcp: bool = flag("--tcp", "Replay senders instead of queues, segment by segment."),
+    closed: bool = flag(
+        "--closed", "With --tcp: simulate both ends, over links with the recorded path's values."
+    ),
+    vectors: Path | None = option("DIR", "Replay your own cases, in DIR/ALGORITHM/CASE/."),
+    emulator: bool = flag(
+        "--emulator", "Replay packets through the emulator, with its clock replaced."
+    ),
+    threads: int | None = options.THREADS,
+    json: bool = options.JSON,
+    markdown: bool = flag("--markdown", "Print the table as a page in Markdown."),
 ) -> None:
     """Replay recorded runs of reference implementations (Linux, ns-2, RFC pseudo-code).
 

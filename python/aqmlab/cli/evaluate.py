@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
 
 from aqmlab.cli import options
-from aqmlab.cli.common import default_folder, executor_at, finish, naming, progress_bar
+from aqmlab.cli.common import default_folder, finish, means, naming
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error
 from aqmlab.scenario.quic import quic_endpoint
@@ -21,38 +21,27 @@ EXAMPLE = (
 
 
 def evaluate(
-    control: Annotated[
-        str,
-        argument(
-            "CONTROL",
-            "A congestion control of `aqmlab list`, FILE:CLASS, or STACK:CONTROLLER of QUIC.",
-        ),
-    ],
-    only: Annotated[
-        list[str] | None,
-        option("NAME", "Run only this criterion, or group of criteria. May be repeated."),
-    ] = None,
-    param: Annotated[
-        list[str] | None,
-        option("KEY=VALUE", "Set a parameter of CONTROL, such as beta=0.8. May be repeated."),
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        option(
-            "KEY=VALUE",
-            "Set a key of its transport, such as ecn=classic. May be repeated.",
-            "--set",
-        ),
-    ] = None,
-    replications: options.Replications = None,
-    seed: options.Seed = None,
-    out: options.Out = None,
-    threads: options.Threads = None,
-    cluster: options.Cluster = None,
-    json: options.Json = False,
-    no_report: options.NoReport = False,
-    figures: options.Figures = False,
-    quick: Annotated[bool, flag("--quick", "Run five replications instead of twenty.")] = False,
+    control: str = argument(
+        "CONTROL", "A congestion control of `aqmlab list`, FILE:CLASS, or STACK:CONTROLLER of QUIC."
+    ),
+    only: list[str] | None = option(
+        "NAME", "Run only this criterion, or group of criteria. May be repeated."
+    ),
+    param: list[str] | None = option(
+        "KEY=VALUE", "Set a parameter of CONTROL, such as beta=0.8. May be repeated."
+    ),
+    set_: list[str] | None = option(
+        "KEY=VALUE", "Set a key of its transport, such as ecn=classic. May be repeated.", "--set"
+    ),
+    replications: int | None = options.REPLICATIONS,
+    seed: int | None = options.SEED,
+    out: Path | None = options.OUT,
+    threads: int | None = options.THREADS,
+    cluster: str | None = options.CLUSTER,
+    json: bool = options.JSON,
+    no_report: bool = options.NO_REPORT,
+    figures: bool = options.FIGURES,
+    quick: bool = flag("--quick", "Run five replications instead of twenty."),
 ) -> None:
     """Evaluate a congestion control by the criteria of RFC 9743.
 
@@ -71,9 +60,7 @@ def evaluate(
     words = [name, *(f"{k}={v}" for k, v in (params | transport).items()), *(only or [])]
     extra = ["quick"] if quick else []
     folder = out or default_folder("evaluate", [*words, *extra], r=replications, s=seed)
-    bar = progress_bar(f"evaluate {name}", shown=not json)
-    named = naming(only="--only")
-    with executor_at(cluster) as executor, bar as progress, named:
+    with means(f"evaluate {name}", cluster, shown=not json) as running, naming(only="--only"):
         result = run(
             {"algorithm": control, **params} if params else control,
             name=name,
@@ -83,7 +70,6 @@ def evaluate(
             seed=SEED if seed is None else seed,
             out=folder,
             threads=threads,
-            executor=executor,
-            progress=progress,
+            **running,
         )
     finish(result, folder, json=json, figures=figures, no_report=no_report, columns=150)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from aqmlab import plain
 from aqmlab._core import describe, reference
@@ -22,22 +22,16 @@ EXAMPLE = (
 
 
 def explain(
-    name: Annotated[
-        str | None,
-        argument(
-            "[NAME]",
-            "A discipline, control, preset, section, parameter or metric: codel, "
-            "pie.target, my_queue.py:MyQueue, jain. Default: all.",
-        ),
-    ] = None,
-    with_: options.With = None,
-    json: options.Json = False,
-    markdown: Annotated[
-        bool, flag("--markdown", "Print the reference as a page in Markdown.")
-    ] = False,
-    chart: Annotated[
-        Path | None, option("FILE.svg", "Draw the response of a queue to a load step.")
-    ] = None,
+    name: str | None = argument(
+        "[NAME]",
+        "A discipline, control, preset, section, parameter or metric: codel, "
+        "pie.target, my_queue.py:MyQueue, jain. Default: all.",
+        default=None,
+    ),
+    with_: list[str] | None = options.WITH,
+    json: bool = options.JSON,
+    markdown: bool = flag("--markdown", "Print the reference as a page in Markdown."),
+    chart: Path | None = option("FILE.svg", "Draw the response of a queue to a load step."),
 ) -> None:
     """Explain a queue discipline, parameter or metric: default, range, meaning, source."""
     load_own(with_)
@@ -144,7 +138,7 @@ def _own(name: str) -> dict[str, Any]:
 
 
 def _names() -> list[str]:
-    return list(dict.fromkeys(entry["name"] for entry in [*reference(), *metrics(), *profiles()]))
+    return list(dict.fromkeys(entry["name"] for entry in entries()))
 
 
 def text(entry: Mapping[str, Any]) -> str:

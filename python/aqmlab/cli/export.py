@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from aqmlab.cli.options import argument, option
 
@@ -16,12 +15,10 @@ EXAMPLE = (
 
 
 def export(
-    folder: Annotated[Path, argument("FOLDER", "A folder with results.")],
-    file: Annotated[
-        Path, argument("FILE", "Ends in .csv, .arrow, .parquet, .flent.gz or .log (mahimahi).")
-    ],
-    table: Annotated[str, option("NAME", "A table; default: links. Of a log: a link.")] = "",
-    run: Annotated[int, option("N", "Number of the run; default: the first.", min=0)] = 0,
+    folder: Path = argument("FOLDER", "A folder with results."),
+    file: Path = argument("FILE", "Ends in .csv, .arrow, .parquet, .flent.gz or .log (mahimahi)."),
+    table: str = option("NAME", "A table; default: links. Of a log: a link.", default=""),
+    run: int = option("N", "Number of the run; default: the first.", min=0, default=0),
 ) -> None:
     """Write results in the format of another program.
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -28,24 +28,19 @@ EXAMPLE = (
 
 
 def lab(
-    scenario: Annotated[
-        Path | None, argument("[SCENARIO]", "Open the lab with this scenario.", dir_okay=False)
-    ] = None,
-    against: Annotated[
-        str, option("QUEUE", "The bottleneck's queue on the other side.")
-    ] = "fq_codel",
-    shell: Annotated[
-        str | None,
-        option("NAME", "Show the links of a running emulator, by its `--name` or process ID."),
-    ] = None,
-    digest: Annotated[
-        Path | None, option("FILE", "Run a saved scenario; print its digest.")
-    ] = None,
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; default: any.")
-    ] = 0,
-    no_browser: Annotated[bool, flag("--no-browser", "Print the address only.")] = False,
-    json: options.Json = False,
+    scenario: Path | None = argument(
+        "[SCENARIO]", "Open the lab with this scenario.", dir_okay=False, default=None
+    ),
+    against: str = option("QUEUE", "The bottleneck's queue on the other side.", default="fq_codel"),
+    shell: str | None = option(
+        "NAME", "Show the links of a running emulator, by its `--name` or process ID."
+    ),
+    digest: Path | None = option("FILE", "Run a saved scenario; print its digest."),
+    port: int = typer.Option(
+        0, "--port", min=0, max=65_535, help="Port to listen on; default: any."
+    ),
+    no_browser: bool = flag("--no-browser", "Print the address only."),
+    json: bool = options.JSON,
 ) -> None:
     """Open the live lab: two queues side by side under the same traffic.
 
@@ -94,18 +89,15 @@ def _print_digest(file: Path, *, as_json: bool) -> None:
 
 def _looks(emulator: Emulator) -> Any:
     """Function that returns the links of an emulator at each call."""
-    readings: list[dict[str, Any]] = []
+    before: dict[str, Any] = {}
 
     def look() -> list[dict[str, Any]]:
-        try:
-            emulator.watch()
-            now = emulator.read()
-        except OSError:
+        nonlocal before
+        now = emulator.look()
+        if now is None or (before and now["time_s"] <= before["time_s"]):
             return []
-        if now is None or (readings and now["time_s"] <= readings[-1]["time_s"]):
-            return []
-        rows = between(readings[-1], now) if readings else []
-        readings[:] = [now]
+        rows = between(before, now) if before else []
+        before = now
         return [row | {"time_s": now["time_s"]} for row in rows]
 
     return look

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 from aqmlab import plain
 from aqmlab._core import reference
@@ -31,11 +31,11 @@ NONE = {"studies": "none is installed; pip install 'aqmlab[studies]' brings the 
 
 
 def listing(
-    kind: Annotated[
-        str | None, argument("[KIND]", "disciplines, presets, congestion_controls, ...")
-    ] = None,
-    with_: options.With = None,
-    json: options.Json = False,
+    kind: str | None = argument(
+        "[KIND]", "disciplines, presets, congestion_controls, ...", default=None
+    ),
+    with_: list[str] | None = options.WITH,
+    json: bool = options.JSON,
 ) -> None:
     """List disciplines, presets, congestion controls, transports, workloads, metrics, studies,
     access lines."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 from pathlib import Path
-from typing import Annotated
 
 from aqmlab._core import has_far_end_here
 from aqmlab.cli import options
-from aqmlab.cli.common import command_line, settings_of_real_packets
+from aqmlab.cli.common import command_line, say, settings_of_real_packets
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.emulator import emulate
 from aqmlab.emulator.keep import Reserved
@@ -26,20 +24,18 @@ EXAMPLE = (
 
 
 def mahimahi(
-    tool: Annotated[
-        str, argument("delay|link|loss|onoff", "`aqmlab mahimahi TOOL` replaces mm-TOOL.")
-    ],
-    words: Annotated[
-        list[str] | None, argument("[ARGUMENT]...", "The arguments of mm-TOOL and the command.")
-    ] = None,
-    nat: Annotated[
-        bool, flag("--nat", "Let the command reach other networks. Always on for ordinary users.")
-    ] = False,
-    out: Annotated[Path | None, option("FOLDER", "Also write results to this new folder.")] = None,
-    pcap: options.Pcap = None,
-    precision: options.Precision = None,
-    set_: options.Set = None,
-    seed: options.Seed = None,
+    tool: str = argument("delay|link|loss|onoff", "`aqmlab mahimahi TOOL` replaces mm-TOOL."),
+    words: list[str] | None = argument(
+        "[ARGUMENT]...", "The arguments of mm-TOOL and the command.", default=None
+    ),
+    nat: bool = flag(
+        "--nat", "Let the command reach other networks. Always on for ordinary users."
+    ),
+    out: Path | None = option("FOLDER", "Also write results to this new folder."),
+    pcap: Path | None = options.PCAP,
+    precision: str | None = options.PRECISION,
+    set_: list[str] | None = options.SET,
+    seed: int | None = options.SEED,
 ) -> None:
     """Run a command as mm-delay, mm-link, mm-loss and mm-onoff do: the same arguments, trace
     files and logs, and $MAHIMAHI_BASE for the other end.
@@ -54,12 +50,11 @@ def mahimahi(
     settings.setdefault("seed", secrets.randbits(32))
     prefix = os.environ.get("MAHIMAHI_SHELL_PREFIX", "")
     asked = read(tool, words or [], settings, prefix)
-    for remark in asked.remarks:
-        print(f"aqmlab: {remark}", file=sys.stderr)
+    say(*asked.remarks)
     if drawn and asked.is_random:
         # mahimahi draws differently in each run; users who repeat runs rely on it.
         again = f"the same with `aqmlab mahimahi --seed {settings['seed']} ...`"
-        print(f"aqmlab: seed {settings['seed']}; {again}", file=sys.stderr)
+        say(f"seed {settings['seed']}; {again}")
     _set_prompt(prefix + asked.prefix)
     is_inside = "AQMLAB_FAR" in os.environ
     # A far end that is not here is alone; a relay reaches the machine's servers. In a shell
@@ -74,8 +69,7 @@ def mahimahi(
             until=asked.until,
         )
         kept.keep(done, command_line())
-    for line in (*done.remarks, *kept.told()):
-        print(f"aqmlab: {line}", file=sys.stderr)
+    say(*done.remarks, *kept.told())
     raise SystemExit(done.status or bool(kept.problem))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
 
 from aqmlab.cli import options
 from aqmlab.cli.common import print_json, show_study
@@ -18,11 +17,11 @@ EXAMPLE = (
 
 
 def merge(
-    parts: Annotated[list[Path], argument("FOLDER...", "Folders of `study --shard`.")],
-    out: options.Out = None,
-    no_report: options.NoReport = False,
-    figures: options.Figures = False,
-    json: options.Json = False,
+    parts: list[Path] = argument("FOLDER...", "Folders of `study --shard`."),
+    out: Path | None = options.OUT,
+    no_report: bool = options.NO_REPORT,
+    figures: bool = options.FIGURES,
+    json: bool = options.JSON,
 ) -> None:
     """Merge the parts of a study into one folder, with the same bytes as a run on one machine.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Annotated
 
 from aqmlab._core import __version__ as VERSION
 from aqmlab.cli.options import argument, option
@@ -31,11 +30,9 @@ DROPTAIL = '{ discipline = "droptail", limit = "250p" }'
 
 
 def new(
-    kind: Annotated[str, argument("KIND", f"{', '.join(KINDS[:-1])} or {KINDS[-1]}.")],
-    name: Annotated[str, argument("NAME", "Lower-case letters, digits and `_`.")],
-    source: Annotated[
-        Path | None, option("FOLDER", "For a crate: the source tree of aqmlab.")
-    ] = None,
+    kind: str = argument("KIND", f"{', '.join(KINDS[:-1])} or {KINDS[-1]}."),
+    name: str = argument("NAME", "Lower-case letters, digits and `_`."),
+    source: Path | None = option("FOLDER", "For a crate: the source tree of aqmlab."),
 ) -> None:
     """Write a scenario, study, pack, queue, control, metric or crate to start from.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from aqmlab.cli import options
-from aqmlab.cli.common import default_folder, finish, settings_of_real_packets
+from aqmlab.cli.common import default_folder, finish, say, settings_of_real_packets
 from aqmlab.cli.options import argument, option
 from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.recordings import recordings
@@ -21,23 +20,22 @@ EXAMPLE = (
 
 
 def parity(
-    file: Annotated[Path, argument("SCENARIO", "A scenario file (TOML).")],
-    set_: options.Set = None,
-    duration: Annotated[str | None, option("TIME", "Duration of each run, such as 10s.")] = None,
-    repeat: Annotated[int, option("N", "Number of simulated and of real runs.", min=1)] = 1,
-    control: Annotated[
-        str | None,
-        option("NAME", "cubic, reno or bbr, for all flows; default: the scenario's, or cubic."),
-    ] = None,
-    seed: options.Seed = None,
-    precision: options.Precision = None,
-    out: options.Out = None,
-    pcap: options.Pcap = None,
-    pcap_ring: options.PcapRing = None,
-    pcap_at: options.PcapAt = None,
-    log: options.Log = None,
-    figures: options.Figures = False,
-    json: options.Json = False,
+    file: Path = argument("SCENARIO", "A scenario file (TOML)."),
+    set_: list[str] | None = options.SET,
+    duration: str | None = option("TIME", "Duration of each run, such as 10s."),
+    repeat: int = option("N", "Number of simulated and of real runs.", min=1, default=1),
+    control: str | None = option(
+        "NAME", "cubic, reno or bbr, for all flows; default: the scenario's, or cubic."
+    ),
+    seed: int | None = options.SEED,
+    precision: str | None = options.PRECISION,
+    out: Path | None = options.OUT,
+    pcap: Path | None = options.PCAP,
+    pcap_ring: str | None = options.PCAP_RING,
+    pcap_at: str | None = options.PCAP_AT,
+    log: list[str] | None = options.LOG,
+    figures: bool = options.FIGURES,
+    json: bool = options.JSON,
 ) -> None:
     """Run a scenario with simulated senders and with the kernel's own, and compare.
 
@@ -62,9 +60,7 @@ def parity(
         repeat=repeat,
         out=folder,
         emulator=emulator,
-        told=lambda number, total: print(
-            f"aqmlab: real packets, run {number + 1} of {total}", file=sys.stderr
-        ),
+        told=lambda number, total: say(f"real packets, run {number + 1} of {total}"),
         recorded=recordings(pcap, pcap_ring, log or [], pcap_at),
     )
     finish(found, folder, json=json, figures=figures)

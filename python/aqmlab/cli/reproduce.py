@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from aqmlab.cli import options
 from aqmlab.cli.common import (
     FAILURE,
     console,
     default_folder,
-    executor_at,
     fail,
     finish,
+    means,
     print_json,
-    progress_bar,
-    show_table,
 )
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error
@@ -43,55 +42,36 @@ EXAMPLE = (
 
 
 def reproduce(
-    name: Annotated[
-        str, argument("NAME", "A study of `aqmlab list`, the folder of one, or `all` of them.")
-    ],
-    replications: options.Replications = None,
-    seed: options.Seed = None,
-    out: options.Out = None,
-    threads: options.Threads = None,
-    cluster: options.Cluster = None,
-    only: Annotated[
-        list[str] | None,
-        option(
-            "PART", "Run only a part of the study, such as paper or queue=CoDel. May be repeated."
-        ),
-    ] = None,
-    with_: Annotated[
-        list[str] | None,
-        option(
-            "AXIS=VALUE",
-            "Add rows of a queue or control that the paper lacks: queue=fq_codel. May be repeated.",
-            "--with",
-        ),
-    ] = None,
-    trace: Annotated[
-        Path | None,
-        option(
-            "FILE", "Delivery opportunities (mahimahi's format) for the link that takes a trace."
-        ),
-    ] = None,
-    emulate: Annotated[
-        bool,
-        flag(
-            "--emulate", "Also run with real packets (cs244_2015; needs root or user namespaces)."
-        ),
-    ] = False,
-    step: Annotated[str | None, option("TIME", "With --emulate: length of the steps.")] = None,
-    no_report: options.NoReport = False,
-    figures: options.Figures = False,
-    check: Annotated[
-        bool,
-        flag(
-            "--check", "Exit with 1 if a number of the paper differs or a statement does not hold."
-        ),
-    ] = False,
-    strict: Annotated[bool, flag("--strict", "With --check: also if one is not decided.")] = False,
-    new: Annotated[bool, flag("--new", "Create the folder NAME with a working study.")] = False,
-    from_: Annotated[
-        str | None, option("STUDY", "With --new: a copy of this study.", "--from")
-    ] = None,
-    json: options.Json = False,
+    name: str = argument("NAME", "A study of `aqmlab list`, the folder of one, or `all` of them."),
+    replications: int | None = options.REPLICATIONS,
+    seed: int | None = options.SEED,
+    out: Path | None = options.OUT,
+    threads: int | None = options.THREADS,
+    cluster: str | None = options.CLUSTER,
+    only: list[str] | None = option(
+        "PART", "Run only a part of the study, such as paper or queue=CoDel. May be repeated."
+    ),
+    with_: list[str] | None = option(
+        "AXIS=VALUE",
+        "Add rows of a queue or control that the paper lacks: queue=fq_codel. May be repeated.",
+        "--with",
+    ),
+    trace: Path | None = option(
+        "FILE", "Delivery opportunities (mahimahi's format) for the link that takes a trace."
+    ),
+    emulate: bool = flag(
+        "--emulate", "Also run with real packets (cs244_2015; needs root or user namespaces)."
+    ),
+    step: str | None = option("TIME", "With --emulate: length of the steps."),
+    no_report: bool = options.NO_REPORT,
+    figures: bool = options.FIGURES,
+    check: bool = flag(
+        "--check", "Exit with 1 if a number of the paper differs or a statement does not hold."
+    ),
+    strict: bool = flag("--strict", "With --check: also if one is not decided."),
+    new: bool = flag("--new", "Create the folder NAME with a working study."),
+    from_: str | None = option("STUDY", "With --new: a copy of this study.", "--from"),
+    json: bool = options.JSON,
 ) -> None:
     """Reproduce a published study and compare it with its paper, number by number.
 
@@ -122,28 +102,17 @@ def reproduce(
         single = {"--only": only, "--with": with_, "--trace": trace, "--emulate": emulate}
         for key in (key for key, value in single.items() if value):
             raise input_error("this option needs a single study", key=key, given=f"{key} with all")
-        done = _all(known, replications, seed, out, json, threads=threads, cluster=cluster)
+        done = _all(known, replications, seed, out, json, threads, cluster)
         if check:
             _check(done, strict)
         return
     words = [*(only or []), *(with_ or []), *(["emulated", step or ""] if emulate else [])]
+    words += [f"trace_{trace.name}"] if trace else []
     called = Path(name).resolve().name.removesuffix(".toml")
-    given = [each for each in words if each]
-    folder = out or _folder(called, given, trace, r=replications, s=seed)
-    reproduction = _one(
-        name,
-        folder,
-        shown=not json,
-        cluster=cluster,
-        only=only or (),
-        beside=with_ or (),
-        replications=replications,
-        seed=seed,
-        threads=threads,
-        trace=trace,
-        emulate=emulate,
-        step=step,
-    )
+    folder = out or default_folder(called, list(filter(None, words)), r=replications, s=seed)
+    own = {"only": only or (), "beside": with_ or (), "trace": trace, "emulate": emulate,
+           "step": step}  # fmt: skip
+    reproduction = _one(name, folder, not json, replications, seed, threads, cluster, **own)
     finish(reproduction, folder, json=json, figures=figures, no_report=no_report)
     if check:
         _check([Summary.of(reproduction)], strict)
@@ -157,24 +126,23 @@ def _check(done: Sequence[Summary], strict: bool) -> None:
 
 
 def _one(
-    name: str, folder: Path, *, shown: bool, cluster: str | None, **options: Any
+    name: str,
+    folder: Path,
+    shown: bool,
+    replications: int | None,
+    seed: int | None,
+    threads: int | None,
+    cluster: str | None,
+    **own: Any,
 ) -> Reproduction:
     from aqmlab.reproduce import reproduce
 
-    bar = progress_bar(Path(name).name, shown=shown)
-    with executor_at(cluster) as executor, bar as progress:
+    told = partial(print, file=sys.stderr)
+    with means(Path(name).name, cluster, shown=shown) as running:
         return reproduce(
-            name, out=folder, progress=progress, told=_tell, executor=executor, **options
-        )
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def _folder(name: str, only: Sequence[str], trace: Path | None, **changes: int | None) -> Path:
-    given = [*only, f"trace_{trace.name}"] if trace else only
-    return default_folder(name, given, **changes)
+            name, out=folder, replications=replications, seed=seed, threads=threads, told=told,
+            **running, **own,
+        )  # fmt: skip
 
 
 def _all(
@@ -183,18 +151,17 @@ def _all(
     seed: int | None,
     out: Path | None,
     json: bool,
-    **means: Any,
+    *how: Any,
 ) -> Sequence[Summary]:
     """Every study; one table at the end."""
+    from aqmlab.report.document import terminal
     from aqmlab.reproduce.summary import Summary, table
 
     screen = console()
     done, forms = [], []
     for name in known:
-        folder = out / name if out else _folder(name, (), None, r=replications, s=seed)
-        reproduction = _one(
-            name, folder, shown=not json, replications=replications, seed=seed, **means
-        )
+        folder = out / name if out else default_folder(name, r=replications, s=seed)
+        reproduction = _one(name, folder, not json, replications, seed, *how)
         done.append(Summary.of(reproduction))
         if json:
             forms.append(reproduction.to_json())
@@ -205,5 +172,5 @@ def _all(
         print_json({"summary": [each.to_json() for each in done], "studies": forms})
     else:
         screen.print()
-        show_table(table(done), screen)
+        terminal.block(table(done), screen)
     return done

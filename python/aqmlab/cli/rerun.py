@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
+from aqmlab.cli import options
 from aqmlab.cli.common import FAILURE, fail, print_json, progress_bar
-from aqmlab.cli.options import Json, Out, Threads, argument, flag
+from aqmlab.cli.options import argument, flag
 
 EXAMPLE = (
     "aqmlab rerun mine.aqmlab.zip\n\n"
@@ -16,14 +16,12 @@ EXAMPLE = (
 
 
 def rerun(
-    source: Annotated[Path, argument("BUNDLE", "A bundle, or a folder with results.")],
-    out: Out = None,
-    trust: Annotated[bool, flag("--trust", "Execute the Python code in the bundle.")] = False,
-    verify: Annotated[
-        bool, flag("--verify", "Only verify files and versions; run nothing.")
-    ] = False,
-    threads: Threads = None,
-    json: Json = False,
+    source: Path = argument("BUNDLE", "A bundle, or a folder with results."),
+    out: Path | None = options.OUT,
+    trust: bool = flag("--trust", "Execute the Python code in the bundle."),
+    verify: bool = flag("--verify", "Only verify files and versions; run nothing."),
+    threads: int | None = options.THREADS,
+    json: bool = options.JSON,
 ) -> None:
     """Verify results, repeat their runs, and compare all tables byte for byte.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from aqmlab import plain
 from aqmlab.cli import options
-from aqmlab.cli.common import command_line, console, has_tables, load_own, print_json
+from aqmlab.cli.common import command_line, console, load_own, print_json
 from aqmlab.cli.options import argument, flag, option
 
 if TYPE_CHECKING:
@@ -28,25 +29,20 @@ TABLES = ("runs", "links", "flows", "groups", "traffic", "times", "scores", "exc
 
 
 def run(
-    file: Annotated[Path, argument("FILE", "A scenario file (TOML).")],
-    set_: options.Set = None,
-    seed: options.Seed = None,
-    out: options.Out = None,
-    explain_drops: Annotated[
-        bool, flag("--explain-drops", "Explain why the bottleneck dropped packets.")
-    ] = False,
-    pcap: Annotated[Path | None, option("FILE", "Capture every packet as it is sent.")] = None,
-    pcap_link: Annotated[
-        list[str] | None,
-        option("LINK", "Capture the packets that reach this link instead. May be repeated."),
-    ] = None,
-    qlog: Annotated[
-        Path | None, option("FILE", "Log what TCP senders and QUIC stacks do, as qlog.")
-    ] = None,
-    with_: options.With = None,
-    no_report: options.NoReport = False,
-    figures: options.Figures = False,
-    json: options.Json = False,
+    file: Path = argument("FILE", "A scenario file (TOML)."),
+    set_: list[str] | None = options.SET,
+    seed: int | None = options.SEED,
+    out: Path | None = options.OUT,
+    explain_drops: bool = flag("--explain-drops", "Explain why the bottleneck dropped packets."),
+    pcap: Path | None = option("FILE", "Capture every packet as it is sent."),
+    pcap_link: list[str] | None = option(
+        "LINK", "Capture the packets that reach this link instead. May be repeated."
+    ),
+    qlog: Path | None = option("FILE", "Log what TCP senders and QUIC stacks do, as qlog."),
+    with_: list[str] | None = options.WITH,
+    no_report: bool = options.NO_REPORT,
+    figures: bool = options.FIGURES,
+    json: bool = options.JSON,
 ) -> None:
     """Run a scenario once and show what its queues did.
 
@@ -67,7 +63,7 @@ def run(
     record = recording(scenario, pcap, pcap_link or [], qlog)
     # Most of a short run is the start of the libraries for tables.
     needs_tables = json or with_ or shows_metrics(scenario.table)
-    if not (out or explain_drops or record or (needs_tables and has_tables())):
+    if not (out or explain_drops or record or (needs_tables and find_spec("polars"))):
         tables = _engine_tables(scenario)
         if json:
             print_json(tables)
@@ -81,9 +77,7 @@ def run(
         return
     tables = {name: result.table(name).to_dicts() for name in (*TABLES, "metrics")}
     print(text(tables, result.scenario))
-    _show_own(result)
-    if explain_drops:
-        _explain_drops(result)
+    _show_more(result, explain_drops)
     written = ", ".join(recorded(record)) if record else ""
     if written:
         print(f"Written: {written}")
@@ -109,23 +103,19 @@ def _engine_tables(scenario: Scenario) -> dict[str, list[dict[str, Any]]]:
     return tables
 
 
-def _show_own(result: RunResult) -> None:
-    """Prints custom metrics, if any."""
+def _show_more(result: RunResult, explain_drops: bool) -> None:
+    """Prints custom metrics, if any, and why the bottleneck dropped packets."""
     from aqmlab.metrics import own
+    from aqmlab.report.document.terminal import blocks
 
     if own():
-        from aqmlab.report.document.terminal import blocks
         from aqmlab.report.run_page import own_metrics
 
         blocks(own_metrics(result), console())
+    if explain_drops:
+        from aqmlab.report.drops_page import sections
 
-
-def _explain_drops(result: RunResult) -> None:
-    """Prints why the bottleneck dropped packets."""
-    from aqmlab.report.document.terminal import blocks
-    from aqmlab.report.drops_page import sections
-
-    blocks(list(sections(result)), console())
+        blocks(list(sections(result)), console())
 
 
 def _run(

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from aqmlab.cli import options
 from aqmlab.cli.common import (
     command_line,
     console,
     default_folder,
-    executor_at,
     load_own,
+    means,
+    naming,
     print_json,
-    progress_bar,
 )
 from aqmlab.cli.options import argument, option
-from aqmlab.errors import InputError, input_error
+from aqmlab.errors import input_error
 from aqmlab.scenario.settings import parse_selection, parse_settings
 
 EXAMPLE = (
@@ -35,68 +33,39 @@ OPTIONS = {"keys": "--key", "goals": "--goal", **{name: f"--{name}" for name in 
 """The option for each argument that an error may name."""
 
 
-@contextmanager
-def _options() -> Iterator[None]:
-    """Names the option in an error that names an argument."""
-    try:
-        yield
-    except InputError as error:
-        argument, _, name = error.key.partition(".")
-        if argument not in OPTIONS or error.file:
-            raise
-        option = f"{OPTIONS[argument]} {name}".strip()
-        raise input_error(error.problem, key=option, given=error.given, hint=error.hint) from None
-
-
 def search(
-    kind: Annotated[
-        Literal["tune", "attack"],
-        argument(
-            "KIND", "tune: parameters that suit goals; attack: conditions that hurt a metric."
-        ),
-    ],
-    file: Annotated[Path, argument("FILE", "A scenario or study file (TOML).")],
-    key: Annotated[
-        list[str] | None,
-        option(
-            "KEY=LOW..HIGH",
-            "Key to search: 1ms..50ms,log; choices codel,pie; a course of a link's rate or delay "
-            "10ms..90ms,steps=9,every=1s. May be repeated.",
-        ),
-    ] = None,
-    goal: Annotated[
-        list[str] | None,
-        option(
-            "min:METRIC",
-            "Goal of tune: min:sojourn_p95, max:goodput@GROUP. May be repeated.",
-        ),
-    ] = None,
-    hurt: Annotated[str | None, option("METRIC", "What attack makes worse: goodput@GROUP.")] = None,
-    within: Annotated[
-        list[str] | None,
-        option("METRIC<=VALUE", "Constraint: throughput@GROUP<=1mbit. May be repeated."),
-    ] = None,
-    trials: Annotated[
-        int | None, option("N", "Trials: 96 for tune, 240 for attack.", min=1)
-    ] = None,
-    batch: Annotated[
-        int | None,
-        option(
-            "N", "Trials proposed together: 8 for tune, 12 for attack. Results depend on it.", min=4
-        ),
-    ] = None,
-    confirm: Annotated[int, option("N", "Fresh replications at the end.", min=2)] = 20,
-    replications: options.Replications = None,
-    set_: options.Set = None,
-    seed: options.Seed = None,
-    only: options.Only = None,
-    out: options.Out = None,
-    threads: options.Threads = None,
-    cluster: options.Cluster = None,
-    with_: options.With = None,
-    no_report: options.NoReport = False,
-    figures: options.Figures = False,
-    json: options.Json = False,
+    kind: Literal["tune", "attack"] = argument(
+        "KIND", "tune: parameters that suit goals; attack: conditions that hurt a metric."
+    ),
+    file: Path = argument("FILE", "A scenario or study file (TOML)."),
+    key: list[str] | None = option(
+        "KEY=LOW..HIGH",
+        "Key to search: 1ms..50ms,log; choices codel,pie; a course of a link's rate or delay "
+        "10ms..90ms,steps=9,every=1s. May be repeated.",
+    ),
+    goal: list[str] | None = option(
+        "min:METRIC", "Goal of tune: min:sojourn_p95, max:goodput@GROUP. May be repeated."
+    ),
+    hurt: str | None = option("METRIC", "What attack makes worse: goodput@GROUP."),
+    within: list[str] | None = option(
+        "METRIC<=VALUE", "Constraint: throughput@GROUP<=1mbit. May be repeated."
+    ),
+    trials: int | None = option("N", "Trials: 96 for tune, 240 for attack.", min=1),
+    batch: int | None = option(
+        "N", "Trials proposed together: 8 for tune, 12 for attack. Results depend on it.", min=4
+    ),
+    confirm: int = option("N", "Fresh replications at the end.", min=2, default=20),
+    replications: int | None = options.REPLICATIONS,
+    set_: list[str] | None = options.SET,
+    seed: int | None = options.SEED,
+    only: list[str] | None = options.ONLY,
+    out: Path | None = options.OUT,
+    threads: int | None = options.THREADS,
+    cluster: str | None = options.CLUSTER,
+    with_: list[str] | None = options.WITH,
+    no_report: bool = options.NO_REPORT,
+    figures: bool = options.FIGURES,
+    json: bool = options.JSON,
 ) -> None:
     """Search the keys of a scenario: tune parameters, or find what hurts most.
 
@@ -123,9 +92,8 @@ def search(
         "command": command_line(),
     }
     began = time.monotonic()
-    bar = progress_bar(f"{kind} {file.stem}", shown=not json)
-    with _options(), executor_at(cluster) as executor, bar as progress:
-        common |= {"executor": executor, "progress": progress}
+    with naming(**OPTIONS), means(f"{kind} {file.stem}", cluster, shown=not json) as running:
+        common |= running
         if kind == "tune":
             found = tune(file, key or (), goal or (), **common)
         else:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from dataclasses import asdict
+from typing import Any
 
 from aqmlab._core import InputError, queue_in_words
 from aqmlab.cli import options
@@ -21,18 +22,15 @@ EXAMPLE = (
 
 
 def set_(
-    name: Annotated[str, argument("NAME", "Its --name or process ID; see `aqmlab top`.")],
-    settings: Annotated[
-        list[str],
-        argument(
-            "KEY=VALUE...",
-            "A link (or down, up), a dot, and rate, delay, loss, queue or queue.PARAMETER.",
-        ),
-    ],
-    replace: Annotated[
-        bool, flag("--replace", "Begin a new queue with the packets of the old one (queues only).")
-    ] = False,
-    json: options.Json = False,
+    name: str = argument("NAME", "Its --name or process ID; see `aqmlab top`."),
+    settings: list[str] = argument(
+        "KEY=VALUE...",
+        "A link (or down, up), a dot, and rate, delay, loss, queue or queue.PARAMETER.",
+    ),
+    replace: bool = flag(
+        "--replace", "Begin a new queue with the packets of the old one (queues only)."
+    ),
+    json: bool = options.JSON,
 ) -> None:
     """Change the links of a running emulator: `aqmlab shell --name NAME` in another terminal.
 
@@ -42,9 +40,7 @@ def set_(
     """
     done = change(name, parse_settings(settings), replace=replace)
     if json:
-        made = [{"key": each.key, "before": each.before, "after": each.after}
-                for each in done.changes]  # fmt: skip
-        print_json({"time_s": done.time_s, "changes": made})
+        print_json(asdict(done))
         return
     for each in done.changes:
         key = each.key.removeprefix("links.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab._core import parse_value
 from aqmlab.cli import options
-from aqmlab.cli.common import command_line, print_json, settings_of_real_packets
+from aqmlab.cli.common import command_line, print_json, say, settings_of_real_packets
 from aqmlab.cli.watch import watching
 from aqmlab.emulator import emulate, topology
 from aqmlab.emulator.keep import Reserved
@@ -37,43 +37,43 @@ EXAMPLE = (
 
 
 def shell(
-    command: options.Command = None,
-    profile: options.Profile = None,
-    rate: options.Rate = None,
-    trace: options.Trace = None,
-    delay: options.Delay = None,
-    queue: options.Queue = None,
-    loss: options.Loss = None,
-    jitter: options.Jitter = None,
-    slot: options.Slot = None,
-    duplicate: options.Duplicate = None,
-    reordering: options.Reordering = False,
-    overhead: options.Overhead = None,
-    down: options.Down = None,
-    up: options.Up = None,
-    scenario: options.Scenario = None,
-    topology: options.Topology = None,
-    at: options.At = None,
-    host: options.Host = None,
-    set_: options.Set = None,
-    seed: options.Seed = None,
-    far: options.Far = "",
-    nat: options.Nat = False,
-    precision: options.Precision = None,
-    mtu: options.Mtu = None,
-    cpu: options.Cpu = None,
-    priority: options.Priority = None,
-    drain: options.Drain = None,
-    keep_capabilities: options.KeepCapabilities = False,
-    name: options.Name = None,
-    out: options.NewFolder = None,
-    pcap: options.Pcap = None,
-    pcap_ring: options.PcapRing = None,
-    pcap_at: options.PcapAt = None,
-    log: options.Log = None,
-    watch: options.Watch = False,
-    quiet: options.Quiet = False,
-    json: options.ShellJson = False,
+    command: list[str] | None = options.COMMAND,
+    profile: str | None = options.PROFILE,
+    rate: str | None = options.RATE,
+    trace: Path | None = options.TRACE,
+    delay: str | None = options.DELAY,
+    queue: str | None = options.QUEUE,
+    loss: str | None = options.LOSS,
+    jitter: str | None = options.JITTER,
+    slot: str | None = options.SLOT,
+    duplicate: str | None = options.DUPLICATE,
+    reordering: bool = options.REORDERING,
+    overhead: str | None = options.OVERHEAD,
+    down: list[str] | None = options.DOWN,
+    up: list[str] | None = options.UP,
+    scenario: Path | None = options.SCENARIO,
+    topology: Path | None = options.TOPOLOGY,
+    at: str | None = options.AT,
+    host: list[str] | None = options.HOST,
+    set_: list[str] | None = options.SET,
+    seed: int | None = options.SEED,
+    far: str = options.FAR,
+    nat: bool = options.NAT,
+    precision: str | None = options.PRECISION,
+    mtu: str | None = options.MTU,
+    cpu: int | None = options.CPU,
+    priority: int | None = options.PRIORITY,
+    drain: str | None = options.DRAIN,
+    keep_capabilities: bool = options.KEEP_CAPABILITIES,
+    name: str | None = options.NAME,
+    out: Path | None = options.NEW_FOLDER,
+    pcap: Path | None = options.PCAP,
+    pcap_ring: str | None = options.PCAP_RING,
+    pcap_at: str | None = options.PCAP_AT,
+    log: list[str] | None = options.LOG,
+    watch: bool = options.WATCH,
+    quiet: bool = options.QUIET,
+    json: bool = options.SHELL_JSON,
 ) -> None:
     """Run a command behind a path of links with the simulator's queues, in real time.
 
@@ -223,16 +223,13 @@ def _path(
 
 def _tell(done: Emulation, kept: Reserved) -> None:
     """Some lines on stderr: stdout is the command's."""
-    for line in (*done.remarks, *lines(done.results)):
-        print(f"aqmlab: {line}", file=sys.stderr)
+    say(*done.remarks, *lines(done.results))
     late = done.lateness
     if late["count"]:
         p50, p99, most = (seconds(late[f"{key}_s"]) for key in ("p50", "p99", "max"))
         by = f"late by {p50} (median), {p99} (p99), {most} (max)"
         waited = seconds(done.input_lateness["max_s"])
-        text = f"{late['count']:,.0f} packets, {by}; waited to be read: {waited} (max)"
-        print(f"aqmlab: {text}", file=sys.stderr)
-    for line in kept.told():
-        print(f"aqmlab: {line}", file=sys.stderr)
+        say(f"{late['count']:,.0f} packets, {by}; waited to be read: {waited} (max)")
+    say(*kept.told())
     if kept.problem:
-        print(f"aqmlab: the command ended with status {done.status}", file=sys.stderr)
+        say(f"the command ended with status {done.status}")

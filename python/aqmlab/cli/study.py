@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from aqmlab.cli import options
 from aqmlab.cli.common import (
     check_chart,
     console,
     default_folder,
-    executor_at,
     load_own,
+    means,
     print_json,
-    progress_bar,
     save_chart,
     show_study,
 )
@@ -38,36 +37,27 @@ EXAMPLE = (
 
 
 def study(
-    file: Annotated[Path, argument("FILE", "A study file (TOML).")],
-    set_: options.Set = None,
-    seed: options.Seed = None,
-    replications: options.Replications = None,
-    precision: Annotated[
-        str | None,
-        option(
-            "[METRIC=]SHARE",
-            "Add replications until the 95 % interval is within this share of the mean: 5%, "
-            "goodput=2%.",
-        ),
-    ] = None,
-    only: options.Only = None,
-    out: options.Out = None,
-    threads: options.Threads = None,
-    cluster: options.Cluster = None,
-    shard: Annotated[
-        str | None, option("N/M", "Run only part N of M; `aqmlab merge` combines the parts.")
-    ] = None,
-    with_: options.With = None,
-    tradeoff: Annotated[
-        Path | None,
-        option(
-            "FILE.svg",
-            "Draw delay against goodput, a point per run, with ellipses (RFC 7928, 2.7).",
-        ),
-    ] = None,
-    no_report: options.NoReport = False,
-    figures: options.Figures = False,
-    json: options.Json = False,
+    file: Path = argument("FILE", "A study file (TOML)."),
+    set_: list[str] | None = options.SET,
+    seed: int | None = options.SEED,
+    replications: int | None = options.REPLICATIONS,
+    precision: str | None = option(
+        "[METRIC=]SHARE",
+        "Add replications until the 95 % interval is within this share of the mean: 5%, "
+        "goodput=2%.",
+    ),
+    only: list[str] | None = options.ONLY,
+    out: Path | None = options.OUT,
+    threads: int | None = options.THREADS,
+    cluster: str | None = options.CLUSTER,
+    shard: str | None = option("N/M", "Run only part N of M; `aqmlab merge` combines the parts."),
+    with_: list[str] | None = options.WITH,
+    tradeoff: Path | None = option(
+        "FILE.svg", "Draw delay against goodput, a point per run, with ellipses (RFC 7928, 2.7)."
+    ),
+    no_report: bool = options.NO_REPORT,
+    figures: bool = options.FIGURES,
+    json: bool = options.JSON,
 ) -> None:
     """Run a study, or resume an interrupted one.
 
@@ -95,8 +85,8 @@ def study(
         _run_shard(plan, part, folder, threads, cluster, json=json)
         return
     began = time.monotonic()
-    with executor_at(cluster) as executor, progress_bar(plan.name, shown=not json) as progress:
-        result = plan.run(folder, threads=threads, progress=progress, executor=executor)
+    with means(plan.name, cluster, shown=not json) as running:
+        result = plan.run(folder, threads=threads, **running)
     wall = time.monotonic() - began
     if json:
         from aqmlab.report.study_console import to_json
@@ -122,10 +112,8 @@ def _run_shard(
     """Runs a part of a study and reports it."""
     runs = sum(1 for _ in shard.runs(plan.total))
     began = time.monotonic()
-    with executor_at(cluster) as executor, progress_bar(plan.name, shown=not json) as progress:
-        computed = plan.run_shard(
-            shard, folder, threads=threads, progress=progress, executor=executor
-        )
+    with means(plan.name, cluster, shown=not json) as running:
+        computed = plan.run_shard(shard, folder, threads=threads, **running)
     wall = time.monotonic() - began
     if json:
         form = {"study": plan.name, "digest": plan.digest, "folder": str(folder)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from aqmlab.cli import options
 from aqmlab.cli.common import console, print_json
@@ -31,15 +31,11 @@ COLUMNS = ("rate", "packets", "p50", "p95", "p99", "dropped", "marked", "lost", 
 
 
 def top(
-    pids: Annotated[
-        list[int] | None, argument("[PID]...", "Emulators to show; default: all.")
-    ] = None,
-    interval: Annotated[float, option("SECONDS", "Time between two samples.", min=0.5)] = 1.0,
-    once: Annotated[bool, flag("--once", "Take one sample, over one interval, and exit.")] = False,
-    openmetrics: Annotated[
-        bool, flag("--openmetrics", "Print one sample as OpenMetrics and exit.")
-    ] = False,
-    json: options.Json = False,
+    pids: list[int] | None = argument("[PID]...", "Emulators to show; default: all.", default=None),
+    interval: float = option("SECONDS", "Time between two samples.", min=0.5, default=1.0),
+    once: bool = flag("--once", "Take one sample, over one interval, and exit."),
+    openmetrics: bool = flag("--openmetrics", "Print one sample as OpenMetrics and exit."),
+    json: bool = options.JSON,
 ) -> None:
     """Show the links of running emulators: rate, sojourn time, drops, marks, backlog.
 
@@ -76,16 +72,7 @@ def _chosen(pids: list[int]) -> list[Emulator]:
 
 def readings_of(emulators: list[Emulator]) -> Readings:
     """Says that somebody looks; the numbers of those that still run."""
-    readings: Readings = {}
-    for emulator in emulators:
-        try:
-            emulator.watch()
-            found = emulator.read()
-        except OSError:
-            continue
-        if found is not None:
-            readings[emulator.pid] = found
-    return readings
+    return {each.pid: found for each in emulators if (found := each.look()) is not None}
 
 
 def _first(emulators: list[Emulator]) -> Readings:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
 
 from aqmlab.cli import options
 from aqmlab.cli.common import FAILURE, command_line, console, fail, print_json, progress_bar
@@ -19,55 +18,41 @@ EXAMPLE = (
 
 
 def try_(
-    queues: Annotated[
-        list[str],
-        argument(
-            "QUEUE...",
-            "Queues of the router: disciplines, presets, 'fq_codel target 3ms', 'up: cake "
-            "ack-filter down: cake'; droptail: the line as it is, which is always simulated.",
-        ),
-    ],
-    down: Annotated[str | None, option("RATE", "Downlink rate: 50mbit.")] = None,
-    up: Annotated[str | None, option("RATE", "Uplink rate: 10mbit.")] = None,
-    rtt: Annotated[str | None, option("TIME", "Round-trip time of the idle line: 20ms.")] = None,
-    access: Annotated[
-        str | None,
-        option("KIND", "fibre (default), ethernet, dsl, adsl, docsis, lte, 5g, wifi or satellite."),
-    ] = None,
-    profile: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "An access line: dsl, cable, lte, 5g, satellite, geo, wifi, office; the options "
-            "above change it.",
-        ),
-    ] = None,
-    load: Annotated[str, option("KIND", "Traffic: home, office, gaming or rrul.")] = "home",
-    device: Annotated[
-        str | None,
-        option("NAME", "Linux device that leads to the line, for the commands: pppoe-wan, eth0."),
-    ] = None,
-    shape: Annotated[
-        float | None,
-        option(
-            "SHARE",
-            "Part of the line's rate that shapers send: 0.95 (default), or 0.7 on lines whose "
-            "rate changes.",
-        ),
-    ] = None,
-    assert_: Annotated[
-        list[str] | None,
-        option(
-            "'NAME > N'",
-            "Exit with 1 unless this holds for every queue: 'call.mos > 4'. May be repeated.",
-            "--assert",
-        ),
-    ] = None,
-    out: options.Out = None,
-    seed: options.Seed = None,
-    threads: options.Threads = None,
-    no_report: options.NoReport = False,
-    json: options.Json = False,
+    queues: list[str] = argument(
+        "QUEUE...",
+        "Queues of the router: disciplines, presets, 'fq_codel target 3ms', 'up: cake "
+        "ack-filter down: cake'; droptail: the line as it is, which is always simulated.",
+    ),
+    down: str | None = option("RATE", "Downlink rate: 50mbit."),
+    up: str | None = option("RATE", "Uplink rate: 10mbit."),
+    rtt: str | None = option("TIME", "Round-trip time of the idle line: 20ms."),
+    access: str | None = option(
+        "KIND", "fibre (default), ethernet, dsl, adsl, docsis, lte, 5g, wifi or satellite."
+    ),
+    profile: str | None = option(
+        "NAME",
+        "An access line: dsl, cable, lte, 5g, satellite, geo, wifi, office; the options "
+        "above change it.",
+    ),
+    load: str = option("KIND", "Traffic: home, office, gaming or rrul.", default="home"),
+    device: str | None = option(
+        "NAME", "Linux device that leads to the line, for the commands: pppoe-wan, eth0."
+    ),
+    shape: float | None = option(
+        "SHARE",
+        "Part of the line's rate that shapers send: 0.95 (default), or 0.7 on lines whose "
+        "rate changes.",
+    ),
+    assert_: list[str] | None = option(
+        "'NAME > N'",
+        "Exit with 1 unless this holds for every queue: 'call.mos > 4'. May be repeated.",
+        "--assert",
+    ),
+    out: Path | None = options.OUT,
+    seed: int | None = options.SEED,
+    threads: int | None = options.THREADS,
+    no_report: bool = options.NO_REPORT,
+    json: bool = options.JSON,
 ) -> None:
     """Compare queues on your access line by what each user would notice.
 

@@ -58,6 +58,13 @@ class Emulator:
             time.sleep(0.002)
         return None
 
+    def look(self) -> dict[str, Any] | None:
+        """Watches and reads; `None` if there are no numbers, or if it has ended."""
+        with contextlib.suppress(OSError):
+            self.watch()
+            return self.read()
+        return None
+
 
 def running() -> list[Emulator]:
     """The emulators that this user may look into, the outermost first."""

@@ -211,7 +211,7 @@ class ResultsFolder:
 
         def table(name: str) -> tuple[Iterator[pl.DataFrame], Mapping[str, Any]]:
             path = file_of(self.path, name)
-            schema = pl.read_parquet_schema(path)
+            schema = pl.scan_parquet(path, glob=False).collect_schema()
             parts = slices(path, group_rows(schema))
             return (renumbered(part, before, now) for part in parts), schema
 
@@ -318,7 +318,7 @@ class ResultsFolder:
 
     def _merge(self, name: str) -> tuple[int, Seal]:
         """Writes the table called `name` of all chunks: its rows and its seal."""
-        schema = pl.read_parquet_schema(self._chunks[0].file(name))
+        schema = pl.scan_parquet(self._chunks[0].file(name), glob=False).collect_schema()
         try:
             return self._write(name, merged(self._chunks, name, group_rows(schema)), schema)
         except Damaged as error:
