@@ -38,7 +38,7 @@ from typing import Any, NoReturn
 import aqmlab
 from aqmlab import libraries
 from aqmlab.__main__ import main
-from aqmlab.cli import COMMANDS, loaded
+from aqmlab.cli import COMMANDS, RUN_PROGRAMS, loaded
 
 PATIENCE = [1.0, 1.0, 2.0, 5.0]
 """Seconds after which a command gets SIGINT: one of these."""
@@ -195,7 +195,7 @@ class Line:
             parts.append([pick(rng, FILES, wild)])
         if rng.random() < wild:
             right.pop() if right and name != "set" else None
-        if not COMMANDS[name].runs_program or rng.random() < wild:
+        if name not in RUN_PROGRAMS or rng.random() < wild:
             rng.shuffle(parts)
         words += [word for part in parts for word in part]
         own = rng.random() < processes

@@ -11,24 +11,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from aqmlab._core import (
-    AckSample,
-    CongestionEvent,
-    LostSegment,
-    RateSample,
-    SentSample,
-    Setup,
-)
-
-__all__ = [
-    "AckSample",
-    "CongestionControl",
-    "CongestionEvent",
-    "LostSegment",
-    "RateSample",
-    "SentSample",
-    "Setup",
-]
+from aqmlab._core import AckSample as AckSample
+from aqmlab._core import CongestionEvent as CongestionEvent
+from aqmlab._core import LostSegment as LostSegment
+from aqmlab._core import RateSample as RateSample
+from aqmlab._core import SentSample as SentSample
+from aqmlab._core import Setup as Setup
 
 
 class CongestionControl(ABC):

@@ -35,11 +35,7 @@ class Kind:
 
     what: str
     base: type
-    """A base class with all that it may have."""
-    required: tuple[str, ...]
-    """The methods that it has to have."""
-    optional: tuple[str, ...]
-    """Optional methods."""
+    """A base class with all that it may have; its abstract methods are required."""
     answers: tuple[str, ...]
     """Attributes that the engine reads; the first is required."""
     first: str
@@ -48,13 +44,26 @@ class Kind:
     """Key beside the parameters in a scenario."""
     example: str
 
+    @property
+    def required(self) -> list[str]:
+        """The methods that it has to have."""
+        return [name for name in self._methods if name in self.base.__abstractmethods__]  # type: ignore[attr-defined]
+
+    @property
+    def optional(self) -> list[str]:
+        """Optional methods."""
+        return [name for name in self._methods if name not in self.required]
+
+    @property
+    def _methods(self) -> list[str]:
+        return [name for name in vars(self.base) if inspect.isfunction(getattr(self.base, name))
+                and not name.startswith("_")]  # fmt: skip
+
 
 KINDS = {
     "queue": Kind(
         what="a queue discipline",
         base=Queue,
-        required=("enqueue", "dequeue"),
-        optional=("next_wakeup", "on_wakeup", "change", "observe", "notes"),
         answers=(),
         first="link",
         reserved=("discipline", "code"),
@@ -63,17 +72,6 @@ KINDS = {
     "congestion_control": Kind(
         what="a congestion control",
         base=CongestionControl,
-        required=("on_ack", "on_congestion"),
-        optional=(
-            "on_undo",
-            "on_connected",
-            "on_idle",
-            "set_ssthresh",
-            "on_sent",
-            "on_lost",
-            "on_recovery_exit",
-            "observe",
-        ),
         answers=("window", "ssthresh", "pacing_rate", "needs_rate_samples", "recovers_by_itself"),
         first="setup",
         reserved=("algorithm", "code"),

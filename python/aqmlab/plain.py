@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+from textwrap import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,20 +130,11 @@ def styled(text: str, style: str) -> str:
 
 def wrapped(text: str, columns: int) -> list[str]:
     """The lines of a text of at most so many columns, but for longer words."""
-    if len(text) <= columns and "\n" not in text:
-        return [text]
     lines = []
     for paragraph in text.split("\n"):
         indent = " " * (len(paragraph) - len(paragraph.lstrip(" ")))
-        first, *words = paragraph.lstrip(" ").split(" ")
-        line = indent + first
-        for word in words:
-            if len(line) + 1 + len(word) > columns:
-                lines.append(line)
-                line = indent + word
-            else:
-                line = f"{line} {word}"
-        lines.append(line)
+        lines += wrap(paragraph, columns, subsequent_indent=indent, break_long_words=False,
+                      break_on_hyphens=False) or [""]  # fmt: skip
     return lines
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import resource
 import sys
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -19,85 +18,62 @@ from aqmlab import _core, plain
 from aqmlab.cli.common import EXAMPLES, FAILURE, INPUT_ERROR, INTERRUPTED, fail, reported
 from aqmlab.cli.misuse import Command, Program, told
 
-
-@dataclass(frozen=True)
-class Entry:
-    """A command in the list that `aqmlab --help` prints."""
-
-    summary: str
-    """First paragraph of the command's own help."""
-    module: str = ""
-    """File of the command and function in it, if it is not called like the command."""
-    runs_program: bool = False
-    """Whether the command runs another program, whose arguments are passed through."""
-
-
 COMMANDS = {
-    "run": Entry("Run a scenario once and show what its queues did."),
-    "study": Entry("Run a study, or resume an interrupted one."),
-    "search": Entry("Search the keys of a scenario: tune parameters, or find what hurts most."),
-    "merge": Entry(
+    "run": "Run a scenario once and show what its queues did.",
+    "study": "Run a study, or resume an interrupted one.",
+    "search": "Search the keys of a scenario: tune parameters, or find what hurts most.",
+    "merge": (
         "Merge the parts of a study into one folder, with the same bytes as a run on one machine."
     ),
-    "cluster": Entry(
+    "cluster": (
         "Show the workers of a dask cluster, and whether each has the same aqmlab as this machine."
     ),
-    "compare": Entry(
+    "compare": (
         "Compare results of runs, studies and emulations side by side, in tables and one figure."
     ),
-    "export": Entry("Write results in the format of another program."),
-    "bundle": Entry(
-        "Write results as one file, which `aqmlab rerun` verifies and repeats elsewhere."
-    ),
-    "rerun": Entry("Verify results, repeat their runs, and compare all tables byte for byte."),
-    "reproduce": Entry(
-        "Reproduce a published study and compare it with its paper, number by number."
-    ),
-    "characterize": Entry(
+    "export": "Write results in the format of another program.",
+    "bundle": "Write results as one file, which `aqmlab rerun` verifies and repeats elsewhere.",
+    "rerun": "Verify results, repeat their runs, and compare all tables byte for byte.",
+    "reproduce": "Reproduce a published study and compare it with its paper, number by number.",
+    "characterize": (
         "Characterise a queue discipline by RFC 7928: every scenario of sections 4 to 10."
     ),
-    "try": Entry("Compare queues on your access line by what each user would notice.", "try_"),
-    "evaluate": Entry("Evaluate a congestion control by the criteria of RFC 9743."),
-    "check": Entry(
+    "try": "Compare queues on your access line by what each user would notice.",
+    "evaluate": "Evaluate a congestion control by the criteria of RFC 9743.",
+    "check": (
         "Answer the questions of a pack: does each rule hold, with intervals over the replications?"
     ),
-    "shell": Entry(
-        "Run a command behind a path of links with the simulator's queues, in real time.",
-        runs_program=True,
+    "shell": "Run a command behind a path of links with the simulator's queues, in real time.",
+    "parity": "Run a scenario with simulated senders and with the kernel's own, and compare.",
+    "mahimahi": (
+        "Run a command as mm-delay, mm-link, mm-loss and mm-onoff do: the same arguments, "
+        "trace files and logs, and $MAHIMAHI_BASE for the other end."
     ),
-    "parity": Entry(
-        "Run a scenario with simulated senders and with the kernel's own, and compare."
+    "attach": (
+        "Put a path in front of the network namespace of a running process, such as a "
+        "container's, or of an interface."
     ),
-    "mahimahi": Entry(
-        "Run a command as mm-delay, mm-link, mm-loss and mm-onoff do: the same arguments, trace "
-        "files and logs, and $MAHIMAHI_BASE for the other end.",
-        runs_program=True,
+    "set": (
+        "Change the links of a running emulator: `aqmlab shell --name NAME` in another terminal."
     ),
-    "attach": Entry(
-        "Put a path in front of the network namespace of a running process, such as a container's, "
-        "or of an interface."
+    "top": "Show the links of running emulators: rate, sojourn time, drops, marks, backlog.",
+    "new": "Write a scenario, study, pack, queue, control, metric or crate to start from.",
+    "completion": "Print a script that completes commands, options, names, keys and values.",
+    "lab": "Open the live lab: two queues side by side under the same traffic.",
+    "list": (
+        "List disciplines, presets, congestion controls, transports, workloads, metrics, "
+        "studies, access lines."
     ),
-    "set": Entry(
-        "Change the links of a running emulator: `aqmlab shell --name NAME` in another terminal.",
-        "set_",
-    ),
-    "top": Entry("Show the links of running emulators: rate, sojourn time, drops, marks, backlog."),
-    "new": Entry("Write a scenario, study, pack, queue, control, metric or crate to start from."),
-    "completion": Entry("Print a script that completes commands, options, names, keys and values."),
-    "lab": Entry("Open the live lab: two queues side by side under the same traffic."),
-    "list": Entry(
-        "List disciplines, presets, congestion controls, transports, workloads, metrics, studies, "
-        "access lines.",
-        "listing",
-    ),
-    "explain": Entry(
-        "Explain a queue discipline, parameter or metric: default, range, meaning, source."
-    ),
-    "conformance": Entry(
+    "explain": "Explain a queue discipline, parameter or metric: default, range, meaning, source.",
+    "conformance": (
         "Replay recorded runs of reference implementations (Linux, ns-2, RFC pseudo-code)."
     ),
 }
-"""The commands in the order in which help shows them."""
+"""The commands in the order of help, each with the first paragraph of its help."""
+FILES = {"try": "try_", "set": "set_", "list": "listing"}
+"""File of a command and function in it, where they are not called like the command."""
+RUN_PROGRAMS = ("shell", "mahimahi")
+"""Commands that run another program, whose arguments are passed through."""
 
 
 class Commands(Program):
@@ -109,8 +85,7 @@ class Commands(Program):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command as the list shows it: name and summary."""
-        entry = COMMANDS.get(cmd_name)
-        return Command(cmd_name, help=entry.summary) if entry else None
+        return Command(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is meant, with its options and its function."""
@@ -120,15 +95,13 @@ class Commands(Program):
 
 def loaded(name: str) -> Any:
     """The command of this name, from its file."""
-    entry = COMMANDS[name]
-    file = entry.module or name
+    file = FILES.get(name, name)
     module = import_module(f"aqmlab.cli.{file}")
     alone = typer.Typer(**SETTINGS)
-    settings: dict[str, Any] = {}
-    if entry.runs_program:
-        settings["context_settings"] = {"allow_interspersed_args": False}
+    settings = {"allow_interspersed_args": name not in RUN_PROGRAMS}
     command = reported(getattr(module, file))
-    alone.command(name, cls=Command, epilog=EXAMPLES.format(module.EXAMPLE), **settings)(command)
+    epilog = EXAMPLES.format(module.EXAMPLE)
+    alone.command(name, cls=Command, epilog=epilog, context_settings=settings)(command)
     return typer.main.get_command(alone)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from aqmlab._core import parse_value
 from aqmlab.cli import options
 from aqmlab.cli.common import command_line, print_json, say, settings_of_real_packets
+from aqmlab.cli.options import argument, flag, host_option, link_option, option
 from aqmlab.cli.watch import watching
 from aqmlab.emulator import emulate, topology
 from aqmlab.emulator.keep import Reserved
@@ -37,43 +38,66 @@ EXAMPLE = (
 
 
 def shell(
-    command: list[str] | None = options.COMMAND,
+    command: list[str] | None = argument(
+        "[-- COMMAND [ARGUMENT]...]", "Command to run; default: $SHELL.", default=None
+    ),
     profile: str | None = options.PROFILE,
     rate: str | None = options.RATE,
-    trace: Path | None = options.TRACE,
+    trace: Path | None = link_option("FILE", "Delivery opportunities in mahimahi's format."),
     delay: str | None = options.DELAY,
     queue: str | None = options.QUEUE,
     loss: str | None = options.LOSS,
-    jitter: str | None = options.JITTER,
-    slot: str | None = options.SLOT,
-    duplicate: str | None = options.DUPLICATE,
-    reordering: bool = options.REORDERING,
-    overhead: str | None = options.OVERHEAD,
-    down: list[str] | None = options.DOWN,
-    up: list[str] | None = options.UP,
-    scenario: Path | None = options.SCENARIO,
-    topology: Path | None = options.TOPOLOGY,
-    at: str | None = options.AT,
-    host: list[str] | None = options.HOST,
+    jitter: str | None = link_option(
+        "TIME", "Spread of the delay: 2ms, or netem's `2ms 25% pareto`."
+    ),
+    slot: str | None = link_option(
+        "TIMES", "Deliver packets in bursts, as netem's `2ms 8ms packets 16`."
+    ),
+    duplicate: str | None = link_option("SHARE", "Duplication; same form as --loss."),
+    reordering: bool = flag("--reordering", "Let jitter reorder packets.", rich_help_panel="Links"),
+    overhead: str | None = link_option("BYTES", "Bytes that the link adds to each packet."),
+    down: list[str] | None = link_option(
+        "SETTINGS",
+        "A link to the command: `rate=50mbit queue=codel`; repeat for "
+        "more in a row. With --scenario: its name.",
+    ),
+    up: list[str] | None = link_option("SETTINGS", "A link from the command; same form as --down."),
+    scenario: Path | None = link_option(
+        "FILE", "Links of a scenario: the path of its first flow group leads to the command."
+    ),
+    topology: Path | None = host_option(
+        "FILE", "Several hosts: a file with hosts and links, or a scenario."
+    ),
+    at: str | None = host_option("HOST", "Host that runs COMMAND; default: the first."),
+    host: list[str] | None = host_option(
+        "NAME=COMMAND", "Command to run on another host. May be repeated."
+    ),
     set_: list[str] | None = options.SET,
     seed: int | None = options.SEED,
-    far: str = options.FAR,
-    nat: bool = options.NAT,
+    far: str = option("COMMAND", "Command to run at the far end.", default=""),
+    nat: bool = flag("--nat", "Let the command reach other networks, including DNS."),
     precision: str | None = options.PRECISION,
-    mtu: str | None = options.MTU,
-    cpu: int | None = options.CPU,
-    priority: int | None = options.PRIORITY,
-    drain: str | None = options.DRAIN,
-    keep_capabilities: bool = options.KEEP_CAPABILITIES,
+    mtu: str | None = option("BYTES", "Largest packet; default: 1500b."),
+    cpu: int | None = option("N", "Pin the emulator to this processor.", min=0),
+    priority: int | None = option("N", "Real-time priority; 0 for none.", min=0),
+    drain: str | None = option(
+        "TIME",
+        "Time for packets in flight to arrive after COMMAND has ended: 2s; 0s discards them.",
+    ),
+    keep_capabilities: bool = flag(
+        "--keep-capabilities", "Let a command in a user namespace change the network there."
+    ),
     name: str | None = options.NAME,
     out: Path | None = options.NEW_FOLDER,
     pcap: Path | None = options.PCAP,
     pcap_ring: str | None = options.PCAP_RING,
     pcap_at: str | None = options.PCAP_AT,
     log: list[str] | None = options.LOG,
-    watch: bool = options.WATCH,
-    quiet: bool = options.QUIET,
-    json: bool = options.SHELL_JSON,
+    watch: bool = flag("--watch", "Show the links below the output of COMMAND."),
+    quiet: bool = flag("--quiet", "-q", "Print no summary of the links at the end."),
+    json: bool = flag(
+        "--json", "Print only JSON on stdout: the tables. COMMAND's output goes to stderr."
+    ),
 ) -> None:
     """Run a command behind a path of links with the simulator's queues, in real time.
 

@@ -56,7 +56,7 @@ def run(order: Order, out: Path, told: Callable[[str], None] | None = None) -> S
     Raises `EmulationError` if a run could not be made.
     """
     told = told or (lambda _: None)
-    from aqmlab.study.execute import GOES_ON, folder_of
+    from aqmlab.study.execute import folder_of, said
     from aqmlab.study.folder import open_results
     from aqmlab.study.manifest import read_manifest
 
@@ -67,15 +67,11 @@ def run(order: Order, out: Path, told: Callable[[str], None] | None = None) -> S
             return there
     for point in study.points:
         _core.check_playable(point.scenario)
-    with folder_of(study, out, emulated=True) as folder:
+    with folder_of(study, out, emulated=True) as folder, said(folder):
         missing = folder.missing()
-        try:
-            said = _run_all(order, study, folder, missing, told)
-            folder.finish()
-        except KeyboardInterrupt as error:
-            error.args = (f"{folder.kept}; {GOES_ON}",)
-            raise
-        for text in said:
+        remarks = _run_all(order, study, folder, missing, told)
+        folder.finish()
+        for text in remarks:
             told(f"note: {text}")
         return folder.result(computed=len(missing))
 

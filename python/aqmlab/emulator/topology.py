@@ -48,11 +48,6 @@ class Topology:
     ways: dict[tuple[str, str], list[str]]
     """Pair of hosts to the names of the links between them, in order."""
 
-    @property
-    def hosts(self) -> list[str]:
-        """The names of the hosts."""
-        return list(self.commands)
-
 
 def load(file: Path, settings: Mapping[str, Any]) -> Topology:
     """The topology in a file; `settings` are dotted keys of its scenario.
@@ -196,11 +191,11 @@ def run(
     words = dict(topology.commands)
     for host, text in (commands or {}).items():
         if host not in words:
-            raise unknown("host", host, topology.hosts, key="--host")
+            raise unknown("host", host, topology.commands, key="--host")
         words[host] = shlex.split(text)
-    main = topology.hosts[0] if at is None else at
+    main = next(iter(words)) if at is None else at
     if main not in words:
-        raise unknown("host", main, topology.hosts, key="--at")
+        raise unknown("host", main, topology.commands, key="--at")
     words[main] = list(command) or words[main] or [os.environ.get("SHELL") or DEFAULT_SHELL]
     place = {host: number for number, host in enumerate(words)}
     return _core.emulate_hosts(

@@ -14,21 +14,15 @@ from aqmlab.metrics.registry import LESS, MORE, NEITHER, Metric, register
 from aqmlab.metrics.runs import of_column, of_formula, of_metrics, of_quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from aqmlab.metrics.formulas import Formula
+
+    Compute = Callable[..., Any]
 
 COMPUTED = "table `metrics`"
 """Place of the metrics that are computed from others (`aqmlab.metrics.table`)."""
 TIMES = ("p95", "mean", "p50", "p99", "max")
-
-
-def _link(title: str, direction: int, column: str, *statistics: str) -> dict[str, Any]:
-    return {
-        "title": title,
-        "direction": direction,
-        "needs": ("links",),
-        "statistics": statistics,
-        "compute": of_column("links", "link", column),
-    }
 
 
 SYN_LOST = 1.0
@@ -38,53 +32,36 @@ QUEUE_SHARED = 0.1
 seconds: the time that CoDel allows a queue to drain (RFC 8289, section 4.3)."""
 
 
+def _of(compute: Compute, title: str, direction: int, *needs: str, **more: Any) -> dict[str, Any]:
+    return {"compute": compute, "title": title, "direction": direction, "needs": needs, **more}
+
+
+def _link(title: str, direction: int, column: str, *statistics: str) -> dict[str, Any]:
+    compute = of_column("links", "link", column)
+    return _of(compute, title, direction, "links", statistics=statistics)
+
+
 def _time(quantity: str, title: str, rank: int = 0, event: float = 0.0) -> dict[str, Any]:
-    return {
-        "event": event,
-        "observations": quantity,
-        "title": title,
-        "rank": rank,
-        "direction": LESS,
-        "needs": ("times",),
-        "statistics": TIMES,
-        "compute": of_quantity("times", quantity, "{}_s"),
-    }
+    compute = of_quantity("times", quantity, "{}_s")
+    return _of(compute, title, LESS, "times", observations=quantity, rank=rank, event=event,
+               statistics=TIMES)  # fmt: skip
 
 
 def _score(
     quantity: str, title: str, direction: int, rank: int, shown_unit: str = ""
 ) -> dict[str, Any]:
-    return {
-        "title": title,
-        "rank": rank,
-        "shown_unit": shown_unit,
-        "direction": direction,
-        "needs": ("scores",),
-        "compute": of_quantity("scores", quantity, "value"),
-    }
+    compute = of_quantity("scores", quantity, "value")
+    return _of(compute, title, direction, "scores", rank=rank, shown_unit=shown_unit)
 
 
-def _made(
-    name: str, title: str, direction: int, *needs: str, statistics: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    return {
-        "title": title,
-        "direction": direction,
-        "needs": needs,
-        "statistics": statistics,
-        "compute": of_metrics(name),
-    }
+def _made(name: str, title: str, direction: int, *needs: str, **more: Any) -> dict[str, Any]:
+    return _of(of_metrics(name), title, direction, *needs, **more)
 
 
 def _formula(
     title: str, direction: int, table: str, subject: str, formula: Formula
 ) -> dict[str, Any]:
-    return {
-        "title": title,
-        "direction": direction,
-        "needs": (table,),
-        "compute": of_formula(table, subject, formula),
-    }
+    return _of(of_formula(table, subject, formula), title, direction, table)
 
 
 METRICS = (

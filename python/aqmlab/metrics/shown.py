@@ -165,10 +165,8 @@ def _bottleneck(
     result: StudyResult, metric: Metric, statistic: str, rows: pl.DataFrame
 ) -> list[Shown]:
     """The values of the bottleneck of each point, if any run has one."""
-    names = result.bottlenecks
-    which = pl.DataFrame({"point": range(len(names)), "subject": names}).cast({"point": pl.UInt32})
-    point = (pl.col("run") // result.info.replications).cast(pl.UInt32).alias("point")
-    own = rows.with_columns(point).join(which, on=["point", "subject"], maintain_order="left")
+    which, keys = result.of_bottlenecks("subject"), ["point", "subject"]
+    own = rows.with_columns(result.point_of_run).join(which, on=keys, maintain_order="left")
     return [_shown(metric, statistic, "", own, metric.event)] if own.height else []
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,10 +46,7 @@ class StudyInfo:
     @property
     def points(self) -> int:
         """Number of points: the product of the lengths of the axes."""
-        count = 1
-        for _, labels in self.axes:
-            count *= len(labels)
-        return count
+        return prod(len(labels) for _, labels in self.axes)
 
 
 @dataclass(frozen=True)
@@ -258,10 +256,18 @@ class StudyResult(TableAttributes):
     @property
     def bottleneck(self) -> pl.DataFrame:
         """Rows of `links` of the bottleneck of each point."""
-        names = self.bottlenecks
-        which = pl.DataFrame({"point": range(len(names)), "link": names})
         keys = ["point", "link"]
-        return self.links.join(which.cast({"point": pl.UInt32}), on=keys, maintain_order="left")
+        return self.links.join(self.of_bottlenecks("link"), on=keys, maintain_order="left")
+
+    def of_bottlenecks(self, column: str) -> pl.DataFrame:
+        """Index of each point, and its bottleneck as `column`."""
+        names = self.bottlenecks
+        return pl.DataFrame({"point": range(len(names)), column: names}).cast({"point": pl.UInt32})
+
+    @property
+    def point_of_run(self) -> pl.Expr:
+        """The column `point`, from the column `run`."""
+        return (pl.col("run") // self.info.replications).cast(pl.UInt32).alias("point")
 
     @property
     def tradeoff(self) -> pl.DataFrame:
@@ -300,7 +306,7 @@ class StudyResult(TableAttributes):
         names = [each.meta.output_name() for each in self._labels()]
         run = pl.col("run")
         keyed = frame.with_columns(
-            (run // self.info.replications).cast(pl.UInt32).alias("point"),
+            self.point_of_run,
             (run % self.info.replications).cast(pl.UInt32).alias("replication"),
         ).with_columns(self._labels())
         first = ["run", "point", "replication", *names]

@@ -142,7 +142,6 @@ class Rate(Quantity):
         return self._with(self._count * factor)
 
 
-UNITS = {"time": "s", "rate": "bit/s", "size": "bytes"}
 COUNTED = re.compile(r"(\d+(?:\.\d+)?) ?(p|bdp|%|)")
 COUNTED_UNITS = {"p": "packets", "bdp": "BDP", "%": "%", "": ""}
 
@@ -167,7 +166,7 @@ def _number(text: str) -> tuple[float, str] | None:
     quantity: type[Quantity]
     for quantity in (Duration, Rate, Size):
         try:
-            return float(quantity(text.replace(" ", ""))), UNITS[quantity.kind]
+            return float(quantity(text.replace(" ", ""))), quantity.unit
         except InputError:
             continue
     return None

@@ -95,6 +95,13 @@ def parse_toml(text: str, file: str) -> dict[str, Any]:
         raise input_error("lists or tables are nested too deeply", file=file) from None
 
 
+def whole(value: Any, low: int, key: str, file: str | None = None) -> int:
+    """A whole number of at least `low`. Raises `InputError` for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        raise input_error(f"expected a whole number from {low}", file=file, key=key, given=value)
+    return value
+
+
 def check_keys(table: Mapping[str, Any], known: Iterable[str], file: str, where: str = "") -> None:
     """Refuses keys of `table` that are none of `known`, naming the nearest."""
     names = list(known)

@@ -12,7 +12,7 @@ from aqmlab.errors import InputError, input_error
 from aqmlab.report.document import write_text
 from aqmlab.results import StudyResult
 from aqmlab.scenario.scenario import Scenario
-from aqmlab.scenario.settings import parse_toml, read_text
+from aqmlab.scenario.settings import parse_toml, read_text, whole
 from aqmlab.search.confirm import CONFIRMED, Confirmed, confirm
 from aqmlab.search.keys import Key, parse_keys, settings
 from aqmlab.search.optimisers import Attacker, Optimiser, Places, Tuner, load
@@ -294,8 +294,7 @@ class _Search:
                 raise input_error(problem, key=f"keys.{key.name}")
         for name, value, least in (("trials", trials, 1), ("batch", batch, 4),
                                    ("replications", replications, 1)):  # fmt: skip
-            if value < least:
-                raise input_error(f"expected a whole number from {least}", key=name, given=value)
+            whole(value, least, name)
         load("cma" if kind == "attack" else "optuna")
         study = _study(source, set, only, seed, replications)
         if kind == "attack" and len(study.points) > 1:
@@ -344,15 +343,12 @@ class _Search:
                 told = [*(each.text for each in own), command]
                 findings.append(finding(self.trials.study, trial, shown[0], told))
                 name = f"finding-{trial.number}.toml" if len(checked) > 1 else FINDING
-                self._write(name, findings[-1].text)
+                if self._out is not None:
+                    write_text(self._out / name, findings[-1].text, "all trials are kept")
         study = self.trials.joined()
         return SearchResult(self.kind, self.keys, self.measures, self.start,
                             tuple(self.trials.all()), tuple(best), tuple(confirmed),
                             tuple(findings), study, self._out)  # fmt: skip
-
-    def _write(self, name: str, text: str) -> None:
-        if self._out is not None:
-            write_text(self._out / name, text, "all trials are kept")
 
 
 def _study(

@@ -129,7 +129,8 @@ def rerun(
     True
     """
     given = Path(source)
-    place = Path("results") / f"{_name(given)}-rerun" if out is None else Path(out)
+    name = given.resolve().name.removesuffix(".zip").removesuffix(".aqmlab")
+    place = Path("results") / f"{name}-rerun" if out is None else Path(out)
     original = given if given.is_dir() else place / ORIGINAL
     if original is not given:
         unpack(given, original)
@@ -149,10 +150,6 @@ def rerun(
         parts.append(RerunFolder(name, about["command"], found, difference, tables,
                                  about["emulated"]))  # fmt: skip
     return Rerun(original, place / RERUN if ran else None, tuple(parts))
-
-
-def _name(given: Path) -> str:
-    return given.resolve().name.removesuffix(".zip").removesuffix(".aqmlab")
 
 
 def _refuse_code(given: Path, folder: Path, manifest: Mapping[str, Any], trust: bool) -> None:

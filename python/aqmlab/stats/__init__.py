@@ -10,42 +10,22 @@
 docs/statistics.md says what is promised, and how that was found out.
 """
 
-from aqmlab.stats.comparisons import NOT_SHOWN, SHOWN, Contest, ContestResult, compare
-from aqmlab.stats.intervals import (
-    FEWEST,
-    LEVEL,
-    MEAN_METHOD,
-    ORDER_METHOD,
-    POOLED_METHOD,
-    POSITIVE,
-    SHARE,
-    Bounds,
-    Interval,
-    Samples,
-    Statistic,
-    estimate,
-    interval,
-    is_constant,
-)
-
-__all__ = [
-    "FEWEST",
-    "LEVEL",
-    "MEAN_METHOD",
-    "NOT_SHOWN",
-    "ORDER_METHOD",
-    "POOLED_METHOD",
-    "POSITIVE",
-    "SHARE",
-    "SHOWN",
-    "Bounds",
-    "Contest",
-    "ContestResult",
-    "Interval",
-    "Samples",
-    "Statistic",
-    "compare",
-    "estimate",
-    "interval",
-    "is_constant",
-]
+from aqmlab.stats.comparisons import NOT_SHOWN as NOT_SHOWN
+from aqmlab.stats.comparisons import SHOWN as SHOWN
+from aqmlab.stats.comparisons import Contest as Contest
+from aqmlab.stats.comparisons import ContestResult as ContestResult
+from aqmlab.stats.comparisons import compare as compare
+from aqmlab.stats.intervals import FEWEST as FEWEST
+from aqmlab.stats.intervals import LEVEL as LEVEL
+from aqmlab.stats.intervals import MEAN_METHOD as MEAN_METHOD
+from aqmlab.stats.intervals import ORDER_METHOD as ORDER_METHOD
+from aqmlab.stats.intervals import POOLED_METHOD as POOLED_METHOD
+from aqmlab.stats.intervals import POSITIVE as POSITIVE
+from aqmlab.stats.intervals import SHARE as SHARE
+from aqmlab.stats.intervals import Bounds as Bounds
+from aqmlab.stats.intervals import Interval as Interval
+from aqmlab.stats.intervals import Samples as Samples
+from aqmlab.stats.intervals import Statistic as Statistic
+from aqmlab.stats.intervals import estimate as estimate
+from aqmlab.stats.intervals import interval as interval
+from aqmlab.stats.intervals import is_constant as is_constant

@@ -64,7 +64,7 @@ def execute(study: Study, out: Path | None, means: Backend) -> StudyResult:
     if out is None:
         return _in_memory(plans, means)
     first, computed = plans[0], 0
-    with folder_of(first, out) as folder, _said(folder):
+    with folder_of(first, out) as folder, said(folder):
         for plan in plans:
             if plan is not first:
                 folder.grow(study_info(plan))
@@ -96,7 +96,7 @@ def _completed(study: Study, folder: ResultsFolder, means: Backend) -> int:
 def execute_shard(study: Study, out: Path, shard: Shard, means: Backend) -> int:
     """Runs a part of `study` into the folder `out`; see `Study.run_shard`."""
     check_process()
-    with folder_of(study, out, shard) as folder, _said(folder):
+    with folder_of(study, out, shard) as folder, said(folder):
         missing = folder.missing()
         if missing:
             _into_folder(study, folder, missing, means)
@@ -104,7 +104,7 @@ def execute_shard(study: Study, out: Path, shard: Shard, means: Backend) -> int:
 
 
 @contextmanager
-def _said(folder: ResultsFolder) -> Iterator[None]:
+def said(folder: ResultsFolder) -> Iterator[None]:
     """Adds to what ends the runs how much is kept."""
     try:
         yield

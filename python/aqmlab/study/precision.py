@@ -16,7 +16,7 @@ from math import ceil
 from typing import Any
 
 from aqmlab.errors import input_error
-from aqmlab.scenario.settings import check_keys
+from aqmlab.scenario.settings import check_keys, whole
 
 KEY = "precision"
 METRIC = "sojourn_p95"
@@ -87,10 +87,7 @@ class Precision:
             if not isinstance(text, str):
                 raise input_error("expected text", file=file, key=f"{key}.{name}", given=text)
         relative = _relative(given["relative"], given["relative"], file, f"{key}.relative")
-        at_most = given.get("at_most", AT_MOST)
-        if isinstance(at_most, bool) or not isinstance(at_most, int) or at_most < FEWEST:
-            problem = f"expected a whole number from {FEWEST}"
-            raise input_error(problem, file=file, key=f"{key}.at_most", given=at_most)
+        at_most = whole(given.get("at_most", AT_MOST), FEWEST, f"{key}.at_most", file)
         return Precision(relative, texts["metric"] or METRIC, at_most, texts["subject"])
 
 

@@ -51,15 +51,14 @@ def reached(result: StudyResult, precision: Precision) -> list[Reached]:
 
     Raises `InputError` if no run has a value.
     """
-    rows = values(result, precision.metric).with_columns(
-        (pl.col("run") // result.info.replications).cast(pl.UInt32).alias("point")
-    )
+    rows = values(result, precision.metric).with_columns(result.point_of_run)
     if precision.subject:
         rows = rows.filter(pl.col("subject") == precision.subject)
     else:
         links = {name for each in result.scenarios for name in each["links"]}
         of_links = pl.col("subject").is_in(sorted(links))
-        own = rows.filter(of_links).join(_bottlenecks(result), on=["point", "subject"], how="semi")
+        which, keys = result.of_bottlenecks("subject"), ["point", "subject"]
+        own = rows.filter(of_links).join(which, on=keys, how="semi")
         rows = pl.concat([own, rows.filter(~of_links)])
     if not rows.height:
         of = f" of `{precision.subject}`" if precision.subject else ""
@@ -81,12 +80,6 @@ def reached(result: StudyResult, precision: Precision) -> list[Reached]:
         )
         for (point, subject), own in groups
     ]
-
-
-def _bottlenecks(result: StudyResult) -> pl.DataFrame:
-    names = result.bottlenecks
-    frame = pl.DataFrame({"point": range(len(names)), "subject": names})
-    return frame.cast({"point": pl.UInt32})
 
 
 def grown(study: Study, out: Path | None) -> list[Study]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aqmlab import scenario as typed
 from aqmlab._core import Scenario
 from aqmlab.errors import StorageError, input_error, unknown
-from aqmlab.scenario.settings import check_keys, parse_toml, read_text
+from aqmlab.scenario.settings import check_keys, parse_toml, read_text, whole
 from aqmlab.study.runner import Record, finished
 
 if TYPE_CHECKING:
@@ -84,9 +84,7 @@ def run(
     elif record is not None:
         check_keys(record, RECORD_KEYS, "<record>")
         overrides |= {f"record.{key}": value for key, value in record.items()}
-    if isinstance(replication, bool) or not isinstance(replication, int) or replication < 0:
-        problem = "expected a whole number from 0"
-        raise input_error(problem, key="replication", given=replication)
+    whole(replication, 0, "replication")
     scenario = load(source, overrides)
     return run_scenario(scenario, replication, recording(scenario, pcap, pcap_links, qlog))
 
@@ -147,14 +145,10 @@ def recording(
         "pcap": None if pcap is None else str(pcap),
         "pcap_links": [names.index(name) for name in pcap_links],
         "qlog": None if qlog is None or "tcp" not in kinds else str(qlog),
-        "connections": _connections(qlog) if qlog is not None and "quic" in kinds else None,
+        "connections": (f"{Path(qlog).with_suffix('')}-", Path(qlog).suffix)
+        if qlog is not None and "quic" in kinds
+        else None,
     }
-
-
-def _connections(qlog: str | Path) -> tuple[str, str]:
-    """Start and end of the names of the logs of connections beside the file `qlog`."""
-    file = Path(qlog)
-    return f"{file.with_suffix('')}-", file.suffix
 
 
 def recorded(record: Record) -> list[str]:

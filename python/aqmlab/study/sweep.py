@@ -22,7 +22,7 @@ from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import find
 from aqmlab.scenario.parts import Part, plain
 from aqmlab.scenario.scenario import Scenario
-from aqmlab.scenario.settings import check_keys, parse_toml, read_text
+from aqmlab.scenario.settings import check_keys, parse_toml, read_text, whole
 from aqmlab.study.points import Axis, AxisValue, Points
 from aqmlab.study.precision import KEY, Precision
 from aqmlab.study.sources import SCENARIO, STUDY, Source, Sources
@@ -121,9 +121,9 @@ class Study:
             axes = [{**axis, "values": [*axis["values"], *add.get(axis_name(axis), ())]}
                     for axis in axes]  # fmt: skip
         self.axes: tuple[Axis, ...] = _kept(tuple(_axes(axes, self.file)), only or {}, self.file)
-        own = _whole(table.get("replications", 1), "replications", self.file, low=1)
+        own = whole(table.get("replications", 1), 1, "replications", self.file)
         self.replications: int = (
-            own if replications is None else _whole(replications, "replications", None, low=1)
+            own if replications is None else whole(replications, 1, "replications")
         )
         self.precision = self._precision(table, precision)
         """Precision to reach, starting with `replications`; None for a fixed number."""
@@ -137,7 +137,7 @@ class Study:
         self._settings = self._checked_settings(set or {})
         if chosen is not None:
             file = None if seed is not None else self.file
-            self._settings = {"seed": _whole(chosen, "seed", file, low=0), **self._settings}
+            self._settings = {"seed": whole(chosen, 0, "seed", file), **self._settings}
         self._check_size()
         self.points = Points(self._base, self._base_file, self._folders, self.axes, self._settings)
         self.points.check()
@@ -537,12 +537,6 @@ def _label(value: Any) -> str:
     if isinstance(value, type):
         return value.__name__
     return value if isinstance(value, str) else json.dumps(value, default=str)
-
-
-def _whole(value: Any, key: str, file: str | None, *, low: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < low:
-        raise input_error(f"expected a whole number from {low}", file=file, key=key, given=value)
-    return value
 
 
 def _covers(setting: str, own: str) -> bool:
