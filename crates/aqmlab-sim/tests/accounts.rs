@@ -1,8 +1,10 @@
 //! Every packet of a flow arrives, is dropped by a queue or is lost on a link, and is counted once.
 
-use aqmlab_core::Value;
+mod common;
+
 use aqmlab_sim::endpoints::{Direction, End};
-use aqmlab_sim::{RunResult, Scenario, Traffic, run};
+use aqmlab_sim::{RunResult, Traffic};
+use common::Settings;
 
 /// Short transfers over a lossy link with a queue of two packets, in both directions.
 const MICE: &str = r#"
@@ -29,10 +31,8 @@ const MICE: &str = r#"
     level = "packets"
 "#;
 
-fn result(overrides: &[(&str, &str)]) -> RunResult {
-    let overrides: Vec<(String, Value)> =
-        overrides.iter().map(|(key, text)| (key.to_string(), Value::from(*text))).collect();
-    run(&Scenario::parse(MICE, "mice", &overrides).unwrap(), 0)
+fn result(settings: &Settings) -> RunResult {
+    common::result(MICE, settings)
 }
 
 fn forward(result: &RunResult) -> &Traffic {

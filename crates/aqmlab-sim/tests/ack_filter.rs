@@ -1,32 +1,27 @@
 //! CAKE's filter of acknowledgements on a slow return path.
 
+mod common;
+
 use aqmlab_aqm::Reason;
-use aqmlab_core::Value;
-use aqmlab_sim::{RunResult, Scenario, run};
+use aqmlab_sim::RunResult;
+use common::on_line;
 
 /// Two bulk flows whose acknowledgements are more than the return path carries.
-const SLOW_RETURN: &str = r#"
-    duration = "10s"
-    [links.down]
-    rate = "20mbit"
-    delay = "20ms"
-    queue = { discipline = "droptail", limit = "250p" }
-    [links.up]
-    rate = "1gbit"
-    delay = "20ms"
-    queue = { discipline = "cake", bandwidth = "250kbit", diffserv = "besteffort" }
-    [transport]
-    receive_window = "auto"
-    [flows.bulk]
-    count = 2
-    path = ["down"]
-    return_path = ["up"]
-"#;
-
 fn result(profile: &str, filter: &str) -> RunResult {
-    let overrides = [("transport.profile", profile), ("links.up.queue.ack_filter", filter)]
-        .map(|(key, text)| (key.to_string(), Value::from(text)));
-    run(&Scenario::parse(SLOW_RETURN, "slow return", &overrides).unwrap(), 0)
+    on_line(&[
+        ("duration", "10s"),
+        ("links.down.rate", "20mbit"),
+        ("links.down.queue.limit", "250p"),
+        ("links.up.rate", "1gbit"),
+        (
+            "links.up.queue",
+            "{ discipline = 'cake', bandwidth = '250kbit', diffserv = 'besteffort' }",
+        ),
+        ("links.up.queue.ack_filter", filter),
+        ("transport.profile", profile),
+        ("transport.receive_window", "auto"),
+        ("flows.bulk.count", "2"),
+    ])
 }
 
 fn filtered(result: &RunResult) -> u64 {

@@ -1,40 +1,29 @@
 //! In the steady state packets need no allocations: a run of twice the duration has no additional
 //! ones.
 
+mod common;
+
 use std::alloc::System;
 
-use aqmlab_core::Value;
-use aqmlab_sim::{Scenario, run};
+use aqmlab_sim::run;
+use common::{LINE, Settings};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-const BULK: &str = r#"
-    duration = "10s"
-    bottleneck = "down"
-    [links.down]
-    rate = "100mbit"
-    delay = "10ms"
-    queue = { discipline = "codel", limit = "1000p", ecn = true }
-    [links.up]
-    rate = "100mbit"
-    delay = "10ms"
-    [transport]
-    profile = "rfc"
-    [flows.bulk]
-    count = 10
-    path = "down"
-    return_path = "up"
-"#;
-
 /// Packets and allocations of a run.
-fn cost(duration: &str, settings: &[(&str, &str)]) -> (u64, u64) {
-    let mut overrides = vec![("duration".to_string(), Value::from(duration))];
-    for (key, value) in settings {
-        overrides.push((format!("transport.{key}"), Value::from(*value)));
-    }
-    let scenario = Scenario::parse(BULK, "bulk", &overrides).unwrap();
+fn cost(duration: &str, settings: &Settings) -> (u64, u64) {
+    let bulk = [
+        ("duration", duration),
+        ("links.down.rate", "100mbit"),
+        ("links.down.delay", "10ms"),
+        ("links.down.queue", "{ discipline = 'codel', limit = '1000p', ecn = true }"),
+        ("links.up.rate", "100mbit"),
+        ("links.up.delay", "10ms"),
+        ("flows.bulk.count", "10"),
+    ];
+    let scenario = common::scenario(LINE, &[&bulk, settings].concat());
     let region = Region::new(ALLOCATOR);
     let result = run(&scenario, 0);
     let change = region.change();
@@ -47,15 +36,15 @@ fn cost(duration: &str, settings: &[(&str, &str)]) -> (u64, u64) {
 // One test: the counts are the process's.
 #[test]
 fn packets_cost_no_allocations() {
-    let all: [&[(&str, &str)]; 8] = [
+    let all: [&Settings; 8] = [
         &[],
-        &[("recovery", "sack1")],
-        &[("recovery", "newreno")],
-        &[("recovery", "rack"), ("prr", "true"), ("dsack", "true")],
-        &[("ecn", "accurate")],
-        &[("pacing", "true")],
-        &[("profile", "linux-6")],
-        &[("profile", "linux-6"), ("receive_window", "auto")],
+        &[("transport.recovery", "sack1")],
+        &[("transport.recovery", "newreno")],
+        &[("transport.recovery", "rack"), ("transport.prr", "true"), ("transport.dsack", "true")],
+        &[("transport.ecn", "accurate")],
+        &[("transport.pacing", "true")],
+        &[("transport.profile", "linux-6")],
+        &[("transport.profile", "linux-6"), ("transport.receive_window", "auto")],
     ];
     for settings in all {
         let (packets, allocations) = cost("10s", settings);

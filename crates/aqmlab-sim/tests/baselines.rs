@@ -1,29 +1,12 @@
 //! Relentless and a constant rate over simulated links.
 
-use aqmlab_core::Value;
-use aqmlab_sim::{RunResult, Scenario, run};
+mod common;
 
-const LINK: &str = r#"
-    duration = "20s"
-    bottleneck = "down"
-    [links.down]
-    rate = "10mbit"
-    delay = "20ms"
-    queue = { discipline = "droptail", limit = "50p" }
-    [links.up]
-    rate = "10mbit"
-    delay = "20ms"
-    [transport]
-    profile = "rfc"
-    [flows.bulk]
-    path = "down"
-    return_path = "up"
-"#;
+use aqmlab_sim::RunResult;
+use common::{BESIDE, Settings, on_line};
 
-fn bulk(settings: &[(&str, &str)]) -> RunResult {
-    let overrides: Vec<(String, Value)> =
-        settings.iter().map(|(key, text)| (key.to_string(), (*text).into())).collect();
-    run(&Scenario::parse(LINK, "bulk", &overrides).unwrap(), 0)
+fn bulk(settings: &Settings) -> RunResult {
+    on_line(&[&[("links.down.queue.limit", "50p")], settings].concat())
 }
 
 const CBR: (&str, &str) = ("transport.congestion_control.algorithm", "cbr");
@@ -95,15 +78,9 @@ fn queues_that_manage_themselves_bound_relentless() {
 /// Reno yields to each loss by half of its window, Relentless by one segment.
 #[test]
 fn relentless_takes_most_from_reno() {
-    let two = format!(
-        "{LINK}
-        transport.congestion_control = \"relentless\"
-        [flows.other]
-        path = \"down\"
-        return_path = \"up\"
-    "
-    );
-    let result = run(&Scenario::parse(&two, "two", &[]).unwrap(), 0);
+    let settings =
+        [("flows.bulk.transport.congestion_control", "relentless"), ("flows.other", BESIDE)];
+    let result = bulk(&settings);
     let (relentless, reno) = (result.flows[0].goodput, result.flows[1].goodput);
     assert!(relentless > 4.0 * reno && reno > 0.0, "{relentless} {reno}");
 }

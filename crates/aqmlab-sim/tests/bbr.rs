@@ -1,55 +1,25 @@
 //! BBR over simulated links.
 
-use aqmlab_core::Value;
+mod common;
+
+use aqmlab_sim::RunResult;
 use aqmlab_sim::network::series::Subject;
-use aqmlab_sim::{RunResult, Scenario, run};
+use common::{BESIDE, Settings, jain, on_line, series};
 
-const LINK: &str = r#"
-    duration = "40s"
-    bottleneck = "down"
-    [links.down]
-    rate = "10mbit"
-    delay = "20ms"
-    queue = { discipline = "droptail", limit = "300p" }
-    [links.up]
-    rate = "10mbit"
-    delay = "20ms"
-    [transport]
-    profile = "rfc"
-    congestion_control = "bbr"
-    [record]
-    level = "series"
-    interval = "10ms"
-"#;
-
-fn flows(count: usize, settings: &[(&str, &str)]) -> RunResult {
-    let overrides: Vec<(String, Value)> =
-        settings.iter().map(|(key, text)| (key.to_string(), (*text).into())).collect();
-    let mut text = LINK.to_string();
-    for index in 0..count {
-        text += &format!(
-            "[flows.f{index}]\npath = \"down\"\nreturn_path = \"up\"\nstart = \"{}s\"\n",
-            index
-        );
-    }
-    run(&Scenario::parse(&text, "bbr", &overrides).unwrap(), 0)
+/// One flow with this control.
+fn one(control: &str, more: &Settings) -> RunResult {
+    let settings = [
+        ("duration", "40s"),
+        ("links.down.queue.limit", "300p"),
+        ("transport.congestion_control", control),
+        ("record.level", "series"),
+        ("record.interval", "10ms"),
+    ];
+    on_line(&[&settings, more].concat())
 }
 
 const BOTH: [&str; 2] = ["bbr", "bbr3"];
 
-fn of<'a>(control: &'a str, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-    let mut settings = vec![("transport.congestion_control.algorithm", control)];
-    settings.extend(more);
-    settings
-}
-/// What a flow or the bottleneck recorded: seconds and values.
-fn series(result: &RunResult, subject: Subject, quantity: &str) -> Vec<(f64, f64)> {
-    let samples = result.samples.iter();
-    samples
-        .filter(|sample| sample.subject == subject && sample.quantity == quantity)
-        .map(|sample| (sample.time.as_secs_f64(), sample.value))
-        .collect()
-}
 fn values(series: &[(f64, f64)], from: f64) -> impl Iterator<Item = f64> {
     series.iter().filter(move |(time, _)| *time > from).map(|(_, value)| *value)
 }
@@ -63,7 +33,7 @@ const MSS: f64 = 1460.0;
 #[test]
 fn the_model_is_that_of_the_path() {
     for control in BOTH {
-        let result = flows(1, &of(control, &[]));
+        let result = one(control, &[]);
         let flow = Subject::Flow(0);
         let bandwidth = series(&result, flow, "bandwidth_bps");
         assert!(values(&bandwidth, 1.0).all(|bps| (bps / 10e6 - 1.0).abs() < 0.02), "{control}");
@@ -82,7 +52,7 @@ fn the_model_is_that_of_the_path() {
 fn startup_doubles_until_the_pipe_is_full() {
     let fast = [("links.down.rate", "100mbit"), ("links.up.rate", "100mbit")];
     for (control, startup, drain) in [("bbr", 2.885, 1.0 / 2.885), ("bbr3", 2.77, 0.5)] {
-        let result = flows(1, &of(control, &fast));
+        let result = one(control, &fast);
         let gains = series(&result, Subject::Flow(0), "pacing_gain");
         let startup_ends = gains.iter().find(|(_, gain)| *gain != startup).unwrap();
         assert!((startup_ends.1 - drain).abs() < 1e-9, "{control}: {startup_ends:?}");
@@ -102,7 +72,7 @@ fn startup_doubles_until_the_pipe_is_full() {
 #[test]
 fn the_queue_is_short_and_the_window_bounded() {
     for (control, gain, quanta) in [("bbr", 2.0, 6.0), ("bbr3", 2.25, 4.0)] {
-        let result = flows(1, &of(control, &[]));
+        let result = one(control, &[]);
         let link = &result.links[0];
         assert!(link.utilisation > 0.95, "{control}: {}", link.utilisation);
         assert_eq!(link.counts.dropped_total(), 0);
@@ -123,7 +93,7 @@ fn the_queue_is_short_and_the_window_bounded() {
 fn probe_rtt_comes_in_time_and_is_short() {
     let half = 0.5 * 10e6 / 8.0 / 1500.0 * BASE_RTT;
     for (control, interval, segments) in [("bbr", 10.0, 4.0), ("bbr3", 5.0, half)] {
-        let result = flows(1, &of(control, &[]));
+        let result = one(control, &[]);
         let windows = series(&result, Subject::Flow(0), "cwnd_bytes");
         let low: Vec<f64> = windows
             .iter()
@@ -154,7 +124,7 @@ fn probe_rtt_comes_in_time_and_is_short() {
 fn a_late_flow_begins_with_startup() {
     for control in BOTH {
         let begin = |start: &str| {
-            let result = flows(1, &of(control, &[("flows.f0.start", start), ("duration", "24s")]));
+            let result = one(control, &[("flows.bulk.start", start), ("duration", "24s")]);
             let from = result.flows[0].start.as_secs_f64();
             let gains = series(&result, Subject::Flow(0), "pacing_gain");
             values(&gains, from).take(50).collect::<Vec<_>>()
@@ -167,14 +137,18 @@ fn a_late_flow_begins_with_startup() {
 fn two_flows_share() {
     for control in BOTH {
         for limit in ["300p", "100p"] {
-            let result = flows(2, &of(control, &[("links.down.queue.limit", limit)]));
+            let two = [
+                ("links.down.queue.limit", limit),
+                ("flows.late", BESIDE),
+                ("flows.late.start", "1s"),
+            ];
+            let result = one(control, &two);
             let mean = |flow: u32| {
                 let goodput = series(&result, Subject::Flow(flow), "goodput_bps");
                 values(&goodput, 15.0).sum::<f64>() / values(&goodput, 15.0).count() as f64
             };
             let (a, b) = (mean(0), mean(1));
-            let jain = (a + b) * (a + b) / (2.0 * (a * a + b * b));
-            assert!(jain > 0.9, "{control} {limit}: {a} {b}");
+            assert!(jain(&[a, b]) > 0.9, "{control} {limit}: {a} {b}");
             assert!(a + b > 0.9 * 10e6 * MSS / 1500.0, "{control} {limit}: {a} {b}");
         }
     }
@@ -188,7 +162,7 @@ fn drops_cost_neither_rate() {
         for (discipline, limit) in [("droptail", "10p"), ("codel", "1000p"), ("dualpi2", "1000p")] {
             let queue =
                 [("links.down.queue.discipline", discipline), ("links.down.queue.limit", limit)];
-            let result = flows(1, &of(control, &queue));
+            let result = one(control, &queue);
             let link = &result.links[0];
             assert!(link.utilisation > 0.88, "{control} {discipline}: {}", link.utilisation);
             assert!(link.sojourn.mean < 0.02, "{control} {discipline}: {}", link.sojourn.mean);
@@ -201,7 +175,7 @@ fn drops_cost_neither_rate() {
 #[test]
 fn version_3_loses_less_in_a_shallow_buffer() {
     let losses = |control| {
-        let result = flows(1, &of(control, &[("links.down.queue.limit", "10p")]));
+        let result = one(control, &[("links.down.queue.limit", "10p")]);
         result.links[0].counts.dropped_total()
     };
     let (one, three) = (losses("bbr"), losses("bbr3"));

@@ -1,42 +1,13 @@
 //! Congestion controls over simulated links.
 
-use aqmlab_core::Value;
+mod common;
+
 use aqmlab_sim::{RunResult, Scenario, run};
+use common::{BESIDE, LINE, Settings, jain, read_again};
 
-const BULK: &str = r#"
-    duration = "20s"
-    bottleneck = "down"
-    [links.down]
-    rate = "10mbit"
-    delay = "20ms"
-    queue = { discipline = "droptail", limit = "100p" }
-    [links.up]
-    rate = "10mbit"
-    delay = "20ms"
-    [transport]
-    profile = "rfc"
-    congestion_control = "reno"
-    [flows.bulk]
-    path = "down"
-    return_path = "up"
-"#;
-
-/// A second kind, which begins after 20 s.
-const LATE: &str = r#"
-    [flows.late]
-    path = "down"
-    return_path = "up"
-    start = "20s"
-"#;
-
-fn scenario(settings: &[(&str, &str)]) -> Scenario {
-    scenario_of(BULK, settings)
-}
-
-fn scenario_of(text: &str, settings: &[(&str, &str)]) -> Scenario {
-    let overrides: Vec<(String, Value)> =
-        settings.iter().map(|(key, text)| (key.to_string(), (*text).into())).collect();
-    Scenario::parse(text, "bulk", &overrides).unwrap()
+fn scenario(settings: &Settings) -> Scenario {
+    let reno = [("links.down.queue.limit", "100p"), ("transport.congestion_control", "reno")];
+    common::scenario(LINE, &[&reno, settings].concat())
 }
 
 /// A name in the file becomes a table when a key is set in it; a flow's own
@@ -52,13 +23,12 @@ fn parameters_of_a_control_are_set_by_dotted_keys() {
     assert_ne!(for_all, scenario(&[]));
     assert_eq!(for_all, named);
     assert_eq!(for_all, of_flow);
-    let back = Scenario::from_table(for_all.to_table(), "canonical", &[]).unwrap();
-    assert_eq!(back, for_all);
+    read_again(&for_all);
 }
 
 /// One bulk flow over 10 Mbit/s with 40 ms, and a queue that is large enough
 /// for none to be lost unless the control wants it so.
-fn alone(control: &str, queue: &str, settings: &[(&str, &str)]) -> RunResult {
+fn alone(control: &str, queue: &str, settings: &Settings) -> RunResult {
     let mut all = vec![
         ("duration", "60s"),
         ("transport.congestion_control", control),
@@ -154,13 +124,6 @@ fn ledbat_keeps_its_target() {
 /// congestion avoidance do not begin with the loss of half a window.
 const NO_OVERSHOOT: (&str, &str) = ("transport.initial_ssthresh", "60000b");
 
-/// Jain's index of what the flows got.
-fn jain(result: &RunResult) -> f64 {
-    let shares: Vec<f64> = result.flows.iter().map(|flow| flow.delivered as f64).collect();
-    let sum: f64 = shares.iter().sum();
-    sum * sum / (shares.len() as f64 * shares.iter().map(|share| share * share).sum::<f64>())
-}
-
 /// Two flows at the same time, over a queue that drops at random so that their
 /// losses do not keep step.
 #[test]
@@ -171,7 +134,8 @@ fn two_flows_of_a_kind_share_a_link() {
             "100p",
             &[("duration", "300s"), ("flows.bulk.count", "2"), ("queue", "pie"), NO_OVERSHOOT],
         );
-        let index = jain(&result);
+        let shares: Vec<f64> = result.flows.iter().map(|flow| flow.delivered as f64).collect();
+        let index = jain(&shares);
         assert!(index > 0.95, "{}: {index}", entry.name);
     }
 }
@@ -184,11 +148,10 @@ fn ratio(first: &str, second: &str, queue: &str) -> f64 {
         ("flows.late.transport.congestion_control", second),
     ])
 }
-fn ratio_with(settings: &[(&str, &str)]) -> f64 {
+fn ratio_with(settings: &Settings) -> f64 {
     let until = |duration: &str| {
-        let both =
-            scenario_of(&[BULK, LATE].concat(), &[settings, &[("duration", duration)]].concat());
-        let result = run(&both, 0);
+        let late = [("flows.late", BESIDE), ("flows.late.start", "20s"), ("duration", duration)];
+        let result = run(&scenario(&[&late, settings].concat()), 0);
         [0, 1].map(|flow: usize| result.flows[flow].delivered as f64)
     };
     let (before, after) = (until("20s"), until("320s"));

@@ -1,59 +1,39 @@
 //! DCTCP at a queue that marks above a threshold.
 
-use aqmlab_core::Value;
+mod common;
+
+use aqmlab_sim::RunResult;
 use aqmlab_sim::network::series::Subject;
-use aqmlab_sim::{RunResult, Scenario, run};
+use common::{BESIDE, Settings, jain, on_line, series};
 
 /// 1000-byte packets: 100 Mbit/s are 12.5 a millisecond, and the base
 /// round-trip time of 10 ms with 0.08 ms of transmission 126 packets.
-const LINK: &str = r#"
-    duration = "20s"
-    bottleneck = "down"
-    [links.down]
-    rate = "100mbit"
-    delay = "5ms"
-    [links.down.queue]
-    discipline = "step"
-    threshold = "20p"
-    [links.up]
-    rate = "1gbit"
-    delay = "5ms"
-    [transport]
-    profile = "rfc"
-    congestion_control = "dctcp"
-    mss = "960b"
-    ecn = "accurate"
-    delayed_ack = 1
-    [record]
-    level = "series"
-    interval = "1ms"
-"#;
+const SHORT: &Settings = &[
+    ("links.down.rate", "100mbit"),
+    ("links.down.delay", "5ms"),
+    ("links.down.queue", "{ discipline = 'step', threshold = '20p' }"),
+    ("links.up.rate", "1gbit"),
+    ("links.up.delay", "5ms"),
+    ("transport.congestion_control", "dctcp"),
+    ("transport.mss", "960b"),
+    ("transport.ecn", "accurate"),
+    ("transport.delayed_ack", "1"),
+    ("record.level", "series"),
+    ("record.interval", "1ms"),
+];
 
-const FLOW: &str = r#"
-    path = "down"
-    return_path = "up"
-"#;
-
-fn flows(count: usize, settings: &[(&str, &str)]) -> RunResult {
-    let overrides: Vec<(String, Value)> =
-        settings.iter().map(|(key, text)| (key.to_string(), (*text).into())).collect();
-    let mut text = LINK.to_string();
-    for index in 0..count {
-        text += &format!("[flows.f{index}]{FLOW}");
-    }
-    run(&Scenario::parse(&text, "dctcp", &overrides).unwrap(), 0)
+fn flows(count: usize, settings: &Settings) -> RunResult {
+    let names: Vec<String> = (1..count).map(|index| format!("flows.f{index}")).collect();
+    let others: Vec<_> = names.iter().map(|name| (name.as_str(), BESIDE)).collect();
+    on_line(&[SHORT, &others, settings].concat())
 }
 
 /// The values of a quantity of the bottleneck or of a flow, in the second half
 /// of the run, in order.
 fn settled(result: &RunResult, subject: Subject, quantity: &str) -> Vec<f64> {
-    let mut values: Vec<f64> = result
-        .samples
-        .iter()
-        .filter(|sample| sample.subject == subject && sample.quantity == quantity)
-        .filter(|sample| sample.time.as_secs_f64() > 10.0)
-        .map(|sample| sample.value)
-        .collect();
+    let samples = series(result, subject, quantity).into_iter();
+    let mut values: Vec<f64> =
+        samples.filter(|(time, _)| *time > 10.0).map(|(_, value)| value).collect();
     assert!(values.len() > 9000, "{quantity}: {}", values.len());
     values.sort_by(f64::total_cmp);
     values
@@ -96,7 +76,7 @@ fn one_flow_swings_as_the_model_says() {
 /// as at this step, and many times as much where they come one by one.
 #[test]
 fn the_flags_of_the_dctcp_receiver_tell_the_share_of_marks() {
-    let told_by = |queue: &[(&str, &str)], ecn, delayed_ack| {
+    let told_by = |queue: &Settings, ecn, delayed_ack| {
         let settings = [("transport.ecn", ecn), ("transport.delayed_ack", delayed_ack)];
         let result = flows(4, &[queue, &settings].concat());
         let alphas = settled(&result, Subject::Flow(0), "alpha");
@@ -133,45 +113,24 @@ fn flows_share_a_short_queue() {
     // The slow starts overshoot once.
     assert!(link.sojourn.quantiles[4] < 0.003, "{:?}", link.sojourn.quantiles);
     let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
-    let sum: f64 = goodputs.iter().sum();
-    let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
-    assert!(sum * sum / (4.0 * squares) > 0.95, "{goodputs:?}");
+    assert!(jain(&goodputs) > 0.95, "{goodputs:?}");
 }
 
 /// Without marks it is Reno; with too many, by CoDel's square root, it still
 /// keeps the link busy.
 #[test]
 fn other_queues() {
-    let queue = |discipline: &str| {
-        Scenario::parse(
-            &format!(
-                r#"
-                duration = "20s"
-                bottleneck = "down"
-                [links.down]
-                rate = "10mbit"
-                delay = "20ms"
-                queue = {discipline}
-                [links.up]
-                rate = "10mbit"
-                delay = "20ms"
-                [transport]
-                profile = "rfc"
-                congestion_control = "dctcp"
-                ecn = "accurate"
-                [flows.bulk]
-                {FLOW}
-                "#
-            ),
-            "other",
-            &[],
-        )
-        .unwrap()
+    let over = |queue: &str| {
+        on_line(&[
+            ("links.down.queue", queue),
+            ("transport.congestion_control", "dctcp"),
+            ("transport.ecn", "accurate"),
+        ])
     };
-    let fifo = run(&queue("{ discipline = \"droptail\", limit = \"50p\" }"), 0);
+    let fifo = over("{ discipline = 'droptail', limit = '50p' }");
     assert!(fifo.links[0].utilisation > 0.95, "{}", fifo.links[0].utilisation);
     assert!(fifo.links[0].counts.dropped_total() > 5 && fifo.flows[0].stats.unwrap().timeouts == 0);
-    let codel = run(&queue("{ discipline = \"codel\", ecn = true }"), 0);
+    let codel = over("{ discipline = 'codel', ecn = true }");
     assert!(codel.links[0].utilisation > 0.9, "{}", codel.links[0].utilisation);
     assert!(codel.links[0].sojourn.mean < 0.05, "{}", codel.links[0].sojourn.mean);
     assert_eq!(codel.flows[0].stats.unwrap().retransmissions, 0);

@@ -1,40 +1,32 @@
 //! Measurements of single packets: one-way delays, the backlog over time, the intervals between
 //! losses; also starts of flows and ends of runs.
 
-use aqmlab_core::{Span, Time, Value};
-use aqmlab_sim::{RunResult, Scenario, run};
+mod common;
 
-const SCENARIO: &str = r#"
-duration = "60s"
-[links.access]
-rate = "10mbit"
-delay = "5ms"
-queue = { discipline = "droptail", limit = "1000p" }
-[links.down]
-rate = "2mbit"
-delay = "20ms"
-queue = { discipline = "droptail", limit = "30p" }
-[links.up]
-rate = "2mbit"
-delay = "20ms"
-[transport]
-profile = "rfc"
-[flows.bulk]
-count = 2
-path = ["access", "down"]
-return_path = ["up"]
-size = "1mb"
-delays = true
-"#;
+use aqmlab_core::{Span, Time};
+use aqmlab_sim::RunResult;
+use common::{BESIDE, LINE, Settings, on_line, read_again};
 
-fn scenario(settings: &[(&str, &str)]) -> aqmlab_core::Result<Scenario> {
-    let settings: Vec<(String, Value)> =
-        settings.iter().map(|(key, value)| (key.to_string(), Value::from(*value))).collect();
-    Scenario::parse(SCENARIO, "test.toml", &settings)
+/// Two transfers over two queues.
+const BULK: &Settings = &[
+    ("duration", "60s"),
+    ("links", "{}"),
+    ("links.access", "{ rate = '10mbit', delay = '5ms' }"),
+    ("links.down", "{ rate = '2mbit', delay = '20ms', queue = 'droptail' }"),
+    ("links.down.queue.limit", "30p"),
+    ("links.up", "{ rate = '2mbit', delay = '20ms' }"),
+    ("flows.bulk.count", "2"),
+    ("flows.bulk.path", "['access', 'down']"),
+    ("flows.bulk.size", "1mb"),
+    ("flows.bulk.delays", "true"),
+];
+
+fn scenario(settings: &Settings) -> aqmlab_core::Result<aqmlab_sim::Scenario> {
+    common::parse(LINE, &[BULK, settings].concat())
 }
 
-fn result(settings: &[(&str, &str)]) -> RunResult {
-    run(&scenario(settings).unwrap(), 0)
+fn result(settings: &Settings) -> RunResult {
+    on_line(&[BULK, settings].concat())
 }
 
 fn seconds(time: Time) -> f64 {
@@ -130,41 +122,25 @@ fn intervals_between_losses_span_the_first_to_the_last() {
     assert!(result.links[0].loss_intervals.mean.is_nan());
 }
 
-const LONG: &str = r#"
-[flows.long]
-path = "down"
-return_path = "up"
-"#;
-
 #[test]
 fn a_run_may_end_with_one_group_of_flows() {
-    let text = format!("until = \"bulk\"\n{SCENARIO}{LONG}");
-    let result = run(&Scenario::parse(&text, "test.toml", &[]).unwrap(), 0);
-    let last = result.flows.iter().filter_map(|flow| flow.finish).max().unwrap();
-    assert_eq!(result.end, last);
-    assert!(result.end < Time::ZERO + Span::from_secs(60));
-    let text = format!("{SCENARIO}{LONG}");
-    let result = run(&Scenario::parse(&text, "test.toml", &[]).unwrap(), 0);
-    assert_eq!(result.end, Time::ZERO + Span::from_secs(60), "without, the endless one decides");
-}
-
-#[test]
-fn a_run_that_could_not_end_is_refused() {
-    let text = format!("{SCENARIO}{LONG}");
-    let refused = |group: &str| {
-        let until = [("until".to_string(), Value::from(group))];
-        Scenario::parse(&text, "test.toml", &until).unwrap_err().to_string()
-    };
-    let error = refused("long");
-    assert!(error.contains("until") && error.contains("has an end"), "{error}");
-    assert!(refused("bulks").contains("`bulk`"), "{}", refused("bulks"));
+    let long = ("flows.long", BESIDE);
+    let until = result(&[long, ("until", "bulk")]);
+    let last = until.flows.iter().filter_map(|flow| flow.finish).max().unwrap();
+    assert_eq!(until.end, last);
+    assert!(until.end < Time::ZERO + Span::from_secs(60));
+    let end = result(&[long]).end;
+    assert_eq!(end, Time::ZERO + Span::from_secs(60), "without, the endless one decides");
+    for (group, expected) in [("long", "has an end"), ("bulks", "`bulk`")] {
+        let error = scenario(&[long, ("until", group)]).unwrap_err().to_string();
+        assert!(error.contains("until") && error.contains(expected), "{error}");
+    }
 }
 
 #[test]
 fn flows_may_begin_each_at_a_time_of_its_own() {
-    let start = |text: &str| {
-        let text = SCENARIO.replace("delays = true", &format!("start = {text}"));
-        let result = run(&Scenario::parse(&text, "test.toml", &[]).unwrap(), 0);
+    let start = |text| {
+        let result = result(&[("flows.bulk.start", text)]);
         result.flows.iter().map(|flow| seconds(flow.start)).collect::<Vec<_>>()
     };
     let each = start(r#"{ each = ["1s", "5s"] }"#);
@@ -177,7 +153,7 @@ fn flows_may_begin_each_at_a_time_of_its_own() {
 /// Two flows that start together over queues of their own are one flow twice.
 #[test]
 fn several_flows_start_apart_by_default() {
-    let own = |settings: &[(&str, &str)]| {
+    let own = |settings: &Settings| {
         let lone = [
             ("flows.bulk.path", "down"),
             ("links.down.queue", "fq_codel"),
@@ -202,25 +178,21 @@ fn several_flows_start_apart_by_default() {
     let word = scenario(&[("flows.bulk.start", "auto")]).unwrap();
     assert_eq!(word, scenario(&[]).unwrap());
     assert!(word.to_json().contains(r#""start":{"each":["0s","1s"]}"#), "{}", word.to_json());
-    let change = "[[changes]]\nat = \"5s\"\nkey = \"flows.late\"\n\
-                  value = { path = \"down\", return_path = \"up\", count = 3 }\n";
-    let text = format!("{SCENARIO}{change}");
-    let result = run(&Scenario::parse(&text, "test.toml", &[]).unwrap(), 0);
+    let late = "{ path = 'down', return_path = 'up', count = 3 }";
+    let change = format!("[{{ at = '5s', key = 'flows.late', value = {late} }}]");
+    let result = result(&[("changes", &change)]);
     let late: Vec<_> = result.flows[2..].iter().map(|flow| seconds(flow.start)).collect();
     assert!(late.len() == 3 && late.iter().all(|start| (5.0..6.0).contains(start)), "{late:?}");
 }
 
 #[test]
 fn starts_read_back_as_they_were() {
-    let text = SCENARIO.replace("delays = true", r#"start = { each = ["1s", "5s"] }"#);
-    let text = format!("until = \"bulk\"\n{text}");
-    let scenario = Scenario::parse(&text, "test.toml", &[]).unwrap();
-    let again = Scenario::from_table(scenario.to_table(), "again", &[]).unwrap();
-    assert_eq!(scenario, again);
-    let both = text.replace("each = [", r#"uniform = ["1s", "2s"], each = ["#);
-    let error = Scenario::parse(&both, "test.toml", &[]).unwrap_err().to_string();
+    let each = ("flows.bulk.start", "{ each = ['1s', '5s'] }");
+    read_again(&scenario(&[each, ("until", "bulk")]).unwrap());
+    let both = ("flows.bulk.start", "{ uniform = ['1s', '2s'], each = ['1s', '5s'] }");
+    let error = scenario(&[both]).unwrap_err().to_string();
     assert!(error.contains("expected two times"), "{error}");
-    let error = self::scenario(&[("flows.bulk.start", "5")]).unwrap_err().to_string();
+    let error = scenario(&[("flows.bulk.start", "5")]).unwrap_err().to_string();
     assert!(error.contains("a random time, or `auto`"), "{error}");
 }
 
@@ -243,7 +215,7 @@ fn flows_have_round_trip_times_of_their_own() {
     let (least, most) = (startup.min.as_secs_f64(), startup.max.as_secs_f64());
     assert!((0.0..0.001).contains(&(least - 0.045)), "{least}");
     assert!((0.0..0.001).contains(&(most - 0.185)), "{most}");
-    let rtt = |settings: &[(&str, &str)]| scenario(settings).unwrap().base_rtt_over(1);
+    let rtt = |settings: &Settings| scenario(settings).unwrap().base_rtt_over(1);
     assert_eq!(rtt(&[]), Span::from_millis(45));
     assert_eq!(rtt(&settings), Span::from_millis(45 + 140));
     assert_eq!(rtt(&[("flows.bulk.access_delay", "uniform(0s, 10ms)")]), Span::from_millis(65));
@@ -253,10 +225,11 @@ fn flows_have_round_trip_times_of_their_own() {
 #[test]
 fn a_delay_of_flows_is_a_link_without_a_queue() {
     let own = result(&[("flows.bulk.access_delay", "10ms")]);
-    let mut linked = SCENARIO.replace("\"down\"]", "\"down\", \"far\"]");
-    linked = linked.replace("[\"up\"]", "[\"up\", \"far\"]");
-    linked.push_str("[links.far]\nrate = \"1000000gbit\"\ndelay = \"10ms\"\n");
-    let linked = run(&Scenario::parse(&linked, "linked.toml", &[]).unwrap(), 0);
+    let linked = result(&[
+        ("links.far", "{ rate = '1000000gbit', delay = '10ms' }"),
+        ("flows.bulk.path", "['access', 'down', 'far']"),
+        ("flows.bulk.return_path", "['up', 'far']"),
+    ]);
     assert_eq!(own.links[1].counts, linked.links[1].counts);
     for (one, other) in own.flows.iter().zip(&linked.flows) {
         assert_eq!(one.sent, other.sent);
@@ -268,7 +241,7 @@ fn a_delay_of_flows_is_a_link_without_a_queue() {
 #[test]
 fn a_delay_of_flows_reads_back_and_is_checked() {
     let with = scenario(&[("flows.bulk.access_delay", "uniform(5ms, 100ms)")]).unwrap();
-    assert_eq!(Scenario::from_table(with.to_table(), "again", &[]).unwrap(), with);
+    read_again(&with);
     assert!(!scenario(&[]).unwrap().to_json().contains("access_delay"));
     let error = scenario(&[("flows.bulk.access_delay", "2h")]).unwrap_err().to_string();
     assert!(error.contains("access_delay"), "{error}");

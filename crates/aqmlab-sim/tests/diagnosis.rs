@@ -1,48 +1,46 @@
 //! Misleading runs have notes, other runs do not.
 
-use aqmlab_core::Value;
-use aqmlab_sim::run::diagnosis::About;
-use aqmlab_sim::{Scenario, run};
+mod common;
+
+use aqmlab_sim::run::diagnosis::{About, Finding};
+use common::{BESIDE, LINE, Settings, on_line};
 
 /// Bulk flows that fill a link, for long enough.
-const BULK: &str = r#"
-    duration = "60s"
-    [links.access]
-    rate = "1gbit"
-    delay = "1ms"
-    [links.down]
-    rate = "10mbit"
-    delay = "10ms"
-    queue = "codel"
-    [links.up]
-    rate = "100mbit"
-    delay = "10ms"
-    [transport]
-    profile = "rfc"
-    [flows.bulk]
-    count = 4
-    path = ["access", "down"]
-    return_path = ["up"]
-"#;
+const BULK: &Settings = &[
+    ("duration", "60s"),
+    ("links.access", "{ rate = '1gbit', delay = '1ms' }"),
+    ("links.down.delay", "10ms"),
+    ("links.down.queue", "codel"),
+    ("links.up.rate", "100mbit"),
+    ("links.up.delay", "10ms"),
+    ("flows.bulk.count", "4"),
+    ("flows.bulk.path", "['access', 'down']"),
+];
+
+fn said(found: Finding) -> (&'static str, About, String) {
+    (found.note.id, found.about, found.note.text)
+}
 
 /// The ids and subjects of what a run says of itself.
-fn findings(overrides: &[(&str, &str)]) -> Vec<(&'static str, About, String)> {
-    let overrides: Vec<(String, Value)> =
-        overrides.iter().map(|(key, text)| (key.to_string(), Value::from(*text))).collect();
-    let scenario = Scenario::parse(BULK, "bulk", &overrides).unwrap();
-    let findings = run(&scenario, 0).findings.into_iter();
-    findings.map(|found| (found.note.id, found.about, found.note.text)).collect()
+fn findings(settings: &Settings) -> Vec<(&'static str, About, String)> {
+    on_line(&[BULK, settings].concat()).findings.into_iter().map(said).collect()
+}
+
+/// What a run says under this id, and of what.
+fn note(id: &str, settings: &Settings) -> Option<(About, String)> {
+    let found = findings(settings).into_iter().find(|(found, ..)| *found == id);
+    found.map(|(_, about, text)| (about, text))
 }
 
 /// Asserts that exactly one thing is said, and gives its text.
-fn only(id: &str, about: About, overrides: &[(&str, &str)]) -> String {
-    let findings = findings(overrides);
+fn only(id: &str, about: About, settings: &Settings) -> String {
+    let findings = findings(settings);
     let [(found, of, text)] = &findings[..] else { panic!("{id}: {findings:?}") };
     assert_eq!((*found, *of), (id, about), "{text}");
     text.clone()
 }
 
-const DOWN: About = About::Link(1);
+const DOWN: About = About::Link(0);
 const BULK_FLOWS: About = About::Group(0);
 
 #[test]
@@ -53,30 +51,21 @@ fn a_run_that_means_what_it_seems_says_nothing() {
 
 #[test]
 fn a_group_that_never_starts_is_named() {
-    let late = |start: &str| {
-        let group =
-            format!("[flows.late]\npath = \"down\"\nreturn_path = \"up\"\nstart = \"{start}\"\n");
-        let scenario = Scenario::parse(&format!("{BULK}{group}"), "late", &[]).unwrap();
-        let findings = run(&scenario, 0).findings.into_iter();
-        let of_group = findings.filter(|found| found.about == About::Group(1));
-        of_group.map(|found| (found.note.id, found.note.text)).collect::<Vec<_>>()
-    };
-    let [(id, text)] = &late("61s")[..] else { panic!("{:?}", late("61s")) };
-    assert_eq!(*id, "never-started");
+    let late =
+        |start| note("never-started", &[("flows.late", BESIDE), ("flows.late.start", start)]);
+    let (about, text) = late("61s").unwrap();
+    assert_eq!(about, About::Group(1));
     assert!(text.contains("start at 61s, and the run ended at 60s"), "{text}");
-    assert!(late("59s").iter().all(|(id, _)| *id != "never-started"));
+    assert_eq!(late("59s"), None);
 }
 
 #[test]
 fn a_warm_up_ends_before_the_run() {
-    let with = |warmup: &str| {
-        let settings = [("record.warmup".to_string(), Value::from(warmup))];
-        Scenario::parse(BULK, "bulk", &settings)
-    };
-    assert!(with("59s").is_ok());
-    for warmup in ["60s", "90s"] {
+    let with = |warmup| common::parse(LINE, &[("record.warmup", warmup)]);
+    assert!(with("19s").is_ok());
+    for warmup in ["20s", "90s"] {
         let error = with(warmup).unwrap_err().to_string();
-        for word in ["record.warmup", warmup, "shorter than `duration`, 60s"] {
+        for word in ["record.warmup", warmup, "shorter than `duration`, 20s"] {
             assert!(error.contains(word), "{word}: {error}");
         }
     }
@@ -87,9 +76,9 @@ fn a_warm_up_ends_before_the_run() {
 fn a_link_that_loses_more_than_its_queue_drops_says_so() {
     let of_link = |loss| {
         let settings = [("links.down.loss", loss), ("duration", "20s"), ("flows.bulk.start", "0s")];
-        findings(&settings).into_iter().find(|(id, ..)| *id == "losses-of-the-link")
+        note("losses-of-the-link", &settings)
     };
-    let (_, about, text) = of_link("1%").unwrap();
+    let (about, text) = of_link("1%").unwrap();
     assert_eq!(about, DOWN);
     assert!(text.contains("1.0 %") || text.contains("0.9 %") || text.contains("1.1 %"), "{text}");
     assert_eq!(of_link("0.001%"), None);
@@ -98,19 +87,18 @@ fn a_link_that_loses_more_than_its_queue_drops_says_so() {
 /// Acknowledgements are queued on a return path of 120 kbit/s, and not on one of 1.5 Mbit/s.
 #[test]
 fn ledbat_without_timestamps_says_what_it_counts() {
-    let text = |timestamps: &str, rate: &str| -> Vec<String> {
+    let text = |timestamps, rate| {
         let settings = [
             ("transport.congestion_control", "ledbat"),
             ("transport.timestamps", timestamps),
             ("links.up.rate", rate),
             ("duration", "20s"),
         ];
-        let found = findings(&settings).into_iter();
-        found.filter(|found| found.0 == "ledbat-counts-the-way-back").map(|found| found.2).collect()
+        note("ledbat-counts-the-way-back", &settings)
     };
-    let said = text("false", "120kbit");
-    assert!(said[0].contains("counts the queuing delay of the return path"), "{said:?}");
-    assert!(text("true", "120kbit").is_empty() && text("false", "1500kbit").is_empty());
+    let (_, said) = text("false", "120kbit").unwrap();
+    assert!(said.contains("counts the queuing delay of the return path"), "{said:?}");
+    assert!(text("true", "120kbit").is_none() && text("false", "1500kbit").is_none());
 }
 
 #[test]
@@ -137,17 +125,17 @@ fn a_link_without_load_says_so() {
 
 #[test]
 fn a_queue_that_stands_elsewhere_is_named() {
-    let found = findings(&[("links.access.rate", "5mbit"), ("bottleneck", "down")]);
-    let (_, about, text) = found.iter().find(|found| found.0 == "bottleneck-elsewhere").unwrap();
-    assert_eq!(*about, DOWN);
+    let slow = [("links.access.rate", "5mbit"), ("bottleneck", "down")];
+    let (about, text) = note("bottleneck-elsewhere", &slow).unwrap();
+    assert_eq!(about, DOWN);
     assert!(text.contains("was at access") && text.contains("not at down"), "{text}");
 }
 
 #[test]
 fn flows_that_their_receivers_hold_back_say_so() {
-    let found = findings(&[("flows.bulk.transport.receive_window", "6000b")]);
-    let (_, about, text) = found.iter().find(|found| found.0 == "receive-window-limited").unwrap();
-    assert_eq!(*about, BULK_FLOWS);
+    let small = [("flows.bulk.transport.receive_window", "6000b")];
+    let (about, text) = note("receive-window-limited", &small).unwrap();
+    assert_eq!(about, BULK_FLOWS);
     assert!(text.contains("4 of 4 flows"), "{text}");
 }
 
@@ -156,7 +144,7 @@ fn flows_that_their_receivers_hold_back_say_so() {
 #[test]
 fn a_lost_segment_that_is_not_sent_again_is_noted() {
     let found = |window: &str| {
-        findings(&[
+        let settings = [
             ("transport.profile", "linux-6"),
             ("transport.congestion_control", "reno"),
             ("transport.receive_window", window),
@@ -169,22 +157,21 @@ fn a_lost_segment_that_is_not_sent_again_is_noted() {
             ("flows.bulk.count", "1"),
             ("duration", "10s"),
             ("seed", "5"),
-        ])
+        ];
+        note("hole-left-open", &settings)
     };
-    let noted = found("unlimited").into_iter().find(|found| found.0 == "hole-left-open");
-    let (_, about, text) = noted.unwrap();
+    let (about, text) = found("unlimited").unwrap();
     assert_eq!(about, BULK_FLOWS);
     assert!(text.starts_with("1 of 1 flows ended with a lost segment"), "{text}");
     assert!(text.contains("for up to 9.") && text.contains("only by a timeout"), "{text}");
-    assert!(found("auto").iter().all(|found| found.0 != "hole-left-open"));
+    assert_eq!(found("auto"), None);
 }
 
 #[test]
 fn a_run_too_short_for_its_sawtooth_says_how_long() {
     let long_path = [("links.down.delay", "200ms"), ("links.down.rate", "100mbit")];
-    let found = findings(&long_path);
-    let (_, about, text) = found.iter().find(|found| found.0 == "run-too-short").unwrap();
-    assert_eq!(*about, BULK_FLOWS);
+    let (about, text) = note("run-too-short", &long_path).unwrap();
+    assert_eq!(about, BULK_FLOWS);
     // 100 Mbit/s over 211 ms for four flows: 1758 packets, 440 a flow, a half
     // of them at one a round trip.
     assert!(text.contains("the window of reno takes 46.4s"), "{text}");
@@ -192,12 +179,11 @@ fn a_run_too_short_for_its_sawtooth_says_how_long() {
     // 0.3 of 440 packets: the cube root of 132 / 0.4. W_est needs 250 round trips.
     let mut with_cubic = long_path.to_vec();
     with_cubic.extend([("duration", "15s"), ("transport.congestion_control", "cubic")]);
-    let found = findings(&with_cubic);
-    let (_, _, text) = found.iter().find(|found| found.0 == "run-too-short").unwrap();
+    let (_, text) = note("run-too-short", &with_cubic).unwrap();
     assert!(text.contains("the window of cubic takes 6.9"), "{text}");
     // Model-based pacing has no such cycle.
     with_cubic.push(("transport.congestion_control", "bbr"));
-    assert!(findings(&with_cubic).iter().all(|found| found.0 != "run-too-short"));
+    assert_eq!(note("run-too-short", &with_cubic), None);
 }
 
 #[test]
@@ -216,9 +202,8 @@ fn a_run_without_traffic_says_so() {
 #[test]
 fn a_run_too_short_for_its_discipline_says_what_was_on_its_way() {
     let red = [("queue", "red"), ("queue.weight", "0.00001"), ("queue.min_threshold", "1p")];
-    let found = findings(&red);
-    let (_, about, text) = found.iter().find(|found| found.0 == "run-too-short").unwrap();
-    assert_eq!(*about, DOWN);
+    let (about, text) = note("run-too-short", &red).unwrap();
+    assert_eq!(about, DOWN);
     // 10^5 packets of 1514 bytes at 10 Mbit/s.
     assert!(text.contains("the average queue takes 121s"), "{text}");
 }
@@ -227,51 +212,35 @@ fn a_run_too_short_for_its_discipline_says_what_was_on_its_way() {
 #[test]
 fn a_buffer_that_sets_off_blue_is_noted() {
     for queue in ["cobalt", "fq_cobalt", "cake"] {
-        let findings = findings(&[
+        let settings = [
             ("queue", queue),
             ("queue.limit", "20p"),
             ("flows.bulk.workload", "cbr"),
             ("flows.bulk.workload.rate", "5mbit"),
-        ]);
-        let said = |id| findings.iter().find(|(found, of, _)| (*found, *of) == (id, DOWN));
-        let (_, _, text) = said("blue-set-off").unwrap_or_else(|| panic!("{queue}: {findings:?}"));
-        assert!(text.contains("BLUE dropped"), "{text}");
+        ];
+        let (about, text) = note("blue-set-off", &settings).unwrap();
+        assert!(about == DOWN && text.contains("BLUE dropped"), "{queue}: {text}");
     }
     assert!(findings(&[("queue", "cobalt")]).is_empty(), "with room for all");
-    let blue = findings(&[("queue", "blue"), ("queue.limit", "20p")]);
-    assert!(blue.iter().all(|(id, ..)| *id != "blue-set-off"), "BLUE alone has no control law");
+    let blue = note("blue-set-off", &[("queue", "blue"), ("queue.limit", "20p")]);
+    assert_eq!(blue, None, "BLUE alone has no control law");
 }
 
 /// Three packets arrive in each transmission, the first of them when the queue has room: datagrams
 /// at random times find none.
 #[test]
 fn flows_in_phase_with_the_link_are_named() {
-    let text = r#"
-        duration = "20s"
-        [links.down]
-        rate = "10mbit"
-        delay = "10ms"
-        queue = { discipline = "droptail", limit = "1p" }
-        [links.up]
-        rate = "10mbit"
-        delay = "10ms"
-        [flows.load]
-        path = ["down"]
-        return_path = ["up"]
-        workload = { kind = "cbr", rate = "30mbit" }
-        [flows.ping]
-        path = ["down"]
-        return_path = ["up"]
-        workload = { kind = "probe", gap = { exponential = "10ms" } }
-    "#;
     let dropped = |rate: &str, vary: &str, order: &str| {
-        let set = [
-            ("flows.load.workload.rate", rate),
-            ("flows.load.workload.vary", vary),
+        let load = format!("{{ kind = 'cbr', rate = '{rate}', vary = {vary} }}");
+        let result = on_line(&[
+            ("links.down.delay", "10ms"),
+            ("links.down.queue.limit", "1p"),
+            ("links.up.delay", "10ms"),
+            ("flows.bulk.workload", &load),
+            ("flows.ping", BESIDE),
+            ("flows.ping.workload", "{ kind = 'probe', gap = { exponential = '10ms' } }"),
             ("simultaneous", order),
-        ];
-        let set = set.map(|(key, text)| (key.to_string(), Value::from(text)));
-        let result = run(&Scenario::parse(text, "phase", &set).unwrap(), 0);
+        ]);
         let is_named = result.findings.iter().any(|found| found.note.id == "phase-effects");
         (result.groups[1].completed as f64 / result.groups[1].started as f64, is_named)
     };

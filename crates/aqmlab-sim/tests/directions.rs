@@ -1,51 +1,31 @@
 //! Measurements of two directions are separate, and the worse direction is reported first.
 
-use aqmlab_core::Value;
+mod common;
+
 use aqmlab_sim::endpoints::Direction;
-use aqmlab_sim::{GroupResult, RunResult, Scenario, run};
+use aqmlab_sim::{GroupResult, RunResult};
+use common::{Settings, on_line};
 
 /// Four bulk flows keep a deep queue at `down`; nothing waits at `up`. Pings, a game and a call
 /// cross both.
-const STANDING_QUEUE: &str = r#"
-    duration = "30s"
-    bottleneck = "down"
-    [links.down]
-    rate = "10mbit"
-    delay = "20ms"
-    queue = { discipline = "droptail", limit = "1000p" }
-    [links.up]
-    rate = "10mbit"
-    delay = "20ms"
-    [flows.bulk]
-    count = 4
-    path = "down"
-    return_path = "up"
-    delays = true
-    [flows.ping]
-    path = "down"
-    return_path = "up"
-    workload = "probe"
-    [flows.game]
-    path = "down"
-    return_path = "up"
-    workload = "game"
-    [flows.call]
-    path = "down"
-    return_path = "up"
-    workload = "voip"
-    [flows.files]
-    path = "down"
-    return_path = "up"
-    delays = true
-    workload = { kind = "requests", request = "2000b", response = "2000b", think = "100ms" }
-    [record]
-    warmup = "10s"
-"#;
-
-fn result(overrides: &[(&str, &str)]) -> RunResult {
-    let overrides: Vec<(String, Value)> =
-        overrides.iter().map(|(key, text)| (key.to_string(), Value::from(*text))).collect();
-    run(&Scenario::parse(STANDING_QUEUE, "standing queue", &overrides).unwrap(), 0)
+fn result(settings: &Settings) -> RunResult {
+    let both = |workload| format!("{{ path = 'down', return_path = 'up', {workload} }}");
+    let requests = "{ kind = 'requests', request = '2000b', response = '2000b', think = '100ms' }";
+    let groups = ["probe", "game", "voip"].map(|kind| both(format!("workload = '{kind}'")));
+    let [ping, game, call] = groups.each_ref().map(String::as_str);
+    let files = both(format!("delays = true, workload = {requests}"));
+    let standing = [
+        ("duration", "30s"),
+        ("transport.profile", "linux-6"),
+        ("flows.bulk.count", "4"),
+        ("flows.bulk.delays", "true"),
+        ("flows.ping", ping),
+        ("flows.game", game),
+        ("flows.call", call),
+        ("flows.files", &files),
+        ("record.warmup", "10s"),
+    ];
+    on_line(&[&standing, settings].concat())
 }
 
 /// Directions, numbers and medians of the one-way delays of a group, in the order of the tables.

@@ -1,33 +1,16 @@
 //! ECN from end to end: a queue marks, the receiver echoes, the sender yields.
 
-use aqmlab_core::Value;
-use aqmlab_sim::{RunResult, Scenario, run};
+mod common;
 
-const BULK: &str = r#"
-    duration = "20s"
-    bottleneck = "down"
-    [links.down]
-    rate = "10mbit"
-    delay = "20ms"
-    queue = { discipline = "codel", ecn = true, limit = "1000p" }
-    [links.up]
-    rate = "10mbit"
-    delay = "20ms"
-    [transport]
-    profile = "rfc"
-    [flows.bulk]
-    path = "down"
-    return_path = "up"
-    [record]
-    level = "packets"
-"#;
+use aqmlab_sim::RunResult;
+use common::{Settings, on_line};
 
-fn bulk(settings: &[(&str, &str)]) -> RunResult {
-    let overrides: Vec<(String, Value)> = settings
-        .iter()
-        .map(|(key, value)| (format!("transport.{key}"), Value::Text(value.to_string())))
-        .collect();
-    run(&Scenario::parse(BULK, "bulk", &overrides).unwrap(), 0)
+fn bulk(settings: &Settings) -> RunResult {
+    let marking = [
+        ("links.down.queue", "{ discipline = 'codel', ecn = true, limit = '1000p' }"),
+        ("record.level", "packets"),
+    ];
+    on_line(&[&marking, settings].concat())
 }
 
 #[test]
@@ -36,7 +19,7 @@ fn marks_take_the_place_of_drops_and_the_sender_yields_to_them() {
     assert!(without.links[0].counts.dropped_total() > 0);
     assert_eq!(without.links[0].counts.marked_total(), 0);
     for mode in ["classic", "accurate"] {
-        let with = bulk(&[("ecn", mode)]);
+        let with = bulk(&[("transport.ecn", mode)]);
         let stats = with.flows[0].stats.unwrap();
         assert_eq!(with.links[0].counts.dropped_total(), 0, "{mode}");
         assert!(with.links[0].counts.marked_total() > 5, "{mode}");
@@ -52,7 +35,7 @@ fn marks_take_the_place_of_drops_and_the_sender_yields_to_them() {
 /// RFC 3168, sections 6.1.4 and 6.1.5: acknowledgements are not ECN-capable.
 #[test]
 fn acknowledgements_are_never_marked() {
-    let result = bulk(&[("ecn", "classic")]);
+    let result = bulk(&[("transport.ecn", "classic")]);
     assert!(result.links[1].packets.iter().all(|packet| packet.is_ack && !packet.ce));
     assert!(result.links[0].packets.iter().any(|packet| packet.ce));
 }
@@ -60,8 +43,9 @@ fn acknowledgements_are_never_marked() {
 /// RFC 8511: a flow that keeps more at each mark has the larger queue.
 #[test]
 fn abe_uses_a_small_queue_better() {
-    let queue = |settings: &[(&str, &str)]| bulk(settings).links[0].backlog_mean[1];
-    let classic = queue(&[("ecn", "classic")]);
-    let abe = queue(&[("ecn", "classic"), ("congestion_control.beta_ecn", "0.8")]);
+    let queue = |settings: &Settings| bulk(settings).links[0].backlog_mean[1];
+    let classic = ("transport.ecn", "classic");
+    let abe = queue(&[classic, ("transport.congestion_control.beta_ecn", "0.8")]);
+    let classic = queue(&[classic]);
     assert!(abe > classic, "{abe} {classic}");
 }

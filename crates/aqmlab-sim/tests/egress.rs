@@ -1,31 +1,26 @@
 //! Shapers and drivers between a queue and its transmitter.
 
+mod common;
+
 use aqmlab_aqm::fifo::Fifo;
 use aqmlab_aqm::{Backlog, Context, Discipline, Disciplines, LinkEnv, QueueDiscipline};
-use aqmlab_core::{Component, Packet, Value, params};
+use aqmlab_core::{Component, Packet, params};
 use aqmlab_sim::{LinkResult, Outside, RunResult, Scenario, run};
+use common::{LINE, Settings, on_line, pairs};
 use proptest::prelude::*;
 
-/// Three bulk flows over one link; overrides configure shaper and driver.
-const BULK: &str = r#"
-    duration = "20s"
-    [links.down]
-    rate = "10mbit"
-    delay = "10ms"
-    queue = "codel"
-    [links.up]
-    rate = "100mbit"
-    delay = "10ms"
-    [flows.bulk]
-    count = 3
-    path = ["down"]
-    return_path = ["up"]
-"#;
+/// Three bulk flows over one link.
+const BULK: &Settings = &[
+    ("links.down.delay", "10ms"),
+    ("links.down.queue", "codel"),
+    ("links.up.rate", "100mbit"),
+    ("links.up.delay", "10ms"),
+    ("transport.profile", "linux-6"),
+    ("flows.bulk.count", "3"),
+];
 
-fn result(overrides: &[(&str, &str)]) -> RunResult {
-    let overrides: Vec<(String, Value)> =
-        overrides.iter().map(|(key, text)| (key.to_string(), Value::from(*text))).collect();
-    run(&Scenario::parse(BULK, "bulk", &overrides).unwrap(), 0)
+fn result(settings: &Settings) -> RunResult {
+    on_line(&[BULK, settings].concat())
 }
 
 fn throughput(result: &RunResult) -> f64 {
@@ -95,7 +90,7 @@ fn a_shaper_that_counts_the_link_layer_keeps_the_modem_empty() {
         ("links.down.driver.limit", "200p"),
         ("links.down.shaper.rate", "9800kbit"),
     ];
-    let with = |more: &[(&str, &str)]| result(&[&line[..], more].concat());
+    let with = |more: &Settings| result(&[&line[..], more].concat());
     let (blind, aware) = (with(&[]), with(&[("links.down.shaper.link_layer", "pppoe-ptm")]));
     let mean = |result: &RunResult| result.links[0].driver.unwrap().mean();
     assert!(mean(&blind) > 0.02, "{}", mean(&blind));
@@ -106,8 +101,7 @@ fn a_shaper_that_counts_the_link_layer_keeps_the_modem_empty() {
 
 #[test]
 fn a_shaper_needs_its_rate() {
-    let overrides = [("links.down.shaper.burst".to_string(), Value::from("3000b"))];
-    let error = Scenario::parse(BULK, "bulk", &overrides).unwrap_err().to_string();
+    let error = common::refused(LINE, &[("links.down.shaper.burst", "3000b")]);
     assert!(error.contains("links.down.shaper") && error.contains("rate"), "{error}");
 }
 
@@ -194,9 +188,9 @@ fn a_shaper_does_not_ask_an_empty_queue() {
             ("links.down.shaper.rate", "5mbit"),
             ("links.down.driver.limit", driver),
         ];
-        let overrides = overrides.map(|(key, text)| (key.to_string(), Value::from(text)));
+        let settings = pairs(&[BULK, &overrides].concat());
         let outside = Outside::disciplines(&own);
-        let scenario = Scenario::parse_with(BULK, "bulk", &overrides, outside).unwrap();
+        let scenario = Scenario::parse_with(LINE, "bulk", &settings, outside).unwrap();
         assert!(run(&scenario, 0).links[0].counts.delivered > 5_000);
     }
 }

@@ -1,10 +1,10 @@
 //! Links that share a medium: one sends at a time.
 
-#[path = "common/busy_link.rs"]
-mod busy_link;
+mod common;
 
-use aqmlab_sim::{RunResult, Scenario, run};
-use busy_link::{RATES, result, scenario};
+use aqmlab_sim::{RunResult, run};
+use common::busy_link::{RATES, result, scenario};
+use common::read_again;
 use proptest::prelude::*;
 
 #[test]
@@ -43,7 +43,7 @@ fn a_link_that_waits_for_a_medium_has_sent_its_last_packet() {
                 [flows.one]\npath = ['next']\nreturn_path = ['up']\ntransport = { mss = '169521b' }\n\
                 [flows.both]\npath = ['down', 'next']\nreturn_path = ['up']\n\
                 start = { uniform = ['0s', '180ms'] }\n";
-    let result = run(&Scenario::parse(text, "shared", &[]).unwrap(), 0);
+    let result = common::result(text, &[]);
     assert_eq!(result.links[0].utilisation, 0.0);
 }
 
@@ -68,9 +68,7 @@ fn stations(settings: &[(&str, &str)]) -> [(f64, f64); 4] {
     let mut given: Vec<_> = all.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect();
     given.extend(settings);
     let scenario = scenario(&given).unwrap();
-    let again = Scenario::from_table(scenario.to_table(), "again", &[]);
-    assert_eq!(again.unwrap(), scenario);
-    let result = run(&scenario, 0);
+    let result = run(&read_again(&scenario), 0);
     STATIONS.map(|(name, _)| {
         let index = scenario.links.iter().position(|link| link.name == name).unwrap();
         let link = &result.links[index];

@@ -1,6 +1,8 @@
 //! Prague over simulated links: L4S.
 
-use aqmlab_sim::{RunResult, Scenario, run};
+mod common;
+
+use aqmlab_sim::RunResult;
 
 fn link(rate: &str, queue: &str, flows: &str) -> RunResult {
     let text = format!(
@@ -27,7 +29,7 @@ fn link(rate: &str, queue: &str, flows: &str) -> RunResult {
         {flows}
         "#
     );
-    run(&Scenario::parse(&text, "prague", &[]).unwrap(), 0)
+    common::result(&text, &[])
 }
 fn flow(name: &str, first: &str, more: &str) -> String {
     format!("[flows.{name}]\npath = [\"{first}\", \"down\"]\nreturn_path = \"up\"\n{more}\n")

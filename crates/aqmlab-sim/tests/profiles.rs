@@ -1,9 +1,12 @@
 //! Every profile from end to end.
 
-use aqmlab_core::{Limit, Span, Value};
-use aqmlab_sim::{RunResult, Scenario, run};
+mod common;
+
+use aqmlab_core::{Limit, Span};
+use aqmlab_sim::RunResult;
 use aqmlab_tcp::Profile;
 use aqmlab_tcp::params::Stack;
+use common::{Settings, read_again, result, scenario};
 
 const SHARED: &str = r#"
     duration = "60s"
@@ -38,10 +41,8 @@ const PROFILES: [&str; 8] = [
     "linux-l4s",
 ];
 
-fn shared(settings: &[(&str, &str)]) -> RunResult {
-    let overrides: Vec<(String, Value)> =
-        settings.iter().map(|(key, value)| (key.to_string(), Value::from(*value))).collect();
-    run(&Scenario::parse(SHARED, "shared", &overrides).unwrap(), 0)
+fn shared(settings: &Settings) -> RunResult {
+    result(SHARED, settings)
 }
 
 #[test]
@@ -65,15 +66,14 @@ fn every_profile_fills_the_link_and_finishes() {
 /// CUBIC, ten segments (RFC 6928), timeouts of 200 ms and more, on Linux's state machine.
 #[test]
 fn without_a_profile_a_sender_is_linuxs() {
-    let scenario = Scenario::parse(SHARED, "shared", &[]).unwrap();
-    let transport = &scenario.flows[0].transport;
+    let usual = scenario(SHARED, &[]);
+    let transport = &usual.flows[0].transport;
     assert_eq!((transport.profile, transport.machine()), (Profile::Linux6, Stack::Linux612));
     assert_eq!(transport.congestion_control.name(), "cubic");
     assert_eq!(transport.initial_window, Limit::Packets(10));
     assert_eq!(transport.min_rto, Span::from_millis(200));
     assert_eq!(transport.mss.get() + transport.header.get(), 1500);
-    let named = [("transport.profile".to_string(), Value::from("linux-6"))];
-    assert_eq!(scenario, Scenario::parse(SHARED, "shared", &named).unwrap());
+    assert_eq!(usual, scenario(SHARED, &[("transport.profile", "linux-6")]));
     assert_eq!(shared(&[]).groups[0].stack, Some("linux-6.12"));
 }
 
@@ -95,15 +95,14 @@ fn rack_and_probes_save_timeouts() {
 /// The profile of one group replaces what the scenario says of all.
 #[test]
 fn groups_have_profiles_of_their_own() {
-    let overrides = [
-        ("transport.profile".to_string(), Value::from("linux-6")),
-        ("flows.short.transport.profile".to_string(), Value::from("rfc-newreno")),
-        ("flows.short.transport.min_rto".to_string(), Value::from("300ms")),
+    let settings = [
+        ("transport.profile", "linux-6"),
+        ("flows.short.transport.profile", "rfc-newreno"),
+        ("flows.short.transport.min_rto", "300ms"),
     ];
-    let scenario = Scenario::parse(SHARED, "shared", &overrides).unwrap();
+    let scenario = scenario(SHARED, &settings);
     let group = |name: &str| scenario.flows.iter().find(|flow| flow.name == name).unwrap();
     assert!(group("bulk").transport.prr && !group("short").transport.prr);
     assert_eq!(group("short").transport.min_rto.to_string(), "300ms");
-    let again = Scenario::from_table(scenario.to_table(), "canonical", &[]).unwrap();
-    assert_eq!(again, scenario);
+    read_again(&scenario);
 }

@@ -1,12 +1,11 @@
 //! Effects of load on other traffic: RPM, RRUL, games; and incast.
 
-use aqmlab_core::Value;
 use aqmlab_sim::endpoints::Direction;
-use aqmlab_sim::{GroupResult, RunResult, Scenario, run};
+use aqmlab_sim::{GroupResult, RunResult};
 
 mod common;
 
-use common::{mean, result, scenario_text, value};
+use common::{BESIDE, mean, run_workload as result, value};
 
 const EULER: f64 = 0.577_215_664_901_532_9;
 
@@ -16,16 +15,14 @@ fn times<'a>(group: &'a GroupResult, name: &str) -> &'a aqmlab_sim::network::pro
 
 /// On links of this rate with this queue.
 fn on(workload: &str, rate: &str, queue: &str) -> RunResult {
-    let overrides: Vec<(String, Value)> = [
+    let settings = [
         ("links.down.rate", rate),
         ("links.up.rate", rate),
         ("links.down.queue", queue),
         ("links.up.queue", queue),
         ("duration", "100s"),
-    ]
-    .map(|(key, text)| (key.to_string(), Value::from(text)))
-    .to_vec();
-    run(&Scenario::parse(&scenario_text(workload), "test", &overrides).unwrap(), 0)
+    ];
+    result(workload, &settings)
 }
 
 #[test]
@@ -63,18 +60,16 @@ fn goodputs_are_what_the_line_carries() {
     {
         // The test runs to its limit, and loses packets.
         let test = "{ kind = \"rpm\", tolerance = 0.0001, limit = \"30s\" }";
-        let text = scenario_text(test);
+        let (bits, limit) = (format!("{rate}bit"), format!("{limit}p"));
         let settings = [
-            ("duration", "40s".to_string()),
-            ("links.down.rate", format!("{rate}bit")),
-            ("links.up.rate", format!("{rate}bit")),
-            ("links.down.queue.limit", format!("{limit}p")),
-            ("links.up.queue.limit", format!("{limit}p")),
-            ("transport.profile", profile.to_string()),
+            ("duration", "40s"),
+            ("links.down.rate", &bits),
+            ("links.up.rate", &bits),
+            ("links.down.queue.limit", &limit),
+            ("links.up.queue.limit", &limit),
+            ("transport.profile", profile),
         ];
-        let settings: Vec<(String, Value)> =
-            settings.map(|(key, text)| (key.to_string(), Value::from(text))).to_vec();
-        let result = run(&Scenario::parse(&text, "test", &settings).unwrap(), 0);
+        let result = result(test, &settings);
         for way in ["download", "upload"] {
             let share = value(&result, way) / rate;
             assert!((0.7..=0.974).contains(&share), "{way} {share}: {rate} {limit} {profile}");
@@ -168,10 +163,8 @@ fn games_send_as_published() {
 
 #[test]
 fn a_queue_makes_a_game_late_one_way() {
-    let bulk = "[flows.bulk]\npath = \"down\"\nreturn_path = \"up\"\n[flows.app]";
-    let text = scenario_text("\"game\"").replace("[flows.app]", bulk);
-    let result = run(&Scenario::parse(&text, "game", &[]).unwrap(), 0);
-    let late = result.groups[1].values.iter().filter(|(quantity, _)| quantity.name == "late");
+    let result = result("\"game\"", &[("flows.bulk", BESIDE)]);
+    let late = result.groups[0].values.iter().filter(|(quantity, _)| quantity.name == "late");
     let late: Vec<_> = late.map(|(quantity, value)| (quantity.direction, *value)).collect();
     let [(first, down), (second, up)] = late[..] else { panic!("{late:?}") };
     assert_eq!((first, second), (Some(Direction::Forward), Some(Direction::Backward)));

@@ -1,8 +1,9 @@
 //! Routes that change during a run.
 
-use aqmlab_core::Value;
-use aqmlab_sim::scenario::parse_value;
+mod common;
+
 use aqmlab_sim::{RunResult, Scenario, run};
+use common::{Settings, read_again};
 
 const TEXT: &str = r#"
     duration = "3s"
@@ -14,14 +15,12 @@ const TEXT: &str = r#"
     flows.some = { path = ["down", "behind"], return_path = "up" }
 "#;
 
-fn scenario(set: &[(&str, &str)]) -> Result<Scenario, aqmlab_core::Error> {
-    let set: Vec<(String, Value)> =
-        set.iter().map(|(key, value)| (key.to_string(), parse_value(value))).collect();
-    Scenario::parse(TEXT, "routes.toml", &set)
+fn scenario(set: &Settings) -> Scenario {
+    common::scenario(TEXT, set)
 }
 
-fn result(set: &[(&str, &str)]) -> RunResult {
-    run(&scenario(set).unwrap(), 0)
+fn result(set: &Settings) -> RunResult {
+    run(&scenario(set), 0)
 }
 
 /// The packets that arrived at each link.
@@ -79,9 +78,7 @@ fn tcp_goes_on_over_changes_of_both_directions() {
 #[test]
 fn changes_read_back_and_wrong_ones_are_refused() {
     let changed = scenario(&[("flows.some.reroutes", r#"[{ at = "1s", path = ["detour"] }]"#)]);
-    let changed = changed.unwrap();
-    assert_eq!(Scenario::from_table(changed.to_table(), "again", &[]).unwrap(), changed);
-    assert!(changed != scenario(&[]).unwrap());
+    assert!(read_again(&changed) != scenario(&[]));
     for (value, expected) in [
         ("[{ at = \"1s\", path = [\"detuor\"] }]", "flows.some.reroutes.path: `detuor`"),
         ("[{ path = [\"detour\"] }]", "the key `at` is missing"),
@@ -90,7 +87,7 @@ fn changes_read_back_and_wrong_ones_are_refused() {
         ("\"detour\"", "a list in brackets, each a table"),
         ("[{ at = \"1s\", way = [\"detour\"] }]", "unknown key"),
     ] {
-        let error = scenario(&[("flows.some.reroutes", value)]).unwrap_err().to_string();
+        let error = common::refused(TEXT, &[("flows.some.reroutes", value)]);
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -98,9 +95,8 @@ fn changes_read_back_and_wrong_ones_are_refused() {
 /// Disciplines receive the longest round-trip time over a link, on any route.
 #[test]
 fn round_trips_count_over_all_routes() {
-    let rtt = |set: &[(&str, &str)], link: usize| {
-        scenario(set).unwrap().base_rtt_over(link).as_nanos() / 1_000_000
-    };
+    let rtt =
+        |set: &Settings, link: usize| scenario(set).base_rtt_over(link).as_nanos() / 1_000_000;
     let both = [(
         "flows.some.reroutes",
         r#"[{ at = "1s", path = ["detour"] },

@@ -1,5 +1,7 @@
 //! Settings on top of a scenario, and queues and shapers in words.
 
+mod common;
+
 use aqmlab_core::catalogue::say_in_words;
 use aqmlab_core::{Framing, ParamType, Value, words};
 use aqmlab_sim::network::egress::ShaperParams;
@@ -112,8 +114,7 @@ fn changes_take_the_same_forms() {
         "{LINE}\n[[changes]]\nat = '1s'\nkey = 'up.queue'\nvalue = 'cake bandwidth 5mbit docsis'\n\
          [[changes]]\nat = '2s'\nkey = 'queue.limit'\nvalue = '50p'\n"
     );
-    let scenario = Scenario::parse(&text, "line.toml", &[]).unwrap();
+    let scenario = common::scenario(&text, &[]);
     assert_eq!(scenario.changes.len(), 2);
-    let again = Scenario::from_table(scenario.to_table(), "again", &[]).unwrap();
-    assert_eq!(again, scenario);
+    common::read_again(&scenario);
 }

@@ -1,44 +1,30 @@
 //! Senders whose congestion control, pacing and ECN change during a run.
 
-use aqmlab_core::{Span, Time, Value};
-use aqmlab_sim::network::series::Subject;
-use aqmlab_sim::scenario::parse_value;
-use aqmlab_sim::{Outside, Run, Scenario, run};
+mod common;
 
-/// A bulk flow, and pages with connections of their own, over 10 Mbit/s.
-const SCENE: &str = r#"
-    duration = "12s"
-    [links.down]
-    rate = "10mbit"
-    delay = "20ms"
-    queue = "fq_codel"
-    [links.up]
-    rate = "100mbit"
-    delay = "20ms"
-    [flows.bulk]
-    path = ["down"]
-    return_path = ["up"]
-    [flows.web]
-    workload = "page"
-    path = ["down"]
-    return_path = ["up"]
-"#;
+use aqmlab_core::{Span, Time};
+use aqmlab_sim::Run;
+use aqmlab_sim::network::series::Subject;
+use common::{BESIDE, LINE, Settings, not_set, repeated, seen, set};
 
 /// State machines of the sender.
 const STACKS: [&str; 2] = ["rfc", "linux-6.12"];
 
-fn scene(settings: &[(&str, &str)]) -> Scenario {
-    let settings: Vec<(String, Value)> =
-        settings.iter().map(|(key, text)| (key.to_string(), parse_value(text))).collect();
-    Scenario::parse(SCENE, "scene", &settings).unwrap()
+/// A bulk flow, and pages with connections of their own, over 10 Mbit/s.
+fn scene(settings: &Settings, replication: u64) -> Run {
+    let scene = [
+        ("duration", "12s"),
+        ("links.down.queue", "fq_codel"),
+        ("links.up.rate", "100mbit"),
+        ("transport.profile", "linux-6"),
+        ("flows.web", BESIDE),
+        ("flows.web.workload", "page"),
+    ];
+    Run::new(common::scenario(LINE, &[&scene, settings].concat()), replication)
 }
 
 fn alone(stack: &str) -> Run {
-    Run::new(scene(&[("transport.stack", stack), ("flows.web.start", "11s")]), 0)
-}
-
-fn set(run: &mut Run, key: &str, text: &str) {
-    run.set(key, &parse_value(text), Outside::default()).unwrap_or_else(|e| panic!("{e}"));
+    scene(&[("transport.stack", stack), ("flows.web.start", "11s")], 0)
 }
 
 fn seconds(seconds: f64) -> Time {
@@ -50,16 +36,6 @@ fn delivered_next(run: &mut Run) -> u64 {
     let before = run.delivered()[0];
     run.advance(run.time() + Span::from_secs(1)).unwrap();
     run.delivered()[0] - before
-}
-
-fn seen(run: &Run, subject: Subject, quantity: &str) -> Option<f64> {
-    let mut value = None;
-    run.observe(&mut |of, name, found| {
-        if of == subject && name == quantity {
-            value = Some(found);
-        }
-    });
-    value
 }
 
 const CONTROL: &str = "flows.bulk.transport.congestion_control";
@@ -101,7 +77,7 @@ fn any_control_follows_any_other() {
     for (index, first) in names().enumerate() {
         for stack in STACKS {
             let control = ("transport.congestion_control", first);
-            let mut steps = Run::new(scene(&[("transport.stack", stack), control]), 1);
+            let mut steps = scene(&[("transport.stack", stack), control], 1);
             for step in 1..=5 {
                 steps.advance(seconds(f64::from(step) * 1.7)).unwrap();
                 let next = names().cycle().nth(index + step as usize * 4).unwrap();
@@ -109,18 +85,11 @@ fn any_control_follows_any_other() {
                 set(&mut steps, "flows.web.transport.pacing", ["true", "false"][step as usize % 2]);
             }
             let snapshot = steps.snapshot().unwrap();
-            let text = steps.scenario().to_toml();
-            let saved = Scenario::parse(&text, "saved", &[]).unwrap_or_else(|e| panic!("{e}"));
-            assert_eq!(saved.to_json(), steps.scenario().to_json());
             let moved = delivered_next(&mut steps);
             steps.restore(&snapshot);
             assert_eq!(moved, delivered_next(&mut steps), "{first} {stack}");
             assert!(moved > 10_000, "{first} {stack}: {moved}");
-            assert_eq!(
-                steps.finish().unwrap().digest(),
-                run(&saved, 1).digest(),
-                "{first} {stack}"
-            );
+            repeated(steps);
         }
     }
 }
@@ -164,7 +133,7 @@ fn marks_begin_and_end_with_ecn() {
 /// Connections that the pages of the group open later have the new control.
 #[test]
 fn later_connections_have_the_new_transport() {
-    let mut run = Run::new(scene(&[]), 0);
+    let mut run = scene(&[], 0);
     set(&mut run, "flows.web.transport.congestion_control", "{ algorithm = \"steered\" }");
     let (mut steered, mut pages) = (0, 0);
     for step in 1..120 {
@@ -191,8 +160,8 @@ fn what_a_connection_cannot_change_is_refused() {
         ("flows.bul.transport.pacing", "true", "bulk"),
         (CONTROL, "{ algorithm = \"steered\", window = \"unlimited\" }", "also a pacing_rate"),
     ] {
-        let error = run.set(key, &parse_value(value), Outside::default()).unwrap_err();
-        assert!(error.to_string().contains(expected), "{key}: {error}");
+        let error = not_set(&mut run, key, value);
+        assert!(error.contains(expected), "{key}: {error}");
     }
     assert!(run.scenario().changes.is_empty());
 }
@@ -203,7 +172,7 @@ fn one_flow_of_a_group_is_steered() {
     for stack in STACKS {
         let settings =
             [("transport.stack", stack), ("flows.web.start", "11s"), ("flows.bulk.count", "3")];
-        let mut run = Run::new(scene(&settings), 0);
+        let mut run = scene(&settings, 0);
         let window = |run: &Run, flow| seen(run, Subject::Flow(flow), "cwnd_bytes").unwrap();
         run.advance(seconds(1.0)).unwrap();
         set(&mut run, "flows.bulk.1.transport.congestion_control", STEERED);
@@ -217,13 +186,10 @@ fn one_flow_of_a_group_is_steered() {
         assert_eq!(windows, [28_960.0, 28_960.0, 7_240.0], "{stack}");
         // Equal for the group, but not for its last flow.
         set(&mut run, CONTROL, &STEERED.replace("10p", "20p"));
-        set(&mut run, "flows.late", "{ path = [\"down\"], return_path = [\"up\"] }");
+        set(&mut run, "flows.late", BESIDE);
         run.advance(seconds(4.0)).unwrap();
         assert_eq!(window(&run, 2), 28_960.0, "{stack}");
-        let saved = run.scenario().to_toml();
-        let (steps, again) =
-            (run.finish().unwrap(), Scenario::parse(&saved, "saved", &[]).unwrap());
-        assert_eq!(steps.digest(), aqmlab_sim::run(&again, 0).digest(), "{stack}");
+        repeated(run);
     }
     let mut run = alone("rfc");
     for (key, problem) in [
@@ -231,7 +197,7 @@ fn one_flow_of_a_group_is_steered() {
         ("flows.web.0.transport.pacing", "flows of applications have no index"),
         ("flows.bulk.0.size", "cannot change during a run"),
     ] {
-        let error = run.set(key, &parse_value("true"), Outside::default()).unwrap_err().to_string();
+        let error = not_set(&mut run, key, "true");
         assert!(error.contains(problem), "{error}");
     }
 }

@@ -1,40 +1,25 @@
 //! Runs that are steered: a parameter that changes keeps the queue's state, a replacement does
 //! not, and the scenario that a steered run leaves repeats it.
 
-use aqmlab_core::{Span, Time, Value};
+mod common;
+
+use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::scenario::parse_value;
-use aqmlab_sim::{Outside, Run, RunResult, Scenario, run};
-use proptest::prelude::{Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
+use aqmlab_sim::{Outside, Run, RunResult, Scenario};
+use common::{BESIDE, LINE, Settings, ms, not_set, repeated, seen, set};
+use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
-const SCENE: &str = r#"
-    duration = "30s"
-    [links.down]
-    rate = "5mbit"
-    delay = "10ms"
-    queue = "codel"
-    [links.up]
-    rate = "50mbit"
-    delay = "10ms"
-    [flows.bulk]
-    count = 4
-    path = ["down"]
-    return_path = ["up"]
-"#;
-
-fn scene(settings: &[(&str, &str)]) -> Scenario {
-    let settings: Vec<(String, Value)> =
-        settings.iter().map(|(key, text)| (key.to_string(), parse_value(text))).collect();
-    Scenario::parse(SCENE, "scene", &settings).unwrap()
-}
-
-fn ms(ms: u64) -> Time {
-    Time::from_nanos(ms * 1_000_000)
-}
-
-fn set(run: &mut Run, key: &str, text: &str) -> Span {
-    run.set(key, &parse_value(text), Outside::default()).unwrap()
+fn scene(settings: &Settings) -> Scenario {
+    let scene = [
+        ("duration", "30s"),
+        ("links.down", "{ rate = '5mbit', delay = '10ms', queue = 'codel' }"),
+        ("links.up", "{ rate = '50mbit', delay = '10ms' }"),
+        ("transport.profile", "linux-6"),
+        ("flows.bulk.count", "4"),
+    ];
+    common::scenario(LINE, &[&scene, settings].concat())
 }
 
 fn replace(run: &mut Run, key: &str, text: &str) -> Span {
@@ -43,22 +28,7 @@ fn replace(run: &mut Run, key: &str, text: &str) -> Span {
 
 /// What the bottleneck shows under this name.
 fn sees(run: &Run, what: &str) -> f64 {
-    let mut seen = f64::NAN;
-    run.observe(&mut |subject, name, value| {
-        if subject == Subject::Link(0) && name == what {
-            seen = value;
-        }
-    });
-    seen
-}
-
-/// The same scenario, saved and read.
-fn read_again(scenario: &Scenario) -> Scenario {
-    let text = scenario.to_toml();
-    let again = Scenario::parse(&text, "saved", &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    assert_eq!(again.to_json(), scenario.to_json());
-    assert_eq!(again, *scenario);
-    again
+    seen(run, Subject::Link(0), what).unwrap()
 }
 
 /// A run of 30 s in which this happens at the multiples of an interval.
@@ -126,38 +96,28 @@ fn a_replacement_begins_anew_with_the_packets() {
     run.advance(at).unwrap();
     assert_eq!((sees(&run, "count"), sees(&run, "dropping")), (0.0, 0.0));
     assert!((sees(&run, "backlog_packets") - backlog).abs() <= 3.0);
-    let scenario = read_again(run.scenario());
+    let (_, scenario) = repeated(run);
     assert_eq!(scenario.to_toml().matches("replace = \"true\"").count(), 1);
-    assert_eq!(run.finish().unwrap().digest(), aqmlab_sim::run(&scenario, 0).digest());
 }
 
 #[test]
 fn what_a_running_queue_cannot_take_is_an_error_with_its_key() {
     let mut run = Run::new(scene(&[("queue", "fq_codel")]), 0);
     run.advance(ms(1_000)).unwrap();
-    let refused = |run: &mut Run, replace: bool, key: &str, text: &str| {
-        let (value, outside) = (parse_value(text), Outside::default());
-        let done =
-            if replace { run.replace(key, &value, outside) } else { run.set(key, &value, outside) };
-        done.unwrap_err().to_string()
-    };
-    let error = refused(&mut run, false, "queue.flows", "512");
-    assert!(
-        error.starts_with("links.down.queue.flows: ") && error.contains("`replace`"),
-        "{error}"
-    );
     let whole = "{ discipline = \"fq_codel\", flows = 512 }";
-    assert!(
-        refused(&mut run, false, "links.down.queue", whole).starts_with("links.down.queue.flows: ")
-    );
-    let error = refused(&mut run, true, "links.down.rate", "\"1mbit\"");
+    for (key, value) in [("queue.flows", "512"), ("links.down.queue", whole)] {
+        let error = not_set(&mut run, key, value);
+        assert!(error.starts_with("links.down.queue.flows: "), "{error}");
+        assert!(error.contains("`replace`"), "{error}");
+    }
+    let rate = run.replace("links.down.rate", &"1mbit".into(), Outside::default());
+    let error = rate.unwrap_err().to_string();
     assert!(error.contains("only a queue can be replaced"), "{error}");
     assert!(run.scenario().changes.is_empty());
     replace(&mut run, "queue.flows", "512");
     // From then on it has 512.
     set(&mut run, "queue.target", "\"6ms\"");
-    let scenario = read_again(run.scenario());
-    assert_eq!(run.finish().unwrap().digest(), aqmlab_sim::run(&scenario, 0).digest());
+    repeated(run);
 }
 
 /// A limit in bandwidth-delay products is that of the link at the time of the change.
@@ -188,23 +148,20 @@ fn planned_changes_follow_what_is_set_before_them() {
     set(&mut run_of, "queue.limit", "\"50p\"");
     set(&mut run_of, "links.down.rate", "\"3mbit\"");
     set(&mut run_of, "flows.early", r#"{ path = ["down"], return_path = ["up"], count = 2 }"#);
-    let value = parse_value(r#"{ path = ["down"], return_path = ["up"] }"#);
-    assert!(run_of.set("flows.late", &value, Outside::default()).is_err(), "it comes later");
+    assert!(not_set(&mut run_of, "flows.late", BESIDE).contains("exists already"));
     run_of.advance(ms(4_000)).unwrap();
     // A simultaneous `set` precedes planned changes.
     set(&mut run_of, "queue.interval", "\"50ms\"");
     run_of.advance(ms(7_000)).unwrap();
     set(&mut run_of, "flows.early.active", "false");
     set(&mut run_of, "queue", "\"fq_codel\"");
-    let scenario = read_again(run_of.scenario());
+    let (result, scenario) = repeated(run_of);
     let keys: Vec<String> =
         scenario.changes.iter().map(|change| scenario.changed_key(&change.effect)).collect();
     assert_eq!(keys[3..6], ["links.down.queue", "links.down.queue", "flows.late"]);
     assert_eq!(scenario.changes.len(), 11);
     let names: Vec<&str> = scenario.flows.iter().map(|flows| flows.name.as_str()).collect();
     assert_eq!(names, ["bulk", "early", "late"]);
-    let (result, again) = (run_of.finish().unwrap(), run(&scenario, 0));
-    assert_eq!((result.digest(), result.events), (again.digest(), again.events));
     assert!(result.groups.iter().all(|group| group.started > 0));
 }
 
@@ -222,9 +179,7 @@ fn any_set() -> impl Strategy<Value = (u64, bool, String, String)> {
     let queues = ["codel", "fq_codel", "pie", "red_linux", "sfq", "cake", "dualpi2", "droptail"];
     let queue = prop::sample::select(queues.to_vec())
         .prop_map(|queue| ("links.down.queue".into(), format!("\"{queue}\"")));
-    let begin = (0u32..6).prop_map(|number| {
-        (format!("flows.x{number}"), "{ path = [\"down\"], return_path = [\"up\"] }".into())
-    });
+    let begin = (0u32..6).prop_map(|number| (format!("flows.x{number}"), BESIDE.into()));
     let stop = (0u32..6).prop_map(|number| (format!("flows.x{number}.active"), "false".into()));
     let change = prop_oneof![
         2 => rate, 1 => delay, 1 => loss, 1 => burst, 3 => limit, 3 => target, 1 => ecn, 1 => flows,
@@ -266,9 +221,6 @@ proptest! {
                 false => steered.set(&key, &value, outside),
             };
         }
-        let scenario = read_again(steered.scenario());
-        let result = steered.finish().unwrap();
-        let again = run(&scenario, 1);
-        prop_assert_eq!((result.digest(), result.events), (again.digest(), again.events));
+        repeated(steered);
     }
 }

@@ -1,10 +1,13 @@
 //! A run in steps with changes equals the run of the resulting scenario.
 
+mod common;
+
 use std::sync::Arc;
 
-use aqmlab_core::{Span, Table, Time, Value};
-use aqmlab_sim::scenario::parse_value;
-use aqmlab_sim::{Outside, Run, Scenario, WorkLimit, run};
+use aqmlab_core::{Span, Time};
+use aqmlab_sim::network::series::Subject;
+use aqmlab_sim::{Run, Scenario, WorkLimit, run};
+use common::{Settings, ms, not_set, repeated, seen, set};
 
 /// Bulk flows of both kinds, a call and pages over one link.
 const SCENE: &str = r#"
@@ -39,18 +42,8 @@ const SCENE: &str = r#"
 
 const LATE: &str = r#"{ path = ["down"], return_path = ["up"], count = 3, access_delay = "5ms" }"#;
 
-fn scene(settings: &[(&str, &str)]) -> Scenario {
-    let settings: Vec<(String, Value)> =
-        settings.iter().map(|(key, text)| (key.to_string(), parse_value(text))).collect();
-    Scenario::parse(SCENE, "scene", &settings).unwrap()
-}
-
-fn ms(ms: u64) -> Time {
-    Time::from_nanos(ms * 1_000_000)
-}
-
-fn set(run: &mut Run, key: &str, text: &str) -> Span {
-    run.set(key, &parse_value(text), Outside::default()).unwrap()
+fn scene(settings: &Settings) -> Scenario {
+    common::scenario(SCENE, settings)
 }
 
 /// All that can change: rate, delay, loss, queue and a parameter of it, groups that begin and stop.
@@ -77,14 +70,6 @@ fn changed() -> Run {
     run
 }
 
-/// The same scenario, saved and read.
-fn read_again(scenario: &Scenario) -> Scenario {
-    let text = scenario.to_toml();
-    let again = Scenario::parse(&text, "saved", &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    assert_eq!(again.to_json(), scenario.to_json());
-    again
-}
-
 #[test]
 fn a_run_in_steps_is_the_same_as_one() {
     for queue in ["codel", "pie", "fq_codel", "dualpi2", "cake", "red", "sfq"] {
@@ -103,12 +88,8 @@ fn a_run_in_steps_is_the_same_as_one() {
 
 #[test]
 fn a_run_that_was_changed_is_the_run_of_the_scenario_that_it_leaves() {
-    let changed = changed();
-    let scenario = read_again(changed.scenario());
+    let (changed, scenario) = repeated(changed());
     assert_eq!(scenario.changes.len(), CHANGES.len());
-    let changed = changed.finish().unwrap();
-    let again = run(&scenario, 3);
-    assert_eq!((changed.digest(), changed.events), (again.digest(), again.events));
     assert_ne!(changed.digest(), run(&scene(&[]), 3).digest());
     assert_eq!(changed.groups.len(), scenario.flows.len());
 }
@@ -123,10 +104,7 @@ fn a_change_after_a_single_step_is_repeatable() {
         let at = set(&mut run_of, "links.down.rate", &format!("\"{}mbit\"", 5 + key % 3));
         assert!(Time::ZERO + at > now);
     }
-    let scenario = read_again(run_of.scenario());
-    let result = run_of.finish().unwrap();
-    let again = run(&scenario, 0);
-    assert_eq!((result.digest(), result.events), (again.digest(), again.events));
+    repeated(run_of);
 }
 
 /// Runs that differ in later changes continue from a common one, also if the run could be over.
@@ -268,10 +246,7 @@ fn back_at_a_moment_later_changes_are_kept_or_dropped() {
     assert_eq!(run.scenario().changes.len(), 2);
     assert_eq!(run.scenario().flows.len(), 4);
     set(&mut run, "flows.late", LATE);
-    let scenario = read_again(run.scenario());
-    let result = run.finish().unwrap();
-    let again = aqmlab_sim::run(&scenario, 3);
-    assert_eq!((result.digest(), result.events), (again.digest(), again.events));
+    repeated(run);
 }
 
 #[test]
@@ -285,16 +260,7 @@ fn packets_are_watched_from_queue_to_link() {
     let of = |what: fn(&Happened) -> bool| events.iter().filter(|e| what(&e.what)).count();
     let (arrived, left) = (of(|w| *w == Happened::Arrived), of(|w| *w == Happened::Left));
     let dropped = of(|what| matches!(what, Happened::Dropped(_)));
-    let mut state = Table::new();
-    run.observe(&mut |subject, name, value| {
-        if subject == aqmlab_sim::network::series::Subject::Link(0) {
-            state.insert(name, Value::Float(value));
-        }
-    });
-    let count = |name: &str| match state.get(name) {
-        Some(Value::Float(value)) => *value as usize,
-        other => panic!("{name}: {other:?}"),
-    };
+    let count = |name: &str| seen(&run, Subject::Link(0), name).unwrap() as usize;
     assert!(dropped > 0 && left > 1000);
     assert_eq!(dropped, count("dropped"));
     // The last of them may be in transmission.
@@ -320,8 +286,8 @@ fn a_change_that_cannot_be_is_refused_and_changes_nothing() {
         ("flows.late", "{ path = [\"down\"], return_path = [\"up\"], start = \"1ms\" }", "before"),
         ("seed", "3", "cannot change during a run"),
     ] {
-        let error = run.set(key, &parse_value(value), Outside::default()).unwrap_err();
-        assert!(error.to_string().contains(expected), "{key}: {error}");
+        let error = not_set(&mut run, key, value);
+        assert!(error.contains(expected), "{key}: {error}");
     }
     assert!(run.scenario().changes.is_empty());
     let whole = aqmlab_sim::run(&scene(&[]), 0);

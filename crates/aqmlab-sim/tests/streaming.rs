@@ -4,7 +4,7 @@ use aqmlab_sim::{GroupResult, RunResult};
 
 mod common;
 
-use common::{mean, result, value};
+use common::{BESIDE, mean, run_workload as result, value};
 
 fn count(group: &GroupResult, name: &str) -> u64 {
     group.times_of(name).map_or(0, |times| times.count)
@@ -45,14 +45,9 @@ fn intra_frames_are_larger_and_the_mean_stays() {
 #[test]
 fn frames_that_come_late_are_missed() {
     let video = r#"{ kind = "video", rate = "2mbit", buffer = "50ms" }"#;
-    let bulk = "[flows.bulk]\npath = \"down\"\nreturn_path = \"up\"\nstart = \"10s\"\n[flows.app]";
-    let text = common::scenario_text(video).replace("[flows.app]", bulk);
-    let missed = |queue: &str| {
-        let overrides = [("queue".to_string(), queue.into())];
-        let scenario = aqmlab_sim::Scenario::parse(&text, "video", &overrides).unwrap();
-        let result = aqmlab_sim::run(&scenario, 0);
-        let app = scenario.flows.iter().position(|group| group.name == "app").unwrap();
-        result.groups[app].values[0].1
+    let missed = |queue| {
+        let bulk = [("queue", queue), ("flows.bulk", BESIDE), ("flows.bulk.start", "10s")];
+        value(&result(video, &bulk), "missed")
     };
     let (droptail, fq) = (missed("droptail"), missed("fq_codel"));
     // Half of the time there is a queue of seconds.
@@ -79,7 +74,7 @@ fn over_tcp_it_stands_still_instead() {
     // The first second of it takes two, and a handshake.
     let join = mean(group, "join");
     assert!((2.0..2.2).contains(&join), "{join}");
-    let fast = common::result(video, &[]);
+    let fast = common::run_workload(video, &[]);
     assert_eq!((value(&fast, "stalls"), value(&fast, "stalled")), (0.0, 0.0));
     // The thirtieth frame is sent 29/30 s after the first.
     assert!((mean(&fast.groups[0], "join") - (29.0 / 30.0 + 0.027)).abs() < 0.005);

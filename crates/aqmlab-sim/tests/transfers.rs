@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{mean, result};
+use common::{mean, run_workload as result};
 
 #[test]
 fn transfers_come_at_their_times_and_all_complete() {
@@ -40,8 +40,8 @@ fn using_places_again_changes_nothing() {
     let workload = r#"{ kind = "transfers", gap = { exponential = "4ms" },
         size = { pareto = { shape = 1.2, mean = "3kb", cap = "1mb" } } }"#;
     let lossy = ("links.down.queue.limit", "20p");
-    let scenarios = ["summary", "series"]
-        .map(|level| result(&workload.replace('\n', " "), &[lossy, ("record.level", level)]));
+    let scenarios =
+        ["summary", "series"].map(|level| result(workload, &[lossy, ("record.level", level)]));
     let counts = scenarios.each_ref().map(|result| {
         let group = &result.groups[0];
         let down = result.links[0].counts;
@@ -59,8 +59,7 @@ fn using_places_again_changes_nothing() {
 fn gaps_may_be_given_one_by_one() {
     let workload = r#"{ kind = "transfers", size = { list = ["1kb", "5kb"] }, number = 3,
         gap = { list = ["1s", "2s", "500ms"] } }"#;
-    let workload = workload.split_whitespace().collect::<Vec<_>>().join(" ");
-    let result = result(&workload, &[("record.level", "series"), ("flows.app.start", "1s")]);
+    let result = result(workload, &[("record.level", "series"), ("flows.app.start", "1s")]);
     let flows: Vec<_> =
         result.flows.iter().map(|flow| (flow.start.as_secs_f64(), flow.size)).collect();
     assert_eq!(flows, [(2.0, Some(1024)), (4.0, Some(5120)), (4.5, Some(1024))]);
@@ -84,9 +83,8 @@ fn distance(mut sample: Vec<f64>, law: impl Fn(f64) -> f64) -> f64 {
 fn transfers_are_a_poisson_process_of_their_sizes() {
     let workload = r#"{ kind = "transfers", gap = "exponential(50ms)",
         size = "pareto(shape=1.4, scale=4kb)" }"#;
-    let workload = workload.split_whitespace().collect::<Vec<_>>().join(" ");
     let result = result(
-        &workload,
+        workload,
         &[
             ("duration", "500s"),
             ("links.down.rate", "1gbit"),

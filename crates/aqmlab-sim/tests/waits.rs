@@ -1,8 +1,11 @@
 //! The time of a packet at a link: in the queue, in the driver, in transmission, in propagation.
 
-use aqmlab_core::{Span, Value};
-use aqmlab_sim::scenario::parse_value;
-use aqmlab_sim::{LinkResult, RunResult, Scenario, run};
+mod common;
+
+use aqmlab_core::Span;
+use aqmlab_sim::network::series::Subject;
+use aqmlab_sim::{LinkResult, RunResult};
+use common::{result, series};
 use proptest::prelude::*;
 
 /// Datagrams over one link, which have all arrived before the end.
@@ -21,12 +24,6 @@ const DATAGRAMS: &str = r#"
     return_path = ["up"]
     workload = { kind = "cbr", rate = "2mbit", packet = "1250b", vary = 1.0 }
 "#;
-
-fn result(text: &str, overrides: &[(&str, &str)]) -> RunResult {
-    let overrides: Vec<(String, Value)> =
-        overrides.iter().map(|(key, text)| (key.to_string(), parse_value(text))).collect();
-    run(&Scenario::parse(text, "waits", &overrides).unwrap(), 0)
-}
 
 /// Packet-seconds of backlog, over a run without a warm-up.
 fn backlog_seconds(result: &RunResult, link: &LinkResult) -> f64 {
@@ -63,10 +60,9 @@ fn the_wait_for_the_shaper_is_time_in_the_queue() {
     assert_eq!((link.backlog_max.packets, link.backlog_max.bytes), (1, 1250));
     let excursions = &link.excursions[0];
     assert_eq!((excursions.count, excursions.total), (1, wait));
-    let samples = result.samples.iter().filter(|sample| sample.quantity == "backlog_packets");
-    let of_link = samples.filter(|s| s.subject == aqmlab_sim::network::series::Subject::Link(0));
+    let samples = series(&result, Subject::Link(0), "backlog_packets");
     // At 5, 6, 7, 8 and 9 ms.
-    assert_eq!(of_link.map(|sample| sample.value).sum::<f64>(), 5.0);
+    assert_eq!(samples.iter().map(|(_, value)| value).sum::<f64>(), 5.0);
 }
 
 /// Poisson arrivals, one millisecond of tokens each: rho / 2 / (1 - rho) milliseconds.

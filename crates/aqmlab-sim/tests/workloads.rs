@@ -1,12 +1,11 @@
 //! Every workload: offered load, completion, and independence of random streams.
 
-use aqmlab_core::Value;
 use aqmlab_sim::{RunResult, Scenario, run};
 use proptest::prelude::*;
 
 mod common;
 
-use common::{mean, result, scenario, scenario_text, value};
+use common::{BESIDE, mean, read_again, run_workload as result, value};
 
 #[test]
 fn a_constant_bit_rate_is_constant() {
@@ -49,18 +48,18 @@ fn too_much_of_it_fills_the_buffer_and_is_lost() {
 
 #[test]
 fn a_workload_is_a_name_or_a_table() {
-    let by_name = scenario("\"cbr\"", &[]);
-    assert_eq!(by_name, scenario("{ kind = \"cbr\" }", &[]));
-    assert_eq!(scenario("\"cbr\"", &[("flows.app.workload.rate", "1mbit")]), by_name);
-    assert_ne!(scenario("\"cbr\"", &[("flows.app.workload.rate", "2mbit")]), by_name);
+    let with = |workload, settings: &_| common::scenario(&common::workload(workload), settings);
+    let by_name = with("\"cbr\"", &[]);
+    assert_eq!(by_name, with("{ kind = \"cbr\" }", &[]));
+    assert_eq!(with("\"cbr\"", &[("flows.app.workload.rate", "1mbit")]), by_name);
+    assert_ne!(with("\"cbr\"", &[("flows.app.workload.rate", "2mbit")]), by_name);
 }
 
 #[test]
 fn a_response_takes_what_the_path_takes() {
     let workload = r#"{ kind = "requests", request = "300b", response = "10000b", think = "1s",
-        server_delay = "5ms", requests = 3 }"#
-        .replace('\n', " ");
-    let result = result(&workload, &[]);
+        server_delay = "5ms", requests = 3 }"#;
+    let result = result(workload, &[]);
     let group = &result.groups[0];
     assert_eq!((group.started, group.completed, group.bytes), (3, 3, 30_000));
     let ms = |bytes: f64| bytes * 8.0 / 10e6 * 1e3;
@@ -163,19 +162,13 @@ fn over_tcp_a_source_gives_way() {
 
 #[test]
 fn a_probe_measures_the_queue_of_others() {
-    let bulk = r#"
-        [flows.bulk]
-        path = "down"
-        return_path = "up"
-        [flows.app]"#;
     let workload = r#"{ kind = "probe", gap = "50ms" }"#;
     let idle = result(workload, &[]);
     let alone = mean(&idle.groups[0], "rtt");
     assert!((alone - (0.040 + 2.0 * 84.0 * 8.0 / 10e6)).abs() < 1e-6, "{alone}");
     assert_eq!((idle.groups[0].started, idle.groups[0].completed), (400, 399));
-    let text = scenario_text(workload).replace("[flows.app]", bulk);
-    let loaded = run(&Scenario::parse(&text, "loaded", &[]).unwrap(), 0);
-    let waited = mean(&loaded.groups[1], "rtt") - alone;
+    let loaded = result(workload, &[("flows.bulk", BESIDE)]);
+    let waited = mean(&loaded.groups[0], "rtt") - alone;
     let queued = loaded.links[0].sojourn.mean;
     assert!((waited / queued - 1.0).abs() < 0.1, "{waited} {queued}");
     assert!(waited > 0.1);
@@ -210,11 +203,14 @@ fn a_call_sounds_well_until_there_is_a_queue() {
     let rate: f64 = alone.flows.iter().map(|flow| flow.goodput).sum::<f64>() / 2.0;
     assert!((rate / (80e3 * 1.004 / 2.591) - 1.0).abs() < 0.2, "{rate}");
 
-    let bulk = "[flows.bulk]\npath = \"down\"\nreturn_path = \"up\"\nstart = \"10s\"";
-    let loaded = |playout: &str| {
-        let text = format!("{}\n{bulk}", scenario_text(workload)).replace("20s", "60s");
-        let playout = ("flows.app.workload.playout".to_string(), Value::from(playout));
-        run(&Scenario::parse(&text, "loaded", &[playout]).unwrap(), 0)
+    let loaded = |playout| {
+        let settings = [
+            ("duration", "60s"),
+            ("flows.app.workload.playout", playout),
+            ("flows.bulk", BESIDE),
+            ("flows.bulk.start", "10s"),
+        ];
+        result(workload, &settings)
     };
     // A player that adapts waits for what a fixed one is too early for.
     let (adapts, fixed) = (loaded("auto"), loaded("60ms"));
@@ -223,9 +219,8 @@ fn a_call_sounds_well_until_there_is_a_queue() {
     for result in [&adapts, &fixed] {
         assert!(value(result, "mos") < 3.0, "{}", value(result, "mos"));
     }
-    let error =
-        Scenario::parse(&scenario_text(r#"{ kind = "voip", playout = "11s" }"#), "call", &[]);
-    let error = error.unwrap_err().to_string();
+    let late = [("flows.app.workload.playout", "11s")];
+    let error = common::refused(&common::workload(workload), &late);
     assert!(error.contains("playout") && error.contains("`auto`, or 0s to 10s"), "{error}");
 }
 
@@ -263,12 +258,8 @@ fn every_workload() -> Vec<&'static str> {
 #[test]
 fn sessions_send_for_their_time_and_pause() {
     let workload = r#"{ kind = "sessions", on = "2s", off = "3s", number = 3 }"#;
-    let lasting = |duration| {
-        let settings = [("record.level", "series"), ("duration", duration)];
-        let overrides = settings.map(|(key, value)| (key.to_string(), Value::from(value)));
-        let text = scenario_text(workload);
-        run(&Scenario::parse(&text, "sessions", &overrides).unwrap(), 0)
-    };
+    let lasting =
+        |duration| result(workload, &[("record.level", "series"), ("duration", duration)]);
     assert_eq!(lasting("11s").flows[2].size, None, "it is still sending");
     let result = lasting("20s");
     let group = &result.groups[0];
@@ -301,29 +292,17 @@ fn every_workload_is_tried_here() {
 
 /// With a bulk flow beside it, and a queue that drops.
 fn beside_bulk(workload: &str, seed: u64, limit: u64, level: &str) -> Scenario {
-    let bulk = "[flows.bulk]\npath = \"down\"\nreturn_path = \"up\"\n\
-                start = { uniform = [\"0s\", \"5s\"] }";
-    let text = format!("{}\n{bulk}", scenario_text(workload));
-    let overrides = [
-        ("seed", seed.to_string()),
-        ("links.down.queue.limit", format!("{limit}p")),
-        ("links.down.rate", "3mbit".to_string()),
-        ("flows.app.count", "3".to_string()),
-        ("record.level", level.to_string()),
+    let (seed, limit) = (seed.to_string(), format!("{limit}p"));
+    let settings = [
+        ("seed", &*seed),
+        ("links.down.queue.limit", &limit),
+        ("links.down.rate", "3mbit"),
+        ("flows.app.count", "3"),
+        ("flows.bulk", BESIDE),
+        ("flows.bulk.start", "{ uniform = ['0s', '5s'] }"),
+        ("record.level", level),
     ];
-    let overrides = overrides.map(|(key, value)| (key.to_string(), Value::from(value)));
-    Scenario::parse(&text, "beside bulk", &overrides).unwrap()
-}
-
-fn fingerprint(result: &RunResult) -> String {
-    let links: Vec<_> = result.links.iter().map(|link| (link.counts, link.sojourn.max)).collect();
-    let flows: Vec<_> = result.flows.iter().map(|flow| (flow.start, flow.stats)).collect();
-    let groups: Vec<_> = result
-        .groups
-        .iter()
-        .map(|group| (group.started, group.completed, group.bytes, &group.times, &group.values))
-        .collect();
-    format!("{} {links:?} {flows:?} {groups:?}", result.events)
+    common::scenario(&common::workload(workload), &settings)
 }
 
 proptest! {
@@ -340,8 +319,7 @@ proptest! {
     ) {
         let scenario = beside_bulk(workload, seed, limit, "packets");
         let result = run(&scenario, 0);
-        let again = Scenario::from_table(scenario.to_table(), "canonical", &[]).unwrap();
-        prop_assert_eq!(&again, &scenario);
+        prop_assert_eq!(run(&read_again(&scenario), 0).digest(), result.digest());
         for group in &result.groups {
             prop_assert!(group.completed <= group.started);
         }
@@ -371,15 +349,6 @@ proptest! {
         }
     }
 
-    #[test]
-    fn the_same_seed_gives_the_same_run(
-        workload in prop::sample::select(every_workload()),
-        seed in 0u64..1000,
-    ) {
-        let scenario = beside_bulk(workload, seed, 30, "summary");
-        prop_assert_eq!(fingerprint(&run(&scenario, 1)), fingerprint(&run(&scenario, 1)));
-    }
-
     /// All that is started completes once the load ends.
     #[test]
     fn all_transfers_and_requests_complete(seed in 0u64..1000, limit in 3u64..60) {
@@ -390,9 +359,8 @@ proptest! {
                 gap = "exponential(200ms)", number = 20, requests = "uniform(1, 4)",
                 think = "exponential(200ms)", server_delay = "exponential(5ms)" }"#,
         ] {
-            let workload = workload.split_whitespace().collect::<Vec<_>>().join(" ");
             let (seed, limit) = (seed.to_string(), format!("{limit}p"));
-            let result = result(&workload, &[
+            let result = result(workload, &[
                 ("seed", &seed),
                 ("duration", "1000s"),
                 ("links.down.rate", "2mbit"),
@@ -412,36 +380,24 @@ proptest! {
 /// nor on the queue.
 #[test]
 fn workloads_do_not_disturb_one_another() {
-    let starts = |result: &RunResult, group: u32| -> Vec<_> {
-        let flows = result.flows.iter().filter(|flow| flow.group == group);
+    let starts = |result: &RunResult| -> Vec<_> {
+        let flows = result.flows.iter().filter(|flow| flow.group == 0);
         flows.map(|flow| (flow.start, flow.size)).collect()
     };
     let transfers = every_workload()[3];
     let reference = run(&beside_bulk(transfers, 1, 30, "series"), 0);
-    assert!(starts(&reference, 0).len() > 300);
+    assert!(starts(&reference).len() > 300);
     let others = [run(&beside_bulk(transfers, 1, 10, "series"), 0), {
-        let more = scenario_text(transfers).replace(
-                "[flows.app]",
-                "[flows.web]\npath = \"down\"\nreturn_path = \"up\"\nworkload = \"packmime\"\n[flows.app]",
-            );
-        let mut result = run(
-            &Scenario::parse(
-                &more,
-                "more",
-                &[
-                    ("flows.app.count".to_string(), Value::Integer(3)),
-                    ("record.level".to_string(), "series".into()),
-                ],
-            )
-            .unwrap(),
-            0,
-        );
-        result.flows.retain(|flow| flow.group == 1);
-        result.flows.iter_mut().for_each(|flow| flow.group = 0);
-        result
+        let more = [
+            ("flows.web", BESIDE),
+            ("flows.web.workload", "packmime"),
+            ("flows.app.count", "3"),
+            ("record.level", "series"),
+        ];
+        result(transfers, &more)
     }];
     for other in others {
-        assert_eq!(starts(&reference, 0), starts(&other, 0));
+        assert_eq!(starts(&reference), starts(&other));
     }
 }
 
@@ -461,7 +417,7 @@ fn the_examples_of_the_guide_run() {
         assert!(has_example || entry.name == "bulk", "{name}");
     }
     for example in examples {
-        let scenario = Scenario::parse(example, "docs/workloads.md", &[]).unwrap();
+        let scenario = common::scenario(example, &[]);
         let result = run(&scenario, 0);
         for (group, config) in result.groups.iter().zip(&scenario.flows) {
             let arrived = result.flows.iter().any(|flow| flow.delivered > 0);

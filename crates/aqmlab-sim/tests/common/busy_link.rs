@@ -1,34 +1,22 @@
 //! A link that is kept busy, for the tests of what links can be.
-#![allow(dead_code, reason = "no test uses all of it")]
 
 use std::sync::Arc;
 
-use aqmlab_core::{Error, Value};
+use aqmlab_core::{Error, Result};
 use aqmlab_sim::rate::InputFile;
-use aqmlab_sim::scenario::parse_value;
 use aqmlab_sim::{Outside, RunResult, Scenario, run};
 
-/// More flows than needed to keep a link busy; what the overrides say is done
-/// to it.
-pub const BULK: &str = r#"
-    duration = "20s"
-    [links.down]
-    rate = "10mbit"
-    delay = "10ms"
-    queue = { discipline = "droptail", limit = "200p" }
-    [links.up]
-    rate = "100mbit"
-    delay = "10ms"
-    queue = { discipline = "droptail", limit = "1000p" }
-    [transport]
-    profile = "rfc"
-    [flows.bulk]
-    count = 5
-    path = ["down"]
-    return_path = ["up"]
-    [record]
-    level = "packets"
-"#;
+use super::{LINE, Settings, pairs};
+
+/// More flows than needed to keep the link busy; settings change it.
+const BUSY: &Settings = &[
+    ("links.down.delay", "10ms"),
+    ("links.down.queue.limit", "200p"),
+    ("links.up.rate", "100mbit"),
+    ("links.up.delay", "10ms"),
+    ("flows.bulk.count", "5"),
+    ("record.level", "packets"),
+];
 
 /// 1000 opportunities, some at once, in two seconds; none between 0.7 and 1.4.
 pub fn trace() -> String {
@@ -42,11 +30,11 @@ pub fn trace() -> String {
     times.iter().map(|time| format!("{time}\n")).collect()
 }
 
-pub fn file(content: &[u8]) -> aqmlab_core::Result<Arc<InputFile>> {
+pub fn file(content: &[u8]) -> Result<Arc<InputFile>> {
     Ok(Arc::new(InputFile::new(content.to_vec())))
 }
 
-pub fn read_file(name: &str) -> aqmlab_core::Result<Arc<InputFile>> {
+pub fn read_file(name: &str) -> Result<Arc<InputFile>> {
     match name {
         "some.trace" => file(trace().as_bytes()),
         "rates.csv" => file(b"time,rate\n0,5\n1,0\n1.5,20\n3,1.25\n"),
@@ -55,20 +43,23 @@ pub fn read_file(name: &str) -> aqmlab_core::Result<Arc<InputFile>> {
     }
 }
 
-pub fn scenario(overrides: &[(&str, &str)]) -> aqmlab_core::Result<Scenario> {
-    let overrides: Vec<(String, Value)> =
-        overrides.iter().map(|(key, text)| (key.to_string(), parse_value(text))).collect();
-    Scenario::parse_with(BULK, "bulk", &overrides, Outside::files(&read_file))
+pub fn scenario_with(settings: &Settings, outside: Outside<'_>) -> Result<Scenario> {
+    Scenario::parse_with(LINE, "bulk", &pairs(&[BUSY, settings].concat()), outside)
 }
 
-pub fn result(overrides: &[(&str, &str)]) -> RunResult {
-    run(&scenario(overrides).unwrap(), 0)
+pub fn scenario(settings: &Settings) -> Result<Scenario> {
+    scenario_with(settings, Outside::files(&read_file))
 }
 
-pub fn error(overrides: &[(&str, &str)]) -> String {
-    scenario(overrides).unwrap_err().to_string()
+pub fn result(settings: &Settings) -> RunResult {
+    run(&scenario(settings).unwrap(), 0)
 }
 
+pub fn error(settings: &Settings) -> String {
+    scenario(settings).unwrap_err().to_string()
+}
+
+/// One rate of each kind.
 pub const RATES: &[&str] = &[
     r#"{ steps = [["0s", "10mbit"], ["3s", "1mbit"], ["7s", "20mbit"]] }"#,
     r#"{ steps = [["0s", "10mbit"], ["300ms", "0bit"], ["700ms", "3mbit"]], repeat = true }"#,
