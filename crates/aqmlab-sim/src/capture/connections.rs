@@ -203,9 +203,11 @@ impl Connections {
                 let ack = store.ack_of(packet, usual).unwrap_or_default();
                 connection.ack(bytes, &ip, sender, &ack, transport)
             }
-            Content::Datagram { .. } => headers::udp(bytes, &ip, packet.size().saturating_sub(28)),
+            Content::Datagram { .. } => {
+                headers::udp(bytes, &ip, &[], packet.size().saturating_sub(28))
+            }
             Content::Message { .. } if self.is_udp[connection.group as usize] => {
-                headers::datagram(bytes, &ip, store.message_of(packet).unwrap_or_default())
+                headers::udp(bytes, &ip, store.message_of(packet).unwrap_or_default(), 0)
             }
             Content::Message { .. } => headers::other(bytes, &ip, packet.size().saturating_sub(20)),
         };

@@ -118,25 +118,16 @@ fn options(bytes: &mut Vec<u8>, tcp: &SegmentFields) {
     }
 }
 
-/// Appends the headers of a UDP datagram. Returns its length with payload.
-pub(super) fn udp(bytes: &mut Vec<u8>, ip: &Ip, payload: u32) -> u32 {
+/// Appends a UDP datagram with the known part of its payload, and `rest` bytes after it. Returns its
+/// length.
+pub(super) fn udp(bytes: &mut Vec<u8>, ip: &Ip, payload: &[u8], rest: u32) -> u32 {
     let start = ipv4(bytes, ip, UDP);
-    bytes.extend_from_slice(&ip.from.port.to_be_bytes());
-    bytes.extend_from_slice(&ip.to.port.to_be_bytes());
-    bytes.extend_from_slice(&u16::try_from(payload + 8).unwrap_or(0).to_be_bytes());
-    bytes.extend_from_slice(&[0; 2]);
-    finish(bytes, start, ip, UDP, payload, Some(IPV4 + 6))
-}
-
-/// Appends a UDP datagram with its payload. Returns its length.
-pub(super) fn datagram(bytes: &mut Vec<u8>, ip: &Ip, payload: &[u8]) -> u32 {
-    let start = ipv4(bytes, ip, UDP);
-    bytes.extend_from_slice(&ip.from.port.to_be_bytes());
-    bytes.extend_from_slice(&ip.to.port.to_be_bytes());
-    bytes.extend_from_slice(&u16::try_from(payload.len() + 8).unwrap_or(0).to_be_bytes());
-    bytes.extend_from_slice(&[0; 2]);
+    let length = u16::try_from(payload.len() as u32 + rest + 8).unwrap_or(0);
+    for word in [ip.from.port, ip.to.port, length, 0] {
+        bytes.extend_from_slice(&word.to_be_bytes());
+    }
     bytes.extend_from_slice(payload);
-    finish(bytes, start, ip, UDP, 0, Some(IPV4 + 6))
+    finish(bytes, start, ip, UDP, rest, Some(IPV4 + 6))
 }
 
 /// Appends the header of a packet of another transport. Returns its length with payload.
@@ -289,7 +280,7 @@ mod tests {
     #[test]
     fn datagrams_have_a_checksum_that_is_never_none() {
         let mut bytes = Vec::new();
-        assert_eq!(udp(&mut bytes, &ip(0), 172), 200);
+        assert_eq!(udp(&mut bytes, &ip(0), &[], 172), 200);
         assert_eq!(bytes[24..26], 180u16.to_be_bytes());
         check(&bytes, 200);
         // The payload is chosen for a sum of 0.
@@ -297,15 +288,11 @@ mod tests {
         let payload = (0..60_000)
             .find(|payload: &u32| fold(u64::from(rest) + 2 * u64::from(payload + 8)) == 0xffff);
         bytes.clear();
-        let length = udp(&mut bytes, &ip(0), payload.unwrap());
+        let length = udp(&mut bytes, &ip(0), &[], payload.unwrap());
         assert_eq!(bytes[26..28], [0xff, 0xff]);
         check(&bytes, length);
-    }
-
-    #[test]
-    fn datagrams_have_their_payload() {
-        let mut bytes = Vec::new();
-        assert_eq!(datagram(&mut bytes, &ip(0), &[7, 8, 9]), 31);
+        bytes.clear();
+        assert_eq!(udp(&mut bytes, &ip(0), &[7, 8, 9], 0), 31);
         check(&bytes, 31);
         assert_eq!((bytes[24..26].as_ref(), &bytes[28..]), (&[0, 11][..], &[7, 8, 9][..]));
     }

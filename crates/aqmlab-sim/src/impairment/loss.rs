@@ -130,13 +130,7 @@ impl Loss {
             params.check()?;
             return Ok(Loss::Outages(params));
         }
-        let params = GilbertElliottParams::from_table(table)?;
-        match params.r {
-            Some(r) if !(0.0..=1.0).contains(&r) => {
-                Err(Error::not_allowed(r, "number from 0 to 1").at("r"))
-            }
-            _ => Ok(Loss::GilbertElliott(params)),
-        }
+        GilbertElliottParams::from_table(table).map(Loss::GilbertElliott)
     }
 
     /// Returns a value that reads back as the same.

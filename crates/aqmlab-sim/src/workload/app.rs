@@ -3,6 +3,8 @@
 //! An application learns the time and the fate of its packets from its host only. The simulator is
 //! such a host, in virtual time.
 
+use std::ops::{Deref, DerefMut};
+
 use aqmlab_core::{Span, Stream, Time, cloneable};
 
 pub use crate::endpoints::Direction;
@@ -112,26 +114,32 @@ pub trait Host {
     fn connect(&mut self, app: u32, is_transient: bool, class: Option<Dscp>) -> [u32; 2];
     /// Makes a connection greedy: it always has data to send, until it is [stopped](Host::stop).
     fn make_greedy(&mut self, flow: u32);
-    /// Stops new data of a greedy connection, which ends it.
+    /// Stops new data of a greedy connection, which ends it. [`App::on_received`] follows when all
+    /// sent data has arrived (possibly at once).
     fn stop(&mut self, flow: u32);
-    /// Writes to a connection. Returns the total of bytes written.
+    /// Writes to a connection. [`App::on_received`] follows when the bytes have arrived. Returns
+    /// the total of bytes written.
     fn write(&mut self, flow: u32, bytes: u64) -> u64;
-    /// Requests [`App::on_received`] when `bytes` bytes have arrived.
+    /// Requests [`App::on_received`] when `bytes` of the written bytes have arrived (more than have
+    /// arrived now), which replaces an earlier request.
     fn expect(&mut self, flow: u32, bytes: u64);
-    /// Discards unsent data.
+    /// Discards written data that is not sent.
     fn take_back(&mut self, flow: u32);
-    /// Returns the bytes that have been sent.
+    /// Returns the bytes of a flow that have been sent. Data written to a filled flow follows them.
     fn sent(&self, flow: u32) -> u64;
-    /// Returns the bytes that have arrived without a gap.
+    /// Returns the bytes of a flow that have arrived without a gap, available to its application.
     fn received(&self, flow: u32) -> u64;
-    /// Returns the bytes that have arrived, each counted once, in order or not.
+    /// Returns the bytes of a flow that have arrived, each counted once, in order or not: the basis
+    /// of goodput.
     fn arrived(&self, flow: u32) -> u64;
     /// Returns the bytes of write `index` that have arrived without a gap; `None` if all data is
     /// one stream.
     fn arrived_of(&self, _flow: u32, _index: u64) -> Option<u64> {
         None
     }
-    /// Closes a flow: writing ends, and datagrams are no longer reported.
+    /// Closes a flow: writing ends, and the flow ends when all data is acknowledged. For a connection
+    /// that is being opened, close both flows, the client's first. A closed flow of datagrams stops
+    /// reporting arrivals.
     fn close(&mut self, flow: u32);
     /// Opens a flow of datagrams; with `tells`, every arrival is reported.
     fn datagrams(
@@ -152,7 +160,8 @@ pub trait Host {
 /// More bytes than any run can transfer.
 pub const ENDLESS: u64 = 1 << 50;
 
-/// Interface of an application to its host.
+/// Interface of an application to its host: the methods of [`Host`] for flows, and requests for this
+/// application.
 pub struct Context<'a> {
     host: &'a mut dyn Host,
     app: u32,
@@ -170,10 +179,6 @@ impl<'a> Context<'a> {
     /// Creates the context of an application that is notified of its timer late.
     pub fn late(host: &'a mut dyn Host, app: u32, due: Time) -> Self {
         Context { due: Some(due), ..Context::new(host, app) }
-    }
-    /// Returns the time.
-    pub fn now(&self) -> Time {
-        self.host.now()
     }
     /// Requests [`App::on_timer`] at `time`, which replaces an earlier request.
     pub fn wake_at(&mut self, time: Time) {
@@ -202,11 +207,6 @@ impl<'a> Context<'a> {
         self.host.make_greedy(flow);
         flow
     }
-    /// Stops new data of a greedy connection, which ends it. [`App::on_received`] follows when all
-    /// sent data has arrived (possibly at once).
-    pub fn stop(&mut self, flow: u32) {
-        self.host.stop(flow);
-    }
     /// Opens a connection that carries written data in one direction until the end of the run.
     pub fn stream(&mut self, direction: Direction) -> u32 {
         self.open(direction, None, false)
@@ -216,47 +216,9 @@ impl<'a> Context<'a> {
     pub fn connect(&mut self, is_transient: bool) -> [u32; 2] {
         self.host.connect(self.app, is_transient, self.class)
     }
-    /// Writes to a connection. [`App::on_received`] follows when the bytes have arrived. Returns
-    /// the total of bytes written.
-    pub fn write(&mut self, flow: u32, bytes: u64) -> u64 {
-        self.host.write(flow, bytes)
-    }
-    /// Requests [`App::on_received`] when `bytes` of the written bytes have arrived (more than have
-    /// arrived now), which replaces an earlier request.
-    pub fn expect(&mut self, flow: u32, bytes: u64) {
-        self.host.expect(flow, bytes);
-    }
-    /// Writes more than any run can transfer: see [`Context::take_back`].
+    /// Writes more than any run can transfer: see [`Host::take_back`].
     pub fn fill(&mut self, flow: u32) {
         self.host.write(flow, ENDLESS);
-    }
-    /// Discards written data that is not sent.
-    pub fn take_back(&mut self, flow: u32) {
-        self.host.take_back(flow);
-    }
-    /// Returns the bytes of a flow that have been sent. Data written to a filled flow follows them.
-    pub fn sent(&self, flow: u32) -> u64 {
-        self.host.sent(flow)
-    }
-    /// Returns the bytes of a flow that have arrived without a gap, available to its application.
-    pub fn received(&self, flow: u32) -> u64 {
-        self.host.received(flow)
-    }
-    /// Returns the bytes of a flow that have arrived, each counted once, in order or not: the basis
-    /// of goodput.
-    pub fn arrived(&self, flow: u32) -> u64 {
-        self.host.arrived(flow)
-    }
-    /// Returns the bytes of write `index` that have arrived without a gap; `None` if all data is
-    /// one stream.
-    pub fn arrived_of(&self, flow: u32, index: u64) -> Option<u64> {
-        self.host.arrived_of(flow, index)
-    }
-    /// Closes a flow: writing ends, and the flow ends when all data is acknowledged. For
-    /// a connection that is being opened, close both flows, the client's first. A closed flow of
-    /// datagrams stops reporting arrivals.
-    pub fn close(&mut self, flow: u32) {
-        self.host.close(flow);
     }
     /// Starts another application of the same group member, which requests its streams by name.
     pub fn spawn(&mut self, make: impl FnOnce(&Streams<'_>) -> Box<dyn App>) {
@@ -266,12 +228,21 @@ impl<'a> Context<'a> {
     pub fn datagrams(&mut self, direction: Direction, tells: bool) -> u32 {
         self.host.datagrams(self.app, direction, tells, self.class)
     }
-    /// Sends a datagram of this size on the wire.
-    pub fn send_datagram(&mut self, flow: u32, size: u32) {
-        self.host.send_datagram(flow, size);
-    }
     /// Ends the application and its notifications.
     pub fn end(&mut self) {
         self.host.end(self.app);
+    }
+}
+
+impl<'a> Deref for Context<'a> {
+    type Target = dyn Host + 'a;
+    fn deref(&self) -> &Self::Target {
+        self.host
+    }
+}
+
+impl DerefMut for Context<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.host
     }
 }
