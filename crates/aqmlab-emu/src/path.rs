@@ -8,7 +8,6 @@
 //!
 //! This module reads no clock and no device, so tests can drive it.
 
-use aqmlab_aqm::Reason;
 use aqmlab_core::{Bytes, Packet, Result, Span, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::series::{LinkSeries, Sample};
@@ -69,22 +68,22 @@ pub trait Exits {
     fn send(&mut self, departure: &Departure<'_>);
 }
 
-/// Observes packets entering and leaving every link, as the network sees them.
+/// What a link does with a packet.
+#[derive(Clone, Copy, Debug)]
+pub enum Passage {
+    /// The packet arrives.
+    Arrived,
+    /// The packet leaves.
+    Departed,
+    /// The queue drops the packet, or the link loses it.
+    Gone(LossCause),
+}
+
+/// Observes packets at every link, as the network sees them.
 pub trait Tap: Send {
-    /// Called when a packet arrives at a link. The packet is segment `handle.segment()` of the frame
-    /// `bytes`.
-    fn arrived(&mut self, time: Time, link: u32, handle: &Packet, buffers: &Buffers);
-    /// Called when a packet leaves a link.
-    fn departed(&mut self, time: Time, link: u32, handle: &Packet, buffers: &Buffers);
-    /// Called when the queue of a link drops a packet for a reason, or the link loses it.
-    fn dropped(
-        &mut self,
-        time: Time,
-        link: u32,
-        handle: &Packet,
-        reason: Option<Reason>,
-        buffers: &Buffers,
-    );
+    /// Called when a packet arrives at a link, leaves it or is lost there. The packet is segment
+    /// `handle.segment()` of a frame in `buffers`.
+    fn saw(&mut self, time: Time, link: u32, what: Passage, handle: &Packet, buffers: &Buffers);
     /// Called periodically, with or without packets.
     fn tick(&mut self, _now: Time, _network: &Network<Buffers>) {}
     /// Called at the end. Returns messages for the user, one sentence each.
@@ -99,12 +98,12 @@ struct Shown<'a>(&'a mut Option<Box<dyn Tap>>);
 impl Observer<Buffers> for Shown<'_> {
     fn entered(&mut self, now: Time, link: u32, handle: &Packet, buffers: &Buffers) {
         if let Some(tap) = &mut self.0 {
-            tap.arrived(now, link, handle, buffers);
+            tap.saw(now, link, Passage::Arrived, handle, buffers);
         }
     }
     fn left(&mut self, now: Time, link: u32, handle: &Packet, buffers: &Buffers) {
         if let Some(tap) = &mut self.0 {
-            tap.departed(now, link, handle, buffers);
+            tap.saw(now, link, Passage::Departed, handle, buffers);
         }
     }
 }
@@ -148,18 +147,9 @@ pub struct DataPath {
 
 impl DataPath {
     /// Creates the path over the links of `scenario`, empty, at time zero. `mtu` is that of the
-    /// devices. Each port has one route, or none where packets end.
-    pub fn new(scenario: &Scenario, routes: Vec<Route>, mtu: Bytes) -> Self {
-        Self::replicated(scenario, routes, mtu, 0)
-    }
-
-    /// Creates the path with other random draws for each `replication`.
-    pub fn replicated(
-        scenario: &Scenario,
-        routes: Vec<Route>,
-        mtu: Bytes,
-        replication: u64,
-    ) -> Self {
+    /// devices. Each port has one route, or none where packets end. Random draws differ for each
+    /// `replication`.
+    pub fn new(scenario: &Scenario, routes: Vec<Route>, mtu: Bytes, replication: u64) -> Self {
         let mtu = Bytes::new(mtu.get() + u64::from(HEADER));
         let setup = Setup { mtu, ..scenario.network(replication) };
         let mut path = Self::with_network(scenario, Network::new(&setup), routes);
@@ -200,10 +190,12 @@ impl DataPath {
         }
     }
 
-    /// Sets the tap that observes packets from now on.
-    pub fn set_tap(&mut self, tap: Box<dyn Tap>) {
-        self.tap = Some(tap);
-        self.network.store_mut().keep_dropped();
+    /// Sets the tap, if any, that observes packets from now on.
+    pub fn set_tap(&mut self, tap: Option<Box<dyn Tap>>) {
+        if tap.is_some() {
+            self.network.store_mut().keep_dropped();
+        }
+        self.tap = tap;
     }
 
     /// Returns true if packets are observed.
@@ -281,13 +273,9 @@ impl DataPath {
     #[inline]
     fn show_dropped(&mut self, now: Time) {
         if let Some(tap) = &mut self.tap {
-            while let Some((handle, fate)) = self.network.store_mut().take_dropped() {
-                let reason = match fate {
-                    LossCause::Dropped(reason) => Some(reason),
-                    LossCause::Lost => None,
-                };
+            while let Some((handle, cause)) = self.network.store_mut().take_dropped() {
                 let link = self.network.link_of(Hop(handle.position));
-                tap.dropped(now, link, &handle, reason, self.network.store());
+                tap.saw(now, link, Passage::Gone(cause), &handle, self.network.store());
                 self.network.store_mut().free(handle);
             }
         }

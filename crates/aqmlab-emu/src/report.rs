@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use aqmlab_aqm::Note;
 use aqmlab_core::{Span, Time};
-use aqmlab_sim::endpoints::Direction;
-use aqmlab_sim::network::losses::FlowLosses;
 use aqmlab_sim::network::probe::TimeSummary;
 use aqmlab_sim::network::series::{Sample, Subject};
 use aqmlab_sim::run::diagnosis::{About, Finding};
@@ -77,8 +75,14 @@ pub(crate) fn to_result(
         ("processor_s", busy.as_secs_f64()),
         ("gathered_s", pace.gathered().as_secs_f64()),
     ];
-    values.extend(Unfit::ALL.map(unfit_name).into_iter().zip(unfit.map(|count| count as f64)));
-    let mut groups: Vec<GroupResult> = flows.iter().map(|_| empty_group()).collect();
+    values.extend(Unfit::ALL.map(Unfit::name).into_iter().zip(unfit.map(|count| count as f64)));
+    let mut groups: Vec<GroupResult> = flows
+        .iter()
+        .map(|_| GroupResult {
+            traffic: [Some(Traffic::default()), None],
+            ..GroupResult::default()
+        })
+        .collect();
     // Measurements of the emulator itself are in the first group.
     if let Some(first) = groups.first_mut() {
         let times = [("lateness", &lateness), ("input_lateness", &input)];
@@ -162,31 +166,6 @@ fn lateness_samples(writer: &Writer, intake: &Intake, end: Time) -> Vec<Sample> 
     samples.collect()
 }
 
-/// Returns the name in tables of the count of packets rejected for this reason.
-fn unfit_name(reason: Unfit) -> &'static str {
-    match reason {
-        Unfit::Truncated => "unfit_truncated",
-        Unfit::Version => "unfit_not_ip",
-        Unfit::Length => "unfit_bad_length",
-        Unfit::LinkLocal => "unfit_link_local",
-        Unfit::Offload => "unfit_bad_offload",
-        Unfit::NoRoute => "unfit_no_route",
-    }
-}
-
-/// Returns a group without measurements.
-fn empty_group() -> GroupResult {
-    GroupResult {
-        started: 0,
-        completed: 0,
-        bytes: 0,
-        traffic: [Some(Traffic::default()), None],
-        stack: None,
-        times: Vec::new(),
-        values: Vec::new(),
-    }
-}
-
 /// Numbers the flows of recorded packets, which have hashes, by their first packets. Returns their
 /// rows; none without records.
 fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
@@ -203,22 +182,11 @@ fn number_flows(links: &mut [LinkResult]) -> Vec<FlowResult> {
         .iter()
         .zip(0..)
         .map(|((start, _), index)| FlowResult {
-            group: 0,
             index,
             start: *start,
-            finish: None,
-            size: None,
             goodput: f64::NAN,
             throughput: f64::NAN,
-            sent: 0,
-            delivered: 0,
-            stack: None,
-            stats: None,
-            direction: Direction::Forward,
-            arrived: [0; 2],
-            losses: FlowLosses::default(),
-            delays: None,
-            datagrams: None,
+            ..FlowResult::default()
         })
         .collect();
     for link in links {

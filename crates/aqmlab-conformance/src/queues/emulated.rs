@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use aqmlab_aqm::{LinkEnv, Queue, QueueConfig, Reason};
+use aqmlab_aqm::{LinkEnv, Queue, QueueConfig};
 use aqmlab_core::{Bytes, Ecn, Error, Packet, Rate, Result, Stream, Time};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::probe::PacketRecord;
@@ -19,7 +19,7 @@ use aqmlab_emu::packet::checksum::{fold, sum};
 use aqmlab_emu::packet::descriptor::FrameSegment;
 use aqmlab_emu::packet::offload::Offload;
 use aqmlab_emu::packet::wire::{UDP, be32};
-use aqmlab_emu::path::{DataPath, Departure, Exits, Route, Tap};
+use aqmlab_emu::path::{DataPath, Departure, Exits, Passage, Route, Tap};
 
 use super::{Arrival, BASE_RTT, QueueOutcome, Surroundings, Verdict};
 
@@ -44,7 +44,7 @@ pub fn replay(
     }
     let mut path = path(config, surroundings)?;
     let seen = Arc::new(Mutex::new(Seen::default()));
-    path.set_tap(Box::new(Watch(Arc::clone(&seen))));
+    path.set_tap(Some(Box::new(Watch(Arc::clone(&seen)))));
     let mut sent = Sent::default();
     for (id, arrival) in arrivals.iter().enumerate() {
         path.advance(arrival.time, &mut sent);
@@ -154,14 +154,16 @@ struct Seen {
 struct Watch(Arc<Mutex<Seen>>);
 
 impl Tap for Watch {
-    fn arrived(&mut self, _: Time, _: u32, _: &Packet, _: &Buffers) {}
-    fn departed(&mut self, _: Time, _: u32, handle: &Packet, _: &Buffers) {
-        self.0.lock().expect("no holder panics").marked.push(handle.is_marked());
-    }
-    fn dropped(&mut self, _: Time, _: u32, handle: &Packet, _: Option<Reason>, buffers: &Buffers) {
-        let (packet, _) = buffers.get(handle.place());
+    fn saw(&mut self, _: Time, _: u32, what: Passage, handle: &Packet, buffers: &Buffers) {
         let mut seen = self.0.lock().expect("no holder panics");
         let is_arriving = seen.is_arriving;
-        seen.dropped.push((be32(packet, 12), is_arriving));
+        match what {
+            Passage::Arrived => {}
+            Passage::Departed => seen.marked.push(handle.is_marked()),
+            Passage::Gone(_) => {
+                let (packet, _) = buffers.get(handle.place());
+                seen.dropped.push((be32(packet, 12), is_arriving));
+            }
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! 2. The error is about the last datagram sent to the destination.
 
 use std::io::{Error, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6};
+use std::net::{Ipv6Addr, SocketAddrV6};
 
 use crate::packet::checksum::{fold, sum};
 use crate::packet::wire::{ICMP, ICMP_V6, UDP};
@@ -100,10 +100,6 @@ fn header(protocol: u8, load: usize, from: &Ipv6Addr, to: &Ipv6Addr) -> Vec<u8> 
         return [&[0x60, 0, 0, 0, high, low, protocol, 64], &from.octets()[..], &to.octets()]
             .concat();
     };
-    header_v4(protocol, load, from, to)
-}
-
-fn header_v4(protocol: u8, load: usize, from: Ipv4Addr, to: Ipv4Addr) -> Vec<u8> {
     let [high, low] = ((20 + load) as u16).to_be_bytes();
     let first = [0x45, 0, high, low, 0, 0, 0x40, 0, 64, protocol, 0, 0];
     let mut header = [&first[..], &from.octets(), &to.octets()].concat();

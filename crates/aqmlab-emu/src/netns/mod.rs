@@ -6,13 +6,17 @@ pub(crate) mod diversion;
 pub(crate) mod init;
 
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 
 use aqmlab_core::{Error, Result};
 
 use self::devices::start_loopback;
+use self::init::ERROR;
 use crate::errors::failed;
-use crate::sys::files;
-use crate::sys::process::{identity, may_make_namespaces, unshare};
+use crate::sys::process::{
+    die_with_parent, exit, identity, keep_capabilities, may_make_namespaces, own_mounts, unshare,
+};
+use crate::sys::{files, receive, send};
 
 /// Checks that this process has one thread: a forked copy would inherit locks of other threads.
 pub(crate) fn only_one_thread() -> Result<()> {
@@ -46,6 +50,36 @@ pub(crate) fn no_namespaces(error: &io::Error) -> Error {
     Error::new(problem).hint(hint)
 }
 
+/// Completes the new namespaces of this process, which ends with the emulator. In a user namespace
+/// for this user and group, its programs keep their capabilities if `keeps`.
+pub(crate) fn settle(mapped: Option<(u32, u32)>, keeps: bool) -> Result<()> {
+    if let Some((user, group)) = mapped {
+        map_user(user, group)?;
+    }
+    own_mounts().map_err(|error| failed("a mount namespace", &error))?;
+    if mapped.is_some() && keeps {
+        keep_capabilities().map_err(|error| failed("capabilities", &error))?;
+    }
+    die_with_parent().map_err(|error| failed("prctl", &error))
+}
+
+/// Tells the emulator that the setup failed, and ends this process.
+pub(crate) fn give_up(socket: &OwnedFd, error: &Error) -> ! {
+    let _ = send(socket.as_fd(), &[&[ERROR], error.to_string().as_bytes()].concat(), None);
+    exit(1)
+}
+
+/// Receives the next report on the setup of `whom`.
+pub(crate) fn next_report(socket: &OwnedFd, whom: &str) -> Result<(u8, Option<OwnedFd>)> {
+    let (text, fd) =
+        receive(socket.as_fd()).map_err(|error| failed(&format!("the {whom}"), &error))?;
+    match text.split_first() {
+        Some((&ERROR, text)) => Err(Error::new(String::from_utf8_lossy(text).into_owned())),
+        Some((what, _)) => Ok((*what, fd)),
+        None => Err(Error::new(format!("the process of the {whom} ended during its setup"))),
+    }
+}
+
 /// Permits pings in this network namespace to the user, who has no capabilities.
 pub(crate) fn allow_pings() {
     let (_, group) = identity();
@@ -60,7 +94,7 @@ pub(crate) fn new_network() -> Result<()> {
 }
 
 /// Maps the user of this process to the same user in the new namespace.
-pub(crate) fn map_user(user: u32, group: u32) -> Result<()> {
+fn map_user(user: u32, group: u32) -> Result<()> {
     let write = |file: &str, text: String| {
         let path = format!("/proc/self/{file}");
         files::set(&path, &text).map_err(|error| {

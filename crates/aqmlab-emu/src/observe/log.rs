@@ -33,6 +33,7 @@ use aqmlab_sim::rate::{Cursor, Opportunities};
 
 use super::LogFile;
 use super::background::Background;
+use crate::path::Passage;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 /// Lines per millisecond: 12 Gbit/s.
@@ -101,30 +102,16 @@ impl Log {
         }
     }
 
-    #[inline]
-    fn line(&mut self, time: Time, what: u8, numbers: [Option<u64>; 2]) {
-        line(&mut self.file, time, what, numbers);
-    }
-
-    fn size(&self, handle: &Packet) -> u64 {
-        u64::from(self.framing.wire_size(handle.size()))
-    }
-
-    pub fn arrived(&mut self, time: Time, handle: &Packet) {
+    pub fn saw(&mut self, time: Time, what: Passage, handle: &Packet) {
         self.catch_up(time);
-        self.line(time, b'+', [Some(self.size(handle)), None]);
-    }
-
-    pub fn departed(&mut self, time: Time, handle: &Packet) {
-        self.catch_up(time);
+        let size = u64::from(self.framing.wire_size(handle.size()));
         let milli = |time: Time| time.as_nanos() / NANOS_PER_MILLI;
-        let delay = milli(time) - milli(handle.arrival());
-        self.line(time, b'-', [Some(self.size(handle)), Some(delay)]);
-    }
-
-    pub fn dropped(&mut self, time: Time, handle: &Packet) {
-        self.catch_up(time);
-        self.line(time, b'd', [Some(1), Some(self.size(handle))]);
+        let (sign, numbers) = match what {
+            Passage::Arrived => (b'+', [Some(size), None]),
+            Passage::Departed => (b'-', [Some(size), Some(milli(time) - milli(handle.arrival()))]),
+            Passage::Gone(_) => (b'd', [Some(1), Some(size)]),
+        };
+        line(&mut self.file, time, sign, numbers);
     }
 
     /// Flushes, so that readers can follow the log and little is lost if the process is killed.

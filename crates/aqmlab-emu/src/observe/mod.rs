@@ -17,7 +17,6 @@ pub mod view;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use aqmlab_aqm::Reason;
 use aqmlab_core::{Error, Packet, Result, Span, Time, choices};
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::Network;
@@ -27,7 +26,7 @@ use self::log::{Log, Offer};
 pub use self::output::create;
 use self::pcapng::Capture;
 use crate::packet::buffers::Buffers;
-use crate::path::{Route, Tap};
+use crate::path::{Passage, Route, Tap};
 
 /// Interval of `tick` calls.
 pub const TICK: Span = Span::from_millis(100);
@@ -120,37 +119,12 @@ struct Observers {
 }
 
 impl Tap for Observers {
-    fn arrived(&mut self, time: Time, link: u32, handle: &Packet, buffers: &Buffers) {
+    fn saw(&mut self, time: Time, link: u32, what: Passage, handle: &Packet, buffers: &Buffers) {
         for log in self.logs.iter_mut().filter(|log| log.link == link) {
-            log.arrived(time, handle);
+            log.saw(time, what, handle);
         }
         if let Some(capture) = &mut self.capture {
-            capture.arrived(time, link, handle, buffers);
-        }
-    }
-
-    fn departed(&mut self, time: Time, link: u32, handle: &Packet, buffers: &Buffers) {
-        for log in self.logs.iter_mut().filter(|log| log.link == link) {
-            log.departed(time, handle);
-        }
-        if let Some(capture) = &mut self.capture {
-            capture.departed(time, link, handle, buffers);
-        }
-    }
-
-    fn dropped(
-        &mut self,
-        time: Time,
-        link: u32,
-        handle: &Packet,
-        reason: Option<Reason>,
-        buffers: &Buffers,
-    ) {
-        for log in self.logs.iter_mut().filter(|log| log.link == link) {
-            log.dropped(time, handle);
-        }
-        if let Some(capture) = &mut self.capture {
-            capture.dropped(time, link, handle, reason, buffers);
+            capture.saw(time, link, what, handle, buffers);
         }
     }
 

@@ -22,16 +22,16 @@
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use aqmlab_aqm::Reason;
 use aqmlab_core::{Packet, Time};
-use aqmlab_sim::capture::pcapng::{self, COMMENT, ENHANCED_PACKET, Interface, block, option, pad};
+use aqmlab_sim::capture::pcapng::{self, Interface};
+use aqmlab_sim::network::LossCause;
 
 use super::background::Background;
 use super::{CaptureFile, Places};
 use crate::packet::buffers::Buffers;
 use crate::packet::descriptor::FrameSegment;
 use crate::packet::segments::{MOST_HEAD, frame_of};
-use crate::path::Route;
+use crate::path::{Passage, Route};
 
 /// Interfaces of a link, with their descriptions.
 const SIDES: [(&str, &str); 3] = [
@@ -110,35 +110,20 @@ impl Capture {
         Ok(Capture { file, name, chosen, zero: since_1970(), is_set: false, most, skipped: 0 })
     }
 
-    pub fn arrived(&mut self, time: Time, link: u32, handle: &Packet, buffers: &Buffers) {
-        self.packet(time, link, IN, handle, buffers, None);
-    }
-
-    pub fn departed(&mut self, time: Time, link: u32, handle: &Packet, buffers: &Buffers) {
-        self.packet(time, link, OUT, handle, buffers, None);
-    }
-
-    pub fn dropped(
+    pub fn saw(
         &mut self,
         time: Time,
         link: u32,
-        handle: &Packet,
-        reason: Option<Reason>,
-        buffers: &Buffers,
-    ) {
-        let why = reason.map_or("lost on the link", Reason::name);
-        self.packet(time, link, DROPPED, handle, buffers, Some(why));
-    }
-
-    fn packet(
-        &mut self,
-        time: Time,
-        link: u32,
-        side: usize,
+        what: Passage,
         handle: &Packet,
         buffers: &Buffers,
-        comment: Option<&str>,
     ) {
+        let (side, comment) = match what {
+            Passage::Arrived => (IN, None),
+            Passage::Departed => (OUT, None),
+            Passage::Gone(LossCause::Dropped(reason)) => (DROPPED, Some(reason.name())),
+            Passage::Gone(LossCause::Lost) => (DROPPED, Some("lost on the link")),
+        };
         let Some(interface) = self.chosen.interface(link, side, handle.route()) else { return };
         if self.file.is_behind() {
             self.skipped += 1;
@@ -149,20 +134,8 @@ impl Capture {
         let length = head.len() + rest.len();
         let head = &head[..head.len().min(self.most)];
         let rest = &rest[..rest.len().min(self.most - head.len())];
-        let at = self.zero + time.as_nanos();
-        block(self.file.buffer(), ENHANCED_PACKET, |body| {
-            let kept = (head.len() + rest.len()) as u32;
-            for word in [interface, (at >> 32) as u32, at as u32, kept, length as u32] {
-                body.extend_from_slice(&word.to_le_bytes());
-            }
-            body.extend_from_slice(head);
-            body.extend_from_slice(rest);
-            pad(body, kept as usize);
-            if let Some(comment) = comment {
-                option(body, COMMENT, comment.as_bytes());
-                option(body, 0, &[]);
-            }
-        });
+        let at = Time::from_nanos(self.zero + time.as_nanos());
+        pcapng::packet(self.file.buffer(), interface, at, [head, rest], length as u32, comment);
         self.file.settle();
     }
 

@@ -41,15 +41,15 @@ impl Unfit {
         Unfit::Offload,
         Unfit::NoRoute,
     ];
-    /// Returns the name in results.
+    /// Returns the name of the count in results.
     pub fn name(self) -> &'static str {
         match self {
-            Unfit::Truncated => "truncated",
-            Unfit::Version => "not_ip",
-            Unfit::Length => "bad_length",
-            Unfit::LinkLocal => "link_local",
-            Unfit::Offload => "bad_offload",
-            Unfit::NoRoute => "no_route",
+            Unfit::Truncated => "unfit_truncated",
+            Unfit::Version => "unfit_not_ip",
+            Unfit::Length => "unfit_bad_length",
+            Unfit::LinkLocal => "unfit_link_local",
+            Unfit::Offload => "unfit_bad_offload",
+            Unfit::NoRoute => "unfit_no_route",
         }
     }
 }

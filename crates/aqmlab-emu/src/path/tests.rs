@@ -37,7 +37,7 @@ fn path(link: &str) -> DataPath {
     let scenario = Scenario::parse_with(&text, "test", &[], Outside::files(&trace))
         .unwrap_or_else(|error| panic!("{link}: {error}"));
     let routes = vec![Route { links: vec![0, 1], exit: 1 }, Route { links: vec![1, 0], exit: 0 }];
-    DataPath::new(&scenario, routes, Bytes::new(1500))
+    DataPath::new(&scenario, routes, Bytes::new(1500), 0)
 }
 
 /// Departures, as the network sees them.
@@ -281,10 +281,8 @@ fn ten_million_strange_packets() {
 struct Drops(Arc<AtomicUsize>);
 
 impl Tap for Drops {
-    fn arrived(&mut self, _: Time, _: u32, _: &Packet, _: &Buffers) {}
-    fn departed(&mut self, _: Time, _: u32, _: &Packet, _: &Buffers) {}
-    fn dropped(&mut self, _: Time, _: u32, _: &Packet, _: Option<Reason>, _: &Buffers) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+    fn saw(&mut self, _: Time, _: u32, what: Passage, _: &Packet, _: &Buffers) {
+        self.0.fetch_add(usize::from(matches!(what, Passage::Gone(_))), Ordering::Relaxed);
     }
 }
 
@@ -292,7 +290,7 @@ impl Tap for Drops {
 fn thousands_of_drops_at_once_are_shown_in_a_moment() {
     let mut path = path(r#"rate = "20mbit", delay = "5ms""#);
     let dropped = Arc::new(AtomicUsize::new(0));
-    path.set_tap(Box::new(Drops(dropped.clone())));
+    path.set_tap(Some(Box::new(Drops(dropped.clone()))));
     // 30,000 segments of 2 bytes; the first queue holds 1,000 packets.
     let (packet, offload) = large(false, TCP, 0x18, 2, 60_000);
     let began = crate::sys::time::monotonic();

@@ -15,12 +15,10 @@ use crate::netns::devices::{
     NAME, configure_attached, configure_far, configure_near, make_gateway, make_near,
     own_all_addresses,
 };
-use crate::netns::init::{ERROR, FAR, NEAR, NOT_STARTED, START, execute, serve, start};
-use crate::netns::{allow_pings, map_user, new_network};
+use crate::netns::init::{FAR, NEAR, NOT_STARTED, START, execute, serve, start};
+use crate::netns::{allow_pings, give_up, new_network, settle};
 use crate::sys::files::{self, RESOLV_CONF};
-use crate::sys::process::{
-    self, Pid, Program, Signals, die_with_parent, exit, fork_into, keep_capabilities, own_mounts,
-};
+use crate::sys::process::{self, Pid, Program, Signals, exit, fork_into};
 use crate::sys::time::set_real_time;
 use crate::sys::{receive, send, socket_pair};
 
@@ -73,24 +71,13 @@ impl Inside<'_> {
     pub fn run(self) -> ! {
         match self.prepare() {
             Ok(prepared) => self.serve(&prepared),
-            Err(error) => {
-                let text = [&[ERROR], error.to_string().as_bytes()].concat();
-                let _ = send(self.socket.as_fd(), &text, None);
-                exit(1)
-            }
+            Err(error) => give_up(&self.socket, &error),
         }
     }
 
     /// Creates namespaces and devices, and sends the devices to the emulator.
     fn prepare(&self) -> Result<Prepared> {
-        if let Some((user, group)) = self.mapped {
-            map_user(user, group)?;
-        }
-        own_mounts().map_err(|error| failed("a mount namespace", &error))?;
-        if self.mapped.is_some() && self.keeps {
-            keep_capabilities().map_err(|error| failed("capabilities", &error))?;
-        }
-        die_with_parent().map_err(|error| failed("prctl", &error))?;
+        settle(self.mapped, self.keeps)?;
         let mtu = self.mtu;
         let block = match self.far {
             FarEnd::Here(block) => block,
@@ -107,21 +94,19 @@ impl Inside<'_> {
         let far_namespace =
             files::network().map_err(|error| failed("the network namespace", &error))?;
         let far = (!self.options.far.is_empty()).then(|| self.hold_far(&block)).transpose()?;
-        let tun = match self.attached {
+        let configure = match self.attached {
             None => {
                 new_network()?;
-                let tun = make_near()?;
-                configure_near(&tun, &block, mtu)?;
-                tun
+                configure_near
             }
             Some(namespace) => {
                 let entered = process::enter(namespace.as_fd());
                 entered.map_err(|error| failed("the network namespace", &error))?;
-                let tun = make_near()?;
-                configure_attached(&tun, &block, mtu)?;
-                tun
+                configure_attached
             }
         };
+        let tun = make_near()?;
+        configure(&tun, &block, mtu)?;
         let broker = self.is_confined().then(|| {
             allow_pings();
             Broker::here()

@@ -5,17 +5,17 @@
 
 use std::os::fd::AsFd;
 
-use aqmlab_core::{Bytes, Error, Result};
+use aqmlab_core::{Bytes, Result};
 
 use super::{Options, Shell};
 use crate::background_tasks::InitProcess;
 use crate::errors::failed;
 use crate::netns::devices::{configure_bare, make_bare};
 use crate::netns::diversion::Target;
-use crate::netns::init::{ERROR, READY, serve, start};
-use crate::netns::no_namespaces;
-use crate::sys::process::{Signals, die_with_parent, exit, fork_into, own_mounts};
-use crate::sys::{files, receive, send, socket_pair};
+use crate::netns::init::{READY, serve, start};
+use crate::netns::{give_up, next_report, no_namespaces, settle};
+use crate::sys::process::{Signals, exit, fork_into};
+use crate::sys::{files, send, socket_pair};
 
 impl<'a> Shell<'a> {
     /// Creates the devices and the process of the command; packets are not diverted yet.
@@ -34,15 +34,8 @@ impl<'a> Shell<'a> {
         let Some(pid) = fork_into(namespaces).map_err(|error| no_namespaces(&error))? else {
             let near = ports[0].name.clone();
             drop((target, ports, socket));
-            let prepared = own_mounts().and_then(|()| die_with_parent());
-            let told = match &prepared {
-                Ok(()) => send(theirs.as_fd(), &[READY], None),
-                Err(error) => {
-                    let text = [&[ERROR], error.to_string().as_bytes()].concat();
-                    send(theirs.as_fd(), &text, None)
-                }
-            };
-            if prepared.is_err() || told.is_err() {
+            settle(None, false).unwrap_or_else(|error| give_up(&theirs, &error));
+            if send(theirs.as_fd(), &[READY], None).is_err() {
                 exit(1);
             }
             let command =
@@ -51,17 +44,7 @@ impl<'a> Shell<'a> {
         };
         drop(theirs);
         let init = InitProcess::new(pid, socket, signals)?;
-        match receive(init.socket().as_fd())
-            .map_err(|error| failed("the command", &error))?
-            .0
-            .split_first()
-        {
-            Some((&READY, _)) => {}
-            Some((&ERROR, text)) => {
-                return Err(Error::new(String::from_utf8_lossy(text).into_owned()));
-            }
-            _ => return Err(Error::new("the process of the command ended during its setup")),
-        }
+        next_report(init.socket(), "command")?;
         let mtu = Bytes::new(u64::from(target.mtu));
         Ok(Shell { init, ports, gateway: None, target: Some(target), mtu, depth: 0 })
     }

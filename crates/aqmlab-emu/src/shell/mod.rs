@@ -17,7 +17,7 @@ mod interface;
 use std::ffi::OsString;
 use std::fs::File;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use aqmlab_core::{Bytes, Error, Result, Span, Time};
@@ -32,16 +32,16 @@ use crate::live::{Clock, FAR as FAR_PORT, Live};
 use crate::nat::GatewayFilter;
 use crate::netns::devices::{self, NoDevice, configure_far, gateway_block, make_far};
 use crate::netns::diversion::Target;
-use crate::netns::init::{ERROR, FAR, NEAR};
-use crate::netns::{broker, mapped_user, no_namespaces, only_one_thread};
+use crate::netns::init::FAR;
+use crate::netns::{broker, mapped_user, next_report, no_namespaces, only_one_thread};
 use crate::observe::Recordings;
 use crate::params::EmulatorParams;
 use crate::path::{DataPath, Route};
 use crate::report::{Outcome, to_result};
 use crate::sys::device::Tun;
-use crate::sys::process::{Signals, foreground, fork_into, set_foreground};
+use crate::sys::process::{Foreground, Signals, fork_into};
 use crate::sys::time::{processor, unset_real_time};
-use crate::sys::{files, receive, socket_pair};
+use crate::sys::{files, socket_pair};
 
 /// Command to run, and its path.
 pub struct Options {
@@ -72,13 +72,6 @@ pub enum Attached {
     Process(u32),
     /// Interface in the emulator's network namespace; the command runs there.
     Interface(String),
-}
-
-impl Options {
-    /// Returns the time at which the links end.
-    fn until(&self) -> Time {
-        self.until.map_or(Time::MAX, |span| Time::ZERO + span)
-    }
 }
 
 /// Returns the environment of the commands, with variables that describe the path. Inside another
@@ -119,28 +112,21 @@ pub fn run(scenario: &Scenario, options: &Options, params: &EmulatorParams) -> R
     crate::changes::check(scenario)?;
     only_one_thread()?;
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
-    let terminal = foreground();
+    let _terminal = Foreground::here();
     let shell = match &options.attached {
         Some(Attached::Interface(name)) => Shell::at_interface(name, options, &signals),
         _ => Shell::open(options, params, &signals),
     };
-    let outcome = shell.and_then(|shell| {
-        let routes = vec![
-            Route { links: options.up.clone(), exit: 1 },
-            Route { links: options.down.clone(), exit: 0 },
-        ];
-        // Background threads start before this process has a priority to inherit.
-        let tap = options.recordings.open(scenario, &routes)?;
-        let mut path = DataPath::replicated(scenario, routes, shell.mtu, shell.depth);
-        if let Some(tap) = tap {
-            path.set_tap(tap);
-        }
-        shell.run(path, options, &scenario.flows, params)
-    });
-    if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
-        set_foreground(group);
-    }
-    outcome
+    let shell = shell?;
+    let routes = vec![
+        Route { links: options.up.clone(), exit: 1 },
+        Route { links: options.down.clone(), exit: 0 },
+    ];
+    // Background threads start before this process has a priority to inherit.
+    let tap = options.recordings.open(scenario, &routes)?;
+    let mut path = DataPath::new(scenario, routes, shell.mtu, shell.depth);
+    path.set_tap(tap);
+    shell.run(path, options, &scenario.flows, params)
 }
 
 /// Processes and devices of a running shell.
@@ -233,7 +219,7 @@ impl<'a> Shell<'a> {
         let Shell { init, ports, gateway, target, .. } = self;
         let links = [options.down.clone(), options.up.clone()];
         let mut tasks = ProcessTasks::new(init, &path, links, params.drain, params)?;
-        let until = options.until();
+        let until = options.until.map_or(Time::MAX, |span| Time::ZERO + span);
         tasks.until = until;
         let mut remarks = prioritise(params);
         // New namespaces have no firewall rules.
@@ -272,14 +258,9 @@ fn unanswered(path: &DataPath) -> Option<String> {
 fn receive_devices(socket: &OwnedFd, mut far: Option<Tun>) -> Result<[Tun; 2]> {
     let mut near = None;
     while near.is_none() || far.is_none() {
-        let (text, fd) = receive(socket.as_fd()).map_err(|error| failed("the shell", &error))?;
-        match (text.first(), fd) {
-            (Some(&FAR), Some(fd)) => far = Some(Tun::from_fd(fd, devices::GATEWAY_PORT)),
-            (Some(&NEAR), Some(fd)) => near = Some(Tun::from_fd(fd, devices::NAME)),
-            (Some(&ERROR), _) => {
-                return Err(Error::new(String::from_utf8_lossy(&text[1..]).into_owned()));
-            }
-            _ => return Err(Error::new("the process of the shell ended during its setup")),
+        match next_report(socket, "shell")? {
+            (FAR, fd) => far = fd.map(|fd| Tun::from_fd(fd, devices::GATEWAY_PORT)),
+            (_, fd) => near = fd.map(|fd| Tun::from_fd(fd, devices::NAME)),
         }
     }
     Ok([near, far].map(|tun| tun.expect("both have come")))

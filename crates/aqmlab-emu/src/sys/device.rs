@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-use super::{check, owned};
+use super::{check, open_socket};
 use crate::packet::offload::{self, Offload};
 
 /// Offloads of Linux's `if_tun.h` for a program that reads large packets.
@@ -149,11 +149,7 @@ pub struct Interface {
 impl Interface {
     /// Returns the interface of this name.
     pub fn named(name: &str) -> io::Result<Self> {
-        let socket = |family| {
-            // SAFETY: the arguments are numbers.
-            let fd = unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
-            check(fd).map(owned)
-        };
+        let socket = |family| open_socket(family, libc::SOCK_DGRAM, 0);
         let v6 = socket(libc::AF_INET6).ok();
         Ok(Interface { name: name.to_string(), v4: socket(libc::AF_INET)?, v6 })
     }
@@ -301,10 +297,8 @@ fn ask_netlink(kind: libc::c_ushort, flags: libc::c_int, body: &[u8]) -> io::Res
     message.extend(((libc::NLM_F_REQUEST | libc::NLM_F_ACK | flags) as u16).to_ne_bytes());
     message.extend([0; 8]); // sequence number, port
     message.extend(body);
-    let socket = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: the arguments are numbers.
-    let fd = unsafe { libc::socket(libc::AF_NETLINK, socket, libc::NETLINK_ROUTE) };
-    let mut socket = File::from(check(fd).map(owned)?);
+    let netlink = open_socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
+    let mut socket = File::from(netlink);
     socket.write_all(&message)?;
     // The answer is a 16-byte header and the error; 0: none.
     let mut answer = [0u8; 512];

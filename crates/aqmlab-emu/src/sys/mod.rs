@@ -25,6 +25,16 @@ pub(crate) fn owned(fd: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
+/// Opens a socket, closed on exec.
+pub(crate) fn open_socket(
+    family: libc::c_int,
+    kind: libc::c_int,
+    protocol: libc::c_int,
+) -> io::Result<OwnedFd> {
+    // SAFETY: the arguments are numbers.
+    check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol) }).map(owned)
+}
+
 /// Creates a pair of connected sockets that preserve message boundaries, closed on exec.
 pub fn socket_pair() -> io::Result<[OwnedFd; 2]> {
     let mut fds = [0; 2];

@@ -239,7 +239,8 @@ impl Child {
     pub fn end(mut self) -> io::Result<Ended> {
         self.signal(libc::SIGKILL);
         let pid = self.pid.take().expect("it ends once");
-        wait_for(pid)
+        let (_, ended) = wait_for(pid, 0)?.expect("it waits for the end");
+        Ok(ended)
     }
 }
 
@@ -247,7 +248,7 @@ impl Drop for Child {
     fn drop(&mut self) {
         if let Some(pid) = self.pid {
             kill(pid, libc::SIGKILL);
-            let _ = wait_for(pid);
+            let _ = wait_for(pid, 0);
         }
     }
 }
@@ -273,29 +274,23 @@ impl Ended {
 
 /// Reaps an ended child; `None` if none has ended. `pid` -1: any child.
 pub fn reap(pid: Pid) -> io::Result<Option<(Pid, Ended)>> {
-    let mut status = 0;
-    // SAFETY: the status has room for the result.
-    let pid = check(unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG) })?;
-    let ended = match libc::WIFSIGNALED(status) {
-        true => Ended::Signal(libc::WTERMSIG(status)),
-        false => Ended::Status(libc::WEXITSTATUS(status)),
-    };
-    Ok((pid != 0).then_some((pid, ended)))
+    wait_for(pid, libc::WNOHANG)
 }
 
-/// Waits for the end of a child.
-fn wait_for(pid: Pid) -> io::Result<Ended> {
+/// Waits for the end of a child, unless the options forbid that.
+fn wait_for(pid: Pid, options: libc::c_int) -> io::Result<Option<(Pid, Ended)>> {
     loop {
         let mut status = 0;
         // SAFETY: the status has room for the result.
-        match check(unsafe { libc::waitpid(pid, &mut status, 0) }) {
-            Ok(_) if libc::WIFSIGNALED(status) => {
-                return Ok(Ended::Signal(libc::WTERMSIG(status)));
-            }
-            Ok(_) => return Ok(Ended::Status(libc::WEXITSTATUS(status))),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+        let pid = match check(unsafe { libc::waitpid(pid, &mut status, options) }) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            other => other?,
+        };
+        let ended = match libc::WIFSIGNALED(status) {
+            true => Ended::Signal(libc::WTERMSIG(status)),
+            false => Ended::Status(libc::WEXITSTATUS(status)),
+        };
+        return Ok((pid != 0).then_some((pid, ended)));
     }
 }
 
@@ -336,23 +331,34 @@ impl Program {
     }
 }
 
-/// Returns the foreground process group of the terminal, if there is a terminal.
-pub fn foreground() -> Option<Pid> {
+/// Foreground process group of the terminal, if there is a terminal. On drop it is in the
+/// foreground again: a shell with job control and its group have ended.
+pub struct Foreground(Option<Pid>);
+
+impl Foreground {
+    /// Returns that of the terminal of this process.
+    pub fn here() -> Self {
+        Foreground(foreground())
+    }
+}
+
+impl Drop for Foreground {
+    fn drop(&mut self) {
+        let Some(group) = self.0.filter(|group| foreground() != Some(*group)) else { return };
+        // SAFETY: the handler is not a function of this program, and is restored.
+        unsafe {
+            // The kernel would stop a background process for the request.
+            let before = libc::signal(libc::SIGTTOU, libc::SIG_IGN);
+            libc::tcsetpgrp(libc::STDIN_FILENO, group);
+            libc::signal(libc::SIGTTOU, before);
+        }
+    }
+}
+
+fn foreground() -> Option<Pid> {
     // SAFETY: the argument is a number.
     let group = unsafe { libc::tcgetpgrp(libc::STDIN_FILENO) };
     (group > 0).then_some(group)
-}
-
-/// Makes this the terminal's foreground process group again, after a shell with job control and its
-/// group have ended.
-pub fn set_foreground(group: Pid) {
-    // SAFETY: the handler is not a function of this program, and is restored.
-    unsafe {
-        // The kernel would stop a background process for the request.
-        let before = libc::signal(libc::SIGTTOU, libc::SIG_IGN);
-        libc::tcsetpgrp(libc::STDIN_FILENO, group);
-        libc::signal(libc::SIGTTOU, before);
-    }
 }
 
 /// Exits immediately, without destructors or handlers.

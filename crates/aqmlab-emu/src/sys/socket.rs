@@ -6,16 +6,15 @@ use std::mem::{size_of_val, zeroed};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpStream};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-use super::{check, owned};
+use super::{check, open_socket, owned};
 
 /// Opens a socket for all addresses of both IP versions at this port: a listener or a datagram
 /// socket. Returns `AddrInUse` if the port has a server.
 pub fn transparent(is_stream: bool, port: u16) -> io::Result<OwnedFd> {
     let kind = if is_stream { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };
-    let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    let socket = open_socket(libc::AF_INET6, kind | libc::SOCK_NONBLOCK, 0)?;
     // SAFETY: the arguments are numbers; the address is complete and outlives the call.
     unsafe {
-        let socket = check(libc::socket(libc::AF_INET6, kind, 0)).map(owned)?;
         set(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 0)?;
         set(&socket, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1)?;
         set(&socket, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1)?;
@@ -38,9 +37,7 @@ pub fn transparent(is_stream: bool, port: u16) -> io::Result<OwnedFd> {
 /// Opens a socket that sends complete IP packets with any source address.
 pub fn raw_packets(is_v6: bool) -> io::Result<OwnedFd> {
     let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the arguments are numbers.
-    check(unsafe { libc::socket(family, kind, libc::IPPROTO_RAW) }).map(owned)
+    open_socket(family, libc::SOCK_RAW | libc::SOCK_NONBLOCK, libc::IPPROTO_RAW)
 }
 
 /// Sends a complete IP packet to its destination.
@@ -74,12 +71,7 @@ pub fn path_mtu(socket: &impl AsRawFd, is_v6: bool) -> Option<u16> {
         false => (libc::IPPROTO_IP, libc::IP_MTU),
     };
     let mut mtu: libc::c_int = 0;
-    let mut size = size_of_val(&mtu) as libc::socklen_t;
-    // SAFETY: the value and its size outlive the call.
-    let done = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut mtu).cast(), &mut size)
-    };
-    check(done).ok().and_then(|_| u16::try_from(mtu).ok())
+    get(socket, level, option, &mut mtu).ok().and_then(|()| u16::try_from(mtu).ok())
 }
 
 /// Returns whether a datagram exceeded the path MTU.
@@ -102,9 +94,7 @@ fn local(name: &str) -> (libc::sockaddr_un, libc::socklen_t) {
 }
 
 fn local_socket() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
-    // SAFETY: the arguments are numbers.
-    check(unsafe { libc::socket(libc::AF_UNIX, kind, 0) }).map(owned)
+    open_socket(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0)
 }
 
 /// Listens at a name that exists in this network namespace only.
@@ -139,26 +129,35 @@ pub fn accept(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 /// namespace of this one (unix(7), `SO_PEERCRED`).
 pub fn peer_process(socket: BorrowedFd<'_>) -> io::Result<libc::pid_t> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut size = size_of_val(&peer) as libc::socklen_t;
-    let value = (&raw mut peer).cast();
-    // SAFETY: the value and its size outlive the call.
-    check(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            value,
-            &raw mut size,
-        )
-    })
-    .map(|_| peer.pid)
+    get(&socket, libc::SOL_SOCKET, libc::SO_PEERCRED, &mut peer).map(|()| peer.pid)
 }
 
-pub(super) fn set(socket: &impl AsRawFd, level: i32, option: i32, value: i32) -> io::Result<()> {
+/// Sets an option, whose value has the kernel's type.
+pub(super) fn set<T: Copy>(
+    socket: &impl AsRawFd,
+    level: i32,
+    option: i32,
+    value: T,
+) -> io::Result<()> {
     let size = size_of_val(&value) as libc::socklen_t;
     // SAFETY: the value outlives the call.
     let done = unsafe {
         libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), size)
+    };
+    check(done).map(drop)
+}
+
+/// Reads an option into a value of the kernel's type, as far as the kernel has it.
+pub(super) fn get<T: Copy>(
+    socket: &impl AsRawFd,
+    level: i32,
+    option: i32,
+    value: &mut T,
+) -> io::Result<()> {
+    let mut size = size_of_val(value) as libc::socklen_t;
+    // SAFETY: the value and its size outlive the call; callers pass plain data.
+    let done = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut *value).cast(), &mut size)
     };
     check(done).map(drop)
 }
@@ -267,9 +266,7 @@ pub fn begin_connection_as(
     prepare: impl FnOnce(&OwnedFd) -> io::Result<()>,
 ) -> io::Result<TcpStream> {
     let family = if to.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the arguments are numbers.
-    let socket = check(unsafe { libc::socket(family, kind, 0) }).map(owned)?;
+    let socket = open_socket(family, libc::SOCK_STREAM | libc::SOCK_NONBLOCK, 0)?;
     prepare(&socket)?;
     let done = with_raw(to, |address, size| {
         // SAFETY: the address is complete and outlives the call.
@@ -306,10 +303,5 @@ fn with_raw<T>(
 /// Makes the connection end with a reset, like a refused one.
 pub fn reset_at_close(socket: BorrowedFd<'_>) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-    let size = size_of_val(&linger) as libc::socklen_t;
-    // SAFETY: the value outlives the call.
-    unsafe {
-        let value = (&raw const linger).cast();
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, value, size);
-    }
+    let _ = set(&socket, libc::SOL_SOCKET, libc::SO_LINGER, linger);
 }

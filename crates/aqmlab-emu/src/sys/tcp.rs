@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use super::check;
-use super::socket::set;
+use super::socket::{get, set};
 
 /// Counters of a connection from `tcp_info` (Linux's `tcp.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,12 +28,7 @@ const INFO: usize = 248;
 /// Returns the counters of a connection.
 pub fn info(socket: &impl AsRawFd) -> io::Result<Info> {
     let mut bytes = [0u8; INFO];
-    let mut size = INFO as libc::socklen_t;
-    // SAFETY: the buffer has room for the requested bytes.
-    check(unsafe {
-        let to = bytes.as_mut_ptr().cast();
-        libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, to, &mut size)
-    })?;
+    get(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut bytes)?;
     let four = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four"));
     let eight = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight"));
     Ok(Info {

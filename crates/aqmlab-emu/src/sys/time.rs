@@ -87,8 +87,7 @@ pub fn wait<const N: usize>(
     fds: [BorrowedFd<'_>; N],
     timeout: Option<Duration>,
 ) -> io::Result<[bool; N]> {
-    let mut polled =
-        fds.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    let mut polled = fds.map(readable);
     wait_for(&mut polled, timeout)?;
     Ok(polled.map(|each| each.revents != 0))
 }
@@ -127,26 +126,26 @@ pub fn set_exact_timers() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
 }
 
-/// Requests real-time priority for this thread, not for its children.
-pub fn set_real_time(priority: i32) -> io::Result<()> {
+/// Sets the scheduling policy of this thread.
+fn set_policy(policy: libc::c_int, priority: i32) -> io::Result<()> {
     let param = libc::sched_param { sched_priority: priority };
-    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: the parameter outlives the call.
     check(unsafe { libc::sched_setscheduler(0, policy, &param) }).map(drop)
 }
 
+/// Requests real-time priority for this thread, not for its children.
+pub fn set_real_time(priority: i32) -> io::Result<()> {
+    set_policy(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority)
+}
+
 /// Requests real-time priority for this thread and its children.
 pub fn set_real_time_for_all(priority: i32) -> io::Result<()> {
-    let param = libc::sched_param { sched_priority: priority };
-    // SAFETY: the parameter outlives the call.
-    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) }).map(drop)
+    set_policy(libc::SCHED_FIFO, priority)
 }
 
 /// Removes real-time priority.
 pub fn unset_real_time() {
-    let param = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the parameter outlives the call.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &param) };
+    let _ = set_policy(libc::SCHED_OTHER, 0);
 }
 
 /// Pins this thread to a processor.

@@ -14,7 +14,7 @@ use crate::params::EmulatorParams;
 use crate::report::Outcome;
 use crate::routing::Topology;
 use crate::sys::files;
-use crate::sys::process::{Pid, Signals, foreground, set_foreground};
+use crate::sys::process::{Foreground, Pid, Signals};
 
 /// File with the names of hosts.
 const HOSTS: &str = "/etc/hosts";
@@ -43,14 +43,8 @@ pub fn run(
     commands: &Commands,
     params: &EmulatorParams,
 ) -> Result<Outcome> {
-    let terminal = foreground();
-    let outcome =
-        super::run(scenario, topology, commands, RunTimes::OPEN, &commands.recordings, params);
-    // A shell with job control has ended.
-    if let Some(group) = terminal.filter(|group| foreground() != Some(*group)) {
-        set_foreground(group);
-    }
-    outcome
+    let _terminal = Foreground::here();
+    super::run(scenario, topology, commands, RunTimes::OPEN, &commands.recordings, params)
 }
 
 /// Returns the name of the variable with a host's address.

@@ -23,9 +23,10 @@ use crate::errors::failed;
 use crate::live::{BackgroundTasks, Clock, Live};
 use crate::netns::broker::Broker;
 use crate::netns::devices::{NAME, configure_near, make_near};
-use crate::netns::init::{ERROR, NEAR, READY, serve};
+use crate::netns::init::{NEAR, READY, serve};
 use crate::netns::{
-    allow_pings, map_user, mapped_user, new_network, no_namespaces, only_one_thread,
+    allow_pings, give_up, mapped_user, new_network, next_report, no_namespaces, only_one_thread,
+    settle,
 };
 use crate::observe::Recordings;
 use crate::params::EmulatorParams;
@@ -33,11 +34,9 @@ use crate::path::{DataPath, Route};
 use crate::report::{Outcome, to_result};
 use crate::routing::{Router, Topology};
 use crate::sys::device::Tun;
-use crate::sys::process::{
-    Pid, Signals, die_with_parent, enter, exit, fork_into, keep_capabilities, own_mounts,
-};
+use crate::sys::process::{Pid, Signals, enter, fork_into};
 use crate::sys::time::{processor, unset_real_time};
-use crate::sys::{files, receive, send, socket_pair};
+use crate::sys::{files, send, socket_pair};
 
 /// Hosts, for the process that starts programs in them.
 pub struct Hosts {
@@ -110,7 +109,7 @@ pub fn run(
     let signals = Signals::block(&HANDLED).map_err(|error| failed("signals", &error))?;
     let blocks = blocks(topology.hosts)?;
     let init = open(&blocks, job, params, &signals)?;
-    let ports = receive_ports(init.socket(), topology.hosts)?;
+    let ports = receive_ports(init.socket())?;
     let routes: Vec<Route> = topology
         .ways
         .iter()
@@ -118,10 +117,8 @@ pub fn run(
         .collect();
     // Background threads start before this process has a priority to inherit.
     let tap = recordings.open(scenario, &routes)?;
-    let mut path = DataPath::new(scenario, routes, params.mtu);
-    if let Some(tap) = tap {
-        path.set_tap(tap);
-    }
+    let mut path = DataPath::new(scenario, routes, params.mtu, 0);
+    path.set_tap(tap);
     // Links with a fixed end stop then.
     let drain = if times.end == Time::MAX { params.drain } else { Span::ZERO };
     let tasks = ProcessTasks::new(init, &path, Default::default(), drain, params)?;
@@ -201,11 +198,7 @@ fn open<'a>(
                 };
                 serve(&theirs, None, &hosts.brokers, start, || hosts.dropped())
             }
-            Err(error) => {
-                let text = [&[ERROR], error.to_string().as_bytes()].concat();
-                let _ = send(theirs.as_fd(), &text, None);
-                exit(1)
-            }
+            Err(error) => give_up(&theirs, &error),
         }
     };
     drop(theirs);
@@ -219,14 +212,7 @@ fn make_hosts(
     socket: &OwnedFd,
 ) -> Result<Hosts> {
     let (mtu, keeps) = (params.mtu.get() as u32, params.keep_capabilities);
-    if let Some((user, group)) = mapped {
-        map_user(user, group)?;
-    }
-    own_mounts().map_err(|error| failed("a mount namespace", &error))?;
-    if mapped.is_some() && keeps {
-        keep_capabilities().map_err(|error| failed("capabilities", &error))?;
-    }
-    die_with_parent().map_err(|error| failed("prctl", &error))?;
+    settle(mapped, keeps)?;
     let (mut namespaces, mut brokers) = (Vec::new(), Vec::new());
     for block in blocks {
         new_network()?;
@@ -246,17 +232,12 @@ fn make_hosts(
 }
 
 /// Receives the devices from the child, in the order of the hosts.
-fn receive_ports(socket: &OwnedFd, hosts: usize) -> Result<Vec<Tun>> {
+fn receive_ports(socket: &OwnedFd) -> Result<Vec<Tun>> {
     let mut ports = Vec::new();
     loop {
-        let (text, fd) = receive(socket.as_fd()).map_err(|error| failed("the hosts", &error))?;
-        match (text.first(), fd) {
-            (Some(&NEAR), Some(fd)) => ports.push(Tun::from_fd(fd, "aqmlab")),
-            (Some(&READY), _) if ports.len() == hosts => return Ok(ports),
-            (Some(&ERROR), _) => {
-                return Err(Error::new(String::from_utf8_lossy(&text[1..]).into_owned()));
-            }
-            _ => return Err(Error::new("the process of the hosts ended during its setup")),
+        match next_report(socket, "hosts")? {
+            (_, Some(fd)) => ports.push(Tun::from_fd(fd, "aqmlab")),
+            (_, None) => return Ok(ports),
         }
     }
 }

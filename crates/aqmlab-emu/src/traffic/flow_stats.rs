@@ -1,19 +1,16 @@
-//! Statistics of flows and groups, and their encoding for the transfer from the traffic process to
-//! the emulator.
+//! Statistics of flows and groups, which the traffic process passes to the emulator (`encoded`).
 
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use aqmlab_core::{Span, Time};
-use aqmlab_sim::endpoints::Direction;
-use aqmlab_sim::endpoints::datagrams::{Copies, DatagramSummary, Sent};
-use aqmlab_sim::network::losses::FlowLosses;
-use aqmlab_sim::network::probe::TimeHistogram;
+use aqmlab_core::{Ecn, Span, Time};
+use aqmlab_sim::endpoints::datagrams::{DatagramSink, DatagramSummary, Sent};
+use aqmlab_sim::endpoints::{Direction, Endpoint, Incoming};
+use aqmlab_sim::network::probe::TimeSummary;
 use aqmlab_sim::workload::quantities::Quantity;
 use aqmlab_sim::{FlowResult, GroupResult, Traffic};
 use aqmlab_tcp::Stats;
 
-use super::played::Played;
 use crate::sys::tcp::{Info, info};
 
 /// Kernel counters of a group's senders: the `nstat` name, and the name in results.
@@ -31,37 +28,43 @@ const STACK: &str = "kernel";
 
 /// Connection.
 pub struct Connection {
-    group: u64,
-    index: u64,
-    direction: Direction,
-    start: Time,
-    finish: Option<Time>,
-    size: Option<u64>,
-    info: Info,
+    pub(super) group: u64,
+    pub(super) index: u64,
+    pub(super) direction: Direction,
+    pub(super) start: Time,
+    pub(super) finish: Option<Time>,
+    pub(super) size: Option<u64>,
+    pub(super) info: Info,
     /// Counters at the end of the warm-up, if it was open by then.
-    before: Info,
-    /// Socket while it is open; not encoded.
-    stream: Option<Arc<TcpStream>>,
+    pub(super) before: Info,
+    /// Socket while it is open.
+    pub(super) stream: Option<Arc<TcpStream>>,
 }
 
 /// Flow of datagrams.
-#[derive(Clone, Debug, PartialEq)]
 pub struct Datagrams {
-    group: u64,
-    index: u64,
-    direction: Direction,
-    start: Time,
-    sent: u64,
-    sent_bytes: u64,
-    received: u64,
-    received_bytes: u64,
+    pub(super) group: u64,
+    pub(super) index: u64,
+    pub(super) direction: Direction,
+    pub(super) start: Time,
+    pub(super) sent: u64,
+    pub(super) sent_bytes: u64,
     /// At the end of the warm-up: packets sent, bytes sent, packets received, bytes received.
-    before: [u64; 4],
-    last_delay: Span,
-    jitter: f64,
-    delays: Vec<u64>,
-    /// Not encoded.
-    copies: Copies,
+    pub(super) before: [u64; 4],
+    pub(super) sink: DatagramSink,
+    /// Results after the warm-up, from the end of the run on.
+    pub(super) summary: DatagramSummary,
+}
+
+/// Counts, times and scores of a group's applications.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Played {
+    /// Flows, requests or other items counted by the workload.
+    pub started: u64,
+    pub completed: u64,
+    pub bytes: u64,
+    pub times: Vec<(Quantity, TimeSummary)>,
+    pub scores: Vec<(Quantity, f64)>,
 }
 
 /// Results of a group.
@@ -72,17 +75,17 @@ pub struct Group {
     /// Counters by [`KERNEL`].
     pub kernel: [u64; KERNEL.len()],
     /// Number of flows.
-    members: u64,
+    pub(super) members: u64,
 }
 
 /// Statistics of all flows and groups.
 #[derive(Default)]
 pub struct FlowStats {
     pub groups: Vec<Group>,
-    connections: Vec<Connection>,
-    datagrams: Vec<Datagrams>,
+    pub(super) connections: Vec<Connection>,
+    pub(super) datagrams: Vec<Datagrams>,
     /// Time of the end of the warm-up.
-    warmup: Time,
+    pub(super) warmup: Time,
     /// Finished members, by group.
     pub members_done: Vec<u64>,
     /// Number of groups whose applications have not reported results.
@@ -154,13 +157,9 @@ impl FlowStats {
             start,
             sent: 0,
             sent_bytes: 0,
-            received: 0,
-            received_bytes: 0,
             before: [0; 4],
-            last_delay: Span::ZERO,
-            jitter: 0.0,
-            delays: Vec::new(),
-            copies: Copies::default(),
+            sink: DatagramSink::default(),
+            summary: DatagramSummary::default(),
         });
         self.datagrams.len() - 1
     }
@@ -175,21 +174,11 @@ impl FlowStats {
 
     /// Counts an arrived datagram. Returns false for duplicates, which are not counted.
     pub fn datagram_arrived(&mut self, flow: usize, bytes: u32, now: Time, sent: Sent) -> bool {
-        let delay = now.saturating_since(sent.at);
-        let Some(flow) = self.datagrams.get_mut(flow) else { return false };
-        if !flow.copies.is_new(sent.number) {
-            return false;
-        }
-        if flow.received > 0 {
-            // RFC 3550, section 6.4.1.
-            let change = (delay.as_secs_f64() - flow.last_delay.as_secs_f64()).abs();
-            flow.jitter += (change - flow.jitter) / 16.0;
-        }
-        flow.last_delay = delay;
-        flow.received += 1;
-        flow.received_bytes += u64::from(bytes);
-        flow.delays.push(delay.as_nanos());
-        true
+        let Some(Datagrams { sink, .. }) = self.datagrams.get_mut(flow) else { return false };
+        let before = sink.received;
+        let packet = Incoming { payload: sent, size: bytes, ecn: Ecn::NotEct };
+        sink.on_packet(now.max(sent.at), packet);
+        sink.received > before
     }
 
     /// Ends the warm-up: statistics count from now on.
@@ -201,13 +190,14 @@ impl FlowStats {
         }
         for flow in &mut self.datagrams {
             flow.before = flow.counts();
-            flow.delays.clear();
+            flow.sink.delay = Default::default();
         }
     }
 
     /// Ends the run.
     pub fn close(&mut self) {
         self.connections.iter_mut().for_each(Connection::look);
+        self.datagrams.iter_mut().for_each(Datagrams::close);
     }
 
     /// Returns the rows of the flows, connections first.
@@ -243,50 +233,6 @@ impl FlowStats {
         };
         self.groups.iter().enumerate().map(result).collect()
     }
-
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut words = StatsWriter::default();
-        words.number(self.groups.len() as u64);
-        for group in &self.groups {
-            group.played.write(&mut words);
-            group.kernel.iter().for_each(|count| words.number(*count));
-            words.number(group.members);
-        }
-        words.number(self.connections.len() as u64);
-        self.connections.iter().for_each(|each| each.write(&mut words));
-        words.number(self.datagrams.len() as u64);
-        self.datagrams.iter().for_each(|each| each.write(&mut words));
-        words.number(self.warmup.as_nanos());
-        words.list(&self.members_done);
-        words.bytes.extend(self.failures.join("\n").bytes());
-        words.bytes
-    }
-
-    /// Decodes the result of [`to_bytes`](Self::to_bytes).
-    pub fn from_bytes(bytes: &[u8]) -> Self {
-        let mut words = Reader { bytes };
-        let groups = (0..words.number()).map(|_| Group {
-            played: Played::read(&mut words),
-            kernel: [(); KERNEL.len()].map(|()| words.number()),
-            members: words.number(),
-        });
-        let groups = groups.collect();
-        let count = words.number();
-        let connections = (0..count).map(|_| Connection::read(&mut words)).collect();
-        let count = words.number();
-        let datagrams = (0..count).map(|_| Datagrams::read(&mut words)).collect();
-        let warmup = Time::from_nanos(words.number());
-        let members_done = words.list();
-        let text = String::from_utf8_lossy(words.bytes);
-        let failures = text.lines().map(str::to_string).collect();
-        FlowStats { groups, connections, datagrams, warmup, members_done, awaited: 0, failures }
-    }
-}
-
-fn summed(values: &[u64]) -> TimeHistogram {
-    let mut sum = TimeHistogram::new();
-    values.iter().for_each(|value| sum.note(Span::from_nanos(*value)));
-    sum
 }
 
 /// Returns the rate in bit/s of bytes transferred from `start` to `end`, after the warm-up; NaN if
@@ -337,173 +283,48 @@ impl Connection {
                 ..Stats::default()
             }),
             direction: self.direction,
-            arrived: [0; 2],
-            losses: FlowLosses::default(),
-            delays: None,
-            datagrams: None,
-        }
-    }
-
-    fn write(&self, words: &mut StatsWriter) {
-        let option = |value: Option<u64>| value.map_or(u64::MAX, |value| value);
-        for word in [
-            self.group,
-            self.index,
-            self.direction as u64,
-            self.start.as_nanos(),
-            option(self.finish.map(Time::as_nanos)),
-            option(self.size),
-        ] {
-            words.number(word);
-        }
-        for info in [&self.before, &self.info] {
-            let Info { rtt, retransmits, bytes_acked, data_segments, timeouts } = *info;
-            let counts = [rtt.into(), retransmits.into(), bytes_acked];
-            counts.into_iter().for_each(|word| words.number(word));
-            [data_segments.into(), timeouts.into()].into_iter().for_each(|word| words.number(word));
-        }
-    }
-
-    fn read(words: &mut Reader<'_>) -> Self {
-        let info = |words: &mut Reader<'_>| Info {
-            rtt: words.number() as u32,
-            retransmits: words.number() as u32,
-            bytes_acked: words.number(),
-            data_segments: words.number() as u32,
-            timeouts: words.number() as u16,
-        };
-        let option = |value: u64| (value != u64::MAX).then_some(value);
-        Connection {
-            group: words.number(),
-            index: words.number(),
-            direction: Direction::ALL[words.number() as usize],
-            start: Time::from_nanos(words.number()),
-            finish: option(words.number()).map(Time::from_nanos),
-            size: option(words.number()),
-            before: info(words),
-            info: info(words),
-            stream: None,
+            ..FlowResult::default()
         }
     }
 }
 
 impl Datagrams {
     fn counts(&self) -> [u64; 4] {
-        [self.sent, self.sent_bytes, self.received, self.received_bytes]
+        [self.sent, self.sent_bytes, self.sink.received, self.sink.received_bytes]
     }
 
-    fn result(&self, warmup: Time, end: Time) -> FlowResult {
-        let delay = summed(&self.delays);
+    /// Ends the run.
+    fn close(&mut self) {
         let counts = self.counts();
         let [sent, sent_bytes, received, received_bytes] =
             std::array::from_fn(|each| counts[each] - self.before[each]);
+        let summary = self.sink.summary(sent, sent_bytes);
+        self.summary = DatagramSummary { received, received_bytes, ..summary };
+    }
+
+    fn result(&self, warmup: Time, end: Time) -> FlowResult {
+        let DatagramSummary { sent, sent_bytes, received_bytes, delay, .. } = &self.summary;
         FlowResult {
             group: self.group as u32,
             index: self.index as u32,
             start: self.start,
-            finish: None,
-            size: None,
-            goodput: rate(received_bytes, self.start, warmup, end),
-            throughput: rate(sent_bytes, self.start, warmup, end),
-            sent,
-            delivered: received_bytes,
-            stack: None,
-            stats: None,
+            goodput: rate(*received_bytes, self.start, warmup, end),
+            throughput: rate(*sent_bytes, self.start, warmup, end),
+            sent: *sent,
+            delivered: *received_bytes,
             direction: self.direction,
-            arrived: [0; 2],
-            losses: FlowLosses::default(),
-            delays: Some((delay.mean(), delay.max())),
-            datagrams: Some(DatagramSummary {
-                sent,
-                sent_bytes,
-                received,
-                received_bytes,
-                delay: delay.summary(),
-                jitter: self.jitter,
-            }),
+            delays: Some((delay.mean, delay.max)),
+            datagrams: Some(self.summary.clone()),
+            ..FlowResult::default()
         }
-    }
-
-    fn write(&self, words: &mut StatsWriter) {
-        for word in [
-            self.group,
-            self.index,
-            self.direction as u64,
-            self.start.as_nanos(),
-            self.sent,
-            self.sent_bytes,
-            self.received,
-            self.received_bytes,
-            self.last_delay.as_nanos(),
-            self.jitter.to_bits(),
-        ] {
-            words.number(word);
-        }
-        self.before.into_iter().for_each(|count| words.number(count));
-        words.list(&self.delays);
-    }
-
-    fn read(words: &mut Reader<'_>) -> Self {
-        Datagrams {
-            group: words.number(),
-            index: words.number(),
-            direction: Direction::ALL[words.number() as usize],
-            start: Time::from_nanos(words.number()),
-            sent: words.number(),
-            sent_bytes: words.number(),
-            received: words.number(),
-            received_bytes: words.number(),
-            last_delay: Span::from_nanos(words.number()),
-            jitter: f64::from_bits(words.number()),
-            before: [(); 4].map(|()| words.number()),
-            delays: words.list(),
-            copies: Copies::default(),
-        }
-    }
-}
-
-#[derive(Default)]
-pub(super) struct StatsWriter {
-    bytes: Vec<u8>,
-}
-
-impl StatsWriter {
-    pub(super) fn number(&mut self, number: u64) {
-        self.bytes.extend(number.to_le_bytes());
-    }
-    pub(super) fn list(&mut self, numbers: &[u64]) {
-        self.number(numbers.len() as u64);
-        numbers.iter().for_each(|number| self.number(*number));
-    }
-    pub(super) fn text(&mut self, text: &str) {
-        self.number(text.len() as u64);
-        self.bytes.extend(text.bytes());
-    }
-}
-
-pub(super) struct Reader<'a> {
-    bytes: &'a [u8],
-}
-
-impl Reader<'_> {
-    pub(super) fn number(&mut self) -> u64 {
-        let (head, rest) = self.bytes.split_first_chunk().expect("written by the same program");
-        self.bytes = rest;
-        u64::from_le_bytes(*head)
-    }
-    pub(super) fn list(&mut self) -> Vec<u64> {
-        (0..self.number()).map(|_| self.number()).collect()
-    }
-    pub(super) fn text(&mut self) -> String {
-        let size = self.number() as usize;
-        let (text, rest) = self.bytes.split_at(size);
-        self.bytes = rest;
-        String::from_utf8_lossy(text).into_owned()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use aqmlab_sim::network::probe::TimeHistogram;
+
+    use super::super::encoded::Encoded;
     use super::*;
 
     #[test]
@@ -529,13 +350,18 @@ mod tests {
         assert!(!stats.datagram_arrived(flow, 100, Time::from_nanos(950), sent), "a copy");
         stats.members_done[0] = 1;
         stats.failures = vec!["one".into(), "two".into()];
-        let read = FlowStats::from_bytes(&stats.to_bytes());
+        stats.close();
+        let mut bytes = Vec::new();
+        stats.encode(&mut bytes);
+        let mut left = &bytes[..];
+        let read = FlowStats::decode(&mut left);
+        assert!(left.is_empty());
         assert_eq!(read.groups, stats.groups);
-        stats.datagrams.iter_mut().for_each(|each| each.copies = Copies::default());
-        assert_eq!(read.datagrams, stats.datagrams);
         assert_eq!((read.members_done, read.failures), (stats.members_done, stats.failures));
         let row = &read.datagrams[0].result(Time::ZERO, Time::from_nanos(1005));
         assert_eq!(row.goodput, 800.0 / 1e-6);
-        assert_eq!(row.datagrams.as_ref().unwrap().delay.count, 1);
+        let summary = row.datagrams.as_ref().unwrap();
+        assert_eq!((summary.delay.count, summary.delay.max), (1, Span::from_nanos(800)));
+        assert_eq!((row.sent, row.direction), (1, Direction::Backward));
     }
 }

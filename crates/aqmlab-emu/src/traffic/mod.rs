@@ -18,10 +18,10 @@
 //! 3. Connections are closed with the usual packets.
 //! 4. The application host has further differences; see `host`.
 
+mod encoded;
 mod flow_stats;
 mod host;
 mod play;
-mod played;
 
 use std::ffi::CString;
 use std::fs::File;
@@ -32,6 +32,7 @@ use aqmlab_sim::scenario::{FlowGroup, Level};
 use aqmlab_sim::{RunResult, Scenario};
 use aqmlab_tcp::TcpParams;
 
+use self::encoded::Encoded;
 use self::flow_stats::FlowStats;
 use self::play::Stage;
 use crate::errors::failed;
@@ -71,7 +72,7 @@ pub fn run(
         let why = String::from_utf8_lossy(&bytes);
         return Err(Error::new(format!("the traffic ended with status {}: {why}", outcome.status)));
     }
-    let stats = FlowStats::from_bytes(&bytes);
+    let stats = FlowStats::decode(&mut &bytes[..]);
     outcome.result.replication = replication;
     enter(&mut outcome.result, &stats);
     if let Some(first) = stats.failures.first() {

@@ -10,11 +10,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use aqmlab_core::{Result, Span, Stream, Time};
+use aqmlab_core::{Result, Stream, Time};
 use aqmlab_sim::Scenario;
-use aqmlab_sim::scenario::{FlowGroup, Start};
+use aqmlab_sim::scenario::FlowGroup;
 use aqmlab_tcp::params::EcnMode;
 
+use super::encoded::Encoded;
 use super::flow_stats::{FlowStats, KERNEL};
 use super::host;
 use crate::errors::failed;
@@ -147,25 +148,6 @@ impl Stage {
             self.stats().failures.push(error.to_string());
         }
     }
-
-    /// Returns the start times of a group's members: the draws of the simulator.
-    fn starts(&self, group: &FlowGroup) -> Vec<Time> {
-        let name = &group.name;
-        let one = match group.start {
-            Start::At(start) => start,
-            Start::Uniform(low, high) => {
-                self.stream(&format!("flows.{name}.start")).uniform_span(low, high)
-            }
-            Start::Each(..) => Span::ZERO,
-        };
-        let start = |member: u64| match group.start {
-            Start::Each(low, high) => {
-                self.stream(&format!("flows.{name}.{member}.start")).uniform_span(low, high)
-            }
-            _ => one,
-        };
-        (0..group.count).map(|member| Time::ZERO + start(member)).collect()
-    }
 }
 
 /// Configures the kernel in each host: buffers that limit no flow, no metrics cached between
@@ -192,7 +174,9 @@ fn tune(stage: &Stage, group: usize) -> io::Result<()> {
 pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
     for group in 0..scenario.flows.len() {
         tune(stage, group)
-            .and_then(|()| host::play(stage, group, stage.starts(&scenario.flows[group])))
+            .and_then(|()| {
+                host::play(stage, group, scenario.flows[group].starts(|path| stage.stream(path)))
+            })
             .map_err(|error| failed(&format!("flows.{}", scenario.flows[group].name), &error))?;
     }
     let awaited: Vec<usize> = match scenario.until {
@@ -224,7 +208,8 @@ pub fn play(stage: &Arc<Stage>, scenario: &Scenario) -> Result<Vec<u8>> {
                     seen.kernel = KERNEL.map(|(name, _)| files::tcp_count(name));
                 }
             }
-            let bytes = stats.to_bytes();
+            let mut bytes = Vec::new();
+            stats.encode(&mut bytes);
             // Keep the lock: the other threads wait until the process ends.
             std::mem::forget(stats);
             return Ok(bytes);

@@ -225,8 +225,8 @@ impl Recorder {
         let Some(interface) = interface.filter(|_| packets.all || is_new) else { return };
         packets.headers.clear();
         let length = packets.connections.write(packet, store, &mut packets.headers);
-        let kept = &packets.headers;
-        packets.output.add(|bytes| pcapng::packet(bytes, interface, now, kept, length));
+        let kept = [&packets.headers[..], &[]];
+        packets.output.add(|bytes| pcapng::packet(bytes, interface, now, kept, length, None));
     }
 }
 

@@ -10,10 +10,9 @@ use aqmlab_core::Time;
 /// Block types, section 4.
 const SECTION_HEADER: u32 = 0x0A0D_0D0A;
 const INTERFACE: u32 = 1;
-/// Block type of a packet.
-pub const ENHANCED_PACKET: u32 = 6;
+const ENHANCED_PACKET: u32 = 6;
 /// Option of a comment, valid in all blocks (section 3.5).
-pub const COMMENT: u16 = 1;
+const COMMENT: u16 = 1;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const SHB_USERAPPL: u16 = 4;
@@ -64,20 +63,34 @@ pub fn interface(bytes: &mut Vec<u8>, interface: &Interface) {
     });
 }
 
-/// Appends a packet of this length; the file contains only `kept`.
-pub(super) fn packet(bytes: &mut Vec<u8>, interface: u32, time: Time, kept: &[u8], length: u32) {
+/// Appends a packet of this length, with an optional comment; the file contains only the parts
+/// `kept`, one after the other.
+pub fn packet(
+    bytes: &mut Vec<u8>,
+    interface: u32,
+    time: Time,
+    kept: [&[u8]; 2],
+    length: u32,
+    comment: Option<&str>,
+) {
     let at = time.as_nanos();
+    let most = kept[0].len() + kept[1].len();
     block(bytes, ENHANCED_PACKET, |body| {
-        for word in [interface, (at >> 32) as u32, at as u32, kept.len() as u32, length] {
+        for word in [interface, (at >> 32) as u32, at as u32, most as u32, length] {
             body.extend_from_slice(&word.to_le_bytes());
         }
-        body.extend_from_slice(kept);
-        pad(body, kept.len());
+        body.extend_from_slice(kept[0]);
+        body.extend_from_slice(kept[1]);
+        pad(body, most);
+        if let Some(comment) = comment {
+            option(body, COMMENT, comment.as_bytes());
+            option(body, 0, &[]);
+        }
     });
 }
 
 /// Appends a block: type, length, contents written by `fill`, length.
-pub fn block(bytes: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+fn block(bytes: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
     let start = bytes.len();
     bytes.extend_from_slice(&kind.to_le_bytes());
     bytes.extend_from_slice(&[0; 4]);
@@ -88,7 +101,7 @@ pub fn block(bytes: &mut Vec<u8>, kind: u32, fill: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// Appends an option; omitted if too long.
-pub fn option(bytes: &mut Vec<u8>, code: u16, value: &[u8]) {
+fn option(bytes: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = &value[..value.len().min(usize::from(u16::MAX))];
     bytes.extend_from_slice(&code.to_le_bytes());
     bytes.extend_from_slice(&(value.len() as u16).to_le_bytes());
@@ -97,7 +110,7 @@ pub fn option(bytes: &mut Vec<u8>, code: u16, value: &[u8]) {
 }
 
 /// Pads to 32 bits after a field of this length.
-pub fn pad(bytes: &mut Vec<u8>, length: usize) {
+fn pad(bytes: &mut Vec<u8>, length: usize) {
     bytes.extend_from_slice(&[0; 3][..length.wrapping_neg() % 4]);
 }
 
@@ -108,7 +121,14 @@ mod tests {
     #[test]
     fn a_block_has_its_length_at_both_ends_and_is_padded() {
         let mut bytes = Vec::new();
-        packet(&mut bytes, 3, Time::from_nanos(0x1_0000_0002), &[0x45, 1, 2, 3, 4], 1500);
+        packet(
+            &mut bytes,
+            3,
+            Time::from_nanos(0x1_0000_0002),
+            [&[0x45, 1], &[2, 3, 4]],
+            1500,
+            None,
+        );
         let mut expected = Vec::new();
         for word in [6u32, 40, 3, 1, 2, 5, 1500] {
             expected.extend_from_slice(&word.to_le_bytes());

@@ -6,7 +6,7 @@ use super::{Endpoint, Incoming, Outgoing};
 use crate::network::probe::{TimeHistogram, TimeSummary};
 
 /// Results of a flow of datagrams. Of duplicates, only the first arrival counts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DatagramSummary {
     /// Number of packets sent.
     pub sent: u64,
@@ -81,8 +81,8 @@ impl Endpoint<Sent, Nothing> for DatagramSource {
 /// Detects duplicates of numbered packets: a sliding window over the highest numbers, like RFC
 /// 6479's against replays. A packet older than the window counts as new, so that without
 /// duplication no packet is mistaken for a duplicate.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Copies {
+#[derive(Clone, Default)]
+struct Copies {
     /// Highest number seen, plus one.
     next: u32,
     seen: [u64; Self::WORDS as usize],
@@ -93,7 +93,7 @@ impl Copies {
     const SIZE: u32 = 64 * Self::WORDS;
 
     /// Records a number. Returns whether it is new.
-    pub fn is_new(&mut self, number: u32) -> bool {
+    fn is_new(&mut self, number: u32) -> bool {
         if number >= self.next {
             // The slots of skipped numbers are free again.
             for free in self.next..=number.min(self.next.saturating_add(Self::SIZE)) {

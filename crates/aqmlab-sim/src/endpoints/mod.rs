@@ -125,10 +125,11 @@ pub trait Sink {
 }
 
 /// Direction of a flow's data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Direction {
     /// Along the group's `path`.
+    #[default]
     Forward,
     /// Along its `return_path`.
     Backward,

@@ -44,6 +44,7 @@ pub struct RunResult {
 }
 
 /// Results of a flow.
+#[derive(Default)]
 pub struct FlowResult {
     /// Group, by index.
     pub group: u32,
@@ -82,6 +83,7 @@ pub struct FlowResult {
 }
 
 /// Results of the applications of a group after the warm-up.
+#[derive(Default)]
 pub struct GroupResult {
     /// Number of flows or requests started.
     pub started: u64,

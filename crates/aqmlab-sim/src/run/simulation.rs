@@ -19,7 +19,7 @@ use crate::endpoints::packet::{Arrived, SimPacket, Store};
 use crate::endpoints::{ConnectionLog, Direction, End};
 use crate::network::events::EventKey;
 use crate::network::{Network, RouteId, Setup};
-use crate::scenario::{FlowGroup, Level, Reroute, Scenario, Start};
+use crate::scenario::{FlowGroup, Level, Reroute, Scenario};
 use crate::workload::app::Activity;
 
 /// MTU of an Ethernet link by the kernel's `psched_mtu`: 1500 bytes and a header.
@@ -174,26 +174,11 @@ impl Simulation {
     pub(super) fn make_flows(&mut self, number: u32) {
         let scenario = Arc::clone(&self.scenario);
         let group = &scenario.flows[number as usize];
-        let name = &group.name;
-        let one = match group.start {
-            Start::At(start) => start,
-            Start::Uniform(low, high) => {
-                self.stream(&format!("flows.{name}.start")).uniform_span(low, high)
-            }
-            Start::Each(..) => Span::ZERO,
-        };
+        let starts = group.starts(|path| self.stream(path));
+        self.first_starts.extend(starts.iter().min());
         let runs_itself = !group.workload.has_app();
         let ends = group.ends();
-        let mut first = None;
-        for member in 0..group.count {
-            let start = Time::ZERO
-                + match group.start {
-                    Start::Each(low, high) => {
-                        self.stream(&format!("flows.{name}.{member}.start")).uniform_span(low, high)
-                    }
-                    _ => one,
-                };
-            first = Some(first.map_or(start, |earliest: Time| earliest.min(start)));
+        for (member, start) in (0..).zip(starts) {
             if runs_itself {
                 let index = self.flows.len() as u32;
                 let name = format!("flows.{}.{member}.hash", group.name);
@@ -208,7 +193,6 @@ impl Simulation {
                 self.make_app(number, member, start);
             }
         }
-        self.first_starts.extend(first);
         self.endless |= !ends && self.is_awaited(number);
     }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use aqmlab_aqm::{Discipline, QueueConfig};
 use aqmlab_core::{
     Auto, Bytes, Chosen, Distribution, Error, FramingParams, Lookup, ParamType, Rate, Result, Span,
-    Stated, Table, Value, choices, params,
+    Stated, Stream, Table, Time, Value, choices, params,
 };
 use aqmlab_tcp::TcpParams;
 use aqmlab_tcp::congestion::ControlParams;
@@ -333,6 +333,21 @@ impl FlowGroup {
             false => self.size.is_some(),
             true => self.workload.is_finite(),
         }
+    }
+
+    /// Returns the start times of the flows, drawn from the streams with these names.
+    pub fn starts(&self, stream: impl Fn(&str) -> Stream) -> Vec<Time> {
+        let drawn = |of: &str, low, high| {
+            stream(&format!("flows.{}{of}.start", self.name)).uniform_span(low, high)
+        };
+        let starts = match self.start {
+            Start::Each(low, high) => {
+                (0..self.count).map(|member| drawn(&format!(".{member}"), low, high)).collect()
+            }
+            Start::Uniform(low, high) => vec![drawn("", low, high); self.count as usize],
+            Start::At(start) => vec![start; self.count as usize],
+        };
+        starts.into_iter().map(|start| Time::ZERO + start).collect()
     }
 
     /// Reads the index of a flow of the group.

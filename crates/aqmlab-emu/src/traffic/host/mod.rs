@@ -32,8 +32,8 @@ use aqmlab_sim::endpoints::Dscp;
 use aqmlab_sim::workload::app::{Activity, App, Context, Direction, ENDLESS, Host, Make, Wanted};
 use aqmlab_sim::workload::quantities::worse_times_first;
 
+use super::flow_stats::Played;
 use super::play::{End, Stage};
-use super::played::Played;
 use crate::sys::epoll::{Epoll, raise_descriptors};
 use crate::sys::tcp::{set_class, set_control};
 
