@@ -41,6 +41,8 @@ pub mod disciplines;
 mod docsis;
 pub mod fifo;
 mod fq;
+#[cfg(test)]
+mod laws;
 pub mod queue;
 mod red_burst;
 pub mod registry;

@@ -121,13 +121,6 @@ mod tests {
     }
 
     #[test]
-    fn every_preset_is_valid() {
-        for preset in PRESETS {
-            QueueConfig::named(preset.name).unwrap().check().unwrap();
-        }
-    }
-
-    #[test]
     fn a_queue_is_a_name_or_a_table() {
         let by_name = QueueConfig::read(&"droptail".into()).unwrap();
         let mut table = Table::new();

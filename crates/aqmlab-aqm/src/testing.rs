@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use aqmlab_core::{Bytes, Ecn, Packet, Rate, Span, Stream, TcpHeader, Time};
 
-use crate::discipline::{Discipline, Headers, LinkEnv};
+use crate::discipline::{Discipline, Headers, LinkEnv, QueueDiscipline};
 use crate::queue::Queue;
 
 /// Packets of tests. They have 1500 bytes and are not ECN-capable, unless stated otherwise.
@@ -94,10 +94,82 @@ pub(crate) fn env() -> LinkEnv {
     }
 }
 
-/// A queue of the discipline behind that link.
+/// A link of 2 Mbit/s: 6 ms for a packet, as [`run`] takes.
+pub(crate) fn slow() -> LinkEnv {
+    LinkEnv { rate: Rate::from_bps(2_000_000), ..env() }
+}
+
+/// The end of this many milliseconds.
+pub(crate) fn at(millis: u64) -> Time {
+    Time::ZERO + Span::from_millis(millis)
+}
+
+/// A queue of the discipline behind the link of 10 Mbit/s.
 pub(crate) fn queue(params: &impl Discipline) -> Queue {
+    queue_on(&env(), params)
+}
+
+/// A queue of the discipline behind this link.
+pub(crate) fn queue_on(env: &LinkEnv, params: &impl Discipline) -> Queue {
     params.check().unwrap();
-    Queue::new(params.build(&env()), Stream::from_state(1))
+    Queue::new(params.build(env), Stream::from_state(1))
+}
+
+/// A queue with this state machine.
+pub(crate) fn queue_of(machine: impl QueueDiscipline) -> Queue {
+    Queue::new(Box::new(machine), Stream::from_state(1))
+}
+
+/// Value that the discipline shows under this name.
+pub(crate) fn seen(queue: &Queue, name: &str) -> f64 {
+    let mut found = None;
+    queue.observe(&mut |key, value| found = found.or((key == name).then_some(value)));
+    found.unwrap_or_else(|| panic!("it shows no {name}"))
+}
+
+/// Identifiers of the notes.
+pub(crate) fn ids(queue: &Queue) -> Vec<&'static str> {
+    queue.notes().iter().map(|note| note.id).collect()
+}
+
+pub(crate) fn assert_near(measured: f64, expected: f64) {
+    assert!((measured - expected).abs() < 1e-12, "{measured} instead of {expected}");
+}
+
+/// Offers this many packets at the start.
+pub(crate) fn fill(queue: &mut Queue, count: usize, ecn: Ecn) {
+    offer(queue, std::iter::repeat_n(Packet::of_ecn(ecn), count));
+}
+
+/// Sends packets one by one. Returns the shares dropped and marked.
+fn one_by_one(mut queue: Queue, ecn: Ecn) -> (f64, f64) {
+    for _ in 0..100_000 {
+        fill(&mut queue, 1, ecn);
+        queue.dequeue(Time::ZERO);
+        queue.take_dropped(|_, _| ());
+    }
+    let counts = queue.counts();
+    (counts.dropped_total() as f64 / 1e5, counts.marked_total() as f64 / 1e5)
+}
+
+/// Asserts that packets of this codepoint are dropped and marked with these probabilities.
+pub(crate) fn assert_shares(queue: Queue, ecn: Ecn, drops: f64, marks: f64) {
+    let (dropped, marked) = one_by_one(queue, ecn);
+    let near = |share: f64, expected: f64| match expected {
+        0.0 => share == 0.0,
+        _ => (share - expected).abs() < 0.005,
+    };
+    assert!(near(dropped, drops) && near(marked, marks), "{ecn:?} {dropped} {marked}");
+}
+
+/// Asserts that PI squared with a coupling of 2, at a base probability of 0.6, drops packets of
+/// every kind and marks the rest of L4S.
+pub(crate) fn assert_overload(make: impl Fn() -> Queue) {
+    for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1] {
+        let (dropped, marked) = one_by_one(make(), ecn);
+        assert!((dropped - 0.36).abs() < 0.005, "{ecn:?} {dropped}");
+        assert_eq!(marked, if ecn == Ecn::Ect1 { 1.0 - dropped } else { 0.0 }, "{ecn:?}");
+    }
 }
 
 /// Offers packets at the start and gives those dropped.

@@ -194,35 +194,35 @@ impl QueueDiscipline for Blue {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Ecn, Stream};
-
     use super::*;
+    use aqmlab_core::Ecn;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, env, run, run_with};
+    use crate::testing::{TestPacket, assert_near, at, queue, run_with, seen};
 
-    fn at(micros: u64) -> Time {
-        Time::from_nanos(micros * 1000)
+    /// Offers packets (`+`) and asks for them (`-`) at times in microseconds; compares the
+    /// probability after each.
+    fn play(params: &BlueParams, steps: &[(char, u64, f64)]) -> Queue {
+        let mut queue = queue(params);
+        for &(step, micros, expected) in steps {
+            let now = Time::from_nanos(micros * 1000);
+            match step {
+                '+' => queue.enqueue(Packet::of_ecn(Ecn::NotEct), now),
+                _ => drop(queue.dequeue(now)),
+            }
+            queue.take_dropped(|_, _| ());
+            assert_near(seen(&queue, "drop_probability"), expected);
+        }
+        queue
     }
-    fn queue(params: &BlueParams) -> Queue {
-        Queue::new(params.build(&env()), Stream::from_state(1))
-    }
-    fn probability(queue: &Queue) -> f64 {
-        let mut probability = f64::NAN;
-        queue.observe(&mut |_, value| probability = value);
-        probability
-    }
-    fn assert_near(measured: f64, expected: f64) {
-        assert!((measured - expected).abs() < 1e-12, "{measured} instead of {expected}");
-    }
-    fn offer(queue: &mut Queue, micros: u64) {
-        queue.enqueue(Packet::of_ecn(Ecn::NotEct), at(micros));
-        queue.take_dropped(|_, _| ());
+
+    /// Room for one packet.
+    fn one() -> BlueParams {
+        BlueParams { limit: Limit::Packets(1), ..BlueParams::default() }
     }
 
     /// Two freeze times are over in the idle time, and half of the third: the other half is left.
     #[test]
     fn a_freeze_time_goes_on_over_an_idle_one() {
-        let at = |millis| Time::ZERO + Span::from_millis(millis);
         let mut control = Control {
             probability: 0.5,
             increment: 0.02,
@@ -231,138 +231,78 @@ mod tests {
             changed_at: Some(at(0)),
         };
         control.catch_up(at(250));
-        assert!((control.probability - 0.48).abs() < 1e-12, "{}", control.probability);
+        assert_near(control.probability, 0.48);
         control.raise(at(300));
-        assert!((control.probability - 0.48).abs() < 1e-12, "{}", control.probability);
+        assert_near(control.probability, 0.48);
         control.raise(at(301));
-        assert!((control.probability - 0.5).abs() < 1e-12, "{}", control.probability);
+        assert_near(control.probability, 0.5);
     }
 
+    /// The time has to be more than the freeze time of 100 ms.
     #[test]
-    fn an_overflow_raises_once_in_a_freeze_time() {
-        let mut queue = queue(&BlueParams { limit: Limit::Packets(2), ..BlueParams::default() });
-        offer(&mut queue, 0);
-        offer(&mut queue, 0);
-        assert_near(probability(&queue), 0.0);
-        // The time has to be more than the freeze time of 100 ms.
-        for (micros, expected) in
-            [(0, 0.02), (50_000, 0.02), (100_000, 0.02), (100_001, 0.04), (200_001, 0.04)]
-        {
-            offer(&mut queue, micros);
-            assert_near(probability(&queue), expected);
-        }
+    fn overflows_raise_and_idle_links_lower_once_in_a_freeze_time() {
+        let two = BlueParams { limit: Limit::Packets(2), ..BlueParams::default() };
+        let overflows = [(0, 0.0), (0, 0.0), (0, 0.02), (50_000, 0.02), (100_000, 0.02)];
+        let later = [(100_001, 0.04), (200_001, 0.04)];
+        let steps: Vec<_> = overflows.into_iter().chain(later).map(|(at, p)| ('+', at, p)).collect();
+        let queue = play(&two, &steps);
         assert_eq!(queue.counts().dropped[Reason::Overlimit as usize], 5);
-    }
-
-    #[test]
-    fn an_idle_link_lowers_once_in_the_same_freeze_time() {
-        let params = BlueParams { limit: Limit::Packets(1), ..BlueParams::default() };
-        let mut queue = queue(&params);
-        offer(&mut queue, 0);
-        offer(&mut queue, 0);
-        assert!(queue.dequeue(at(100_001)).is_some());
-        assert_near(probability(&queue), 0.02);
-        for (micros, expected) in
-            [(50_000, 0.02), (100_000, 0.02), (100_001, 0.018), (200_001, 0.018), (200_002, 0.016)]
-        {
-            assert!(queue.dequeue(at(micros)).is_none());
-            assert_near(probability(&queue), expected);
-        }
+        let idle = [(0, 0.02), (50_000, 0.02), (100_000, 0.02), (100_001, 0.018)];
+        let idle = idle.into_iter().chain([(200_001, 0.018), (200_002, 0.016)]);
+        let full = [('+', 0, 0.0), ('+', 0, 0.02)];
+        let steps: Vec<_> = full.into_iter().chain(idle.map(|(at, p)| ('-', at, p))).collect();
+        play(&one(), &steps);
     }
 
     #[test]
     fn the_probability_stays_within_0_and_1() {
-        let params = BlueParams {
-            limit: Limit::Packets(1),
-            increment: 0.7,
-            decrement: 0.6,
-            ..BlueParams::default()
-        };
-        let mut queue = queue(&params);
-        offer(&mut queue, 0);
-        offer(&mut queue, 0);
-        offer(&mut queue, 200_000);
-        assert_near(probability(&queue), 1.0);
-        queue.dequeue(at(200_000));
-        for (micros, expected) in [(400_000, 0.4), (600_000, 0.0), (800_000, 0.0)] {
-            queue.dequeue(at(micros));
-            assert_near(probability(&queue), expected);
-        }
+        let steps = [('+', 0, 0.0), ('+', 0, 0.7), ('+', 200_000, 1.0), ('-', 200_000, 1.0)];
+        let idle = [('-', 400_000, 0.4), ('-', 600_000, 0.0), ('-', 800_000, 0.0)];
+        let params = BlueParams { increment: 0.7, decrement: 0.6, ..one() };
+        play(&params, &[&steps[..], &idle].concat());
     }
 
     #[test]
     fn a_probability_of_1_does_not_last() {
-        let params = BlueParams {
-            limit: Limit::Packets(1),
-            increment: 1.0,
-            decrement: 0.1,
-            ..BlueParams::default()
-        };
-        let mut queue = queue(&params);
-        offer(&mut queue, 0);
-        offer(&mut queue, 0);
-        queue.dequeue(at(0));
-        queue.dequeue(at(1200));
-        assert_near(probability(&queue), 1.0);
+        let params = BlueParams { increment: 1.0, decrement: 0.1, ..one() };
+        let steps = [('+', 0, 0.0), ('+', 0, 1.0), ('-', 0, 1.0), ('-', 1200, 1.0)];
+        let mut queue = play(&params, &steps);
         // The link asks after every arrival, as it is idle.
         for i in 1..=200 {
-            offer(&mut queue, 10_000 * i);
-            queue.dequeue(at(10_000 * i));
+            queue.enqueue(Packet::of_ecn(Ecn::NotEct), at(10 * i));
+            queue.dequeue(at(10 * i));
+            queue.take_dropped(|_, _| ());
         }
         assert!(queue.counts().delivered > 20, "{:?}", queue.counts());
     }
 
+    /// It lowers at 150 ms, and in the 550 ms after that five times more or not at all. The queue
+    /// is not idle at the end: nothing to catch up with.
     #[test]
     fn a_long_idle_time_counts_once_or_in_every_freeze_time() {
-        for (idle_repeats, expected) in [(false, 0.018), (true, 0.008)] {
-            let params =
-                BlueParams { limit: Limit::Packets(1), idle_repeats, ..BlueParams::default() };
-            let mut queue = queue(&params);
-            offer(&mut queue, 0);
-            offer(&mut queue, 0);
-            queue.dequeue(at(0));
-            // Lowers here, and in 550 ms five times more or not at all.
-            queue.dequeue(at(150_000));
-            offer(&mut queue, 700_000);
-            assert_near(probability(&queue), expected);
-            // The queue is not idle any more: nothing to catch up with.
-            queue.dequeue(at(700_000));
-            offer(&mut queue, 2_000_000);
-            assert_near(probability(&queue), expected);
+        for (idle_repeats, p) in [(false, 0.018), (true, 0.008)] {
+            let full = [('+', 0, 0.0), ('+', 0, 0.02), ('-', 0, 0.02), ('-', 150_000, 0.018)];
+            let then = [('+', 700_000, p), ('-', 700_000, p), ('+', 2_000_000, p)];
+            play(&BlueParams { idle_repeats, ..one() }, &[&full[..], &then].concat());
         }
     }
 
     #[test]
     fn a_threshold_raises_before_anything_is_lost() {
         let threshold = Some(Limit::Packets(2));
-        let mut queue = queue(&BlueParams { threshold, increment: 0.01, ..BlueParams::default() });
-        for _ in 0..3 {
-            offer(&mut queue, 0);
-        }
-        assert_near(probability(&queue), 0.0);
-        offer(&mut queue, 0);
-        assert_near(probability(&queue), 0.01);
+        let params = BlueParams { threshold, increment: 0.01, ..BlueParams::default() };
+        let queue = play(&params, &[('+', 0, 0.0), ('+', 0, 0.0), ('+', 0, 0.0), ('+', 0, 0.01)]);
         assert_eq!(queue.counts().dropped[Reason::Overlimit as usize], 0);
     }
 
-    /// Offers 1.2 times what the link can send, from senders that do not
-    /// react: one packet in six is too many.
+    /// Senders do not react to marks: it goes to 1.
     #[test]
-    fn the_probability_finds_the_overload() {
+    fn capable_packets_are_marked() {
         let limit = Limit::Packets(50);
-        let mut dropping = queue(&BlueParams { limit, ..BlueParams::default() });
-        run(&mut dropping, Span::from_millis(5), 300);
-        let p = probability(&dropping);
-        assert!((0.12..0.24).contains(&p), "{p}");
-        let counts = dropping.counts();
-        let (blue, overlimit) = (Reason::Blue as usize, Reason::Overlimit as usize);
-        assert!(counts.dropped[blue] > 5 * counts.dropped[overlimit], "{counts:?}");
-
-        // With marks instead, which change nothing here, it goes to 1.
-        let mut marking = queue(&BlueParams { limit, ecn: true, ..BlueParams::default() });
-        run_with(&mut marking, Span::from_millis(5), 300, Ecn::Ect0);
-        assert_near(probability(&marking), 1.0);
-        let counts = marking.counts();
+        let mut queue = queue(&BlueParams { limit, ecn: true, ..BlueParams::default() });
+        run_with(&mut queue, Span::from_millis(5), 300, Ecn::Ect0);
+        assert_near(seen(&queue, "drop_probability"), 1.0);
+        let (counts, blue) = (queue.counts(), Reason::Blue as usize);
         assert_eq!(counts.dropped[blue], 0);
         assert!(counts.marked[blue] > counts.delivered / 2, "{counts:?}");
     }

@@ -137,11 +137,7 @@ mod tests {
     use super::*;
     use crate::disciplines::cake;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, env, run, run_with};
-
-    fn queue(params: &CobaltParams) -> Queue {
-        Queue::new(params.build(&env()), Stream::from_state(1))
-    }
+    use crate::testing::{TestPacket, env, fill, offer, queue, run, run_with, seen};
 
     /// After a packet that does not wait, packets leave one every millisecond
     /// that have waited for 10 ms: the times at which one is dropped.
@@ -168,21 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn the_excess_is_dropped_by_the_law_and_marks_replace_drops() {
-        // 110 % of the link.
-        let mut plain = queue(&CobaltParams::default());
-        run(&mut plain, Span::from_micros(5455), 120);
-        let counts = plain.counts();
-        let share = counts.dropped[Reason::Cobalt as usize] as f64 / counts.arrived as f64;
-        assert!((share - 0.0909).abs() < 0.01, "{share}");
-        assert!(plain.notes().is_empty());
-        let mut marked = queue(&CobaltParams::default());
-        run_with(&mut marked, Span::from_micros(5455), 20, Ecn::Ect0);
-        assert!(marked.counts().marked[Reason::Cobalt as usize] > 0);
-        assert_eq!(marked.counts().dropped[Reason::Cobalt as usize], 0);
-        let mut without = queue(&CobaltParams { ecn: false, ..CobaltParams::default() });
-        run_with(&mut without, Span::from_micros(5455), 20, Ecn::Ect0);
-        assert_eq!(without.counts().marked_total(), 0);
+    fn marks_replace_drops() {
+        for (ecn, marks) in [(true, true), (false, false)] {
+            let mut queue = queue(&CobaltParams { ecn, ..CobaltParams::default() });
+            run_with(&mut queue, Span::from_micros(5455), 20, Ecn::Ect0);
+            let (counts, cobalt) = (queue.counts(), Reason::Cobalt as usize);
+            assert_eq!((counts.marked[cobalt] > 0, counts.dropped[cobalt] > 0), (marks, !marks));
+        }
     }
 
     #[test]
@@ -202,21 +190,9 @@ mod tests {
     fn blue_rises_by_a_256th_with_overflows_a_target_apart() {
         let mut queue =
             queue(&CobaltParams { limit: Limit::Packets(5), ..CobaltParams::default() });
-        let blue = |queue: &Queue| {
-            let mut probability = f64::NAN;
-            queue.observe(&mut |name, value| {
-                if name == "blue_probability" {
-                    probability = value;
-                }
-            });
-            probability
-        };
-        for _ in 0..7 {
-            queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
-        }
-        let mut lost = 0;
-        queue.take_dropped(|_, _| lost += 1);
-        assert_eq!((lost, blue(&queue)), (2, 1.0 / 256.0));
+        let blue = |queue: &Queue| seen(queue, "blue_probability");
+        fill(&mut queue, 7, Ecn::NotEct);
+        assert_eq!((queue.counts().dropped_total(), blue(&queue)), (2, 1.0 / 256.0));
         queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO + Span::from_millis(5));
         assert_eq!(blue(&queue), 1.0 / 256.0, "not yet");
         queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::from_nanos(5_000_001));
@@ -230,12 +206,8 @@ mod tests {
     fn a_full_queue_loses_its_first_packet() {
         let mut queue =
             queue(&CobaltParams { limit: Limit::Packets(2), ..CobaltParams::default() });
-        for flow in 0..3 {
-            queue.enqueue(Packet::of_flow(flow), Time::ZERO);
-        }
-        let mut lost = Vec::new();
-        queue.take_dropped(|packet, _| lost.push(aqmlab_core::Packet::flow_hash(&packet)));
-        assert_eq!(lost, [0]);
+        let lost = offer(&mut queue, (0..3).map(Packet::of_flow));
+        assert_eq!(lost.iter().map(Packet::flow_hash).collect::<Vec<_>>(), [0]);
     }
 
     #[test]

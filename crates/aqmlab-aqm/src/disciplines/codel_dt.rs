@@ -267,15 +267,10 @@ impl QueueDiscipline for CodelDt {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Ecn, Stream};
+    use aqmlab_core::Ecn;
 
     use super::*;
-    use crate::queue::Queue;
-    use crate::testing::{TestPacket, env, run};
-
-    fn slow() -> LinkEnv {
-        LinkEnv { rate: Rate::from_bps(2_000_000), ..env() }
-    }
+    use crate::testing::{TestPacket, env, queue_on, run, slow};
 
     fn shaped() -> CodelDtParams {
         CodelDtParams {
@@ -288,7 +283,7 @@ mod tests {
     /// Arrivals every millisecond at a queue from which nothing leaves: the
     /// times, in ms, at which one is dropped.
     fn drops(params: &CodelDtParams, millis: std::ops::Range<u64>) -> Vec<u64> {
-        let mut queue = Queue::new(params.build(&slow()), Stream::from_state(1));
+        let mut queue = queue_on(&slow(), params);
         let mut drops = Vec::new();
         for ms in millis {
             queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO + Span::from_millis(ms));
@@ -315,7 +310,7 @@ mod tests {
     #[test]
     fn two_packets_are_never_too_many() {
         // At 2 Mbit/s one of 1500 bytes takes 6 ms, more than the target.
-        let mut queue = Queue::new(shaped().build(&slow()), Stream::from_state(1));
+        let mut queue = queue_on(&slow(), &shaped());
         for i in 0..200 {
             let now = Time::ZERO + Span::from_millis(6) * i;
             queue.enqueue(Packet::of_ecn(Ecn::NotEct), now);
@@ -365,27 +360,9 @@ mod tests {
     }
 
     #[test]
-    fn the_delay_of_an_overload_stays_bounded() {
-        // 110 % of the link for two minutes: the control law has to drop a
-        // packet every 60 ms, which it does at its third drop.
-        for params in [CodelDtParams::default(), shaped()] {
-            let mut queue = Queue::new(params.build(&slow()), Stream::from_state(1));
-            run(&mut queue, Span::from_micros(5455), 120);
-            let counts = queue.counts();
-            let share = counts.dropped_total() as f64 / counts.arrived as f64;
-            assert!((share - 0.0909).abs() < 0.005, "{share}");
-            assert_eq!(counts.dropped[Reason::Overlimit as usize], 0);
-            assert!(queue.backlog().packets < 20, "{:?}", queue.backlog());
-            // A packet takes 6 ms, the target is 5.
-            let ids: Vec<_> = queue.notes().iter().map(|note| note.id).collect();
-            assert_eq!(ids, ["codel-target-below-packet"]);
-        }
-    }
-
-    #[test]
     fn without_a_rate_sample_there_is_a_note() {
         let params = CodelDtParams { limit: Limit::Packets(10), ..CodelDtParams::default() };
-        let mut queue = Queue::new(params.build(&slow()), Stream::from_state(1));
+        let mut queue = queue_on(&slow(), &params);
         run(&mut queue, Span::from_millis(5), 10);
         assert_eq!(queue.notes()[1].id, "codel-dt-no-rate-sample");
         assert_eq!(queue.counts().dropped[Reason::Codel as usize], 0);
@@ -398,7 +375,7 @@ mod tests {
         let env = LinkEnv { rate: Rate::from_bps(3_000_000), ..env() };
         for (access_delay, dropped) in [(Span::ZERO, false), (Span::from_millis(10), true)] {
             let params = CodelDtParams { target: Span::from_millis(20), access_delay, ..shaped() };
-            let mut queue = Queue::new(params.build(&env), Stream::from_state(1));
+            let mut queue = queue_on(&env, &params);
             for i in 0..100 {
                 let now = Time::ZERO + Span::from_millis(4) * i;
                 queue.enqueue(Packet::of_ecn(Ecn::NotEct), now);

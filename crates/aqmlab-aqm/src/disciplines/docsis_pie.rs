@@ -338,15 +338,11 @@ impl QueueDiscipline for DocsisPie {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Ecn, Stream};
+    use aqmlab_core::Ecn;
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, env, run};
-
-    fn slow() -> LinkEnv {
-        LinkEnv { rate: Rate::from_bps(2_000_000), ..env() }
-    }
+    use crate::testing::{TestPacket, queue_of, queue_on, run, seen, slow};
 
     fn pie() -> DocsisPie {
         DocsisPie::new(&DocsisPieParams::default(), &slow())
@@ -400,15 +396,13 @@ mod tests {
         // The buffer is 25 kB: a third is six packets. Below that nothing is dropped at any
         // probability.
         (pie.probability, pie.old_delay) = (13.6, 1.0);
-        let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
+        let mut queue = queue_of(pie);
         let dropped: Vec<bool> = (0..16).map(|_| is_dropped(&mut queue)).collect();
         // The scaled probability is 0.85: its sum reaches that at once, and a
         // draw decides. From state 1 the first is 0.57.
         assert_eq!(dropped.iter().position(|dropped| *dropped), Some(6));
         assert_eq!(dropped.iter().filter(|dropped| **dropped).count(), 1, "then the burst");
-        let mut seen = Vec::new();
-        queue.observe(&mut |name, value| seen.push((name, value)));
-        assert!(seen.contains(&("state", 2.0)) && seen.contains(&("burst_allowance", 0.142)));
+        assert_eq!((seen(&queue, "state"), seen(&queue, "burst_allowance")), (2.0, 0.142));
         // 142 ms are nine updates of 16 ms; meanwhile the probability is zero.
         for i in 1..=9 {
             let now = Time::ZERO + Span::from_millis(16) * i;
@@ -416,57 +410,35 @@ mod tests {
             assert!(!is_dropped(&mut queue));
             queue.on_wakeup(now);
         }
-        queue.observe(&mut |name, value| {
-            if name == "burst_allowance" || name == "drop_probability" {
-                assert_eq!(value, 0.0, "{name}");
-            }
-        });
+        assert_eq!((seen(&queue, "burst_allowance"), seen(&queue, "drop_probability")), (0.0, 0.0));
     }
 
+    /// 62 intervals are 992 ms, 63 are 1008 ms: more than the second of quiet time, which begins
+    /// anew after a delay, and with the quiescent state.
     #[test]
     fn quiet_for_a_second_is_inactive_again() {
         let mut pie = pie();
-        (pie.state, pie.old_delay) = (State::Active, 0.0);
-        pie.calm_down(0.0);
-        assert_eq!(pie.state, State::Quiescent);
-        // 62 intervals are 992 ms, 63 are 1008 ms.
-        for _ in 0..62 {
-            pie.calm_down(0.0);
+        (pie.state, pie.burst_reset) = (State::Active, Span::from_millis(900));
+        for (intervals, delay) in [(1, 0.0), (62, 0.0), (1, 0.006), (62, 0.0)] {
+            (0..intervals).for_each(|_| pie.calm_down(delay));
+            assert_eq!(pie.state, State::Quiescent, "{intervals} {delay}");
         }
-        assert_eq!(pie.state, State::Quiescent);
-        pie.calm_down(0.006);
-        for _ in 0..62 {
-            pie.calm_down(0.0);
-        }
-        assert_eq!(pie.state, State::Quiescent, "it starts anew after a delay");
         pie.calm_down(0.0);
-        assert_eq!(pie.state, State::Inactive);
-    }
-
-    #[test]
-    fn the_excess_is_dropped_in_the_long_run() {
-        // 1.5 times what the link sends for a minute: a third goes, most of
-        // it early. A packet of 1500 bytes meets 1.46 times the probability.
-        let params = DocsisPieParams { target: Span::from_millis(30), ..Default::default() };
-        let mut queue = Queue::new(params.build(&slow()), Stream::from_state(1));
-        run(&mut queue, Span::from_millis(4), 60);
-        let counts = queue.counts();
-        let share = counts.dropped_total() as f64 / counts.arrived as f64;
-        assert!((share - 1.0 / 3.0).abs() < 0.01, "{share}");
-        let early = counts.dropped[Reason::Pie as usize];
-        assert!(early * 10 > counts.dropped_total() * 9, "{counts:?}");
-        assert!(queue.notes().is_empty(), "{:?}", queue.notes());
+        assert_eq!((pie.state, pie.burst_reset), (State::Inactive, Span::ZERO));
+        (pie.state, pie.params.burst_reset) = (State::Quiescent, Span::from_millis(32));
+        for state in [State::Quiescent, State::Quiescent, State::Inactive] {
+            pie.calm_down(0.0);
+            assert_eq!(pie.state, state, "the time has to be exceeded");
+        }
     }
 
     #[test]
     fn a_buffer_that_is_never_a_third_full_is_noted() {
         let params = DocsisPieParams { limit: Some(Limit::Packets(100_000)), ..Default::default() };
-        let mut queue = Queue::new(params.build(&slow()), Stream::from_state(1));
+        let mut queue = queue_on(&slow(), &params);
         run(&mut queue, Span::from_millis(5), 20);
         assert_eq!(queue.counts().dropped_total(), 0);
         assert_eq!(queue.notes()[0].id, "docsis-pie-inactive");
-        let unlimited = DocsisPieParams { limit: Some(Limit::Unlimited), ..Default::default() };
-        assert!(unlimited.check().is_err());
     }
 
     #[test]
@@ -479,7 +451,7 @@ mod tests {
             for _ in 0..behind {
                 pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
             }
-            let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
+            let mut queue = queue_of(pie);
             let mut dropped = 0;
             for _ in 0..2000 {
                 if is_dropped(&mut queue) {
@@ -493,35 +465,12 @@ mod tests {
     }
 
     #[test]
-    fn the_quiet_time_has_to_be_exceeded() {
-        let mut pie = pie();
-        (pie.state, pie.params.burst_reset) = (State::Quiescent, Span::from_millis(32));
-        for state in [State::Quiescent, State::Quiescent, State::Inactive] {
-            pie.calm_down(0.0);
-            assert_eq!(pie.state, state);
-        }
-    }
-
-    #[test]
     fn a_full_buffer_clears_the_sum() {
         let mut pie = pie();
         (pie.accumulated, pie.limit) = (0.5, Limit::Packets(1));
         pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
-        let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
+        let mut queue = queue_of(pie);
         is_dropped(&mut queue);
-        let mut seen = Vec::new();
-        queue.observe(&mut |name, value| seen.push((name, value)));
-        assert!(seen.contains(&("accumulated", 0.0)), "{seen:?}");
-    }
-
-    #[test]
-    fn the_quiet_time_begins_anew_after_drops() {
-        let mut pie = pie();
-        (pie.state, pie.burst_reset) = (State::Active, Span::from_millis(900));
-        pie.calm_down(0.0);
-        assert_eq!((pie.state, pie.burst_reset), (State::Quiescent, Span::ZERO));
-        pie.burst_reset = Span::from_millis(1000);
-        pie.calm_down(0.0);
-        assert_eq!((pie.state, pie.burst_reset), (State::Inactive, Span::ZERO));
+        assert_eq!(seen(&queue, "accumulated"), 0.0);
     }
 }

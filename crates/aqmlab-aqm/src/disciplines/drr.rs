@@ -85,7 +85,7 @@ impl DrrParams {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Span, Time};
+    use aqmlab_core::Time;
 
     use aqmlab_core::Packet;
 
@@ -182,27 +182,5 @@ mod tests {
         };
         assert_eq!(order(Method::Direct), [5, 5, 21, 21, 37, 37]);
         assert_eq!(order(Method::SetAssociative), [5, 21, 37, 5, 21, 37]);
-    }
-
-    #[test]
-    fn a_change_of_the_hash_keeps_packets_and_their_order() {
-        let hashing = Hashing { perturb: Some(Span::from_secs(1)), ..Hashing::default() };
-        let sharing = Sharing { hashing, ..Sharing::default() };
-        let mut queue = queue(&DrrParams { flows: 4, sharing, ..Default::default() });
-        offer(&mut queue, (0..60).map(|i| packet(i % 10, 100 + i)));
-        for second in 1..20 {
-            let change = queue.next_wakeup().unwrap();
-            assert_eq!(change, Time::ZERO + Span::from_secs(second));
-            queue.on_wakeup(change);
-            queue.assert_conservation("drr");
-        }
-        let mut last = [0; 10];
-        let rest = drain(&mut queue);
-        assert_eq!(rest.len(), 60);
-        for packet in rest {
-            let last = &mut last[packet.flow_hash() as usize];
-            assert!(packet.size() > *last);
-            *last = packet.size();
-        }
     }
 }

@@ -103,7 +103,7 @@ struct Pi2 {
 }
 
 /// RFC 9332, figure 4, recur: true as often as `likelihood` says.
-fn recur(count: &mut f64, likelihood: f64) -> bool {
+pub(crate) fn recur(count: &mut f64, likelihood: f64) -> bool {
     *count += likelihood;
     let hit = *count > 1.0;
     if hit {
@@ -209,122 +209,55 @@ mod tests {
     use aqmlab_core::Stream;
 
     use super::*;
-    use crate::queue::{Counts, Queue};
-    use crate::testing::{TestPacket, env, run_with};
+    use crate::queue::Queue;
+    use crate::testing::{TestPacket, assert_near, assert_overload, assert_shares, env, fill, queue, seen};
 
-    /// 1.5 times what the link sends for a minute.
-    fn overload(params: &Pi2Params, ecn: Ecn) -> (Counts, f64) {
-        let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
-        run_with(&mut queue, Span::from_millis(4), 60, ecn);
-        let mut base = f64::NAN;
-        queue.observe(&mut |name, value| {
-            if name == "base_probability" {
-                base = value;
-            }
-        });
-        (queue.counts(), base)
-    }
-
-    fn pi2(base: f64, params: Pi2Params) -> Pi2 {
-        Pi2 {
-            fifo: Fifo::default(),
-            room: QueueLimit::new(Limit::Unlimited, None, &env()),
-            params,
-            next_update: Time::MAX,
-            base,
-            delay: 0.0,
-            counts: [0.0; 2],
-            overloads: 0,
-            updates: 0,
-        }
-    }
-
-    /// Offers packets one by one at a fixed base probability.
-    fn at(base: f64, params: Pi2Params, ecn: Ecn) -> (u64, u64) {
-        let mut queue = Queue::new(Box::new(pi2(base, params)), Stream::from_state(1));
-        for _ in 0..100_000 {
-            queue.enqueue(Packet::of_ecn(ecn), Time::ZERO);
-            queue.dequeue(Time::ZERO);
-            queue.take_dropped(|_, _| ());
-        }
-        (queue.counts().dropped_total(), queue.counts().marked_total())
+    /// A queue with a base probability that stays.
+    fn at(base: f64, params: &Pi2Params) -> Queue {
+        let params = Pi2Params { limit: Limit::Unlimited, ..params.clone() };
+        let mut built = params.build(&env());
+        built.machine::<Pi2>().base = base;
+        Queue::new(built, Stream::from_state(1))
     }
 
     #[test]
     fn the_update_follows_the_equation() {
-        let mut queue = Queue::new(Pi2Params::default().build(&env()), Stream::from_state(1));
-        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
-        let mut seen = Vec::new();
-        for millis in [16, 32] {
-            queue.on_wakeup(Time::ZERO + Span::from_millis(millis));
-            queue.observe(&mut |name, value| {
-                if name == "base_probability" {
-                    seen.push(value);
-                }
-            });
-        }
+        let mut queue = queue(&Pi2Params::default());
+        fill(&mut queue, 1, Ecn::NotEct);
         // 0.16 * 1 ms + 3.2 * 16 ms, then 0.16 * 17 ms + 3.2 * 16 ms more.
-        let expected = [0.051_36, 0.051_36 + 0.053_92];
-        assert!(seen.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{seen:?}");
-    }
-
-    #[test]
-    fn the_excess_is_dropped_and_the_base_is_its_root() {
-        for derandomize in [false, true] {
-            let params = Pi2Params { derandomize, ..Pi2Params::default() };
-            let (counts, base) = overload(&params, Ecn::NotEct);
-            let share = counts.dropped_total() as f64 / counts.arrived as f64;
-            assert!((share - 1.0 / 3.0).abs() < 0.03, "{share}");
-            assert!((base - 0.577).abs() < 0.15, "{base}");
-        }
-    }
-
-    #[test]
-    fn overload_is_noted() {
-        // p' settles at 0.577: with k = 2 that is overload.
-        for (coupling, noted) in [(2.0, true), (1.0, false)] {
-            let params = Pi2Params { coupling, ..Pi2Params::default() };
-            let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
-            run_with(&mut queue, Span::from_millis(4), 60, Ecn::NotEct);
-            assert_eq!(queue.notes().iter().any(|note| note.id == "pi2-overload"), noted);
+        for (millis, base) in [(16, 0.051_36), (32, 0.051_36 + 0.053_92)] {
+            queue.on_wakeup(Time::ZERO + Span::from_millis(millis));
+            assert_near(seen(&queue, "base_probability"), base);
         }
     }
 
     #[test]
     fn classic_packets_meet_the_square_and_scalable_ones_the_product() {
         for derandomize in [false, true] {
-            let params = Pi2Params { coupled: true, derandomize, ..Pi2Params::default() };
-            let near = |count: u64, share: f64| (count as f64 / 1e5 - share).abs() < 0.005;
-            let (dropped, marked) = at(0.3, params.clone(), Ecn::NotEct);
-            assert!(near(dropped, 0.09) && marked == 0, "{dropped} {marked}");
-            let (dropped, marked) = at(0.3, params.clone(), Ecn::Ect0);
-            assert!(near(marked, 0.09) && dropped == 0, "{dropped} {marked}");
-            let (dropped, marked) = at(0.3, params.clone(), Ecn::Ect1);
-            assert!(near(marked, 0.6) && dropped == 0, "{dropped} {marked}");
-            let alone = Pi2Params { coupled: false, ..params.clone() };
-            let (dropped, marked) = at(0.3, alone, Ecn::Ect1);
-            assert!(near(marked, 0.09) && dropped == 0, "{dropped} {marked}");
-            let no_ecn = Pi2Params { ecn: false, ..params };
-            let (dropped, marked) = at(0.3, no_ecn, Ecn::Ect1);
-            assert!(near(dropped, 0.09) && marked == 0, "{dropped} {marked}");
+            let coupled = Pi2Params { coupled: true, derandomize, ..Pi2Params::default() };
+            let alone = Pi2Params { coupled: false, ..coupled.clone() };
+            let no_ecn = Pi2Params { ecn: false, ..coupled.clone() };
+            for (params, ecn, drops, marks) in [
+                (&coupled, Ecn::NotEct, 0.09, 0.0),
+                (&coupled, Ecn::Ect0, 0.0, 0.09),
+                (&coupled, Ecn::Ect1, 0.0, 0.6),
+                (&alone, Ecn::Ect1, 0.0, 0.09),
+                (&no_ecn, Ecn::Ect1, 0.09, 0.0),
+            ] {
+                assert_shares(at(0.3, params), ecn, drops, marks);
+            }
         }
     }
 
     #[test]
     fn overload_drops_every_kind_of_packet() {
-        let params = Pi2Params { coupled: true, ..Pi2Params::default() };
-        for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1] {
-            let (dropped, marked) = at(0.6, params.clone(), ecn);
-            assert!((dropped as f64 / 1e5 - 0.36).abs() < 0.005, "{ecn:?} {dropped}");
-            let expected = if ecn == Ecn::Ect1 { 100_000 - dropped } else { 0 };
-            assert_eq!(marked, expected, "{ecn:?}");
-        }
+        assert_overload(|| at(0.6, &Pi2Params { coupled: true, ..Pi2Params::default() }));
     }
 
     #[test]
     fn derandomised_drops_come_at_even_distances() {
         let params = Pi2Params { derandomize: true, ..Pi2Params::default() };
-        let mut queue = Queue::new(Box::new(pi2(0.5, params)), Stream::from_state(1));
+        let mut queue = at(0.5, &params);
         let mut drops = Vec::new();
         for number in 1..=17 {
             queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);

@@ -307,7 +307,7 @@ mod tests {
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::env;
+    use crate::testing::{assert_near, env, ids, queue_on, run, seen, slow};
 
     fn meter(threshold: Limit) -> Meter {
         Meter::new(threshold, 0.125, false)
@@ -347,21 +347,16 @@ mod tests {
         for (key, text) in settings {
             params.set(key, &(*text).into()).unwrap();
         }
-        let env = LinkEnv { rate: Rate::from_bps(2_000_000), ..env() };
-        let mut queue = Queue::new(params.build(&env), Stream::from_state(1));
-        crate::testing::run(&mut queue, Span::from_micros(5400), seconds);
+        let mut queue = queue_on(&slow(), &params);
+        run(&mut queue, Span::from_micros(5400), seconds);
         queue
-    }
-
-    fn note_ids(queue: &Queue) -> Vec<&'static str> {
-        queue.notes().iter().map(|note| note.id).collect()
     }
 
     #[test]
     fn with_the_defaults_a_slow_link_never_gives_a_rate_and_nothing_is_dropped_early() {
         let queue = overload(&[], 20);
         assert_eq!(queue.counts().dropped_total(), 0);
-        assert_eq!(note_ids(&queue), ["pie-no-rate-sample"]);
+        assert_eq!(ids(&queue), ["pie-no-rate-sample"]);
         let text = &queue.notes()[0].text;
         for part in ["10p", "30ms", "2mbit", "`tupdate`", "`dq_threshold`"] {
             assert!(text.contains(part), "{part}: {text}");
@@ -373,7 +368,7 @@ mod tests {
         for setting in [("tupdate", "60ms"), ("dq_threshold", "5p"), ("dq_threshold", "7500b")] {
             let queue = overload(&[setting], 20);
             assert!(queue.counts().dropped[Reason::Pie as usize] > 50, "{setting:?}");
-            assert_eq!(note_ids(&queue), [""; 0], "{setting:?}");
+            assert_eq!(ids(&queue), [""; 0], "{setting:?}");
         }
     }
 
@@ -382,17 +377,16 @@ mod tests {
         // Ten packets leave in 54 ms: a cycle has to begin within 0.1 ms of
         // an update, one of 6 ms apart.
         let queue = overload(&[("tupdate", "54.1ms")], 60);
-        assert_eq!(note_ids(&queue), ["pie-few-rate-samples"]);
+        assert_eq!(ids(&queue), ["pie-few-rate-samples"]);
         let queue = overload(&[("tupdate", "57ms")], 60);
-        assert_eq!(note_ids(&queue), [""; 0]);
+        assert_eq!(ids(&queue), [""; 0]);
     }
 
     #[test]
     fn a_link_without_a_queue_has_nothing_to_warn_of() {
-        let params = Pie2013Params::default();
-        let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
-        crate::testing::run(&mut queue, Span::from_millis(7), 2);
-        assert_eq!(note_ids(&queue), [""; 0]);
+        let mut queue = queue_on(&env(), &Pie2013Params::default());
+        run(&mut queue, Span::from_millis(7), 2);
+        assert_eq!(ids(&queue), [""; 0]);
     }
 
     #[test]
@@ -406,13 +400,6 @@ mod tests {
         assert!(drops(&[base]) > drops(&[base, ("p_during_burst", "false")]));
     }
 
-    #[test]
-    fn a_threshold_is_packets_or_bytes() {
-        let params = Pie2013Params { dq_threshold: Limit::Unlimited, ..Pie2013Params::default() };
-        let error = params.check().unwrap_err();
-        assert_eq!(error.key, "dq_threshold");
-    }
-
     /// Unless `p_during_burst`: a burst begins again with the probability at 0.
     #[test]
     fn a_burst_has_no_probability() {
@@ -422,13 +409,9 @@ mod tests {
             built.machine::<Pie2013>().probability = 0.5;
             let mut queue = Queue::new(built, Stream::from_state(1));
             queue.on_wakeup(Time::ZERO + params.tupdate);
-            let mut seen = None;
-            queue.observe(&mut |name, value| {
-                seen = seen.or((name == "drop_probability").then_some(value))
-            });
             let steered = 0.5 - params.alpha * params.target.as_secs_f64();
             let expected = if expected > 0.0 { steered } else { 0.0 };
-            assert!((seen.unwrap() - expected).abs() < 1e-12, "{seen:?}");
+            assert_near(seen(&queue, "drop_probability"), expected);
         }
     }
 }

@@ -462,26 +462,3 @@ impl QueueDiscipline for RedLinux {
         see("max_p", max_p);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thresholds_are_bytes_in_order() {
-        let good = RedLinuxParams::default();
-        assert!(good.check().is_ok());
-        for (low, high) in [
-            ("5p", "15p"),
-            ("9000b", "9000b"),
-            ("9000b", "20p"),
-            ("9000b", "1bdp"),
-            ("1b", "5000000000b"),
-        ] {
-            let mut params = good.clone();
-            aqmlab_core::Params::set(&mut params, "min_threshold", &low.into()).unwrap();
-            aqmlab_core::Params::set(&mut params, "max_threshold", &high.into()).unwrap();
-            assert!(params.check().is_err(), "{low} {high}");
-        }
-    }
-}

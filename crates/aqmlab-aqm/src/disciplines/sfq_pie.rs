@@ -223,17 +223,15 @@ impl QueueDiscipline for SfqPie {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::Stream;
 
     use super::*;
-    use crate::queue::Queue;
-    use crate::testing::{TestPacket, env};
+    use crate::testing::{TestPacket, queue};
 
     /// A flow of twice the link's rate and one of a tenth, for a minute: the
     /// packets dropped of each, early.
     fn drops(variant: ProbabilityScope) -> [u64; 2] {
         let params = SfqPieParams { variant, ..SfqPieParams::default() };
-        let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
+        let mut queue = queue(&params);
         let mut dropped = [0; 2];
         for tick in 0..60_000 {
             let now = Time::ZERO + Span::from_millis(tick);

@@ -234,27 +234,14 @@ mod tests {
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, env};
+    use crate::testing::{self, TestPacket, queue, seen};
 
     const SRED: usize = Reason::Sred as usize;
-
-    fn queue(params: &SredParams) -> Queue {
-        params.check().unwrap();
-        Queue::new(params.build(&env()), Stream::from_state(1))
-    }
     fn offer(queue: &mut Queue, packet: Packet) {
-        queue.enqueue(packet, Time::ZERO);
-        queue.take_dropped(|_, _| ());
-        queue.assert_conservation("sred");
+        testing::offer(queue, [packet]);
     }
     fn frequency(queue: &Queue) -> f64 {
-        let mut frequency = f64::NAN;
-        queue.observe(&mut |name, value| {
-            if name == "hit_frequency" {
-                frequency = value;
-            }
-        });
-        frequency
+        seen(queue, "hit_frequency")
     }
 
     #[test]
@@ -393,12 +380,5 @@ mod tests {
             (share_of_the_greedy(SredForm::Simple), share_of_the_greedy(SredForm::Full));
         assert!((simple - 0.5).abs() < 0.03, "simple {simple}");
         assert!(full < simple - 0.05, "simple {simple}, full {full}");
-    }
-
-    #[test]
-    fn parameters_without_a_meaning_are_refused() {
-        let unlimited = SredParams { limit: Limit::Unlimited, ..SredParams::default() };
-        assert!(unlimited.check().is_err());
-        assert!(SredParams { replacement: 0.0, ..SredParams::default() }.check().is_err());
     }
 }

@@ -343,6 +343,7 @@ pub fn variants() -> Vec<(&'static str, Vec<(String, String)>)> {
         ("dualpi2", &[("variant", "linux"), ("step_packets", "5"), ("min_qlen_step", "2")]),
         ("cobalt", &[("variant", "linux"), ("ecn", "false")]),
         ("cake", &[("bandwidth", "7mbit"), ("perturb", "5ms")]),
+        ("cake", &[("hashing", "set-associative"), ("perturb", "5ms"), ("flows", "64")]),
         ("cake", &[("bandwidth", "7mbit"), ("diffserv", "diffserv4"), ("ingress", "true")]),
         (
             "cake",

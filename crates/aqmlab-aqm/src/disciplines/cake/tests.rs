@@ -1,13 +1,11 @@
 //! CAKE as a whole: who gets what of the link.
 
 use aqmlab_core::framing::Octets;
-use aqmlab_core::{FramingParams, Limit, LinkLayer, Packet, Rate, Span, Stream, Time};
+use aqmlab_core::{FramingParams, Limit, LinkLayer, Packet, Rate, Span, Time};
 use proptest::prelude::*;
 
 use super::*;
-use crate::fq::hash::{Hashing, Method};
-use crate::queue::Queue;
-use crate::testing::{TestPacket, drain, env, offer, queue, run};
+use crate::testing::{TestPacket, drain, env, offer, queue, queue_on, run, seen};
 
 /// Parameters under which the AQM does practically nothing, to test sharing alone.
 fn calm() -> CakeParams {
@@ -311,53 +309,11 @@ fn washed_packets_have_had_their_tin() {
 fn blue_comes_with_overflow() {
     let limit = Some(Limit::Packets(20));
     let mut queue = queue(&CakeParams { limit, ..CakeParams::default() });
-    let blue = |queue: &Queue| {
-        let mut probability = 0.0;
-        queue.observe(&mut |name, value| {
-            if name == "blue_probability" {
-                probability = value;
-            }
-        });
-        probability
-    };
     run(&mut queue, Span::from_millis(1), 10);
-    assert!(blue(&queue) > 0.05, "{}", blue(&queue));
+    assert!(seen(&queue, "blue_probability") > 0.05, "{}", seen(&queue, "blue_probability"));
     let counts = queue.counts();
     assert!(counts.dropped[Reason::Blue as usize] > 0, "{counts:?}");
     assert!(counts.dropped[Reason::Overlimit as usize] > 0, "{counts:?}");
-}
-
-#[test]
-fn a_change_of_the_hash_keeps_packets_and_their_order() {
-    for hashing in [Method::Direct, Method::SetAssociative] {
-        let perturb = Some(Span::from_secs(1));
-        let hashing = Hashing { hashing, perturb, ..Hashing::default() };
-        let mut queue = queue(&CakeParams { hashing, flows: 64, ..calm() });
-        let packet =
-            |i: u32| Packet::of_flow(i % 10).with_size(100 + i).with_class((i % 10 * 6) as u8);
-        offer(&mut queue, (0..100).map(packet));
-        for second in 1..10 {
-            let change = queue.next_wakeup().unwrap();
-            assert_eq!(change, Time::ZERO + Span::from_secs(second));
-            queue.on_wakeup(change);
-            queue.assert_conservation("cake");
-        }
-        let mut last = [0; 10];
-        let rest: Vec<Packet> =
-            std::iter::from_fn(|| queue.dequeue(Time::ZERO + Span::from_secs(9))).collect();
-        assert_eq!(rest.len(), 100);
-        for packet in rest {
-            let last = &mut last[packet.flow_hash() as usize];
-            assert!(packet.size() > *last);
-            *last = packet.size();
-        }
-    }
-}
-
-/// A queue on an Ethernet device whose packets leave out the header of 14 bytes.
-fn on_ethernet(params: &CakeParams) -> Queue {
-    let env = LinkEnv { header: 14, ..env() };
-    Queue::new(params.build(&env), Stream::from_state(1))
 }
 
 #[test]
@@ -369,7 +325,8 @@ fn the_header_of_the_device_counts_unless_an_overhead_is_given() {
         CakeParams { framing, ..raw.clone() }
     };
     for (params, micros) in [(raw.clone(), 1000), (with(0), 991), (with(14), 1000)] {
-        let mut queue = on_ethernet(&params);
+        // The sizes of packets leave out the header of the Ethernet device.
+        let mut queue = queue_on(&LinkEnv { header: 14, ..env() }, &params);
         offer(&mut queue, [1, 1].map(Packet::of_flow));
         assert!(queue.dequeue(Time::ZERO).is_some());
         assert!(queue.dequeue(Time::ZERO).is_none());

@@ -210,17 +210,16 @@ impl QueueDiscipline for Codel {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Stream, Time};
+    use aqmlab_core::Time;
 
     use super::*;
-    use crate::queue::Queue;
-    use crate::testing::{TestPacket, env, run};
+    use crate::testing::{TestPacket, ids, queue, queue_on, run, slow};
 
     /// The RFC's pseudo-code with delays of 10 ms, a packet a millisecond: the
     /// times, in ms, at which one is dropped.
     #[test]
     fn drops_come_closer_with_the_root_of_their_number() {
-        let mut queue = Queue::new(CodelParams::default().build(&env()), Stream::from_state(1));
+        let mut queue = queue(&CodelParams::default());
         let mut drops = Vec::new();
         for ms in 0..350 {
             let now = Time::ZERO + Span::from_millis(ms);
@@ -238,12 +237,11 @@ mod tests {
     #[test]
     fn a_target_below_a_packet_is_noted_if_it_was_exceeded() {
         // 1514 bytes take 6.056 ms at 2 Mbit/s.
-        let env = LinkEnv { rate: Rate::from_bps(2_000_000), ..env() };
         for (micros, gap, noted) in [(6056, 5, true), (6057, 5, false), (6056, 12, false)] {
             let params = CodelParams { target: Span::from_micros(micros), ..Default::default() };
-            let mut queue = Queue::new(params.build(&env), Stream::from_state(1));
+            let mut queue = queue_on(&slow(), &params);
             run(&mut queue, Span::from_millis(gap), 5);
-            let has = queue.notes().iter().any(|note| note.id == "codel-target-below-packet");
+            let has = ids(&queue).contains(&"codel-target-below-packet");
             assert_eq!(has, noted, "{micros} us, {gap} ms");
         }
     }

@@ -271,63 +271,33 @@ impl QueueDiscipline for DualPi2Linux {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discipline::Discipline;
     use crate::disciplines::dualpi2::DualPi2Form;
-    use crate::queue::Queue;
-    use crate::testing::{TestPacket, env, run_with};
-
-    fn overload(params: &DualPi2Params, ecn: Ecn) -> Queue {
-        let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
-        run_with(&mut queue, Span::from_millis(4), 60, ecn);
-        queue
-    }
+    use crate::testing::{TestPacket, fill, queue, run_with, seen};
     fn linux() -> DualPi2Params {
         DualPi2Params { variant: DualPi2Form::Linux, ..DualPi2Params::default() }
     }
-    fn base(queue: &Queue) -> f64 {
-        let mut base = f64::NAN;
-        queue.observe(&mut |name, value| {
-            if name == "base_probability" {
-                base = value;
-            }
-        });
-        base
-    }
-
     #[test]
     fn the_gains_are_those_of_the_reference() {
         assert_eq!((gain(0.16), gain(3.2)), (44, 879));
     }
 
     #[test]
-    fn unresponsive_classic_packets_are_dropped_at_the_excess() {
-        // 1.5 times what the link sends: a third is dropped, p' = 1 / sqrt 3.
-        let queue = overload(&linux(), Ecn::NotEct);
-        let counts = queue.counts();
-        let share = counts.dropped_total() as f64 / counts.arrived as f64;
-        assert!((share - 1.0 / 3.0).abs() < 0.03, "{share}");
-        assert!((base(&queue) - 0.577).abs() < 0.15, "{}", base(&queue));
-        assert_eq!(counts.marked_total(), 0);
-    }
-
-    #[test]
     fn without_overload_drops_the_coupled_probability_stops_at_one() {
         let params =
             DualPi2Params { drop_overload: false, limit: Some(Limit::Packets(100)), ..linux() };
-        let queue = overload(&params, Ecn::Ect1);
+        let mut queue = queue(&params);
+        run_with(&mut queue, Span::from_millis(4), 60, Ecn::Ect1);
         let counts = queue.counts();
         assert_eq!(counts.dropped[Reason::Pi2 as usize], 0);
         assert!(counts.dropped[Reason::Overlimit as usize] > 0);
-        assert!((base(&queue) - 0.5).abs() < 1e-6, "{}", base(&queue));
+        assert!((seen(&queue, "base_probability") - 0.5).abs() < 1e-6);
     }
 
     /// Marks by the step among ten L4S packets that come at once and leave
     /// one after another without waiting.
     fn step_marks(params: &DualPi2Params) -> u64 {
-        let mut queue = Queue::new(params.build(&env()), Stream::from_state(1));
-        for _ in 0..10 {
-            queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO);
-        }
+        let mut queue = queue(params);
+        fill(&mut queue, 10, Ecn::Ect1);
         while queue.dequeue(Time::ZERO).is_some() {}
         queue.counts().marked[Reason::Step as usize]
     }
@@ -347,7 +317,7 @@ mod tests {
     #[test]
     fn the_step_in_time_is_strict() {
         for (wait, marks) in [(1_000_000, 0), (1_000_001, 1)] {
-            let mut queue = Queue::new(linux().build(&env()), Stream::from_state(1));
+            let mut queue = queue(&linux());
             queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO);
             queue.dequeue(Time::from_nanos(wait)).unwrap();
             assert_eq!(queue.counts().marked[Reason::Step as usize], marks);

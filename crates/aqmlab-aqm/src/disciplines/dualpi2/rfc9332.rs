@@ -24,6 +24,7 @@ use aqmlab_core::{Limit, Packet, Span, Time};
 
 use super::{DualPi2Params, Queues, Taken};
 use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
+use crate::disciplines::pi2::recur;
 
 /// Constants of a run (figure 2).
 #[derive(Clone)]
@@ -110,16 +111,6 @@ impl Signals {
     fn is_overload(&self, law: &Constants) -> bool {
         law.drop_overload && self.coupled(law) >= 1.0
     }
-}
-
-/// Figure 4, recur: true as often as `likelihood` says.
-fn recur(count: &mut f64, likelihood: f64) -> bool {
-    *count += likelihood;
-    let hit = *count > 1.0;
-    if hit {
-        *count -= 1.0;
-    }
-    hit
 }
 
 /// The limit; by default 250 ms at the rate of the link.
@@ -254,11 +245,11 @@ impl QueueDiscipline for DualPi2Rfc {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Bytes, Ecn, Stream};
+    use aqmlab_core::{Bytes, Ecn};
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, env, run_with};
+    use crate::testing::{TestPacket, assert_near, assert_overload, assert_shares, env, fill, queue_of, seen};
 
     fn with(change: impl FnOnce(&mut DualPi2Params)) -> DualPi2Rfc {
         let mut params = DualPi2Params::default();
@@ -299,32 +290,24 @@ mod tests {
 
     #[test]
     fn the_update_takes_the_older_head_and_stays_within_its_bounds() {
-        let mut queue = Queue::new(Box::new(with(|_| ())), Stream::from_state(1));
+        let mut queue = queue_of(with(|_| ()));
         queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO + Span::from_millis(10));
         queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO + Span::from_millis(12));
-        let base = |queue: &Queue| {
-            let mut base = f64::NAN;
-            queue.observe(&mut |name, value| {
-                if name == "base_probability" {
-                    base = value;
-                }
-            });
-            base
-        };
+        let base = |queue: &Queue| seen(queue, "base_probability");
         // The classic head is 10 ms old, then 25: 0.15 (d - 15) + 3 (d - d').
         queue.on_wakeup(Time::ZERO + Span::from_millis(20));
         let first = -0.15 * 0.005 + 3.0 * 0.01;
-        assert!((base(&queue) - first).abs() < 1e-12, "{}", base(&queue));
+        assert_near(base(&queue), first);
         queue.on_wakeup(Time::ZERO + Span::from_millis(35));
         let second = first + 0.15 * 0.01 + 3.0 * 0.015;
-        assert!((base(&queue) - second).abs() < 1e-12, "{}", base(&queue));
+        assert_near(base(&queue), second);
         // Without the classic packet the L4S head is the older: 24 ms.
         queue.dequeue(Time::ZERO + Span::from_millis(35)).unwrap();
         queue.dequeue(Time::ZERO + Span::from_millis(35)).unwrap();
         queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO + Span::from_millis(36));
         queue.on_wakeup(Time::ZERO + Span::from_millis(60));
         let third = second + 0.15 * 0.009 + 3.0 * -0.001;
-        assert!((base(&queue) - third).abs() < 1e-12, "{}", base(&queue));
+        assert_near(base(&queue), third);
         queue.on_wakeup(Time::ZERO + Span::from_secs(10));
         assert_eq!(base(&queue), 1.0);
         let mut capped = with(|params| params.drop_overload = false);
@@ -332,51 +315,36 @@ mod tests {
         assert_eq!(capped.signals.base, 0.5);
     }
 
-    /// Offers packets one by one at a fixed base probability.
-    fn at(base: f64, mut dualpi2: DualPi2Rfc, ecn: Ecn) -> (u64, u64) {
+    /// A queue with a base probability that stays.
+    fn at(base: f64, change: impl FnOnce(&mut DualPi2Params)) -> Queue {
+        let mut dualpi2 = with(change);
         dualpi2.signals.base = base;
-        let mut queue = Queue::new(Box::new(dualpi2), Stream::from_state(1));
-        for _ in 0..100_000 {
-            queue.enqueue(Packet::of_ecn(ecn), Time::ZERO);
-            queue.dequeue(Time::ZERO);
-            queue.take_dropped(|_, _| ());
-        }
-        (queue.counts().dropped_total(), queue.counts().marked_total())
+        queue_of(dualpi2)
     }
 
     #[test]
     fn classic_packets_meet_the_square_and_l4s_packets_the_product() {
         for derandomize in [true, false] {
-            let make = || with(|params| params.derandomize = derandomize);
-            let near = |count: u64, share: f64| (count as f64 / 1e5 - share).abs() < 0.005;
             for (ecn, drops, marks) in
                 [(Ecn::NotEct, 0.09, 0.0), (Ecn::Ect0, 0.0, 0.09), (Ecn::Ect1, 0.0, 0.6)]
             {
-                let (dropped, marked) = at(0.3, make(), ecn);
-                assert!(near(dropped, drops) && near(marked, marks), "{ecn:?} {dropped} {marked}");
+                let queue = at(0.3, |params| params.derandomize = derandomize);
+                assert_shares(queue, ecn, drops, marks);
             }
         }
     }
 
     #[test]
     fn overload_drops_every_kind_and_marks_the_rest_of_l4s() {
-        // p_C >= p_Cmax = 1/4 is p' >= 1/2.
-        for ecn in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1] {
-            let (dropped, marked) = at(0.6, with(|_| ()), ecn);
-            assert!((dropped as f64 / 1e5 - 0.36).abs() < 0.005, "{ecn:?} {dropped}");
-            assert_eq!(marked, if ecn == Ecn::Ect1 { 100_000 - dropped } else { 0 }, "{ecn:?}");
-        }
-        // At the threshold exactly, and with delay instead of drops.
-        assert_eq!(at(0.5, with(|_| ()), Ecn::Ect0), (24_999, 0));
-        let delayed = with(|params| params.drop_overload = false);
-        assert_eq!(at(0.5, delayed, Ecn::Ect0), (0, 24_999));
+        assert_overload(|| at(0.6, |_| ()));
+        // p_C >= p_Cmax = 1/4 is p' >= 1/2: at the threshold, and with delay instead of drops.
+        assert_shares(at(0.5, |_| ()), Ecn::Ect0, 0.25, 0.0);
+        assert_shares(at(0.5, |params| params.drop_overload = false), Ecn::Ect0, 0.0, 0.25);
     }
 
     #[test]
     fn marks_come_at_even_distances() {
-        let mut dualpi2 = with(|_| ());
-        dualpi2.signals.base = 0.125;
-        let mut queue = Queue::new(Box::new(dualpi2), Stream::from_state(1));
+        let mut queue = at(0.125, |_| ());
         let mut marks = Vec::new();
         for number in 1..=17 {
             queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO);
@@ -390,10 +358,8 @@ mod tests {
 
     /// Marks of ten L4S packets that arrive together and leave together after `wait`.
     fn marked(dualpi2: DualPi2Rfc, wait: Span) -> Vec<bool> {
-        let mut queue = Queue::new(Box::new(dualpi2), Stream::from_state(1));
-        for _ in 0..10 {
-            queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO);
-        }
+        let mut queue = queue_of(dualpi2);
+        fill(&mut queue, 10, Ecn::Ect1);
         let leave = std::iter::from_fn(|| queue.dequeue(Time::ZERO + wait));
         let marks = leave.map(|packet| packet.ecn() == Ecn::Ce).collect();
         assert_eq!(queue.counts().marked_total(), queue.counts().marked[Reason::Step as usize]);
@@ -418,12 +384,8 @@ mod tests {
     #[test]
     fn the_combination_is_the_larger_of_the_two() {
         // Coupled 0.75 against 0.5 of the ramp: 0.75, not the sum.
-        let mut dualpi2 = with(|_| ());
-        dualpi2.signals.base = 0.375;
-        let mut queue = Queue::new(Box::new(dualpi2), Stream::from_state(1));
-        for _ in 0..100 {
-            queue.enqueue(Packet::of_ecn(Ecn::Ect1), Time::ZERO);
-        }
+        let mut queue = at(0.375, |_| ());
+        fill(&mut queue, 100, Ecn::Ect1);
         while queue.dequeue(Time::ZERO + Span::from_millis(1)).is_some() {}
         assert_eq!(queue.counts().marked[Reason::Pi2 as usize], 74);
         assert_eq!(queue.counts().marked_total(), 74);
@@ -433,35 +395,14 @@ mod tests {
     fn a_buffer_of_250_ms_keeps_room_for_a_full_packet() {
         // 10 Mbit/s: 312 500 bytes. 207 packets of 1500 bytes leave 2000, room
         // for one of 1514; 208 do not.
-        let mut queue = Queue::new(Box::new(with(|_| ())), Stream::from_state(1));
-        for _ in 0..300 {
-            queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
-        }
+        let mut queue = queue_of(with(|_| ()));
+        fill(&mut queue, 300, Ecn::NotEct);
         assert_eq!(queue.backlog().packets, 208);
         for (bytes, packets) in [(3013, 1), (3014, 2)] {
             let limit = Some(Limit::Bytes(Bytes::new(bytes)));
-            let mut queue =
-                Queue::new(Box::new(with(|params| params.limit = limit)), Stream::from_state(1));
-            for _ in 0..5 {
-                queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
-            }
+            let mut queue = queue_of(with(|params| params.limit = limit));
+            fill(&mut queue, 5, Ecn::NotEct);
             assert_eq!(queue.backlog().packets, packets, "{bytes}");
-        }
-    }
-
-    #[test]
-    fn the_excess_is_dropped_and_the_base_is_its_root() {
-        for ecn in [Ecn::NotEct, Ecn::Ect1] {
-            let mut queue = Queue::new(
-                Box::new(with(|_| ())) as Box<dyn QueueDiscipline>,
-                Stream::from_state(1),
-            );
-            run_with(&mut queue, Span::from_millis(4), 60, ecn);
-            let counts = queue.counts();
-            let share = counts.dropped_total() as f64 / counts.arrived as f64;
-            assert!((share - 1.0 / 3.0).abs() < 0.03, "{ecn:?} {share}");
-            let early = counts.dropped[Reason::Pi2 as usize];
-            assert!(early * 10 > counts.dropped_total() * 9, "{counts:?}");
         }
     }
 }

@@ -422,16 +422,12 @@ mod tests {
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, env};
+    use crate::testing::{TestPacket, at, env, ids, queue_of};
 
     fn settings(change: impl FnOnce(&mut PieParams)) -> PieSettings {
         let mut params = PieParams { variant: PieArithmetic::Linux, ..PieParams::default() };
         change(&mut params);
         PieSettings::new(&params, &env())
-    }
-
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Span::from_millis(millis)
     }
 
     #[test]
@@ -529,14 +525,11 @@ mod tests {
             let params = PieParams { variant, ..PieParams::default() };
             let mut pie = PieLinux::new(&params, &env());
             pie.state.probability = ONE - 1;
-            for _ in 0..10 {
-                pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
-            }
-            let mut queue = Queue::new(Box::new(pie), Stream::from_state(1));
+            (0..10).for_each(|_| pie.fifo.push(Packet::of_ecn(Ecn::NotEct)));
+            let mut queue = queue_of(pie);
             queue.dequeue(at(400)).unwrap();
             queue.on_wakeup(at(400));
-            let ids: Vec<_> = queue.notes().iter().map(|note| note.id).collect();
-            assert_eq!(ids.contains(&"pie-probability-above-one"), noted, "{ids:?}");
+            assert_eq!(ids(&queue).contains(&"pie-probability-above-one"), noted);
         }
     }
 }

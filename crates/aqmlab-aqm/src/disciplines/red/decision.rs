@@ -186,15 +186,11 @@ mod tests {
     use aqmlab_core::Bytes;
 
     use super::*;
-    use crate::testing::env;
+    use crate::testing::{assert_near, env};
 
     fn decision(params: &RedParams) -> Decision {
         Decision::new(params, &RedSettings::new(params, &env()))
     }
-    fn assert_near(measured: f64, expected: f64) {
-        assert!((measured - expected).abs() < 1e-12, "{measured} instead of {expected}");
-    }
-
     /// Thresholds 5 and 15 packets, max_p 0.1.
     #[test]
     fn the_probability_grows_in_proportion_or_with_the_square() {

@@ -359,7 +359,7 @@ mod tests {
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, env};
+    use crate::testing::{self, TestPacket, env, seen};
 
     const EARLY: usize = Reason::RedEarly as usize;
     const FORCED: usize = Reason::RedForced as usize;
@@ -384,11 +384,7 @@ mod tests {
     }
     /// Offers packets one after another and sends none.
     fn offer(queue: &mut Queue, packets: &[Packet]) {
-        for packet in packets {
-            queue.enqueue(packet.clone(), Time::ZERO);
-            queue.take_dropped(|_, _| ());
-            queue.assert_conservation("red");
-        }
+        testing::offer(queue, packets.iter().cloned());
     }
     /// In how many of 4000 runs the last packet is dropped at random.
     fn share_of_drops(params: &RedParams, packets: &[Packet]) -> f64 {
@@ -480,17 +476,11 @@ mod tests {
     fn max_p_adapts_at_arrivals() {
         let max_p = |adaptive, arrivals: usize| {
             let mut queue = queue(&RedParams { adaptive, max_p: 0.12, gentle: true, ..plain() }, 1);
-            let mut max_p = f64::NAN;
             for _ in 0..arrivals {
                 queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO + Span::from_secs(1));
                 queue.take_dropped(|_, _| ());
             }
-            queue.observe(&mut |name, value| {
-                if name == "max_p" {
-                    max_p = value;
-                }
-            });
-            max_p
+            seen(&queue, "max_p")
         };
         assert_eq!(max_p(Adaptive::None, 100), 0.12);
         // Below 5 + 4 packets, once in half a second.
@@ -522,18 +512,5 @@ mod tests {
             (0..1000).for_each(|seed| times[dropped(Victim::Random, seed).0 as usize] += 1);
             assert!(times.iter().all(|count| (150..250).contains(count)), "{times:?}");
         }
-    }
-
-    #[test]
-    fn a_threshold_has_a_length_and_an_order() {
-        let refused = |min_threshold, max_threshold| {
-            let params = RedParams { min_threshold, max_threshold, ..RedParams::default() };
-            params.check().unwrap_err().to_string()
-        };
-        let packets = |packets| Auto::Set(Limit::Packets(packets));
-        let error = refused(Auto::Auto, Auto::Set(Limit::Unlimited));
-        assert!(error.contains("max_threshold"), "{error}");
-        assert!(refused(packets(5), packets(5)).contains("less than"));
-        assert!(refused(packets(5), bytes(9000)).contains("same unit"));
     }
 }

@@ -4,7 +4,7 @@ use aqmlab_core::{Ecn, Stream};
 
 use super::*;
 use crate::queue::Queue;
-use crate::testing::{TestPacket, env};
+use crate::testing::{TestPacket, assert_near, at, env, fill, ids, seen};
 
 fn with(change: impl FnOnce(&mut PieParams)) -> Pie {
     let mut params = PieParams::default();
@@ -14,24 +14,6 @@ fn with(change: impl FnOnce(&mut PieParams)) -> Pie {
 
 fn queue(pie: Pie) -> Queue {
     Queue::new(Box::new(pie), Stream::from_state(3))
-}
-
-fn seen(queue: &Queue, name: &str) -> f64 {
-    let mut found = None;
-    queue.observe(&mut |key, value| {
-        if key == name {
-            found = Some(value);
-        }
-    });
-    found.unwrap()
-}
-
-fn at(millis: u64) -> Time {
-    Time::ZERO + Span::from_millis(millis)
-}
-
-fn close(a: f64, b: f64) {
-    assert!((a - b).abs() < 1e-12, "{a} instead of {b}");
 }
 
 /// Arrivals that are dropped or marked out of `count`, with ten packets queued; counted from 1.
@@ -96,32 +78,30 @@ fn updates_follow_the_equation_the_cap_and_the_decay() {
     for (probability, old, delay, expected) in cases {
         pie.probability = probability;
         (pie.old_delay, pie.delay) = (old / 1e3, delay / 1e3);
-        close(pie.next_probability(), expected);
+        assert_near(pie.next_probability(), expected);
     }
     let mut pie = with(|params| params.cap = false);
     (pie.probability, pie.old_delay, pie.delay) = (0.5, 0.015, 0.035);
-    close(pie.next_probability(), 0.5 + 0.125 * 0.02 + 1.25 * 0.02);
+    assert_near(pie.next_probability(), 0.5 + 0.125 * 0.02 + 1.25 * 0.02);
     // Appendix B decays below half the target too.
     let mut pie = with(|params| params.decay = Decay::HalfTarget);
     (pie.probability, pie.old_delay, pie.delay) = (0.5, 0.005, 0.005);
-    close(pie.next_probability(), (0.5 - 0.125 * 0.01) * 0.98);
+    assert_near(pie.next_probability(), (0.5 - 0.125 * 0.01) * 0.98);
     pie.old_delay = 0.008;
-    close(pie.next_probability(), 0.5 - 0.125 * 0.01 - 1.25 * 0.003);
+    assert_near(pie.next_probability(), 0.5 - 0.125 * 0.01 - 1.25 * 0.003);
 }
 
 #[test]
 fn a_run_of_samples_moves_the_probability() {
     // Packets that waited 10, 25 and 40 ms, each before an update.
     let mut queue = queue(with(|_| ()));
-    for _ in 0..4 {
-        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
-    }
+    fill(&mut queue, 4, Ecn::NotEct);
     let mut expected = (0.125 * -0.005 + 1.25 * 0.01) / 2048.0;
     for (wait, update) in [(10, 15), (25, 30), (40, 45)] {
         queue.dequeue(at(wait)).unwrap();
         queue.on_wakeup(at(update));
-        close(seen(&queue, "drop_probability"), expected);
-        close(seen(&queue, "delay_estimate"), wait as f64 / 1e3);
+        assert_near(seen(&queue, "drop_probability"), expected);
+        assert_near(seen(&queue, "delay_estimate"), wait as f64 / 1e3);
         // The next wait is 15 ms longer.
         let step = 0.125 * (wait as f64 / 1e3) + 1.25 * 0.015;
         expected += step / divisor(Tuning::Rfc8033, expected);
@@ -145,13 +125,13 @@ fn a_cycle_measures_the_time_of_its_threshold() {
     }
     // The eleventh packet behind the first makes 16 500 bytes: 66 ms.
     meter.departure(at(72), 1500, 16_384);
-    close(meter.average.unwrap(), 0.066);
+    assert_near(meter.average.unwrap(), 0.066);
     // Half as fast: a quarter of the new, three of the old.
     for i in 1..=11 {
         meter.departure(at(72 + 12 * i), 1500, 16_384);
     }
-    close(meter.average.unwrap(), 0.25 * 0.132 + 0.75 * 0.066);
-    close(meter.delay(32_768), 2.0 * (0.25 * 0.132 + 0.75 * 0.066));
+    assert_near(meter.average.unwrap(), 0.25 * 0.132 + 0.75 * 0.066);
+    assert_near(meter.delay(32_768), 2.0 * (0.25 * 0.132 + 0.75 * 0.066));
 }
 
 #[test]
@@ -159,13 +139,11 @@ fn the_burst_allowance_shrinks_at_updates_and_returns_when_calm() {
     let mut queue = queue(with(|_| ()));
     let allowance = |queue: &Queue| seen(queue, "burst_allowance");
     // A first packet that waits for 40 ms, another for 200 ms.
-    for _ in 0..3 {
-        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
-    }
+    fill(&mut queue, 3, Ecn::NotEct);
     queue.dequeue(at(40)).unwrap();
     for i in 1..=10 {
         queue.on_wakeup(at(40 + 15 * i));
-        close(allowance(&queue), 0.150 - 0.015 * i as f64);
+        assert_near(allowance(&queue), 0.150 - 0.015 * i as f64);
     }
     // Not calm: the probability is above zero.
     queue.enqueue(Packet::of_ecn(Ecn::NotEct), at(191));
@@ -185,9 +163,7 @@ fn the_burst_allowance_shrinks_at_updates_and_returns_when_calm() {
     (pie.probability, pie.delay, pie.old_delay) = (1.0, 1.0, 1.0);
     pie.burst_allowance = Span::from_nanos(1);
     let mut queue = self::queue(pie);
-    for _ in 0..100 {
-        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
-    }
+    fill(&mut queue, 100, Ecn::NotEct);
     assert_eq!(queue.backlog().packets, 100);
 }
 
@@ -198,9 +174,7 @@ fn the_safeguards_are_strict() {
     (pie.probability, pie.delay, pie.old_delay) = (1.0, 1.0, 1.0);
     pie.burst_allowance = Span::ZERO;
     let mut queue = queue(pie);
-    for _ in 0..5 {
-        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
-    }
+    fill(&mut queue, 5, Ecn::NotEct);
     assert_eq!(queue.backlog().packets, 3);
     // A short delay protects up to a probability of 0.2.
     for (probability, old_delay, protected) in
@@ -210,9 +184,7 @@ fn the_safeguards_are_strict() {
         (pie.probability, pie.old_delay, pie.delay) = (probability, old_delay, 1.0);
         pie.burst_allowance = Span::ZERO;
         let mut queue = self::queue(pie);
-        for _ in 0..200 {
-            queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
-        }
+        fill(&mut queue, 200, Ecn::NotEct);
         assert_eq!(queue.backlog().packets == 200, protected, "{probability} {old_delay}");
     }
 }
@@ -247,10 +219,9 @@ fn ecn_packets_are_marked_below_the_threshold_only() {
         for _ in 0..1000 {
             queue.enqueue(Packet::of_ecn(Ecn::Ect0), Time::ZERO);
         }
-        let ids: Vec<_> = queue.notes().iter().map(|note| note.id).collect();
         queue.take_dropped(|_, _| ());
         let counts = queue.counts();
-        (counts.marked_total() > 0, counts.dropped_total() > 0, ids)
+        (counts.marked_total() > 0, counts.dropped_total() > 0, ids(&queue))
     };
     assert_eq!(marks(0.099, 0.1), (true, false, vec![]));
     assert_eq!(marks(0.1, 0.1), (false, true, vec!["pie-ecn-drops"]));
@@ -285,9 +256,7 @@ fn a_third_of_the_limit_makes_it_active() {
         })
     };
     let mut queue = queue(make());
-    for _ in 0..10 {
-        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
-    }
+    fill(&mut queue, 10, Ecn::NotEct);
     // Inactive: updates do nothing. The tenth packet found nine.
     queue.on_wakeup(at(15));
     assert_eq!((seen(&queue, "active"), seen(&queue, "burst_allowance")), (0.0, 0.15));
@@ -298,9 +267,9 @@ fn a_third_of_the_limit_makes_it_active() {
         queue.dequeue(at(16 + 6 * (i + 1))).unwrap();
         assert_eq!(seen(&queue, "active"), 1.0);
     }
-    close(seen(&queue, "departure_rate"), 16_384.0 / 0.066);
+    assert_near(seen(&queue, "departure_rate"), 16_384.0 / 0.066);
     queue.on_wakeup(at(90));
-    close(seen(&queue, "delay_estimate"), 15_000.0 * 0.066 / 16_384.0);
+    assert_near(seen(&queue, "delay_estimate"), 15_000.0 * 0.066 / 16_384.0);
     // Back below the third, but the probability is not zero.
     while queue.dequeue(at(100)).is_some() {}
     queue.enqueue(Packet::of_ecn(Ecn::NotEct), at(100));
@@ -314,14 +283,12 @@ fn a_third_of_the_limit_makes_it_active() {
     let mut pie = make();
     pie.params.delay = DelaySource::Timestamps;
     let mut queue = self::queue(pie);
-    for _ in 0..12 {
-        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
-    }
+    fill(&mut queue, 12, Ecn::NotEct);
     queue.dequeue(at(20)).unwrap();
     queue.enqueue(Packet::of_ecn(Ecn::NotEct), at(20));
     assert_eq!(seen(&queue, "active"), 1.0);
     queue.on_wakeup(at(30));
-    close(seen(&queue, "burst_allowance"), 0.135);
+    assert_near(seen(&queue, "burst_allowance"), 0.135);
     assert!(seen(&queue, "drop_probability") > 0.0);
     assert!(queue.notes().is_empty());
 }
@@ -342,5 +309,5 @@ fn the_sum_is_cleared_by_a_full_buffer_and_with_activation() {
     assert_eq!(seen(&queue, "accumulated"), 0.0);
     // With the last delay zero: (1/8 * 0 + 1.25 * 15 ms) / 2048.
     queue.on_wakeup(at(15));
-    close(seen(&queue, "drop_probability"), 1.25 * 0.015 / 2048.0);
+    assert_near(seen(&queue, "drop_probability"), 1.25 * 0.015 / 2048.0);
 }
