@@ -10,42 +10,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aqmlab.metrics.grid import to_xarray as to_xarray
-    from aqmlab.metrics.values import table as metrics
-    from aqmlab.report.document import save as save
-    from aqmlab.report.plot import RunPlot, StudyPlot
-    from aqmlab.report.run_page import document as run_report
-    from aqmlab.report.study_page import document as study_report
-    from aqmlab.report.tradeoff import runs as tradeoff
-    from aqmlab.study.folder import open_results as open_results
+    from aqmlab.metrics import grid as grid
+    from aqmlab.metrics import values as values
+    from aqmlab.report import document as document
+    from aqmlab.report import plot as plot
+    from aqmlab.report import run_page as run_page
+    from aqmlab.report import study_page as study_page
+    from aqmlab.report import tradeoff as tradeoff
+    from aqmlab.study import folder as folder
 
-__all__ = [
-    "RunPlot",
-    "StudyPlot",
-    "metrics",
-    "open_results",
-    "run_report",
-    "save",
-    "study_report",
-    "to_xarray",
-    "tradeoff",
-]
-PLACES = {
-    "RunPlot": ("report.plot", "RunPlot"),
-    "StudyPlot": ("report.plot", "StudyPlot"),
-    "metrics": ("metrics.values", "table"),
-    "open_results": ("study.folder", "open_results"),
-    "run_report": ("report.run_page", "document"),
-    "save": ("report.document", "save"),
-    "study_report": ("report.study_page", "document"),
-    "to_xarray": ("metrics.grid", "to_xarray"),
-    "tradeoff": ("report.tradeoff", "runs"),
-}
+PLACES = {"folder": "study"} | dict.fromkeys(("grid", "values"), "metrics")
+"""Package of a module, if it is not `report`."""
 
 
 def __getattr__(name: str) -> Any:
-    """The function or class of this name."""
-    if name not in PLACES:
+    """The module of this name."""
+    if name.startswith("__"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, own = PLACES[name]
-    return getattr(import_module(f"aqmlab.{module}"), own)
+    return import_module(f"aqmlab.{PLACES.get(name, 'report')}.{name}")

@@ -142,12 +142,8 @@ def decoded(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise Damaged(path, "it is missing") from None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise Damaged(path, f"it cannot be read as Parquet: {first_line(error)}") from error
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, in one line."""
-    return next(iter(str(error).splitlines()), type(error).__name__)
+        text = next(iter(str(error).splitlines()), type(error).__name__)
+        raise Damaged(path, f"it cannot be read as Parquet: {text}") from error
 
 
 class Target(io.RawIOBase):

@@ -12,11 +12,13 @@ from importlib import import_module
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from aqmlab import _core, plain
 from aqmlab.cli.common import EXAMPLES, FAILURE, INPUT_ERROR, INTERRUPTED, fail, reported
-from aqmlab.cli.misuse import Command, Program, told
+from aqmlab.cli.misuse import Command, Misuse, told
+from aqmlab.errors import nearest
 
 COMMANDS = {
     "run": "Run a scenario once and show what its queues did.",
@@ -76,7 +78,7 @@ RUN_PROGRAMS = ("shell", "mahimahi")
 """Commands that run another program, whose arguments are passed through."""
 
 
-class Commands(Program):
+class Commands(TyperGroup):
     """The commands; the file of one is loaded when it is run."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -88,7 +90,11 @@ class Commands(Program):
         return Command(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is meant, with its options and its function."""
+        """The command that is meant, with its options and its function; refuses other names."""
+        if not args[0].startswith("-") and args[0] not in COMMANDS:
+            guess = nearest(args[0], COMMANDS)
+            hint = f"; did you mean `{guess}`?" if guess else ""
+            raise Misuse(f"no command `{args[0]}`{hint}", ctx)
         name, command, rest = super().resolve_command(ctx, args)
         return name, loaded(name) if name in COMMANDS else command, rest
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from aqmlab.campaign.reported import Reported
     from aqmlab.report.document import Figure
     from aqmlab.results import StudyResult
+    from aqmlab.search import SearchResult
     from aqmlab.study.sweep import Progress
 
 REPORT = ("polars", "numpy", "scipy", "tomli_w", "jinja2", "markdown_it", "vl_convert")
@@ -235,11 +236,11 @@ def finish(
         return
     screen = console(columns)
     found.print(screen)
-    done = f"Results: {folder}"
-    if not no_report:
-        report = found.write_report(folder, figures=figures, command=command_line())
-        done = f"Report: {report}"
-    screen.print(f"\n{done}", soft_wrap=True)
+    screen.print()
+    if no_report:
+        screen.print(f"Results: {folder}", soft_wrap=True)
+    else:
+        show_report(found, folder, screen, figures=figures)
 
 
 def show_study(
@@ -253,8 +254,15 @@ def show_study(
     if done:
         screen.print(done, soft_wrap=True)
     if not no_report:
-        report = result.write_report(folder, command=command_line(), figures=figures)
-        screen.print(f"Report: {report}", soft_wrap=True)
+        show_report(result, folder, screen, figures=figures)
+
+
+def show_report(
+    found: StudyResult | SearchResult | Reported, folder: Path, screen: Console, *, figures: bool
+) -> None:
+    """Writes a report into a folder, and prints its path."""
+    report = found.write_report(folder, command=command_line(), figures=figures)
+    screen.print(f"Report: {report}", soft_wrap=True)
 
 
 def settings_of_real_packets(

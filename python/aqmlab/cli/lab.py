@@ -48,7 +48,12 @@ def lab(
     Ctrl-C. docs/lab/index.html is the same page without a server.
     """
     if digest is not None:
-        _print_digest(digest, as_json=json)
+        run = Run(digest)
+        run.finish()
+        if json:
+            print_json({"file": str(digest), "result": run.digest})
+        else:
+            print(run.digest)
         return
     given: object = None
     live = None
@@ -75,16 +80,6 @@ def _sides(file: Path, against: str) -> dict[str, Any]:
     resolved = [json.loads(side.resolved) for side in sides]
     queues = [each["links"][each["bottleneck"]]["queue"]["discipline"] for each in resolved]
     return {"toml": [side.to_toml() for side in sides], "names": queues}
-
-
-def _print_digest(file: Path, *, as_json: bool) -> None:
-    """Runs a scenario and prints what names its results."""
-    run = Run(file)
-    run.finish()
-    if as_json:
-        print_json({"file": str(file), "result": run.digest})
-    else:
-        print(run.digest)
 
 
 def _looks(emulator: Emulator) -> Any:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 from typer.exceptions import TyperException
-
-from aqmlab.errors import nearest
 
 NUMBERS = {
     "int": "a whole number", "integer": "a whole number", "float": "a number",
@@ -45,19 +43,6 @@ class Command(TyperCommand):
         if left:
             raise Misuse(f"too many arguments: {' '.join(left)}", ctx)
         return left
-
-
-class Program(TyperGroup):
-    """The commands."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is meant; refuses a name that is none."""
-        name = args[0]
-        if not name.startswith("-") and self.get_command(ctx, name) is None:
-            guess = nearest(name, self.list_commands(ctx))
-            hint = f"; did you mean `{guess}`?" if guess else ""
-            raise Misuse(f"no command `{name}`{hint}", ctx)
-        return super().resolve_command(ctx, args)
 
 
 def told(error: TyperException) -> str:

@@ -15,6 +15,7 @@ from aqmlab.cli.common import (
     means,
     naming,
     print_json,
+    show_report,
 )
 from aqmlab.cli.options import argument, option
 from aqmlab.errors import input_error
@@ -115,5 +116,4 @@ def search(
     for path in sorted(folder.glob("finding*.toml")):
         screen.print(f"Scenario: {path}", soft_wrap=True)
     if not no_report:
-        report = found.write_report(folder, command=command_line(), figures=figures)
-        screen.print(f"Report: {report}", soft_wrap=True)
+        show_report(found, folder, screen, figures=figures)

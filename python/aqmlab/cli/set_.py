@@ -12,7 +12,7 @@ from aqmlab.cli.common import print_json
 from aqmlab.cli.options import argument, flag
 from aqmlab.emulator.change import change
 from aqmlab.scenario.settings import parse_settings
-from aqmlab.scenario.toml import toml_value
+from aqmlab.scenario.toml import shown
 
 EXAMPLE = (
     "aqmlab set lab down.rate=5mbit\n\n"
@@ -54,4 +54,4 @@ def _shown(value: Any) -> str:
             return queue_in_words(value)
         except InputError:
             pass  # a class in Python, whose file is elsewhere
-    return value if isinstance(value, str) else toml_value(value)
+    return shown(value)

@@ -129,19 +129,20 @@ def shell(
     }
     emulator = {key: value for key, value in emulator.items() if value is not None}
     recorded = recordings(pcap, pcap_ring, log or [], pcap_at)
-    around = _around(command or [], watch, json)
+    output = _output_to_stderr() if json else contextlib.nullcontext()
+    view = watching(command or []) if watch else contextlib.nullcontext()
     on_path = {"profile": profile, "scenario": scenario, "down": down, "up": up}
     if topology is not None:
         _refuse(
             {**common, **on_path, "far": far, "nat": nat},
             "the links are those of --topology; change them with --set",
         )
-        with Reserved(out) as kept, around:
+        with Reserved(out) as kept, output, view:
             done = _in_hosts(topology, command or [], at, host or [], settings, emulator, recorded)
     else:
         _refuse({"at": at, "host": host}, "this option needs --topology")
         path = _path(scenario, common, down or [], up or [], settings, profile)
-        with Reserved(out) as kept, around:
+        with Reserved(out) as kept, output, view:
             recording = recorded.of_run(1, path.scenario)
             done = emulate(path, command or [], far=far, nat=nat, settings=emulator, **recording)
     kept.keep(done, command_line())
@@ -150,14 +151,6 @@ def shell(
     elif not quiet or kept.problem:
         _tell(done, kept)
     raise SystemExit(done.status or bool(kept.problem))
-
-
-@contextlib.contextmanager
-def _around(command: list[str], watch: bool, json: bool) -> Iterator[None]:
-    """What the terminal shows while the command runs."""
-    view = watching(command) if watch else contextlib.nullcontext()
-    with _output_to_stderr() if json else contextlib.nullcontext(), view:
-        yield
 
 
 @contextlib.contextmanager

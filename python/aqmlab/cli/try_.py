@@ -6,7 +6,15 @@ import time
 from pathlib import Path
 
 from aqmlab.cli import options
-from aqmlab.cli.common import FAILURE, command_line, console, fail, print_json, progress_bar
+from aqmlab.cli.common import (
+    FAILURE,
+    command_line,
+    console,
+    fail,
+    print_json,
+    progress_bar,
+    show_report,
+)
 from aqmlab.cli.options import argument, option
 
 EXAMPLE = (
@@ -82,8 +90,7 @@ def try_(
         page.print(screen)
         screen.print(f"Study: {path}", soft_wrap=True)
         if not no_report:
-            report = found.write_report(folder, figures=False, command=command_line())
-            screen.print(f"Report: {report}", soft_wrap=True)
+            show_report(found, folder, screen, figures=False)
     broken = [(queue, each) for queue, each in assertions(found) if each.verdict != HOLDS]
     if broken:
         fail("; ".join(f"{q}: {e.text} {e.verdict}: {e.evidence}" for q, e in broken), FAILURE)

@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from aqmlab._core import InputError
@@ -76,18 +77,18 @@ def read(tool: str, words: Sequence[str], settings: dict[str, Any], prefix: str)
 
     `prefix` is that of the shells around this one.
     """
-    tools: dict[str, Callable[[list[str], dict[str, Any], str], Emulated]] = {
+    tools: dict[str, Callable[[list[str], dict[str, Any]], Emulated]] = {
         "delay": delay,
-        "link": link,
+        "link": partial(link, prefix=prefix),
         "loss": loss,
         "onoff": onoff,
     }
     if tool not in tools:
         raise unknown("tool", tool, tools)
-    return tools[tool](list(words), settings, prefix)
+    return tools[tool](list(words), settings)
 
 
-def delay(words: list[str], settings: dict[str, Any], _prefix: str) -> Emulated:
+def delay(words: list[str], settings: dict[str, Any]) -> Emulated:
     """mm-delay: the same delay in both directions."""
     (given,), command = _positional("delay", words, 1)
     if not re.fullmatch(r"\d+", given):
@@ -97,7 +98,7 @@ def delay(words: list[str], settings: dict[str, Any], _prefix: str) -> Emulated:
     return Emulated(path, command, f"[delay {int(given)} ms] ")
 
 
-def loss(words: list[str], settings: dict[str, Any], _prefix: str) -> Emulated:
+def loss(words: list[str], settings: dict[str, Any]) -> Emulated:
     """mm-loss: each packet of one direction is lost with the same chance."""
     (direction, given), command = _positional("loss", words, 2)
     share = _number("RATE", given)
@@ -110,7 +111,7 @@ def loss(words: list[str], settings: dict[str, Any], _prefix: str) -> Emulated:
     return Emulated(path, command, f"[loss {short}={given}] ", is_random=True)
 
 
-def onoff(words: list[str], settings: dict[str, Any], _prefix: str) -> Emulated:
+def onoff(words: list[str], settings: dict[str, Any]) -> Emulated:
     """mm-onoff: one direction is off and on in turn and loses packets that arrive while off."""
     (direction, on, off), command = _positional("onoff", words, 3)
     short = _direction(direction)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import aqmlab
 from aqmlab.numbers import percent, seconds
@@ -28,7 +27,7 @@ from aqmlab.report.plot import course
 from aqmlab.report.run_page import finding, links, parameters, sojourn_figure
 from aqmlab.results import RunResult
 from aqmlab.scenario.quantity import quantity
-from aqmlab.scenario.toml import toml_value
+from aqmlab.scenario.toml import shown
 
 TITLE = "An emulation"
 """The title where the command is not known."""
@@ -120,7 +119,7 @@ def _changes(result: RunResult) -> Iterator[Section]:
     """Changes during the emulation."""
     made = result.scenario.get("changes", [])
     if made:
-        lines = tuple((each["at"], each["key"], _value(each["value"])) for each in made)
+        lines = tuple((each["at"], each["key"], shown(each["value"])) for each in made)
         columns = (
             Column("time", label=True),
             Column("key", label=True),
@@ -132,10 +131,6 @@ def _changes(result: RunResult) -> Iterator[Section]:
 def _change_times(result: RunResult) -> list[float]:
     """Times of changes in seconds."""
     return [quantity(each["at"], "delay", "at") for each in result.scenario.get("changes", [])]
-
-
-def _value(value: Any) -> str:
-    return value if isinstance(value, str) else toml_value(value)
 
 
 def _figures(result: RunResult) -> Iterator[Figure]:

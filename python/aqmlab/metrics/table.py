@@ -114,16 +114,10 @@ def evaluated(frame: pl.DataFrame, formulas: Mapping[str, Formula]) -> dict[str,
 
 def _links(links: pl.DataFrame, points: Sequence[Facts]) -> pl.DataFrame:
     schema = {"point": pl.UInt32, "link": pl.String, "bulk_flows": pl.Int64}
-    bulk = pl.DataFrame(_bulk_flows(points), schema=schema, orient="row")
+    counts = ((point, *each) for point, flows in enumerate(points) for each in bulk_flows(flows))
+    bulk = pl.DataFrame(counts, schema=schema, orient="row")
     rows = links.join(bulk, on=["point", "link"], how="left", maintain_order="left")
     return _long(rows, "link", evaluated(rows, LINK))
-
-
-def _bulk_flows(points: Sequence[Facts]) -> Iterator[tuple[int, str, int]]:
-    """Point, link, and how many flows have data on it, if all of them are endless bulk flows."""
-    for point, flows in enumerate(points):
-        for link, count in bulk_flows(flows):
-            yield point, link, count
 
 
 # Groups

@@ -74,9 +74,8 @@ def gather(batches: Iterable[Batch], names: Iterable[str] | None = None) -> dict
 
 
 def in_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:
-    """Yields a large table of finished runs in frames of at most `rows` rows."""
-    for part in _engine_parts(batch, name, rows):
-        yield by_run([part])
+    """A large table of finished runs in frames of at most `rows` rows."""
+    return (by_run([part]) for part in _engine_parts(batch, name, rows))
 
 
 def _engine_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:

@@ -215,14 +215,14 @@ class RunResult(TableAttributes):
     @property
     def plot(self) -> RunPlot:
         """Figures: `plot.over_time("cwnd_bytes", "backlog_packets")`, `cdf()`, `heatmap()`."""
-        return aqmlab.accessors.RunPlot(self)
+        return aqmlab.accessors.plot.RunPlot(self)
 
     def report(self, title: str = "A run") -> Document:
         """Returns the report as a document (`to_html()`, `to_markdown()`, `tables`, `figures`).
 
         It has time series if they were recorded (`record="series"`).
         """
-        return aqmlab.accessors.run_report(self, title)
+        return aqmlab.accessors.run_page.document(self, title)
 
     def write_report(
         self,
@@ -250,8 +250,8 @@ class RunResult(TableAttributes):
         StorageError
             If a file cannot be written.
         """
-        page = aqmlab.accessors.run_report(self, title, command, Path(folder))
-        return aqmlab.accessors.save(page, Path(folder), figures=figures)
+        page = aqmlab.accessors.run_page.document(self, title, command, Path(folder))
+        return aqmlab.accessors.document.save(page, Path(folder), figures=figures)
 
     def _repr_html_(self) -> str:
         return self.report()._repr_html_()
@@ -298,7 +298,7 @@ def load(
     Raises `InputError` if there is none of that name.
     """
     if name == METRICS:
-        return aqmlab.accessors.metrics(tables, scenarios, replications)
+        return aqmlab.accessors.values.table(tables, scenarios, replications)
     if name not in tables.names():
         raise unknown("table", name, dict.fromkeys([*tables.names(), METRICS]))
     return tables.load(name)

@@ -56,19 +56,18 @@ class _Facts:
     bottlenecks: list[str]
     links: set[str]
     """Links that all points have."""
-    groups: list[str]
+    groups: dict[str, None]
     seeds: set[int]
 
     @staticmethod
     def of(scenarios: Sequence[Mapping[str, Any]]) -> _Facts:
-        bottlenecks, groups, seeds = [], dict[str, None](), set[int]()
-        links: set[str] | None = None
+        facts = _Facts([], set(scenarios[0]["links"]), {}, set())
         for each in scenarios:
-            bottlenecks.append(sys.intern(str(each["bottleneck"])))
-            links = set(each["links"]) if links is None else links.intersection(each["links"])
-            groups.update(dict.fromkeys(each["flows"]))
-            seeds.add(int(each["seed"]))
-        return _Facts(bottlenecks, links or set(), list(groups), seeds)
+            facts.bottlenecks.append(sys.intern(str(each["bottleneck"])))
+            facts.links.intersection_update(each["links"])
+            facts.groups.update(dict.fromkeys(each["flows"]))
+            facts.seeds.add(int(each["seed"]))
+        return facts
 
 
 COPIES = (
@@ -131,7 +130,7 @@ class StudyResult(TableAttributes):
         InputError
             If a metric is unknown or xarray is not installed.
         """
-        return aqmlab.accessors.to_xarray(self, names)
+        return aqmlab.accessors.grid.to_xarray(self, names)
 
     @staticmethod
     def open(folder: str | Path) -> StudyResult:
@@ -139,7 +138,7 @@ class StudyResult(TableAttributes):
 
         Raises `FolderError` if the folder has no finished results, or damaged ones.
         """
-        return aqmlab.accessors.open_results(Path(folder))
+        return aqmlab.accessors.folder.open_results(Path(folder))
 
     def raw(self, name: str) -> pl.DataFrame:
         """Returns the table `name` as stored: `run` and its own columns; `notes` with those about
@@ -182,11 +181,11 @@ class StudyResult(TableAttributes):
     def plot(self) -> StudyPlot:
         """Figures: `plot.against("sojourn_p95")`, `cdf()`, `tradeoff()`, `grid("jain")`,
         `over_time("backlog_packets")`."""
-        return aqmlab.accessors.StudyPlot(self)
+        return aqmlab.accessors.plot.StudyPlot(self)
 
     def report(self) -> Document:
         """Returns the report as a document (`to_html()`, `to_markdown()`, `tables`, `figures`)."""
-        return aqmlab.accessors.study_report(self)
+        return aqmlab.accessors.study_page.document(self)
 
     def write_report(
         self, folder: str | Path | None = None, *, command: str = "", figures: bool = True
@@ -212,8 +211,8 @@ class StudyResult(TableAttributes):
         place = folder or self.folder
         if place is None:
             raise ValueError("these results are in memory: pass the folder for the report")
-        page = aqmlab.accessors.study_report(self, command, Path(place))
-        return aqmlab.accessors.save(page, Path(place), figures=figures)
+        page = aqmlab.accessors.study_page.document(self, command, Path(place))
+        return aqmlab.accessors.document.save(page, Path(place), figures=figures)
 
     def _repr_html_(self) -> str:
         return self.report()._repr_html_()
@@ -242,7 +241,7 @@ class StudyResult(TableAttributes):
     @property
     def group_names(self) -> list[str]:
         """Groups of flows of all points, in the order in which they first appear."""
-        return self._facts.groups
+        return list(self._facts.groups)
 
     @property
     def seeds(self) -> set[int]:
@@ -273,7 +272,7 @@ class StudyResult(TableAttributes):
     def tradeoff(self) -> pl.DataFrame:
         """One row for each run: mean sojourn time at the bottleneck, and goodput of the flows over
         it (RFC 7928, section 2.7)."""
-        return aqmlab.accessors.tradeoff(self)
+        return aqmlab.accessors.tradeoff.runs(self)
 
     @cached_property
     def points(self) -> pl.DataFrame:

@@ -35,6 +35,11 @@ def _key(name: str) -> str:
     return name if plain.isascii() and plain.isalnum() else toml_value(name)
 
 
+def shown(value: Any) -> str:
+    """A value as an option has it: text without quotes."""
+    return value if isinstance(value, str) else toml_value(value)
+
+
 def toml_value(value: Any) -> str:
     """A value as it is written in TOML, tables inline."""
     if isinstance(value, Mapping):

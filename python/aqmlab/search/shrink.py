@@ -12,7 +12,7 @@ from typing import Any
 from aqmlab._core import Scenario
 from aqmlab.errors import InputError, input_error
 from aqmlab.scenario.settings import parse_settings, parse_toml, read_text
-from aqmlab.scenario.toml import toml, toml_value
+from aqmlab.scenario.toml import shown, toml
 from aqmlab.search.keys import DIGITS, Key, shared_out
 from aqmlab.search.trials import Measure, Settings, Trial, Trials, identity, with_settings
 from aqmlab.study.single import run_scenario
@@ -112,7 +112,7 @@ def finding(study: Study, trial: Trial, measure: Measure, told: Sequence[str]) -
 
 def _comment(measure: Measure, values: Sequence[float], undo: Settings, told: Sequence[str]) -> str:
     """Damage, the settings that undo it, and how to run the file."""
-    pairs = [f"{key}={v if isinstance(v, str) else toml_value(v)}" for key, v in undo.items()]
+    pairs = [f"{key}={shown(v)}" for key, v in undo.items()]
     return "\n".join(
         [
             *(f"# {line}" for line in told if line),

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from aqmlab.errors import input_error
-from aqmlab.metrics.samples import Floats, Histograms, weighted_quantile
+from aqmlab.metrics.samples import Floats, Histograms, quantile, weighted_quantile
 
 LEVEL = 0.95
 """Default level of intervals."""
@@ -382,7 +382,7 @@ def _quantile(ordered: Floats, share: float) -> float:
     that were observed."""
     if share == 0.5:
         return float(np.median(ordered))
-    return weighted_quantile(ordered, np.ones(ordered.size, dtype=np.int64), share)
+    return quantile(ordered, share)
 
 
 def low_ends(ordered: Floats, share: float, tail: float) -> Floats | None:

@@ -50,7 +50,7 @@ def write_manifest(path: Path, info: StudyInfo, state: Mapping[str, Any]) -> Non
         "replications": info.replications,
         "runs": info.points * info.replications,
         **({KEY: info.precision.to_json()} if info.precision else {}),
-        "axes": axes_json(info),
+        "axes": [{"name": name, "labels": labels} for name, labels in info.axes],
         "host": host(),
         "varies": VARIES,
         **state,
@@ -135,11 +135,6 @@ def study_info(manifest: Mapping[str, Any]) -> StudyInfo:
 def seals_of(manifest: Mapping[str, Any]) -> dict[str, Seal]:
     """The checksum of every file that the manifest names; of results that have none, nothing."""
     return {name: Seal.from_json(seal) for name, seal in manifest.get("files", {}).items()}
-
-
-def axes_json(info: StudyInfo) -> list[dict[str, Any]]:
-    """Axes in the form of the manifest."""
-    return [{"name": name, "labels": list(labels)} for name, labels in info.axes]
 
 
 def host() -> dict[str, Any]:

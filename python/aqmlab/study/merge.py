@@ -41,17 +41,10 @@ class PartialFolder:
 
     path: Path
     manifest: dict[str, Any]
+    info: StudyInfo
+    shard: Shard
+    """The shard that it is to hold."""
     chunks: tuple[Chunk, ...]
-
-    @property
-    def info(self) -> StudyInfo:
-        """The study."""
-        return study_info(self.manifest)
-
-    @property
-    def shard(self) -> Shard:
-        """The shard that it is to hold."""
-        return shard_of(self.manifest)
 
     def runs(self) -> Whole:
         """The numbers of the runs that it holds."""
@@ -105,9 +98,10 @@ def _read(path: Path) -> PartialFolder:
         raise FolderError(f"{path}: there are no results of aqmlab here")
     manifest = read_manifest(path)
     try:
-        return PartialFolder(path, manifest, tuple(_chunks(path, manifest)))
+        chunks = tuple(_chunks(path, manifest))
     except Damaged as error:
         raise FolderError(f"{error}; rerun the command that made this part") from None
+    return PartialFolder(path, manifest, study_info(manifest), shard_of(manifest), chunks)
 
 
 def _chunks(path: Path, manifest: dict[str, Any]) -> Iterator[Chunk]:

@@ -165,7 +165,9 @@ def load(
     overrides: Mapping[str, Any],
 ) -> Scenario:
     """The checked scenario in a file, a mapping, or another scenario, with overrides."""
-    own, given = _parted(overrides)
+    # Errors about overrides of other options than `--set` do not name it.
+    own = {key: value for key, value in overrides.items() if key.startswith(("seed", "record."))}
+    given = {key: value for key, value in overrides.items() if key not in own}
     if isinstance(source, Scenario):
         if not overrides:
             return source
@@ -183,9 +185,3 @@ def load(
             hint = f"run it by `aqmlab study {path}`"
             raise input_error("this is a study, not a scenario", file=str(path), hint=hint)
     return Scenario(text, file=str(path), overrides=own, settings=given, folders=[str(path.parent)])
-
-
-def _parted(overrides: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Overrides of other options, and those of `--set`, which errors about them name."""
-    own = {key: value for key, value in overrides.items() if key.startswith(("seed", "record."))}
-    return own, {key: value for key, value in overrides.items() if key not in own}
