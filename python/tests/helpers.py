@@ -94,6 +94,7 @@ def in_process(
     before, status = Path.cwd(), 0
     with (
         mock.patch.object(sys, "argv", ["aqmlab", *words]),
+        mock.patch.object(sys.modules["__main__"], "__package__", ""),  # of `python -m pytest`
         mock.patch.object(sys, "stdout", out),
         mock.patch.object(sys, "stderr", err),
         mock.patch.dict(os.environ, environment()),

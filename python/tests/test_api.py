@@ -45,18 +45,6 @@ def test_tables_are_polars_without_the_column_run(mapping: dict[str, Any]) -> No
         result.table("link")
 
 
-def test_conservation_and_bounds_hold_in_the_tables(mapping: dict[str, Any]) -> None:
-    links = aqmlab.run(mapping).links
-    queued = links["arrived"] - links["delivered"] - links["dropped"]
-    assert queued.to_list() <= links["backlog_max_packets"].to_list()
-    reasons = links.select(pl.sum_horizontal(pl.col("^drop_.*$"))).to_series()
-    assert reasons.to_list() == links["dropped"].to_list()
-    assert links["utilisation"].max() <= 1
-    order = [f"sojourn_{key}_s" for key in ("p50", "p75", "p90", "p95", "p99")]
-    for row in links.select(order).rows():
-        assert list(row) == sorted(row)
-
-
 def test_results_of_a_study_are_joined_with_its_points(study: Path) -> None:
     result = aqmlab.Study(study).run()
     assert result.points.columns == ["point", "queue", "flows", "flows_value"]
@@ -117,23 +105,6 @@ def test_the_digest_is_of_all_that_matters(study: Path, mapping: dict[str, Any])
     assert len(set(same)) == 1
     others = [digest(seed=4), digest(replications=1), digest(set={"duration": "9s"})]
     assert len({*same, *others}) == 4
-
-
-def test_a_study_in_memory_and_in_a_folder_are_equal(study: Path, tmp_path: Path) -> None:
-    plan = aqmlab.Study(study)
-    memory, disk = plan.run(threads=2), plan.run(tmp_path / "out", threads=1)
-    assert (memory.computed, disk.computed) == (12, 12)
-    for name in memory.table_names:
-        assert memory.table(name).equals(disk.table(name)), name
-    assert memory.scenarios == disk.scenarios
-
-
-def test_a_single_run_of_a_study_can_be_run_again_alone(study: Path) -> None:
-    plan = aqmlab.Study(study)
-    result = plan.run()
-    alone = aqmlab.run(plan.points[4].scenario, replication=1)
-    row = result.raw("links").filter(run=4 * 2 + 1).drop("run")
-    assert row.equals(alone.links)
 
 
 def test_no_axis_may_be_called_like_a_column(mapping: dict[str, Any]) -> None:

@@ -315,9 +315,3 @@ def test_files_that_the_guide_names_exist() -> None:
         for name in path.findall(text):
             places = [root / name, root / "crates" / "aqmlab-sim" / name]
             assert "NAME" in name or any(each.exists() for each in places), f"{page.name}: {name}"
-
-
-def test_citations_have_the_version() -> None:
-    text = (DOCS.parent / "CITATION.cff").read_text()
-    assert f"version: {aqmlab.__version__}\n" in text
-    assert f"version = {{{aqmlab.__version__}}}" in (DOCS / "how-to.md").read_text()

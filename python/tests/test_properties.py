@@ -105,9 +105,12 @@ def test_runs_conserve_packets_and_stay_within_bounds(
         }
     )
     for row in result.links.to_dicts():
-        assert row["arrived"] >= row["delivered"] + row["dropped"]
+        queued = row["arrived"] - row["delivered"] - row["dropped"]
+        assert 0 <= queued <= 1 + row["backlog_max_packets"] <= max(limit, 1000)
+        assert row["dropped"] == sum(row[key] for key in row if key.startswith("drop_"))
         assert row["utilisation"] is None or 0 <= row["utilisation"] <= 1
-        assert row["backlog_max_packets"] <= max(limit, 1000)
+        quantiles = [row[f"sojourn_{key}_s"] or 0.0 for key in ("p50", "p75", "p90", "p95", "p99")]
+        assert quantiles == sorted(quantiles)
     for flow in result.flows.to_dicts():
         if flow["finish_s"] is not None:
             took = flow["finish_s"] - flow["start_s"]

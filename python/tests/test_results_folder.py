@@ -37,13 +37,6 @@ def test_threads_and_repetition_give_the_same_bytes(study: Path, aqmlab: Aqmlab)
     assert table_bytes(study.parent / "again") == first
 
 
-def test_another_seed_gives_other_bytes(study: Path, aqmlab: Aqmlab) -> None:
-    for seed in (3, 4):
-        assert aqmlab("study", study, "--json", "--out", f"{seed}", "--seed", seed).returncode == 0
-    tables = [table_bytes(study.parent / name)["links.parquet"] for name in ("3", "4")]
-    assert tables[0] != tables[1]
-
-
 def test_a_finished_folder_is_reused(study: Path, aqmlab: Aqmlab) -> None:
     assert aqmlab("study", study, "--json", "--out", "out").returncode == 0
     out = study.parent / "out"

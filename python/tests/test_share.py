@@ -40,7 +40,7 @@ class Mine:
     def dequeue(self, cx):
         return self.fifo.pop(0) if self.fifo else None
 """
-METRIC = (Path(__file__).parents[2] / "examples" / "my_metric.py").read_text()
+METRIC = (ROOT / "examples" / "my_metric.py").read_text()
 
 
 @pytest.fixture(autouse=True)
@@ -286,5 +286,6 @@ def test_citations_name_this_version() -> None:
     assert fields["version"] == package.__version__
     entry = bibtex()
     assert f"title = {{{fields['title'].strip(chr(34))}}}".replace("{aqm", "{{aqm") in entry
-    assert f"version = {{{package.__version__}}}" in entry
+    for text in (entry, (ROOT / "docs" / "how-to.md").read_text()):
+        assert f"version = {{{package.__version__}}}" in text
     assert entry.count("{") == entry.count("}")
