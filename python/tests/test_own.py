@@ -135,7 +135,7 @@ MISTAKES = {
     "an unknown metric": ("delay_quantile", "delay_quantil", ["did you mean `delay_quantile`"]),
     "a key that is missing": (', share = 0.95', "", ["tables.table-1.metric.share", "missing"]),
     "a row that no axis has": ('row = "codel"', 'row = "Codell"',
-                               ["`Codell`", "axis queue", "did you mean `codel`"]),
+                               ["`Codell`", "values.queue", "did you mean `codel`"]),
     "a table by another name": ("[[tables]]", "[[tabels]]", ["`tabels`", "did you mean `tables`"]),
     "too few numbers": ('{ row = "codel" }', '{ row = "codel", published = [1.0] }',
                         ["expected 2 numbers", "`flows`"]),

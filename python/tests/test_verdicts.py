@@ -116,7 +116,14 @@ def test_replications_are_added_until_all_is_decided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only = ["queue=CoDel", "queue=HRED", "rest=11 ms", "flows=4+4", "flows=6+6"]
-    monkeypatch.setattr(Published, "most", {"study": 200})
+    load = Published.load
+
+    def up_to_200(name: str) -> Published:
+        published = load(name)
+        published.form.most["study"] = 200
+        return published
+
+    monkeypatch.setattr(Published, "load", up_to_200)
     monkeypatch.setattr(study, "claims", lambda measured: asked(HEADLINE, measured))
     grown = reproduce("jarvinen2014", only=only, out=tmp_path / "grown")
     count = grown.result.info.replications

@@ -146,13 +146,13 @@ def _check_table(
             raise unknown("axis", name, list(axes), file=str(file), key=f"{place}.{key}")
     check_labels({axis: [label] for axis, label in table.where.items()}, axes, str(file),
                  f"{place}.where")  # fmt: skip
-    rows = {table.rows: [row.row for row in table.values]}
-    check_labels(rows, axes, str(file), f"{place}.values")
     missing = [each for each in axes if each not in (table.rows, table.columns, *table.where)]
     if missing:
         hint = f'where = {{ {missing[0]} = "{axes[missing[0]][0]}" }}'
         problem = f"the table must name a label of the axis `{missing[0]}` it is about"
         raise input_error(problem, file=str(file), key=f"{place}.where", hint=hint)
+    rows = {table.rows: [row.row for row in table.values]}
+    check_labels(rows, axes, str(file), f"{place}.values")
     for row in table.values:
         many = len(axes[table.columns])
         if row.published is not None and len(row.published) != many:

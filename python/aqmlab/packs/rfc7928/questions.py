@@ -10,7 +10,7 @@ from aqmlab.campaign.figures import Distributions
 from aqmlab.campaign.outcomes import Beside, Outcome
 from aqmlab.campaign.pack import Draw
 from aqmlab.errors import unknown
-from aqmlab.packs.rfc7928 import cases, rules
+from aqmlab.packs.rfc7928 import cases, mixes, rules
 from aqmlab.packs.rfc7928 import figures as drawn
 from aqmlab.packs.rfc7928.dumbbell import Bench, Made
 from aqmlab.packs.rfc7928.environment import Contender, Environment
@@ -145,13 +145,13 @@ SECTIONS = (
     ),
     RfcSection(
         "9.1", "Traffic mix", "How do calls, pages, video and bulk flows fare together?",
-        cases.mix, rules.mix, "recommended", (drawn.MIX, drawn.MIX_QUALITY),
+        cases.mix, mixes.mix, "recommended", (drawn.MIX, drawn.MIX_QUALITY),
     ),
     RfcSection(
         "9.2", "Bidirectional traffic",
         "Mild congestion, and the mix, both ways: how do both directions fare, and how many "
         "acknowledgements are lost?",
-        cases.both_ways, rules.bidirectional, MAY,
+        cases.both_ways, mixes.bidirectional, MAY,
         (drawn.DIRECTIONS, drawn.ACKS, drawn.MIX_BOTH, drawn.MIX_BOTH_QUALITY),
     ),
     RfcSection(

@@ -31,7 +31,7 @@ from aqmlab.campaign.outcomes import (
     judged,
 )
 from aqmlab.metrics.samples import unfairness
-from aqmlab.packs.rfc7928.cases import BOTH_WAYS, MIX, TARGETS, UP
+from aqmlab.packs.rfc7928.cases import BOTH_WAYS, TARGETS
 from aqmlab.packs.rfc7928.metrics import phases as phases_of
 from aqmlab.scenario.quantity import canonical
 
@@ -53,13 +53,8 @@ SENSITIVE, ROBUST = 0.15, 0.05
 """Parameters: relative ranges of goodput over half to twice the value."""
 MIXED = 0.02
 """Scheduling: a smaller share of the drops on arrival (or from the queue) is not told."""
-CONTROL_LOSS = 0.001
-"""Bidirectional traffic: more acknowledgements lost than this, and than with the other."""
 STREAM_LOSS = 0.005
 """Bursts: the same for packets of the constant stream."""
-OPINION = 0.3
-"""Calls: the difference of MOS that counts; the best two categories of ITU-T G.109 are 0.31 apart
-(4.34 and 4.03)."""
 RATIO, CHANGE = (SHORTER, LONGER), (LOST, KEPT, GAINED)
 
 
@@ -499,113 +494,3 @@ def in_series(view: Beside) -> Outcome:
     return found.outcome(
         f"; senders A have {own:.0%} of it, with {view.other.contender} {other:.0%}"
     )
-
-
-# Mixes of applications, in one and in both directions.
-
-
-class Aspect(NamedTuple):
-    """One of the questions about a mix of applications, and how it is answered."""
-
-    words: str
-    number: RuleNumber
-    sign: Callable[[float], int]
-    """1 for better, -1 for worse, 0 for no difference that counts."""
-    more: str = ""
-    """Words on numbers that are not judged."""
-
-
-def mix(view: Beside) -> Outcome:
-    """Four questions: load time of pages, the call's MOS, bit rate of the video, and the goodput
-    of everything. What browsers take from bulk flows is no loss."""
-    aspects = _aspects(view)
-    if not aspects:
-        return Outcome(OPEN, "nothing was measured")
-    words = "; ".join(each.words for each in aspects)
-    return judged(_answers(aspects), words, *(each.number for each in aspects))
-
-
-def _answers(aspects: Sequence[Aspect]) -> Callable[..., str]:
-    def rule(*values: float) -> str:
-        signs = [each.sign(value) for each, value in zip(aspects, values, strict=True)]
-        if -1 in signs:
-            return TRADE if 1 in signs else WORSE
-        return BETTER if 1 in signs else EVEN
-
-    return rule
-
-
-def _aspects(view: Beside, cases: Sequence[str] | None = None) -> list[Aspect]:
-    """The four aspects, over both directions where the mix has two."""
-
-    def typical(measure: str, *subjects: str) -> Pair:
-        return lambda each: each.typical(measure, *subjects, cases=cases)
-
-    def both(measure: str, subject: str) -> Pair:
-        return typical(measure, subject, f"{subject}{UP}")
-
-    pages, video, every = (
-        both("page_load_mean", "web"),
-        both("bitrate", "video"),
-        typical("goodput", "all"),
-    )
-    opinion = view.measured(
-        lambda each: np.subtract(*each.average("mos", "voip", cases)).item(), -OPINION, OPINION
-    )
-    found = [
-        Aspect(
-            "pages in {:.2f} s against {:.2f} s".format(*pages(view)),
-            ratio(view, pages),
-            lambda value: (value <= SHORTER) - (value >= LONGER),
-        ),
-        Aspect(
-            "MOS {:.2f} against {:.2f}".format(*view.average("mos", "voip", cases)),
-            opinion,
-            lambda value: (value >= OPINION) - (value <= -OPINION),
-        ),
-        Aspect(
-            f"video at {rates(video(view))}",
-            ratio(view, video),
-            lambda value: (value >= LONGER) - (value <= SHORTER),
-        ),
-        Aspect(
-            f"all at {rates(every(view))}",
-            change(view, every, KEPT, GAINED),
-            lambda value: (value > GAINED) - (value < KEPT),
-            f", of that bulk {rates(both('goodput', 'bulk')(view))}",
-        ),
-    ]
-    return [
-        each._replace(words=f"{each.words}{_worse(each)}{each.more}")
-        for each in found
-        if isfinite(each.number.value)
-    ]
-
-
-def _worse(aspect: Aspect) -> str:
-    return " (worse)" if aspect.sign(aspect.number.value) < 0 else ""
-
-
-def bidirectional(view: Beside) -> Outcome:
-    """As for most, and whether more acknowledgements are lost than with the other, and whether
-    the mix is worse."""
-    mixes = [case for case in view.cases() if case.startswith(MIX)]
-    mild = [case for case in view.cases() if case not in mixes]
-    found, aspects = queue_and_goodput(view, mild), _aspects(view, mixes)
-    own, other = view.average("ack_loss", "all", mild)
-    words = (
-        f"{found.words}; {own:.2%} of the acknowledgements lost against {other:.2%}; "
-        f"mix: {'; '.join(each.words for each in aspects)}"
-    )
-    answers = _answers(aspects)
-
-    def rule(ratio: float, change: float, larger: float, more: float, *values: float) -> str:
-        outcome = trade(ratio, change)
-        is_worse = (larger > 0 and more > CONTROL_LOSS) or answers(*values) == WORSE
-        if is_worse and outcome in (BETTER, EVEN):
-            return TRADE if outcome == BETTER else WORSE
-        return outcome
-
-    lost = more_than_theirs(view, "ack_loss", "all", CONTROL_LOSS, mild)
-    numbers = (each.number for each in aspects)
-    return judged(rule, words, found.ratio, found.change, *lost, *numbers)

@@ -8,7 +8,7 @@ from aqmlab.campaign import Question
 from aqmlab.campaign.readings import CaseResults
 from aqmlab.metrics.registry import LESS, MORE, NEITHER
 from aqmlab.metrics.samples import Floats, jain_indices
-from aqmlab.packs.rfc9743.readings import DELAY, FAIRNESS, LOSS, Measure, criterion, metric
+from aqmlab.packs.rfc9743.readings import DELAY, FAIRNESS, LOSS, CaseMeasure, criterion, metric
 from aqmlab.packs.rfc9743.scene import OWN, Path, bulk, load, scenario
 
 CROWDED = Path(2e6, 0.05, 1.0)
@@ -50,17 +50,17 @@ CRITERIA: tuple[Question, ...] = (
         {
             0: (
                 LOSS,
-                Measure("packets sent by a flow", "a round trip", NEITHER,
+                CaseMeasure("packets sent by a flow", "a round trip", NEITHER,
                         lambda at: at.flow("own", "segments_sent") / CROWD * CROWDED.rtt / 20.0,
                         0.1),
             ),
             1: (
-                Measure("sent while nothing is acknowledged", "kbit/s", LESS,
+                CaseMeasure("sent while nothing is acknowledged", "kbit/s", LESS,
                         lambda at: at.between("ingress_bps", "down", SILENT[0] + 2, SILENT[1])
                         / 1e3, 20.0),
             ),
             2: (
-                Measure("packets sent", "a round trip", LESS,
+                CaseMeasure("packets sent", "a round trip", LESS,
                         lambda at: at.flow("own", "segments_sent") * THIN.rtt / 30.0, 0.5),
             ),
         },
@@ -103,7 +103,7 @@ CRITERIA: tuple[Question, ...] = (
         },
         {
             0: (FAIRNESS,),
-            1: (Measure("Jain's index, last 15 s", "", MORE, _late, 0.05),),
+            1: (CaseMeasure("Jain's index, last 15 s", "", MORE, _late, 0.05),),
             2: (FAIRNESS,),
         },
     ),
@@ -120,7 +120,7 @@ CRITERIA: tuple[Question, ...] = (
             1: (MEDIAN,),
             0: (
                 MEDIAN, SLOW,
-                Measure("goodput of the long flows", "%", MORE,
+                CaseMeasure("goodput of the long flows", "%", MORE,
                         lambda at: 100 * (at.goodput("own") / PATH.rate)),
             ),
         },

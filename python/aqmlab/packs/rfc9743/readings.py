@@ -12,7 +12,7 @@ from aqmlab.metrics.samples import Floats
 from aqmlab.packs.rfc9743.scene import Flow
 
 
-class Measure(NamedTuple):
+class CaseMeasure(NamedTuple):
     """A measure of a case; differences below `grain` do not count."""
 
     name: str
@@ -27,7 +27,7 @@ class Measure(NamedTuple):
 
 
 Read = Callable[[Filled], Sequence[Reading]]
-Measures = Sequence[Measure]
+Measures = Sequence[CaseMeasure]
 
 
 def criterion(
@@ -67,18 +67,18 @@ def reading(
     return Reading(case, measure, "", unit, direction, values, grain)
 
 
-def metric(name: str, metric: str, subject: str, grain: float = 5.0) -> Measure:
+def metric(name: str, metric: str, subject: str, grain: float = 5.0) -> CaseMeasure:
     """A time of the registry in milliseconds, better if it is less."""
-    return Measure(name, "ms", LESS, lambda at: 1e3 * at.metric(metric, subject), grain)
+    return CaseMeasure(name, "ms", LESS, lambda at: 1e3 * at.metric(metric, subject), grain)
 
 
-LOSS = Measure("loss", "%", LESS, lambda at: 100 * at.loss("own"), 0.5)
+LOSS = CaseMeasure("loss", "%", LESS, lambda at: 100 * at.loss("own"), 0.5)
 """The share of segments that queues drop."""
-DELAY = Measure("queuing delay, p95", "ms", LESS, lambda at: 1e3 * at.waiting)
+DELAY = CaseMeasure("queuing delay, p95", "ms", LESS, lambda at: 1e3 * at.waiting)
 """The 95th percentile of the time in the bottleneck's queue."""
 CAPACITY = "goodput, share of the capacity"
-USED = Measure(CAPACITY, "%", MORE, lambda at: 100 * at.goodput("own") / at.rate)
+USED = CaseMeasure(CAPACITY, "%", MORE, lambda at: 100 * at.goodput("own") / at.rate)
 """Goodput as a share of the bottleneck's rate."""
-SHARE = Measure(CAPACITY, "%", MORE, lambda at: 100 * at.goodput("own") / at.offered)
+SHARE = CaseMeasure(CAPACITY, "%", MORE, lambda at: 100 * at.goodput("own") / at.offered)
 """Goodput as a share of what a bottleneck of varying rate offers."""
-FAIRNESS = Measure("Jain's index", "", MORE, lambda at: at.metric("jain", "own"), 0.05)
+FAIRNESS = CaseMeasure("Jain's index", "", MORE, lambda at: at.metric("jain", "own"), 0.05)

@@ -18,7 +18,7 @@ from aqmlab.packs.rfc9743.readings import (
     LOSS,
     SHARE,
     USED,
-    Measure,
+    CaseMeasure,
     criterion,
     metric,
 )
@@ -58,7 +58,7 @@ AQMS = ("codel", "pie", "fq_codel")
 CUBIC = ControlSetup("cubic", "cubic")
 PRAGUE = ControlSetup("prague", "prague")
 CLASSIC = {"ecn": "classic"}
-SHORT_DELAY = Measure("queuing delay, p95", "ms", LESS, lambda at: 1e3 * at.waiting, 2.0)
+SHORT_DELAY = CaseMeasure("queuing delay, p95", "ms", LESS, lambda at: 1e3 * at.waiting, 2.0)
 STEADY_LOSS = (0.02, 0.1, 0.2)
 """Loss rates of a path, independent of the load: RFC 8084's examples react from 10 % on."""
 BREAKER = Path(10e6, 0.05)
@@ -69,8 +69,8 @@ def _answering(own: ControlSetup) -> Table:
     return bulk(own, 2, transport={} if own.sets_ecn else CLASSIC)(own)
 
 
-def _goodput(name: str, group: str) -> Measure:
-    return Measure(name, "%", MORE, lambda at: 100 * (at.goodput(group) / PATH.rate))
+def _goodput(name: str, group: str) -> CaseMeasure:
+    return CaseMeasure(name, "%", MORE, lambda at: 100 * (at.goodput(group) / PATH.rate))
 
 
 def _waited(group: str) -> Callable[[CaseResults], Floats]:
@@ -84,11 +84,11 @@ def _waited(group: str) -> Callable[[CaseResults], Floats]:
     return of
 
 
-def _beside(name: str, group: str) -> Iterator[Measure]:
+def _beside(name: str, group: str) -> Iterator[CaseMeasure]:
     own = "queuing delay of its own packets, p95"
-    yield Measure(f"queuing delay of {name}'s packets, p95", "ms", LESS, _waited(group), 1.0)
+    yield CaseMeasure(f"queuing delay of {name}'s packets, p95", "ms", LESS, _waited(group), 1.0)
     yield _goodput(f"goodput of {name}", group)
-    yield Measure(own, "ms", LESS, _waited("own"), 1.0)
+    yield CaseMeasure(own, "ms", LESS, _waited("own"), 1.0)
     yield _goodput("goodput of its own", "own")
 
 
@@ -176,7 +176,7 @@ CRITERIA: tuple[Question, ...] = (
         (
             SHORT_DELAY, _goodput("goodput of a CUBIC flow with ECN", "victim"),
             # A scalable control is marked often by design: neither is better.
-            Measure("packets marked", "%", NEITHER,
+            CaseMeasure("packets marked", "%", NEITHER,
                     lambda at: 100 * at.metric("mark_share", "down"), 1.0),
         ),
     ),
@@ -202,7 +202,7 @@ CRITERIA: tuple[Question, ...] = (
             for loss in STEADY_LOSS
         },
         (
-            Measure("still sent", "Mbit/s", LESS,
+            CaseMeasure("still sent", "Mbit/s", LESS,
                     lambda at: at.flow("own", "segments_sent") * (8 * PACKET) / 30.0 / 1e6, 0.1),
         ),
     ),
@@ -228,9 +228,9 @@ CRITERIA: tuple[Question, ...] = (
         },
         (
             USED, DELAY,
-            Measure("segments sent in vain", "%", LESS,
+            CaseMeasure("segments sent in vain", "%", LESS,
                     lambda at: 100 * (1 - _delivered(at) / at.flow("own", "segments_sent")), 1.0),
-            Measure("control packets", "a segment delivered", LESS,
+            CaseMeasure("control packets", "a segment delivered", LESS,
                     lambda at: at.arrived("up") / np.maximum(_delivered(at), 1.0), 0.05),
         ),
     ),
@@ -270,7 +270,7 @@ CRITERIA: tuple[Question, ...] = (
             )
         },
         (
-            Measure("of the link used in the 5 s after it", "%", MORE,
+            CaseMeasure("of the link used in the 5 s after it", "%", MORE,
                     lambda at: 100 * (at.between("throughput_bps", "down", OUTAGE,
                                                  OUTAGE + 5) / BASE.rate)),
             SHARE, LOSS,
