@@ -195,9 +195,9 @@ impl QueueDiscipline for Blue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aqmlab_core::Ecn;
     use crate::queue::Queue;
     use crate::testing::{TestPacket, assert_near, at, queue, run_with, seen};
+    use aqmlab_core::Ecn;
 
     /// Offers packets (`+`) and asks for them (`-`) at times in microseconds; compares the
     /// probability after each.
@@ -244,7 +244,8 @@ mod tests {
         let two = BlueParams { limit: Limit::Packets(2), ..BlueParams::default() };
         let overflows = [(0, 0.0), (0, 0.0), (0, 0.02), (50_000, 0.02), (100_000, 0.02)];
         let later = [(100_001, 0.04), (200_001, 0.04)];
-        let steps: Vec<_> = overflows.into_iter().chain(later).map(|(at, p)| ('+', at, p)).collect();
+        let steps: Vec<_> =
+            overflows.into_iter().chain(later).map(|(at, p)| ('+', at, p)).collect();
         let queue = play(&two, &steps);
         assert_eq!(queue.counts().dropped[Reason::Overlimit as usize], 5);
         let idle = [(0, 0.02), (50_000, 0.02), (100_000, 0.02), (100_001, 0.018)];

@@ -210,7 +210,9 @@ mod tests {
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, assert_near, assert_overload, assert_shares, env, fill, queue, seen};
+    use crate::testing::{
+        TestPacket, assert_near, assert_overload, assert_shares, env, fill, queue, seen,
+    };
 
     /// A queue with a base probability that stays.
     fn at(base: f64, params: &Pi2Params) -> Queue {

@@ -249,7 +249,9 @@ mod tests {
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, assert_near, assert_overload, assert_shares, env, fill, queue_of, seen};
+    use crate::testing::{
+        TestPacket, assert_near, assert_overload, assert_shares, env, fill, queue_of, seen,
+    };
 
     fn with(change: impl FnOnce(&mut DualPi2Params)) -> DualPi2Rfc {
         let mut params = DualPi2Params::default();
