@@ -57,7 +57,7 @@ class ControlSetup:
         }
 
     def for_(self, own: ControlSetup) -> ControlSetup:
-        """This control; in the place of `OWN` the one that fills the slot."""
+        """This control; for `OWN` the one that fills the slot."""
         return own if self is OWN else self
 
     @property
