@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -81,7 +82,25 @@ SCENARIO: dict[str, Any] = {
     "flows": {"bulk": {"count": 2, "path": ["down"], "return_path": ["up"]}},
 }
 
-Aqmlab = Callable[..., "subprocess.CompletedProcess[str]"]
+
+class Aqmlab:
+    """The command: called with its words, it returns what it printed and its exit status."""
+
+    def __init__(self, run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+        self._run = run
+
+    def __call__(self, *words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        return self._run(*words, **options)
+
+    def ok(self, *words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        """The same, and status 0 is asserted."""
+        done = self(*words, **options)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def json(self, *words: object, **options: Any) -> Any:
+        """The value that the command prints as JSON, at status 0."""
+        return json.loads(self.ok(*words, **options).stdout)
 
 
 def in_process(

@@ -46,8 +46,7 @@ def test_tables_as_csv_arrow_and_parquet(folder: Path, aqmlab: Aqmlab, tmp_path:
         "x.arrow": pl.read_ipc,
         "x.parquet": pl.read_parquet,
     }.items():
-        done = aqmlab("export", folder, name)
-        assert done.returncode == 0, done.stderr
+        aqmlab.ok("export", folder, name)
         found: Any = read(tmp_path / name)
         assert found["delivered"].to_list() == links["delivered"].to_list()
     aqmlab("export", folder, "series.csv", "--table", "series")
@@ -61,8 +60,7 @@ def test_tables_as_csv_arrow_and_parquet(folder: Path, aqmlab: Aqmlab, tmp_path:
 
 
 def test_flents_file_has_goodput_and_ping(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
-    done = aqmlab("export", folder, "x.flent.gz")
-    assert done.returncode == 0, done.stderr
+    aqmlab.ok("export", folder, "x.flent.gz")
     found = json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))
     count = len(found["x_values"])
     assert all(len(values) == count for values in found["results"].values())
@@ -91,8 +89,7 @@ def test_flent_opens_and_plots_it(folder: Path, aqmlab: Aqmlab, tmp_path: Path) 
 
 
 def test_mahimahis_log_counts_every_packet(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
-    done = aqmlab("export", folder, "down.log", "--table", "down")
-    assert done.returncode == 0, done.stderr
+    aqmlab.ok("export", folder, "down.log", "--table", "down")
     lines = (tmp_path / "down.log").read_text().splitlines()
     assert lines[1] == "# base timestamp: 0"
     kinds = [line.split()[1] for line in lines[2:]]
