@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -129,12 +129,18 @@ def in_process(
     texts = []
     for stream in (out, err):
         stream.flush()
-        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+        texts.append(stream.buffer.getvalue().decode())
     return subprocess.CompletedProcess(words, status, *texts)
 
 
 def command(*arguments: object) -> list[str]:
     return [COMMAND, *(str(each) for each in arguments)]
+
+
+def run_program(words: Sequence[Any], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a program and returns its output as text, whatever its exit status."""
+    options.setdefault("check", False)
+    return subprocess.run(words, capture_output=True, text=True, **options)
 
 
 def environment() -> dict[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment
+from helpers import Aqmlab, assert_refused, command, environment, run_program
 from real_packets import PATIENCE, as_root
 
 pytestmark = [pytest.mark.real_packets, pytest.mark.needs("ip"), as_root]
@@ -62,8 +62,7 @@ def server() -> Iterator[int]:
 
 
 def inside(pid: int, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", *words], text=True,
-                          capture_output=True, check=False)  # fmt: skip
+    return run_program(["nsenter", f"--net=/proc/{pid}/ns/net", *words])
 
 
 def state(pid: int) -> str:

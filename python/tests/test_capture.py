@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab
+from helpers import Aqmlab, run_program
 
 import aqmlab as package
 from aqmlab.results import RunResult
@@ -42,8 +42,7 @@ needs_tshark = pytest.mark.needs("tshark")
 
 
 def tshark(file: Path, *options: str) -> str:
-    done = subprocess.run(["tshark", "-n", "-r", str(file), *options],
-                          capture_output=True, text=True, check=True)  # fmt: skip
+    done = run_program(["tshark", "-n", "-r", str(file), *options], check=True)
     problems = [line for line in done.stderr.splitlines() if "as user" not in line]
     assert not problems
     return done.stdout

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Aqmlab, assert_ends_with_ctrl_c, assert_refused, command, environment
+from helpers import (
+    Aqmlab,
+    assert_ends_with_ctrl_c,
+    assert_refused,
+    command,
+    environment,
+    run_program,
+)
 
 import aqmlab as package
 
@@ -217,10 +223,8 @@ def test_the_cause_is_kept_and_the_user_gets_the_traceback(
         package.run(mapping, set={"transport.congestion_control": name})
     assert isinstance(caught.value.__cause__, AttributeError)
     assert isinstance(caught.value, package.CustomError) and caught.value.run == 0
-    done = subprocess.run(
+    done = run_program(
         command("run", scenario, "--set", f"transport.congestion_control={name}"),
-        capture_output=True,
-        text=True,
         env=environment() | {"AQMLAB_TRACEBACK": "1"},
     )
     assert "in on_ack\n    self.window += ack.nothing" in done.stderr

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment
+from helpers import Aqmlab, assert_refused, command, environment, run_program
 
 from tools import discipline_pages as pages
 
@@ -165,14 +164,12 @@ def test_a_chart_shows_what_the_program_does_now(name: str, tmp_path: Path, aqml
 
 def test_a_closed_pipe_is_no_error_message(aqmlab: Aqmlab) -> None:
     line = " ".join(command("list", "--json")) + " | head -c 1"
-    done = subprocess.run(
-        line, shell=True, capture_output=True, text=True, env=environment(), check=False
-    )
+    done = run_program(line, shell=True, env=environment())
     assert done.stderr == ""
 
 
 def test_the_version_and_the_module(aqmlab: Aqmlab) -> None:
     assert aqmlab("--version").stdout.startswith("aqmlab 0.")
     line = [sys.executable, "-m", "aqmlab", "--version"]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    done = run_program(line)
     assert done.stdout == aqmlab("--version").stdout

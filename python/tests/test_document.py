@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import os
-import subprocess
 import sys
 from html import unescape
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import altair
 import numpy as np
 import pytest
-from helpers import Aqmlab
+from helpers import Aqmlab, run_program
 from rich.console import Console
 
 import aqmlab as package
@@ -243,9 +242,7 @@ def test_functions_that_are_modules_too() -> None:
         "    try:\n        call()\n"
         "    except aqmlab.AqmlabError as error:\n        print(type(error).__name__)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    done = run_program([sys.executable, "-c", program])
     assert done.stdout.split() == ["InputError"] * 3, done.stderr
 
 

@@ -6,14 +6,13 @@ import gzip
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from helpers import SCENARIO_TEXT, Aqmlab, assert_refused
+from helpers import SCENARIO_TEXT, Aqmlab, assert_refused, run_program
 from pytest import approx
 
 
@@ -81,7 +80,7 @@ def test_flent_opens_and_plots_it(folder: Path, aqmlab: Aqmlab, tmp_path: Path) 
         pytest.skip("not installed: flent")
     aqmlab("export", folder, "x.flent.gz")
     words = [program, "-i", "x.flent.gz", "-p", "totals", "-o", "x.png"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_program(words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "rror" not in done.stderr
     picture = (tmp_path / "x.png").read_bytes()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 import shlex
-import subprocess
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import SCENARIO_TEXT, Aqmlab, assert_refused, command
+from helpers import SCENARIO_TEXT, Aqmlab, assert_refused, command, run_program
 from typer.testing import CliRunner
 
 import aqmlab as api
@@ -80,10 +79,7 @@ def test_a_name_that_is_no_utf8_is_refused(tmp_path: Path, option: str) -> None:
     (tmp_path / "scenario.toml").write_text(SCENARIO_TEXT)
     name = b"no\xff.toml"
     words = [b"run", name] if option == "run" else [b"run", b"scenario.toml", option.encode(), name]
-    done = subprocess.run(
-        [*(word.encode() for word in command()), *words],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+    done = run_program([*(word.encode() for word in command()), *words], cwd=tmp_path, timeout=60)
     assert_refused(done, "no\\xff.toml", "UTF-8")
 
 
@@ -93,9 +89,7 @@ def test_closed_streams_are_no_fault(tmp_path: Path, closed: tuple[int, ...]) ->
     (tmp_path / "scenario.toml").write_text(SCENARIO_TEXT)
     shut = " ".join(f"{number}>&-" for number in closed)
     text = f"{shlex.join(command('run', 'scenario.toml', '--out', 'out'))} {shut}"
-    done = subprocess.run(
-        ["sh", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = run_program(["sh", "-c", text], cwd=tmp_path, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert (tmp_path / "out/report.html").stat().st_size > 1000

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused, command
+from helpers import Aqmlab, assert_refused, command, run_program
 from real_packets import TRAFFIC, as_root, without
 
 PORT = 40_000 + os.getpid() % 20_000
@@ -292,8 +292,7 @@ def test_the_copy_of_a_site_in_the_guide_is_served_behind_the_path(tmp_path: Pat
     (tmp_path / "site").mkdir()
     (tmp_path / "site/index.html").write_bytes(bytes(300_000))
     text = line.replace("8000", str(PORT + 1)).replace("python3", sys.executable)
-    done = subprocess.run(["sh", "-c", f"{' '.join(command())} {text}"], cwd=tmp_path, text=True,
-                          capture_output=True, check=True)  # fmt: skip
+    done = run_program(["sh", "-c", f"{' '.join(command())} {text}"], cwd=tmp_path, check=True)
     # 300 kB at 12 Mbit/s take 0.2 s.
     (took,) = re.findall(r"^([0-9.]+) s$", done.stdout, re.MULTILINE)
     assert 0.2 < float(took) < 5

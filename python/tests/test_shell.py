@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment
+from helpers import Aqmlab, assert_refused, command, environment, run_program
 from real_packets import NOBODY, TRAFFIC, as_root, tun_for_all, without
 
 from aqmlab.study.folder import open_results
@@ -104,7 +104,7 @@ def test_bytes_that_are_no_text_are_passed_on() -> None:
 
 def test_variables_of_no_shell_are_not_believed() -> None:
     words = ["env", "AQMLAB_FAR=1.2.3.4", *command("shell", "-q", "--", "env")]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run_program(words)
     found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "AQMLAB_" in line)
     assert found["AQMLAB_FAR"].startswith("100.")
     assert found["AQMLAB_NEAR"].rsplit(".", 1)[0] == found["AQMLAB_FAR"].rsplit(".", 1)[0]
@@ -356,8 +356,7 @@ def test_a_user_who_is_not_root_has_a_path(tmp_path: Path) -> None:
         "shell", "--delay", "5ms", "--far", "cat /proc/net/dev", "--", "sh", "-c", script
     )
     machine = ["unshare", "--mount", "sh", "-c", f'{tun_for_all(tmp_path)} exec "$@"', "sh"]
-    done = subprocess.run([*machine, *NOBODY, *words], capture_output=True, text=True, cwd="/",
-                          check=False, env=environment())  # fmt: skip
+    done = run_program([*machine, *NOBODY, *words], cwd="/", env=environment())
     assert done.returncode == 5, done.stderr
     assert "65534" in done.stdout.splitlines()
     assert "aqmlab:" in done.stdout and "aqmlab0:" in done.stdout
@@ -377,13 +376,12 @@ ping -q -i 0.01 -c 100 $AQMLAB_FAR"""
 @pytest.mark.parametrize("remedy", [LIMIT, CAPABILITY], ids=["limit", "capability"])
 def test_a_user_with_real_time_priority_is_on_time(tmp_path: Path, remedy: list[str]) -> None:
     """The remedies of the message and the documents, on a busy machine (without: 50 ms)."""
-    able = subprocess.run([*remedy, "true"], capture_output=True, text=True, check=False)
+    able = run_program([*remedy, "true"])
     if able.returncode:
         pytest.skip(f"root may not give the permission on this machine: {able.stderr.strip()}")
     machine = ["unshare", "--mount", "sh", "-c", f'{tun_for_all(tmp_path)} exec "$@"', "sh"]
     words = command("shell", "--delay", "5ms", "--", "sh", "-c", BUSY)
-    done = subprocess.run([*machine, *remedy, *words], capture_output=True, text=True, cwd="/",
-                          check=False, env=environment())  # fmt: skip
+    done = run_program([*machine, *remedy, *words], cwd="/", env=environment())
     assert done.returncode == 0, done.stderr
     assert "without real-time priority" not in done.stderr
     assert 10 <= float(done.stdout.split("= ")[1].split("/")[1]) < 15, done.stdout
@@ -474,14 +472,12 @@ def test_what_root_lacks_for_a_user_namespace_is_named(tmp_path: Path) -> None:
 def test_what_is_missing_is_named(tmp_path: Path, machine: str, words: list[str]) -> None:
     inside = ["unshare", "--mount", "--user", "--map-root-user", "--pid", "--fork"]
     script = [*inside, "sh", "-c", f'{machine}; exec "$@"', "sh", *command("shell", "--", "true")]
-    done = subprocess.run(script, capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = run_program(script, cwd=tmp_path)
     assert_refused(done, *words)
 
 
 def aqmlab_at(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), cwd=folder, capture_output=True, text=True, check=False, timeout=60
-    )
+    return run_program(command(*arguments), cwd=folder, timeout=60)
 
 
 def test_a_folder_with_things_in_it_is_left_alone(aqmlab: Aqmlab, tmp_path: Path) -> None:

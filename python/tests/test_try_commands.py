@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from helpers import run_program
 
 from aqmlab import InputError
 from aqmlab._core import Scenario
@@ -256,6 +256,6 @@ def test_tc_takes_the_commands(kind: str) -> None:
     for words in ("pfifo limit 100", "cake"):
         made = ["ip link add name eth0 type ifb", *commands(links(line, words), "eth0").lines]
         inside = ["unshare", "--net", "sh", "-c", "\n".join(made)]
-        done = subprocess.run(inside, capture_output=True, text=True, check=False)
+        done = run_program(inside)
         told = done.stderr.splitlines()
         assert all(any(lack in each for lack in lacks) for each in told), (made, told)
