@@ -33,6 +33,7 @@ def test_the_scenarios_in_the_guide_run(page: str, tmp_path: Path, aqmlab: Aqmla
 
 def test_the_first_study_runs(tmp_path: Path, aqmlab: Aqmlab) -> None:
     scenario, study = blocks("getting-started.md", "toml")
+    assert "uniform" in scenario, "replications would be copies"
     (tmp_path / "scenario.toml").write_text(scenario)
     (tmp_path / "study.toml").write_text(study)
     done = aqmlab.ok("study", "study.toml", "--set", "duration=2s", "--replications", "1", "--json")

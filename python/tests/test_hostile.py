@@ -31,17 +31,16 @@ def error_of(path: Path | dict[str, Any], **settings: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("value", [{"trace": "/dev/zero"}, {"csv": "/dev/zero"}])
-def test_a_device_is_no_file(scenario: Path, value: dict[str, str]) -> None:
-    text = error_of(scenario, set={"links.down.rate": value})
-    assert "links.down.rate" in text and "neither a file nor a pipe" in text
-
-
-def test_a_list_from_a_device_is_refused(scenario: Path) -> None:
+def test_a_device_is_no_file(scenario: Path) -> None:
     sizes = {"list": {"file": "/dev/zero", "unit": "b"}}
     workload = {"kind": "transfers", "size": sizes, "number": 1}
-    table = {"flows.first.workload": workload, "flows.first.size": "none"}
-    assert "neither a file nor a pipe" in error_of(scenario, set=table)
+    for key, table in (
+        ("links.down.rate", {"links.down.rate": {"trace": "/dev/zero"}}),
+        ("links.down.rate", {"links.down.rate": {"csv": "/dev/zero"}}),
+        ("size", {"flows.first.workload": workload, "flows.first.size": "none"}),
+    ):
+        text = error_of(scenario, set=table)
+        assert key in text and "neither a file nor a pipe" in text
     assert "neither a file nor a pipe" in error_of(Path("/dev/zero"))
 
 
