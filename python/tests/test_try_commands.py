@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -82,14 +83,16 @@ def modem(line: Line, pack: Pack, stages: Mapping[str, Any]) -> Pack:
     return replace(pack, scenario=scenario, contenders={"printed": {"seed": 1}})
 
 
-def trial_of(line: Line) -> LineTrial:
+@cache
+def trial_of(profile: str) -> LineTrial:
+    """The queues on the line of a profile."""
+    line = PROFILES[profile].line
     return run(replace(pack_of(line, "home", QUEUES), replications=10), line)
 
 
 @pytest.fixture(scope="module", params=list(PROFILES))
 def trial(request: pytest.FixtureRequest) -> LineTrial:
-    """The queues on the line of a profile."""
-    return trial_of(PROFILES[request.param].line)
+    return trial_of(request.param)
 
 
 def missed(trial: LineTrial, queue: str, lines: Sequence[str]) -> list[str]:
@@ -151,7 +154,7 @@ def test_what_is_recommended_is_not_worse_than_the_line_as_it_is(trial: LineTria
 def test_commands_without_the_framing_would_not_keep_it(
     queue: str, changes: Mapping[str, str]
 ) -> None:
-    trial = trial_of(PROFILES["dsl"].line)
+    trial = trial_of("dsl")
     text = "\n".join(set_up(trial, queue).lines)
     for old, new in changes.items():
         assert old in text
