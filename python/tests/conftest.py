@@ -81,7 +81,7 @@ def aqmlab(request: pytest.FixtureRequest, tmp_path: Path, aqmlab_process: Aqmla
         ):
             return in_process(main, *arguments, cwd=cwd)
 
-    return run
+    return Aqmlab(run)
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def aqmlab_process(tmp_path: Path) -> Aqmlab:
             **options,
         )
 
-    return run
+    return Aqmlab(run)
 
 
 @pytest.fixture

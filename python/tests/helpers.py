@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -81,7 +82,25 @@ SCENARIO: dict[str, Any] = {
     "flows": {"bulk": {"count": 2, "path": ["down"], "return_path": ["up"]}},
 }
 
-Aqmlab = Callable[..., "subprocess.CompletedProcess[str]"]
+
+class Aqmlab:
+    """The command: called with its words, it returns what it printed and its exit status."""
+
+    def __init__(self, run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+        self._run = run
+
+    def __call__(self, *words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        return self._run(*words, **options)
+
+    def ok(self, *words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        """The same, and status 0 is asserted."""
+        done = self(*words, **options)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def json(self, *words: object, **options: Any) -> Any:
+        """The value that the command prints as JSON, at status 0."""
+        return json.loads(self.ok(*words, **options).stdout)
 
 
 def in_process(
@@ -110,12 +129,18 @@ def in_process(
     texts = []
     for stream in (out, err):
         stream.flush()
-        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+        texts.append(stream.buffer.getvalue().decode())
     return subprocess.CompletedProcess(words, status, *texts)
 
 
 def command(*arguments: object) -> list[str]:
     return [COMMAND, *(str(each) for each in arguments)]
+
+
+def run_program(words: Sequence[Any], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a program and returns its output as text, whatever its exit status."""
+    options.setdefault("check", False)
+    return subprocess.run(words, capture_output=True, text=True, **options)
 
 
 def environment() -> dict[str, str]:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import command
+from helpers import command, run_program
 
 TRAFFIC = f"{sys.executable} {Path(__file__).parent / 'traffic.py'}"
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
@@ -24,7 +24,7 @@ PATIENCE = 20
 def missing() -> str | None:
     """Reason why this machine cannot create an emulated path, in the words of the program."""
     words = command("shell", "--quiet", "--", "true")
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    done = run_program(words, timeout=60)
     return done.stderr.strip() if done.returncode else None
 
 
@@ -55,4 +55,4 @@ def without(lacks: str, words: list[str], folder: Path) -> subprocess.CompletedP
     if not shutil.which("setpriv"):
         pytest.skip("setpriv is not installed")
     words = ["setpriv", "--bounding-set", lacks, "--inh-caps", lacks, *words]
-    return subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+    return run_program(words, cwd=folder)

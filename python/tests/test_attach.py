@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment
+from helpers import Aqmlab, assert_refused, command, environment, run_program
 from real_packets import PATIENCE, as_root
 
 pytestmark = [pytest.mark.real_packets, pytest.mark.needs("ip"), as_root]
@@ -62,8 +62,7 @@ def server() -> Iterator[int]:
 
 
 def inside(pid: int, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["nsenter", f"--net=/proc/{pid}/ns/net", *words], text=True,
-                          capture_output=True, check=False)  # fmt: skip
+    return run_program(["nsenter", f"--net=/proc/{pid}/ns/net", *words])
 
 
 def state(pid: int) -> str:
@@ -111,8 +110,7 @@ def test_a_path_comes_and_goes(box: int, server: int, end: signal.Signals) -> No
 
 
 def test_it_ends_after_a_while_and_leaves_results(box: int, aqmlab: Aqmlab, tmp_path: Path) -> None:
-    done = aqmlab("attach", "--pid", box, "--rate", "5mbit", "--for", "0.5", "--out", "out")
-    assert done.returncode == 0, done.stderr
+    aqmlab.ok("attach", "--pid", box, "--rate", "5mbit", "--for", "0.5", "--out", "out")
     assert (tmp_path / "out/report.html").exists()
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment
+from helpers import Aqmlab, assert_refused, command, environment, run_program
 from real_packets import PATIENCE, as_root
 
 from aqmlab.study.folder import open_results
@@ -104,12 +104,12 @@ class Machine:
 
     def run(self, script: str, here: subprocess.Popen[bytes] | None = None) -> str:
         words = self.words(here or self.processes[0], "sh", "-c", script)
-        return subprocess.run(words, check=False, capture_output=True, text=True).stdout
+        return run_program(words).stdout
 
     def trip(self, to: str, size: int) -> list[float]:
         """Seconds to connect, and until all of so many bytes are answered."""
         words = self.words(self.processes[0], sys.executable, "-c", TRIP, to, str(size))
-        done = subprocess.run(words, check=False, capture_output=True, text=True)
+        done = run_program(words)
         return [float(word) for word in done.stdout.split()]
 
     def state(self) -> str:
@@ -183,7 +183,7 @@ def test_both_directions_are_counted(machine: Machine, tmp_path: Path) -> None:
                              "--name", "interface")  # fmt: skip
     assert machine.trip(FAR, 100_000)[1] > 0.1
     again = machine.words(machine.processes[0], *command("attach", "--interface", "there"))
-    refused = subprocess.run(again, check=False, capture_output=True, text=True, env=environment())
+    refused = run_program(again, env=environment())
     assert_refused(refused, "--interface", "`there`: this interface has a path already")
     os.kill(process.pid, signal.SIGINT)
     process.communicate(timeout=PATIENCE)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import resource
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 from helpers import SCENARIO_TEXT, Aqmlab, assert_refused, command
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SPOILT = {
     "unknown key": (
         'rate = "2mbit"',
@@ -45,54 +47,6 @@ def test_a_spoilt_scenario_is_refused(case: str, scenario: Path, aqmlab: Aqmlab)
     assert_refused(aqmlab("run", scenario), str(scenario), *words)
 
 
-def test_a_missing_file_is_named_with_its_neighbour(scenario: Path, aqmlab: Aqmlab) -> None:
-    missing = scenario.with_name("scenaro.toml")
-    assert_refused(aqmlab("run", missing), str(missing), "no such file", "did you mean")
-    assert_refused(aqmlab("study", missing), str(missing), "no such file", "did you mean")
-
-
-def test_what_is_not_text_is_refused(tmp_path: Path, aqmlab: Aqmlab) -> None:
-    (tmp_path / "a.toml").write_bytes(b"\xff\xfe\x00\x01")
-    assert_refused(aqmlab("run", "a.toml"), "a.toml", "not a TOML file")
-    assert_refused(aqmlab("run", tmp_path), str(tmp_path), "cannot be read")
-
-
-@pytest.mark.parametrize("setting", ["queue.target", "=2ms", "queue..target=2ms", "queue.=1"])
-def test_a_setting_without_key_or_value(setting: str, scenario: Path, aqmlab: Aqmlab) -> None:
-    assert_refused(aqmlab("run", scenario, "--set", setting), "--set", f"`{setting}`", "such as")
-
-
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        ("queue.targt=2ms", ["targt", "did you mean `target`?"]),
-        ("queue.target=2", ["queue.target", "`2`", "ms"]),
-        ("links.down.rate.x=2", ["links.down.rate"]),
-        ("link.down.rate=2mbit", ["link", "did you mean `links`?"]),
-        ("queue=fq_coddel", ["fq_coddel", "did you mean `fq_codel`?"]),
-        (
-            "transport.congestion_control={ algorithm = 'cubic', beta = 99999999999999999999 }",
-            ["transport.congestion_control.beta", "`99999999999999999999`"],
-        ),
-        ("transport.congestion_control={ algorithm = reno }", ["congestion_control", "not TOML"]),
-        ("links.dwon.rate=5mbit", ["`dwon`: unknown link", "`down`"]),
-        ("quue=codel", ["quue: unknown key", "`queue`"]),
-        ("links.down.rate=10Mbps", ["`10Mbps`", "not mbps"]),
-        ("queue=pfifo_fast", ["unknown queue discipline", "`droptail`"]),
-    ],
-)
-def test_a_wrong_setting(setting: str, words: list[str], scenario: Path, aqmlab: Aqmlab) -> None:
-    assert_refused(aqmlab("run", scenario, "--set", setting), *words)
-
-
-def test_a_study_is_not_a_scenario_and_the_other_way(
-    study: Path, scenario: Path, aqmlab: Aqmlab
-) -> None:
-    assert_refused(aqmlab("run", study), "this is a study", "aqmlab study")
-    done = aqmlab("study", scenario)
-    assert_refused(done, str(scenario), "this is a scenario", f"aqmlab run {scenario}")
-
-
 STUDIES = {
     "unknown key": ("replications = 2", "replicatons = 2", ["replicatons", "`replications`?"]),
     "no replications": ("replications = 2", "replications = 0", ["replications", "`0`"]),
@@ -105,6 +59,13 @@ STUDIES = {
     "unknown discipline": ('"codel"', '"codle"', ["queue=CoDel", "did you mean `codel`?"]),
     "absurd number of runs": ("replications = 2", "replications = 9999999", ["59,999,994 runs"]),
     "unknown key of an axis": ('name = "queue"', 'nam = "queue"', ["axes 1", "`name`?"]),
+    # Charts cannot be drawn with the line separator U+2028 in a name.
+    "a label of two lines": (
+        '"CoDel"',
+        '"a\\u2028b"',
+        ["axes 1 (queue) value 1.label", "one line"],
+    ),
+    "a label that rings": ('"CoDel"', '"a\\u0007b"', ["axes 1 (queue) value 1.label", "one line"]),
 }
 
 
@@ -118,20 +79,176 @@ def test_a_spoilt_study_is_refused(case: str, study: Path, aqmlab: Aqmlab) -> No
     assert not (study.parent / "results").exists()
 
 
-def test_a_setting_may_not_replace_an_axis(study: Path, aqmlab: Aqmlab) -> None:
-    assert_refused(aqmlab("study", study, "--set", "queue=pie"), "the axis `queue`")
-    assert_refused(aqmlab("study", study, "--set", "flows.first.count=3"), "the axis `flows`")
-    done = aqmlab("study", study, "--set", "links.down.queue.limit=9p")
-    assert_refused(done, "use `queue.limit`")
-    assert_refused(aqmlab("study", study, "--set", "down.queue=pie"), "use `queue`")
-    assert_refused(aqmlab("study", study, "--set", "flows=4"), "--set", "`flows`")
+SET, STUDY = "run scenario.toml --set", "study study.toml --set"
+TRY = "try --down 10mbit --up 2mbit --rtt 20ms"
+TUNE = "search tune scenario.toml --goal sojourn_p95 --key"
+LINK = "mahimahi link up.trace up.trace"
+RING = "shell --pcap x --pcap-ring"
+HOSTS = "shell --topology hosts.toml"
+DOWN = "shell --down"
+QUEUE = f"{LINK} --uplink-queue"
+AFTER_RUNS = f"{TUNE} queue.limit=2p..9p --goal goodput@nobody"
+"""Refused when the first runs have ended: the others leave no file."""
+LINES: dict[str, list[str]] = {
+    "rnu x.toml": ["no command `rnu`", "did you mean `run`?", "`aqmlab --help`"],
+    "run": ["FILE is missing", "`aqmlab run --help`"],
+    "run x.toml --sed 4": ["no option --sed", "--seed"],
+    "run x.toml --seed x": ["--seed: expected a whole number"],
+    "run x.toml --seed -1": ["--seed: expected a whole number of at least 0"],
+    "run x.toml --seed": ["--seed needs a value"],
+    "run x.toml y.toml": ["too many arguments: y.toml"],
+    "run scenaro.toml": ["scenaro.toml", "no such file", "did you mean"],
+    "run binary.toml": ["binary.toml", "not a TOML file"],
+    "run .": [".: cannot be read"],
+    "run study.toml": ["this is a study", "aqmlab study"],
+    "study scenario.toml": ["this is a scenario", "aqmlab run scenario.toml"],
+    "study scenaro.toml": ["scenaro.toml", "no such file", "did you mean"],
+    "study x.toml --threads=0": ["--threads: expected a whole number of at least 1"],
+    "study x.toml --replications=0": ["--replications: expected a whole number of at least 1"],
+    f"{SET} queue.target": ["--set", "`queue.target`", "such as"],
+    f"{SET} =2ms": ["--set", "`=2ms`", "such as"],
+    f"{SET} queue..target=2ms": ["--set", "`queue..target=2ms`", "such as"],
+    f"{SET} queue.=1": ["--set", "`queue.=1`", "such as"],
+    f"{SET} queue.targt=2ms": ["targt", "did you mean `target`?"],
+    f"{SET} queue.target=2": ["queue.target", "`2`", "ms"],
+    f"{SET} links.down.rate.x=2": ["links.down.rate"],
+    f"{SET} link.down.rate=2mbit": ["link", "did you mean `links`?"],
+    f"{SET} queue=fq_coddel": ["fq_coddel", "did you mean `fq_codel`?"],
+    f"{SET} \"transport.congestion_control={{ algorithm = 'cubic', beta = {'9' * 20} }}\"": [
+        "transport.congestion_control.beta", f"`{'9' * 20}`"
+    ],
+    f"{SET} 'transport.congestion_control={{ algorithm = reno }}'": [
+        "congestion_control", "not TOML"
+    ],
+    f"{SET} links.dwon.rate=5mbit": ["`dwon`: unknown link", "`down`"],
+    f"{SET} quue=codel": ["quue: unknown key", "`queue`"],
+    f"{SET} links.down.rate=10Mbps": ["`10Mbps`", "not mbps"],
+    f"{SET} queue=pfifo_fast": ["unknown queue discipline", "`droptail`"],
+    f"{STUDY} queue=pie": ["the axis `queue`"],
+    f"{STUDY} flows.first.count=3": ["the axis `flows`"],
+    f"{STUDY} links.down.queue.limit=9p": ["use `queue.limit`"],
+    f"{STUDY} down.queue=pie": ["use `queue`"],
+    f"{STUDY} flows=4": ["--set", "`flows`"],
+    "explain coddel": ["did you mean `codel`?"],
+    "explain codel.targt": ["did you mean `target`?"],
+    "explain codel.zzzz": ["unknown parameter of codel", "interval"],
+    "explain ns3": ["this is a study", "`aqmlab reproduce ns3`"],
+    "explain --chart x.svg": ["needs a discipline"],
+    "explain codel --chart x.txt": [".svg"],
+    "explain codl --chart x.svg": ["did you mean `codel`"],
+    "reproduce all --only paper": ["single study", "--only"],
+    "reproduce all --trace some.trace": ["single study", "--trace"],
+    "reproduce jarvinen2014 --trace some.trace": ["jarvinen2014", "--trace"],
+    "reproduce kuhn2014 --with queues=pie": ["--with", "queues", "queue"],
+    "reproduce kuhn2014 --with queue=CoDel": ["--with", "this label"],
+    "reproduce kuhn2014 --with buffer=9p": ["--with", "queue.limit"],
+    "reproduce kuhn2014 --with queue=fq_codle": ["fq_codle", "fq_codel"],
+    "characterize codle": ["did you mean `codel`?"],
+    "characterize codel --section 8.4": ["8.4"],
+    "characterize codel --set targte=5ms": ["did you mean `target`?"],
+    "characterize codel --set target=5": ["expected a time"],
+    "characterize codel --against droptail,pei": ["--against: `pei`"],
+    "characterize codel --rate 10": ["--rate"],
+    "characterize codel --rtt -3ms": ["--rtt"],
+    "characterize codel --rtt 0ms": ["--rtt: `0ms`: expected more than 0"],
+    "characterize codel --rtt 7s": ["--rtt: `7s`: the path is too long"],
+    "characterize droptail": ["--against"],
+    f"{TRY} codel --assert call.mos": ["--assert", "call.mos > 4"],
+    f"{TRY} codel --assert 'cal.mos > 4'": ["cal.mos", "call.mos"],
+    f"{TRY} codel --assert 'game.delay < 3mbit'": ["--assert", "3mbit", "30ms"],
+    f"{TRY} codel --down fast": ["--down", "fast"],
+    f"{TRY} codel --rtt 20": ["--rtt", "20", "ms"],
+    f"{TRY} codel --access dls": ["dls", "dsl"],
+    f"{TRY} codel --load hom": ["hom", "home"],
+    f"{TRY} codel --profile dls": ["--profile", "dls", "dsl"],
+    f"{TRY} codel --shape 95": ["--shape", "95", "above 0, to 1"],
+    f"{TRY} fq_codle": ["error: QUEUE: `fq_codle`", "fq_codel"],
+    f"{TRY} 'fq_codel trget 3ms'": ["error: QUEUE: `trget`", "target"],
+    f"{TRY} codel codel": ["twice"],
+    f"{TRY} 'cake bandwidth 9mbit'": ["error: QUEUE", "cake bandwidth 9mbit", "up: cake"],
+    "try --down 10mbit --up 2mbit codel": ["--rtt", "missing", "--profile"],
+    "search tune scenario.toml --goal sojourn_p95": ["there is nothing to search"],
+    "search tune scenario.toml --key queue.limit=2p..9p": ["--goal: a search needs a goal"],
+    "search attack scenario.toml --key queue.limit=2p..9p": ["needs a metric"],
+    f"{TUNE} queue.targt=1ms..2ms --set queue=codel": ["--key queue.targt: unknown key"],
+    f"{TUNE} links.down.delay=1ms..2mbit": ["same kind of unit"],
+    f"{TUNE} links.down.rate=1ms..2ms": ["expected a rate"],
+    f"{TUNE} queue.limit=0p..9p": ["queue.limit: `0p`"],
+    f"{TUNE} queue.limit=1p..9p --set queue.limit=4p": ["nothing to search"],
+    f"{TUNE} queue.limit=9p..2p": ["a smaller and a larger"],
+    f"{TUNE} queue.limit=7p": ["nothing to search"],
+    f"{TUNE} queue.limit=2p..9p,steps=3,every=1s": ["only the rate and the delay"],
+    f"{TUNE} queue.limit=2p..9p --goal sojourn_p59": ["unknown metric"],
+    AFTER_RUNS: ["unknown link or group"],
+    f"{TUNE} queue.limit=2p..9p --within 'drop_share<1'": ["METRIC@SUBJECT<=VALUE"],
+    "mahimahi dealy 5": ["dealy", "did you mean `delay`?"],
+    "mahimahi delay": ["delay MILLISECONDS"],
+    "mahimahi delay 5ms": ["MILLISECONDS", "`5ms`"],
+    "mahimahi delay -5": ["MILLISECONDS", "`-5`"],
+    "mahimahi delay 99999999": ["MILLISECONDS"],
+    "mahimahi loss up 0.1": ["direction", "`up`", "uplink"],
+    "mahimahi loss uplink 10": ["RATE", "0 to 1"],
+    "mahimahi loss uplink nan": ["RATE"],
+    "mahimahi onoff uplink 0 0": ["MEAN-ON-TIME"],
+    "mahimahi onoff uplink 0.0001 1": ["MEAN-ON-TIME", "1ms"],
+    "mahimahi link up.trace": ["link UPLINK DOWNLINK"],
+    "mahimahi link up.trace nowhere": ["DOWNLINK", "nowhere", "there is no such file"],
+    "mahimahi link up.trace bad.trace echo never": ["bad.trace:2", "DOWNLINK"],
+    f"{LINK} --uplink-qeue=codel": ["--uplink-qeue", "--uplink-queue"],
+    f"{QUEUE}=cake": ["--uplink-queue", "cake", "codel"],
+    f"{QUEUE}=codel": ["--uplink-queue-args", "target"],
+    f"{QUEUE}=droptail": ["--uplink-queue-args", "limit"],
+    f"{QUEUE}=droptail --uplink-queue-args=packets": ["--uplink-queue-args", "NAME=NUMBER"],
+    f"{QUEUE}=pie --uplink-queue-args=target=5": ["--uplink-queue-args", "qdelay_ref"],
+    f"{QUEUE}=pie --uplink-queue-args=packet=5": [
+        "--uplink-queue-args", "`packet`", "did you mean `packets`?"
+    ],
+    f"{LINK} --uplink-queue-args=packets=5": ["--uplink-queue-args", "infinite"],
+    f"{LINK} --once=yes": ["--once"],
+    f"{LINK} --uplink-log": ["--uplink-log"],
+    "shell --rate 12 -- true": ["--rate", "`12`", "10mbit"],
+    "shell --queue coddel -- true": ["--queue", "did you mean `codel`?"],
+    "shell --queue 'codel traget=5ms' -- true": ["--queue", "did you mean `target`?"],
+    "shell --delay 5 -- true": ["--delay", "`5`"],
+    "shell --loss 200% -- true": ["--loss", "0 to 1"],
+    f"{DOWN} rate=1mbit --down rate=2mbit --rate 3mbit -- true": ["--rate", "--down"],
+    f"{DOWN} 12mbit -- true": ["--down", "rate=12mbit"],
+    f"{DOWN} foo=3 -- true": ["--down (foo): unknown key"],
+    "shell --trace nowhere -- true": ["nowhere", "there is no such file"],
+    "shell --trace bad.trace -- true": ["bad.trace:2", "--trace"],
+    "shell --scenario nowhere.toml -- true": ["nowhere.toml", "there is no such file"],
+    "shell --precision high -- true": ["precision", "low-cpu"],
+    "shell --mtu 20 -- true": ["mtu"],
+    f"{RING} 1kb -- true": ["--pcap-ring", "1kb"],
+    f"{RING} ten -- true": ["--pcap-ring", "ten"],
+    f"{RING} 5 -- true": ["--pcap-ring", "5"],
+    f"{RING} -1mb -- true": ["--pcap-ring", "-1mb"],
+    "shell --pcap-ring 5mb -- true": ["--pcap"],
+    "shell --pcap x --pcap-at here -- true": ["--pcap-at", "here", "near, far"],
+    f"{HOSTS} --at bob -- true": ["--at", "bob", "alice"],
+    f"{HOSTS} --host alice -- true": ["NAME=COMMAND"],
+    f"{HOSTS} --rate 1mbit -- true": ["--rate"],
+    "shell --at alice -- true": ["--at", "--topology"],
+}  # fmt: skip
+"""Command lines, in a folder with the files of `given`, and the words of the message."""
 
 
-def test_unknown_names_get_the_nearest(aqmlab: Aqmlab) -> None:
-    assert_refused(aqmlab("explain", "coddel"), "did you mean `codel`?")
-    assert_refused(aqmlab("explain", "codel.targt"), "did you mean `target`?")
-    assert_refused(aqmlab("explain", "codel.zzzz"), "unknown parameter of codel", "interval")
-    assert_refused(aqmlab("explain", "ns3"), "this is a study", "`aqmlab reproduce ns3`")
+@pytest.fixture
+def given(study: Path) -> Path:
+    """A folder with a scenario, a study, a topology, a file that is no text, and two traces."""
+    folder = study.parent
+    (folder / "hosts.toml").write_text((EXAMPLES / "topology.toml").read_text())
+    (folder / "binary.toml").write_bytes(b"\xff\xfe\x00\x01")
+    (folder / "up.trace").write_text("1\n")
+    (folder / "bad.trace").write_text("1\nx\n")
+    return folder
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_wrong_command_line_is_one_sentence(line: str, given: Path, aqmlab: Aqmlab) -> None:
+    before = sorted(given.rglob("*"))
+    assert_refused(aqmlab(*shlex.split(line)), *LINES[line])
+    assert line == AFTER_RUNS or sorted(given.rglob("*")) == before
 
 
 def test_a_full_stdout_is_an_error() -> None:
@@ -161,27 +278,6 @@ def test_an_unwritable_folder_is_named(study: Path, aqmlab: Aqmlab) -> None:
     done = aqmlab("study", study, "--out", "file/below")
     assert_refused(done, "file/below: Not a directory", "0 of 12 runs are kept", status=1)
     assert (study.parent / "file").read_text() == "mine"
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("rnu x.toml", ["no command `rnu`", "did you mean `run`?", "`aqmlab --help`"]),
-        ("run", ["FILE is missing", "`aqmlab run --help`"]),
-        ("run x.toml --sed 4", ["no option --sed", "--seed"]),
-        ("run x.toml --seed x", ["--seed: expected a whole number"]),
-        ("run x.toml --seed -1", ["--seed: expected a whole number of at least 0"]),
-        ("study x.toml --threads=0", ["--threads: expected a whole number of at least 1"]),
-        (
-            "study x.toml --replications=0",
-            ["--replications: expected a whole number of at least 1"],
-        ),
-        ("run x.toml --seed", ["--seed needs a value"]),
-        ("run x.toml y.toml", ["too many arguments: y.toml"]),
-    ],
-)
-def test_a_wrong_command_line_is_one_sentence(line: str, words: list[str], aqmlab: Aqmlab) -> None:
-    assert_refused(aqmlab(*line.split()), *words)
 
 
 def test_the_command_alone_shows_its_help(aqmlab: Aqmlab) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Aqmlab, assert_ends_with_ctrl_c, assert_refused, command, environment
+from helpers import (
+    Aqmlab,
+    assert_ends_with_ctrl_c,
+    assert_refused,
+    command,
+    environment,
+    run_program,
+)
 
 import aqmlab as package
 
@@ -144,34 +150,22 @@ def test_a_fault_ends_the_run_with_one_message(
     refuse(aqmlab, scenario, key, (good, bad), "mine.py", *words)
 
 
-NAMES = {
-    "file": ("mina.py:Mine", ["there is no file", "did you mean `mine.py`?"]),
-    "module": ("no_such.module:Mine", ["no_such", "a file is named with its ending"]),
-    "no class named": ("mine.py", ["expected FILE:CLASS"]),
-    "not a class": ("mine.py:helper", ["unknown class", "known: Mine"]),
-}
-
-
-@pytest.mark.parametrize("case", NAMES)
-def test_a_wrong_name_is_refused(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
-    name, words = NAMES[case]
-    (scenario.parent / "mine.py").write_text(GOOD[QUEUE])
-    assert_refused(aqmlab("run", scenario, "--set", f"queue={name}"), "--set: queue", *words)
-
-
 SETTINGS = {
-    "unknown key": ("queue.targt=2ms", ["queue.targt", "did you mean `target`?"]),
-    "no unit": ("queue.target=2", ["queue.target", "`2`", "a time with its unit"]),
-    "other code": ("queue.code=abc", ["queue.code", "the code has changed"]),
+    "queue=mina.py:Mine": ["--set: queue", "there is no file", "did you mean `mine.py`?"],
+    "queue=no_such.module:Mine": ["--set: queue", "no_such", "a file is named with its ending"],
+    "queue=mine.py": ["--set: queue", "expected FILE:CLASS"],
+    "queue=mine.py:helper": ["--set: queue", "unknown class", "known: Mine"],
+    "queue.targt=2ms": ["queue.targt", "did you mean `target`?"],
+    "queue.target=2": ["queue.target", "`2`", "a time with its unit"],
+    "queue.code=abc": ["queue.code", "the code has changed"],
 }
 
 
-@pytest.mark.parametrize("case", SETTINGS)
-def test_a_wrong_parameter_is_refused(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
-    setting, words = SETTINGS[case]
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_wrong_setting_is_refused(setting: str, scenario: Path, aqmlab: Aqmlab) -> None:
     (scenario.parent / "mine.py").write_text(GOOD[QUEUE])
     done = aqmlab("run", scenario, "--set", "queue=mine.py:Mine", "--set", setting)
-    assert_refused(done, *words)
+    assert_refused(done, *SETTINGS[setting])
 
 
 def test_a_packet_of_another_queue_is_refused(mapping: dict[str, Any]) -> None:
@@ -217,10 +211,8 @@ def test_the_cause_is_kept_and_the_user_gets_the_traceback(
         package.run(mapping, set={"transport.congestion_control": name})
     assert isinstance(caught.value.__cause__, AttributeError)
     assert isinstance(caught.value, package.CustomError) and caught.value.run == 0
-    done = subprocess.run(
+    done = run_program(
         command("run", scenario, "--set", f"transport.congestion_control={name}"),
-        capture_output=True,
-        text=True,
         env=environment() | {"AQMLAB_TRACEBACK": "1"},
     )
     assert "in on_ack\n    self.window += ack.nothing" in done.stderr

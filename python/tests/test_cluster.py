@@ -288,9 +288,7 @@ Cluster = tuple[str, list[subprocess.Popen[str]]]
 
 @dask
 def test_the_workers_have_this_aqmlab(cluster: Cluster, aqmlab: Aqmlab) -> None:
-    done = aqmlab("cluster", "check", cluster[0], "--json")
-    assert done.returncode == 0, done.stderr
-    form = json.loads(done.stdout)
+    form = aqmlab.json("cluster", "check", cluster[0], "--json")
     assert form["fits"] is True
     assert [each["threads"] for each in form["workers"]] == [1, 1]
     assert {each["engine"] for each in form["workers"]} == {form["engine"]}

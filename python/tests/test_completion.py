@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
-from helpers import COMMAND, Aqmlab
+from helpers import COMMAND, Aqmlab, run_program
 
 from aqmlab.cli.complete import complete
 from aqmlab.cli.completion import SCRIPTS
@@ -63,9 +62,7 @@ def completed(shell: str, program: str, aqmlab: Aqmlab, folder: Path) -> list[st
     (folder / "script").write_text(script.stdout)
     path = {**os.environ, "PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}"}
     plain = {"bash": "--norc", "zsh": "-f", "fish": "--no-config"}[shell]
-    done = subprocess.run(
-        [shell, plain, "-c", program], cwd=folder, env=path, capture_output=True, text=True
-    )
+    done = run_program([shell, plain, "-c", program], cwd=folder, env=path)
     assert (done.returncode, done.stderr) == (0, "")
     return [line.split("\t")[0] for line in done.stdout.splitlines() if line]
 

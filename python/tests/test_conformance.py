@@ -72,9 +72,7 @@ def with_parameters(path: str, **parameters: Any) -> RecordedCase:
 
 def test_every_recorded_case_is_equal_packet_by_packet_in_the_emulator(aqmlab: Aqmlab) -> None:
     """Without the emulator they are replayed by `cargo test -p aqmlab-conformance`."""
-    done = aqmlab("conformance", "--json", "--emulator")
-    assert done.returncode == 0, done.stderr
-    reports = json.loads(done.stdout)
+    reports = aqmlab.json("conformance", "--json", "--emulator")
     assert {report["algorithm"] for report in reports} == set(algorithms())
     assert len(reports) == 130
     for report in reports:
@@ -87,8 +85,7 @@ def test_every_recorded_case_is_equal_packet_by_packet_in_the_emulator(aqmlab: A
 
 
 def test_the_table_says_what_passed(aqmlab: Aqmlab) -> None:
-    done = aqmlab("conformance", "sfq_linux", "codel_rfc8289")
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("conformance", "sfq_linux", "codel_rfc8289")
     assert "16 of 16 cases equal" in done.stdout
     assert done.stderr == "", "no progress bar where there is no terminal"
     assert "codel_linux" not in done.stdout

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import os
-import subprocess
 import sys
 from html import unescape
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 import altair
 import numpy as np
 import pytest
-from helpers import Aqmlab
+from helpers import Aqmlab, run_program
 from rich.console import Console
 
 import aqmlab as package
@@ -195,7 +194,7 @@ def test_long_labels_lie_on_the_other_axis_and_wide_values_on_a_logarithm() -> N
 def test_the_report_of_a_study_is_cheap_and_small(aqmlab_process: Aqmlab, tmp_path: Path) -> None:
     """The processor's time of a report beside that of the same command without one."""
     call = str(Path(__file__).parents[2] / "examples" / "call.toml")
-    short = ("study", call, "--set", "duration=5s", "--out", "out")
+    short = ("study", call, "--set", "duration=5s", "--replications", "5", "--out", "out")
     assert aqmlab_process(*short, "--no-report").returncode == 0
     assert not (tmp_path / "out" / "report.html").exists()
     aqmlab_process(*short)  # the library of the charts is kept from now on
@@ -243,9 +242,7 @@ def test_functions_that_are_modules_too() -> None:
         "    try:\n        call()\n"
         "    except aqmlab.AqmlabError as error:\n        print(type(error).__name__)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    done = run_program([sys.executable, "-c", program])
     assert done.stdout.split() == ["InputError"] * 3, done.stderr
 
 

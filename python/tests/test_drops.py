@@ -123,8 +123,7 @@ def test_without_packets_or_a_link_it_says_so(mapping: dict[str, Any]) -> None:
 def test_the_command_explains_and_draws_the_drops(aqmlab: Aqmlab, tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text(SCENARIO_TEXT)
     words = ["run", "scenario.toml", "--set", "queue=codel", "--explain-drops"]
-    done = aqmlab(*words, "--out", "out", "--figures")
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok(*words, "--out", "out", "--figures")
     assert "CoDel dropped at the head" in done.stdout and "(5ms)" in done.stdout
     assert "Why down dropped" in (tmp_path / "out/report.html").read_text()
     picture = (tmp_path / "out/figures/drops.svg").read_text()

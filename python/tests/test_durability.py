@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers import SCENARIO_TEXT, command, environment, runs_kept, write_study
+from helpers import SCENARIO_TEXT, command, environment, run_program, runs_kept, write_study
 
 import aqmlab
 
@@ -82,8 +82,7 @@ def test_a_folder_after_a_kill_is_the_same_but_for_what_the_manifest_names(tmp_p
     for folder in folders:
         subprocess.run(words, cwd=folder, check=True, timeout=200, stdout=subprocess.DEVNULL)
     places = [folder / "out" for folder in folders]
-    rest = subprocess.run(["diff", "-r", "--exclude=manifest.json", *places],
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    rest = run_program(["diff", "-r", "--exclude=manifest.json", *places])
     assert (rest.returncode, rest.stdout) == (0, "")
     killed, whole = (json.loads((place / "manifest.json").read_text()) for place in places)
     assert whole["varies"] == ["host", "wall_seconds", "checksum"]

@@ -6,14 +6,13 @@ import gzip
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from helpers import SCENARIO_TEXT, Aqmlab, assert_refused
+from helpers import SCENARIO_TEXT, Aqmlab, assert_refused, run_program
 from pytest import approx
 
 
@@ -46,8 +45,7 @@ def test_tables_as_csv_arrow_and_parquet(folder: Path, aqmlab: Aqmlab, tmp_path:
         "x.arrow": pl.read_ipc,
         "x.parquet": pl.read_parquet,
     }.items():
-        done = aqmlab("export", folder, name)
-        assert done.returncode == 0, done.stderr
+        aqmlab.ok("export", folder, name)
         found: Any = read(tmp_path / name)
         assert found["delivered"].to_list() == links["delivered"].to_list()
     aqmlab("export", folder, "series.csv", "--table", "series")
@@ -61,8 +59,7 @@ def test_tables_as_csv_arrow_and_parquet(folder: Path, aqmlab: Aqmlab, tmp_path:
 
 
 def test_flents_file_has_goodput_and_ping(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
-    done = aqmlab("export", folder, "x.flent.gz")
-    assert done.returncode == 0, done.stderr
+    aqmlab.ok("export", folder, "x.flent.gz")
     found = json.loads(gzip.decompress((tmp_path / "x.flent.gz").read_bytes()))
     count = len(found["x_values"])
     assert all(len(values) == count for values in found["results"].values())
@@ -83,7 +80,7 @@ def test_flent_opens_and_plots_it(folder: Path, aqmlab: Aqmlab, tmp_path: Path) 
         pytest.skip("not installed: flent")
     aqmlab("export", folder, "x.flent.gz")
     words = [program, "-i", "x.flent.gz", "-p", "totals", "-o", "x.png"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_program(words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "rror" not in done.stderr
     picture = (tmp_path / "x.png").read_bytes()
@@ -91,8 +88,7 @@ def test_flent_opens_and_plots_it(folder: Path, aqmlab: Aqmlab, tmp_path: Path) 
 
 
 def test_mahimahis_log_counts_every_packet(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:
-    done = aqmlab("export", folder, "down.log", "--table", "down")
-    assert done.returncode == 0, done.stderr
+    aqmlab.ok("export", folder, "down.log", "--table", "down")
     lines = (tmp_path / "down.log").read_text().splitlines()
     assert lines[1] == "# base timestamp: 0"
     kinds = [line.split()[1] for line in lines[2:]]

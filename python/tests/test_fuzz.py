@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
 import tomllib
 from pathlib import Path
 
-from helpers import built_example
+from helpers import built_example, run_program
 
 
 def test_a_planted_fault_is_found_and_made_small(tmp_path: Path) -> None:
     """A queue that loses one packet of twenty and counts none, at one link of each scenario."""
     program = str(built_example("examples/random_scenarios"))
     words = [program, "--seed", "1", "--from", "2", "--count", "2"]
-    sound = subprocess.run(words, capture_output=True, text=True, check=False)
+    sound = run_program(words)
     assert (sound.returncode, "FAILED" in sound.stdout) == (0, False), sound.stdout
-    done = subprocess.run([*words, "--broken"], capture_output=True, text=True, check=False)
+    done = run_program([*words, "--broken"])
     assert done.returncode == 1, done.stdout
     first, _, document = done.stdout.split("\n000003")[0].partition("\n")
     assert "FAILED" in first and "neither sent nor dropped" in first, first
@@ -24,5 +23,5 @@ def test_a_planted_fault_is_found_and_made_small(tmp_path: Path) -> None:
     assert set(small) == {"links", "flows"} and len(small["flows"]) == 1, document
     file = tmp_path / "small.toml"
     file.write_text(document)
-    again = subprocess.run([program, "--run", file], capture_output=True, text=True, check=False)
+    again = run_program([program, "--run", file])
     assert again.returncode == 1 and "small FAILED" in again.stdout

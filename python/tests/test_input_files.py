@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import polars as pl
 import pytest
-from helpers import command, environment
+from helpers import command, environment, run_program
 
 import aqmlab
 from aqmlab import files
@@ -111,11 +110,8 @@ def large(folder: Path) -> Path:
 def measured(folder: Path, *arguments: object) -> tuple[CompletedProcess[str], float, int]:
     """What a command said, its CPU seconds, and the bytes it had at most."""
     usage = folder / "usage"
-    done = subprocess.run(
-        [sys.executable, "-c", METER, str(usage), *command(*arguments)],
-        capture_output=True,
-        text=True,
-        env=environment(),
+    done = run_program(
+        [sys.executable, "-c", METER, str(usage), *command(*arguments)], env=environment()
     )
     seconds, kibibytes = usage.read_text().split()
     return done, float(seconds), int(kibibytes) * 1024

@@ -84,8 +84,7 @@ def test_the_packs_take_libraries(mine: Path, aqmlab: Aqmlab, tmp_path: Path) ->
     queue = ["characterize", f"{mine}:MyQueue patience=9ms", "--section", "5.2"]
     control = ["evaluate", f"{built_library('rust_control')}:MyControl", "--only", "constrained"]
     for command in (queue, control):
-        done = aqmlab(*command, *quick, "--out", tmp_path / command[0])
-        assert done.returncode == 0, done.stderr
+        aqmlab.ok(*command, *quick, "--out", tmp_path / command[0])
 
 
 def test_a_type_of_a_library_is_explained(mine: Path, aqmlab: Aqmlab) -> None:

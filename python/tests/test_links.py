@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from pathlib import Path
@@ -125,6 +124,8 @@ def test_a_scenario_takes_settings_after_it_was_read(folder: Path) -> None:
         (b"9223372036854775807\n", "down.trace:1: "),
         (b"0\n0\n", "expected a last time above 0"),
         (b"\x80\x81\n", "down.trace:1: "),
+        (b"1\r\n2.5\r\n", "down.trace:2: "),
+        (b"1\n\n# a comment\n5\n3\n", "down.trace:5: "),
     ],
 )
 def test_a_bad_trace_is_one_line_on_the_screen(
@@ -137,16 +138,20 @@ def test_a_bad_trace_is_one_line_on_the_screen(
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("content", [b"1\r\n3\r\n", b"# comment\n\n1\n\n3\n", b"2\n" * 1_000_000])
-def test_a_strange_trace_that_is_right_runs(content: bytes, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "least"),
+    [
+        (b"1\r\n3\r\n", 0),
+        (b"# comment\n\n1\n\n3\n", 0),
+        (b"2\n" * 1_000_000, 0),
+        (b"".join(b"%d\n" % time * 3 for time in range(500_000)), 1000),
+    ],
+    ids=["crlf", "blank", "million", "huge"],
+)
+def test_a_strange_trace_that_is_right_runs(content: bytes, least: int, folder: Path) -> None:
     (folder / "down.trace").write_bytes(content)
-    assert the_link(aqmlab.run(folder / "scenario.toml"))["utilisation"] <= 1
-
-
-def test_a_huge_trace_runs(folder: Path) -> None:
-    times = itertools.chain.from_iterable(itertools.repeat(t, 3) for t in range(500_000))
-    (folder / "down.trace").write_text("".join(f"{time}\n" for time in times))
-    assert the_link(aqmlab.run(folder / "scenario.toml"))["delivered"] > 1000
+    link = the_link(aqmlab.run(folder / "scenario.toml"))
+    assert link["delivered"] > least and link["utilisation"] <= 1
 
 
 def test_a_folder_is_no_trace(folder: Path, aqmlab: Aqmlab) -> None:
@@ -232,8 +237,7 @@ def test_correlation_keeps_the_number_of_losses(folder: Path) -> None:
 
 
 def test_explain_shows_what_a_link_may_be(aqmlab: Aqmlab) -> None:
-    done = aqmlab("explain", "link")
-    assert done.returncode == 0
+    done = aqmlab.ok("explain", "link")
     for name in ("overhead", "shares", "rate-steps", "lte", "wifi", "gilbert-elliott", "jitter"):
         assert name in done.stdout, name
     assert "slow_deviation" in aqmlab("explain", "lte").stdout

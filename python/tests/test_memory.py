@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import assert_refused, command, environment, table_bytes
+from helpers import assert_refused, command, environment, run_program, table_bytes
 
 import aqmlab
 from aqmlab.results import batches, tables
@@ -179,7 +179,7 @@ def test_a_disk_without_room_for_packets(packets: Path) -> None:
     out = packets.parent / "out"
     line = shlex.join(command("study", packets, "--json", "--out", out))
     words = ["sh", "-c", f"ulimit -f 100; {line}"]
-    done = subprocess.run(words, capture_output=True, text=True, env=environment(), check=False)
+    done = run_program(words, env=environment())
     assert_refused(
         done, f"{out}: the limit on the size of a file is reached; 0 of 2 runs are kept", status=1
     )

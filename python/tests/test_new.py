@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 
@@ -16,13 +15,10 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("kind", ["scenario", "queue", "control", "metric"])
 def test_what_is_new_runs(kind: str, aqmlab: Aqmlab, tmp_path: Path) -> None:
-    done = aqmlab("new", kind, "my_own", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("new", kind, "my_own", cwd=tmp_path)
     line = done.stdout.strip().splitlines()[-1].split()
     assert line[:3] == ["aqmlab", "run", "my_own.toml"]
-    ran = aqmlab(*line[1:], "--set", "duration=5s", "--json", cwd=tmp_path)
-    assert ran.returncode == 0, ran.stderr
-    tables = json.loads(ran.stdout)
+    tables = aqmlab.json(*line[1:], "--set", "duration=5s", "--json", cwd=tmp_path)
     assert tables["runs"][0]["delivered_packets"] > 1000
     text = (tmp_path / "my_own.toml").read_text()
     assert ("my_own.py:MyOwn" in text) == (kind in ("queue", "control"))
@@ -31,14 +27,12 @@ def test_what_is_new_runs(kind: str, aqmlab: Aqmlab, tmp_path: Path) -> None:
 def test_a_new_study_runs(aqmlab: Aqmlab, tmp_path: Path) -> None:
     line = aqmlab("new", "study", "mine", cwd=tmp_path).stdout.strip().splitlines()[-1].split()
     short = ["--set", "duration=3s", "--replications", "1", "--no-report"]
-    ran = aqmlab(*line[1:], *short, cwd=tmp_path)
-    assert ran.returncode == 0, ran.stderr
+    ran = aqmlab.ok(*line[1:], *short, cwd=tmp_path)
     assert "6 runs" in ran.stdout
 
 
 def test_a_new_endpoint_is_a_crate_of_its_own(aqmlab: Aqmlab, tmp_path: Path) -> None:
-    done = aqmlab("new", "endpoint", "mine", "--source", ROOT, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    aqmlab.ok("new", "endpoint", "mine", "--source", ROOT, cwd=tmp_path)
     cargo = (tmp_path / "mine" / "Cargo.toml").read_text()
     assert 'name = "mine"' in cargo and str(ROOT / "crates") in cargo and "[workspace]" in cargo
     assert (tmp_path / "mine" / "src" / "window.rs").is_file()
@@ -50,8 +44,7 @@ def test_a_new_endpoint_is_a_crate_of_its_own(aqmlab: Aqmlab, tmp_path: Path) ->
 
 def test_a_new_quic_controller_is_a_crate_of_its_own(aqmlab: Aqmlab, tmp_path: Path) -> None:
     """That of `examples`, which the workspace tests, with another name."""
-    done = aqmlab("new", "quic-controller", "mine", "--source", ROOT, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("new", "quic-controller", "mine", "--source", ROOT, cwd=tmp_path)
     assert done.stdout.strip().endswith("cd mine && cargo test --release")
     cargo = (tmp_path / "mine" / "Cargo.toml").read_text()
     assert 'name = "mine"' in cargo and str(ROOT / "crates" / "aqmlab-quic") in cargo
@@ -88,10 +81,8 @@ def test_a_new_library_is_a_crate_whose_library_its_scenario_names(
     library.parent.mkdir(parents=True)
     name = f"My{kind.capitalize()}".encode().ljust(64, b"\0")
     library.write_bytes(built.read_bytes().replace(name, b"MyOwn".ljust(64, b"\0")))
-    ran = aqmlab("run", "scenario.toml", "--set", "duration=2s", cwd=crate)
-    assert ran.returncode == 0, ran.stderr
-    other = aqmlab("new", f"rust-{kind}", "other", "--source", tmp_path, cwd=tmp_path)
-    assert other.returncode == 0
+    aqmlab.ok("run", "scenario.toml", "--set", "duration=2s", cwd=crate)
+    aqmlab.ok("new", f"rust-{kind}", "other", "--source", tmp_path, cwd=tmp_path)
     published = tomllib.loads((tmp_path / "other" / "Cargo.toml").read_text())["dependencies"]
     assert set(published.values()) == {__version__}
 

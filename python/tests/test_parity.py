@@ -67,8 +67,7 @@ def scenario(folder: Path, flows: str, duration: str = "2s") -> str:
 
 def parity(aqmlab: Aqmlab, *arguments: object) -> dict[str, tuple[float, float]]:
     """Readings by subject and metric: simulated, and with real packets."""
-    done = aqmlab("parity", *arguments, "--json")
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("parity", *arguments, "--json")
     (question,) = json.loads(done.stdout)["questions"]
     simulated, real = (contender["readings"] for contender in question["contenders"])
     return {
@@ -118,8 +117,7 @@ def test_a_run_that_ends_within_its_warm_up_ends_then_in_both(
     one = f'[flows.one]\n{PATH}size = "200000b"\n'
     file = scenario(tmp_path, one, "20s")
     settings = ("--set", "until=one", "--set", "record.warmup=10s")
-    done = aqmlab("parity", file, "--out", "out", *settings)
-    assert done.returncode == 0, done.stderr
+    aqmlab.ok("parity", file, "--out", "out", *settings)
     for by in ("simulator", "emulator"):
         (run,) = rows(tmp_path / "out", "runs", by)
         assert run["end_s"] < 2
@@ -129,15 +127,13 @@ def test_a_run_that_ends_within_its_warm_up_ends_then_in_both(
 
 
 def test_a_run_shorter_than_a_sample_has_no_course(aqmlab: Aqmlab, scenario: Path) -> None:
-    done = aqmlab("parity", scenario, "--duration", "20ms", "--out", "out")
-    assert done.returncode == 0, done.stderr
+    aqmlab.ok("parity", scenario, "--duration", "20ms", "--out", "out")
     assert (scenario.parent / "out/report.html").exists()
 
 
 def test_the_report_shows_both(aqmlab: Aqmlab, tmp_path: Path) -> None:
     options = ("--duration", "1s", "--control", "reno", "--figures")
-    done = aqmlab("parity", scenario(tmp_path, BULK), *options)
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("parity", scenario(tmp_path, BULK), *options)
     assert "utilisation" in done.stdout
     folder = tmp_path / "results" / "parity-here-reno"
     page = (folder / "report.html").read_text()
@@ -204,8 +200,7 @@ def test_every_application_of_the_simulator_runs_with_real_sockets(
         text += f"[flows.{name}]\npath = ['down{own}']\nreturn_path = ['up{own}']\n"
         text += f"workload = {{ {workload} }}\n"
     (tmp_path / "all.toml").write_text(text)
-    done = aqmlab("parity", "all.toml", "--out", "out")
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("parity", "all.toml", "--out", "out")
     assert "a connection failed" not in done.stderr
 
     def of(table: str, by: str, *keys: str) -> dict[str, dict[tuple[Any, ...], dict[str, Any]]]:
@@ -272,8 +267,7 @@ def test_a_published_study_runs_with_real_packets(aqmlab: Aqmlab, tmp_path: Path
     chosen = ["--only", "steps", "--only", "load=bulk", "--only", "sender=CUBIC"]
     run = ["--emulate", "--step", "500ms", "--replications", "1", "--out", "out"]
     interrupt_at(tmp_path, "run 2 of 2", "reproduce", "cs244_2015", *chosen, *run)
-    done = aqmlab("reproduce", "cs244_2015", *chosen, *run, "--json")
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("reproduce", "cs244_2015", *chosen, *run, "--json")
     # The first run was finished, and is not made again.
     assert "run 2 of 2" in done.stderr
     assert "run 1 of 2" not in done.stderr

@@ -190,8 +190,7 @@ def test_each_connection_of_a_page_has_its_own_group(tmp_path: Path) -> None:
 
 def test_the_command_writes_both_files_the_same_each_time(aqmlab: Aqmlab, tmp_path: Path) -> None:
     logged(SCENARIO.replace("4s", "500ms"), tmp_path)
-    done = aqmlab("run", "scenario.toml", "--qlog", "b.sqlog", "--pcap", "b.pcapng")
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("run", "scenario.toml", "--qlog", "b.sqlog", "--pcap", "b.pcapng")
     assert (tmp_path / "b.sqlog").read_bytes() == (tmp_path / "out.sqlog").read_bytes()
     refused = aqmlab("run", "scenario.toml", "--qlog", "nowhere/b.sqlog")
     assert refused.returncode == 1 and "nowhere/b.sqlog" in refused.stderr
@@ -202,8 +201,7 @@ def test_the_command_writes_both_files_the_same_each_time(aqmlab: Aqmlab, tmp_pa
 def test_the_command_names_the_logs_of_connections(aqmlab: Aqmlab, tmp_path: Path) -> None:
     text = SCENARIO.replace('transport = { profile = "linux-6" }', 'endpoint = "quic"')
     (tmp_path / "scenario.toml").write_text(text.replace("4s", "500ms"))
-    done = aqmlab("run", "scenario.toml", "--qlog", "b.sqlog")
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("run", "scenario.toml", "--qlog", "b.sqlog")
     assert "Written: b-*.sqlog\n" in done.stdout
     assert len(list(tmp_path.glob("b-*.sqlog"))) == 4 and not (tmp_path / "b.sqlog").exists()
     refused = aqmlab("run", "scenario.toml", "--qlog", "nowhere/b.sqlog")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Aqmlab, assert_refused
+from helpers import Aqmlab, assert_refused, run_program
 
 from aqmlab._core import (
     InputError,
@@ -66,8 +65,7 @@ def test_an_axis_may_be_a_key_of_the_default_queue(aqmlab: Aqmlab, tmp_path: Pat
         '[[axes]]\nname = "limit"\nkey = "queue.limit"\nvalues = ["5p", "50p"]\n'
         '[[axes]]\nname = "up"\nkey = "up.queue"\nvalues = ["pfifo limit 9", "codel target 2ms"]\n'
     )
-    done = aqmlab("study", study, "--out", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
+    aqmlab.ok("study", study, "--out", tmp_path / "out")
     wrong = aqmlab("study", study, "--set", "down.queue=fq_codel targte 2ms")
     assert_refused(wrong, "--set: down.queue: `targte`", "did you mean `target`?")
 
@@ -159,6 +157,6 @@ def test_tc_takes_the_command(queue: str) -> None:
     found = queue_in_tc(queue, "10mbit")
     assert found is not None and not found[1]
     words = ["tc", "qdisc", "replace", "dev", "lo", "root", *found[0].split()]
-    done = subprocess.run(["unshare", "--net", *words], capture_output=True, text=True, check=False)
+    done = run_program(["unshare", "--net", *words])
     lacks = ("kind is unknown", "not supported", "not permitted", "unshare")
     assert done.returncode == 0 or any(each in done.stderr for each in lacks), done.stderr

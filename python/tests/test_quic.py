@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
+from helpers import run_program
 
 import aqmlab
 from aqmlab.errors import InputError
@@ -32,10 +32,7 @@ print(run.flows.write_json())
 
 def test_every_process_computes_the_same() -> None:
     """The stacks hash with keys of the process and seed from the system: neither may matter."""
-    runs = [
-        subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-        for _ in range(20)
-    ]
+    runs = [run_program([sys.executable, "-c", PROGRAM], check=True) for _ in range(20)]
     assert len({run.stdout for run in runs}) == 1
     assert "noq" in runs[0].stdout
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from helpers import run_program
 
 from tools import random_commands
 
@@ -16,10 +16,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.slow
 def test_random_command_lines_end_as_they_should() -> None:
     words = ["--count", "150", "--seed", "20261124", "--processes", "0.1"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.random_commands", *words],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=580,
-    )  # fmt: skip
+    done = run_program(
+        [sys.executable, "-m", "tools.random_commands", *words], cwd=ROOT, timeout=580
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "150 command lines of seed 20261124: 0 failed" in done.stdout
 

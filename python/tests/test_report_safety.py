@@ -8,10 +8,9 @@ import zlib
 from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
-from helpers import SCENARIO, Aqmlab, assert_refused
+from helpers import SCENARIO
 
 import aqmlab as package
 from aqmlab.report.document.html import packed
@@ -97,11 +96,3 @@ def test_only_the_scripts_of_the_page_may_run(text: str) -> None:
     assert set(rules["script-src"].split()) == digests
     assert rules["default-src"] == "'none'"
     assert text.index("Content-Security-Policy") < text.index("<style>") < text.index("<script")
-
-
-def test_labels_are_one_line(study: Path, aqmlab: Aqmlab) -> None:
-    """Charts cannot be drawn with the line separator U+2028 in a name."""
-    for bad in ("a\\u2028b", "a\\u0007b"):
-        spoilt = study.read_text().replace('label = "CoDel"', f'label = "{bad}"')
-        study.with_name("spoilt.toml").write_text(spoilt)
-        assert_refused(aqmlab("study", "spoilt.toml"), "axes 1 (queue) value 1.label", "one line")

@@ -300,19 +300,6 @@ def test_labels_that_the_paper_lacks_get_cells(aqmlab: Aqmlab) -> None:
         assert ("bbr3 (not in the paper)", fq) in cells
 
 
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ("queues=pie", ["--with", "queues", "queue"]),
-        ("queue=CoDel", ["--with", "this label"]),
-        ("buffer=9p", ["--with", "queue.limit"]),
-        ("queue=fq_codle", ["fq_codle", "fq_codel"]),
-    ],
-)
-def test_additions_that_cannot_be_are_refused(aqmlab: Aqmlab, given: str, told: list[str]) -> None:
-    assert_refused(aqmlab("reproduce", "kuhn2014", "--with", given), *told)
-
-
 @pytest.mark.parametrize("study", ["kuhn2014", "jarvinen2014", "cs244_2015"])
 def test_a_copy_of_a_study_is_the_same_study(
     aqmlab: Aqmlab, tmp_path: Path, study: str, monkeypatch: pytest.MonkeyPatch

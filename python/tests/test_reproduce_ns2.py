@@ -6,7 +6,6 @@ in the study's folder.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -201,13 +200,10 @@ def test_droptail_delivers_exactly_as_many_packets_as_in_ns2(flows: str) -> None
 def test_the_command_line_reproduces_the_study(aqmlab: Aqmlab, tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["reproduce", "jarvinen2014", "--only", "paper", "--replications", "2"]
-    done = aqmlab(*arguments, "--out", out, "--figures")
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok(*arguments, "--out", out, "--figures")
     assert "Table II: 95th percentile" in done.stdout
     assert (out / "report.html").exists()
     assert (out / "figures" / "figure-2.pdf").exists()
-    done = aqmlab(*arguments, "--out", out, "--json")
-    assert done.returncode == 0, done.stderr
-    form = json.loads(done.stdout)
+    form = aqmlab.json(*arguments, "--out", out, "--json")
     assert form["study"] == "jarvinen2014"
     assert len(form["tables"][0]["cells"]) == 24

@@ -159,8 +159,7 @@ def test_what_is_recorded_is_the_scenarios_to_say(
         ("one", [], True),
         ("two", ["--set", "record.level=summary"], False),
     ):
-        done = aqmlab("run", "scenario.toml", *settings, "--out", name, "--json")
-        assert done.returncode == 0, done.stderr
+        aqmlab.ok("run", "scenario.toml", *settings, "--out", name, "--json")
         assert not (tmp_path / name / "report.html").exists()
         assert pl.read_parquet(tmp_path / name / "series.parquet").is_empty() != some
 

@@ -30,8 +30,7 @@ from aqmlab.study.manifest import sealed
 
 def test_threads_and_repetition_give_the_same_bytes(study: Path, aqmlab: Aqmlab) -> None:
     for name, threads in (("one", 1), ("two", 2), ("again", 2)):
-        done = aqmlab("study", study, "--json", "--out", name, "--threads", threads)
-        assert done.returncode == 0, done.stderr
+        aqmlab.ok("study", study, "--json", "--out", name, "--threads", threads)
     first = table_bytes(study.parent / "one")
     assert table_bytes(study.parent / "two") == first
     assert table_bytes(study.parent / "again") == first
@@ -42,8 +41,7 @@ def test_a_finished_folder_is_reused(study: Path, aqmlab: Aqmlab) -> None:
     out = study.parent / "out"
     files = [*out.glob("*.parquet"), *out.glob("*.json")]
     before = [path.stat().st_mtime_ns for path in files]
-    done = aqmlab("study", study, "--out", "out")
-    assert done.returncode == 0
+    done = aqmlab.ok("study", study, "--out", "out")
     assert "nothing to do" in done.stdout
     assert [path.stat().st_mtime_ns for path in files] == before
     assert json.loads((out / "manifest.json").read_text())["complete"] is True

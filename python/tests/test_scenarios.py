@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import run_program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,7 +111,7 @@ Scenario(links={"a": link}, flows={"f": Flow(path="a", return_path="a", class_="
 """
     (tmp_path / "user.py").write_text(text)
     command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "user.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_program(command, cwd=tmp_path)
     wrong = {int(line.split(":")[1]) for line in done.stdout.splitlines()}
     assert wrong == {3, 4, 5, 6, 7}, done.stdout
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import runpy
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import SCENARIO, Aqmlab
+from helpers import SCENARIO
 
 import aqmlab
 from aqmlab.search import Attack, Key, Measure, Trial, attack, tune
@@ -45,42 +44,6 @@ def test_a_course_merges_equal_steps() -> None:
     steps = [["0s", "10ms"], ["1s", "30ms"], ["1.5s", "20ms"]]
     assert key.value([0, 0, 1, 0.5]) == {"steps": steps, "repeat": False}
     assert settings([key, Key.parse("queue.x", "1..3")], [0, 0, 0, 0, 1])["queue.x"] == 3
-
-
-def run(aqmlab: Aqmlab, scenario: Path, words: str) -> str:
-    done = aqmlab("search", *shlex.split(words.replace("FILE", str(scenario))))
-    assert done.returncode == 2, done.stdout
-    assert done.stderr.count("\n") == 1, done.stderr
-    return done.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("tune FILE --goal sojourn_p95", "there is nothing to search"),
-        ("tune FILE --key queue.targt=1ms..2ms --set queue=codel --goal sojourn_p95",
-         "--key queue.targt: unknown key"),
-        ("tune FILE --key links.down.delay=1ms..2mbit --goal sojourn_p95", "same kind of unit"),
-        ("tune FILE --key links.down.rate=1ms..2ms --goal sojourn_p95", "expected a rate"),
-        ("tune FILE --key queue.limit=0p..9p --goal sojourn_p95", "queue.limit: `0p`"),
-        ("tune FILE --key queue.limit=1p..9p --set queue.limit=4p --goal sojourn_p95",
-         "nothing to search"),
-        ("tune FILE --key queue.limit=9p..2p --goal sojourn_p95", "a smaller and a larger"),
-        ("tune FILE --key queue.limit=7p --goal sojourn_p95", "nothing to search"),
-        ("tune FILE --key queue.limit=2p..9p,steps=3,every=1s --goal sojourn_p95",
-         "only the rate and the delay"),
-        ("tune FILE --key queue.limit=2p..9p --goal sojourn_p59", "unknown metric"),
-        ("tune FILE --key queue.limit=2p..9p --goal goodput@nobody", "unknown link or group"),
-        ("tune FILE --key queue.limit=2p..9p --goal sojourn_p95 --within drop_share<1",
-         "METRIC@SUBJECT<=VALUE"),
-        ("tune FILE --key queue.limit=2p..9p", "--goal: a search needs a goal"),
-        ("attack FILE --key queue.limit=2p..9p", "needs a metric"),
-    ],
-)  # fmt: skip
-def test_errors_name_what_is_wrong(
-    words: str, told: str, scenario: Path, aqmlab: Aqmlab, tmp_path: Path
-) -> None:
-    assert told in run(aqmlab, scenario, f"{words} --out {tmp_path / 'out'}")
 
 
 @pytest.mark.parametrize(

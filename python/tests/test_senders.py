@@ -49,9 +49,7 @@ def write_case(root: Path, facts: dict[str, Any], events: list[str], name: str =
 
 
 def test_every_recorded_segment_and_window_is_equal(aqmlab: Aqmlab) -> None:
-    done = aqmlab("conformance", "--tcp", "--json")
-    assert done.returncode == 0, done.stderr
-    reports = json.loads(done.stdout)
+    reports = aqmlab.json("conformance", "--tcp", "--json")
     assert len(reports) == 124
     for report in reports:
         assert list(report) == [
@@ -85,9 +83,9 @@ def test_a_folder_of_cases_is_replayed_and_a_difference_has_its_time(
 
 
 def test_the_closed_loop_takes_the_recorded_time(aqmlab: Aqmlab) -> None:
-    done = aqmlab("conformance", "--tcp", "--closed", "reno_bulk", "cubic-6.12_far", "--json")
-    assert done.returncode == 0, done.stderr
-    reports = json.loads(done.stdout)
+    reports = aqmlab.json(
+        "conformance", "--tcp", "--closed", "reno_bulk", "cubic-6.12_far", "--json"
+    )
     assert [report["case"] for report in reports] == ["cubic-6.12_far", "reno_bulk"]
     for report in reports:
         recorded = report["recorded_all_acknowledged_ns"]

@@ -24,17 +24,15 @@ def test_shards_have_every_run_once(total: int, of: int) -> None:
 
 def test_parts_merge_to_the_bytes_of_one_run(study: Path, aqmlab: Aqmlab) -> None:
     folder = study.parent
-    whole = aqmlab("study", study, "--json", "--out", "whole")
-    assert whole.returncode == 0, whole.stderr
+    whole = aqmlab.ok("study", study, "--json", "--out", "whole")
     for number in (1, 2, 3):
-        done = aqmlab("study", study, "--json", "--shard", f"{number}/3", "--out", f"part{number}")
-        assert done.returncode == 0, done.stderr
-        form = json.loads(done.stdout)
+        form = aqmlab.json(
+            "study", study, "--json", "--shard", f"{number}/3", "--out", f"part{number}"
+        )
         assert form["shard"] == {"number": number, "of": 3}
         assert form["computed"] == form["runs"] == 4
     parts = ["part3", "part1", "part2"]
-    merged = aqmlab("merge", *parts, "--out", "all", "--json")
-    assert merged.returncode == 0, merged.stderr
+    merged = aqmlab.ok("merge", *parts, "--out", "all", "--json")
     assert table_bytes(folder / "all") == table_bytes(folder / "whole")
     scenarios = [(folder / name / "scenarios.json").read_bytes() for name in ("all", "whole")]
     assert scenarios[0] == scenarios[1]

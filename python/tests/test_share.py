@@ -63,8 +63,7 @@ def made(aqmlab: Aqmlab, tmp_path: Path) -> Path:
     settings = ["--set", 'links.up.rate={trace="up.trace"}', "--with", "metric.py"]
     text = study.read_text().replace('queue = "codel"', 'queue = "lib/mine.py:Mine"')
     study.write_text(text.replace("[1, 2, 4]", "[1]"))
-    done = aqmlab("study", "study.toml", *settings, "--out", "res", cwd=work)
-    assert done.returncode == 0, done.stderr
+    aqmlab.ok("study", "study.toml", *settings, "--out", "res", cwd=work)
     for each in ("lib", "metric.py", "up.trace", "study.toml", "scenario.toml"):
         path = work / each
         shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -74,8 +73,7 @@ def made(aqmlab: Aqmlab, tmp_path: Path) -> Path:
 def test_a_bundle_is_repeated_elsewhere_with_the_same_bytes(
     aqmlab: Aqmlab, made: Path, tmp_path: Path
 ) -> None:
-    done = aqmlab("bundle", made, "a.aqmlab.zip")
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("bundle", made, "a.aqmlab.zip")
     assert (
         package.bundle(made, tmp_path / "b.zip").read_bytes()
         == (tmp_path / "a.aqmlab.zip").read_bytes()
@@ -83,8 +81,7 @@ def test_a_bundle_is_repeated_elsewhere_with_the_same_bytes(
     shutil.rmtree(made)
     refused = aqmlab("rerun", "a.aqmlab.zip")
     assert_refused(refused, "sources/mine.py", "sources/metric.py", "--trust")
-    done = aqmlab("rerun", "a.aqmlab.zip", "--trust")
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("rerun", "a.aqmlab.zip", "--trust")
     assert "Tables: 14 of 14 have the same bytes." in done.stdout
     again = tmp_path / "results" / "a-rerun"
     assert table_bytes(again / "rerun") == table_bytes(again / "original")
@@ -96,8 +93,7 @@ def test_the_command_in_a_report_works(aqmlab: Aqmlab, made: Path) -> None:
     found = re.search(r"aqmlab (rerun .*)\naqmlab (bundle .*)</pre>", text)
     assert found
     for line in found.groups():
-        done = aqmlab(*shlex.split(line), cwd=made.parent)
-        assert done.returncode == 0, done.stderr
+        aqmlab.ok(*shlex.split(line), cwd=made.parent)
     assert (made.parent / "res.aqmlab.zip").is_file()
 
 

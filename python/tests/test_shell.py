@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment
+from helpers import Aqmlab, assert_refused, command, environment, run_program
 from real_packets import NOBODY, TRAFFIC, as_root, tun_for_all, without
 
 from aqmlab.study.folder import open_results
@@ -59,8 +59,7 @@ def client(aqmlab: Aqmlab) -> Client:
     def run(*options: object, do: str, far: str = "$AQMLAB_FAR") -> Any:
         mode, _, rest = do.partition(" ")
         words = ["sh", "-c", f"{TRAFFIC} {mode} {far} {PORT} {rest}"]
-        done = aqmlab("shell", *options, "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
-        assert done.returncode == 0, done.stderr
+        done = aqmlab.ok("shell", *options, "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
         return json.loads(done.stdout)
 
     return run
@@ -105,7 +104,7 @@ def test_bytes_that_are_no_text_are_passed_on() -> None:
 
 def test_variables_of_no_shell_are_not_believed() -> None:
     words = ["env", "AQMLAB_FAR=1.2.3.4", *command("shell", "-q", "--", "env")]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run_program(words)
     found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "AQMLAB_" in line)
     assert found["AQMLAB_FAR"].startswith("100.")
     assert found["AQMLAB_NEAR"].rsplit(".", 1)[0] == found["AQMLAB_FAR"].rsplit(".", 1)[0]
@@ -184,9 +183,8 @@ def test_tcp_learns_of_marks(aqmlab: Aqmlab, tmp_path: Path) -> None:
     """Marks in the middle of large packets, which the kernel cuts and checks."""
     script = f"echo 1 > /proc/sys/net/ipv4/tcp_ecn; {TRAFFIC} bulk $AQMLAB_FAR {PORT} 1"
     queue = "queue={ discipline = 'codel', ecn = true }"
-    done = aqmlab("shell", "--up", f"rate=100mbit {queue}", "--delay", "5ms", "--out", "out",
+    done = aqmlab.ok("shell", "--up", f"rate=100mbit {queue}", "--delay", "5ms", "--out", "out",
                   "--far", f"{TRAFFIC} serve {PORT}", "--", "sh", "-c", script)  # fmt: skip
-    assert done.returncode == 0, done.stderr
     up = next(row for row in table(tmp_path / "out", "links") if row["link"] == "up")
     assert up["marked"] > 0
     assert up["drop_codel"] == 0
@@ -223,9 +221,7 @@ def test_shells_nest(aqmlab: Aqmlab) -> None:
     words = ["sh", "-c", inner]
     for delay in ("3ms", "2ms"):
         words = command("shell", "-q", "--delay", delay, "--", *words)
-    done = aqmlab("shell", "--delay", "1ms", "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
-    assert done.returncode == 0, done.stderr
-    times = json.loads(done.stdout)
+    times = aqmlab.json("shell", "--delay", "1ms", "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
     assert min(times) >= 12
     assert statistics.median(times) < 17
 
@@ -238,8 +234,7 @@ def test_twelve_shells_nest_and_a_second_one_has_room(aqmlab: Aqmlab) -> None:
         if level == 5:
             beside = " ".join(command("shell", "-q", "--", "true"))
             words = ["sh", "-c", f'{beside} && exec "$@"', "sh", *words]
-    done = aqmlab("shell", "-q", "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("shell", "-q", "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
     assert min(json.loads(done.stdout)) >= 22
 
 
@@ -254,8 +249,7 @@ def test_a_named_access_line_gives_the_links_and_options_change_it(
     aqmlab: Aqmlab, tmp_path: Path
 ) -> None:
     words = ["--profile", "dsl", "--down", "rate=7mbit", "--out", "out", "--", "true"]
-    done = aqmlab("shell", *words)
-    assert done.returncode == 0, done.stderr
+    aqmlab.ok("shell", *words)
     links = open_results(tmp_path / "out").scenarios[0]["links"]
     assert (links["down"]["rate"], links["up"]["rate"]) == ("7mbit", "10mbit")
     assert {(link["overhead"], link["framing"]) for link in links.values()} == {("30b", "ptm")}
@@ -301,8 +295,7 @@ def test_packets_in_flight_arrive_when_the_command_has_ended(
         "for _ in range(10): s.sendto(b'in flight', (os.environ['AQMLAB_FAR'], 9))"
     )
     options = ["--delay", "400ms", "--drain", drain, "--out", "out"]
-    done = aqmlab("shell", *options, "--", sys.executable, "-c", script)
-    assert done.returncode == 0, done.stderr
+    aqmlab.ok("shell", *options, "--", sys.executable, "-c", script)
     scores = {row["quantity"]: row["value"] for row in table(tmp_path / "out", "scores")}
     assert scores["packets_in"] >= 10
     assert (scores["packets_out"] >= 10) == arrive
@@ -328,9 +321,8 @@ def test_a_loaded_core_is_seen_as_packets_see_it(aqmlab: Aqmlab, tmp_path: Path)
     mine, others = (str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2])
     server = f"taskset -c {others} {TRAFFIC} stamp {PORT}"
     client = f"exec {TRAFFIC} loaded $AQMLAB_FAR {PORT} 2 {mine}"
-    done = aqmlab("shell", "--cpu", mine, "--priority", "0", "--out", "out", "--far", server,
+    done = aqmlab.ok("shell", "--cpu", mine, "--priority", "0", "--out", "out", "--far", server,
                   "--", "sh", "-c", client)  # fmt: skip
-    assert done.returncode == 0, done.stderr
     longest, gap = json.loads(done.stdout)
     assert longest > 0.003, "the loops did not load the processor"
     times = {row["quantity"]: row for row in table(tmp_path / "out", "times")}
@@ -364,8 +356,7 @@ def test_a_user_who_is_not_root_has_a_path(tmp_path: Path) -> None:
         "shell", "--delay", "5ms", "--far", "cat /proc/net/dev", "--", "sh", "-c", script
     )
     machine = ["unshare", "--mount", "sh", "-c", f'{tun_for_all(tmp_path)} exec "$@"', "sh"]
-    done = subprocess.run([*machine, *NOBODY, *words], capture_output=True, text=True, cwd="/",
-                          check=False, env=environment())  # fmt: skip
+    done = run_program([*machine, *NOBODY, *words], cwd="/", env=environment())
     assert done.returncode == 5, done.stderr
     assert "65534" in done.stdout.splitlines()
     assert "aqmlab:" in done.stdout and "aqmlab0:" in done.stdout
@@ -385,13 +376,12 @@ ping -q -i 0.01 -c 100 $AQMLAB_FAR"""
 @pytest.mark.parametrize("remedy", [LIMIT, CAPABILITY], ids=["limit", "capability"])
 def test_a_user_with_real_time_priority_is_on_time(tmp_path: Path, remedy: list[str]) -> None:
     """The remedies of the message and the documents, on a busy machine (without: 50 ms)."""
-    able = subprocess.run([*remedy, "true"], capture_output=True, text=True, check=False)
+    able = run_program([*remedy, "true"])
     if able.returncode:
         pytest.skip(f"root may not give the permission on this machine: {able.stderr.strip()}")
     machine = ["unshare", "--mount", "sh", "-c", f'{tun_for_all(tmp_path)} exec "$@"', "sh"]
     words = command("shell", "--delay", "5ms", "--", "sh", "-c", BUSY)
-    done = subprocess.run([*machine, *remedy, *words], capture_output=True, text=True, cwd="/",
-                          check=False, env=environment())  # fmt: skip
+    done = run_program([*machine, *remedy, *words], cwd="/", env=environment())
     assert done.returncode == 0, done.stderr
     assert "without real-time priority" not in done.stderr
     assert 10 <= float(done.stdout.split("= ")[1].split("/")[1]) < 15, done.stdout
@@ -482,39 +472,12 @@ def test_what_root_lacks_for_a_user_namespace_is_named(tmp_path: Path) -> None:
 def test_what_is_missing_is_named(tmp_path: Path, machine: str, words: list[str]) -> None:
     inside = ["unshare", "--mount", "--user", "--map-root-user", "--pid", "--fork"]
     script = [*inside, "sh", "-c", f'{machine}; exec "$@"', "sh", *command("shell", "--", "true")]
-    done = subprocess.run(script, capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = run_program(script, cwd=tmp_path)
     assert_refused(done, *words)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--rate", "12"], ["--rate", "`12`", "10mbit"]),
-        (["--queue", "coddel"], ["--queue", "did you mean `codel`?"]),
-        (["--queue", "codel traget=5ms"], ["--queue", "did you mean `target`?"]),
-        (["--delay", "5"], ["--delay", "`5`"]),
-        (["--loss", "200%"], ["--loss", "0 to 1"]),
-        (["--down", "rate=1mbit", "--down", "rate=2mbit", "--rate", "3mbit"], ["--rate", "--down"]),
-        (["--down", "12mbit"], ["--down", "rate=12mbit"]),
-        (["--down", "foo=3"], ["--down (foo): unknown key"]),
-        (["--trace", "nowhere"], ["nowhere", "there is no such file"]),
-        (["--trace", "bad"], ["bad:2", "--trace"]),
-        (["--scenario", "nowhere.toml"], ["nowhere.toml", "there is no such file"]),
-        (["--precision", "high"], ["precision", "low-cpu"]),
-        (["--mtu", "20"], ["mtu"]),
-    ],
-)
-def test_bad_options_are_named(
-    aqmlab: Aqmlab, tmp_path: Path, options: list[str], words: list[str]
-) -> None:
-    (tmp_path / "bad").write_text("1\nx\n")
-    assert_refused(aqmlab("shell", *options, "--", "echo", "never"), *words)
-
-
 def aqmlab_at(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), cwd=folder, capture_output=True, text=True, check=False, timeout=60
-    )
+    return run_program(command(*arguments), cwd=folder, timeout=60)
 
 
 def test_a_folder_with_things_in_it_is_left_alone(aqmlab: Aqmlab, tmp_path: Path) -> None:

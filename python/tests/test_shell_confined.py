@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import command, environment
+from helpers import command, environment, run_program
 from real_packets import NOBODY, TRAFFIC, as_root, python_for_all, tun_for_all, without
 
 PORT = 20_000 + os.getpid() % 20_000
@@ -28,8 +28,7 @@ def as_nobody(words: list[str], folder: Path) -> subprocess.CompletedProcess[str
         pytest.skip("setpriv is not installed")
     prepare = tun_for_all(folder) + python_for_all(folder)
     machine = ["unshare", "--mount", "sh", "-c", f'{prepare} exec "$@"', "sh"]
-    return subprocess.run([*machine, *NOBODY, *words], capture_output=True, text=True, cwd="/",
-                          check=False, env=environment())  # fmt: skip
+    return run_program([*machine, *NOBODY, *words], cwd="/", env=environment())
 
 
 TRIES = (
@@ -82,8 +81,7 @@ def test_shells_inside_have_their_far_ends(tmp_path: Path, lacks: str | None) ->
 def test_a_far_end_that_answers_nothing_is_remarked_on(is_silent: bool) -> None:
     script = f'echo {int(is_silent)} > /proc/sys/net/ipv4/icmp_echo_ignore_all; exec "$@"'
     words = command("shell", "--", "sh", "-c", "ping -c 1 -W 1 $AQMLAB_FAR")
-    done = subprocess.run(["unshare", "--net", "sh", "-c", script, "sh", *words], text=True,
-                          capture_output=True, check=False)  # fmt: skip
+    done = run_program(["unshare", "--net", "sh", "-c", script, "sh", *words])
     assert done.returncode == int(is_silent)
     assert ("no packet returned from the far end" in done.stderr) == is_silent
     assert ("100.64.0.0/10" in done.stderr) == is_silent
@@ -124,8 +122,7 @@ def test_only_processes_of_the_shell_get_devices(tmp_path: Path) -> None:
         inside = shell.stdout.readline()
         assert shell.stdout.readline().strip() == str(tmp_path)
         place = f"/proc/{max(processes_with(token))}/ns/net"
-        outside = subprocess.run(["nsenter", f"--net={place}", *asks], capture_output=True,
-                                 text=True, check=True, timeout=60)  # fmt: skip
+        outside = run_program(["nsenter", f"--net={place}", *asks], check=True, timeout=60)
         shell.communicate("\n")
     assert inside.startswith("M 1 ")
     assert outside.stdout.split(maxsplit=2)[:2] == ["R", "0"]

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helpers import command, environment
+from helpers import command, environment, run_program
 from real_packets import NOBODY, TRAFFIC, tun_for_all
 from test_shell import PORT
 
@@ -65,10 +65,12 @@ def on_a_machine(
         exit $status
     """
     words = command("shell", "--nat", *options, "--", "sh", "-c", script)
-    done = subprocess.run(
+    done = run_program(
         ["unshare", "--net", "--mount", "sh", "-c", machine, "sh", *user, *words],
-        capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=60, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=environment(),
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "before").read_text() == (tmp_path / "after").read_text()
     return done

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from helpers import environment, table_bytes
+from helpers import environment, run_program, table_bytes
 
 import aqmlab
 
@@ -59,8 +58,7 @@ def slurm(tmp_path: Path) -> dict[str, str]:
 
 def submit(slurm: dict[str, str], study: Path) -> None:
     words = ["sh", TEMPLATE, study.name, "out put", "3", "1"]
-    done = subprocess.run(words, env=slurm, cwd=study.parent, capture_output=True, text=True,
-                          check=False, timeout=300)  # fmt: skip
+    done = run_program(words, env=slurm, cwd=study.parent, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "Submitted batch job" in done.stdout
 

@@ -11,7 +11,7 @@ from json import loads
 from pathlib import Path
 
 import pytest
-from helpers import Aqmlab, command, environment
+from helpers import Aqmlab, command, environment, run_program
 from rich.console import Console
 
 import aqmlab as package
@@ -40,7 +40,7 @@ def test_a_run_loads_tables_and_nothing_for_charts() -> None:
 
 def test_the_package_loads_with_its_first_use() -> None:
     program = f"import sys, aqmlab; print(*({{*{TABLES}, 'aqmlab._core'}} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = run_program([sys.executable, "-c", program])
     assert (done.stdout.split(), done.stderr) == ([], "")
 
 
@@ -50,7 +50,7 @@ def test_a_run_needs_no_tables(scenario: Path) -> None:
     without = "import sys; sys.modules['polars'] = sys.modules['numpy'] = None\n"
     program = f"{without}from aqmlab.__main__ import main; sys.argv[1:] = sys.argv[2:]; main()"
     bare, whole, json = (
-        subprocess.run(words, capture_output=True, text=True).stdout
+        run_program(words).stdout
         for words in (
             [sys.executable, "-c", program, "aqmlab", *run],
             command(*run),
@@ -77,7 +77,7 @@ def test_a_run_of_one_flow_loads_no_tables_and_says_the_same(workload: str, tmp_
     assert loaded(TABLES, line) == []
     result = package.run(tmp_path / "one.toml")
     tables = {name: result.table(name).to_dicts() for name in (*SHOWN, "metrics")}
-    done = subprocess.run(command(*line), capture_output=True, text=True)
+    done = run_program(command(*line))
     assert done.stdout.startswith(run_console.text(tables, result.scenario))
 
 
@@ -91,7 +91,7 @@ def loaded(modules: tuple[str, ...], *lines: list[str]) -> list[str]:
         "    except SystemExit as end: assert not end.code, end\n"
         f"print(*[each for each in {modules} if each in sys.modules], 'end')"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = run_program([sys.executable, "-c", program])
     assert done.stderr == "" and len(done.stdout.splitlines()) > 1
     return done.stdout.splitlines()[-1].split()[:-1]
 

@@ -1,6 +1,5 @@
 """Notes about replications and links, and the link that is judged."""
 
-import re
 from pathlib import Path
 
 import aqmlab
@@ -104,9 +103,3 @@ def test_no_comparison_mixes_links(tmp_path: Path) -> None:
     result = aqmlab.compare({link: tmp_path / link for link in ("down", "up")})
     assert len(set(result.bottlenecks)) == 1
     assert result.bottleneck["link"].n_unique() == 1
-
-
-def test_the_first_study_of_the_guide_has_replications_that_differ() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "getting-started.md").read_text()
-    [scenario, *_] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    assert "uniform" in scenario

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import COMMAND, Aqmlab, assert_refused, command, environment
+from helpers import COMMAND, Aqmlab, assert_refused, command, environment, run_program
 from real_packets import TRAFFIC
 
 from aqmlab.emulator import view
@@ -139,6 +139,5 @@ def test_where_there_is_nothing_to_see(aqmlab: Aqmlab) -> None:
     # A user of whom no other test has an emulator.
     script = "import os; os.setuid(64321); import aqmlab.emulator.view as v; print(v.running())"
     if os.geteuid() == 0:
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
-                              check=False, cwd="/", env=environment())  # fmt: skip
+        done = run_program([sys.executable, "-c", script], cwd="/", env=environment())
         assert done.stdout in ("[]\n", ""), done.stdout

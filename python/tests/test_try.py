@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused
+from helpers import Aqmlab
 
 from aqmlab.campaign import Plan
 from aqmlab.packs.access_line import LineTrial, loads, pack_of
@@ -86,9 +86,9 @@ def test_what_only_costs_is_not_recommended() -> None:
 def test_the_command_prints_json_and_writes_a_study_that_runs(
     aqmlab: Aqmlab, tmp_path: Path
 ) -> None:
-    done = aqmlab("try", *LINE, "--json", "codel", "cake", "--load", "gaming", "--out", "here")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = aqmlab.json(
+        "try", *LINE, "--json", "codel", "cake", "--load", "gaming", "--out", "here"
+    )
     assert set(found["queues"]) == {"droptail", "codel", "cake"}
     mos = found["queues"]["cake"]["call.mos"]
     assert 4 < mos["value"] < 4.5
@@ -104,8 +104,7 @@ def test_the_command_prints_json_and_writes_a_study_that_runs(
     text = (tmp_path / "here/study.toml").read_text()
     again = aqmlab_study(tomllib.loads(text))
     assert again["flows"]["game"]["workload"]["kind"] == "game"
-    done = aqmlab("study", "here/study.toml", "--replications", 1, "--json", "--out", "again")
-    assert done.returncode == 0, done.stderr
+    done = aqmlab.ok("study", "here/study.toml", "--replications", 1, "--json", "--out", "again")
     assert json.loads(done.stdout)["runs"] == 3
 
 
@@ -133,35 +132,13 @@ def aqmlab_study(table: dict[str, Any]) -> dict[str, Any]:
 
 def test_assertions_decide_the_exit_status(aqmlab: Aqmlab) -> None:
     words = ["try", *LINE, "--load", "gaming", "--no-report"]
-    good = aqmlab(*words, "fq_codel", "--assert", "call.mos > 4", "--assert", "game.delay < 100ms")
-    assert good.returncode == 0, good.stderr
+    good = aqmlab.ok(
+        *words, "fq_codel", "--assert", "call.mos > 4", "--assert", "game.delay < 100ms"
+    )
     assert good.stdout.count("holds") == 2 and "does not hold" not in good.stdout
     bad = aqmlab(*words, "droptail", "--assert", "call.mos > 4")
     assert bad.returncode == 1
     assert "droptail: call.mos > 4 does not hold" in bad.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["--assert", "call.mos"], ["--assert", "call.mos > 4"]),
-        (["--assert", "cal.mos > 4"], ["cal.mos", "call.mos"]),
-        (["--assert", "game.delay < 3mbit"], ["--assert", "3mbit", "30ms"]),
-        (["--down", "fast"], ["--down", "fast"]),
-        (["--rtt", "20"], ["--rtt", "20", "ms"]),
-        (["--access", "dls"], ["dls", "dsl"]),
-        (["--load", "hom"], ["hom", "home"]),
-        (["--profile", "dls"], ["--profile", "dls", "dsl"]),
-        (["fq_codle"], ["error: QUEUE: `fq_codle`", "fq_codel"]),
-        (["fq_codel trget 3ms"], ["error: QUEUE: `trget`", "target"]),
-        (["codel", "codel"], ["twice"]),
-        (["cake bandwidth 9mbit"], ["error: QUEUE", "cake bandwidth 9mbit", "up: cake"]),
-        (["--shape", "95"], ["--shape", "95", "above 0, to 1"]),
-    ],
-)
-def test_mistakes_are_named(aqmlab: Aqmlab, words: list[str], told: list[str]) -> None:
-    queue = [] if words[-1].startswith(("fq", "codel", "cake")) else ["codel"]
-    assert_refused(aqmlab("try", *LINE, *words, *queue), *told)
 
 
 def test_a_profile_is_a_whole_line_that_options_change(aqmlab: Aqmlab) -> None:
@@ -169,8 +146,6 @@ def test_a_profile_is_a_whole_line_that_options_change(aqmlab: Aqmlab) -> None:
     assert line_of("cable", None, "5mbit", None, "dsl") == Line("100mbit", "5mbit", "20ms", "dsl")
     words = ["--profile", "dsl", "--load", "gaming", "codel", "--json", "--no-report"]
     assert json.loads(aqmlab("try", *words).stdout)["recommended"] == "codel"
-    missing = aqmlab("try", "--down", "10mbit", "--up", "2mbit", "codel")
-    assert_refused(missing, "--rtt", "missing", "--profile")
 
 
 @pytest.mark.parametrize("kind", KINDS)

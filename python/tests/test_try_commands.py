@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
+from helpers import run_program
 
 from aqmlab import InputError
 from aqmlab._core import Scenario
@@ -82,14 +83,16 @@ def modem(line: Line, pack: Pack, stages: Mapping[str, Any]) -> Pack:
     return replace(pack, scenario=scenario, contenders={"printed": {"seed": 1}})
 
 
-def trial_of(line: Line) -> LineTrial:
+@cache
+def trial_of(profile: str) -> LineTrial:
+    """The queues on the line of a profile."""
+    line = PROFILES[profile].line
     return run(replace(pack_of(line, "home", QUEUES), replications=10), line)
 
 
 @pytest.fixture(scope="module", params=list(PROFILES))
 def trial(request: pytest.FixtureRequest) -> LineTrial:
-    """The queues on the line of a profile."""
-    return trial_of(PROFILES[request.param].line)
+    return trial_of(request.param)
 
 
 def missed(trial: LineTrial, queue: str, lines: Sequence[str]) -> list[str]:
@@ -151,7 +154,7 @@ def test_what_is_recommended_is_not_worse_than_the_line_as_it_is(trial: LineTria
 def test_commands_without_the_framing_would_not_keep_it(
     queue: str, changes: Mapping[str, str]
 ) -> None:
-    trial = trial_of(PROFILES["dsl"].line)
+    trial = trial_of("dsl")
     text = "\n".join(set_up(trial, queue).lines)
     for old, new in changes.items():
         assert old in text
@@ -256,6 +259,6 @@ def test_tc_takes_the_commands(kind: str) -> None:
     for words in ("pfifo limit 100", "cake"):
         made = ["ip link add name eth0 type ifb", *commands(links(line, words), "eth0").lines]
         inside = ["unshare", "--net", "sh", "-c", "\n".join(made)]
-        done = subprocess.run(inside, capture_output=True, text=True, check=False)
+        done = run_program(inside)
         told = done.stderr.splitlines()
         assert all(any(lack in each for lack in lacks) for each in told), (made, told)
