@@ -21,6 +21,7 @@ from aqmlab import _core
 from aqmlab.metrics.samples import Whole
 from aqmlab.results import Batch, gather, in_parts
 from aqmlab.storage import (
+    MALFORMED,
     Damaged,
     Fill,
     Seal,
@@ -118,7 +119,7 @@ def read_chunk(path: Path) -> Chunk:
     try:
         files = json.loads(text)["files"]
         seals = {name: Seal.from_json(seal) for name, seal in files.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except MALFORMED:
         raise Damaged(path / SEAL, "it is not a list of checksums") from None
     if set(seals) != set(_core.Results.table_names()):
         raise Damaged(path / SEAL, "it names other tables")

@@ -32,6 +32,7 @@ from aqmlab.metrics.table import COLUMNS, computed
 from aqmlab.results import METRICS, Batch, Scenarios, StudyInfo, StudyResult, check_process
 from aqmlab.results.tables import FolderTables
 from aqmlab.storage import (
+    MALFORMED,
     Damaged,
     Seal,
     Target,
@@ -48,7 +49,7 @@ from aqmlab.study.manifest import (
     ADVICE,
     MANIFEST,
     SCENARIOS,
-    difference,
+    other_origin,
     read_manifest,
     seals_of,
     study_info,
@@ -175,16 +176,6 @@ class ResultsFolder:
         self._next += 1
         return self.path / CHUNKS / f"{self._next - 1:06}"
 
-    def adopt(self, chunk: Path) -> None:
-        """Takes over finished runs that another process has written to `next_chunk()`.
-
-        Raises `FolderError` if they are damaged.
-        """
-        try:
-            self.take(read_chunk(chunk))
-        except Damaged as error:
-            raise FolderError(str(error)) from None
-
     def pause(self) -> None:
         """Adds the time spent to the manifest of a study that is not finished."""
         with self.storage():
@@ -294,7 +285,8 @@ class ResultsFolder:
                 self._set_aside(error, path, "its runs are computed again")
 
     def take(self, chunk: Chunk) -> None:
-        """Counts the runs of a chunk, which may be in another folder. Raises `Damaged`."""
+        """Counts the runs of a chunk, which another process may have written to `next_chunk()`, or
+        which may be in another folder. Raises `Damaged`."""
         if chunk.runs.max(initial=0) >= self.total:
             raise Damaged(chunk.path, "it has runs that this study does not")
         if self.has_any(chunk):
@@ -324,7 +316,7 @@ class ResultsFolder:
         except Damaged as error:
             chunk = error.path.parent
             if chunk.parent != self.path / CHUNKS:
-                raise FolderError(str(error)) from None
+                raise
             self._set_aside(error, chunk, "its runs are computed again")
             bad = [each for each in self._chunks if each.path == chunk]
             self._chunks = [each for each in self._chunks if each.path != chunk]
@@ -385,16 +377,8 @@ class ResultsFolder:
             "; nothing was changed. Choose another folder with --out, "
             f"or remove this one (rm -r {self.path})"
         )
-        if manifest["version"] != self.info.version:
-            versions = f"{manifest['version']}, and this is {self.info.version}"
-            raise FolderError(f"{where} of aqmlab {versions}{advice}")
-        if manifest["digest"] != self.info.digest:
-            what, there, here = difference(self.path, manifest, self.info, self._scenarios)
-            said = f"{what} {there} there and {here} here" if there or here else what
-            raise FolderError(f"{where} of another scenario: {said}{advice}")
-        if manifest["engine"] != _core.__engine__:
-            version = self.info.version
-            raise FolderError(f"{where} of another build of aqmlab {version}{advice}")
+        if found := other_origin(self.path, manifest, self.info, self._scenarios):
+            raise FolderError(f"{where} of {found}{advice}")
 
     def _take_lock(self) -> None:
         try:
@@ -513,7 +497,7 @@ def scenarios_of(path: Path, info: StudyInfo) -> Scenarios:
             return scenarios
     except Damaged as error:
         raise FolderError(f"{error}; {ADVICE}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+    except MALFORMED:
         pass
     raise FolderError(f"{file}: these are not the scenarios of this study")
 
