@@ -44,7 +44,15 @@ from aqmlab.storage import (
     stream,
     sync,
 )
-from aqmlab.study.chunks import Chunk, file_of, merged, read_chunk, write_chunk, write_frames
+from aqmlab.study.chunks import (
+    Chunk,
+    file_of,
+    merged,
+    read_chunk,
+    shape,
+    write_chunk,
+    write_frames,
+)
 from aqmlab.study.manifest import (
     ADVICE,
     MANIFEST,
@@ -328,16 +336,9 @@ class ResultsFolder:
         self, name: str, frames: Iterable[pl.DataFrame], schema: Mapping[str, Any]
     ) -> tuple[int, Seal]:
         """Writes the rows of `frames` as the table called `name`: their number and the seal."""
-        height = 0
-
-        def counted() -> Iterator[pl.DataFrame]:
-            nonlocal height
-            for frame in frames:
-                height += frame.height
-                yield frame
-
-        seal = replace(file_of(self.path, name), stream(counted(), schema))
-        return height, seal
+        path = file_of(self.path, name)
+        seal = replace(path, stream(frames, schema))
+        return shape(path)[0], seal
 
     def _complete(self, rows: Mapping[str, int], seals: Mapping[str, Seal]) -> None:
         """Computes the metrics of the tables there are; then the folder is complete."""
@@ -372,13 +373,10 @@ class ResultsFolder:
                 )
             return
         manifest = read_manifest(self.path)
-        where = f"{self.path}: this folder holds results"
-        advice = (
-            "; nothing was changed. Choose another folder with --out, "
-            f"or remove this one (rm -r {self.path})"
-        )
         if found := other_origin(self.path, manifest, self.info, self._scenarios):
-            raise FolderError(f"{where} of {found}{advice}")
+            advice = f"Choose another folder with --out, or remove this one (rm -r {self.path})"
+            problem = f"this folder holds results of {found}; nothing was changed"
+            raise FolderError(f"{self.path}: {problem}. {advice}")
 
     def _take_lock(self) -> None:
         try:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from aqmlab.errors import FolderError
 from aqmlab.metrics.samples import Whole
 from aqmlab.results import METRICS, Scenarios, StudyInfo, StudyResult
-from aqmlab.storage import Damaged, read_table
-from aqmlab.study.chunks import Chunk, file_of, read_chunk
+from aqmlab.storage import Damaged
+from aqmlab.study.chunks import Chunk, read_chunk, sealed_chunk
 from aqmlab.study.folder import CHUNKS, ResultsFolder, scenarios_of
 from aqmlab.study.manifest import (
     MANIFEST,
@@ -120,10 +120,7 @@ def _chunks(path: Path, manifest: dict[str, Any]) -> Iterator[Chunk]:
         for name, seal in seals_of(manifest).items()
         if name not in (SCENARIOS, f"{METRICS}.parquet") and not FILE.fullmatch(name)
     }
-    for name, seal in seals.items():
-        seal.check(file_of(path, name))
-    runs = read_table(file_of(path, "runs"), file_of(path, "runs"), ["run"])["run"]
-    yield Chunk(path, runs.to_numpy().astype(np.int64), seals)
+    yield sealed_chunk(path, seals)
 
 
 def _scenarios(part: PartialFolder) -> Scenarios:
