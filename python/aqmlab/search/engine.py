@@ -37,27 +37,40 @@ FINDING = "finding.toml"
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Result of a search."""
+    """Result of a search.
+
+    Attributes
+    ----------
+    kind : {"tune", "attack"}
+    keys : tuple of Key
+    measures : tuple of Measure
+        The goals, or the metric that is hurt.
+    start : Trial
+        The scenario as it was given.
+    trials : tuple of Trial
+        All trials, in order.
+    best : tuple of Trial
+        The best trial; of several goals the Pareto front, by the first goal.
+    confirmed : tuple of Confirmed
+        The best beside the start, with fresh seeds.
+    findings : tuple of Finding
+        A scenario file for each confirmed trial; none for a study of several points.
+    study : StudyResult or None
+        All trials as an ordinary study with the axis `trial`; None without a folder.
+    folder : Path or None
+        Folder of the search.
+    """
 
     kind: str
-    """`tune` or `attack`."""
     keys: tuple[Key, ...]
     measures: tuple[Measure, ...]
-    """The goals, or the metric that is hurt."""
     start: Trial
-    """The scenario as it was given."""
     trials: tuple[Trial, ...]
-    """All trials, in order."""
     best: tuple[Trial, ...]
-    """The best trial; of several goals the Pareto front, by the first goal."""
     confirmed: tuple[Confirmed, ...]
-    """The best beside the start, with fresh seeds."""
     findings: tuple[Attack, ...]
-    """A scenario file for each confirmed trial; none for a study of several points."""
     study: StudyResult | None
-    """All trials as an ordinary study with the axis `trial`; None without a folder."""
     folder: Path | None
-    """Folder of the search."""
 
     @property
     def finding(self) -> Attack | None:
