@@ -51,7 +51,11 @@ class TableAttribute(property):
     """The table with the name of the attribute."""
 
     def __init__(self, meaning: str) -> None:
-        super().__init__(lambda result: result.table(self._name), doc=meaning)
+        def load(result: TableAttributes) -> pl.DataFrame:
+            return result.table(self._name)
+
+        super().__init__(load)
+        self.__doc__ = meaning  # that of the class would hide an argument `doc`
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
