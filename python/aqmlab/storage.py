@@ -21,6 +21,8 @@ from typing import IO, Any, cast
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from aqmlab.errors import FolderError
+
 DIGEST_BYTES = 16
 BLOCK = 1 << 20
 GROUP_BYTES = 1 << 24
@@ -32,7 +34,11 @@ LONG_BYTES, TEXT_BYTES = 256, 24
 """What a value takes in memory, roughly: a sentence and a name. Numbers take 8 bytes."""
 
 
-class Damaged(Exception):
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""Exceptions of code that reads JSON of another form than expected."""
+
+
+class Damaged(FolderError):
     """A file differs from its checksum. `path` and `reason` describe it."""
 
     def __init__(self, path: Path, reason: str) -> None:

@@ -125,7 +125,7 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(TypeError, match="targt"):
         classes()["CoDel"](targt="2ms")
     with pytest.raises(aqmlab.InputError, match="did you mean `target`"):
-        scenarios.parts.chosen("queue", {"discipline": "codel", "targt": "2ms"})
+        scenarios.parts.part("queue", {"discipline": "codel", "targt": "2ms"})
     with pytest.raises(aqmlab.InputError, match="links"):
         Scenario.from_table({"flows": {}})
     with pytest.raises(aqmlab.InputError, match="did you mean `duration`"):

@@ -85,6 +85,8 @@ def _run_all(
 ) -> dict[str, None]:
     """Makes these runs, each in a process of its own that puts it into the folder; what the
     emulator says of them, each sentence once."""
+    from aqmlab.study.chunks import read_chunk
+
     said: dict[str, None] = {}
     try:
         for number in missing:
@@ -93,7 +95,7 @@ def _run_all(
             told(f"real packets, run {number + 1} of {study.total}: {where}")
             chunk = folder.next_chunk()
             said |= dict.fromkeys(_run_one(order, number, chunk))
-            folder.adopt(chunk)
+            folder.take(read_chunk(chunk))
     finally:
         if folder.done < folder.total:
             folder.pause()

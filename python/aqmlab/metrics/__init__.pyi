@@ -1,22 +1,14 @@
-from .catalogue import COMPUTED
-from .registry import Metric, entries, find, metric, own, registered
-from .runs import Runs
-from .shown import Shown, everything, headlines, pick, scale
-from .values import values
-
-__all__ = [
-    "COMPUTED",
-    "Metric",
-    "Runs",
-    "Shown",
-    "entries",
-    "everything",
-    "find",
-    "headlines",
-    "metric",
-    "own",
-    "pick",
-    "registered",
-    "scale",
-    "values",
-]
+from .catalogue import COMPUTED as COMPUTED
+from .registry import Metric as Metric
+from .registry import entries as entries
+from .registry import find as find
+from .registry import metric as metric
+from .registry import own as own
+from .registry import registered as registered
+from .runs import Runs as Runs
+from .shown import Shown as Shown
+from .shown import everything as everything
+from .shown import headlines as headlines
+from .shown import pick as pick
+from .shown import scale as scale
+from .values import values as values

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from aqmlab.metrics.formulas import ack_loss_share, queued_share
 from aqmlab.metrics.registry import LESS, MORE, NEITHER, Metric, register
-from aqmlab.metrics.runs import of_column, of_formula, of_metrics, of_quantity
+from aqmlab.metrics.runs import of_formula, of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,25 +37,22 @@ def _of(compute: Compute, title: str, direction: int, *needs: str, **more: Any) 
 
 
 def _link(title: str, direction: int, column: str, *statistics: str) -> dict[str, Any]:
-    compute = of_column("links", "link", column)
-    return _of(compute, title, direction, "links", statistics=statistics)
+    return _of(of_rows("links", "link", column), title, direction, "links", statistics=statistics)
 
 
 def _time(quantity: str, title: str, rank: int = 0, event: float = 0.0) -> dict[str, Any]:
-    compute = of_quantity("times", quantity, "{}_s")
-    return _of(compute, title, LESS, "times", observations=quantity, rank=rank, event=event,
-               statistics=TIMES)  # fmt: skip
+    return _of(of_rows("times", "group", "{}_s", quantity), title, LESS, "times",
+               observations=quantity, rank=rank, event=event, statistics=TIMES)  # fmt: skip
 
 
-def _score(
-    quantity: str, title: str, direction: int, rank: int, shown_unit: str = ""
-) -> dict[str, Any]:
-    compute = of_quantity("scores", quantity, "value")
-    return _of(compute, title, direction, "scores", rank=rank, shown_unit=shown_unit)
+def _score(quantity: str, title: str, direction: int, rank: int, unit: str = "") -> dict[str, Any]:
+    compute = of_rows("scores", "group", "value", quantity)
+    return _of(compute, title, direction, "scores", rank=rank, shown_unit=unit)
 
 
 def _made(name: str, title: str, direction: int, *needs: str, **more: Any) -> dict[str, Any]:
-    return _of(of_metrics(name), title, direction, *needs, **more)
+    compute = of_rows("metrics", "subject", "value", f"{name}_{{}}", key="metric")
+    return _of(compute, title, direction, *needs, **more)
 
 
 def _formula(

@@ -56,7 +56,7 @@ class Pools:
                 "times": self._times,
                 "delays": self._delays,
                 "scores": self._scores,
-                "flows": self._flows,
+                "flows": lambda: self._rows("flows"),
                 "metrics": self._metrics,
             }.get(name)
             self._made[name] = make() if make else self._runs.table(name)
@@ -69,15 +69,13 @@ class Pools:
         """The rows of some directions, of all where there are none."""
         frame = self._runs.table(name)
         group = pl.col("group").cast(pl.String).replace_strict(self._names)
-        frame = frame.with_columns(group=group, member=pl.col("group").cast(pl.String))
         direction = pl.col("direction").cast(pl.String)
-        return frame.filter(direction.is_null() | direction.is_in(self._directions))
-
-    def _flows(self) -> pl.DataFrame:
-        return self._rows("flows").drop("member")
+        return frame.with_columns(group=group).filter(
+            direction.is_null() | direction.is_in(self._directions)
+        )
 
     def _traffic(self) -> pl.DataFrame:
-        rows = self._rows("traffic").drop("member", "direction")
+        rows = self._rows("traffic").drop("direction")
         sums = rows.group_by("run", "group", maintain_order=True).sum()
         return sums.with_columns(direction=pl.lit(self._directions[0]))
 

@@ -43,27 +43,21 @@ class Runs:
         return self.scenarios[run // self.replications]
 
 
-def of_column(table: str, subject: str, column: str) -> Callable[[Runs, str], pl.DataFrame]:
-    """The values of a column; `{}` in its name stands for the statistic."""
-
-    def compute(runs: Runs, statistic: str) -> pl.DataFrame:
-        rows = runs.table(table)
-        return _told(rows.select("run", subject, column.format(statistic)))
-
-    return compute
-
-
-def of_quantity(table: str, quantity: str, column: str) -> Callable[[Runs, str], pl.DataFrame]:
-    """The values of a column of the rows with this quantity, of `times` or `scores`: of two
-    directions those of the worse, which comes first."""
+def of_rows(
+    table: str, subject: str, column: str, name: str = "", key: str = "quantity"
+) -> Callable[[Runs, str], pl.DataFrame]:
+    """The values of a column; with `name` only those of the rows whose `key` is this: of two
+    directions those of the worse, which comes first. `{}` in both names is the statistic."""
 
     def compute(runs: Runs, statistic: str) -> pl.DataFrame:
         pl = libraries.polars
-        rows = runs.table(table).filter(pl.col("quantity").cast(pl.String) == quantity)
-        rows = rows.unique(["run", "group"], keep="first", maintain_order=True)
+        rows = runs.table(table)
+        if name:
+            rows = rows.filter(pl.col(key).cast(pl.String) == name.format(statistic).rstrip("_"))
+            rows = rows.unique(["run", subject], keep="first", maintain_order=True)
         if table == "times":
             rows = rows.filter(pl.col("count") > 0)
-        return _told(rows.select("run", "group", column.format(statistic)))
+        return _told(rows.select("run", subject, column.format(statistic)))
 
     return compute
 
@@ -79,19 +73,6 @@ def of_formula(table: str, subject: str, formula: Formula) -> Callable[[Runs, st
         rows = runs.table(table).group_by("run", subject, maintain_order=True).agg(numbers.sum())
         values = pl.Series(evaluated(rows, {"": formula})[""])
         return _told(rows.select("run", subject, values.alias("value")))
-
-    return compute
-
-
-def of_metrics(name: str) -> Callable[[Runs, str], pl.DataFrame]:
-    """The values of a metric in the table `metrics`, or of one of its statistics: of two directions
-    those of the first."""
-
-    def compute(runs: Runs, statistic: str) -> pl.DataFrame:
-        wanted = f"{name}_{statistic}" if statistic else name
-        rows = runs.table("metrics").filter(libraries.polars.col("metric") == wanted)
-        rows = rows.unique(["run", "subject"], keep="first", maintain_order=True)
-        return _told(rows.select("run", "subject", "value"))
 
     return compute
 

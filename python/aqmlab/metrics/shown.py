@@ -95,14 +95,13 @@ def headlines(result: StudyResult) -> list[Shown]:
     its goodput if it is endless, its first score and its first time; then the metrics of one's
     own."""
     runs = runs_of(result)
-    named = {each.name: each for each in registered()}
-    found = [
-        *_of_bottleneck(result, runs, named[QUEUE]),
-        *_of_bottleneck(result, runs, named[BUSY]),
-    ]
+    found: list[Shown] = []
+    for metric, statistic in (find(QUEUE), find(BUSY)):
+        found += _bottleneck(result, metric, statistic, metric.values(runs, statistic))
+    queue, p95 = find(QUEUE)
     for link in _beside(result):
-        rows = named[QUEUE].values(runs, "p95").filter(pl.col("subject") == link)
-        found.append(_shown(named[QUEUE], "p95", link, rows))
+        rows = queue.values(runs, p95).filter(pl.col("subject") == link)
+        found.append(_shown(queue, p95, link, rows))
     for group in result.group_names:
         found += _of_group(result, runs, group)
     for each in registered():
@@ -156,11 +155,6 @@ def _beside(result: StudyResult) -> list[str]:
     return sorted(named)[:MOST_BESIDE]
 
 
-def _of_bottleneck(result: StudyResult, runs: Runs, metric: Metric) -> list[Shown]:
-    statistic = metric.statistics[0] if metric.statistics else ""
-    return _bottleneck(result, metric, statistic, metric.values(runs, statistic))
-
-
 def _bottleneck(
     result: StudyResult, metric: Metric, statistic: str, rows: pl.DataFrame
 ) -> list[Shown]:
@@ -179,7 +173,7 @@ def _of_group(result: StudyResult, runs: Runs, group: str) -> Iterator[Shown]:
     elif all(each.metric.name == "delay" for each in times):
         flows = result.flows.filter(pl.col("group").cast(pl.String) == group)
         if flows.height and flows["size_bytes"].is_null().all():
-            goodput = {each.name: each for each in registered()}["goodput"]
+            goodput, _ = find("goodput")
             own = goodput.values(runs).filter(pl.col("subject") == group)
             yield _shown(goodput, "", group, own)
     yield from times

@@ -1,22 +1,15 @@
-from .batches import Batch, Gathered, by_run, check_process, gather, in_parts
-from .run import BUSY, IDLE, METRICS, RunResult, resolved
-from .scenarios import Scenarios
-from .study import VALUE, StudyInfo, StudyResult
-
-__all__ = [
-    "BUSY",
-    "IDLE",
-    "METRICS",
-    "VALUE",
-    "Batch",
-    "Gathered",
-    "RunResult",
-    "Scenarios",
-    "StudyInfo",
-    "StudyResult",
-    "by_run",
-    "check_process",
-    "gather",
-    "in_parts",
-    "resolved",
-]
+from .batches import Batch as Batch
+from .batches import Gathered as Gathered
+from .batches import by_run as by_run
+from .batches import check_process as check_process
+from .batches import gather as gather
+from .batches import in_parts as in_parts
+from .run import BUSY as BUSY
+from .run import IDLE as IDLE
+from .run import METRICS as METRICS
+from .run import RunResult as RunResult
+from .run import resolved as resolved
+from .scenarios import Scenarios as Scenarios
+from .study import VALUE as VALUE
+from .study import StudyInfo as StudyInfo
+from .study import StudyResult as StudyResult

@@ -16,20 +16,12 @@ from aqmlab.results.tables import PART, plain_texts
 class Batch(Protocol):
     """Finished runs: `_core.Results`, or results received from another process."""
 
-    @property
-    def runs(self) -> list[int]:
-        """Numbers of the runs."""
-        ...
-
-    @property
-    def large_rows(self) -> int:
-        """Number of rows of the large tables (series and packets)."""
-        ...
-
-    @property
-    def small_rows(self) -> int:
-        """Approximate number of rows of the other tables."""
-        ...
+    runs: list[int]
+    """Numbers of the runs."""
+    large_rows: int
+    """Number of rows of the large tables (series and packets)."""
+    small_rows: int
+    """Approximate number of rows of the other tables."""
 
     def table(self, name: str) -> Any:
         """Returns the table `name`, for `pl.DataFrame`."""

@@ -11,7 +11,7 @@ created in many places below it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 import aqmlab
-from aqmlab.errors import InputError, input_error, unknown
+from aqmlab.errors import input_error, unknown
 from aqmlab.results.batches import Batch, Gathered
 from aqmlab.results.tables import MemoryTables, Tables
 
@@ -38,10 +38,31 @@ METRICS = "metrics"
 versions lack it)."""
 
 
-def _missing(method: str, packages: str) -> InputError:
-    """Error of a method whose packages are not installed."""
-    needed = " and ".join(packages.split())
-    return input_error(f"this needs {needed}", key=method, hint=f"pip install {packages}")
+def _with(packages: str, method: Callable[[], Any]) -> Any:
+    """The result of a method; `InputError` if its packages are not installed."""
+    try:
+        return method()
+    except ImportError as error:
+        problem, hint = f"this needs {packages.replace(' ', ' and ')}", f"pip install {packages}"
+        raise input_error(problem, key=method.__name__, hint=hint) from error
+
+
+class TableAttribute(property):
+    """The table with the name of the attribute."""
+
+    def __init__(self, meaning: str) -> None:
+        def load(result: TableAttributes) -> pl.DataFrame:
+            return result.table(self._name)
+
+        super().__init__(load)
+        self.__doc__ = meaning  # that of the class would hide an argument `doc`
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    if TYPE_CHECKING:
+
+        def __get__(self, result: Any, owner: type | None = None, /) -> pl.DataFrame: ...  # type: ignore[override]
 
 
 class TableAttributes:
@@ -82,97 +103,58 @@ class TableAttributes:
 
         Raises `InputError` if pandas or pyarrow is not installed.
         """
-        frame = self.table(name)
-        try:
-            return frame.to_pandas()
-        except ImportError as error:
-            raise _missing("to_pandas", "pandas pyarrow") from error
+        frame: pandas.DataFrame = _with("pandas pyarrow", self.table(name).to_pandas)
+        return frame
 
     def to_arrow(self, name: str) -> pyarrow.Table:
         """Returns the table `name` as an Arrow table.
 
         Raises `InputError` if pyarrow is not installed.
         """
-        frame = self.table(name)
-        try:
-            return frame.to_arrow()
-        except ImportError as error:
-            raise _missing("to_arrow", "pyarrow") from error
+        table: pyarrow.Table = _with("pyarrow", self.table(name).to_arrow)
+        return table
 
-    @property
-    def runs(self) -> pl.DataFrame:
-        """One row for each run: replication, seed, end_s, events, delivered_packets."""
-        return self.table("runs")
-
-    @property
-    def links(self) -> pl.DataFrame:
-        """One row for each run and link: counts by reason, sojourn times, backlog, utilisation."""
-        return self.table("links")
-
-    @property
-    def flows(self) -> pl.DataFrame:
-        """One row for each run and flow: times, size, goodput, retransmissions."""
-        return self.table("flows")
-
-    @property
-    def groups(self) -> pl.DataFrame:
-        """One row for each run and group of flows: flows or requests started and completed."""
-        return self.table("groups")
-
-    @property
-    def traffic(self) -> pl.DataFrame:
-        """One row for each run, group and direction: bytes sent and delivered, packets arrived,
-        dropped by queues and lost on links."""
-        return self.table("traffic")
-
-    @property
-    def times(self) -> pl.DataFrame:
-        """One row for each run, group, quantity and direction: completion, start-up and response
-        times, delays. The worse direction comes first."""
-        return self.table("times")
-
-    @property
-    def scores(self) -> pl.DataFrame:
-        """One row for each run, group, quantity and direction: other numbers of workloads, such as
-        the MOS. The worse direction comes first."""
-        return self.table("scores")
-
-    @property
-    def excursions(self) -> pl.DataFrame:
-        """One row for each run, link and threshold: number and duration of backlogs above it."""
-        return self.table("excursions")
-
-    @property
-    def sojourn(self) -> pl.DataFrame:
-        """Histogram of sojourn times: upper edge in seconds and count (buckets 0.1 % wide)."""
-        return self.table("sojourn")
-
-    @property
-    def delays(self) -> pl.DataFrame:
-        """Histogram of one-way delays by group and direction: upper edge in seconds and count."""
-        return self.table("delays")
-
-    @property
-    def metrics(self) -> pl.DataFrame:
-        """One row for each run, subject (link or group), direction and derived metric: goodput,
-        Jain's index, delay variation, power, ... (`aqmlab list metrics`). The worse direction comes
-        first."""
-        return self.table("metrics")
-
-    @property
-    def notes(self) -> pl.DataFrame:
-        """Notes for the reader of the results: run, subject, id, text."""
-        return self.table("notes")
-
-    @property
-    def series(self) -> pl.DataFrame:
-        """Samples: time_s, subject, quantity, value (levels series and packets)."""
-        return self.table("series")
-
-    @property
-    def packets(self) -> pl.DataFrame:
-        """One row for each packet and link (level packets)."""
-        return self.table("packets")
+    runs = TableAttribute(
+        "One row for each run: replication, seed, end_s, events, delivered_packets."
+    )
+    links = TableAttribute(
+        "One row for each run and link: counts by reason, sojourn times, backlog, utilisation."
+    )
+    flows = TableAttribute("One row for each run and flow: times, size, goodput, retransmissions.")
+    groups = TableAttribute(
+        "One row for each run and group of flows: flows or requests started and completed."
+    )
+    traffic = TableAttribute(
+        "One row for each run, group and direction: bytes sent and delivered, packets arrived, "
+        "dropped by queues and lost on links."
+    )
+    times = TableAttribute(
+        "One row for each run, group, quantity and direction: completion, start-up and response "
+        "times, delays. The worse direction comes first."
+    )
+    scores = TableAttribute(
+        "One row for each run, group, quantity and direction: other numbers of workloads, such as "
+        "the MOS. The worse direction comes first."
+    )
+    excursions = TableAttribute(
+        "One row for each run, link and threshold: number and duration of backlogs above it."
+    )
+    sojourn = TableAttribute(
+        "Histogram of sojourn times: upper edge in seconds and count (buckets 0.1 % wide)."
+    )
+    delays = TableAttribute(
+        "Histogram of one-way delays by group and direction: upper edge in seconds and count."
+    )
+    metrics = TableAttribute(
+        "One row for each run, subject (link or group), direction and derived metric: goodput, "
+        "Jain's index, delay variation, power, ... (`aqmlab list metrics`). The worse direction "
+        "comes first."
+    )
+    notes = TableAttribute("Notes for the reader of the results: run, subject, id, text.")
+    series = TableAttribute(
+        "Samples: time_s, subject, quantity, value (levels series and packets)."
+    )
+    packets = TableAttribute("One row for each packet and link (level packets).")
 
 
 class RunResult(TableAttributes):

@@ -9,8 +9,7 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
-from aqmlab.errors import FolderError
-from aqmlab.storage import Damaged, decoded, slices
+from aqmlab.storage import decoded, slices
 
 PART = 1 << 17
 """Rows of a large table that are read at a time: the row group of `packets`."""
@@ -105,24 +104,17 @@ class FolderTables:
         Raises `FolderError` if its file is damaged.
         """
         path = self._folder / f"{name}.parquet"
-        try:
-            with decoded(path):
-                if self._chosen is None:
-                    return pl.read_parquet(path, columns=columns, glob=False)
-                chosen = pl.scan_parquet(path, glob=False).filter(self._chosen)
-                return (chosen if columns is None else chosen.select(columns)).collect()
-        except Damaged as error:
-            raise FolderError(str(error)) from None
+        with decoded(path):
+            if self._chosen is None:
+                return pl.read_parquet(path, columns=columns, glob=False)
+            chosen = pl.scan_parquet(path, glob=False).filter(self._chosen)
+            return (chosen if columns is None else chosen.select(columns)).collect()
 
     def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
         """Some columns of the table called `name`, in frames of `PART` rows at most.
 
         Raises `FolderError` if its file is damaged.
         """
-        path = self._folder / f"{name}.parquet"
-        try:
-            for frame in slices(path, PART, {"run", *columns}):
-                own = frame if self._chosen is None else frame.filter(self._chosen)
-                yield own.select(columns)
-        except Damaged as error:
-            raise FolderError(str(error)) from None
+        for frame in slices(self._folder / f"{name}.parquet", PART, {"run", *columns}):
+            own = frame if self._chosen is None else frame.filter(self._chosen)
+            yield own.select(columns)

@@ -103,16 +103,19 @@ BASES: Mapping[str, type[Part]] = {
     "endpoint": Endpoint,
 }
 """Sections of the reference whose entries are alternatives, chosen by name."""
-RATES = ("rate-steps", "rate-trace", "rate-csv", "markov", "ornstein-uhlenbeck", "lte", "wifi")
-DELAYS = ("delay-steps", "delay-csv")
-LOSSES = ("loss", "gilbert-elliott", "loss-list", "outages")
-MODELS: Mapping[str, type[Part]] = {
-    **dict.fromkeys(RATES, RateProcess),
-    **dict.fromkeys(DELAYS, DelayProcess),
-    **dict.fromkeys(LOSSES, LossModel),
+KEYS = {
+    "rate": {"steps": "rate-steps", "trace": "rate-trace", "csv": "rate-csv"},
+    "delay": {"steps": "delay-steps", "csv": "delay-csv"},
+    "loss": {"chance": "loss", "p": "gilbert-elliott", "packets": "loss-list", "on": "outages"},
 }
+"""Key that tells the kind of a table under `rate`, `delay` and `loss`."""
 PROCESSES = ("markov", "ornstein-uhlenbeck", "lte", "wifi")
 """Rate processes that a table names by its key `process`."""
+MODELS: Mapping[str, type[Part]] = {
+    **dict.fromkeys([*KEYS["rate"].values(), *PROCESSES], RateProcess),
+    **dict.fromkeys(KEYS["delay"].values(), DelayProcess),
+    **dict.fromkeys(KEYS["loss"].values(), LossModel),
+}
 SINGLE = ("link", "shaper", "driver", "jitter", "slot", "flow", "reroute", "transport", "record")
 SPELLING = {
     "codel": "CoDel",
@@ -225,29 +228,6 @@ def made(section: str, name: str, table: Mapping[str, Any]) -> Part:
     return found(**given)
 
 
-def chosen(section: str, value: Mapping[str, Any]) -> Any:
-    """A queue, control, workload or endpoint as an object; what the user brings stays as it is."""
-    key = BASES[section].name_key
-    name = value.get(key)
-    if not isinstance(name, str) or (section, name) not in _by_entry():
-        return value
-    return made(section, name, value)
-
-
-KEYS = {
-    "rate": {"steps": "rate-steps", "trace": "rate-trace", "csv": "rate-csv"},
-    "delay": {"steps": "delay-steps", "csv": "delay-csv"},
-    "loss": {"chance": "loss", "p": "gilbert-elliott", "packets": "loss-list", "on": "outages"},
-}
-"""Key that tells the kind of a table under `rate`, `delay` and `loss`."""
-
-
-def _model(key: str, value: Mapping[str, Any]) -> Any:
-    name = value.get("process") if key == "rate" else None
-    name = name or next((entry for own, entry in KEYS[key].items() if own in value), None)
-    return made("link", name, value) if ("link", name) in _by_entry() else value  # type: ignore[arg-type]
-
-
 ENTRIES = {
     "links": ("link", "link"),
     "flows": ("flow", "flow"),
@@ -271,16 +251,24 @@ LISTS = ("changes", "reroutes")
 
 
 def part(key: str, value: Any) -> Any:
-    """The table under a key of a scenario file as an object, or the list of tables; other
-    values stay as they are. Raises `InputError` for unknown keys."""
+    """The table under a key of a scenario file as an object, or the list of tables; other values
+    stay as they are, as do tables of what the user brings. Raises `InputError` for unknown keys."""
     if key in LISTS and isinstance(value, list):
         return [part(key, each) for each in value]
     if not isinstance(value, Mapping):
         return value
-    if key in BASES:
-        return chosen(key, value)
-    if key in KEYS:
-        return _model(key, value)
     inner = INNER.get(key, ())
     read = {own: part(own, each) if own in inner else each for own, each in value.items()}
-    return made(*ENTRIES[key], read)
+    section, name = _entry_of(key, value)
+    is_known = isinstance(name, str) and (section, name) in _by_entry()
+    return made(section, name, read) if is_known else value
+
+
+def _entry_of(key: str, value: Mapping[str, Any]) -> tuple[str, Any]:
+    """Entry of the reference, by its section and name, of the table under a key."""
+    if key in BASES:
+        return key, value.get(BASES[key].name_key)
+    if key in KEYS:
+        kinds = (entry for own, entry in KEYS[key].items() if own in value)
+        return "link", (key == "rate" and value.get("process")) or next(kinds, None)
+    return ENTRIES[key]

@@ -96,8 +96,10 @@ class Quantity:
     def __truediv__(self, by: Number) -> Self:
         return self._with(self._count / by)
 
-    def __rmul__(self, factor: Number) -> Self:
+    def __mul__(self, factor: Number) -> Self:
         return self._with(self._count * factor)
+
+    __rmul__ = __mul__
 
 
 class Duration(Quantity):
@@ -111,18 +113,12 @@ class Duration(Quantity):
             value = f"{value // timedelta(microseconds=1)}us"
         super().__init__(value)
 
-    def __mul__(self, factor: Number) -> Duration:
-        return self._with(self._count * factor)
-
 
 class Size(Quantity):
     """Number of bytes."""
 
     kind, unit, suffix = "size", "bytes", "b"
     __slots__ = ()
-
-    def __mul__(self, factor: Number) -> Size:
-        return self._with(self._count * factor)
 
 
 class Rate(Quantity):
@@ -131,7 +127,7 @@ class Rate(Quantity):
     kind, unit, suffix = "rate", "bit/s", "bit"
     __slots__ = ()
 
-    @overload
+    @overload  # type: ignore[override]
     def __mul__(self, factor: Number) -> Rate: ...
     @overload
     def __mul__(self, factor: Duration) -> Size: ...
@@ -139,7 +135,7 @@ class Rate(Quantity):
         """Scaled by a number; times a duration, the bytes that pass in it."""
         if isinstance(factor, Duration):
             return Size(self._count * factor._count // (8 * factor.scale))
-        return self._with(self._count * factor)
+        return super().__mul__(factor)
 
 
 COUNTED = re.compile(r"(\d+(?:\.\d+)?) ?(p|bdp|%|)")

@@ -281,20 +281,16 @@ class Trials:
         for number, batch in enumerate(self._batches):
             place = self._folder(number)
             assert place is not None
-            result = self.run(self._of(batch), place, count=0)  # only opened, if it is complete
-            runs = np.arange(result.info.points * replications)
-            moved = _moved(runs, len(batch), total, before, replications)
+            study = self._of(batch)
+            self.run(study, place, count=0)  # only opened, if it is complete
+            how = (len(batch), total, before, replications)
+            runs = _moved(np.arange(study.total), *how)
             before += len(batch)
-            if int(moved[0]) in missing:
-                tables = {
-                    name: _renumbered(file_of(place, name), len(batch), total, before - len(batch),
-                                      replications)
-                    for name in _core.Results.table_names()
-                }  # fmt: skip
-                chunk = folder.next_chunk()
+            if int(runs[0]) in missing:
+                names = _core.Results.table_names()
+                tables = {name: _renumbered(file_of(place, name), *how) for name in names}
                 with folder.storage():
-                    write_frames(chunk, moved, tables)
-                folder.adopt(chunk)
+                    folder.take(write_frames(folder.next_chunk(), runs, tables))
 
 
 def identity(settings: Settings) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from aqmlab.errors import FolderError
-from aqmlab.storage import BLOCK, Seal, Target, content, make_folder, replace
+from aqmlab.storage import BLOCK, MALFORMED, Seal, Target, content, make_folder, replace
 
 INDEX = "bundle.json"
 FORMAT = 1
@@ -121,7 +121,7 @@ def _checked(archive: zipfile.ZipFile, file: Path) -> dict[str, Any]:
         if index["format"] != FORMAT:
             raise FolderError(f"{file}: this bundle is of another version of aqmlab")
         seals = {name: Seal.from_json(each) for name, each in index["files"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except MALFORMED:
         raise FolderError(f"{file}: damaged ({INDEX} cannot be read)") from None
     if {*seals, INDEX} != set(names):
         raise FolderError(f"{file}: damaged (its members are not those of {INDEX})")

@@ -69,13 +69,13 @@ class ContestResult:
     """The mean of the worst less that of the best as they were seen, in the unit."""
     low: float
     high: float
-    """Lower end of the interval, with the level 95 % for all findings of the page together."""
+    """Ends of the interval, with the level 95 % for all findings of the page together."""
+    detectable: float
+    """A difference as large as this would have been shown."""
     level: float
     method: str
     means: Mapping[str, float]
     """The mean of each label, the best seen first."""
-    detectable: float
-    """A difference as large as this would have been shown."""
     why: str = ""
     """Why nothing could be tested; empty where it was."""
 
@@ -86,24 +86,15 @@ class ContestResult:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the fields, numbers unrounded; None for missing numbers."""
-        numbers = ("effect", "low", "high", "detectable")
-        return {
-            "measure": self.measure,
-            "unit": self.unit,
-            "where": dict(self.where),
-            "best": list(self.best),
-            "worst": list(self.worst),
-            "verdict": self.verdict,
-            **{name: _number(getattr(self, name)) for name in numbers},
-            "level": self.level,
-            "method": self.method,
-            "means": {label: _number(value) for label, value in self.means.items()},
-            "why": self.why,
-        }
+        return {name: _plain(value) for name, value in vars(self).items()}
 
 
-def _number(value: float) -> float | None:
-    return value if isfinite(value) else None
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {label: _plain(each) for label, each in value.items()}
+    if isinstance(value, tuple):
+        return list(value)
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def compare(
@@ -238,32 +229,16 @@ class _Test:
 
 
 def _finding(test: _Test, alpha: float, level: float) -> ContestResult:
-    contest = test.contest
-    nan = float("nan")
-    seen = len(test.names) > 1
-    effect = test.difference(0, len(test.names) - 1) if seen else nan
-    about = (contest.measure, contest.unit, dict(contest.where))
-    if test.why:
-        return ContestResult(
-            *about, (), (), NOT_SHOWN, effect, nan, nan, level, "", test.means, nan, test.why
-        )
-    last = len(test.names) - 1
-    half = test.half(0, last, alpha)
-    shown = test.chance <= alpha
+    contest, last = test.contest, len(test.names) - 1
+    effect = test.difference(0, last) if last > 0 else np.nan
+    half = np.nan if test.why else test.half(0, last, alpha)
+    shown = not test.why and test.chance <= alpha
     best, worst = _ends(test, alpha) if shown else ((), ())
-    return ContestResult(
-        *about,
-        best,
-        worst,
-        SHOWN if shown else NOT_SHOWN,
-        effect,
-        effect - half,
-        effect + half,
-        level,
-        _method(test),
-        test.means,
-        half,
-    )
+    about = (contest.measure, contest.unit, dict(contest.where), best, worst)
+    numbers = (effect, effect - half, effect + half, half, level)
+    method = "" if test.why else _method(test)
+    verdict = SHOWN if shown else NOT_SHOWN
+    return ContestResult(*about, verdict, *numbers, method, test.means, test.why)
 
 
 def _ends(test: _Test, alpha: float) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -21,6 +21,7 @@ from aqmlab import _core
 from aqmlab.metrics.samples import Whole
 from aqmlab.results import Batch, gather, in_parts
 from aqmlab.storage import (
+    MALFORMED,
     Damaged,
     Fill,
     Seal,
@@ -118,10 +119,15 @@ def read_chunk(path: Path) -> Chunk:
     try:
         files = json.loads(text)["files"]
         seals = {name: Seal.from_json(seal) for name, seal in files.items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except MALFORMED:
         raise Damaged(path / SEAL, "it is not a list of checksums") from None
     if set(seals) != set(_core.Results.table_names()):
         raise Damaged(path / SEAL, "it names other tables")
+    return sealed_chunk(path, seals)
+
+
+def sealed_chunk(path: Path, seals: Mapping[str, Seal]) -> Chunk:
+    """The tables in a folder as a chunk, each compared with its checksum. Raises `Damaged`."""
     for name, seal in seals.items():
         seal.check(file_of(path, name))
     runs = file_of(path, "runs")
@@ -159,12 +165,11 @@ def _stretches(chunks: Sequence[Chunk]) -> Iterator[tuple[int, int, int, int]]:
         start = int(end) + 1
 
 
-def _bytes_in_memory(path: Path) -> int:
-    """What the table in a file takes, roughly, by its columns and rows."""
+def shape(path: Path) -> tuple[int, int]:
+    """The numbers of rows and columns of the table in a file. Raises `Damaged`."""
     with decoded(path):
         lazy = pl.scan_parquet(path, glob=False)
-        rows = int(lazy.select(pl.len()).collect().item())
-        return 8 * rows * len(lazy.collect_schema())
+        return int(lazy.select(pl.len()).collect().item()), len(lazy.collect_schema())
 
 
 def _ends(column: Iterable[pl.Series]) -> tuple[Whole, Whole]:
@@ -186,7 +191,8 @@ class _Source:
         self._path = path
         self._frame: pl.DataFrame | None = None
         seal.check(path)
-        if _bytes_in_memory(path) < LARGE:
+        rows, columns = shape(path)
+        if 8 * rows * columns < LARGE:
             self._frame = read_table(seal.read(path), path)
             self._ends = _ends([self._frame["run"]])
         else:

@@ -178,11 +178,10 @@ def _into_folder(
         with folder.storage(), Keeper(folder) as keeper:
             means.report(count, study.total)
             for batch in _of_study(study, missing, means, folder.spill):
+                keeper.take(batch)
                 if batch is not None:
-                    keeper.add(batch)
                     count += len(batch.runs)
                     means.report(count, study.total)
-                keeper.flush_if_due()
     finally:
         folder.clean_spill()
         if folder.done < folder.total:
@@ -206,35 +205,29 @@ class Keeper:
 
     def __exit__(self, *_: object) -> None:
         with self._pool:
-            self._flush()
-            self._wait()
+            self._write()
+            self._write()
 
-    def add(self, batch: Batch) -> None:
-        """Takes finished runs."""
-        if not self._waiting:
-            self._since = time.monotonic()
-        self._waiting.append(batch)
-        self._rows += batch.small_rows
-
-    def flush_if_due(self) -> None:
-        """Begins to write results that have waited for a second, or are large.
-
-        The previous write must have ended. Raises `StorageError` if it failed.
-        """
-        late = time.monotonic() - self._since >= FLUSH_SECONDS
+    def take(self, batch: Batch | None) -> None:
+        """Takes finished runs, if any; begins to write those that have waited for a second, or are
+        large. Raises `StorageError` if the previous write failed."""
+        now = time.monotonic()
+        if batch is not None:
+            self._since = self._since if self._waiting else now
+            self._waiting.append(batch)
+            self._rows += batch.small_rows
+        late = now - self._since >= FLUSH_SECONDS
         if self._waiting and (late or self._rows >= MOST_WAITING):
-            self._flush()
+            self._write()
 
-    def _flush(self) -> None:
-        self._wait()
-        if self._waiting:
-            keep, self._waiting, self._rows = self._waiting, [], 0
-            self._writing = self._pool.submit(self._folder.add, keep)
-
-    def _wait(self) -> None:
+    def _write(self) -> None:
+        """Waits for the previous write, and begins one of what is waiting."""
         writing, self._writing = self._writing, None
         if writing:
             writing.result()
+        if self._waiting:
+            keep, self._waiting, self._rows = self._waiting, [], 0
+            self._writing = self._pool.submit(self._folder.add, keep)
 
 
 def _shared(points: Points, replications: int, runs: Sequence[int]) -> Sequence[int]:

@@ -32,6 +32,7 @@ from aqmlab.metrics.table import COLUMNS, computed
 from aqmlab.results import METRICS, Batch, Scenarios, StudyInfo, StudyResult, check_process
 from aqmlab.results.tables import FolderTables
 from aqmlab.storage import (
+    MALFORMED,
     Damaged,
     Seal,
     Target,
@@ -43,12 +44,20 @@ from aqmlab.storage import (
     stream,
     sync,
 )
-from aqmlab.study.chunks import Chunk, file_of, merged, read_chunk, write_chunk, write_frames
+from aqmlab.study.chunks import (
+    Chunk,
+    file_of,
+    merged,
+    read_chunk,
+    shape,
+    write_chunk,
+    write_frames,
+)
 from aqmlab.study.manifest import (
     ADVICE,
     MANIFEST,
     SCENARIOS,
-    difference,
+    other_origin,
     read_manifest,
     seals_of,
     study_info,
@@ -175,16 +184,6 @@ class ResultsFolder:
         self._next += 1
         return self.path / CHUNKS / f"{self._next - 1:06}"
 
-    def adopt(self, chunk: Path) -> None:
-        """Takes over finished runs that another process has written to `next_chunk()`.
-
-        Raises `FolderError` if they are damaged.
-        """
-        try:
-            self.take(read_chunk(chunk))
-        except Damaged as error:
-            raise FolderError(str(error)) from None
-
     def pause(self) -> None:
         """Adds the time spent to the manifest of a study that is not finished."""
         with self.storage():
@@ -294,7 +293,8 @@ class ResultsFolder:
                 self._set_aside(error, path, "its runs are computed again")
 
     def take(self, chunk: Chunk) -> None:
-        """Counts the runs of a chunk, which may be in another folder. Raises `Damaged`."""
+        """Counts the runs of a chunk, which another process may have written to `next_chunk()`, or
+        which may be in another folder. Raises `Damaged`."""
         if chunk.runs.max(initial=0) >= self.total:
             raise Damaged(chunk.path, "it has runs that this study does not")
         if self.has_any(chunk):
@@ -324,7 +324,7 @@ class ResultsFolder:
         except Damaged as error:
             chunk = error.path.parent
             if chunk.parent != self.path / CHUNKS:
-                raise FolderError(str(error)) from None
+                raise
             self._set_aside(error, chunk, "its runs are computed again")
             bad = [each for each in self._chunks if each.path == chunk]
             self._chunks = [each for each in self._chunks if each.path != chunk]
@@ -336,16 +336,9 @@ class ResultsFolder:
         self, name: str, frames: Iterable[pl.DataFrame], schema: Mapping[str, Any]
     ) -> tuple[int, Seal]:
         """Writes the rows of `frames` as the table called `name`: their number and the seal."""
-        height = 0
-
-        def counted() -> Iterator[pl.DataFrame]:
-            nonlocal height
-            for frame in frames:
-                height += frame.height
-                yield frame
-
-        seal = replace(file_of(self.path, name), stream(counted(), schema))
-        return height, seal
+        path = file_of(self.path, name)
+        seal = replace(path, stream(frames, schema))
+        return shape(path)[0], seal
 
     def _complete(self, rows: Mapping[str, int], seals: Mapping[str, Seal]) -> None:
         """Computes the metrics of the tables there are; then the folder is complete."""
@@ -380,21 +373,10 @@ class ResultsFolder:
                 )
             return
         manifest = read_manifest(self.path)
-        where = f"{self.path}: this folder holds results"
-        advice = (
-            "; nothing was changed. Choose another folder with --out, "
-            f"or remove this one (rm -r {self.path})"
-        )
-        if manifest["version"] != self.info.version:
-            versions = f"{manifest['version']}, and this is {self.info.version}"
-            raise FolderError(f"{where} of aqmlab {versions}{advice}")
-        if manifest["digest"] != self.info.digest:
-            what, there, here = difference(self.path, manifest, self.info, self._scenarios)
-            said = f"{what} {there} there and {here} here" if there or here else what
-            raise FolderError(f"{where} of another scenario: {said}{advice}")
-        if manifest["engine"] != _core.__engine__:
-            version = self.info.version
-            raise FolderError(f"{where} of another build of aqmlab {version}{advice}")
+        if found := other_origin(self.path, manifest, self.info, self._scenarios):
+            advice = f"Choose another folder with --out, or remove this one (rm -r {self.path})"
+            problem = f"this folder holds results of {found}; nothing was changed"
+            raise FolderError(f"{self.path}: {problem}. {advice}")
 
     def _take_lock(self) -> None:
         try:
@@ -513,7 +495,7 @@ def scenarios_of(path: Path, info: StudyInfo) -> Scenarios:
             return scenarios
     except Damaged as error:
         raise FolderError(f"{error}; {ADVICE}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+    except MALFORMED:
         pass
     raise FolderError(f"{file}: these are not the scenarios of this study")
 

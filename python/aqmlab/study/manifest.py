@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -13,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from aqmlab import _core
-from aqmlab.errors import FolderError, InputError
+from aqmlab.errors import FolderError
 from aqmlab.results import Scenarios, StudyInfo
-from aqmlab.storage import DIGEST_BYTES, Damaged, Seal, content, opened, replace
+from aqmlab.storage import MALFORMED, Damaged, Seal, content, opened, replace
 from aqmlab.study.precision import KEY, Precision
 from aqmlab.study.sources import FILE, checked, described
 
@@ -68,7 +67,7 @@ def checksum(form: Mapping[str, Any]) -> str:
     """The checksum of what a manifest says."""
     said = {key: value for key, value in form.items() if key != CHECKSUM}
     text = json.dumps(said, sort_keys=True).encode()
-    return hashlib.blake2b(text, digest_size=DIGEST_BYTES).hexdigest()
+    return Seal.of(text).digest
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -87,15 +86,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         _check(manifest)
     except Damaged as error:
         raise FolderError(f"{error}; {ADVICE}") from None
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        InputError,
-        OverflowError,
-        RecursionError,
-    ):
+    except MALFORMED:
         raise FolderError(f"{file}: this is not a manifest of aqmlab, or it is damaged") from None
     return dict(manifest)
 
@@ -149,7 +140,29 @@ def host() -> dict[str, Any]:
     }
 
 
-def difference(
+def other_origin(
+    path: Path,
+    manifest: Mapping[str, Any],
+    info: StudyInfo,
+    scenarios: Scenarios,
+    engine: str = _core.__engine__,
+    here: str = "here",
+) -> str:
+    """How the origin of the results in the folder `path` differs from that of others, which are
+    `here`; empty if it does not."""
+    if manifest["version"] != info.version:
+        return f"another aqmlab: {manifest['version']} there and {info.version} {here}"
+    if manifest["digest"] != info.digest:
+        what, there, own = _difference(path, manifest, info, scenarios)
+        said = f"{what} {there} there and {own} {here}" if there or own else what
+        return f"another scenario: {said}"
+    if manifest["engine"] != engine:
+        builds = f"{manifest['engine']} there and {engine} {here}"
+        return f"another build of aqmlab {info.version}: {builds}"
+    return ""
+
+
+def _difference(
     path: Path, manifest: Mapping[str, Any], info: StudyInfo, scenarios: Scenarios
 ) -> tuple[str, str, str]:
     """How the study in the folder `path` differs from another: what differs (with "is"), as it is

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from aqmlab.errors import FolderError
 from aqmlab.metrics.samples import Whole
 from aqmlab.results import METRICS, Scenarios, StudyInfo, StudyResult
-from aqmlab.storage import Damaged, read_table
-from aqmlab.study.chunks import Chunk, file_of, read_chunk
+from aqmlab.storage import Damaged
+from aqmlab.study.chunks import Chunk, read_chunk, sealed_chunk
 from aqmlab.study.folder import CHUNKS, ResultsFolder, scenarios_of
 from aqmlab.study.manifest import (
     MANIFEST,
     SCENARIOS,
-    difference,
+    other_origin,
     read_manifest,
     seals_of,
     study_info,
@@ -78,7 +78,9 @@ def merge(folders: Sequence[str | Path], out: str | Path) -> StudyResult:
     first = parts[0]
     scenarios = _scenarios(first)
     for part in parts[1:]:
-        _check_same(part, first, scenarios)
+        engine, here = first.manifest["engine"], f"in {first.path}"
+        if found := other_origin(part.path, part.manifest, first.info, scenarios, engine, here):
+            raise FolderError(f"{part.path}: results of {found}")
     _check_runs(parts)
     if Path(out).resolve() in {each.path.resolve() for each in parts}:
         raise FolderError(f"{out}: this is one of the parts; choose another folder with --out")
@@ -118,35 +120,13 @@ def _chunks(path: Path, manifest: dict[str, Any]) -> Iterator[Chunk]:
         for name, seal in seals_of(manifest).items()
         if name not in (SCENARIOS, f"{METRICS}.parquet") and not FILE.fullmatch(name)
     }
-    for name, seal in seals.items():
-        seal.check(file_of(path, name))
-    runs = read_table(file_of(path, "runs"), file_of(path, "runs"), ["run"])["run"]
-    yield Chunk(path, runs.to_numpy().astype(np.int64), seals)
+    yield sealed_chunk(path, seals)
 
 
 def _scenarios(part: PartialFolder) -> Scenarios:
     """The scenario of every point, as the study wrote it."""
-    try:
-        seals_of(part.manifest)[SCENARIOS].check(part.path / SCENARIOS)
-    except Damaged as error:
-        raise FolderError(str(error)) from None
+    seals_of(part.manifest)[SCENARIOS].check(part.path / SCENARIOS)
     return scenarios_of(part.path, part.info)
-
-
-def _check_same(part: PartialFolder, first: PartialFolder, scenarios: Scenarios) -> None:
-    """Refuses a part of another study, or one that another aqmlab has made."""
-    mine, other = part.manifest, first.manifest
-    where = f"{part.path}: results of another"
-    if mine["version"] != other["version"]:
-        versions = f"{mine['version']} there and {other['version']} in {first.path}"
-        raise FolderError(f"{where} aqmlab: {versions}")
-    if mine["digest"] != other["digest"]:
-        what, there, here = difference(part.path, mine, first.info, scenarios)
-        said = f"{what} {there} there and {here} in {first.path}" if there else what
-        raise FolderError(f"{where} scenario: {said}")
-    if mine["engine"] != other["engine"]:
-        builds = f"{mine['engine']} there and {other['engine']} in {first.path}"
-        raise FolderError(f"{where} build of aqmlab {mine['version']}: {builds}")
 
 
 def _check_runs(parts: Sequence[PartialFolder]) -> None:

@@ -94,17 +94,9 @@ class FinishedRuns:
         self._frames = {
             name: pl.read_ipc_stream(io.BytesIO(it)) for name, it in reply.tables.items()
         }
-
-    @property
-    def large_rows(self) -> int:
-        """Number of rows of the large tables."""
-        return sum(self._frames[name].height for name in _core.Results.large_tables())
-
-    @property
-    def small_rows(self) -> int:
-        """Number of rows of the other tables."""
-        large = _core.Results.large_tables()
-        return sum(frame.height for name, frame in self._frames.items() if name not in large)
+        rows = {name: frame.height for name, frame in self._frames.items()}
+        self.large_rows = sum(rows[name] for name in _core.Results.large_tables())
+        self.small_rows = sum(rows.values()) - self.large_rows
 
     def table(self, name: str) -> pl.DataFrame:
         """The table called `name`."""

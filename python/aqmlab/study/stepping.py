@@ -238,8 +238,7 @@ class Run:
         made._run, made._digest = run, None
         return made
 
-    def __copy__(self) -> Run:
-        return self.fork()
+    __copy__ = fork
 
     def __deepcopy__(self, memo: object) -> Run:
         return self.fork()
