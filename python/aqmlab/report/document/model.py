@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from aqmlab.numbers import NONE, digits, is_none, plain
-from aqmlab.report.document.figure import Figure
+from aqmlab.report.document.figure import Figure, Form
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,24 +25,18 @@ GOOD, NEAR, BAD, PLAIN = "good", "near", "bad", "plain"
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Form):
     """A paragraph, in Markdown."""
 
-    form: ClassVar[str] = "text"
     text: str
     kind: str = ""
     """Nothing, or one of `soft`, `lead`, `headline`, `method`."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The text as a mapping."""
-        return {"form": self.form, "text": self.text}
-
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Form):
     """A word that judges."""
 
-    form: ClassVar[str] = "verdict"
     word: str
     tone: str = PLAIN
     meaning: str = ""
@@ -60,10 +54,9 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Form):
     """A conclusion from the data in a sentence, with its evidence."""
 
-    form: ClassVar[str] = "finding"
     text: str
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Values of `--json`: measure, unit, where, best, worst, verdict, effect, ..."""
@@ -73,7 +66,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """The finding as a mapping."""
-        return {"form": self.form, "text": self.text, **self.facts}
+        return super().to_json() | dict(self.facts)
 
 
 @dataclass(frozen=True)
@@ -182,10 +175,9 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Form):
     """Rows of cells under columns."""
 
-    form: ClassVar[str] = "table"
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     title: str = ""
@@ -256,98 +248,67 @@ def _json(cell: Cell) -> Any:
 
 
 @dataclass(frozen=True)
-class Tiles:
+class Tiles(Form):
     """A few large numbers with labels."""
 
-    form: ClassVar[str] = "tiles"
+    kept = ("tiles",)
     tiles: tuple[tuple[str, str], ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """The tiles as a mapping."""
-        return {"form": self.form, "tiles": [list(each) for each in self.tiles]}
-
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(Form):
     """Names with values."""
 
-    form: ClassVar[str] = "facts"
+    kept = ("facts",)
     facts: tuple[tuple[str, str], ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The facts as a mapping."""
-        return {"form": self.form, "facts": [list(each) for each in self.facts]}
 
 
 @dataclass(frozen=True)
-class Note:
+class Note(Form):
     """What a reader has to know (Markdown), with a title and a remark or without."""
 
-    form: ClassVar[str] = "note"
+    kept = ("title", "text", "more")
     text: str
     title: str = ""
     more: str = ""
     warning: bool = True
 
-    def to_json(self) -> dict[str, Any]:
-        """The note as a mapping."""
-        return {"form": self.form, "title": self.title, "text": self.text, "more": self.more}
-
 
 @dataclass(frozen=True)
-class Items:
+class Items(Form):
     """A list of texts, findings or verdicts."""
 
-    form: ClassVar[str] = "items"
+    kept = ("items",)
     items: tuple[Text | Finding | Verdict, ...]
     kind: str = ""
     """`lead`: first on a page; `claims`: numbered; `key`: a legend; `noted`."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The list as a mapping."""
-        return {"form": self.form, "items": [each.to_json() for each in self.items]}
-
 
 @dataclass(frozen=True)
-class Code:
+class Code(Form):
     """A command as it is typed."""
 
-    form: ClassVar[str] = "code"
     text: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The command as a mapping."""
-        return {"form": self.form, "text": self.text}
 
 
 @dataclass(frozen=True)
-class Markdown:
+class Markdown(Form):
     """A text with headings of its own; its first is left out."""
 
-    form: ClassVar[str] = "markdown"
     text: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The text as a mapping."""
-        return {"form": self.form, "text": self.text}
 
 
 @dataclass(frozen=True)
-class Section:
+class Section(Form):
     """A part with a heading; `folded`, it is shown on demand."""
 
-    form: ClassVar[str] = "section"
+    kept = ("title", "blocks")
     title: str
     blocks: tuple[Block, ...]
     id: str = ""
     short: str = ""
     """Name in the list of contents at the top, if any."""
     folded: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The section as a mapping."""
-        blocks = [each.to_json() for each in self.blocks]
-        return {"form": self.form, "title": self.title, "blocks": blocks}
 
 
 Block = (
