@@ -18,9 +18,9 @@ from aqmlab.emulator import emulate, topology
 from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.links import from_options, from_scenario
 from aqmlab.emulator.recordings import recordings
-from aqmlab.emulator.told import lines
 from aqmlab.errors import input_error
 from aqmlab.numbers import is_none, seconds
+from aqmlab.report.run_console import busy_links
 
 if TYPE_CHECKING:
     from aqmlab._core import Emulation
@@ -240,7 +240,7 @@ def _path(
 
 def _tell(done: Emulation, kept: Reserved) -> None:
     """Some lines on stderr: stdout is the command's."""
-    say(*done.remarks, *lines(done.results))
+    say(*done.remarks, *busy_links(done.results))
     late = done.lateness
     if late["count"]:
         p50, p99, most = (seconds(late[f"{key}_s"]) for key in ("p50", "p99", "max"))

@@ -6,10 +6,13 @@ Needs no library: the tables are lists of dictionaries, with the columns of docs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aqmlab import plain
 from aqmlab.numbers import percent, rate, seconds, sender, signalled, whole
+
+if TYPE_CHECKING:
+    from aqmlab._core import Results
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -17,6 +20,9 @@ Cells = dict[str, tuple[Any, Callable[[Any], str]]]
 """A row of a table by heading: each value, and how it is written."""
 TIMES = ("mean", "p50", "p95", "p99", "max")
 SHOWN_FLOWS = 20
+BUSY = 0.5
+"""Utilisation above which a link of an emulation is reported; links that dropped, marked or lost
+packets always are."""
 # Scores in bit/s.
 RATES = {"bitrate", "download", "upload"}
 
@@ -88,6 +94,22 @@ def _links(tables: Mapping[str, Rows]) -> Iterator[str]:
         told = f"{row['link']}: the backlog was above {size:,} B {count:,} times"
         yield f"{told}, at most for {seconds(longest)}" if count else told
     yield ""
+
+
+def busy_links(results: Results) -> Iterator[str]:
+    """A line for each link of an emulation that was busy or gave a signal, in either direction, and
+    the notes of the links; those of the whole emulation are among its remarks."""
+    for row in results.table("links").to_dicts():
+        signals = list(signalled(row))
+        used = row["utilisation"] or 0.0
+        if used > BUSY or signals:
+            waits = [row[f"sojourn_{key}_s"] for key in ("p50", "p95", "max")]
+            p50, p95, most = map(seconds, waits)
+            delay = f"in the queue {p50} (median), {p95} (p95), {most} (max)"
+            yield "; ".join([f"{row['link']}: {percent(used)} busy, {delay}", *signals])
+    for note in results.table("notes").to_dicts():
+        if note["subject"] != "run":
+            yield f"{note['subject']}: {note['text']}"
 
 
 def shows_metrics(scenario: Mapping[str, Any]) -> bool:
