@@ -98,7 +98,12 @@ def reproduce(
         place(name)  # which says how to get the studies, before tables are missed
     from aqmlab.reproduce.summary import Summary
 
-    common = {"replications": replications, "seed": seed, "threads": threads, "cluster": cluster}
+    common: dict[str, Any] = {
+        "replications": replications,
+        "seed": seed,
+        "threads": threads,
+        "cluster": cluster,
+    }
     if name == ALL:
         single = {"--only": only, "--with": with_, "--trace": trace, "--emulate": emulate}
         for key in (key for key, value in single.items() if value):
@@ -110,7 +115,7 @@ def reproduce(
         return
     words = [*(only or []), *(with_ or []), *(["emulated", step or ""] if emulate else [])]
     words += [f"trace_{trace.name}"] if trace else []
-    own = {"only": only or (), "beside": with_ or (), "trace": trace, "emulate": emulate,
+    own: dict[str, Any] = {"only": only or (), "beside": with_ or (), "trace": trace, "emulate": emulate,
            "step": step}  # fmt: skip
     reproduction, folder = _one(name, out, json, list(filter(None, words)), **common, **own)
     finish(reproduction, folder, json=json, figures=figures, no_report=no_report)

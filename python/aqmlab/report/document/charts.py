@@ -64,8 +64,8 @@ def cdf(
         "opacity": picked(),
     }
     tooltip = [tip("name", "queue"), tip("x", x_title, ".4~g")]
-    own = {"strokeDash": dashes(dashed)}
-    own["tooltip"] = [*tooltip, tip("share", "share of packets", ".1%")]
+    shares = tip("share", "share of packets", ".1%")
+    own = {"strokeDash": dashes(dashed), "tooltip": [*tooltip, shares]}
     line = layer("line", common | own, rows=rows, interpolate="step-after", strokeWidth=2)
     line["params"] = [PICK]
     if not marks:
@@ -75,7 +75,7 @@ def cdf(
         for each, (values, shares) in marks.items()
         for a, b in zip(values, shares, strict=True)
     ]
-    style = {"size": 34, "filled": False, "strokeWidth": 1.6}
+    style: Spec = {"size": 34, "filled": False, "strokeWidth": 1.6}
     return spec({"layer": [line, layer("point", common, rows=points, **style)]})
 
 
@@ -154,7 +154,7 @@ def lines(
     ]
     others = among("name", [each for each in names if each != emphasised])
     chosen = among("name", [emphasised or ""])
-    diamond = {"shape": "diamond", "size": 260, "strokeWidth": 2.5, "opacity": 1}
+    diamond: Spec = {"shape": "diamond", "size": 260, "strokeWidth": 2.5, "opacity": 1}
     return spec(
         {
             "data": data(rows),
@@ -239,11 +239,11 @@ def panels(
         }
         if shaded:
             thin = [each for each in names if each not in shaded]
-            area = {"interpolate": "step-before", "opacity": 0.5}
+            area: Spec = {"interpolate": "step-before", "opacity": 0.5}
             filled = layer("area", kept=among("name", list(shaded)), **area)
             panel["layer"] = [filled, line | {"transform": [{"filter": among("name", thin)}]}]
         elif rules:
-            style = {"strokeDash": [4, 3], "strokeWidth": 1.2, "color": "#777"}
+            style: Spec = {"strokeDash": [4, 3], "strokeWidth": 1.2, "color": "#777"}
             times = [{"x": round(float(time), 4)} for time in rules]
             panel["layer"] = [line, layer("rule", {"y": None, "color": None}, rows=times, **style)]
         else:

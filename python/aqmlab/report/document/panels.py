@@ -41,9 +41,9 @@ small."""
 ROW = 16
 """Height of a row for each name, in a panel with places on the y axis."""
 
-DOT = {"filled": True, "size": 42, "opacity": 1}
+DOT: Spec = {"filled": True, "size": 42, "opacity": 1}
 """Style of the point of a mean or median."""
-RING = {"size": 70, "strokeWidth": 2.2, "filled": False, "opacity": 1}
+RING: Spec = {"size": 70, "strokeWidth": 2.2, "filled": False, "opacity": 1}
 """Style of the mean of a trade-off."""
 SPACED = {"labelOverlap": True, "labelSeparation": 6}
 EXTENT = {"minExtent": 38}
