@@ -115,9 +115,9 @@ def reproduce(
         return
     words = [*(only or []), *(with_ or []), *(["emulated", step or ""] if emulate else [])]
     words += [f"trace_{trace.name}"] if trace else []
-    own: dict[str, Any] = {"only": only or (), "beside": with_ or (), "trace": trace, "emulate": emulate,
-           "step": step}  # fmt: skip
-    reproduction, folder = _one(name, out, json, list(filter(None, words)), **common, **own)
+    own = {"only": only or (), "beside": with_ or (), "trace": trace, "step": step}
+    common |= own | {"emulate": emulate}
+    reproduction, folder = _one(name, out, json, list(filter(None, words)), **common)
     finish(reproduction, folder, json=json, figures=figures, no_report=no_report)
     if check:
         _check([Summary.of(reproduction)], strict)
