@@ -37,6 +37,13 @@ EXAMPLE = (
 )
 
 
+OF_LINKS = ("rate", "trace", "delay", "queue", "loss", "jitter", "slot", "duplicate",
+            "reordering", "overhead")  # fmt: skip
+"""Options that are keys of links, or their short forms."""
+OF_EMULATOR = ("precision", "mtu", "cpu", "priority", "drain", "name", "keep_capabilities")
+"""Options that are keys of the section `emulator`."""
+
+
 def shell(
     command: list[str] | None = argument(
         "[-- COMMAND [ARGUMENT]...]", "Command to run; default: $SHELL.", default=None
@@ -104,30 +111,10 @@ def shell(
     The other end of the path is $AQMLAB_FAR: as root, this machine. The exit status is the
     command's. See docs/emulator.md.
     """
-    links = {
-        "rate": rate,
-        "trace": str(trace) if trace else None,
-        "delay": delay,
-        "queue": queue,
-        "loss": loss,
-        "jitter": jitter,
-        "slot": slot,
-        "duplicate": duplicate,
-        "reordering": reordering or None,
-        "overhead": overhead,
-    }
-    common = {key: _value(key, text) for key, text in links.items() if text is not None}
+    given = {key: value for key, value in locals().items() if not (value is None or value is False)}
+    common = {key: _value(key, given[key]) for key in OF_LINKS if key in given}
+    emulator = {key: given[key] for key in OF_EMULATOR if key in given}
     settings = settings_of_real_packets(set_, seed, out)
-    emulator = {
-        "precision": precision,
-        "mtu": mtu,
-        "cpu": cpu,
-        "priority": priority,
-        "drain": drain,
-        "name": name,
-        "keep_capabilities": keep_capabilities or None,
-    }
-    emulator = {key: value for key, value in emulator.items() if value is not None}
     recorded = recordings(pcap, pcap_ring, log or [], pcap_at)
     output = _output_to_stderr() if json else contextlib.nullcontext()
     view = watching(command or []) if watch else contextlib.nullcontext()
@@ -217,7 +204,7 @@ def _value(key: str, text: Any) -> Any:
     """An option's text as a value; tables are TOML, as in `--set`."""
     if key in ("rate", "delay", "overhead", "loss", "duplicate") and not str(text).endswith("%"):
         return parse_value(str(text))
-    return text
+    return str(text) if key == "trace" else text
 
 
 def _path(
