@@ -162,6 +162,11 @@ def input_error(
     return error
 
 
+def renamed(error: InputError, key: str, file: str | None = None) -> InputError:
+    """The same error about another key."""
+    return input_error(error.problem, file=file, key=key, given=error.given, hint=error.hint)
+
+
 def _short(text: str) -> str:
     """Shortens a text to one line, as the engine's messages do."""
     if len(text) > SHOWN_CHARACTERS:

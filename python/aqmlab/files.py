@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import gzip
+import io
 import os
 import platform
 import select
@@ -47,22 +49,16 @@ def read_bytes(path: Path, most: int = MOST) -> bytes:
 
 def gunzip(content: bytes, path: Path, most: int = MOST) -> bytes:
     """What is in a gzip file. Raises `OSError` if that is more than `most` bytes or damaged."""
-    unpacked, rest = bytearray(), content
-    while rest:
-        decoder = zlib.decompressobj(wbits=31)
-        while rest and not decoder.eof:
-            try:
-                unpacked += decoder.decompress(rest, BLOCK)
-            except zlib.error as error:
-                problem = f"it is a damaged gzip file ({error})"
-                raise OSError(errno.EINVAL, problem, str(path)) from None
-            if len(unpacked) > most:
-                raise OSError(errno.EFBIG, _too_large(most), str(path))
-            rest = decoder.unconsumed_tail
-        if not decoder.eof:
-            raise OSError(errno.EINVAL, "it is a gzip file that ends early", str(path))
-        rest = decoder.unused_data
-    return bytes(unpacked)
+    try:
+        unpacked = gzip.GzipFile(fileobj=io.BytesIO(content)).read(most + 1)
+    except EOFError:
+        raise OSError(errno.EINVAL, "it is a gzip file that ends early", str(path)) from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        problem = f"it is a damaged gzip file ({error})"
+        raise OSError(errno.EINVAL, problem, str(path)) from None
+    if len(unpacked) > most:
+        raise OSError(errno.EFBIG, _too_large(most), str(path))
+    return unpacked
 
 
 def _too_large(most: int) -> str:

@@ -11,7 +11,7 @@ import pytest
 from reproduce_synthetic import reproduction
 
 from aqmlab.errors import StorageError
-from aqmlab.report.document.markdown import to_html
+from aqmlab.report.document.html import to_html
 from aqmlab.reproduce import Reproduction
 
 FIGURES = {f"figure-{number}" for number in range(2, 11)} | {"hred", "ns2", "pie-inert", "setup"}

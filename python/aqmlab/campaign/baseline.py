@@ -123,15 +123,10 @@ def _rows(campaign: Campaign) -> Iterator[dict[str, Any]]:
         for contender in campaign.plan.contenders
         for each in campaign.readings_of(question, contender)
     }
-    for (contender, case, metric, subject), each in rows.items():
-        yield {
-            "contender": contender,
-            "case": case,
-            "metric": metric,
-            "subject": subject,
-            "unit": each.unit,
-            "values": [value if np.isfinite(value) else None for value in each.values.tolist()],
-        }
+    for (contender, *_), each in rows.items():
+        form = each.to_json()
+        keys = ("case", "metric", "subject", "unit", "values")
+        yield {"contender": contender} | {key: form[key] for key in keys}
 
 
 def _cases(plan: Plan) -> list[Case]:

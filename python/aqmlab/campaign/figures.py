@@ -284,18 +284,18 @@ class Distributions(Drawing):
 
 def _tail(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
     """Times in ms, and the share of packets above each."""
-    shares = np.cumsum(counts) / max(counts.sum(), 1.0)
-    wanted = np.array(TAIL)
-    if not values.size:
-        return values, values
-    places = np.searchsorted(shares, wanted - 1e-12).clip(max=values.size - 1)
-    return 1e3 * values[places], 1.0 - wanted
+    times, shares = _at(1e3 * values, counts, np.array(TAIL))
+    return times, 1.0 - shares
 
 
 def _quantiles(samples: Floats) -> tuple[Floats, Floats]:
     """Rates in Mbit/s, and the share of samples that is not above each."""
-    if not samples.size:
-        return samples, samples
-    shares = np.arange(1, samples.size + 1) / samples.size
-    places = np.searchsorted(shares, EVEN - 1e-12).clip(max=samples.size - 1)
-    return 1e-6 * np.sort(samples)[places], EVEN
+    return _at(1e-6 * np.sort(samples), np.ones(samples.size), EVEN)
+
+
+def _at(values: Floats, counts: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """The smallest of the ascending values up to which these shares of all observations lie."""
+    if not values.size:
+        return values, values
+    places = np.searchsorted(np.cumsum(counts) / counts.sum(), shares - 1e-12)
+    return values[places.clip(max=values.size - 1)], shares

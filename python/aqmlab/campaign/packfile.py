@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 from aqmlab.campaign.pack import Case, Pack, Question, Reading
 from aqmlab.campaign.plan import Filled
 from aqmlab.campaign.rule import Comparison, Rule
-from aqmlab.errors import CustomError, InputError, input_error, unknown
+from aqmlab.errors import CustomError, InputError, input_error, renamed, unknown
 from aqmlab.metrics import Metric, find
 from aqmlab.scenario.form import checked
 from aqmlab.scenario.quantity import Duration, Rate
@@ -298,9 +298,7 @@ def _expected(given: Any, place: _Place, where: str) -> Expected:
     try:
         metric, _ = find(parts["metric"])
     except InputError as error:
-        raise input_error(
-            error.problem, file=place.file, key=where, given=error.given, hint=error.hint
-        ) from None
+        raise renamed(error, where, place.file) from None
     subject = parts["subject"] or ""
     known = place.subjects(metric)
     if subject and known and subject not in known:

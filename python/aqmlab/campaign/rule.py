@@ -137,13 +137,8 @@ class Comparison:
     @property
     def wanted(self) -> str:
         """`above 2`, `at most 0.5`."""
-        words = {
-            (True, True): "at least",
-            (True, False): "above",
-            (False, True): "at most",
-            (False, False): "below",
-        }
-        return f"{words[self.upwards, self.equal]} {self.limit:.4g}"
+        words = ("above", "at least") if self.upwards else ("below", "at most")
+        return f"{words[self.equal]} {self.limit:.4g}"
 
 
 def above(number: float, limit: float, name: str = "") -> Comparison:

@@ -27,6 +27,7 @@ from aqmlab.errors import (
     StorageError,
     StuckError,
     input_error,
+    renamed,
     stored,
 )
 from aqmlab.study import sources
@@ -61,8 +62,7 @@ def naming(**names: str) -> Iterator[None]:
         argument, _, part = error.key.partition(".")
         if error.file or argument not in names:
             raise
-        key = f"{names[argument]} {part}".strip()
-        raise input_error(error.problem, key=key, given=error.given, hint=error.hint) from None
+        raise renamed(error, f"{names[argument]} {part}".strip()) from None
 
 
 def reported(command: Callable[P, R]) -> Callable[P, R]:

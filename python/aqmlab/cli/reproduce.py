@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,21 +98,26 @@ def reproduce(
         place(name)  # which says how to get the studies, before tables are missed
     from aqmlab.reproduce.summary import Summary
 
+    common: dict[str, Any] = {
+        "replications": replications,
+        "seed": seed,
+        "threads": threads,
+        "cluster": cluster,
+    }
     if name == ALL:
         single = {"--only": only, "--with": with_, "--trace": trace, "--emulate": emulate}
         for key in (key for key, value in single.items() if value):
             raise input_error("this option needs a single study", key=key, given=f"{key} with all")
-        done = _all(known, replications, seed, out, json, threads, cluster)
+        each = (_one(every, out and out / every, json, **common) for every in known)
+        done = _all(each, json)
         if check:
             _check(done, strict)
         return
     words = [*(only or []), *(with_ or []), *(["emulated", step or ""] if emulate else [])]
     words += [f"trace_{trace.name}"] if trace else []
-    called = Path(name).resolve().name.removesuffix(".toml")
-    folder = out or default_folder(called, list(filter(None, words)), r=replications, s=seed)
-    own = {"only": only or (), "beside": with_ or (), "trace": trace, "emulate": emulate,
-           "step": step}  # fmt: skip
-    reproduction = _one(name, folder, not json, replications, seed, threads, cluster, **own)
+    own = {"only": only or (), "beside": with_ or (), "trace": trace, "step": step}
+    common |= own | {"emulate": emulate}
+    reproduction, folder = _one(name, out, json, list(filter(None, words)), **common)
     finish(reproduction, folder, json=json, figures=figures, no_report=no_report)
     if check:
         _check([Summary.of(reproduction)], strict)
@@ -127,47 +132,37 @@ def _check(done: Sequence[Summary], strict: bool) -> None:
 
 def _one(
     name: str,
-    folder: Path,
-    shown: bool,
-    replications: int | None,
-    seed: int | None,
-    threads: int | None,
-    cluster: str | None,
-    **own: Any,
-) -> Reproduction:
-    from aqmlab.reproduce import reproduce
-
-    told = partial(print, file=sys.stderr)
-    with means(Path(name).name, cluster, shown=shown) as running:
-        return reproduce(
-            name, out=folder, replications=replications, seed=seed, threads=threads, told=told,
-            **running, **own,
-        )  # fmt: skip
-
-
-def _all(
-    known: Sequence[str],
-    replications: int | None,
-    seed: int | None,
     out: Path | None,
     json: bool,
-    *how: Any,
-) -> Sequence[Summary]:
+    words: Sequence[str] = (),
+    *,
+    cluster: str | None,
+    **how: Any,
+) -> tuple[Reproduction, Path]:
+    """A study, and the folder of its results."""
+    from aqmlab.reproduce import reproduce
+
+    called = Path(name).resolve().name.removesuffix(".toml")
+    folder = out or default_folder(called, words, r=how["replications"], s=how["seed"])
+    told = partial(print, file=sys.stderr)
+    with means(Path(name).name, cluster, shown=not json) as running:
+        return reproduce(name, out=folder, told=told, **running, **how), folder
+
+
+def _all(every: Iterable[tuple[Reproduction, Path]], json: bool) -> Sequence[Summary]:
     """Every study; one table at the end."""
     from aqmlab.report.document import terminal
     from aqmlab.reproduce.summary import Summary, table
 
     screen = console()
     done, forms = [], []
-    for name in known:
-        folder = out / name if out else default_folder(name, r=replications, s=seed)
-        reproduction = _one(name, folder, not json, replications, seed, *how)
+    for reproduction, folder in every:
         done.append(Summary.of(reproduction))
         if json:
             forms.append(reproduction.to_json())
         else:
             report = reproduction.write_report(folder)
-            screen.print(f"{name}: {report}", soft_wrap=True)
+            screen.print(f"{reproduction.name}: {report}", soft_wrap=True)
     if json:
         print_json({"summary": [each.to_json() for each in done], "studies": forms})
     else:

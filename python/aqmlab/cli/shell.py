@@ -18,9 +18,9 @@ from aqmlab.emulator import emulate, topology
 from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.links import from_options, from_scenario
 from aqmlab.emulator.recordings import recordings
-from aqmlab.emulator.told import lines
 from aqmlab.errors import input_error
 from aqmlab.numbers import is_none, seconds
+from aqmlab.report.run_console import busy_links
 
 if TYPE_CHECKING:
     from aqmlab._core import Emulation
@@ -35,6 +35,13 @@ EXAMPLE = (
     "aqmlab shell --scenario scenario.toml --out results/real --watch -- ./client\n\n"
     "aqmlab shell --topology examples/topology.toml -- ping -c 5 server"
 )
+
+
+OF_LINKS = ("rate", "trace", "delay", "queue", "loss", "jitter", "slot", "duplicate",
+            "reordering", "overhead")  # fmt: skip
+"""Options that are keys of links, or their short forms."""
+OF_EMULATOR = ("precision", "mtu", "cpu", "priority", "drain", "name", "keep_capabilities")
+"""Options that are keys of the section `emulator`."""
 
 
 def shell(
@@ -104,30 +111,10 @@ def shell(
     The other end of the path is $AQMLAB_FAR: as root, this machine. The exit status is the
     command's. See docs/emulator.md.
     """
-    links = {
-        "rate": rate,
-        "trace": str(trace) if trace else None,
-        "delay": delay,
-        "queue": queue,
-        "loss": loss,
-        "jitter": jitter,
-        "slot": slot,
-        "duplicate": duplicate,
-        "reordering": reordering or None,
-        "overhead": overhead,
-    }
-    common = {key: _value(key, text) for key, text in links.items() if text is not None}
+    given = {key: value for key, value in locals().items() if not (value is None or value is False)}
+    common = {key: _value(key, given[key]) for key in OF_LINKS if key in given}
+    emulator = {key: given[key] for key in OF_EMULATOR if key in given}
     settings = settings_of_real_packets(set_, seed, out)
-    emulator = {
-        "precision": precision,
-        "mtu": mtu,
-        "cpu": cpu,
-        "priority": priority,
-        "drain": drain,
-        "name": name,
-        "keep_capabilities": keep_capabilities or None,
-    }
-    emulator = {key: value for key, value in emulator.items() if value is not None}
     recorded = recordings(pcap, pcap_ring, log or [], pcap_at)
     output = _output_to_stderr() if json else contextlib.nullcontext()
     view = watching(command or []) if watch else contextlib.nullcontext()
@@ -217,7 +204,7 @@ def _value(key: str, text: Any) -> Any:
     """An option's text as a value; tables are TOML, as in `--set`."""
     if key in ("rate", "delay", "overhead", "loss", "duplicate") and not str(text).endswith("%"):
         return parse_value(str(text))
-    return text
+    return str(text) if key == "trace" else text
 
 
 def _path(
@@ -240,7 +227,7 @@ def _path(
 
 def _tell(done: Emulation, kept: Reserved) -> None:
     """Some lines on stderr: stdout is the command's."""
-    say(*done.remarks, *lines(done.results))
+    say(*done.remarks, *busy_links(done.results))
     late = done.lateness
     if late["count"]:
         p50, p99, most = (seconds(late[f"{key}_s"]) for key in ("p50", "p99", "max"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from aqmlab.cli import options
@@ -152,15 +153,23 @@ def _as_json(emulators: list[Emulator], rows: dict[int, list[dict[str, Any]]]) -
     ]
 
 
-def _follow_json(emulators: list[Emulator], before: Readings, interval: float) -> None:
-    """A line of JSON each time."""
+def _looks(
+    emulators: list[Emulator], before: Readings, interval: float
+) -> Iterator[dict[int, list[dict[str, Any]]]]:
+    """What the links did in each interval, until the emulators have ended."""
     while True:
         time.sleep(interval)
         now = readings_of(emulators)
         if not now:
             return
-        print(json.dumps(_as_json(emulators, changes(before, now))), flush=True)
+        yield changes(before, now)
         before = now
+
+
+def _follow_json(emulators: list[Emulator], before: Readings, interval: float) -> None:
+    """A line of JSON each time."""
+    for rows in _looks(emulators, before, interval):
+        print(json.dumps(_as_json(emulators, rows)), flush=True)
 
 
 def _follow(emulators: list[Emulator], before: Readings, interval: float) -> None:
@@ -169,13 +178,8 @@ def _follow(emulators: list[Emulator], before: Readings, interval: float) -> Non
     screen = console()
     try:
         with Live(console=screen, auto_refresh=False, screen=sys.stdout.isatty()) as live:
-            while True:
-                time.sleep(interval)
-                now = readings_of(emulators)
-                if not now:
-                    return
-                live.update(tables(emulators, changes(before, now), screen), refresh=True)
-                before = now
+            for rows in _looks(emulators, before, interval):
+                live.update(tables(emulators, rows, screen), refresh=True)
     except KeyboardInterrupt:
         return
 

@@ -4,23 +4,27 @@
 * `mahimahi`: links from mahimahi's command lines.
 * `keep`: results folders of emulations.
 
-The engine does the work in real time, without the interpreter.
+The engine does the work in real time, without the interpreter. It makes a copy of the process,
+which must have one thread: nothing here, and nothing that was imported before, may use numpy or
+polars.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core
+from aqmlab.emulator.recordings import NOTHING, Capture, Log, Recordings
 
 if TYPE_CHECKING:
     from aqmlab.emulator.links import EmulatedPath
-    from aqmlab.emulator.recordings import Capture, Log
 
 DEFAULT_SHELL = "/bin/sh"
+Job = tuple[int, _core.Scenario, int]
+"""Number of the run, scenario, replication."""
 
 
 def emulate(
@@ -87,3 +91,28 @@ def emulate(
         attached=attached,
         interface=interface,
     )
+
+
+def played(
+    jobs: Sequence[Job],
+    settings: Mapping[str, Any] | None = None,
+    told: Callable[[int, int], None] | None = None,
+    recorded: Recordings = NOTHING,
+) -> Iterator[_core.Emulation]:
+    """Runs scenarios with real packets, in sequence and in real time: the kernel's own TCP and UDP,
+    between hosts of our own. Starts, gaps and sizes are those of the simulator.
+
+    `told` is called with the number of the next and of all.
+    """
+    for _, scenario, _ in jobs:
+        _core.check_playable(scenario)
+    for number, (run, scenario, replication) in enumerate(jobs):
+        if told:
+            told(number, len(jobs))
+        yield _core.play(
+            scenario,
+            run=run,
+            replication=replication,
+            settings=dict(settings or {}),
+            **recorded.of_run(number + 1, scenario),
+        )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from aqmlab._core import InputError, Scenario, parse_value
-from aqmlab.errors import input_error, unknown
+from aqmlab.errors import input_error, renamed, unknown
 from aqmlab.scenario.access import profile as named
 
 UNLIMITED = "1000000gbit"
@@ -214,4 +214,4 @@ def _about_options(error: InputError) -> InputError:
         elif rest.partition(".")[2] or (rest and option not in OPTIONS):
             key += f" ({rest})"
     file = None if error.file == OPTIONS_FILE else error.file
-    return input_error(error.problem, file=file, key=key, given=error.given, hint=error.hint)
+    return renamed(error, key, file)

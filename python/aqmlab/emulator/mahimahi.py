@@ -16,7 +16,7 @@ from typing import Any
 
 from aqmlab._core import InputError
 from aqmlab.emulator.links import UNLIMITED, EmulatedPath, from_tables
-from aqmlab.errors import input_error, unknown
+from aqmlab.errors import input_error, renamed, unknown
 
 HEADER = 4
 """Bytes that mahimahi counts with every packet: its device's."""
@@ -180,9 +180,7 @@ def _path(
     except InputError as error:
         key = next((name for part, name in names.items() if re.search(part, error.key)), error.key)
         file = error.file if error.file and not error.file.startswith("<") else None
-        raise input_error(
-            error.problem, file=file, key=key, given=error.given, hint=error.hint
-        ) from None
+        raise renamed(error, key, file) from None
 
 
 def _positional(tool: str, words: list[str], count: int) -> tuple[list[str], list[str]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core
-from aqmlab.emulator.play import played
+from aqmlab.emulator import played
 from aqmlab.errors import AqmlabError, EmulationError
 
 if TYPE_CHECKING:

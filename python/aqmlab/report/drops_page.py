@@ -11,7 +11,7 @@ import polars as pl
 from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import count, seconds, whole
 from aqmlab.report.document import Block, Column, Figure, Items, Section, Table, Text
-from aqmlab.report.document.vega import WIDTH, Spec, colour, data, name, number, spec, tip
+from aqmlab.report.document.vega import WIDTH, Spec, colour, layer, name, number, spec, tip
 from aqmlab.report.drops import Episode, course, target_of, why
 from aqmlab.results import RunResult
 
@@ -182,38 +182,22 @@ def _spec(
     ]
     x = number("x", TIME, scale={"nice": False, "domain": [0, end]})
     y = number("y", WAITED, scale={"zero": True})
-    layers: list[Spec] = [
-        {
-            "data": data(spans),
-            "mark": {"type": "rect", "color": SHADE, "opacity": 0.18},
-            "encoding": {"x": number("from", TIME), "x2": {"field": "to"}},
-        },
-        {
-            "data": data(waits),
-            "mark": {"type": "line", "strokeWidth": 1.2, "color": WAIT},
-            "encoding": {"x": x, "y": y},
-        },
+    ends = {"x": number("from", TIME), "x2": {"field": "to"}}
+    layers = [
+        layer("rect", ends, rows=spans, color=SHADE, opacity=0.18),
+        layer("line", {"x": x, "y": y}, rows=waits, strokeWidth=1.2, color=WAIT),
     ]
     if target is not None:
-        layers.append(
-            {
-                "data": data([{"y": 1e3 * target}]),
-                "mark": {"type": "rule", "strokeDash": [5, 4], "strokeWidth": 1.5},
-                "encoding": {"y": number("y", WAITED)},
-            }
-        )
+        dashed = {"strokeDash": [5, 4], "strokeWidth": 1.5}
+        at = [{"y": 1e3 * target}]
+        layers.append(layer("rule", {"y": number("y", WAITED)}, rows=at, **dashed))
     tips = [tip("reason", "reason"), tip("x", "at (s)", ".4f"), tip("y", "waited (ms)", ".2f")]
-    layers.append(
-        {
-            "data": data(drops),
-            "mark": {"type": "point", "filled": True, "size": 28, "opacity": 0.9},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": colour(reasons, colours) | {"field": "reason"},
-                "shape": name("reason", reasons, legend=None),
-                "tooltip": tips,
-            },
-        }
-    )
+    encoding = {
+        "x": x,
+        "y": y,
+        "color": colour(reasons, colours) | {"field": "reason"},
+        "shape": name("reason", reasons, legend=None),
+        "tooltip": tips,
+    }
+    layers.append(layer("point", encoding, rows=drops, filled=True, size=28, opacity=0.9))
     return spec({"width": WIDTH - 120, "height": 260, "layer": layers})

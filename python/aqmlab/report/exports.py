@@ -54,7 +54,7 @@ def export(result: StudyResult, file: Path, *, table: str = "", run: int = 0) ->
         frame = _plain_text(frame) if suffix == ".csv" else frame
         write = lambda: getattr(frame, WRITERS[suffix])(file)  # noqa: E731
     else:
-        one = _run(result, run)
+        one = run_of(result, run)
         content = flent(one, file.name) if suffix == FLENT else log(one, table or one.bottleneck)
         write = lambda: file.write_bytes(content)  # noqa: E731
     with stored(file, "the file was not written"):
@@ -91,7 +91,8 @@ class _OfRun:
             yield part.filter(pl.col("run") == self._run).select(columns)
 
 
-def _run(result: StudyResult, run: int) -> RunResult:
+def run_of(result: StudyResult, run: int) -> RunResult:
+    """One run of a study. Raises `InputError` for a number that none has."""
     runs = result.info.points * result.info.replications
     if not 0 <= run < runs:
         problem = f"expected a number below {runs}, the number of runs"

@@ -25,10 +25,10 @@ from aqmlab.numbers import capital, listed
 from aqmlab.report import tradeoff
 from aqmlab.report.document import Figure, charts, panels
 from aqmlab.report.document.colours import by_label
+from aqmlab.report.exports import run_of
 from aqmlab.report.measures import Layout
 from aqmlab.report.overview import overview, sojourn
 from aqmlab.results import RunResult, StudyResult
-from aqmlab.results.tables import MemoryTables
 
 Curves = dict[str, tuple[Floats, Floats]]
 Part = tuple[str, Curves, Mapping[str, str]]
@@ -118,7 +118,7 @@ class StudyPlot:
         names = [name for name, _ in result.info.axes]
         for row in result.points.to_dicts()[:MOST_CURVES]:
             label = ", ".join(str(row[name]) for name in names)
-            runs[label] = _first(result, row["point"])
+            runs[label] = run_of(result, row["point"] * result.info.replications)
         return _over_time(runs, quantities)
 
     def cdf(self, **where: str) -> Figure:
@@ -191,13 +191,6 @@ class StudyPlot:
 
     def _measures(self, metrics: Sequence[str], group: str) -> list[Any]:
         return [each for name in metrics for each in pick(self._result, name, group)]
-
-
-def _first(result: StudyResult, point: int) -> RunResult:
-    """The first replication of a point."""
-    run = pl.col("run") == point * result.info.replications
-    frames = {name: result.raw(name).filter(run) for name in ("runs", "links", "flows", "series")}
-    return RunResult(MemoryTables(frames), result.scenarios[point])
 
 
 def _made(figure: Figure | None) -> Figure:

@@ -5,15 +5,24 @@ Needs no library: the tables are lists of dictionaries, with the columns of docs
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from aqmlab import plain
-from aqmlab.numbers import percent, rate, seconds, sender, signalled
+from aqmlab.numbers import percent, rate, seconds, sender, signalled, whole
+
+if TYPE_CHECKING:
+    from aqmlab._core import Results
 
 Rows = Sequence[Mapping[str, Any]]
 
+Cells = dict[str, tuple[Any, Callable[[Any], str]]]
+"""A row of a table by heading: each value, and how it is written."""
+TIMES = ("mean", "p50", "p95", "p99", "max")
 SHOWN_FLOWS = 20
+BUSY = 0.5
+"""Utilisation above which a link of an emulation is reported; links that dropped, marked or lost
+packets always are."""
 # Scores in bit/s.
 RATES = {"bitrate", "download", "upload"}
 
@@ -36,23 +45,47 @@ def text(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+def link_cells(row: Mapping[str, Any]) -> Cells:
+    """The cells of a link."""
+    counts = {"sent": row["delivered"]} | {key: row[key] for key in ("dropped", "marked", "lost")}
+    waits = {key: row[f"sojourn_{key}_s"] if row["delivered"] else None for key in TIMES}
+    return {
+        "link": (row["link"], str),
+        **{key: (value, whole) for key, value in counts.items()},
+        "busy": (row["utilisation"], percent),
+        **{key: (value, seconds) for key, value in waits.items()},
+        "queued": (f"{row['backlog_max_packets']:,} p", str),
+    }
+
+
+def flow_cells(row: Mapping[str, Any]) -> Cells:
+    """The cells of a flow."""
+    size, finish = row["size_bytes"], row["finish_s"]
+    return {
+        "flow": (f"{row['group']}.{row['index']}", str),
+        "size": ("endless" if size is None else f"{size:,} B", str),
+        "start": (row["start_s"], seconds),
+        "time taken": (None if finish is None else finish - row["start_s"], seconds),
+        "goodput": (row["goodput_bps"], rate),
+        "retransmitted": (f"{row['retransmissions']:,} of {row['segments_sent']:,}", str),
+        "timeouts": (row["timeouts"], whole),
+    }
+
+
+def time_cells(row: Mapping[str, Any]) -> Cells:
+    """The cells of a quantity of `times`, without its name."""
+    return {"number": (row["count"], whole)} | {key: (row[f"{key}_s"], seconds) for key in TIMES}
+
+
+def _written(rows: Iterable[Cells], heads: Sequence[str]) -> list[list[str]]:
+    """Rows as texts, with the columns of these headings."""
+    return [[show(value) for value, show in map(row.__getitem__, heads)] for row in rows]
+
+
 def _links(tables: Mapping[str, Rows]) -> Iterator[str]:
-    heads = ("link", "sent", "dropped", "marked", "busy", "mean", "p50", "p95", "p99", "max")
-    rows = []
-    for row in tables["links"]:
-        delays = [row[f"sojourn_{key}_s"] for key in ("mean", "p50", "p95", "p99", "max")]
-        rows.append(
-            [
-                row["link"],
-                f"{row['delivered']:,}",
-                f"{row['dropped']:,}",
-                f"{row['marked']:,}",
-                percent(row["utilisation"]),
-                *(seconds(delay if row["delivered"] else None) for delay in delays),
-                f"{row['backlog_max_packets']:,} p",
-            ]
-        )
-    yield from plain.table("Links", (*heads, "queued"), rows)
+    heads = ("link", "sent", "dropped", "marked", "busy", *TIMES, "queued")
+    rows = [link_cells(row) for row in tables["links"]]
+    yield from plain.table("Links", heads, _written(rows, heads))
     yield "mean to max: sojourn time (time in the queue); queued: maximum backlog in packets"
     for row in tables["links"]:
         yield from (f"{row['link']}: {told}" for told in signalled(row))
@@ -61,6 +94,22 @@ def _links(tables: Mapping[str, Rows]) -> Iterator[str]:
         told = f"{row['link']}: the backlog was above {size:,} B {count:,} times"
         yield f"{told}, at most for {seconds(longest)}" if count else told
     yield ""
+
+
+def busy_links(results: Results) -> Iterator[str]:
+    """A line for each link of an emulation that was busy or gave a signal, in either direction, and
+    the notes of the links; those of the whole emulation are among its remarks."""
+    for row in results.table("links").to_dicts():
+        signals = list(signalled(row))
+        used = row["utilisation"] or 0.0
+        if used > BUSY or signals:
+            waits = [row[f"sojourn_{key}_s"] for key in ("p50", "p95", "max")]
+            p50, p95, most = map(seconds, waits)
+            delay = f"in the queue {p50} (median), {p95} (p95), {most} (max)"
+            yield "; ".join([f"{row['link']}: {percent(used)} busy, {delay}", *signals])
+    for note in results.table("notes").to_dicts():
+        if note["subject"] != "run":
+            yield f"{note['subject']}: {note['text']}"
 
 
 def shows_metrics(scenario: Mapping[str, Any]) -> bool:
@@ -138,21 +187,8 @@ def named(row: Mapping[str, Any]) -> str:
 def _flows(tables: Mapping[str, Rows], scenario: Mapping[str, Any]) -> Iterator[str]:
     flows = tables["flows"]
     heads = ("flow", "size", "start", "time taken", "goodput", "retransmitted", "timeouts")
-    rows = []
-    for row in flows[:SHOWN_FLOWS]:
-        finish = row["finish_s"]
-        rows.append(
-            [
-                f"{row['group']}.{row['index']}",
-                "endless" if row["size_bytes"] is None else f"{row['size_bytes']:,} B",
-                seconds(row["start_s"]),
-                seconds(None if finish is None else finish - row["start_s"]),
-                rate(row["goodput_bps"]),
-                f"{row['retransmissions']:,} of {row['segments_sent']:,}",
-                f"{row['timeouts']:,}",
-            ]
-        )
-    yield from plain.table("Flows", heads, rows)
+    rows = [flow_cells(row) for row in flows[:SHOWN_FLOWS]]
+    yield from plain.table("Flows", heads, _written(rows, heads))
     if len(flows) > SHOWN_FLOWS:
         yield f"... and {len(flows) - SHOWN_FLOWS} more flows (all with --out or --json)"
     senders = _senders(tables["groups"], scenario)
@@ -179,17 +215,10 @@ def _applications(tables: Mapping[str, Rows]) -> Iterator[str]:
     told = {row["group"] for row in times if row["quantity"] not in plainly}
     shown = [row for row in times if row["group"] in told or row["group"] not in of_flows]
     if shown:
-        keys = ("mean", "p50", "p95", "p99", "max")
-        rows = [
-            [
-                row["group"],
-                named(row),
-                f"{row['count']:,}",
-                *(seconds(row[f"{key}_s"]) for key in keys),
-            ]
-            for row in shown
-        ]
-        yield from plain.table("Times", ("group", "of", "number", *keys), rows, labels=2)
+        heads = ("number", *TIMES)
+        written = _written(map(time_cells, shown), heads)
+        rows = [[row["group"], named(row), *own] for row, own in zip(shown, written, strict=True)]
+        yield from plain.table("Times", ("group", "of", *heads), rows, labels=2)
     scores: dict[str, list[str]] = {}
     for row in tables["scores"]:
         is_rate = row["quantity"] in RATES

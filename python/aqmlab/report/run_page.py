@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import polars as pl
 from aqmlab._core import __version__
 from aqmlab.metrics import own
 from aqmlab.metrics.samples import Floats
-from aqmlab.numbers import count, percent, plain, rate, seconds, sender, signalled, whole
+from aqmlab.numbers import count, plain, rate, seconds, sender, signalled
 from aqmlab.report import drops_page
 from aqmlab.report.document import (
     Block,
@@ -31,6 +31,7 @@ from aqmlab.report.document.colours import by_label
 from aqmlab.report.made import made
 from aqmlab.report.notes import of_run
 from aqmlab.report.plot import MOST_CURVES, shown_panels
+from aqmlab.report.run_console import Cells, flow_cells, link_cells, time_cells
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.results import BUSY, RunResult
 
@@ -157,19 +158,20 @@ def _body(result: RunResult, command: str, folder: Path | None) -> Iterator[Bloc
 
 def links(result: RunResult) -> Table:
     """A row a link: counts, use, and the times in the queue."""
-    times = ("mean", "p50", "p95", "p99", "max")
-    rows = []
-    for row in result.links.to_dicts():
-        counts = [row[key] for key in ("delivered", "dropped", "marked", "lost")]
-        waits = [row[f"sojourn_{key}_s"] if row["delivered"] else None for key in times]
-        rows.append((row["link"], *counts, row["utilisation"], *waits))
-    counted = [Column(name, whole) for name in ("sent", "dropped", "marked", "lost")]
-    waited = [Column(name, seconds) for name in times]
-    return Table(
-        (Column("link", label=True), *counted, Column("busy", percent), *waited),
-        tuple(rows),
-        caption="mean to max: time in the queue (sojourn time)",
+    rows = [link_cells(row) for row in result.links.to_dicts()]
+    for row in rows:
+        del row["queued"]
+    return _table(rows, "mean to max: time in the queue (sojourn time)")
+
+
+def _table(rows: Sequence[Cells], caption: str = "") -> Table:
+    """A table of rows with the same headings; the first is that of labels."""
+    columns = (
+        Column(name, show, label=not place)
+        for place, (name, (_, show)) in enumerate(rows[0].items())
     )
+    cells = (tuple(value for value, _ in row.values()) for row in rows)
+    return Table(tuple(columns), tuple(cells), caption=caption)
 
 
 def _remarks(result: RunResult) -> Iterator[Block]:
@@ -182,32 +184,8 @@ def _remarks(result: RunResult) -> Iterator[Block]:
 
 def flows(result: RunResult, shown: int = SHOWN_FLOWS) -> Table:
     """A row a flow, of the first `shown`."""
-    rows = []
-    for row in result.flows.head(shown).to_dicts():
-        finish, size = row["finish_s"], row["size_bytes"]
-        rows.append(
-            (
-                f"{row['group']}.{row['index']}",
-                "endless" if size is None else f"{size:,} B",
-                row["start_s"],
-                None if finish is None else finish - row["start_s"],
-                row["goodput_bps"],
-                f"{row['retransmissions']:,} of {row['segments_sent']:,}",
-                row["timeouts"],
-                _sender(result, row),
-            )
-        )
-    columns = (
-        Column("flow", label=True),
-        Column("size"),
-        Column("start", seconds),
-        Column("time taken", seconds),
-        Column("goodput", rate),
-        Column("retransmitted"),
-        Column("timeouts", whole),
-        Column("TCP"),
-    )
-    return Table(columns, tuple(rows))
+    rows = result.flows.head(shown).to_dicts()
+    return _table([flow_cells(row) | {"TCP": (_sender(result, row), str)} for row in rows])
 
 
 def _sender(result: RunResult, row: Mapping[str, Any]) -> str | None:
@@ -226,18 +204,13 @@ def _flows(result: RunResult) -> Iterator[Block]:
 def _applications(result: RunResult) -> Iterator[Block]:
     times = result.times.filter(pl.col("count") > 0).to_dicts()
     if times:
-        keys = ("mean", "p50", "p95", "p99", "max")
-        rows = [(_name(row), row["count"], *(row[f"{key}_s"] for key in keys)) for row in times]
-        columns = (
-            Column("", label=True),
-            Column("number", whole),
-            *(Column(key, seconds) for key in keys),
-        )
-        yield Section("Times", (Table(columns, tuple(rows)),), id="times")
-    scores = [(_name(row), row["value"]) for row in result.scores.to_dicts()]
+        table = _table([{"": (_name(row), str)} | time_cells(row) for row in times])
+        yield Section("Times", (table,), id="times")
+    scores: list[Cells] = [
+        {"": (_name(row), str), "value": (row["value"], plain)} for row in result.scores.to_dicts()
+    ]
     if scores:
-        columns = (Column("", label=True), Column("value", plain))
-        yield Section("Scores", (Table(columns, tuple(scores)),), id="scores")
+        yield Section("Scores", (_table(scores),), id="scores")
 
 
 def own_metrics(result: RunResult) -> list[Section]:

@@ -22,6 +22,7 @@ ACCENT, PLAIN, HOST = "#c0392b", "#5b7083", "#2f6fbb"
 APART = 0.16
 """Distance of a link and the one in reverse direction, in rows."""
 MOST_HOSTS = 9
+WORDS = {"fontSize": 11, "lineHeight": 14}
 
 
 @dataclass(frozen=True)
@@ -201,32 +202,22 @@ def diagram(scenario: Scenario) -> dict[str, Any]:
     y = {"field": "y", "type": "quantitative", "axis": None,
          "scale": {"domain": [rows - 0.25, -0.75], "nice": False, "zero": False}}  # fmt: skip
     edges = list(_edges(layout))
-    colour = {"field": "colour", "type": "nominal", "scale": None}
+    place = {"x": x, "y": y}
+    colour = {"color": {"field": "colour", "type": "nominal", "scale": None}}
     ends = {"x2": {"field": "x2"}, "y2": {"field": "y2"}}
+    angle = {"angle": {"field": "angle", "type": "quantitative", "scale": None}}
+    words = place | {"text": {"field": "text"}} | colour
+    tips = [each | {"x": each["tip"], "y": each["tip_y"]} for each in edges]
     labels = [each | {"x": each["middle"], "y": each["middle_y"]} for each in edges]
+    over, under = ([each for each in labels if each["over"] == side] for side in (True, False))
     nodes = [{"x": a, "y": b, "colour": HOST} for a, b in layout.places.values()]
     marks: list[dict[str, Any]] = [
-        {
-            "data": {"values": edges},
-            "mark": {"type": "rule", "strokeWidth": 2.5},
-            "encoding": {"x": x, "y": y, **ends, "color": colour},
-        },
-        {
-            "data": {"values": [each | {"x": each["tip"], "y": each["tip_y"]} for each in edges]},
-            "mark": {"type": "point", "shape": "triangle-right", "filled": True, "size": 90,
-                     "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": colour,
-                         "angle": {"field": "angle", "type": "quantitative", "scale": None}},
-        },
-        _text([each for each in labels if each["over"]], x, y, colour, align="center",
-              baseline="bottom", dy=-34),
-        _text([each for each in labels if not each["over"]], x, y, colour, align="center",
-              baseline="top", dy=8),
-        {
-            "data": {"values": nodes},
-            "mark": {"type": "circle", "size": 260, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": colour},
-        },
+        _marks("rule", edges, place | ends | colour, strokeWidth=2.5),
+        _marks("point", tips, place | colour | angle, shape="triangle-right", filled=True, size=90,
+               opacity=1),
+        _marks("text", over, words, **WORDS, align="center", baseline="bottom", dy=-34),
+        _marks("text", under, words, **WORDS, align="center", baseline="top", dy=8),
+        _marks("circle", nodes, place | colour, size=260, opacity=1),
     ]  # fmt: skip
     for align, dx, side in (("right", -14, 0), ("left", 14, 1), ("center", 0, 2)):
         values = [
@@ -235,7 +226,7 @@ def diagram(scenario: Scenario) -> dict[str, Any]:
             for node, lines in said.items() if _side(layout, node, columns) == side
         ]  # fmt: skip
         below = {"baseline": "top", "dy": 14} if side == 2 else {"baseline": "middle", "dy": 0}
-        marks.append(_text(values, x, y, colour, align=align, dx=dx, **below))
+        marks.append(_marks("text", values, words, **WORDS, align=align, dx=dx, **below))
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "width": WIDTH,
@@ -279,12 +270,9 @@ def _side(layout: DiagramLayout, node: int, columns: float) -> int:
     return 0 if column == 0 else 1 if column == columns else 2
 
 
-def _text(values: list[dict[str, Any]], x: Any, y: Any, colour: Any, **mark: Any) -> dict[str, Any]:
-    return {
-        "data": {"values": values},
-        "mark": {"type": "text", "fontSize": 11, "lineHeight": 14, **mark},
-        "encoding": {"x": x, "y": y, "text": {"field": "text"}, "color": colour},
-    }
+def _marks(kind: str, values: list[dict[str, Any]], encoding: Any, **style: Any) -> dict[str, Any]:
+    """Marks whose values have lists, which `vega.layer` cannot write."""
+    return {"data": {"values": values}, "mark": {"type": kind, **style}, "encoding": encoding}
 
 
 def _edges(layout: DiagramLayout) -> Iterator[dict[str, Any]]:

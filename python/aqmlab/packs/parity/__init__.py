@@ -1,6 +1,6 @@
 """Parity: a scenario in the simulator and in the emulator, side by side (`aqmlab parity`).
 
-Nothing here uses numpy or polars before the real packets have been sent (`aqmlab.emulator.play`).
+Nothing here uses numpy or polars before the real packets have been sent (`aqmlab.emulator`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aqmlab.emulator.play import played
+from aqmlab.emulator import played
 from aqmlab.emulator.recordings import NOTHING, Recordings
 from aqmlab.errors import input_error
 from aqmlab.scenario.settings import parse_toml, read_text

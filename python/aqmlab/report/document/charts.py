@@ -22,6 +22,7 @@ from aqmlab.report.document.vega import (
     colour,
     dashes,
     data,
+    layer,
     name,
     number,
     picked,
@@ -63,16 +64,10 @@ def cdf(
         "opacity": picked(),
     }
     tooltip = [tip("name", "queue"), tip("x", x_title, ".4~g")]
-    line = {
-        "data": data(rows),
-        "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 2},
-        "encoding": {
-            **common,
-            "strokeDash": dashes(dashed),
-            "tooltip": [*tooltip, tip("share", "share of packets", ".1%")],
-        },
-        "params": [PICK],
-    }
+    shares = tip("share", "share of packets", ".1%")
+    own = {"strokeDash": dashes(dashed), "tooltip": [*tooltip, shares]}
+    line = layer("line", common | own, rows=rows, interpolate="step-after", strokeWidth=2)
+    line["params"] = [PICK]
     if not marks:
         return spec(line)
     points = [
@@ -80,8 +75,8 @@ def cdf(
         for each, (values, shares) in marks.items()
         for a, b in zip(values, shares, strict=True)
     ]
-    mark = {"type": "point", "size": 34, "filled": False, "strokeWidth": 1.6}
-    return spec({"layer": [line, {"data": data(points), "mark": mark, "encoding": common}]})
+    style: Spec = {"size": 34, "filled": False, "strokeWidth": 1.6}
+    return spec({"layer": [line, layer("point", common, rows=points, **style)]})
 
 
 def bars(
@@ -112,19 +107,12 @@ def bars(
     median = number("median", y_title, scale={"zero": zero})
     spread = {"y": number("low", y_title, scale={"zero": zero}), "y2": {"field": "high"}}
     key = {"color": colour(names, colours)}
-    body: Spec
-    whisker: Spec
     if zero:
-        body = {"mark": {"type": "bar"}, "encoding": {"y": median, **key}}
-        whisker = {
-            "mark": {"type": "rule", "strokeWidth": 1.4, "color": "#777"},
-            "encoding": spread,
-        }
+        whisker = layer("rule", spread, strokeWidth=1.4, color="#777")
+        layers = [layer("bar", {"y": median, **key}), whisker]
     else:
-        mark = {"type": "point", "filled": True, "size": 50, "opacity": 1}
-        body = {"mark": mark, "encoding": {"y": median, **key}}
-        whisker = {"mark": {"type": "rule", "strokeWidth": 1.6}, "encoding": spread | key}
-    layers = [body, whisker] if zero else [whisker, body]
+        point = layer("point", {"y": median, **key}, filled=True, size=50, opacity=1)
+        layers = [layer("rule", spread | key, strokeWidth=1.6), point]
     layers[0]["params"] = [PICK]
     return spec(
         {
@@ -164,14 +152,9 @@ def lines(
         {"name": each, "place": place, "value": round(value, 3)}
         for (each, place), value in points.items()
     ]
-    others = {"filter": among("name", [each for each in names if each != emphasised])}
-    diamond = {
-        "type": "point",
-        "shape": "diamond",
-        "size": 260,
-        "strokeWidth": 2.5,
-        "opacity": 1,
-    }
+    others = among("name", [each for each in names if each != emphasised])
+    chosen = among("name", [emphasised or ""])
+    diamond: Spec = {"shape": "diamond", "size": 260, "strokeWidth": 2.5, "opacity": 1}
     return spec(
         {
             "data": data(rows),
@@ -186,19 +169,9 @@ def lines(
                 ],
             },
             "layer": [
-                {
-                    "transform": [others],
-                    "mark": {"type": "line", "strokeWidth": 2},
-                    "encoding": {"strokeDash": dashes(dashed)},
-                },
-                {
-                    "transform": [others],
-                    "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
-                },
-                {
-                    "transform": [{"filter": among("name", [emphasised or ""])}],
-                    "mark": diamond,
-                },
+                layer("line", {"strokeDash": dashes(dashed)}, kept=others, strokeWidth=2),
+                layer("point", kept=others, filled=True, size=45, opacity=1),
+                layer("point", kept=chosen, **diamond),
             ],
         }
     )
@@ -218,19 +191,13 @@ def series(
         for each, (times, values) in curves.items()
         for x, y in zip(times, values, strict=True)
     ]
-    return spec(
-        {
-            "data": data(rows),
-            "mark": {"type": "line", "strokeWidth": 1.8},
-            "encoding": {
-                "x": number("x", x_title, scale={"nice": False}),
-                "y": number("y", y_title, scale={"type": "log" if log else "linear"}),
-                "color": colour(list(curves), colours, "stroke"),
-                "opacity": picked(),
-            },
-            "params": [PICK],
-        }
-    )
+    encoding = {
+        "x": number("x", x_title, scale={"nice": False}),
+        "y": number("y", y_title, scale={"type": "log" if log else "linear"}),
+        "color": colour(list(curves), colours, "stroke"),
+        "opacity": picked(),
+    }
+    return spec(layer("line", encoding, rows=rows, strokeWidth=1.8) | {"params": [PICK]})
 
 
 def panels(
@@ -259,7 +226,7 @@ def panels(
         else:
             key["legend"] |= {"orient": "top", "offset": 4, "padding": 0, "columns": 6}
         title = x_title if place == len(parts) - 1 else None
-        line: Spec = {"mark": {"type": "line", "strokeWidth": 1.8}}
+        line = layer("line", strokeWidth=1.8)
         panel: Spec = {
             "data": data(rows),
             "width": WIDTH - 120,
@@ -272,23 +239,17 @@ def panels(
         }
         if shaded:
             thin = [each for each in names if each not in shaded]
-            area = {"type": "area", "interpolate": "step-before", "opacity": 0.5}
-            line["transform"] = [{"filter": among("name", thin)}]
-            filled = {"transform": [{"filter": among("name", list(shaded))}], "mark": area}
-            panel["layer"] = [filled, line]
+            area: Spec = {"interpolate": "step-before", "opacity": 0.5}
+            filled = layer("area", kept=among("name", list(shaded)), **area)
+            panel["layer"] = [filled, line | {"transform": [{"filter": among("name", thin)}]}]
         elif rules:
-            panel["layer"] = [line, _rules(rules)]
+            style: Spec = {"strokeDash": [4, 3], "strokeWidth": 1.2, "color": "#777"}
+            times = [{"x": round(float(time), 4)} for time in rules]
+            panel["layer"] = [line, layer("rule", {"y": None, "color": None}, rows=times, **style)]
         else:
             panel |= line
         drawn.append(panel)
     return spec({"vconcat": drawn, "spacing": 12, "resolve": {"scale": {"color": "independent"}}})
-
-
-def _rules(times: Sequence[float]) -> Spec:
-    """A dashed line at each time, over the whole height of a panel."""
-    mark = {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.2, "color": "#777"}
-    rows = [{"x": round(float(time), 4)} for time in times]
-    return {"data": data(rows), "mark": mark, "encoding": {"y": None, "color": None}}
 
 
 def place(field: str, names: Sequence[str], title: str) -> Spec:

@@ -20,11 +20,34 @@ FORMATS = ("svg", "png", "pdf")
 PNG_SCALE = 2.0
 
 
+class Form:
+    """A block or item of a document."""
+
+    form: ClassVar[str]
+    """Name of the class in small letters."""
+    kept: ClassVar[tuple[str, ...]] = ("text",)
+    """Fields in its JSON."""
+
+    def __init_subclass__(cls) -> None:
+        """Sets the form."""
+        cls.form = cls.__name__.lower()
+
+    def to_json(self) -> dict[str, Any]:
+        """Its form and fields as a mapping."""
+        return {"form": self.form} | {name: _plain(getattr(self, name)) for name in self.kept}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Form):
+        return value.to_json()
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+
+
 @dataclass(frozen=True)
-class Figure:
+class Figure(Form):
     """A picture: a Vega-Lite specification and the words around it."""
 
-    form: ClassVar[str] = "figure"
+    kept = ("id", "title", "message", "caption", "spec")
     id: str
     """File name without ending."""
     title: str
@@ -62,11 +85,6 @@ class Figure:
             else:
                 picture = convert.svg_to_pdf(drawn)
             storage.replace(each, storage.content(picture))
-
-    def to_json(self) -> dict[str, Any]:
-        """The figure as a mapping."""
-        names = ("id", "title", "message", "caption", "spec")
-        return {"form": self.form} | {name: getattr(self, name) for name in names}
 
     def _repr_html_(self) -> str:
         return self.svg()

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from aqmlab import libraries
-from aqmlab.report.document import markdown
 from aqmlab.report.document.model import Block, Document, Section, walk
 
 HERE = Path(__file__).parent
@@ -33,6 +33,8 @@ POLICY = (
     "form-action 'none'"
 )
 UNIT = re.compile(r"(?<=\d) (?=(?:ms|s|µs|%|[kMG]?bit/s|kB|MB|B|packets|of \d)(?!\w))")
+DEEPER = 1
+"""A heading of level n becomes one of level n + 1: the page has its own first level."""
 EXPORT = "window.vegaEmbed = vegaEmbed;"
 """What the page's own script needs of the bundled libraries."""
 
@@ -85,11 +87,34 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["inline"] = lambda text: Markup(markdown.inline(_together(text)))
-    found.filters["markdown"] = lambda text: Markup(markdown.to_html(text))
+    found.filters["inline"] = lambda text: Markup(_inline(_together(text)))
+    found.filters["markdown"] = lambda text: Markup(to_html(text))
     found.filters["svg"] = lambda figure: Markup(figure.svg())
     found.filters["together"] = _together
     return found
+
+
+def to_html(text: str) -> str:
+    """Markdown (CommonMark with tables) as HTML; the first heading is left out, HTML stays text."""
+    tokens = _parser().parse(text)
+    if tokens and tokens[0].type == "heading_open":
+        tokens = tokens[3:]
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1:]) + DEEPER, 6)}"
+        elif token.type == "table_open":
+            token.attrSet("class", "text")
+    return str(_parser().renderer.render(tokens, _parser().options, {})).strip()
+
+
+def _inline(text: str) -> str:
+    """Code spans, links and emphasis of a line of text as HTML."""
+    return str(_parser().renderInline(text))
+
+
+@cache
+def _parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
 def _together(text: str) -> str:

@@ -1,6 +1,6 @@
-"""What a document consists of, as values that know nothing of paper, screens or files.
+"""What a document consists of, as values, and their text: JSON, CSV, LaTeX and Markdown.
 
-Methods that render load their renderer, which builds on this module.
+Methods for pages and terminals load their renderer, which builds on this module.
 
 A table keeps the numbers and how they are written apart: `to_json` and `to_csv` have all
 digits, pages and terminals what a reader needs.
@@ -8,12 +8,14 @@ digits, pages and terminals what a reader needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from aqmlab.numbers import NONE, digits, is_none, plain
-from aqmlab.report.document.figure import Figure
+from aqmlab.report.document.figure import Figure, Form
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,27 +24,26 @@ if TYPE_CHECKING:
 
 GOOD, NEAR, BAD, PLAIN = "good", "near", "bad", "plain"
 """Tones: how a word is coloured."""
+LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "–": "--", "µ": r"$\mu$", "²": r"$^2$", "×": r"$\times$", "±": r"$\pm$",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Form):
     """A paragraph, in Markdown."""
 
-    form: ClassVar[str] = "text"
     text: str
     kind: str = ""
     """Nothing, or one of `soft`, `lead`, `headline`, `method`."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The text as a mapping."""
-        return {"form": self.form, "text": self.text}
-
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Form):
     """A word that judges."""
 
-    form: ClassVar[str] = "verdict"
     word: str
     tone: str = PLAIN
     meaning: str = ""
@@ -60,10 +61,9 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Form):
     """A conclusion from the data in a sentence, with its evidence."""
 
-    form: ClassVar[str] = "finding"
     text: str
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Values of `--json`: measure, unit, where, best, worst, verdict, effect, ..."""
@@ -73,7 +73,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """The finding as a mapping."""
-        return {"form": self.form, "text": self.text, **self.facts}
+        return super().to_json() | dict(self.facts)
 
 
 @dataclass(frozen=True)
@@ -182,10 +182,9 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Form):
     """Rows of cells under columns."""
 
-    form: ClassVar[str] = "table"
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     title: str = ""
@@ -217,27 +216,72 @@ class Table:
         return {"form": self.form, "title": self.title, "columns": columns, "rows": rows}
 
     def to_csv(self) -> str:
-        """The table as CSV, numbers unrounded."""
-        from aqmlab.report.document.tables import csv
-
-        return csv(self)
+        """The table as CSV, numbers unrounded; the unit of a column is in its heading."""
+        text = io.StringIO()
+        records = self.records()
+        names = list(dict.fromkeys(name for record in records for name in record))
+        units = {each.name: each.heading for each in self.columns}
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([units.get(name, name) for name in names])
+        writer.writerows([record.get(name) for name in names] for record in records)
+        return text.getvalue()
 
     def to_latex(self) -> str:
         """The table as LaTeX for the package booktabs, value ± half of the interval."""
-        from aqmlab.report.document.tables import latex
-
-        return latex(self)
+        sides = "".join("l" if each.label or each.prose else "r" for each in self.columns)
+        lines = [f"\\begin{{tabular}}{{{sides}}}", r"\toprule"]
+        lines.append(" & ".join(_escaped(each.heading) for each in self.columns) + r" \\")
+        lines.append(r"\midrule")
+        for row in self.rows:
+            cells = zip(self.columns, row, strict=True)
+            lines.append(" & ".join(_latex(column, cell) for column, cell in cells) + r" \\")
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
     def to_markdown(self) -> str:
         """The table as Markdown."""
-        from aqmlab.report.document.tables import markdown
-
-        return markdown(self)
+        sides = ("---" if each.label or each.prose else "---:" for each in self.columns)
+        lines = [_line(each.heading for each in self.columns), _line(sides)]
+        for number, row in enumerate(self.rows):
+            cells = zip(self.columns, row, strict=True)
+            texts = [column.told(cell).replace("|", "\\|") for column, cell in cells]
+            if number in self.row_notes:
+                texts[0] += f" ({self.row_notes[number]})"
+            lines.append(_line(texts))
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         from aqmlab.report.document.html import fragment
 
         return fragment([self])
+
+
+def _escaped(text: str) -> str:
+    """Text as LaTeX sets it."""
+    return "".join(LATEX.get(letter, letter) for letter in text)
+
+
+def _latex(column: Column, cell: Cell) -> str:
+    if isinstance(cell, Compared):
+        measured = _estimate(cell.measured)
+        return measured if cell.reference is None else f"{measured} ({cell.reference:g})"
+    return _estimate(cell) if isinstance(cell, Estimate) else _escaped(column.told(cell))
+
+
+def _estimate(cell: Estimate) -> str:
+    """`$12.3 \\pm 0.4$`: as many digits as the interval allows; unequal sides are separate."""
+    if cell.low is None or cell.high is None or not cell.has_interval:
+        return _escaped(cell.told()[0])
+    places = digits(cell.value, cell.low, cell.high)
+    up, down = cell.high - cell.value, cell.value - cell.low
+    value = f"{cell.value:.{places}f}"
+    if f"{up:.{places}f}" == f"{down:.{places}f}":
+        return f"${value} \\pm {up:.{places}f}$"
+    return f"${value}^{{+{up:.{places}f}}}_{{-{down:.{places}f}}}$"
+
+
+def _line(cells: Iterable[str]) -> str:
+    """A row of a table in Markdown."""
+    return "| " + " | ".join(cells) + " |"
 
 
 def _flat(name: str, cell: Cell) -> dict[str, Any]:
@@ -256,98 +300,67 @@ def _json(cell: Cell) -> Any:
 
 
 @dataclass(frozen=True)
-class Tiles:
+class Tiles(Form):
     """A few large numbers with labels."""
 
-    form: ClassVar[str] = "tiles"
+    kept = ("tiles",)
     tiles: tuple[tuple[str, str], ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """The tiles as a mapping."""
-        return {"form": self.form, "tiles": [list(each) for each in self.tiles]}
-
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(Form):
     """Names with values."""
 
-    form: ClassVar[str] = "facts"
+    kept = ("facts",)
     facts: tuple[tuple[str, str], ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The facts as a mapping."""
-        return {"form": self.form, "facts": [list(each) for each in self.facts]}
 
 
 @dataclass(frozen=True)
-class Note:
+class Note(Form):
     """What a reader has to know (Markdown), with a title and a remark or without."""
 
-    form: ClassVar[str] = "note"
+    kept = ("title", "text", "more")
     text: str
     title: str = ""
     more: str = ""
     warning: bool = True
 
-    def to_json(self) -> dict[str, Any]:
-        """The note as a mapping."""
-        return {"form": self.form, "title": self.title, "text": self.text, "more": self.more}
-
 
 @dataclass(frozen=True)
-class Items:
+class Items(Form):
     """A list of texts, findings or verdicts."""
 
-    form: ClassVar[str] = "items"
+    kept = ("items",)
     items: tuple[Text | Finding | Verdict, ...]
     kind: str = ""
     """`lead`: first on a page; `claims`: numbered; `key`: a legend; `noted`."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The list as a mapping."""
-        return {"form": self.form, "items": [each.to_json() for each in self.items]}
-
 
 @dataclass(frozen=True)
-class Code:
+class Code(Form):
     """A command as it is typed."""
 
-    form: ClassVar[str] = "code"
     text: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The command as a mapping."""
-        return {"form": self.form, "text": self.text}
 
 
 @dataclass(frozen=True)
-class Markdown:
+class Markdown(Form):
     """A text with headings of its own; its first is left out."""
 
-    form: ClassVar[str] = "markdown"
     text: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The text as a mapping."""
-        return {"form": self.form, "text": self.text}
 
 
 @dataclass(frozen=True)
-class Section:
+class Section(Form):
     """A part with a heading; `folded`, it is shown on demand."""
 
-    form: ClassVar[str] = "section"
+    kept = ("title", "blocks")
     title: str
     blocks: tuple[Block, ...]
     id: str = ""
     short: str = ""
     """Name in the list of contents at the top, if any."""
     folded: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """The section as a mapping."""
-        blocks = [each.to_json() for each in self.blocks]
-        return {"form": self.form, "title": self.title, "blocks": blocks}
 
 
 Block = (
@@ -385,9 +398,8 @@ class Document:
 
     def to_markdown(self) -> str:
         """The document as Markdown; figures are the files figures/ID.svg."""
-        from aqmlab.report.document.tables import document_markdown
-
-        return document_markdown(self)
+        parts = [f"# {self.title}", self.soft, *_all_markdown([*self.head, *self.blocks], 2)]
+        return "\n\n".join(part for part in parts if part) + "\n"
 
     def to_json(self) -> dict[str, Any]:
         """The document as a mapping, numbers unrounded."""
@@ -404,6 +416,49 @@ class Document:
         from aqmlab.report.document.html import fragment
 
         return fragment([Text(f"**{self.title}**", "lead"), *self.head, *self.blocks])
+
+
+def _all_markdown(blocks: Sequence[Block], level: int) -> Iterator[str]:
+    """Paragraphs of the blocks, with headings from this level on."""
+    for block in blocks:
+        yield from _markdown(block, level)
+
+
+def _markdown(block: Block, level: int) -> Iterator[str]:
+    match block:
+        case Text() | Finding() | Markdown():
+            yield block.text
+        case Verdict():
+            yield _judged(block)
+        case Table():
+            if block.title:
+                yield f"{'#' * (level + 1)} {block.title}"
+            yield block.to_markdown()
+            yield block.caption
+        case Figure():
+            if block.title:
+                yield f"{'#' * (level + 1)} {block.title}"
+            yield f"![{block.message}](figures/{block.id}.svg)"
+            yield block.caption
+        case Tiles():
+            yield "\n".join(f"- {number}: {label}" for number, label in block.tiles)
+        case Facts():
+            yield "\n".join(f"- {name}: {text}" for name, text in block.facts)
+        case Note():
+            title = f"**{block.title}.** " if block.title else "**Note:** "
+            yield f"{title}{block.text}" + (f" ({block.more})" if block.more else "")
+        case Items():
+            mark = "1." if block.kind == "claims" else "-"
+            yield "\n".join(f"{mark} {_judged(each)}" for each in block.items)
+        case Code():
+            yield f"    {block.text}"
+        case Section():
+            yield f"{'#' * level} {block.title}"
+            yield from _all_markdown(block.blocks, level + 1)
+
+
+def _judged(item: Text | Finding | Verdict) -> str:
+    return f"{item.text} *{item.word}*".strip() if isinstance(item, Verdict) else item.text
 
 
 def walk(blocks: Sequence[Block]) -> Iterator[Block]:

@@ -11,7 +11,17 @@ import numpy as np
 from aqmlab.metrics.samples import Floats, quartiles
 from aqmlab.metrics.tradeoff import ellipse
 from aqmlab.report.document.model import Estimate
-from aqmlab.report.document.vega import Colours, Spec, colour, data, name, number, spec, tip
+from aqmlab.report.document.vega import (
+    Colours,
+    Spec,
+    colour,
+    data,
+    layer,
+    name,
+    number,
+    spec,
+    tip,
+)
 
 WIDTH, HEIGHT = 184, 170
 WIDE = 640
@@ -31,6 +41,10 @@ small."""
 ROW = 16
 """Height of a row for each name, in a panel with places on the y axis."""
 
+DOT: Spec = {"filled": True, "size": 42, "opacity": 1}
+"""Style of the point of a mean or median."""
+RING: Spec = {"size": 70, "strokeWidth": 2.2, "filled": False, "opacity": 1}
+"""Style of the mean of a trade-off."""
 SPACED = {"labelOverlap": True, "labelSeparation": 6}
 EXTENT = {"minExtent": 38}
 """Room for the labels of a y axis, equal in all panels, so that plots are aligned."""
@@ -86,7 +100,6 @@ def tradeoff(
             _short(min(lowest, LEAST_SPAN * highest)),
             _short(1.02 * highest),
         ]
-        ring = {"type": "point", "size": 70, "strokeWidth": 2.2, "filled": False, "opacity": 1}
         return {
             "encoding": {
                 "x": _axis("x", x_title, zero=True),
@@ -94,17 +107,9 @@ def tradeoff(
                 "color": _colour(palette, title=legend),
             },
             "layer": [
-                {
-                    "data": data(dots),
-                    "mark": {"type": "circle", "size": 14, "opacity": 0.45},
-                    "encoding": {"tooltip": tooltip},
-                },
-                {
-                    "data": data(outlines),
-                    "mark": {"type": "line", "strokeWidth": 1.4},
-                    "encoding": {"order": number("order")},
-                },
-                {"data": data(rings), "mark": ring, "encoding": {"tooltip": tooltip}},
+                layer("circle", {"tooltip": tooltip}, rows=dots, size=14, opacity=0.45),
+                layer("line", {"order": number("order")}, rows=outlines, strokeWidth=1.4),
+                layer("point", {"tooltip": tooltip}, rows=rings, **RING),
             ],
         }
 
@@ -176,22 +181,18 @@ def curves(
                 "axis": {"format": ".1~%", "values": [1, 0.1, 0.01, 0.001], **EXTENT},
                 "scale": {"type": "log", "domain": [0.001, 1]},
             }
-        line = {"mark": {"type": "line", "strokeWidth": 1.7}}
-        layers: list[Spec] = [line]
+        layers = [layer("line", strokeWidth=1.7)]
         if panel.spans:
             tips = [tip("low", "interval from", ".3~g"), tip("high", "to", ".3~g")]
             ends_of = {"y": number("low", panel.y_title), "y2": {"field": "high"}, "tooltip": tips}
-            mark = {"type": "rule", "strokeWidth": 1.4}
-            kept = [{"filter": "isValid(datum.low)"}]
-            layers.append({"transform": kept, "mark": mark, "encoding": ends_of})
+            layers.append(layer("rule", ends_of, kept="isValid(datum.low)", strokeWidth=1.4))
         key = _colour(palette, "stroke", legend)
         if panel.dots:
-            mark = {"type": "point", "filled": True, "size": 42, "opacity": 1}
             if key["legend"]:
                 key["legend"]["symbolStrokeWidth"] = 0
                 del key["legend"]["symbolType"]
             own = name("name", list(palette), scale=shape, legend=key["legend"])
-            layers.append({"mark": mark, "encoding": {"shape": own}})
+            layers.append(layer("point", {"shape": own}, **DOT))
         return {
             "data": data(rows),
             "encoding": {
@@ -248,8 +249,6 @@ def ranges(
         ticks = {"tickCount": 4} | ({} if lying else EXTENT)
         value = number("value", title, scale=scale, axis=ticks)
         spread = number("low", title, scale=scale)
-        bar = {"mark": {"type": "bar", "opacity": 0.28}, "encoding": {along: value}}
-        dot = {"type": "point", "filled": True, "size": 42, "opacity": 1}
         own = list(dict.fromkeys(place for _, place in cells))
         if own == [""]:  # one place, without a name
             axis["labels"] = False
@@ -267,12 +266,9 @@ def ranges(
             },
             "layer": [
                 # A bar starts at zero, which a logarithmic axis lacks.
-                *([] if log else [bar]),
-                {
-                    "mark": {"type": "rule", "strokeWidth": 1.6},
-                    "encoding": {along: spread, f"{along}2": {"field": "high"}},
-                },
-                {"mark": dot, "encoding": {along: value}},
+                *([] if log else [layer("bar", {along: value}, opacity=0.28)]),
+                layer("rule", {along: spread, f"{along}2": {"field": "high"}}, strokeWidth=1.6),
+                layer("point", {along: value}, **DOT),
             ],
         }
         if lying:
@@ -308,8 +304,9 @@ def estimates(
         scale = _scale(spans, is_shared=False)
         if panel.domain is not None:
             scale = {"domain": list(panel.domain), "zero": False}
-        dot = {"type": "point", "filled": True, "size": 60, "opacity": 1}
         numbers = (("value", "mean"), ("low", "from"), ("high", "to"))
+        ends = number("low", panel.title, scale=scale, axis={"tickCount": 4})
+        mean = {"x": number("value", panel.title, scale=scale)}
         return {
             "data": data(rows),
             "height": ROW * 1.5 * len(palette),
@@ -322,14 +319,8 @@ def estimates(
                 ],
             },
             "layer": [
-                {
-                    "mark": {"type": "rule", "strokeWidth": 2},
-                    "encoding": {
-                        "x": number("low", panel.title, scale=scale, axis={"tickCount": 4}),
-                        "x2": {"field": "high"},
-                    },
-                },
-                {"mark": dot, "encoding": {"x": number("value", panel.title, scale=scale)}},
+                layer("rule", {"x": ends, "x2": {"field": "high"}}, strokeWidth=2),
+                layer("point", mean, **DOT | {"size": 60}),
             ],
         }
 
@@ -440,14 +431,10 @@ def grid(
                 "y": name("y", y[1], title=y[0], axis={"ticks": False}),
             },
             "layer": [
-                {
-                    "mark": {"type": "rect"},
-                    "encoding": {"color": number("value", scale=scale, legend=key)},
-                },
-                {
-                    "mark": {"type": "text", "fontSize": 11},
-                    "encoding": {"text": number("value", format=".3~g"), "color": white},
-                },
+                layer("rect", {"color": number("value", scale=scale, legend=key)}),
+                layer(
+                    "text", {"text": number("value", format=".3~g"), "color": white}, fontSize=11
+                ),
             ],
         }
 

@@ -132,6 +132,21 @@ def dashes(names: Sequence[str]) -> Spec:
     return {"condition": {"test": among("name", names), "value": [5, 3]}, "value": [1, 0]}
 
 
+def layer(
+    kind: str,
+    encoding: Spec | None = None,
+    *,
+    rows: Sequence[Mapping[str, Any]] | None = None,
+    kept: object = None,
+    **style: Any,
+) -> Spec:
+    """Marks of a kind with their style: of own rows or those of the chart, of those `kept`."""
+    own: Spec = {} if rows is None else {"data": data(rows)}
+    own |= {} if kept is None else {"transform": [{"filter": kept}]}
+    own["mark"] = {"type": kind, **style}
+    return own if encoding is None else own | {"encoding": encoding}
+
+
 def spec(chart: Mapping[str, Any]) -> Spec:
     """A whole specification."""
     return {"$schema": SCHEMA, **chart}
