@@ -123,101 +123,86 @@ impl Backlog {
     }
 }
 
-/// Reason of a drop or mark.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum Reason {
-    /// The buffer was full.
-    Overlimit,
-    /// The memory limit was reached (RFC 8290, section 4.1.3).
-    Overmemory,
-    /// The flow's own queue was full.
-    FlowLimit,
-    /// RED's random decision between its thresholds.
-    RedEarly,
-    /// RED's average was above its upper threshold.
-    RedForced,
-    /// CoDel's control law.
-    Codel,
-    /// PIE's random decision.
-    Pie,
-    /// COBALT's control law.
-    Cobalt,
-    /// BLUE's random decision.
-    Blue,
-    /// The random decision of PI squared, also as coupled to L4S packets.
-    Pi2,
-    /// A step: the queue was above a threshold.
-    Step,
-    /// SFB's random decision.
-    SfbEarly,
-    /// All bins of the flow were full in SFB.
-    SfbBucket,
-    /// SFB's penalty box: the flow does not react.
-    SfbPenalty,
-    /// CHOKe's comparison: two packets of the same flow.
-    Choke,
-    /// SRED's random decision.
-    Sred,
-    /// The random decision of the PI controller.
-    Pi,
-    /// A later acknowledgement in the queue makes this one superfluous.
-    AckFilter,
-    /// The decision of a custom discipline.
-    User,
+/// Declares an enum of which results contain the names.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! named {
+    (
+        $(#[$enum_attr:meta])*
+        pub enum $Name:ident {
+            $( $(#[$attr:meta])* $Variant:ident = $text:literal, )+
+        }
+    ) => {
+        $(#[$enum_attr])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub enum $Name {
+            $( $(#[$attr])* $Variant, )+
+        }
+
+        impl $Name {
+            /// All values, in the order of their numbers.
+            pub const ALL: [$Name; [$($text),+].len()] = [$($Name::$Variant),+];
+
+            /// Returns the name in results.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $( $Name::$Variant => $text, )+
+                }
+            }
+        }
+    };
+}
+
+named! {
+    /// Reason of a drop or mark.
+    #[non_exhaustive]
+    pub enum Reason {
+        /// The buffer was full.
+        Overlimit = "overlimit",
+        /// The memory limit was reached (RFC 8290, section 4.1.3).
+        Overmemory = "overmemory",
+        /// The flow's own queue was full.
+        FlowLimit = "flow_limit",
+        /// RED's random decision between its thresholds.
+        RedEarly = "red_early",
+        /// RED's average was above its upper threshold.
+        RedForced = "red_forced",
+        /// CoDel's control law.
+        Codel = "codel",
+        /// PIE's random decision.
+        Pie = "pie",
+        /// COBALT's control law.
+        Cobalt = "cobalt",
+        /// BLUE's random decision.
+        Blue = "blue",
+        /// The random decision of PI squared, also as coupled to L4S packets.
+        Pi2 = "pi2",
+        /// A step: the queue was above a threshold.
+        Step = "step",
+        /// SFB's random decision.
+        SfbEarly = "sfb_early",
+        /// All bins of the flow were full in SFB.
+        SfbBucket = "sfb_bucket",
+        /// SFB's penalty box: the flow does not react.
+        SfbPenalty = "sfb_penalty",
+        /// CHOKe's comparison: two packets of the same flow.
+        Choke = "choke",
+        /// SRED's random decision.
+        Sred = "sred",
+        /// The random decision of the PI controller.
+        Pi = "pi",
+        /// A later acknowledgement in the queue makes this one superfluous.
+        AckFilter = "ack_filter",
+        /// The decision of a custom discipline.
+        User = "user",
+    }
 }
 
 impl Reason {
-    /// All reasons, in the order of their numbers.
-    pub const ALL: [Reason; 19] = [
-        Reason::Overlimit,
-        Reason::Overmemory,
-        Reason::FlowLimit,
-        Reason::RedEarly,
-        Reason::RedForced,
-        Reason::Codel,
-        Reason::Pie,
-        Reason::Cobalt,
-        Reason::Blue,
-        Reason::Pi2,
-        Reason::Step,
-        Reason::SfbEarly,
-        Reason::SfbBucket,
-        Reason::SfbPenalty,
-        Reason::Choke,
-        Reason::Sred,
-        Reason::Pi,
-        Reason::AckFilter,
-        Reason::User,
-    ];
     /// Number of reasons.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// Returns the name in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Overlimit => "overlimit",
-            Reason::Overmemory => "overmemory",
-            Reason::FlowLimit => "flow_limit",
-            Reason::RedEarly => "red_early",
-            Reason::RedForced => "red_forced",
-            Reason::Codel => "codel",
-            Reason::Pie => "pie",
-            Reason::Cobalt => "cobalt",
-            Reason::Blue => "blue",
-            Reason::Pi2 => "pi2",
-            Reason::Step => "step",
-            Reason::SfbEarly => "sfb_early",
-            Reason::SfbBucket => "sfb_bucket",
-            Reason::SfbPenalty => "sfb_penalty",
-            Reason::Choke => "choke",
-            Reason::Sred => "sred",
-            Reason::Pi => "pi",
-            Reason::AckFilter => "ack_filter",
-            Reason::User => "user",
-        }
-    }
     /// Returns true if the discipline signals congestion to the senders, rather than being out of
     /// buffer.
     pub fn is_signal(self) -> bool {

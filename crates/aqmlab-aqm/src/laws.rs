@@ -165,3 +165,64 @@ fn parameters_without_a_meaning_are_refused_by_name() {
         read(name, settings).unwrap();
     }
 }
+
+/// Packets every so many microseconds for so many seconds at a link that sends one in 6 ms; the
+/// notes at the end, and whether packets were dropped early.
+type Noted = (&'static str, &'static str, u64, u64, &'static [&'static str], Option<bool>);
+
+#[rustfmt::skip]
+const NOTED: &[Noted] = &[
+    // 1514 bytes take 6.056 ms, two of them 12.112 ms.
+    ("codel", "target 6056us", 5000, 5, &["codel-target-below-packet"], None),
+    ("codel", "target 6057us", 5000, 5, &[], None),
+    ("codel", "target 6056us", 12_000, 5, &[], None),
+    ("codel_dt", "limit 10p", 5000, 10, &["codel-target-below-packet", "codel-dt-no-rate-sample"], Some(false)),
+    ("docsis_pie", "limit 100000p", 5000, 20, &["docsis-pie-inactive"], Some(false)),
+    ("pie", "target 12ms", 5455, 30, &["pie-target-below-two-packets"], None),
+    ("pie", "target 12200us", 5455, 30, &[], None),
+    ("pie", "target 12ms, variant linux-clamped", 5455, 30, &["pie-target-below-two-packets"], None),
+    ("pie", "target 12200us, variant linux-clamped", 5455, 30, &[], None),
+    ("pie", "activation 0.9", 5455, 30, &["pie-inactive"], Some(false)),
+    // Ten packets are below the threshold of 16 kb and 60 ms at this rate.
+    ("pie", "delay rate, limit 10p, target 30ms", 5455, 30, &["pie-no-rate-sample"], Some(false)),
+    ("pie", "delay rate, limit 10p, target 30ms, variant linux", 5455, 30, &["pie-no-rate-sample"], Some(false)),
+    ("pie2013", "", 5400, 20, &["pie-no-rate-sample"], Some(false)),
+    ("pie2013", "tupdate 60ms", 5400, 20, &[], Some(true)),
+    ("pie2013", "dq_threshold 5p", 5400, 20, &[], Some(true)),
+    ("pie2013", "dq_threshold 7500b", 5400, 20, &[], Some(true)),
+    // Ten packets leave in 54 ms: a cycle has to begin within 0.1 ms of an update, one of 6 ms apart.
+    ("pie2013", "tupdate 54.1ms", 5400, 60, &["pie-few-rate-samples"], None),
+    ("pie2013", "tupdate 57ms", 5400, 60, &[], None),
+    // A link without a queue.
+    ("pie2013", "", 7000, 2, &[], Some(false)),
+];
+
+fn noted(name: &str, settings: &str, gap: u64, seconds: u64) -> Queue {
+    let built = read(name, settings).unwrap().build_checked(&slow());
+    let mut queue = Queue::new(built, Stream::from_state(1));
+    run_with(&mut queue, Span::from_micros(gap), seconds, Ecn::NotEct);
+    queue
+}
+
+#[test]
+fn what_a_reader_has_to_know_is_noted() {
+    for (name, settings, gap, seconds, notes, is_early) in NOTED {
+        let queue = noted(name, settings, *gap, *seconds);
+        assert_eq!(ids(&queue), *notes, "{name} {settings} {gap}");
+        let counts = queue.counts();
+        let early = counts.dropped_total() - counts.dropped[Reason::Overlimit as usize];
+        let is_right =
+            is_early.is_none_or(|is_early| if is_early { early > 50 } else { early == 0 });
+        assert!(is_right, "{name} {settings}: {counts:?}");
+    }
+}
+
+#[test]
+fn notes_contain_the_numbers_of_the_queue() {
+    let kernel = "delay rate, limit 10p, target 30ms";
+    let of_2013 = &["10p", "30ms", "2mbit", "`tupdate`", "`dq_threshold`"];
+    for (name, settings, parts) in [("pie", kernel, &["16384b"][..]), ("pie2013", "", of_2013)] {
+        let text = &noted(name, settings, 5400, 20).notes()[0].text;
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    }
+}

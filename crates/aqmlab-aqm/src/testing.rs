@@ -8,53 +8,43 @@ use crate::discipline::{Discipline, Headers, LinkEnv, QueueDiscipline};
 use crate::queue::Queue;
 
 /// Packets of tests. They have 1500 bytes and are not ECN-capable, unless stated otherwise.
-pub(crate) trait TestPacket: Sized {
+pub(crate) trait TestPacket: Into<Packet> {
     /// Returns a packet with this codepoint.
-    fn of_ecn(ecn: Ecn) -> Self;
-    /// Returns a packet of this flow.
-    fn of_flow(flow: u32) -> Self;
-    /// Returns a packet of this size.
-    fn of_size(size: u32) -> Self;
-    /// Changes the size.
-    fn with_size(self, size: u32) -> Self;
-    /// Changes the codepoint.
-    fn with_ecn(self, ecn: Ecn) -> Self;
-    /// Adds a TCP header, for [`OfTests`].
-    fn with_header(self, header: TcpHeader) -> Self;
-    /// Turns it into a segment of 40 bytes that only acknowledges.
-    fn acking(self, number: u32) -> Self {
-        self.with_size(40).with_header(acking(number))
-    }
-    /// Returns the acknowledgement number.
-    fn ack(&self) -> Option<u32>;
-}
-
-impl TestPacket for Packet {
-    fn of_ecn(ecn: Ecn) -> Self {
+    fn of_ecn(ecn: Ecn) -> Packet {
         Packet::new(1500, ecn)
     }
-    fn of_flow(flow: u32) -> Self {
+    /// Returns a packet of this flow.
+    fn of_flow(flow: u32) -> Packet {
         Packet::of_ecn(Ecn::NotEct).with_flow_hash(flow)
     }
-    fn of_size(size: u32) -> Self {
+    /// Returns a packet of this size.
+    fn of_size(size: u32) -> Packet {
         Packet::new(size, Ecn::NotEct)
     }
-    fn with_size(self, size: u32) -> Self {
-        like(&self, size, self.ecn())
+    /// Changes the size.
+    fn with_size(self, size: u32) -> Packet {
+        let packet = self.into();
+        like(&packet, size, packet.ecn())
     }
-    fn with_ecn(self, ecn: Ecn) -> Self {
-        like(&self, self.size(), ecn)
+    /// Changes the codepoint.
+    fn with_ecn(self, ecn: Ecn) -> Packet {
+        let packet = self.into();
+        like(&packet, packet.size(), ecn)
     }
-    fn with_header(self, header: TcpHeader) -> Self {
+    /// Adds a TCP header, for [`OfTests`].
+    fn with_header(self, header: TcpHeader) -> Packet {
         HEADERS.with_borrow_mut(|headers| {
             headers.push(header);
-            self.with_key(headers.len() as u64)
+            self.into().with_key(headers.len() as u64)
         })
     }
-    fn ack(&self) -> Option<u32> {
-        OfTests.tcp(self).map(|header| header.ack)
+    /// Turns it into a segment of 40 bytes that only acknowledges.
+    fn acking(self, number: u32) -> Packet {
+        self.with_size(40).with_header(acking(number))
     }
 }
+
+impl TestPacket for Packet {}
 
 fn like(packet: &Packet, size: u32, ecn: Ecn) -> Packet {
     Packet::new(size, ecn)
@@ -220,4 +210,50 @@ pub(crate) fn run_with(queue: &mut Queue, gap: Span, seconds: u64, ecn: Ecn) {
         queue.take_dropped(|_, _| ());
         queue.assert_conservation("test");
     }
+}
+
+/// Sends packets that have waited for 10 ms, one every millisecond, after one that has not. Returns
+/// the times, in ms, at which one is dropped.
+pub(crate) fn late_drops(mut queue: Queue, millis: u64) -> Vec<u64> {
+    let mut drops = Vec::new();
+    fill(&mut queue, 1, Ecn::NotEct);
+    queue.dequeue(Time::ZERO).unwrap();
+    for ms in 0..millis {
+        queue.enqueue(Packet::of_flow(0), at(ms));
+        if ms >= 10 {
+            queue.dequeue(at(ms)).unwrap();
+            queue.take_dropped(|_, _| drops.push(ms));
+        }
+    }
+    drops
+}
+
+/// Offers packets of these flows, one every millisecond, to a link that sends two of three.
+/// Returns the share of flow 0 among those sent.
+pub(crate) fn share_of_the_first(mut queue: Queue, flows: impl Iterator<Item = u32>) -> f64 {
+    let (mut first, mut all) = (0, 0);
+    for (flow, i) in flows.zip(0..) {
+        queue.enqueue(Packet::of_flow(flow), at(i + 1));
+        queue.take_dropped(|_, _| ());
+        if i % 3 != 0
+            && let Some(packet) = queue.dequeue(at(i + 1))
+        {
+            all += 1;
+            first += u32::from(packet.flow_hash() == 0);
+        }
+    }
+    f64::from(first) / f64::from(all)
+}
+
+/// Offers packets at the start. Returns those dropped or marked, by number from 1, and whether they
+/// were dropped.
+pub(crate) fn chosen(queue: &mut Queue, ecn: Ecn, count: u64) -> Vec<(u64, bool)> {
+    let signalled = |number| {
+        let marks = queue.counts().marked_total();
+        queue.enqueue(Packet::of_ecn(ecn), Time::ZERO);
+        let mut dropped = false;
+        queue.take_dropped(|_, _| dropped = true);
+        (dropped || queue.counts().marked_total() > marks).then_some((number, dropped))
+    };
+    (1..=count).filter_map(signalled).collect()
 }

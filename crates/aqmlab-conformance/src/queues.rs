@@ -62,31 +62,19 @@ pub struct QueueOutcome {
     pub reason: Option<Reason>,
 }
 
-/// Decision about a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Sent without a mark.
-    Delivered,
-    /// Sent with a mark of this queue.
-    Marked,
-    /// A signal to the senders, given when a packet arrived.
-    DroppedEnqueue,
-    /// A signal to the senders, given when a packet was to be sent.
-    DroppedDequeue,
-    /// A limit was exceeded.
-    DroppedOverlimit,
-}
-
-impl Verdict {
-    /// The name in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Delivered => "delivered",
-            Verdict::Marked => "marked",
-            Verdict::DroppedEnqueue => "dropped_enqueue",
-            Verdict::DroppedDequeue => "dropped_dequeue",
-            Verdict::DroppedOverlimit => "dropped_overlimit",
-        }
+aqmlab_aqm::named! {
+    /// Decision about a packet.
+    pub enum Verdict {
+        /// Sent without a mark.
+        Delivered = "delivered",
+        /// Sent with a mark of this queue.
+        Marked = "marked",
+        /// A signal to the senders, given when a packet arrived.
+        DroppedEnqueue = "dropped_enqueue",
+        /// A signal to the senders, given when a packet was to be sent.
+        DroppedDequeue = "dropped_dequeue",
+        /// A limit was exceeded.
+        DroppedOverlimit = "dropped_overlimit",
     }
 }
 

@@ -34,6 +34,20 @@ use aqmlab_tcp::congestion::ControlParams;
 /// Key of the library's digest in the canonical form of a scenario.
 pub const CODE: &str = "code";
 
+/// Checks the value of [`CODE`] in a canonical form that is read again.
+///
+/// # Errors
+/// Returns an error if the code is another now.
+pub fn check_code(code: &str, value: &Value) -> Result<()> {
+    match value {
+        Value::Text(text) if text == code => Ok(()),
+        other => {
+            let allowed = format!("{code}: the code has changed since");
+            Err(Error::not_allowed(other, allowed).at(CODE))
+        }
+    }
+}
+
 /// Panic payload that ends a run after a panic in a library.
 #[derive(Debug)]
 pub struct Failure {
@@ -200,14 +214,7 @@ impl<T: Send + Sync + 'static> AnyComponent for Config<T> {
     }
     fn set(&mut self, key: &str, value: &Value) -> Result<()> {
         if key == CODE {
-            // In the canonical form, to be read again.
-            return match value {
-                Value::Text(code) if *code == self.type_.code => Ok(()),
-                other => {
-                    let allowed = format!("{}: the code has changed since", self.type_.code);
-                    Err(Error::not_allowed(other, allowed).at(key))
-                }
-            };
+            return check_code(&self.type_.code, value);
         }
         let (set, mut out) = (self.type_.functions.set, Text::default());
         let answer = set(&self.values, &key.into(), &(*value.to_string()).into(), &mut out);

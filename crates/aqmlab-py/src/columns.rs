@@ -23,6 +23,13 @@ pub struct Columns {
 }
 
 impl Columns {
+    /// Begins a table with the run of each row, and the name of its subject.
+    pub fn of<S: AsRef<str>>(subject: &str, rows: impl Iterator<Item = (u32, S)> + Clone) -> Self {
+        let mut columns = Columns::default();
+        columns.u32("run", rows.clone().map(|(run, _)| run));
+        columns.text(subject, rows.map(|(_, name)| name));
+        columns
+    }
     fn push(&mut self, name: &str, array: ArrayRef, nullable: bool) {
         self.fields.push(Field::new(name, array.data_type().clone(), nullable));
         self.arrays.push(array);

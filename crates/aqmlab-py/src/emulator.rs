@@ -1,6 +1,5 @@
 //! Emulation of commands and traffic, for Python.
 
-use std::any::Any;
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -17,13 +16,11 @@ use aqmlab_emu::topology::{Commands, run_commands};
 use aqmlab_emu::traffic;
 use aqmlab_sim::Scenario;
 use aqmlab_sim::network::probe::{QUANTILES, TimeSummary};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
-use crate::convert::{QueueError, to_py_error, to_table};
-use crate::custom::fault::Failure;
-use crate::runner::panic_text;
+use crate::convert::{to_py_error, to_table};
+use crate::runner::broken;
 use crate::scenario::PyScenario;
 use crate::tables::{Finished, Results};
 
@@ -102,8 +99,7 @@ pub fn emulate(
     let until = until.map(Span::from_secs_f64);
     let attached = attached.map(Attached::Process).or(interface.map(Attached::Interface));
     let options = Options { command, nat, attached, far, down, up, environment, recordings, until };
-    let run = || catch_unwind(AssertUnwindSafe(|| shell::run(&scenario, &options, &params)));
-    emulation(py, 0, Arc::clone(&scenario), py.detach(run))
+    emulation(py, 0, &scenario, || shell::run(&scenario, &options, &params))
 }
 
 /// Returns whether the far end of a shell is this machine; see the type stub.
@@ -135,12 +131,7 @@ pub fn play(
     let scenario = Arc::clone(&scenario.scenario);
     let params = params_of(py, settings)?;
     let recordings = recordings(py, &scenario, logs, capture)?;
-    let play = || {
-        catch_unwind(AssertUnwindSafe(|| {
-            traffic::run(&scenario, replication, &recordings, &params)
-        }))
-    };
-    emulation(py, run, Arc::clone(&scenario), py.detach(play))
+    emulation(py, run, &scenario, || traffic::run(&scenario, replication, &recordings, &params))
 }
 
 /// Runs commands in hosts behind the links of a scenario; see the type stub.
@@ -169,10 +160,7 @@ pub fn emulate_hosts(
     let topology = Topology { hosts: hosts.len(), ways: ways.collect::<PyResult<_>>()? };
     let (names, words) = hosts.into_iter().unzip();
     let commands = Commands { names, words, main, environment, recordings };
-    let run = || {
-        catch_unwind(AssertUnwindSafe(|| run_commands(&scenario, &topology, &commands, &params)))
-    };
-    emulation(py, 0, Arc::clone(&scenario), py.detach(run))
+    emulation(py, 0, &scenario, || run_commands(&scenario, &topology, &commands, &params))
 }
 
 /// Logged links, with files and header lines.
@@ -219,19 +207,20 @@ fn indices(py: Python<'_>, scenario: &Scenario, names: &[String], key: &str) -> 
     found.map_err(|error| to_py_error(py, error.at(key)))
 }
 
-/// Converts an outcome for Python.
+/// Emulates without the GIL, and converts the outcome for Python.
 fn emulation(
     py: Python<'_>,
     run: u32,
-    scenario: Arc<Scenario>,
-    outcome: Result<Result<Outcome, Error>, Box<dyn Any + Send>>,
+    scenario: &Arc<Scenario>,
+    emulate: impl FnOnce() -> Result<Outcome, Error> + Send,
 ) -> PyResult<Emulation> {
-    let outcome =
-        outcome.map_err(|panic| broken(py, panic))?.map_err(|error| to_py_error(py, error))?;
-    let mut changed = (*scenario).clone();
+    let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(emulate)));
+    let outcome = outcome.map_err(|panic| broken(py, panic, "emulator"))?;
+    let outcome = outcome.map_err(|error| to_py_error(py, error))?;
+    let mut changed = (**scenario).clone();
     changed.changes = outcome.changes;
     let changed = PyScenario { scenario: Arc::new(changed), folders: Vec::new() };
-    let finished = Finished::new(run, scenario, outcome.result);
+    let finished = Finished::new(run, Arc::clone(scenario), outcome.result);
     Ok(Emulation {
         status: outcome.status,
         scenario: Py::new(py, changed)?,
@@ -240,18 +229,4 @@ fn emulation(
         lateness: outcome.lateness,
         input: outcome.input,
     })
-}
-
-/// Converts the panic of a Python queue, or of a bug.
-fn broken(py: Python<'_>, panic: Box<dyn Any + Send>) -> PyErr {
-    match Failure::of(panic) {
-        Ok(failure) => {
-            let error = QueueError::new_err(failure.message);
-            error.set_cause(py, failure.cause);
-            error
-        }
-        Err(panic) => {
-            PyRuntimeError::new_err(format!("a bug in the emulator: {}", panic_text(&*panic)))
-        }
-    }
 }

@@ -13,8 +13,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::convert::{to_py_error, to_value};
 use crate::custom::PyLookup;
-use crate::custom::fault::Failure;
-use crate::runner::{panic_text, to_custom_error};
+use crate::runner::broken;
 use crate::scenario::{Files, PyScenario, read_named};
 use crate::tables::{Finished, Results};
 
@@ -330,12 +329,7 @@ pub fn advance_all(
 
 /// Converts a panic to an exception: that of Python code, or that of a bug.
 fn guarded<T>(py: Python<'_>, what: impl FnOnce() -> T) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(what)).map_err(|panic| match Failure::of(panic) {
-        Ok(failure) => to_custom_error(py, 0, &failure),
-        Err(panic) => {
-            PyRuntimeError::new_err(format!("a bug in the engine: {}", panic_text(&*panic)))
-        }
-    })
+    catch_unwind(AssertUnwindSafe(what)).map_err(|panic| broken(py, panic, "engine"))
 }
 
 /// Returns what a lock holds. A copy that failed has left it unchanged.

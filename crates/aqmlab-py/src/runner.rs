@@ -348,7 +348,17 @@ impl Runner {
     }
 }
 
-pub fn to_custom_error(py: Python<'_>, run: u32, failure: &Failure) -> PyErr {
+/// Converts a panic to an exception: that of Python code, or that of a bug in this place.
+pub fn broken(py: Python<'_>, panic: Box<dyn Any + Send>, place: &str) -> PyErr {
+    match Failure::of(panic) {
+        Ok(failure) => to_custom_error(py, 0, &failure),
+        Err(panic) => {
+            PyRuntimeError::new_err(format!("a bug in the {place}: {}", panic_text(&*panic)))
+        }
+    }
+}
+
+fn to_custom_error(py: Python<'_>, run: u32, failure: &Failure) -> PyErr {
     let message = failure.message.clone();
     let error = match failure.kind {
         Kind::Queue => QueueError::new_err(message),

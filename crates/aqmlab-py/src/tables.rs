@@ -186,9 +186,7 @@ fn each_link(all: &[Finished]) -> impl Iterator<Item = (&Finished, &str, &LinkRe
 
 fn links(all: &[Finished]) -> RecordBatch {
     let rows = each_link(all);
-    let mut columns = Columns::default();
-    columns.u32("run", rows.clone().map(|(f, ..)| f.run));
-    columns.text("link", rows.clone().map(|(_, name, _)| name));
+    let mut columns = Columns::of("link", rows.clone().map(|(f, name, _)| (f.run, name)));
     for (name, of) in LinkResult::counts() {
         columns.u64(&name, rows.clone().map(|(_, _, link)| of(link)));
     }
@@ -200,9 +198,8 @@ fn links(all: &[Finished]) -> RecordBatch {
 
 fn flows(all: &[Finished]) -> RecordBatch {
     let rows = all.iter().flat_map(|f| f.result.flows.iter().map(move |flow| (f, flow)));
-    let mut columns = Columns::default();
-    columns.u32("run", rows.clone().map(|(f, _)| f.run));
-    columns.text("group", rows.clone().map(|(f, flow)| f.group_name(flow)));
+    let mut columns =
+        Columns::of("group", rows.clone().map(|(f, flow)| (f.run, f.group_name(flow))));
     columns.u32("index", rows.clone().map(|(_, flow)| flow.index));
     columns.text("direction", rows.clone().map(|(_, flow)| flow.direction.name()));
     columns.f64("start_s", rows.clone().map(|(_, flow)| flow.start.as_secs_f64()));
@@ -251,9 +248,8 @@ fn each_group(
 /// Results of the workloads.
 fn groups(all: &[Finished]) -> RecordBatch {
     let rows = each_group(all);
-    let mut columns = Columns::default();
-    columns.u32("run", rows.clone().map(|(f, ..)| f.run));
-    columns.text("group", rows.clone().map(|(_, config, _)| config.name.as_str()));
+    let mut columns =
+        Columns::of("group", rows.clone().map(|(f, config, _)| (f.run, config.name.as_str())));
     columns.maybe_text("tcp_stack", rows.clone().map(|(_, _, group)| group.stack));
     columns.u64("started", rows.clone().map(|(_, _, group)| group.started));
     columns.u64("completed", rows.clone().map(|(_, _, group)| group.completed));
@@ -268,9 +264,7 @@ fn traffic(all: &[Finished]) -> RecordBatch {
         let there = both.filter_map(|(direction, traffic)| Some((direction, traffic?)));
         there.map(move |(direction, traffic)| (f.run, config.name.as_str(), direction, traffic))
     });
-    let mut columns = Columns::default();
-    columns.u32("run", rows.clone().map(|(run, ..)| run));
-    columns.text("group", rows.clone().map(|(_, group, ..)| group));
+    let mut columns = Columns::of("group", rows.clone().map(|(run, group, ..)| (run, group)));
     columns.text("direction", rows.clone().map(|(_, _, direction, _)| direction.name()));
     columns.maybe_u64("sent_bytes", rows.clone().map(|(.., traffic)| traffic.sent_bytes));
     let mut count = |name: &str, of: fn(&Traffic) -> u64| {
@@ -299,9 +293,7 @@ fn times(all: &[Finished]) -> RecordBatch {
         let name = config.name.as_str();
         group.times.iter().map(move |(quantity, times)| (f.run, name, quantity, times))
     });
-    let mut columns = Columns::default();
-    columns.u32("run", rows.clone().map(|(run, ..)| run));
-    columns.text("group", rows.clone().map(|(_, group, ..)| group));
+    let mut columns = Columns::of("group", rows.clone().map(|(run, group, ..)| (run, group)));
     columns.text("quantity", rows.clone().map(|(_, _, quantity, _)| quantity.name));
     columns.maybe_text("direction", rows.clone().map(|(_, _, quantity, _)| direction(quantity)));
     columns.u64("count", rows.clone().map(|(.., times)| times.count));
@@ -321,9 +313,7 @@ fn scores(all: &[Finished]) -> RecordBatch {
         let name = config.name.as_str();
         group.values.iter().map(move |(quantity, value)| (f.run, name, quantity, *value))
     });
-    let mut columns = Columns::default();
-    columns.u32("run", rows.clone().map(|(run, ..)| run));
-    columns.text("group", rows.clone().map(|(_, group, ..)| group));
+    let mut columns = Columns::of("group", rows.clone().map(|(run, group, ..)| (run, group)));
     columns.text("quantity", rows.clone().map(|(_, _, quantity, _)| quantity.name));
     columns.maybe_text("direction", rows.clone().map(|(_, _, quantity, _)| direction(quantity)));
     columns.f64("value", rows.map(|(.., value)| value));
@@ -333,9 +323,7 @@ fn scores(all: &[Finished]) -> RecordBatch {
 fn excursions(all: &[Finished]) -> RecordBatch {
     let rows = each_link(all)
         .flat_map(|(f, name, link)| link.excursions.iter().map(move |e| (f.run, name, e)));
-    let mut columns = Columns::default();
-    columns.u32("run", rows.clone().map(|(run, ..)| run));
-    columns.text("link", rows.clone().map(|(_, name, _)| name));
+    let mut columns = Columns::of("link", rows.clone().map(|(run, name, _)| (run, name)));
     columns.u64("threshold_bytes", rows.clone().map(|(_, _, e)| e.threshold.get()));
     columns.u64("count", rows.clone().map(|(_, _, e)| e.count));
     columns.f64("longest_s", rows.clone().map(|(_, _, e)| e.longest.as_secs_f64()));
@@ -350,9 +338,7 @@ fn sojourn(all: &[Finished]) -> RecordBatch {
         let buckets = f.result.links[bottleneck].sojourn.buckets.iter();
         buckets.map(move |bucket| (f.run, f.link_name(bottleneck as u32), bucket))
     });
-    let mut columns = Columns::default();
-    columns.u32("run", rows.clone().map(|(run, ..)| run));
-    columns.text("link", rows.clone().map(|(_, name, _)| name));
+    let mut columns = Columns::of("link", rows.clone().map(|(run, name, _)| (run, name)));
     columns.f64("sojourn_s", rows.clone().map(|(.., bucket)| bucket.0 as f64 * 1e-9));
     columns.u64("count", rows.map(|(.., bucket)| bucket.1));
     columns.finish()
@@ -367,9 +353,7 @@ fn delays(all: &[Finished]) -> RecordBatch {
             times.buckets.iter().map(move |bucket| (f.run, name, quantity, bucket))
         })
     });
-    let mut columns = Columns::default();
-    columns.u32("run", rows.clone().map(|(run, ..)| run));
-    columns.text("group", rows.clone().map(|(_, group, ..)| group));
+    let mut columns = Columns::of("group", rows.clone().map(|(run, group, ..)| (run, group)));
     columns.maybe_text("direction", rows.clone().map(|(_, _, quantity, _)| direction(quantity)));
     columns.f64("delay_s", rows.clone().map(|(.., bucket)| bucket.0 as f64 * 1e-9));
     columns.u64("count", rows.map(|(.., bucket)| bucket.1));
@@ -415,9 +399,7 @@ fn packets(all: &[Finished], start: usize, count: usize) -> PyResult<RecordBatch
         packets.iter().map(move |packet| (*f, f.link_name(*link), packet))
     });
     let verdict = |packet: &PacketRecord| packet.dropped.map_or("delivered", Reason::name);
-    let mut columns = Columns::default();
-    columns.u32("run", rows.clone().map(|(f, ..)| f.run));
-    columns.text("link", rows.clone().map(|(_, name, _)| name));
+    let mut columns = Columns::of("link", rows.clone().map(|(f, name, _)| (f.run, name)));
     columns.text("flow", rows.clone().map(|(f, _, p)| f.flow_name(p.flow)));
     columns.bool("is_ack", rows.clone().map(|(.., p)| p.is_ack));
     columns.u32("size_bytes", rows.clone().map(|(.., p)| p.size));

@@ -64,51 +64,38 @@ pub trait Code<Library> {
     fn own(self) -> Own;
 }
 
-impl<F, C> Code<ForNoq> for F
-where
-    F: Fn() -> Box<C> + Send + Sync + 'static,
-    C: noq::Controller + 'static,
-{
-    fn own(self) -> Own {
-        Own::Noq(type_name::<C>(), Arc::new(Factory(self)))
-    }
-}
-
-impl<F, C> Code<ForQuinn> for F
-where
-    F: Fn() -> Box<C> + Send + Sync + 'static,
-    C: quinn::Controller + 'static,
-{
-    fn own(self) -> Own {
-        Own::Quinn(type_name::<C>(), Arc::new(Factory(self)))
-    }
-}
-
 /// Calls the function for each connection.
 struct Factory<F>(F);
 
-impl<F, C> noq::ControllerFactory for Factory<F>
-where
-    F: Fn() -> Box<C>,
-    C: noq::Controller + 'static,
-{
-    fn build(self: Arc<Self>, _now: Instant, mtu: u16) -> Box<dyn noq::Controller> {
-        let mut controller = (self.0)();
-        controller.on_mtu_update(mtu);
-        controller
-    }
-}
+/// Makes functions that make controllers of `$library` its factories.
+macro_rules! factories {
+    ($($library:ident $For:ident $Own:ident;)+) => { $(
+        impl<F, C> Code<$For> for F
+        where
+            F: Fn() -> Box<C> + Send + Sync + 'static,
+            C: $library::Controller + 'static,
+        {
+            fn own(self) -> Own {
+                Own::$Own(type_name::<C>(), Arc::new(Factory(self)))
+            }
+        }
 
-impl<F, C> quinn::ControllerFactory for Factory<F>
-where
-    F: Fn() -> Box<C>,
-    C: quinn::Controller + 'static,
-{
-    fn build(self: Arc<Self>, _now: Instant, mtu: u16) -> Box<dyn quinn::Controller> {
-        let mut controller = (self.0)();
-        controller.on_mtu_update(mtu);
-        controller
-    }
+        impl<F, C> $library::ControllerFactory for Factory<F>
+        where
+            F: Fn() -> Box<C>,
+            C: $library::Controller + 'static,
+        {
+            fn build(self: Arc<Self>, _now: Instant, mtu: u16) -> Box<dyn $library::Controller> {
+                let mut controller = (self.0)();
+                controller.on_mtu_update(mtu);
+                controller
+            }
+        }
+    )+ };
+}
+factories! {
+    noq ForNoq Noq;
+    quinn ForQuinn Quinn;
 }
 
 /// The endpoint `quic` with a part in place of the adapter's. With a user's controller, `controller`

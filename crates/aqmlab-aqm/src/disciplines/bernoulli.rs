@@ -96,7 +96,7 @@ mod tests {
     fn a_tenth_of_the_packets_is_dropped() {
         let params = BernoulliParams { probability: 0.1, limit: Limit::Unlimited, ecn: true };
         let mut queue = queue(&params);
-        let dropped = offer(&mut queue, (0..10_000).map(TestPacket::of_flow)).len();
+        let dropped = offer(&mut queue, (0..10_000).map(Packet::of_flow)).len();
         assert!((900..1_100).contains(&dropped), "{dropped}");
         assert_eq!(queue.backlog().packets, 10_000 - dropped as u64);
     }

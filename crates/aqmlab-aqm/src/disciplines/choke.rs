@@ -217,7 +217,7 @@ impl QueueDiscipline for Choke {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::{Span, Stream, Time};
+    use aqmlab_core::{Stream, Time};
 
     use super::*;
     use crate::queue::Queue;
@@ -333,22 +333,8 @@ mod tests {
     fn share_of_the_greedy(params: Option<&ChokeParams>) -> f64 {
         let red = RedParams { wait: false, ..ChokeParams::default().red() };
         let build = params.map_or_else(|| red.build(&env()), |params| params.build(&env()));
-        let mut queue: Queue = Queue::new(build, Stream::from_state(1));
-        let (mut now, mut greedy, mut all) = (Time::ZERO, 0, 0);
-        let flows = [0, 1, 2, 0, 3, 4, 0, 5, 6, 0, 7, 8];
-        for i in 0..60_000 {
-            now += Span::from_millis(1);
-            queue.enqueue(Packet::of_flow(flows[i % 12]), now);
-            queue.take_dropped(|_, _| ());
-            // Two packets for three arrivals.
-            if i % 3 != 0
-                && let Some(packet) = queue.dequeue(now)
-            {
-                all += 1;
-                greedy += u64::from(packet.flow_hash() == 0);
-            }
-        }
-        greedy as f64 / f64::from(all)
+        let flows = [0, 1, 2, 0, 3, 4, 0, 5, 6, 0, 7, 8].into_iter().cycle().take(60_000);
+        testing::share_of_the_first(Queue::new(build, Stream::from_state(1)), flows)
     }
 
     #[test]

@@ -137,24 +137,10 @@ mod tests {
     use super::*;
     use crate::disciplines::cake;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, env, fill, offer, queue, run, run_with, seen};
+    use crate::testing::{TestPacket, env, fill, late_drops, offer, queue, run, run_with, seen};
 
-    /// After a packet that does not wait, packets leave one every millisecond
-    /// that have waited for 10 ms: the times at which one is dropped.
     fn drops(variant: InitialGrace, until: u64) -> Vec<u64> {
-        let mut queue = queue(&CobaltParams { variant, ..CobaltParams::default() });
-        let mut drops = Vec::new();
-        queue.enqueue(Packet::of_ecn(Ecn::NotEct), Time::ZERO);
-        queue.dequeue(Time::ZERO).unwrap();
-        for ms in 0..until {
-            let now = Time::ZERO + Span::from_millis(ms);
-            queue.enqueue(Packet::of_ecn(Ecn::NotEct), now);
-            if ms >= 10 {
-                queue.dequeue(now).unwrap();
-                queue.take_dropped(|_, _| drops.push(ms));
-            }
-        }
-        drops
+        late_drops(queue(&CobaltParams { variant, ..CobaltParams::default() }), until)
     }
 
     #[test]

@@ -270,7 +270,7 @@ mod tests {
     use aqmlab_core::Ecn;
 
     use super::*;
-    use crate::testing::{TestPacket, env, queue_on, run, slow};
+    use crate::testing::{TestPacket, env, queue_on, slow};
 
     fn shaped() -> CodelDtParams {
         CodelDtParams {
@@ -357,15 +357,6 @@ mod tests {
         let mut codel = CodelDt::new(&params, &slow());
         let expected = 3044.0 / 2_500_000.0 + 1956.0 / 250_000.0;
         assert_eq!(codel.predict(Time::ZERO, 5_000), Span::from_secs_f64(expected));
-    }
-
-    #[test]
-    fn without_a_rate_sample_there_is_a_note() {
-        let params = CodelDtParams { limit: Limit::Packets(10), ..CodelDtParams::default() };
-        let mut queue = queue_on(&slow(), &params);
-        run(&mut queue, Span::from_millis(5), 10);
-        assert_eq!(queue.notes()[1].id, "codel-dt-no-rate-sample");
-        assert_eq!(queue.counts().dropped[Reason::Codel as usize], 0);
     }
 
     #[test]

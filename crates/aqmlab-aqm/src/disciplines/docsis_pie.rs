@@ -342,7 +342,7 @@ mod tests {
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, queue_of, queue_on, run, seen, slow};
+    use crate::testing::{TestPacket, queue_of, seen, slow};
 
     fn pie() -> DocsisPie {
         DocsisPie::new(&DocsisPieParams::default(), &slow())
@@ -430,15 +430,6 @@ mod tests {
             pie.calm_down(0.0);
             assert_eq!(pie.state, state, "the time has to be exceeded");
         }
-    }
-
-    #[test]
-    fn a_buffer_that_is_never_a_third_full_is_noted() {
-        let params = DocsisPieParams { limit: Some(Limit::Packets(100_000)), ..Default::default() };
-        let mut queue = queue_on(&slow(), &params);
-        run(&mut queue, Span::from_millis(5), 20);
-        assert_eq!(queue.counts().dropped_total(), 0);
-        assert_eq!(queue.notes()[0].id, "docsis-pie-inactive");
     }
 
     #[test]

@@ -18,14 +18,12 @@
 //!    as in Linux's sfq, or the head. The paper does not say it in its
 //!    algorithm; the papers were not at hand when this was written.
 
-use alloc::boxed::Box;
-
 use aqmlab_core::{Bytes, Component, Limit, params};
 
-use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
+use crate::discipline::{LinkEnv};
 use crate::fq::drr_plain::Rounds;
 use crate::fq::hash::Sharing;
-use crate::fq::{Fq, FqParams, NoAqm, Overflow};
+use crate::fq::{FlowQueues, FqParams, NoAqm, Overflow};
 
 params! {
     /// Parameters of DRR.
@@ -51,25 +49,11 @@ impl Component for DrrParams {
     const SUMMARY: &'static str = "deficit round robin: a queue for each flow, turns by bytes";
 }
 
-impl Discipline for DrrParams {
-    fn gives_signals(&self) -> bool {
-        false
-    }
+impl FlowQueues for DrrParams {
+    type Aqm = NoAqm;
+    type Turns = Rounds;
+    const GIVES_SIGNALS: bool = false;
 
-    fn fixed(&self) -> &'static [&'static str] {
-        &["flows", "isolation", "hashing", "ways"]
-    }
-
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Fq::<NoAqm, Rounds>::new(self.fq(env)))
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        queue.machine::<Fq<NoAqm, Rounds>>().change(self.fq(env), cx);
-    }
-}
-
-impl DrrParams {
     fn fq(&self, env: &LinkEnv) -> FqParams<'_, ()> {
         FqParams {
             sharing: &self.sharing,

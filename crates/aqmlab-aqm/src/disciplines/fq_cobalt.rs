@@ -19,16 +19,14 @@
 //! 3. BLUE always runs; ns-3 can bind it to a sojourn time.
 //! 4. No run of a reference implementation was recorded: unit and property tests cover it.
 
-use alloc::boxed::Box;
-
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, params};
 
 use crate::cobalt::{CobaltState, DOWN, InitialGrace, Law, UP};
-use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::discipline::{Context, LinkEnv, Reason};
 use crate::disciplines::codel::Source;
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowAqm, FlowSource, Fq, FqParams, Overflow};
+use crate::fq::{FlowAqm, FlowQueues, FlowSource, FqParams, Overflow};
 
 params! {
     /// Parameters of FQ-COBALT.
@@ -73,21 +71,10 @@ impl Component for FqCobaltParams {
     const SUMMARY: &'static str = "a queue for each flow, new flows first, COBALT in each";
 }
 
-impl Discipline for FqCobaltParams {
-    fn fixed(&self) -> &'static [&'static str] {
-        &["flows", "variant", "isolation", "hashing", "ways"]
-    }
+impl FlowQueues for FqCobaltParams {
+    type Aqm = CobaltState;
+    type Turns = Drr;
 
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Fq::<CobaltState, Drr>::new(self.fq(env)))
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        queue.machine::<Fq<CobaltState, Drr>>().change(self.fq(env), cx);
-    }
-}
-
-impl FqCobaltParams {
     fn fq(&self, env: &LinkEnv) -> FqParams<'_, CobaltSettings> {
         let law = Law::new(self.target, self.interval, self.variant)
             .with_blue(self.increment, self.decrement);

@@ -17,16 +17,14 @@
 //! 2. The memory of a packet is its size on the wire; Linux counts the
 //!    kernel's buffers.
 
-use alloc::boxed::Box;
-
 use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, choices, params};
 
-use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
+use crate::discipline::{Context, LinkEnv};
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelSettings, CodelState};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowAqm, FlowSource, Fq, FqParams, Overflow};
+use crate::fq::{FlowAqm, FlowQueues, FlowSource, FqParams, Overflow};
 
 choices! {
     /// Queue that must hold more than one full packet before CoDel drops.
@@ -99,21 +97,10 @@ impl Component for FqCodelParams {
     const SUMMARY: &'static str = "a queue for each flow, new flows first, CoDel in each";
 }
 
-impl Discipline for FqCodelParams {
-    fn fixed(&self) -> &'static [&'static str] {
-        &["flows", "variant", "isolation", "hashing", "ways"]
-    }
+impl FlowQueues for FqCodelParams {
+    type Aqm = CodelState;
+    type Turns = Drr;
 
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Fq::<CodelState, Drr>::new(self.fq(env)))
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        queue.machine::<Fq<CodelState, Drr>>().change(self.fq(env), cx);
-    }
-}
-
-impl FqCodelParams {
     fn fq(&self, env: &LinkEnv) -> FqParams<'_, CodelSettings> {
         let codel = CodelParams {
             target: self.target,

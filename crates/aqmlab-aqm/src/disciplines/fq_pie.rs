@@ -16,18 +16,16 @@
 //!    drops nothing for it.
 //! 3. Hashing as in [`fq_codel`](crate::disciplines::fq_codel).
 
-use alloc::boxed::Box;
-
 use aqmlab_core::words::{Dialect, Effect, Form, Word};
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, choices, params};
 
-use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
+use crate::discipline::{Context, LinkEnv};
 use crate::disciplines::codel::Source;
 use crate::disciplines::pie::linux::{PieSettings, PieState};
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowAqm, FlowSource, Fq, FqParams, Overflow};
+use crate::fq::{FlowAqm, FlowQueues, FlowSource, FqParams, Overflow};
 
 choices! {
     /// Whose arithmetic.
@@ -107,21 +105,10 @@ impl Component for FqPieParams {
     const SUMMARY: &'static str = "a queue for each flow, new flows first, PIE in each";
 }
 
-impl Discipline for FqPieParams {
-    fn fixed(&self) -> &'static [&'static str] {
-        &["flows", "variant", "isolation", "hashing", "ways"]
-    }
+impl FlowQueues for FqPieParams {
+    type Aqm = PieState;
+    type Turns = Drr;
 
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Fq::<PieState, Drr>::new(self.fq(env)))
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        queue.machine::<Fq<PieState, Drr>>().change(self.fq(env), cx);
-    }
-}
-
-impl FqPieParams {
     fn fq(&self, env: &LinkEnv) -> FqParams<'_, PieSettings> {
         let pie = PieParams {
             target: self.target,

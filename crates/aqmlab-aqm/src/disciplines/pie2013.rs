@@ -307,7 +307,7 @@ mod tests {
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{assert_near, env, ids, queue_on, run, seen, slow};
+    use crate::testing::{assert_near, env, queue_on, run, seen, slow};
 
     fn meter(threshold: Limit) -> Meter {
         Meter::new(threshold, 0.125, false)
@@ -350,43 +350,6 @@ mod tests {
         let mut queue = queue_on(&slow(), &params);
         run(&mut queue, Span::from_micros(5400), seconds);
         queue
-    }
-
-    #[test]
-    fn with_the_defaults_a_slow_link_never_gives_a_rate_and_nothing_is_dropped_early() {
-        let queue = overload(&[], 20);
-        assert_eq!(queue.counts().dropped_total(), 0);
-        assert_eq!(ids(&queue), ["pie-no-rate-sample"]);
-        let text = &queue.notes()[0].text;
-        for part in ["10p", "30ms", "2mbit", "`tupdate`", "`dq_threshold`"] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-    }
-
-    #[test]
-    fn a_longer_update_or_a_smaller_threshold_makes_it_work() {
-        for setting in [("tupdate", "60ms"), ("dq_threshold", "5p"), ("dq_threshold", "7500b")] {
-            let queue = overload(&[setting], 20);
-            assert!(queue.counts().dropped[Reason::Pie as usize] > 50, "{setting:?}");
-            assert_eq!(ids(&queue), [""; 0], "{setting:?}");
-        }
-    }
-
-    #[test]
-    fn a_rate_that_is_seldom_measured_is_noted() {
-        // Ten packets leave in 54 ms: a cycle has to begin within 0.1 ms of
-        // an update, one of 6 ms apart.
-        let queue = overload(&[("tupdate", "54.1ms")], 60);
-        assert_eq!(ids(&queue), ["pie-few-rate-samples"]);
-        let queue = overload(&[("tupdate", "57ms")], 60);
-        assert_eq!(ids(&queue), [""; 0]);
-    }
-
-    #[test]
-    fn a_link_without_a_queue_has_nothing_to_warn_of() {
-        let mut queue = queue_on(&env(), &Pie2013Params::default());
-        run(&mut queue, Span::from_millis(7), 2);
-        assert_eq!(ids(&queue), [""; 0]);
     }
 
     #[test]

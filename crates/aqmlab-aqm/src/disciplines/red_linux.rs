@@ -38,6 +38,7 @@ use aqmlab_core::{
 };
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
+use crate::disciplines::red::check_order;
 use crate::fifo::Fifo;
 use crate::red_burst;
 
@@ -153,24 +154,12 @@ impl Component for RedLinuxParams {
             let allowed = format!("up to {MOST_BYTES}b");
             return Err(Error::not_allowed(high, allowed).at("max_threshold"));
         }
-        let in_order = match (low, high) {
-            (Limit::Bytes(low), Limit::Bytes(high)) => low < high,
-            (Limit::Bdp(low), Limit::Bdp(high)) => low < high,
-            (Limit::Bytes(_), Limit::Bdp(_)) | (Limit::Bdp(_), Limit::Bytes(_)) => {
-                let allowed = format!("the same unit as max_threshold = {high}");
-                return Err(Error::not_allowed(low, allowed).at("min_threshold"));
+        for (key, threshold) in [("min_threshold", low), ("max_threshold", high)] {
+            if !matches!(threshold, Limit::Bytes(_) | Limit::Bdp(_)) {
+                return Err(Error::not_allowed(threshold, "bytes").at(key));
             }
-            (Limit::Bytes(_) | Limit::Bdp(_), _) => {
-                return Err(Error::not_allowed(high, "bytes").at("max_threshold"));
-            }
-            _ => return Err(Error::not_allowed(low, "bytes").at("min_threshold")),
-        };
-        if in_order {
-            Ok(())
-        } else {
-            let allowed = format!("less than max_threshold = {high}");
-            Err(Error::not_allowed(low, allowed).at("min_threshold"))
         }
+        check_order(low, high)
     }
 }
 

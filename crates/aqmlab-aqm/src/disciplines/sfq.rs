@@ -272,11 +272,7 @@ impl Sfq {
     }
 
     fn is_over_limit(&self) -> bool {
-        match self.bounds.limit {
-            Limit::Packets(limit) => self.total.packets > limit,
-            Limit::Bytes(limit) => self.total.bytes > limit.get(),
-            Limit::Bdp(_) | Limit::Unlimited => false,
-        }
+        self.total.exceeds(self.bounds.limit)
     }
 
     fn push(&mut self, bucket: u32, packet: Packet) {

@@ -13,15 +13,13 @@
 //! 1. Hashing as in [`fq_codel`](crate::disciplines::fq_codel), with all its
 //!    options; ns-2 has none of them.
 
-use alloc::boxed::Box;
-
 use aqmlab_core::{Component, Limit, Span, params};
 
-use crate::discipline::{Context, Discipline, LinkEnv, QueueDiscipline};
+use crate::discipline::{LinkEnv};
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelSettings, CodelState};
 use crate::fq::hash::Sharing;
 use crate::fq::sfqcodel_round_robin::Ring;
-use crate::fq::{Fq, FqParams, Overflow};
+use crate::fq::{FlowQueues, FqParams, Overflow};
 
 params! {
     /// Parameters of SFQ CoDel.
@@ -49,21 +47,10 @@ impl Component for SfqCodelParams {
     const SUMMARY: &'static str = "ns-2's stochastic fair queueing with CoDel in every bucket";
 }
 
-impl Discipline for SfqCodelParams {
-    fn fixed(&self) -> &'static [&'static str] {
-        &["flows", "variant", "isolation", "hashing", "ways"]
-    }
+impl FlowQueues for SfqCodelParams {
+    type Aqm = CodelState;
+    type Turns = Ring;
 
-    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        Box::new(Fq::<CodelState, Ring>::new(self.fq(env)))
-    }
-
-    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
-        queue.machine::<Fq<CodelState, Ring>>().change(self.fq(env), cx);
-    }
-}
-
-impl SfqCodelParams {
     fn fq(&self, env: &LinkEnv) -> FqParams<'_, CodelSettings> {
         let codel = CodelParams {
             target: self.target,

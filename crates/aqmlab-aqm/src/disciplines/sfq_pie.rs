@@ -33,7 +33,7 @@ use crate::disciplines::pie::linux::{PieSettings, PieState};
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::hash::Sharing;
 use crate::fq::sfqcodel_round_robin::Ring;
-use crate::fq::{Fq, FqParams, NoAqm, Overflow};
+use crate::fq::{FIXED, Fq, FqParams, NoAqm, Overflow};
 
 choices! {
     /// Drop probability of a packet.
@@ -93,7 +93,7 @@ impl Component for SfqPieParams {
 
 impl Discipline for SfqPieParams {
     fn fixed(&self) -> &'static [&'static str] {
-        &["flows", "variant", "isolation", "hashing", "ways"]
+        FIXED
     }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {

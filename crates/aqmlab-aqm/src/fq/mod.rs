@@ -6,16 +6,16 @@
 //! queues in the order of the old queues' numbers; the state of the discipline
 //! inside belongs to the queue and stays.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
-use aqmlab_core::{Bytes, Limit, Packet, Span, Time};
+use aqmlab_core::{AnyComponent, Bytes, Limit, Packet, Span, Time};
 
 pub(crate) mod drr;
 pub(crate) mod drr_plain;
 pub(crate) mod hash;
 pub(crate) mod sfqcodel_round_robin;
 
-use crate::discipline::{Backlog, Context, QueueDiscipline, Reason};
+use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::codel::Source;
 use crate::fifo::Fifo;
 use crate::fq::hash::{FlowClassifier, Sharing};
@@ -102,6 +102,40 @@ pub(crate) trait FlowScheduler: Clone + Send + 'static {
     fn active(&self) -> impl Iterator<Item = u32>;
     /// Takes all buckets off its lists.
     fn clear(&mut self);
+}
+
+/// Parameters of a discipline that is an [`Fq`].
+pub(crate) trait FlowQueues: AnyComponent + Clone + 'static {
+    /// AQM inside each flow's queue.
+    type Aqm: FlowAqm;
+    /// Scheduler of the queues.
+    type Turns: FlowScheduler;
+    /// See [`Discipline::gives_signals`].
+    const GIVES_SIGNALS: bool = true;
+
+    /// Returns the parameters on the link of `env`.
+    fn fq(&self, env: &LinkEnv) -> FqParams<'_, <Self::Aqm as FlowAqm>::Settings>;
+}
+
+/// Parameters that a running [`Fq`] cannot take.
+pub(crate) const FIXED: &[&str] = &["flows", "variant", "isolation", "hashing", "ways"];
+
+impl<P: FlowQueues> Discipline for P {
+    fn gives_signals(&self) -> bool {
+        P::GIVES_SIGNALS
+    }
+
+    fn fixed(&self) -> &'static [&'static str] {
+        FIXED
+    }
+
+    fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
+        Box::new(Fq::<P::Aqm, P::Turns>::new(self.fq(env)))
+    }
+
+    fn change(&self, queue: &mut dyn QueueDiscipline, env: &LinkEnv, cx: &mut Context<'_>) {
+        queue.machine::<Fq<P::Aqm, P::Turns>>().change(self.fq(env), cx);
+    }
 }
 
 /// Action when an arriving packet does not fit.

@@ -13,44 +13,21 @@
 
 use aqmlab_core::{Ecn, TcpHeader};
 
-/// Reason for rejecting a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Unfit {
-    /// The packet is shorter than its headers specify.
-    Truncated,
-    /// The packet is neither IPv4 nor IPv6.
-    Version,
-    /// Length fields contradict each other.
-    Length,
-    /// Link-local addresses and groups: the packet must stay on its own link.
-    LinkLocal,
-    /// The kernel's offload header contradicts the packet.
-    Offload,
-    /// The destination is not on this path.
-    NoRoute,
-}
-
-impl Unfit {
-    /// All reasons, in the order of their numbers.
-    pub const ALL: [Unfit; 6] = [
-        Unfit::Truncated,
-        Unfit::Version,
-        Unfit::Length,
-        Unfit::LinkLocal,
-        Unfit::Offload,
-        Unfit::NoRoute,
-    ];
-    /// Returns the name of the count in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Unfit::Truncated => "unfit_truncated",
-            Unfit::Version => "unfit_not_ip",
-            Unfit::Length => "unfit_bad_length",
-            Unfit::LinkLocal => "unfit_link_local",
-            Unfit::Offload => "unfit_bad_offload",
-            Unfit::NoRoute => "unfit_no_route",
-        }
+aqmlab_aqm::named! {
+    /// Reason for rejecting a packet.
+    pub enum Unfit {
+        /// The packet is shorter than its headers specify.
+        Truncated = "unfit_truncated",
+        /// The packet is neither IPv4 nor IPv6.
+        Version = "unfit_not_ip",
+        /// Length fields contradict each other.
+        Length = "unfit_bad_length",
+        /// Link-local addresses and groups: the packet must stay on its own link.
+        LinkLocal = "unfit_link_local",
+        /// The kernel's offload header contradicts the packet.
+        Offload = "unfit_bad_offload",
+        /// The destination is not on this path.
+        NoRoute = "unfit_no_route",
     }
 }
 

@@ -14,11 +14,7 @@ pub use objects::{
 
 impl Lookup<dyn ControlParams> for PyLookup<'_> {
     fn find(&self, name: &str) -> Result<Option<Box<dyn ControlParams>>> {
-        if let Some(loaded) = self.library(name, aqmlab_load::control)? {
-            return Ok(Some(loaded));
-        }
-        let config = PyLookup::find(self, Kind::Control, name)?;
-        Ok(config.map(|config| Box::new(config) as Box<dyn ControlParams>))
+        PyLookup::find(self, Kind::Control, name, aqmlab_load::control, |config| Box::new(config))
     }
 }
 

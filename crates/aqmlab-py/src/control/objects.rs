@@ -1,7 +1,7 @@
 //! Arguments passed to congestion controls written in Python. `_core.pyi` documents the members;
 //! times are nanoseconds.
 
-use aqmlab_core::{Span, Stream};
+use aqmlab_core::{Span, Stream, Time};
 use aqmlab_tcp::congestion::{
     AckSample, Congestion, CongestionEvent, LostSegment, RateSample, SentSample, Setup,
 };
@@ -44,57 +44,95 @@ impl PySetup {
     }
 }
 
-/// Acknowledgement.
-#[pyclass(name = "AckSample", module = "aqmlab._core", frozen, get_all)]
-pub struct PyAckSample {
-    now: u64,
-    acked: u64,
-    sacked: u64,
-    delivered: u64,
-    lost: u64,
-    ce_bytes: u64,
-    ce_packets: u64,
-    ece: bool,
-    prior_in_flight: u64,
-    in_flight: u64,
-    rtt: Option<u64>,
-    one_way_delay: Option<u64>,
-    smoothed_rtt: Option<u64>,
-    min_rtt: Option<u64>,
-    rate: Option<Py<PyRateSample>>,
-    round_start: bool,
-    total_delivered: u64,
-    total_lost: u64,
-    in_recovery: bool,
-    in_loss: bool,
-    window_limited: bool,
+/// Declares classes that copy the fields of samples of the engine, converted where a function
+/// follows: times and spans are whole nanoseconds. A last field may be made of the sample.
+macro_rules! copied {
+    ($(
+        $(#[$doc:meta])*
+        $Class:ident($name:literal) of $Sample:ident {
+            $($field:ident: $Type:ty $(= $convert:expr)?,)+
+            $(; $made:ident: $Made:ty = |$py:ident, $sample:ident| $make:expr)?
+        }
+    )+) => { $(
+        $(#[$doc])*
+        #[pyclass(name = $name, module = "aqmlab._core", frozen, get_all)]
+        pub struct $Class {
+            $( $field: $Type, )+
+            $( $made: $Made, )?
+        }
+
+        impl $Class {
+            pub fn of(_py: Python<'_>, sample: &$Sample) -> PyResult<Self> {
+                $( let ($py, $sample) = (_py, sample); )?
+                Ok($Class {
+                    $( $field: copied!(@ sample.$field $(, $convert)?), )+
+                    $( $made: $make, )?
+                })
+            }
+        }
+    )+ };
+    (@ $value:expr) => { $value };
+    (@ $value:expr, $convert:expr) => { $convert($value) };
 }
 
-impl PyAckSample {
-    pub fn of(py: Python<'_>, sample: &AckSample) -> PyResult<Self> {
-        Ok(PyAckSample {
-            now: sample.now.as_nanos(),
-            acked: sample.acked,
-            sacked: sample.sacked,
-            delivered: sample.delivered,
-            lost: sample.lost,
-            ce_bytes: sample.ce_bytes,
-            ce_packets: sample.ce_packets,
-            ece: sample.ece,
-            prior_in_flight: sample.prior_in_flight,
-            in_flight: sample.in_flight,
-            rtt: sample.rtt.map(Span::as_nanos),
-            one_way_delay: sample.one_way_delay.map(Span::as_nanos),
-            smoothed_rtt: sample.smoothed_rtt.map(Span::as_nanos),
-            min_rtt: sample.min_rtt.map(Span::as_nanos),
-            rate: sample.rate.map(|rate| Py::new(py, PyRateSample::of(&rate))).transpose()?,
-            round_start: sample.round_start,
-            total_delivered: sample.total_delivered,
-            total_lost: sample.total_lost,
-            in_recovery: sample.in_recovery,
-            in_loss: sample.in_loss,
-            window_limited: sample.window_limited,
-        })
+fn nanos(span: Option<Span>) -> Option<u64> {
+    span.map(Span::as_nanos)
+}
+
+copied! {
+    /// Acknowledgement.
+    PyAckSample("AckSample") of AckSample {
+        now: u64 = Time::as_nanos,
+        acked: u64,
+        sacked: u64,
+        delivered: u64,
+        lost: u64,
+        ce_bytes: u64,
+        ce_packets: u64,
+        ece: bool,
+        prior_in_flight: u64,
+        in_flight: u64,
+        rtt: Option<u64> = nanos,
+        one_way_delay: Option<u64> = nanos,
+        smoothed_rtt: Option<u64> = nanos,
+        min_rtt: Option<u64> = nanos,
+        round_start: bool,
+        total_delivered: u64,
+        total_lost: u64,
+        in_recovery: bool,
+        in_loss: bool,
+        window_limited: bool,
+        ; rate: Option<Py<PyRateSample>> = |py, sample| {
+            sample.rate.map(|rate| Py::new(py, PyRateSample::of(py, &rate)?)).transpose()?
+        }
+    }
+
+    /// Delivery rate sample.
+    PyRateSample("RateSample") of RateSample {
+        delivered: u64,
+        interval: u64 = Span::as_nanos,
+        app_limited: bool,
+        prior_delivered: u64,
+        lost: u64,
+        tx_in_flight: u64,
+        rtt: u64 = Span::as_nanos,
+    }
+
+    /// Segment being sent.
+    PySentSample("SentSample") of SentSample {
+        now: u64 = Time::as_nanos,
+        bytes: u64,
+        prior_in_flight: u64,
+        app_limited: bool,
+        retransmission: bool,
+    }
+
+    /// Segment considered lost.
+    PyLostSegment("LostSegment") of LostSegment {
+        bytes: u64,
+        tx_in_flight: u64,
+        lost: u64,
+        app_limited: bool,
     }
 }
 
@@ -103,32 +141,6 @@ impl PyAckSample {
     fn __repr__(&self) -> String {
         let PyAckSample { now, acked, sacked, lost, .. } = self;
         format!("<AckSample of {acked} bytes, {sacked} by SACK, {lost} lost, at {now} ns>")
-    }
-}
-
-/// Delivery rate sample.
-#[pyclass(name = "RateSample", module = "aqmlab._core", frozen, get_all)]
-pub struct PyRateSample {
-    delivered: u64,
-    interval: u64,
-    app_limited: bool,
-    prior_delivered: u64,
-    lost: u64,
-    tx_in_flight: u64,
-    rtt: u64,
-}
-
-impl PyRateSample {
-    fn of(sample: &RateSample) -> Self {
-        PyRateSample {
-            delivered: sample.delivered,
-            interval: sample.interval.as_nanos(),
-            app_limited: sample.app_limited,
-            prior_delivered: sample.prior_delivered,
-            lost: sample.lost,
-            tx_in_flight: sample.tx_in_flight,
-            rtt: sample.rtt.as_nanos(),
-        }
     }
 }
 
@@ -164,47 +176,5 @@ impl PyCongestionEvent {
     fn __repr__(&self) -> String {
         let PyCongestionEvent { now, kind, flight_size, .. } = self;
         format!("<CongestionEvent {kind}, {flight_size} bytes in flight, at {now} ns>")
-    }
-}
-
-/// Segment being sent.
-#[pyclass(name = "SentSample", module = "aqmlab._core", frozen, get_all)]
-pub struct PySentSample {
-    now: u64,
-    bytes: u64,
-    prior_in_flight: u64,
-    app_limited: bool,
-    retransmission: bool,
-}
-
-impl PySentSample {
-    pub fn of(sent: &SentSample) -> Self {
-        PySentSample {
-            now: sent.now.as_nanos(),
-            bytes: sent.bytes,
-            prior_in_flight: sent.prior_in_flight,
-            app_limited: sent.app_limited,
-            retransmission: sent.retransmission,
-        }
-    }
-}
-
-/// Segment considered lost.
-#[pyclass(name = "LostSegment", module = "aqmlab._core", frozen, get_all)]
-pub struct PyLostSegment {
-    bytes: u64,
-    tx_in_flight: u64,
-    lost: u64,
-    app_limited: bool,
-}
-
-impl PyLostSegment {
-    pub fn of(lost: &LostSegment) -> Self {
-        PyLostSegment {
-            bytes: lost.bytes,
-            tx_in_flight: lost.tx_in_flight,
-            lost: lost.lost,
-            app_limited: lost.app_limited,
-        }
     }
 }

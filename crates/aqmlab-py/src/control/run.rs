@@ -4,7 +4,6 @@
 //! sender uses until the next call without entering Python. The object belongs to one connection,
 //! so results do not depend on threads or on other runs.
 
-use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use aqmlab_core::{Limit, Rate, Span, Time};
@@ -16,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use super::objects::{PyAckSample, PyCongestionEvent, PyLostSegment, PySentSample, PySetup};
-use crate::custom::fault::{Abandonment, Failure, Fault, deep_copy, show};
+use crate::custom::fault::{Abandonment, Fault, attached, deep_copy, show};
 use crate::custom::{Class, PyConfig};
 
 /// Notification methods of a control.
@@ -75,11 +74,10 @@ impl PyControl {
     /// # Panics
     /// Panics with a [`Failure`](crate::custom::fault::Failure) if the constructor fails.
     pub fn new(config: &PyConfig, setup: &Setup) -> Self {
-        Python::attach(|py| {
+        attached(|py| {
             Self::make(py, config, setup)
                 .map_err(|fault| fault.report(py, &config.class, "__init__", Time::ZERO))
         })
-        .unwrap_or_else(|failure| resume_unwind(failure))
     }
 
     fn make(py: Python<'_>, config: &PyConfig, setup: &Setup) -> Result<Self, Fault> {
@@ -170,12 +168,11 @@ impl PyControl {
     ) {
         let Some(method) = &self.methods[call as usize] else { return };
         self.abandonment.check();
-        let told = Python::attach(|py| {
+        self.answers = attached(|py| {
             let told = tell(py, method.bind(py)).map_err(Fault::Raised);
             told.and_then(|_| self.ask(py))
                 .map_err(|fault| fault.report(py, &self.class, METHODS[call as usize], self.now))
         });
-        self.answers = told.unwrap_or_else(|failure| resume_unwind(failure));
     }
 }
 
@@ -183,14 +180,13 @@ impl ExternalControl for PyControl {
     /// # Panics
     /// Panics with a [`Failure`](crate::custom::fault::Failure) if the object cannot be copied.
     fn boxed_clone(&self) -> Option<Box<dyn ExternalControl>> {
-        let copy = Python::attach(|py| {
+        Some(Box::new(attached(|py| {
             let object = deep_copy(&self.class, self.object.bind(py), &PyDict::new(py))?;
             let mut copy = Self::of_object(&self.class, object, self.answers)
                 .map_err(|fault| fault.report(py, &self.class, "on_ack", self.now))?;
             copy.now = self.now;
             Ok(copy)
-        });
-        Some(Box::new(copy.unwrap_or_else(|failure: Box<Failure>| resume_unwind(failure))))
+        })))
     }
 }
 
@@ -219,10 +215,10 @@ impl CongestionControl for PyControl {
     }
     fn on_sent(&mut self, sent: &SentSample) {
         self.now = sent.now;
-        self.tell(Call::Sent, |_, method| method.call1((PySentSample::of(sent),)));
+        self.tell(Call::Sent, |py, method| method.call1((PySentSample::of(py, sent)?,)));
     }
     fn on_lost(&mut self, lost: &LostSegment) {
-        self.tell(Call::Lost, |_, method| method.call1((PyLostSegment::of(lost),)));
+        self.tell(Call::Lost, |py, method| method.call1((PyLostSegment::of(py, lost)?,)));
     }
     fn on_recovery_exit(&mut self, in_flight: u64) {
         self.tell(Call::RecoveryExit, |_, method| method.call1((in_flight,)));

@@ -76,6 +76,14 @@ impl From<PyErr> for Fault {
     }
 }
 
+/// Runs Python code, whose failure ends the run.
+///
+/// # Panics
+/// Panics with the [`Failure`].
+pub fn attached<T>(call: impl FnOnce(Python<'_>) -> Result<T, Box<Failure>>) -> T {
+    Python::attach(call).unwrap_or_else(|failure| resume_unwind(failure))
+}
+
 /// Returns the keys and values of a mapping.
 pub fn pairs<'py, T>(mapping: &Bound<'py, PyAny>) -> PyResult<Vec<(String, T)>>
 where
@@ -95,13 +103,11 @@ pub fn show(
     see: &mut dyn FnMut(&'static str, f64),
 ) {
     let Some(observe) = observe else { return };
-    let seen = Python::attach(|py| {
-        let call = || -> PyResult<Vec<(String, f64)>> { pairs(&observe.bind(py).call0()?) };
-        call().map_err(|error| Fault::Raised(error).report(py, class, "observe", now))
+    let seen: Vec<(String, f64)> = attached(|py| {
+        let seen = observe.bind(py).call0().and_then(|seen| pairs(&seen));
+        seen.map_err(|error| Fault::Raised(error).report(py, class, "observe", now))
     });
-    for (name, value) in seen.unwrap_or_else(|failure| resume_unwind(failure)) {
-        see(kept(&name), value);
-    }
+    seen.into_iter().for_each(|(name, value)| see(kept(&name), value));
 }
 
 /// Copies the state of an object with `copy.deepcopy`, for a snapshot of the run; `memo` contains

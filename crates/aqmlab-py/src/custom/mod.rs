@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use aqmlab_core::params::read_value;
 use aqmlab_core::{AnyComponent, Bytes, Error, Limit, ParamType, Rate, Result, Span, Value};
-use aqmlab_load::{CODE, File};
+use aqmlab_load::{CODE, File, check_code};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
@@ -22,8 +22,26 @@ pub struct PyLookup<'a> {
 }
 
 impl PyLookup<'_> {
+    /// Returns the type of this name: of a shared library (by `load`) or a class, if it is one.
+    pub fn find<T>(
+        &self,
+        kind: Kind,
+        name: &str,
+        load: impl FnOnce(File<'_>) -> Result<T>,
+        boxed: impl FnOnce(PyConfig) -> T,
+    ) -> Result<Option<T>> {
+        if let Some(loaded) = self.library(name, load)? {
+            return Ok(Some(loaded));
+        }
+        let class = Python::attach(|py| {
+            PyConfig::load(py, Some(kind), name, self.folders)
+                .map_err(|error| from_py_error(py, &error))
+        });
+        Ok(class?.map(boxed))
+    }
+
     /// Loads from the shared library of this name, if it names one (`libmine.so:Mine`).
-    pub fn library<T>(
+    fn library<T>(
         &self,
         name: &str,
         load: impl FnOnce(File<'_>) -> Result<T>,
@@ -34,14 +52,6 @@ impl PyLookup<'_> {
         });
         let found = found.map_err(|error| Python::attach(|py| from_py_error(py, &error)))?;
         found.map(|(path, code)| load(File { path: &path, code: &code, name })).transpose()
-    }
-
-    /// Returns the class of this name, if it names a class.
-    pub fn find(&self, kind: Kind, name: &str) -> Result<Option<PyConfig>> {
-        Python::attach(|py| {
-            PyConfig::load(py, Some(kind), name, self.folders)
-                .map_err(|error| from_py_error(py, &error))
-        })
     }
 }
 
@@ -252,14 +262,7 @@ impl AnyComponent for PyConfig {
 
     fn set(&mut self, key: &str, value: &Value) -> Result<()> {
         if key == CODE {
-            // In the canonical form, to be read again.
-            return match value {
-                Value::Text(code) if *code == self.class.code => Ok(()),
-                other => {
-                    let allowed = format!("{}: the code has changed since", self.class.code);
-                    Err(Error::not_allowed(other, allowed).at(key))
-                }
-            };
+            return check_code(&self.class.code, value);
         }
         match self.params.iter_mut().find(|(name, _)| name == key) {
             Some((_, param)) => {

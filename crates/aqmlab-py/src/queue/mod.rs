@@ -13,11 +13,7 @@ pub use objects::{Context, Link, PyLimit, PyPacket};
 
 impl Lookup<dyn Discipline> for PyLookup<'_> {
     fn find(&self, name: &str) -> Result<Option<Box<dyn Discipline>>> {
-        if let Some(loaded) = self.library(name, aqmlab_load::queue)? {
-            return Ok(Some(loaded));
-        }
-        let config = PyLookup::find(self, Kind::Queue, name)?;
-        Ok(config.map(|config| Box::new(config) as Box<dyn Discipline>))
+        PyLookup::find(self, Kind::Queue, name, aqmlab_load::queue, |config| Box::new(config))
     }
 }
 

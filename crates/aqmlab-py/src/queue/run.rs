@@ -3,7 +3,6 @@
 //! Each call acquires the GIL. The object belongs to the run, and time, randomness and packets are
 //! arguments, so results do not depend on threads or on other runs.
 
-use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use aqmlab_aqm::{Backlog, CloneDiscipline, Context, LinkEnv, Note, QueueDiscipline};
@@ -13,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::objects::{self, Link, PyPacket};
-use crate::custom::fault::{Abandonment, Failure, Fault, deep_copy, pairs, show};
+use crate::custom::fault::{Abandonment, Failure, Fault, attached, deep_copy, pairs, show};
 use crate::custom::{Class, PyConfig};
 
 /// Instance of a class, with its methods.
@@ -69,11 +68,10 @@ impl PyQueue {
     /// Panics with a [`Failure`] if the constructor fails.
     pub fn new(config: &PyConfig, env: &LinkEnv) -> Self {
         let class = &config.class;
-        Python::attach(|py| {
+        attached(|py| {
             Self::make(py, config, env)
                 .map_err(|error| error.report(py, class, "__init__", Time::ZERO))
         })
-        .unwrap_or_else(|failure| resume_unwind(failure))
     }
 
     fn make(py: Python<'_>, config: &PyConfig, env: &LinkEnv) -> Result<Self, Fault> {
@@ -143,11 +141,10 @@ impl PyQueue {
     ) -> Option<Packet> {
         self.abandonment.check();
         self.now = cx.now;
-        Python::attach(|py| {
+        attached(|py| {
             self.around(py, cx, name, call)
                 .map_err(|fault| fault.report(py, &self.class, name, cx.now))
         })
-        .unwrap_or_else(|failure| resume_unwind(failure))
     }
 
     fn around(
@@ -235,9 +232,7 @@ fn resolved<'py>(
 /// Panics with a [`Failure`](crate::custom::fault::Failure) if the object cannot be copied.
 impl CloneDiscipline for PyQueue {
     fn clone_box(&self) -> Box<dyn QueueDiscipline> {
-        Python::attach(|py| {
-            Box::new(self.copy(py).unwrap_or_else(|failure| resume_unwind(failure)))
-        })
+        Box::new(attached(|py| self.copy(py)))
     }
 }
 
@@ -299,8 +294,7 @@ impl QueueDiscipline for PyQueue {
             let problem =
                 "next_wakeup repeatedly returned the current time: the clock could not advance";
             let fault = Fault::Broken(problem.to_string());
-            let failure = Python::attach(|py| fault.report(py, &self.class, "on_wakeup", cx.now));
-            resume_unwind(failure);
+            attached(|py| Err(fault.report(py, &self.class, "on_wakeup", cx.now)))
         }
     }
 
@@ -319,11 +313,10 @@ impl QueueDiscipline for PyQueue {
 
     fn notes(&self) -> Vec<Note> {
         let Some(notes) = &self.object.notes else { return Vec::new() };
-        let said = Python::attach(|py| {
-            let call = || -> PyResult<Vec<(String, String)>> { pairs(&notes.bind(py).call0()?) };
-            call().map_err(|error| Fault::Raised(error).report(py, &self.class, "notes", self.now))
+        let said: Vec<(String, String)> = attached(|py| {
+            let said = notes.bind(py).call0().and_then(|said| pairs(&said));
+            said.map_err(|error| Fault::Raised(error).report(py, &self.class, "notes", self.now))
         });
-        let said = said.unwrap_or_else(|failure| resume_unwind(failure));
         said.into_iter().map(|(id, text)| Note { id: kept(&id), text }).collect()
     }
 }

@@ -129,11 +129,7 @@ enum Served {
 
 impl Cake {
     fn is_over_limit(&self) -> bool {
-        match self.limit {
-            Limit::Packets(limit) => self.total.packets > limit,
-            Limit::Bytes(limit) => self.total.bytes > limit.get(),
-            Limit::Bdp(_) | Limit::Unlimited => false,
-        }
+        self.total.exceeds(self.limit)
     }
 
     /// A packet has left the queues.

@@ -5,7 +5,8 @@ use aqmlab_core::{FramingParams, Limit, LinkLayer, Packet, Rate, Span, Time};
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{TestPacket, drain, env, offer, queue, queue_on, run, seen};
+use crate::discipline::Headers;
+use crate::testing::{OfTests, TestPacket, drain, env, offer, queue, queue_on, run, seen};
 
 /// Parameters under which the AQM does practically nothing, to test sharing alone.
 fn calm() -> CakeParams {
@@ -286,7 +287,7 @@ fn superfluous_acknowledgements_give_way() {
         assert_eq!(dropped.len(), 8 - left.len());
         let rest = drain(&mut queue);
         let own = rest.iter().filter(|packet| packet.flow_hash() == 1);
-        let numbers: Vec<u32> = own.map(|packet| packet.ack().unwrap()).collect();
+        let numbers: Vec<u32> = own.map(|packet| OfTests.tcp(packet).unwrap().ack).collect();
         assert_eq!(numbers, left);
         assert_eq!(rest.len(), left.len() + 2, "other flows lose nothing");
     }

@@ -210,39 +210,16 @@ impl QueueDiscipline for Codel {
 
 #[cfg(test)]
 mod tests {
-    use aqmlab_core::Time;
-
     use super::*;
-    use crate::testing::{TestPacket, ids, queue, queue_on, run, slow};
+    use crate::testing::{late_drops, queue};
 
     /// The RFC's pseudo-code with delays of 10 ms, a packet a millisecond: the
     /// times, in ms, at which one is dropped.
     #[test]
     fn drops_come_closer_with_the_root_of_their_number() {
-        let mut queue = queue(&CodelParams::default());
-        let mut drops = Vec::new();
-        for ms in 0..350 {
-            let now = Time::ZERO + Span::from_millis(ms);
-            queue.enqueue(Packet::of_flow(0), now);
-            if ms >= 10 {
-                queue.dequeue(now).unwrap();
-                queue.take_dropped(|_, _| drops.push(ms));
-            }
-        }
+        let drops = late_drops(queue(&CodelParams::default()), 350);
         // Above the target at 10 ms, dropped an interval later, and then
         // after 100 / sqrt n ms: 210, 280.7, 338.4.
         assert_eq!(drops, [110, 210, 281, 339]);
-    }
-
-    #[test]
-    fn a_target_below_a_packet_is_noted_if_it_was_exceeded() {
-        // 1514 bytes take 6.056 ms at 2 Mbit/s.
-        for (micros, gap, noted) in [(6056, 5, true), (6057, 5, false), (6056, 12, false)] {
-            let params = CodelParams { target: Span::from_micros(micros), ..Default::default() };
-            let mut queue = queue_on(&slow(), &params);
-            run(&mut queue, Span::from_millis(gap), 5);
-            let has = ids(&queue).contains(&"codel-target-below-packet");
-            assert_eq!(has, noted, "{micros} us, {gap} ms");
-        }
     }
 }

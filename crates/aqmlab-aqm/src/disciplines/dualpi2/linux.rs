@@ -22,7 +22,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 
 use aqmlab_core::{Ecn, Limit, Packet, Span, Stream, Time, math};
 
-use super::{DualPi2Params, Queues, Taken};
+use super::{DualPi2Params, Queues, Seen, Taken};
 use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
 
 /// Probability 1.
@@ -104,10 +104,7 @@ pub(super) struct DualPi2Linux {
     controller: Controller,
     next_update: Time,
     least_backlog: u64,
-    l4s_arrived: u64,
-    arrived: u64,
-    overloads: u64,
-    updates: u64,
+    seen: Seen,
 }
 
 impl DualPi2Linux {
@@ -121,10 +118,7 @@ impl DualPi2Linux {
             next_update: Time::ZERO + params.tupdate(),
             least_backlog: 2 * env.mtu.get(),
             params: params.clone(),
-            l4s_arrived: 0,
-            arrived: 0,
-            overloads: 0,
-            updates: 0,
+            seen: Seen::default(),
         }
     }
 
@@ -184,13 +178,13 @@ impl DualPi2Linux {
 impl QueueDiscipline for DualPi2Linux {
     fn enqueue(&mut self, mut packet: Packet, cx: &mut Context<'_>) {
         let Backlog { packets, bytes } = self.queues.total();
-        self.arrived += 1;
+        self.seen.arrived += 1;
         if !self.limit.admits(packets, bytes, u64::from(packet.size())) {
             cx.drop(packet, Reason::Overlimit);
             return;
         }
         let is_l4s = self.queues.is_l4s(packet.ecn());
-        self.l4s_arrived += u64::from(is_l4s);
+        self.seen.l4s += u64::from(is_l4s);
         if self.params.drop_early {
             match self.decide(is_l4s, packet.ecn(), cx.random) {
                 Action::Pass => {}
@@ -246,8 +240,8 @@ impl QueueDiscipline for DualPi2Linux {
         self.next_update += self.params.tupdate();
         let (classic, l4s) = self.queues.ages(cx.now);
         self.controller.update(classic.max(l4s).as_nanos());
-        self.updates += 1;
-        self.overloads += u64::from(self.coupled() > ONE);
+        self.seen.updates += 1;
+        self.seen.overloads += u64::from(self.coupled() > ONE);
     }
 
     fn backlog(&self) -> Backlog {
@@ -264,7 +258,7 @@ impl QueueDiscipline for DualPi2Linux {
     }
 
     fn notes(&self) -> Vec<Note> {
-        super::notes(self.arrived, self.l4s_arrived, self.updates, self.overloads)
+        super::notes(&self.seen)
     }
 }
 

@@ -349,9 +349,19 @@ impl Queues {
     }
 }
 
+/// Counts of arrivals, of those for the L4S queue, of updates, and of those that left it in
+/// overload.
+#[derive(Clone, Default)]
+struct Seen {
+    arrived: u64,
+    l4s: u64,
+    updates: u64,
+    overloads: u64,
+}
+
 /// What a reader has to know: that one of the queues had nothing to do, and
 /// that the coupling gave way to drops.
-fn notes(arrived: u64, l4s: u64, updates: u64, overloads: u64) -> Vec<Note> {
+fn notes(&Seen { arrived, l4s, updates, overloads }: &Seen) -> Vec<Note> {
     let mut notes = Vec::new();
     if arrived > 0 && (l4s == 0 || l4s == arrived) {
         let (only, idle) = if l4s == 0 { ("classic", "L4S") } else { ("L4S", "classic") };
@@ -442,12 +452,12 @@ mod tests {
     #[test]
     fn an_idle_queue_and_a_long_overload_are_noted() {
         let ids = |arrived, l4s, updates, overloads| -> Vec<&str> {
-            notes(arrived, l4s, updates, overloads).iter().map(|note| note.id).collect()
+            notes(&Seen { arrived, l4s, updates, overloads }).iter().map(|note| note.id).collect()
         };
         assert!(ids(0, 0, 0, 0).is_empty() && ids(9, 4, 100, 10).is_empty());
         assert_eq!(ids(9, 9, 100, 10), ["dualpi2-one-queue"]);
         assert_eq!(ids(9, 4, 100, 11), ["dualpi2-overload"]);
-        assert!(notes(9, 0, 1, 0)[0].text.starts_with("All packets were classic"));
+        assert!(notes(&Seen { arrived: 9, updates: 1, ..Seen::default() })[0].text.starts_with("All packets were classic"));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 
 use aqmlab_core::{Limit, Packet, Span, Time};
 
-use super::{DualPi2Params, Queues, Taken};
+use super::{DualPi2Params, Queues, Seen, Taken};
 use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
 use crate::disciplines::pi2::recur;
 
@@ -128,10 +128,7 @@ pub(super) struct DualPi2Rfc {
     law: Constants,
     signals: Signals,
     next_update: Time,
-    l4s_arrived: u64,
-    arrived: u64,
-    overloads: u64,
-    updates: u64,
+    seen: Seen,
 }
 
 impl DualPi2Rfc {
@@ -144,10 +141,7 @@ impl DualPi2Rfc {
             signals: Signals::default(),
             next_update: Time::ZERO + law.tupdate,
             law,
-            l4s_arrived: 0,
-            arrived: 0,
-            overloads: 0,
-            updates: 0,
+            seen: Seen::default(),
         }
     }
 
@@ -192,11 +186,11 @@ impl DualPi2Rfc {
 impl QueueDiscipline for DualPi2Rfc {
     fn enqueue(&mut self, packet: Packet, cx: &mut Context<'_>) {
         let Backlog { packets, bytes } = self.queues.total();
-        self.arrived += 1;
+        self.seen.arrived += 1;
         if !self.limit.admits(packets, bytes, self.mtu.max(u64::from(packet.size()))) {
             cx.drop(packet, Reason::Overlimit);
         } else if self.queues.is_l4s(packet.ecn()) {
-            self.l4s_arrived += 1;
+            self.seen.l4s += 1;
             self.queues.l4s.push(packet);
         } else {
             self.queues.classic.push(packet);
@@ -222,8 +216,8 @@ impl QueueDiscipline for DualPi2Rfc {
         self.next_update += self.law.tupdate;
         let (classic, l4s) = self.queues.ages(cx.now);
         self.signals.update(&self.law, classic.max(l4s).as_secs_f64());
-        self.updates += 1;
-        self.overloads += u64::from(self.signals.is_overload(&self.law));
+        self.seen.updates += 1;
+        self.seen.overloads += u64::from(self.signals.is_overload(&self.law));
     }
 
     fn backlog(&self) -> Backlog {
@@ -239,7 +233,7 @@ impl QueueDiscipline for DualPi2Rfc {
     }
 
     fn notes(&self) -> Vec<Note> {
-        super::notes(self.arrived, self.l4s_arrived, self.updates, self.overloads)
+        super::notes(&self.seen)
     }
 }
 

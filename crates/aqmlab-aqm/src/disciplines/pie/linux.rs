@@ -422,7 +422,7 @@ mod tests {
 
     use super::*;
     use crate::queue::Queue;
-    use crate::testing::{TestPacket, at, env, ids, queue_of};
+    use crate::testing::{self, TestPacket, at, env, ids, queue_of};
 
     fn settings(change: impl FnOnce(&mut PieParams)) -> PieSettings {
         let mut params = PieParams { variant: PieArithmetic::Linux, ..PieParams::default() };
@@ -498,17 +498,7 @@ mod tests {
                 ..PieLinux::new(&PieParams::default(), &env())
             };
             let mut queue = Queue::new(Box::new(pie), Stream::from_state(3));
-            let mut chosen = Vec::new();
-            for number in 1..=count {
-                let before = queue.counts().marked_total();
-                queue.enqueue(Packet::of_ecn(ecn), Time::ZERO);
-                let mut dropped = false;
-                queue.take_dropped(|_, _| dropped = true);
-                if dropped || queue.counts().marked_total() > before {
-                    chosen.push((number, dropped));
-                }
-            }
-            chosen
+            testing::chosen(&mut queue, ecn, count)
         };
         let drops = chosen(Ecn::NotEct, ONE / 20, 900);
         let gaps: Vec<u64> = drops.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();

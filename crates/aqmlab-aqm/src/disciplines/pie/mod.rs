@@ -292,39 +292,4 @@ mod tests {
         assert_eq!(queue.counts().marked_total(), 0);
         assert!(ids(&queue).contains(&"pie-ecn-drops"));
     }
-
-    #[test]
-    fn without_a_rate_sample_there_is_a_note() {
-        // Ten packets are below the threshold of 16 kb and 60 ms at this rate.
-        let params = PieParams {
-            delay: DelaySource::Rate,
-            limit: Limit::Packets(10),
-            target: Span::from_millis(30),
-            ..PieParams::default()
-        };
-        for variant in [PieArithmetic::Rfc8033, PieArithmetic::Linux] {
-            let queue = overload(&PieParams { variant, ..params.clone() }, Ecn::NotEct);
-            assert_eq!(ids(&queue), ["pie-no-rate-sample"]);
-            assert!(queue.notes()[0].text.contains("16384b"), "{:?}", queue.notes());
-            assert_eq!(queue.counts().dropped[Reason::Pie as usize], 0);
-        }
-    }
-
-    #[test]
-    fn a_target_that_cannot_be_kept_and_a_queue_that_is_never_long_are_noted() {
-        // Two packets of 1514 bytes take 12.112 ms at 2 Mbit/s.
-        for variant in [PieArithmetic::Rfc8033, PieArithmetic::LinuxClamped] {
-            for (micros, noted) in [(12_000, true), (12_200, false)] {
-                let target = Span::from_micros(micros);
-                let params = PieParams { target, variant, ..PieParams::default() };
-                let queue = overload(&params, Ecn::NotEct);
-                let has = ids(&queue).contains(&"pie-target-below-two-packets");
-                assert_eq!(has, noted, "{variant:?} {micros}");
-            }
-        }
-        let params = PieParams { activation: Some(0.9), ..PieParams::default() };
-        let queue = overload(&params, Ecn::NotEct);
-        assert_eq!(ids(&queue), ["pie-inactive"]);
-        assert_eq!(queue.counts().dropped[Reason::Pie as usize], 0);
-    }
 }

@@ -187,22 +187,23 @@ impl Component for RedParams {
         let (Auto::Set(low), Auto::Set(high)) = (self.min_threshold, self.max_threshold) else {
             return Ok(());
         };
-        let in_order = match (low, high) {
-            (Limit::Packets(low), Limit::Packets(high)) => low < high,
-            (Limit::Bytes(low), Limit::Bytes(high)) => low < high,
-            (Limit::Bdp(low), Limit::Bdp(high)) => low < high,
-            _ => {
-                let allowed = format!("the same unit as max_threshold = {high}");
-                return Err(Error::not_allowed(low, allowed).at("min_threshold"));
-            }
-        };
-        if in_order {
-            Ok(())
-        } else {
-            let allowed = format!("less than max_threshold = {high}");
-            Err(Error::not_allowed(low, allowed).at("min_threshold"))
-        }
+        check_order(low, high)
     }
+}
+
+/// Checks that the lower threshold is below the upper one.
+pub(crate) fn check_order(low: Limit, high: Limit) -> Result<()> {
+    let allowed = match (low, high) {
+        (Limit::Packets(low), Limit::Packets(high)) if low < high => return Ok(()),
+        (Limit::Bytes(low), Limit::Bytes(high)) if low < high => return Ok(()),
+        (Limit::Bdp(low), Limit::Bdp(high)) if low < high => return Ok(()),
+        (Limit::Packets(_), Limit::Packets(_))
+        | (Limit::Bytes(_), Limit::Bytes(_))
+        | (Limit::Bdp(_), Limit::Bdp(_)) => "less than",
+        _ => "the same unit as",
+    };
+    let allowed = format!("{allowed} max_threshold = {high}");
+    Err(Error::not_allowed(low, allowed).at("min_threshold"))
 }
 
 impl Discipline for RedParams {

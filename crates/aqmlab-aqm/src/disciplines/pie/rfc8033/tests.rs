@@ -4,7 +4,7 @@ use aqmlab_core::{Ecn, Stream};
 
 use super::*;
 use crate::queue::Queue;
-use crate::testing::{TestPacket, assert_near, at, env, fill, ids, seen};
+use crate::testing::{self, TestPacket, assert_near, at, env, fill, ids, seen};
 
 fn with(change: impl FnOnce(&mut PieParams)) -> Pie {
     let mut params = PieParams::default();
@@ -16,25 +16,20 @@ fn queue(pie: Pie) -> Queue {
     Queue::new(Box::new(pie), Stream::from_state(3))
 }
 
-/// Arrivals that are dropped or marked out of `count`, with ten packets queued; counted from 1.
-fn chosen(mut pie: Pie, probability: f64, ecn: Ecn, count: u64) -> Vec<u64> {
+/// A queue of ten packets without a limit, with a probability that stays.
+fn steady(mut pie: Pie, probability: f64) -> Queue {
     (pie.probability, pie.delay, pie.old_delay) = (probability, 1.0, 1.0);
     (pie.burst_allowance, pie.room) = (Span::ZERO, QueueLimit::new(Limit::Unlimited, None, &env()));
     for _ in 0..10 {
         pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
     }
-    let mut queue = queue(pie);
-    let mut chosen = Vec::new();
-    for number in 1..=count {
-        let marks = queue.counts().marked_total();
-        queue.enqueue(Packet::of_ecn(ecn), Time::ZERO);
-        let mut dropped = false;
-        queue.take_dropped(|_, _| dropped = true);
-        if dropped || queue.counts().marked_total() > marks {
-            chosen.push(number);
-        }
-    }
-    chosen
+    queue(pie)
+}
+
+/// Arrivals that are dropped or marked out of `count`, counted from 1.
+fn chosen(pie: Pie, probability: f64, ecn: Ecn, count: u64) -> Vec<u64> {
+    let chosen = testing::chosen(&mut steady(pie, probability), ecn, count);
+    chosen.into_iter().map(|(number, _)| number).collect()
 }
 
 #[test]
@@ -208,18 +203,9 @@ fn drops_are_kept_apart_and_not_too_far() {
 #[test]
 fn ecn_packets_are_marked_below_the_threshold_only() {
     let marks = |probability, max_ecn| {
-        let mut pie = with(|params| (params.ecn, params.max_ecn) = (true, max_ecn));
-        (pie.probability, pie.delay, pie.old_delay) = (probability, 1.0, 1.0);
-        (pie.burst_allowance, pie.room) =
-            (Span::ZERO, QueueLimit::new(Limit::Unlimited, None, &env()));
-        for _ in 0..10 {
-            pie.fifo.push(Packet::of_ecn(Ecn::NotEct));
-        }
-        let mut queue = queue(pie);
-        for _ in 0..1000 {
-            queue.enqueue(Packet::of_ecn(Ecn::Ect0), Time::ZERO);
-        }
-        queue.take_dropped(|_, _| ());
+        let pie = with(|params| (params.ecn, params.max_ecn) = (true, max_ecn));
+        let mut queue = steady(pie, probability);
+        testing::chosen(&mut queue, Ecn::Ect0, 1000);
         let counts = queue.counts();
         (counts.marked_total() > 0, counts.dropped_total() > 0, ids(&queue))
     };
