@@ -33,7 +33,8 @@ from aqmlab.packs.rfc7928.environment import (
     congestion_flows,
     scaled,
 )
-from aqmlab.packs.rfc7928.rules import mix, of_all_flows, packet_sizes, trade
+from aqmlab.packs.rfc7928.mixes import mix
+from aqmlab.packs.rfc7928.rules import of_all_flows, packet_sizes, trade
 from aqmlab.packs.rfc7928.rules import rtt_fairness as rtt_rule
 
 
