@@ -20,7 +20,7 @@
 
 use aqmlab_core::{Bytes, Component, Limit, params};
 
-use crate::discipline::{LinkEnv};
+use crate::discipline::LinkEnv;
 use crate::fq::drr_plain::Rounds;
 use crate::fq::hash::Sharing;
 use crate::fq::{FlowQueues, FqParams, NoAqm, Overflow};

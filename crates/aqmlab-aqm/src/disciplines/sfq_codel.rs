@@ -15,7 +15,7 @@
 
 use aqmlab_core::{Component, Limit, Span, params};
 
-use crate::discipline::{LinkEnv};
+use crate::discipline::LinkEnv;
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelSettings, CodelState};
 use crate::fq::hash::Sharing;
 use crate::fq::sfqcodel_round_robin::Ring;

@@ -457,7 +457,11 @@ mod tests {
         assert!(ids(0, 0, 0, 0).is_empty() && ids(9, 4, 100, 10).is_empty());
         assert_eq!(ids(9, 9, 100, 10), ["dualpi2-one-queue"]);
         assert_eq!(ids(9, 4, 100, 11), ["dualpi2-overload"]);
-        assert!(notes(&Seen { arrived: 9, updates: 1, ..Seen::default() })[0].text.starts_with("All packets were classic"));
+        assert!(
+            notes(&Seen { arrived: 9, updates: 1, ..Seen::default() })[0]
+                .text
+                .starts_with("All packets were classic")
+        );
     }
 
     #[test]
