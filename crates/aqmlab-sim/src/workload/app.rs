@@ -22,7 +22,7 @@ pub trait App: CloneApp + Send {
     fn on_timer(&mut self, _cx: &mut Context) {}
     /// Called when the opener of a connection receives the answer to its SYN.
     fn on_connected(&mut self, _flow: u32, _cx: &mut Context) {}
-    /// Called when all bytes of a flow, all written bytes, or the number set by [`Context::expect`]
+    /// Called when all bytes of a flow, all written bytes, or the number set by [`Host::expect`]
     /// have arrived.
     fn on_received(&mut self, _flow: u32, _cx: &mut Context) {}
     /// Called when a datagram arrives that was sent at `sent`; duplicates are not reported.
