@@ -84,7 +84,7 @@ SCENARIO: dict[str, Any] = {
 
 
 class Aqmlab:
-    """The command: called with its words, it returns what it printed and its exit status."""
+    """The command; a call with its words returns its output and exit status."""
 
     def __init__(self, run: Callable[..., subprocess.CompletedProcess[str]]) -> None:
         self._run = run
@@ -138,7 +138,7 @@ def command(*arguments: object) -> list[str]:
 
 
 def run_program(words: Sequence[Any], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Runs a program and returns its output as text, whatever its exit status."""
+    """Runs a program and returns its output as text; any exit status is accepted."""
     options.setdefault("check", False)
     return subprocess.run(words, capture_output=True, text=True, **options)
 

@@ -73,8 +73,8 @@ def test_at_the_limit_the_seed_does_not_decide() -> None:
     """With 99 % intervals a number that lies on its limit is decided in about one of 100 studies.
     A verdict by the mean alone would be `holds` in half of them."""
     for count in (5, 10, 40):
-        words = [_verdict(_sample(seed, count)) for seed in range(150)]
-        assert words.count(UNDECIDED) >= 0.97 * 150, count
+        words = [_verdict(_sample(seed, count)) for seed in range(400)]
+        assert words.count(UNDECIDED) >= 0.97 * 400, count
 
 
 class Mean(Replicated):

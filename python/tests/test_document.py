@@ -194,7 +194,7 @@ def test_long_labels_lie_on_the_other_axis_and_wide_values_on_a_logarithm() -> N
 def test_the_report_of_a_study_is_cheap_and_small(aqmlab_process: Aqmlab, tmp_path: Path) -> None:
     """The processor's time of a report beside that of the same command without one."""
     call = str(Path(__file__).parents[2] / "examples" / "call.toml")
-    short = ("study", call, "--set", "duration=5s", "--replications", "5", "--out", "out")
+    short = ("study", call, "--set", "duration=5s", "--out", "out")
     assert aqmlab_process(*short, "--no-report").returncode == 0
     assert not (tmp_path / "out" / "report.html").exists()
     aqmlab_process(*short)  # the library of the charts is kept from now on

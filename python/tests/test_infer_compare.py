@@ -72,7 +72,7 @@ def test_a_difference_of_one_and_a_half_standard_deviations_is_shown(
     labels: int, measures: int
 ) -> None:
     rng = np.random.default_rng(labels)
-    found = [page(rng, labels, measures, shift=1.5) for _ in range(80)]
+    found = [page(rng, labels, measures, shift=1.5) for _ in range(200)]
     assert rate(found) >= 0.7
     right = [each for each in chain.from_iterable(found) if each.shown]
     assert np.mean(["q0" in each.worst for each in right]) > 0.95

@@ -253,6 +253,26 @@ def test_a_log_that_cannot_be_written_is_named(aqmlab: Aqmlab, trace: Path) -> N
     assert_refused(aqmlab("mahimahi", "link", *words), "nowhere/up.log")
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", ""),
+        ("0\n", ""),
+        ("1\nx\n", ":2"),
+        ("1\n-3\n", ":2"),
+        ("1\n\n# a comment\n5\n3\n", ":5"),
+        ("1\r\n2.5\r\n", ":2"),
+        ("9223372036854775807\n", ":1"),
+    ],
+    ids=["empty", "zero", "letters", "negative", "back", "fraction", "int64"],
+)
+def test_bad_traces_are_refused(aqmlab: Aqmlab, trace: Path, text: str, line: str) -> None:
+    bad = trace.with_name("bad.trace")
+    bad.write_text(text, newline="")
+    done = aqmlab("mahimahi", "link", trace, bad, "echo", "never")
+    assert_refused(done, f"bad.trace{line}", "DOWNLINK")
+
+
 @pytest.mark.real_packets
 @pytest.mark.parametrize(
     ("text", "least"),

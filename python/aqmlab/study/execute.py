@@ -221,7 +221,7 @@ class Keeper:
             self._write()
 
     def _write(self) -> None:
-        """Waits for the previous write, and begins one of what is waiting."""
+        """Waits for the previous write, and begins one of the waiting runs."""
         writing, self._writing = self._writing, None
         if writing:
             writing.result()

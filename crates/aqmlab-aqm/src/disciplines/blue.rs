@@ -277,7 +277,7 @@ mod tests {
         assert!(queue.counts().delivered > 20, "{:?}", queue.counts());
     }
 
-    /// It lowers at 150 ms, and in the 550 ms after that five times more or not at all. The queue
+    /// The probability falls at 150 ms, and in the next 550 ms five times more or not at all. The queue
     /// is not idle at the end: nothing to catch up with.
     #[test]
     fn a_long_idle_time_counts_once_or_in_every_freeze_time() {

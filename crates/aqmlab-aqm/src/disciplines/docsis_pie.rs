@@ -414,7 +414,7 @@ mod tests {
     }
 
     /// 62 intervals are 992 ms, 63 are 1008 ms: more than the second of quiet time, which begins
-    /// anew after a delay, and with the quiescent state.
+    /// again after a delay, and with the quiescent state.
     #[test]
     fn quiet_for_a_second_is_inactive_again() {
         let mut pie = pie();

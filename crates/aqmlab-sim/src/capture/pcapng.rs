@@ -64,7 +64,7 @@ pub fn interface(bytes: &mut Vec<u8>, interface: &Interface) {
 }
 
 /// Appends a packet of this length, with an optional comment; the file contains only the parts
-/// `kept`, one after the other.
+/// `kept`, in sequence.
 pub fn packet(
     bytes: &mut Vec<u8>,
     interface: u32,

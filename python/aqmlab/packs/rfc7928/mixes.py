@@ -124,8 +124,8 @@ def _worse(aspect: Aspect) -> str:
 
 
 def bidirectional(view: Beside) -> Outcome:
-    """As for most, and whether more acknowledgements are lost than with the other, and whether
-    the mix is worse."""
+    """Compares delay and goodput by the rule of most sections, then the losses of acknowledgements
+    and the mix."""
     mixes = [case for case in view.cases() if case.startswith(MIX)]
     mild = [case for case in view.cases() if case not in mixes]
     found, aspects = queue_and_goodput(view, mild), _aspects(view, mixes)

@@ -296,8 +296,8 @@ def scheduling(view: Beside) -> Outcome:
 
 
 def sensitivity(view: Beside) -> Outcome:
-    """Changes of goodput and delay from half the parameter's value to twice of it. Words say how
-    steady the queue is under other conditions."""
+    """Changes of goodput and delay from half the parameter's value to twice of it. The text adds
+    how steady the queue is under other conditions."""
     names = {factor: case for case, factor in view.own.places().items() if 0.5 <= factor <= 2}
     if len(names) < 2:
         return Outcome(OPEN, "it has no parameter that moves its queue")

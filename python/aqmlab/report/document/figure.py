@@ -33,7 +33,7 @@ class Form:
         cls.form = cls.__name__.lower()
 
     def to_json(self) -> dict[str, Any]:
-        """Its form and fields as a mapping."""
+        """The form and the fields as a mapping."""
         return {"form": self.form} | {name: _plain(getattr(self, name)) for name in self.kept}
 
 
