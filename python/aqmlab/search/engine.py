@@ -301,6 +301,8 @@ class _Search:
             raise input_error("an attack needs a study of one point: choose one", key="only")
         _check_ranges(study, self.keys)
         limits = tuple(Measure.limit(each) for each in within)
+        for measure in (*measures, *limits):
+            measure.check(study.points.scenarios[0])
         question = {
             "kind": kind,
             "keys": [asdict(key) for key in self.keys],

@@ -82,6 +82,12 @@ class Measure:
         measure = Measure.parse(f"min:{left.strip()}", "within")
         return replace(measure, most=found[0][0] * (0.01 if share else 1.0))
 
+    def check(self, scenario: Mapping[str, Any]) -> None:
+        """Raises `InputError` if the scenario has no such link or group."""
+        known = [*scenario["links"], *scenario["flows"], "all"]
+        if self.subject and self.subject not in known:
+            raise unknown("link or group", self.subject, known, key=self.text)
+
     def of(self, result: StudyResult | RunResult) -> Floats:
         """The value of each run; NaN if it has none.
 
@@ -93,9 +99,6 @@ class Measure:
             count, first = result.info.points * result.info.replications, result.scenarios[0]
         else:
             count, first = 1, result.scenario
-        known = [*first["links"], *first["flows"], "all"]
-        if self.subject and self.subject not in known:
-            raise unknown("link or group", self.subject, known, key=self.text)
         own = rows.filter(names == self._subject(sorted(set(names)), first["bottleneck"]))
         means = own.group_by("run").agg(pl.col("value").mean())
         found = np.full(count, np.nan)
