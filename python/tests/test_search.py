@@ -157,6 +157,12 @@ def test_a_constraint_is_kept() -> None:
     assert Measure.limit("throughput@a<=1mbit").most == 1e6
 
 
+def test_a_measure_of_an_unknown_group_is_refused() -> None:
+    result = aqmlab.run(SCENARIO, set={"duration": "1s"})
+    with pytest.raises(aqmlab.InputError, match="unknown link or group"):
+        Measure.parse("goodput@absent", "goals").of(result)
+
+
 def check_finding(path: Path) -> None:
     """The number in the comment is that of `aqmlab run`, with and without the found settings."""
     text = path.read_text()

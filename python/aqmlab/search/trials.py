@@ -91,7 +91,8 @@ class Measure:
     def of(self, result: StudyResult | RunResult) -> Floats:
         """The value of each run; NaN if it has none.
 
-        Raises `InputError` if several links or groups have values and none is named.
+        Raises `InputError` if several links or groups have values and none is named, or if the
+        scenario lacks the one that is named.
         """
         rows = values(result, self.text.partition("@")[0])
         names = rows["subject"].cast(pl.String)
@@ -99,6 +100,7 @@ class Measure:
             count, first = result.info.points * result.info.replications, result.scenarios[0]
         else:
             count, first = 1, result.scenario
+        self.check(first)
         own = rows.filter(names == self._subject(sorted(set(names)), first["bottleneck"]))
         means = own.group_by("run").agg(pl.col("value").mean())
         found = np.full(count, np.nan)
