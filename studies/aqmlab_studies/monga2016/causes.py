@@ -44,9 +44,8 @@ def _window(measured: Measurements) -> Iterator[Cause]:
         f"{_range(points, UTILISATION, '1000 Mbit/s')} %, at an RTT of 1 s "
         f"{_range(points, UTILISATION, 'RTT 1000 ms')} %, over the queues. Without the limit "
         f"it is {_all(free, UTILISATION, '1000 Mbit/s')} % at 1 Gbit/s, and "
-        f"{_all(free, UTILISATION, 'RTT 1000 ms')} % at 1 s, where 100 s are too short for Reno "
-        f"to open the windows. (DropTail at 1 Gbit/s, run by run: {each} %. When both directions "
-        "fill their buffers at once, round trips grow faster than the timers learn; README.)",
+        f"{_all(free, UTILISATION, 'RTT 1000 ms')} % at 1 s. (DropTail at 1 Gbit/s, run by run: "
+        f"{each} %; README.)",
     )
 
 
@@ -135,8 +134,8 @@ def _degraded(points: Points, experiments: Points, free: Points | None) -> Itera
     alone_3 = _all(experiments, UTILISATION, "nothing backwards, 3 FTP")
     yield Cause(
         "DropTail's utilisation with few FTP flows: the queue of the other direction",
-        "The acknowledgements wait behind the reverse traffic. Under DropTail that queue is long, "
-        f"and the windows of 20 packets are spread over a longer round trip: {few}, {more}. With "
+        "The acknowledgements wait behind the reverse traffic, and windows of 20 packets are "
+        f"spread over a longer round trip: {few}, {more}. With "
         f"nothing backwards but acknowledgements and voice it is {alone} % with 1 flow, and "
         f"{alone_3} % with 3"
         + (

@@ -99,10 +99,7 @@ def _few_flows(measured: Measurements) -> Iterator[Cause]:
         f"different from that at 30 ms. Mean utilisations of CoDel and tail drop at 200 ms: "
         f"{listed}. CUBIC keeps 0.7 of its window at a loss; a queue of 5 ms does not bridge the "
         "gap of one flow on a path of 200 ms. The article's loads go to 50 FTPs, and it gives "
-        "neither the list nor their weights. Longer runs, CoDel, 200 ms, two replications on "
-        "2026-11-21: at 10 Mbit/s, 300 s instead of 60, 0.664 instead of 0.653 with one FTP and "
-        "0.978 instead of 0.963 with twenty; at 100 Mbit/s, 300 s instead of 40, 0.640 instead of "
-        "0.589 and 0.953 instead of 0.900.",
+        "neither the list nor their weights.",
     )  # fmt: skip
 
 

@@ -182,10 +182,9 @@ def _of_one(measured: Measurements) -> list[Cause]:
     return [
         Cause(
             "The model has the buffer full and BBR's window too",
-            "BBR's estimate of the least round-trip time, on which its window depends, is about as "
-            "the model has it. But a loss-based flow does not keep the buffer full: after a loss "
-            "the queue falls, round trips shorten, and the estimated rate then bounds what BBR "
-            "sends, not the window. By buffer beside CUBIC: the estimate (by the model), how full "
+            "After a loss of the other flow the queue falls and round trips shorten; what BBR "
+            "sends is then bounded by its estimate of the rate, not by its window. By buffer "
+            "beside CUBIC: its estimate of the least round-trip time (by the model), how full "
             f"the buffer is, how much of BBR's window is in flight: {'; '.join(told)}.",
         )
     ]

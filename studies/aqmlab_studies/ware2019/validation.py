@@ -106,7 +106,7 @@ def tables(measured: Measurements) -> list[CellTable]:
 
 
 def causes(measured: Measurements) -> list[Cause]:
-    """Why several flows of BBR have more than the model gives them."""
+    """The sum of what several flows of BBR estimate."""
     measured = measured.part("validation")
     measured.point(beside="CUBIC", buffer="8 BDP", bbr="16 BBR")
     told = [
@@ -116,10 +116,10 @@ def causes(measured: Measurements) -> list[Cause]:
     ]
     return [
         Cause(
-            "Several flows of BBR estimate more than they have",
+            "What several flows of BBR estimate",
             "The model gives all flows of BBR together the rate that they have; each takes the "
             "largest of its samples of ten round trips, and these do not fall together (the paper "
-            "names the excess and leaves it out). Their windows are larger by as much. The sum of "
+            "names the excess and leaves it out). Their windows follow the estimates. The sum of "
             "their estimates to their goodput, in a buffer of 8 products beside CUBIC: "
             f"{', '.join(told)}.",
         )
