@@ -8,7 +8,7 @@
 # make lab      docs/lab/index.html: the live lab (needs the Rust target wasm32-wasip1)
 # make walks   adds a discipline, a control, a workload, a metric and a change as CONTRIBUTING.md says
 # make wheel  builds wheel and source package, and tries them in empty environments (network);
-#             QUICK=1: from what `make test` built, without the environments with extras
+#             QUICK=1: from what `make test` built, in an environment without extras
 # make site    docs as a web site: site/index.html
 # make package packs the crates that others can use, and builds them from the packages
 # make parity     docs/studies/parity.md: the grid with real packets (an hour and a half)
@@ -25,10 +25,12 @@
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
-# Tests at a time; those that send real packets have the machine to themselves.
+# Tests at a time. Those that send real packets run when no others do.
 JOBS ?= $(shell nproc)
 VENV := .venv
 BIN := $(VENV)/bin
+# The tests of a file share what it prepares.
+PYTEST := $(BIN)/python -m pytest --dist loadfile
 # rustfmt by name: modules that a macro declares are not found from lib.rs.
 RUSTFMT := rustfmt --edition 2024
 RUST := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
@@ -41,7 +43,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python test-slow faults walks package lint lint-rust lint-python format bench budget bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate gallery setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python test-packets test-slow faults walks package lint lint-rust lint-python format bench budget bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate gallery setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -51,7 +53,8 @@ demo: $(VENV)/.installed
 # The engine is built while tests are compiled.
 test:
 	@$(MAKE) --no-print-directory -j 2 tests-compiled $(VENV)/.installed
-	@$(MAKE) --no-print-directory test-rust test-python
+	@$(MAKE) --no-print-directory -j 2 test-rust test-python
+	@$(MAKE) --no-print-directory test-packets
 
 # With the programs and shared libraries of examples, beside which Python's tests set the same in Python.
 tests-compiled:
@@ -62,13 +65,16 @@ test-rust:
 	cargo test --workspace --quiet
 
 test-python: $(VENV)/.tools
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "not real_packets and not slow"
-	$(BIN)/python -m pytest -m "real_packets and not slow" -rR
+	$(PYTEST) -n $(JOBS) -m "not real_packets and not slow"
+
+# Two at a time: most wait for their packets, and more would wait for a processor.
+test-packets: $(VENV)/.tools
+	$(PYTEST) -n 2 -m "real_packets and not slow" -rR
 
 test-slow: $(VENV)/.tools
 	cargo test --quiet -p aqmlab-quic --features tls --lib --test tls
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m "slow and not real_packets"
-	$(BIN)/python -m pytest -m "slow and real_packets" -rR
+	$(PYTEST) -n $(JOBS) -m "slow and not real_packets"
+	$(PYTEST) -n 2 -m "slow and real_packets" -rR
 
 # One half of the checks beside the other: each is mostly one process.
 lint: $(VENV)/.installed $(VENV)/.tools
@@ -87,7 +93,7 @@ lint-rust:
 lint-python: $(VENV)/.installed $(VENV)/.tools
 	$(BIN)/ruff format --check $(PYTHON_FILES)
 	$(BIN)/ruff check $(PYTHON_FILES)
-	$(BIN)/mypy --strict python/aqmlab studies/aqmlab_studies tools examples/codel.py
+	$(BIN)/mypy --strict python/aqmlab python/tests/typed_mistakes.py studies/aqmlab_studies tools examples/codel.py
 	$(BIN)/lint-imports
 	$(BIN)/stubtest aqmlab._core --mypy-config-file .ci/stubtest.ini --concise
 

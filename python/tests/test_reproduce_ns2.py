@@ -19,7 +19,6 @@ from aqmlab.study import Study
 from aqmlab_studies.jarvinen2014 import ns2
 from aqmlab_studies.jarvinen2014.study import PIE_EXPERIMENTS
 
-pytestmark = pytest.mark.xdist_group("ns2")  # one worker has the result of all
 REST = "11 ms"
 LOADS = ("1+1", "2+2", "4+4")
 PACKET = 0.006

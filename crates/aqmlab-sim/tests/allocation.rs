@@ -1,6 +1,7 @@
 //! In the steady state packets need no allocations: a run of twice the duration has no additional
 //! ones.
 
+#[path = "sim/common/mod.rs"]
 mod common;
 
 use std::alloc::System;

@@ -1,10 +1,8 @@
 //! Every packet of a flow arrives, is dropped by a queue or is lost on a link, and is counted once.
 
-mod common;
-
+use crate::common::Settings;
 use aqmlab_sim::endpoints::{Direction, End};
 use aqmlab_sim::{RunResult, Traffic};
-use common::Settings;
 
 /// Short transfers over a lossy link with a queue of two packets, in both directions.
 const MICE: &str = r#"
@@ -32,7 +30,7 @@ const MICE: &str = r#"
 "#;
 
 fn result(settings: &Settings) -> RunResult {
-    common::result(MICE, settings)
+    crate::common::result(MICE, settings)
 }
 
 fn forward(result: &RunResult) -> &Traffic {

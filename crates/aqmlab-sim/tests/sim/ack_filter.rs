@@ -1,10 +1,8 @@
 //! CAKE's filter of acknowledgements on a slow return path.
 
-mod common;
-
+use crate::common::on_line;
 use aqmlab_aqm::Reason;
 use aqmlab_sim::RunResult;
-use common::on_line;
 
 /// Two bulk flows whose acknowledgements are more than the return path carries.
 fn result(profile: &str, filter: &str) -> RunResult {

@@ -1,9 +1,7 @@
 //! Relentless and a constant rate over simulated links.
 
-mod common;
-
+use crate::common::{BESIDE, Settings, on_line};
 use aqmlab_sim::RunResult;
-use common::{BESIDE, Settings, on_line};
 
 fn bulk(settings: &Settings) -> RunResult {
     on_line(&[&[("links.down.queue.limit", "50p")], settings].concat())

@@ -1,10 +1,8 @@
 //! BBR over simulated links.
 
-mod common;
-
+use crate::common::{BESIDE, Settings, jain, on_line, series};
 use aqmlab_sim::RunResult;
 use aqmlab_sim::network::series::Subject;
-use common::{BESIDE, Settings, jain, on_line, series};
 
 /// One flow with this control.
 fn one(control: &str, more: &Settings) -> RunResult {

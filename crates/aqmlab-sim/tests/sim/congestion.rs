@@ -1,13 +1,11 @@
 //! Congestion controls over simulated links.
 
-mod common;
-
+use crate::common::{BESIDE, LINE, Settings, jain, read_again};
 use aqmlab_sim::{RunResult, Scenario, run};
-use common::{BESIDE, LINE, Settings, jain, read_again};
 
 fn scenario(settings: &Settings) -> Scenario {
     let reno = [("links.down.queue.limit", "100p"), ("transport.congestion_control", "reno")];
-    common::scenario(LINE, &[&reno, settings].concat())
+    crate::common::scenario(LINE, &[&reno, settings].concat())
 }
 
 /// A name in the file becomes a table when a key is set in it; a flow's own

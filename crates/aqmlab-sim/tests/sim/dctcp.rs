@@ -1,10 +1,8 @@
 //! DCTCP at a queue that marks above a threshold.
 
-mod common;
-
+use crate::common::{BESIDE, Settings, jain, on_line, series};
 use aqmlab_sim::RunResult;
 use aqmlab_sim::network::series::Subject;
-use common::{BESIDE, Settings, jain, on_line, series};
 
 /// 1000-byte packets: 100 Mbit/s are 12.5 a millisecond, and the base
 /// round-trip time of 10 ms with 0.08 ms of transmission 126 packets.

@@ -1,11 +1,9 @@
 //! Measurements of single packets: one-way delays, the backlog over time, the intervals between
 //! losses; also starts of flows and ends of runs.
 
-mod common;
-
+use crate::common::{BESIDE, LINE, Settings, on_line, read_again};
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::RunResult;
-use common::{BESIDE, LINE, Settings, on_line, read_again};
 
 /// Two transfers over two queues.
 const BULK: &Settings = &[
@@ -22,7 +20,7 @@ const BULK: &Settings = &[
 ];
 
 fn scenario(settings: &Settings) -> aqmlab_core::Result<aqmlab_sim::Scenario> {
-    common::parse(LINE, &[BULK, settings].concat())
+    crate::common::parse(LINE, &[BULK, settings].concat())
 }
 
 fn result(settings: &Settings) -> RunResult {

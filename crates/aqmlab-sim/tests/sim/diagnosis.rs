@@ -1,9 +1,7 @@
 //! Misleading runs have notes, other runs do not.
 
-mod common;
-
+use crate::common::{BESIDE, LINE, Settings, on_line};
 use aqmlab_sim::run::diagnosis::{About, Finding};
-use common::{BESIDE, LINE, Settings, on_line};
 
 /// Bulk flows that fill a link, for long enough.
 const BULK: &Settings = &[
@@ -61,7 +59,7 @@ fn a_group_that_never_starts_is_named() {
 
 #[test]
 fn a_warm_up_ends_before_the_run() {
-    let with = |warmup| common::parse(LINE, &[("record.warmup", warmup)]);
+    let with = |warmup| crate::common::parse(LINE, &[("record.warmup", warmup)]);
     assert!(with("19s").is_ok());
     for warmup in ["20s", "90s"] {
         let error = with(warmup).unwrap_err().to_string();

@@ -1,10 +1,8 @@
 //! Measurements of two directions are separate, and the worse direction is reported first.
 
-mod common;
-
+use crate::common::{Settings, on_line};
 use aqmlab_sim::endpoints::Direction;
 use aqmlab_sim::{GroupResult, RunResult};
-use common::{Settings, on_line};
 
 /// Four bulk flows keep a deep queue at `down`; nothing waits at `up`. Pings, a game and a call
 /// cross both.

@@ -1,9 +1,7 @@
 //! ECN from end to end: a queue marks, the receiver echoes, the sender yields.
 
-mod common;
-
+use crate::common::{Settings, on_line};
 use aqmlab_sim::RunResult;
-use common::{Settings, on_line};
 
 fn bulk(settings: &Settings) -> RunResult {
     let marking = [

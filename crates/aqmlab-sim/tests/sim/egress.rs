@@ -1,12 +1,10 @@
 //! Shapers and drivers between a queue and its transmitter.
 
-mod common;
-
+use crate::common::{LINE, Settings, on_line, pairs};
 use aqmlab_aqm::fifo::Fifo;
 use aqmlab_aqm::{Backlog, Context, Discipline, Disciplines, LinkEnv, QueueDiscipline};
 use aqmlab_core::{Component, Packet, params};
 use aqmlab_sim::{LinkResult, Outside, RunResult, Scenario, run};
-use common::{LINE, Settings, on_line, pairs};
 use proptest::prelude::*;
 
 /// Three bulk flows over one link.
@@ -101,7 +99,7 @@ fn a_shaper_that_counts_the_link_layer_keeps_the_modem_empty() {
 
 #[test]
 fn a_shaper_needs_its_rate() {
-    let error = common::refused(LINE, &[("links.down.shaper.burst", "3000b")]);
+    let error = crate::common::refused(LINE, &[("links.down.shaper.burst", "3000b")]);
     assert!(error.contains("links.down.shaper") && error.contains("rate"), "{error}");
 }
 

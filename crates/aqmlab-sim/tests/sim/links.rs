@@ -1,13 +1,13 @@
 //! Links whose rate changes, and ways on which packets do not all fare alike.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::Settings;
+use crate::common::busy_link::{
+    RATES, error, file, read_file, result, scenario, scenario_with, trace,
+};
 use aqmlab_sim::rate::{InputFile, Opportunities, RateProcess};
 use aqmlab_sim::{LinkResult, Outside, RunResult, Scenario, run};
-use common::Settings;
-use common::busy_link::{RATES, error, file, read_file, result, scenario, scenario_with, trace};
 use proptest::prelude::*;
 
 fn queue(result: &RunResult) -> &LinkResult {

@@ -1,10 +1,8 @@
 //! Links that share a medium: one sends at a time.
 
-mod common;
-
+use crate::common::busy_link::{RATES, result, scenario};
+use crate::common::read_again;
 use aqmlab_sim::{RunResult, run};
-use common::busy_link::{RATES, result, scenario};
-use common::read_again;
 use proptest::prelude::*;
 
 #[test]
@@ -43,7 +41,7 @@ fn a_link_that_waits_for_a_medium_has_sent_its_last_packet() {
                 [flows.one]\npath = ['next']\nreturn_path = ['up']\ntransport = { mss = '169521b' }\n\
                 [flows.both]\npath = ['down', 'next']\nreturn_path = ['up']\n\
                 start = { uniform = ['0s', '180ms'] }\n";
-    let result = common::result(text, &[]);
+    let result = crate::common::result(text, &[]);
     assert_eq!(result.links[0].utilisation, 0.0);
 }
 

@@ -1,9 +1,7 @@
 //! Pacing from end to end.
 
-mod common;
-
+use crate::common::{LINE, on_line, scenario};
 use aqmlab_sim::{RunResult, run};
-use common::{LINE, on_line, scenario};
 
 fn bulk(pacing: &str) -> RunResult {
     on_line(&[

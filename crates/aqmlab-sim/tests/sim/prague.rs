@@ -1,7 +1,5 @@
 //! Prague over simulated links: L4S.
 
-mod common;
-
 use aqmlab_sim::RunResult;
 
 fn link(rate: &str, queue: &str, flows: &str) -> RunResult {
@@ -29,7 +27,7 @@ fn link(rate: &str, queue: &str, flows: &str) -> RunResult {
         {flows}
         "#
     );
-    common::result(&text, &[])
+    crate::common::result(&text, &[])
 }
 fn flow(name: &str, first: &str, more: &str) -> String {
     format!("[flows.{name}]\npath = [\"{first}\", \"down\"]\nreturn_path = \"up\"\n{more}\n")

@@ -1,12 +1,10 @@
 //! Every profile from end to end.
 
-mod common;
-
+use crate::common::{Settings, read_again, result, scenario};
 use aqmlab_core::{Limit, Span};
 use aqmlab_sim::RunResult;
 use aqmlab_tcp::Profile;
 use aqmlab_tcp::params::Stack;
-use common::{Settings, read_again, result, scenario};
 
 const SHARED: &str = r#"
     duration = "60s"

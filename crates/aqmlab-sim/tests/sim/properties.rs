@@ -1,12 +1,10 @@
 //! Laws that hold for every scenario: conservation, order, exact rates,
 //! complete transfers, and the same bits for the same seed.
 
-mod common;
-
+use crate::common::read_again;
 use aqmlab_core::{Table, Value};
 use aqmlab_sim::network::probe::PacketRecord;
 use aqmlab_sim::{LinkResult, Scenario, WorkLimit, run, try_run};
-use common::read_again;
 use proptest::prelude::*;
 
 /// Two groups of finite flows over two bottlenecks in a row, two-way.
@@ -142,7 +140,7 @@ fn a_bulk_flow_fills_its_link_exactly() {
             ("transport.profile", "linux-6"),
             ("record.level", "packets"),
         ];
-        let scenario = common::scenario(common::LINE, &settings);
+        let scenario = crate::common::scenario(crate::common::LINE, &settings);
         let result = run(&scenario, 0);
         let link = &result.links[0];
         // From one transmission to another without a gap, the bits sent take
@@ -163,7 +161,7 @@ fn a_bulk_flow_fills_its_link_exactly() {
 #[test]
 fn a_run_without_progress_is_ended() {
     let many = [("flows.bulk.count", "50"), ("flows.bulk.start", "0s")];
-    let scenario = common::scenario(common::LINE, &many);
+    let scenario = crate::common::scenario(crate::common::LINE, &many);
     let few = WorkLimit { at_once: 60, ..WorkLimit::default() };
     let stopped = try_run(&scenario, 0, &few).err().unwrap();
     assert!(stopped.at_once && stopped.work > 60 && stopped.work <= 62, "{stopped:?}");

@@ -1,9 +1,7 @@
 //! Receive windows that grow, from end to end.
 
-mod common;
-
+use crate::common::{Settings, on_line};
 use aqmlab_sim::RunResult;
-use common::{Settings, on_line};
 
 /// A bandwidth-delay product of 1.25 MB, without timestamps and with them.
 fn bulk(profile: &str, window: &Settings) -> RunResult {

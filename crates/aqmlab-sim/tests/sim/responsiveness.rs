@@ -3,9 +3,7 @@
 use aqmlab_sim::endpoints::Direction;
 use aqmlab_sim::{GroupResult, RunResult};
 
-mod common;
-
-use common::{BESIDE, mean, run_workload as result, value};
+use crate::common::{BESIDE, mean, run_workload as result, value};
 
 const EULER: f64 = 0.577_215_664_901_532_9;
 

@@ -1,9 +1,7 @@
 //! Routes that change during a run.
 
-mod common;
-
+use crate::common::{Settings, read_again};
 use aqmlab_sim::{RunResult, Scenario, run};
-use common::{Settings, read_again};
 
 const TEXT: &str = r#"
     duration = "3s"
@@ -16,7 +14,7 @@ const TEXT: &str = r#"
 "#;
 
 fn scenario(set: &Settings) -> Scenario {
-    common::scenario(TEXT, set)
+    crate::common::scenario(TEXT, set)
 }
 
 fn result(set: &Settings) -> RunResult {
@@ -87,7 +85,7 @@ fn changes_read_back_and_wrong_ones_are_refused() {
         ("\"detour\"", "a list in brackets, each a table"),
         ("[{ at = \"1s\", way = [\"detour\"] }]", "unknown key"),
     ] {
-        let error = common::refused(TEXT, &[("flows.some.reroutes", value)]);
+        let error = crate::common::refused(TEXT, &[("flows.some.reroutes", value)]);
         assert!(error.contains(expected), "{error}");
     }
 }

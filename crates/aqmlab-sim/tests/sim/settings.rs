@@ -1,7 +1,5 @@
 //! Settings on top of a scenario, and queues and shapers in words.
 
-mod common;
-
 use aqmlab_core::catalogue::say_in_words;
 use aqmlab_core::{Framing, ParamType, Value, words};
 use aqmlab_sim::network::egress::ShaperParams;
@@ -114,7 +112,7 @@ fn changes_take_the_same_forms() {
         "{LINE}\n[[changes]]\nat = '1s'\nkey = 'up.queue'\nvalue = 'cake bandwidth 5mbit docsis'\n\
          [[changes]]\nat = '2s'\nkey = 'queue.limit'\nvalue = '50p'\n"
     );
-    let scenario = common::scenario(&text, &[]);
+    let scenario = crate::common::scenario(&text, &[]);
     assert_eq!(scenario.changes.len(), 2);
-    common::read_again(&scenario);
+    crate::common::read_again(&scenario);
 }

@@ -1,11 +1,9 @@
 //! Senders whose congestion control, pacing and ECN change during a run.
 
-mod common;
-
+use crate::common::{BESIDE, LINE, Settings, not_set, repeated, seen, set};
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::Run;
 use aqmlab_sim::network::series::Subject;
-use common::{BESIDE, LINE, Settings, not_set, repeated, seen, set};
 
 /// State machines of the sender.
 const STACKS: [&str; 2] = ["rfc", "linux-6.12"];
@@ -20,7 +18,7 @@ fn scene(settings: &Settings, replication: u64) -> Run {
         ("flows.web", BESIDE),
         ("flows.web.workload", "page"),
     ];
-    Run::new(common::scenario(LINE, &[&scene, settings].concat()), replication)
+    Run::new(crate::common::scenario(LINE, &[&scene, settings].concat()), replication)
 }
 
 fn alone(stack: &str) -> Run {

@@ -1,13 +1,11 @@
 //! Runs that are steered: a parameter that changes keeps the queue's state, a replacement does
 //! not, and the scenario that a steered run leaves repeats it.
 
-mod common;
-
+use crate::common::{BESIDE, LINE, Settings, ms, not_set, repeated, seen, set};
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::scenario::parse_value;
 use aqmlab_sim::{Outside, Run, RunResult, Scenario};
-use common::{BESIDE, LINE, Settings, ms, not_set, repeated, seen, set};
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use proptest::test_runner::Config;
 
@@ -19,7 +17,7 @@ fn scene(settings: &Settings) -> Scenario {
         ("transport.profile", "linux-6"),
         ("flows.bulk.count", "4"),
     ];
-    common::scenario(LINE, &[&scene, settings].concat())
+    crate::common::scenario(LINE, &[&scene, settings].concat())
 }
 
 fn replace(run: &mut Run, key: &str, text: &str) -> Span {

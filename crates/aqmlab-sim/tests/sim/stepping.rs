@@ -1,13 +1,11 @@
 //! A run in steps with changes equals the run of the resulting scenario.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{Settings, ms, not_set, repeated, seen, set};
 use aqmlab_core::{Span, Time};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::{Run, Scenario, WorkLimit, run};
-use common::{Settings, ms, not_set, repeated, seen, set};
 
 /// Bulk flows of both kinds, a call and pages over one link.
 const SCENE: &str = r#"
@@ -43,7 +41,7 @@ const SCENE: &str = r#"
 const LATE: &str = r#"{ path = ["down"], return_path = ["up"], count = 3, access_delay = "5ms" }"#;
 
 fn scene(settings: &Settings) -> Scenario {
-    common::scenario(SCENE, settings)
+    crate::common::scenario(SCENE, settings)
 }
 
 /// All that can change: rate, delay, loss, queue and a parameter of it, groups that begin and stop.

@@ -2,9 +2,7 @@
 
 use aqmlab_sim::{GroupResult, RunResult};
 
-mod common;
-
-use common::{BESIDE, mean, run_workload as result, value};
+use crate::common::{BESIDE, mean, run_workload as result, value};
 
 fn count(group: &GroupResult, name: &str) -> u64 {
     group.times_of(name).map_or(0, |times| times.count)
@@ -74,7 +72,7 @@ fn over_tcp_it_stands_still_instead() {
     // The first second of it takes two, and a handshake.
     let join = mean(group, "join");
     assert!((2.0..2.2).contains(&join), "{join}");
-    let fast = common::run_workload(video, &[]);
+    let fast = crate::common::run_workload(video, &[]);
     assert_eq!((value(&fast, "stalls"), value(&fast, "stalled")), (0.0, 0.0));
     // The thirtieth frame is sent 29/30 s after the first.
     assert!((mean(&fast.groups[0], "join") - (29.0 / 30.0 + 0.027)).abs() < 0.005);

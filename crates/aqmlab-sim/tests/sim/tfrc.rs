@@ -1,7 +1,5 @@
 //! TFRC over simulated links (RFC 5348).
 
-mod common;
-
 use aqmlab_sim::endpoints::tfrc::equation;
 use aqmlab_sim::{RunResult, run};
 
@@ -31,7 +29,7 @@ fn text(link: &str, flows: &str, duration: u64) -> String {
 }
 
 fn over(link: &str, flows: &str, duration: u64) -> RunResult {
-    common::result(&text(link, flows, duration), &[])
+    crate::common::result(&text(link, flows, duration), &[])
 }
 
 /// Checks that each sent packet has arrived, was lost or is in flight: at most 64 packets, and
@@ -115,7 +113,7 @@ fn what_tfrc_has_no_use_for_is_rejected() {
     let refused = |more: &str| {
         let flows = format!("{TFRC}{more}\n");
         let text = text("rate = \"10mbit\"", &flows, 10);
-        common::parse(&text, &[]).unwrap_err()
+        crate::common::parse(&text, &[]).unwrap_err()
     };
     let error = refused("workload = \"voip\"");
     assert_eq!(error.key, "flows.tfrc.workload");
@@ -129,7 +127,7 @@ fn what_tfrc_has_no_use_for_is_rejected() {
 #[test]
 fn the_canonical_form_can_be_read() {
     let text = text("rate = \"1mbit\"", TFRC, 10);
-    let scenario = common::scenario(&text, &[]);
+    let scenario = crate::common::scenario(&text, &[]);
     let again = aqmlab_sim::Scenario::from_table(scenario.to_table(), "again", &[]).unwrap();
     assert_eq!(again.to_json(), scenario.to_json());
     assert_eq!(run(&again, 0).flows[0].goodput, run(&scenario, 0).flows[0].goodput);

@@ -1,8 +1,6 @@
 //! The workload `transfers`: times and sizes of its flows, and that all of them complete.
 
-mod common;
-
-use common::{mean, run_workload as result};
+use crate::common::{mean, run_workload as result};
 
 #[test]
 fn transfers_come_at_their_times_and_all_complete() {

@@ -1,11 +1,9 @@
 //! The time of a packet at a link: in the queue, in the driver, in transmission, in propagation.
 
-mod common;
-
+use crate::common::{result, series};
 use aqmlab_core::Span;
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::{LinkResult, RunResult};
-use common::{result, series};
 use proptest::prelude::*;
 
 /// Datagrams over one link, which have all arrived before the end.

@@ -2,9 +2,7 @@
 
 use proptest::prelude::*;
 
-mod common;
-
-use common::{mean, run_workload as result};
+use crate::common::{mean, run_workload as result};
 
 /// Milliseconds that bytes take at 10 Mbit/s.
 fn ms(bytes: f64) -> f64 {

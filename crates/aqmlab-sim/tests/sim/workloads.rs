@@ -3,9 +3,7 @@
 use aqmlab_sim::{RunResult, Scenario, run};
 use proptest::prelude::*;
 
-mod common;
-
-use common::{BESIDE, mean, read_again, run_workload as result, value};
+use crate::common::{BESIDE, mean, read_again, run_workload as result, value};
 
 #[test]
 fn a_constant_bit_rate_is_constant() {
@@ -48,7 +46,9 @@ fn too_much_of_it_fills_the_buffer_and_is_lost() {
 
 #[test]
 fn a_workload_is_a_name_or_a_table() {
-    let with = |workload, settings: &_| common::scenario(&common::workload(workload), settings);
+    let with = |workload, settings: &_| {
+        crate::common::scenario(&crate::common::workload(workload), settings)
+    };
     let by_name = with("\"cbr\"", &[]);
     assert_eq!(by_name, with("{ kind = \"cbr\" }", &[]));
     assert_eq!(with("\"cbr\"", &[("flows.app.workload.rate", "1mbit")]), by_name);
@@ -220,7 +220,7 @@ fn a_call_sounds_well_until_there_is_a_queue() {
         assert!(value(result, "mos") < 3.0, "{}", value(result, "mos"));
     }
     let late = [("flows.app.workload.playout", "11s")];
-    let error = common::refused(&common::workload(workload), &late);
+    let error = crate::common::refused(&crate::common::workload(workload), &late);
     assert!(error.contains("playout") && error.contains("`auto`, or 0s to 10s"), "{error}");
 }
 
@@ -302,7 +302,7 @@ fn beside_bulk(workload: &str, seed: u64, limit: u64, level: &str) -> Scenario {
         ("flows.bulk.start", "{ uniform = ['0s', '5s'] }"),
         ("record.level", level),
     ];
-    common::scenario(&common::workload(workload), &settings)
+    crate::common::scenario(&crate::common::workload(workload), &settings)
 }
 
 proptest! {
@@ -404,7 +404,7 @@ fn workloads_do_not_disturb_one_another() {
 /// Every example in the guide runs, and there is one of every workload.
 #[test]
 fn the_examples_of_the_guide_run() {
-    let guide = include_str!("../../../docs/workloads.md");
+    let guide = include_str!("../../../../docs/workloads.md");
     let examples: Vec<&str> = guide
         .split("```toml\n")
         .skip(1)
@@ -417,7 +417,7 @@ fn the_examples_of_the_guide_run() {
         assert!(has_example || entry.name == "bulk", "{name}");
     }
     for example in examples {
-        let scenario = common::scenario(example, &[]);
+        let scenario = crate::common::scenario(example, &[]);
         let result = run(&scenario, 0);
         for (group, config) in result.groups.iter().zip(&scenario.flows) {
             let arrived = result.flows.iter().any(|flow| flow.delivered > 0);
