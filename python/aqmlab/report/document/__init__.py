@@ -9,58 +9,6 @@
 Nothing here runs a simulation or knows of one: `charts` and `panels` draw arrays.
 """
 
-from aqmlab.report.document.figure import FORMATS, Figure
-from aqmlab.report.document.files import save, write_text
-from aqmlab.report.document.model import (
-    BAD,
-    GOOD,
-    NEAR,
-    PLAIN,
-    Block,
-    Cell,
-    Code,
-    Column,
-    Compared,
-    Document,
-    Estimate,
-    Facts,
-    Finding,
-    Items,
-    Markdown,
-    Note,
-    Section,
-    Table,
-    Text,
-    Tiles,
-    Verdict,
-    notes,
-)
+import lazy_loader
 
-__all__ = [
-    "BAD",
-    "FORMATS",
-    "GOOD",
-    "NEAR",
-    "PLAIN",
-    "Block",
-    "Cell",
-    "Code",
-    "Column",
-    "Compared",
-    "Document",
-    "Estimate",
-    "Facts",
-    "Figure",
-    "Finding",
-    "Items",
-    "Markdown",
-    "Note",
-    "Section",
-    "Table",
-    "Text",
-    "Tiles",
-    "Verdict",
-    "notes",
-    "save",
-    "write_text",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
