@@ -41,7 +41,7 @@ def _dualpi2(measured: Measurements) -> Iterator[Cause]:
     yield _two_pragues(part, whole)
     without = _ours(part, experiment="no ECN, Prague 10, CUBIC 10")
     yield Cause(
-        "Scenario 1 does not say whether CUBIC uses ECN",
+        "Scenario 1 does not specify whether CUBIC uses ECN",
         f"Over DualPI2, Prague beside CUBIC at 10 ms has {near} Mbit/s with ECN, as here, and "
         f"{without} without.",
     )
