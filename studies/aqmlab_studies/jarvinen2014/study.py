@@ -85,7 +85,8 @@ def _hred(measured: Measurements) -> Iterator[Cause]:
         f"measured in packets gives {text(' in packets')} with `wait_` on and "
         f"{text(' in packets, wait off')} with it off. Two settings were fitted to print, in "
         f"packets with `wait_` off: th_max 50 instead of 40, {text(' fitted: th_max 50')}; max_p "
-        f"0.5 instead of 0.65, {text(' fitted: max_p 0.5')}. Neither is known to be the one that was run.",
+        f"0.5 instead of 0.65, {text(' fitted: max_p 0.5')}. Neither is known to be the one that "
+        "was run.",
     )
 
 
