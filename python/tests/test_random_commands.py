@@ -15,12 +15,12 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.slow
 def test_random_command_lines_end_as_they_should() -> None:
-    words = ["--count", "60", "--seed", "20261124", "--processes", "0.1"]
+    words = ["--count", "150", "--seed", "20261124", "--processes", "0.1"]
     done = run_program(
         [sys.executable, "-m", "tools.random_commands", *words], cwd=ROOT, timeout=580
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "60 command lines of seed 20261124: 0 failed" in done.stdout
+    assert "150 command lines of seed 20261124: 0 failed" in done.stdout
 
 
 def test_a_command_line_follows_from_seed_and_index() -> None:

@@ -83,16 +83,11 @@ def modem(line: Line, pack: Pack, stages: Mapping[str, Any]) -> Pack:
     return replace(pack, scenario=scenario, contenders={"printed": {"seed": 1}})
 
 
-def replications(line: Line) -> int:
-    """Half as many on a gigabit line, whose runs take five times as long as the others."""
-    return 5 if line.rate("down") >= 1e9 else 10
-
-
 @cache
 def trial_of(profile: str) -> LineTrial:
     """The queues on the line of a profile."""
     line = PROFILES[profile].line
-    return run(replace(pack_of(line, "home", QUEUES), replications=replications(line)), line)
+    return run(replace(pack_of(line, "home", QUEUES), replications=10), line)
 
 
 @pytest.fixture(scope="module", params=list(PROFILES))
@@ -107,7 +102,7 @@ def missed(trial: LineTrial, queue: str, lines: Sequence[str]) -> list[str]:
     other times: the intervals of both may lie apart by what `try` itself takes for no difference.
     """
     line = trial.access
-    pack = replace(pack_of(line, "home", [queue]), replications=replications(line))
+    pack = replace(pack_of(line, "home", [queue]), replications=10)
     printed = run(modem(line, pack, read(lines, line.kind.device)), line)
     found = []
     for what in trial.noticed:
