@@ -190,8 +190,8 @@ def _slow_start(measured: Measurements) -> Iterator[Cause]:
     keys = ("jain", "p50", "loss")
     yield Cause(
         "Job d: how slow start ends",
-        "In ten seconds the shares of a hundred flows still depend on how they began. With ns-3's "
-        "HyStart, whose delay threshold is a whole round-trip time where Linux's is an eighth: "
+        "A hundred flows in ten seconds. With ns-3's HyStart, whose delay threshold is a whole "
+        "round-trip time where Linux's is an eighth: "
         f"{_told(usual, *keys)}; with HyStart++ (RFC 9406), our default for CUBIC: "
         f"{_told(other, *keys)}.",
     )
