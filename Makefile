@@ -26,8 +26,12 @@
 # make bench  how fast the engine is on this machine
 
 PYTHON ?= python3
-# Tests at a time. Those that send real packets run when no others do.
+# Tests at a time.
 JOBS ?= $(shell nproc)
+# Real packets keep time, so other tests beside them take only what they leave of the processors
+# (SCHED_IDLE of Linux; elsewhere there are no real packets).
+IDLE := $(shell command -v chrt > /dev/null && echo chrt --idle 0)
+BESIDE :=
 VENV := .venv
 BIN := $(VENV)/bin
 # The tests of a file share what it prepares.
@@ -46,7 +50,7 @@ export PIP_QUIET := 1
 # Some machines set it; every process would then compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python test-packets test-slow test-tls faults walks package lint lint-rust lint-python format bench budget bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate gallery setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python test-packets test-slow test-slow-packets test-slow-rest test-tls faults walks package lint lint-rust lint-python format bench budget bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate gallery setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -56,8 +60,7 @@ demo: $(VENV)/.installed
 # The engine is built while tests are compiled.
 test:
 	@$(MAKE) --no-print-directory -j 2 tests-compiled $(VENV)/.installed
-	@$(MAKE) --no-print-directory -j 2 test-rust test-python
-	@$(MAKE) --no-print-directory test-packets
+	@$(MAKE) --no-print-directory -j 3 test-packets test-rust test-python BESIDE="$(IDLE)"
 
 # With the programs and shared libraries of examples, beside which Python's tests set the same in Python.
 tests-compiled:
@@ -65,18 +68,23 @@ tests-compiled:
 	cargo build --workspace --quiet --profile test --bins --examples
 
 test-rust:
-	cargo test --workspace --quiet
+	MAKEFLAGS= $(BESIDE) cargo test --workspace --quiet
 
 test-python: $(VENV)/.tools
-	$(PYTEST) -n $(JOBS) -m "not real_packets and not slow"
+	$(BESIDE) $(PYTEST) -n $(JOBS) -m "not real_packets and not slow"
 
 # Two at a time: most wait for their packets, and more would wait for a processor.
 test-packets: $(VENV)/.tools
 	$(PYTEST) -n 2 -m "real_packets and not slow" -rR
 
 test-slow: $(VENV)/.tools
-	$(PYTEST) -n $(JOBS) -m "slow and not real_packets"
+	@$(MAKE) --no-print-directory -j 2 test-slow-packets test-slow-rest BESIDE="$(IDLE)"
+
+test-slow-packets: $(VENV)/.tools
 	$(PYTEST) -n 2 -m "slow and real_packets" -rR
+
+test-slow-rest: $(VENV)/.tools
+	$(BESIDE) $(PYTEST) -n $(JOBS) -m "slow and not real_packets"
 
 # With rustls, for which the QUIC libraries are built again.
 test-tls:
