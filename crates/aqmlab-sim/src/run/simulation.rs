@@ -123,12 +123,14 @@ impl Simulation {
         let end = Time::ZERO + scenario.duration;
         let setup = Setup { mtu: MTU, end, defers_ends: true, ..scenario.network(replication) };
         let network = Network::new(&setup);
+        let lasting = scenario.flows.iter().filter(|group| !group.workload.has_app());
+        let count: u64 = lasting.map(|group| group.count).sum();
         let mut simulation = Simulation {
             replication,
             now: Time::ZERO,
             network,
             routes: Vec::new(),
-            flows: Vec::new(),
+            flows: Vec::with_capacity(count as usize),
             numbers: Vec::new(),
             series: (scenario.record.level != Level::Summary).then(Series::default),
             handled: 0,

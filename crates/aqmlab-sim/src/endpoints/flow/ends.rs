@@ -12,7 +12,6 @@ use crate::endpoints::tcp::{TcpSink, TcpSource};
 use crate::endpoints::{End, Endpoint, Incoming, MessageSink, MessageSource, Outgoing};
 
 /// Both ends. Nearly all are TCP's, and used for every packet: they are stored in the flow itself.
-#[allow(clippy::large_enum_variant)]
 #[derive(Clone)]
 pub(crate) enum Ends {
     Tcp(Tcp),
