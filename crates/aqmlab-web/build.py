@@ -10,6 +10,7 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 import sys
 import tomllib
 from pathlib import Path
@@ -17,7 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "lab" / "index.html"
-ENGINE = ROOT / "target" / "wasm32-wasip1" / "web" / "aqmlab_web.wasm"
+BUILT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+ENGINE = BUILT / "wasm32-wasip1" / "web" / "aqmlab_web.wasm"
 CRATES = ("aqmlab-core", "aqmlab-aqm", "aqmlab-tcp", "aqmlab-sim", "aqmlab-quic", "aqmlab-web")
 # In the order in which they are loaded.
 SCRIPTS = (
