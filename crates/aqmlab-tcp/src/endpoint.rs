@@ -16,7 +16,7 @@ use crate::sender::{self, CongestionState};
 #[derive(Clone, Debug)]
 pub struct Sender(Machine);
 
-/// One of them, without a virtual call. Behind pointers, so that a flow is as large as its own.
+/// One of them, without a virtual call. In a box, so that a flow has room only for its own.
 #[derive(Clone, Debug)]
 enum Machine {
     Rfc(Box<sender::RfcSender>),
