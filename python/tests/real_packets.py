@@ -10,21 +10,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import command, run_program
+from helpers import PATIENCE, command, run_program
 
 TRAFFIC = f"{sys.executable} {Path(__file__).parent / 'traffic.py'}"
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-
-PATIENCE = 20
-"""Seconds that something which takes none on an idle machine may take on a busy one."""
 
 
 @functools.cache
 def missing() -> str | None:
     """Reason why this machine cannot create an emulated path, in the words of the program."""
     words = command("shell", "--quiet", "--", "true")
-    done = run_program(words, timeout=60)
+    done = run_program(words, timeout=PATIENCE)
     return done.stderr.strip() if done.returncode else None
 
 

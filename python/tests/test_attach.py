@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment, run_program
-from real_packets import PATIENCE, as_root
+from helpers import PATIENCE, Aqmlab, assert_refused, command, environment, run_program
+from real_packets import as_root
 
 pytestmark = [pytest.mark.real_packets, pytest.mark.needs("ip"), as_root]
 STATE = ("/proc/net/dev", "/proc/net/route", "/proc/net/ipv6_route",

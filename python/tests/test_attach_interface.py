@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment, run_program
-from real_packets import PATIENCE, as_root
+from helpers import PATIENCE, Aqmlab, assert_refused, command, environment, run_program
+from real_packets import as_root
 
 from aqmlab.study.folder import open_results
 

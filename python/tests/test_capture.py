@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, run_program
+from helpers import PATIENCE, Aqmlab, run_program
 
 import aqmlab as package
 from aqmlab.results import RunResult
@@ -247,7 +247,7 @@ def test_what_is_killed_leaves_a_file_that_can_be_read(tmp_path: Path) -> None:
     file = tmp_path / "cut.pcapng"
     command = [sys.executable, "-m", "aqmlab", "run", "long.toml", "--pcap", file.name]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as running:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not (file.exists() and file.stat().st_size > 300_000):
             assert running.poll() is None and time.monotonic() < deadline
             time.sleep(0.02)

@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 from helpers import (
+    PATIENCE,
     SCENARIO_TEXT,
     Aqmlab,
     assert_refused,
@@ -193,8 +194,8 @@ def test_a_forked_copy_raises_instead_of_waiting_for_ever(study: Path) -> None:
     with warnings.catch_warnings(action="ignore"):  # Python's own about forks
         child = context.Process(target=_links_of, args=(str(study), answers))
         child.start()
-    assert "spawn" in answers.get(timeout=60)
-    child.join(60)
+    assert "spawn" in answers.get(timeout=PATIENCE)
+    child.join(PATIENCE)
     assert child.exitcode == 0
 
 
@@ -306,7 +307,7 @@ def test_ctrl_c_keeps_what_is_done_and_a_killed_worker_costs_its_batches_only(
     first = subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=environment())
     wait_for_runs(out, first)
     first.send_signal(signal.SIGINT)
-    _, said = first.communicate(timeout=30)
+    _, said = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130, said
     kept = re.search(r"([\d,]+) of 3,600 runs are kept", said)
     assert kept, said
@@ -318,7 +319,7 @@ def test_ctrl_c_keeps_what_is_done_and_a_killed_worker_costs_its_batches_only(
     )
     wait_for_runs(out, second, more_than=len(runs_kept(out)))
     os.kill(workers[0].pid, signal.SIGKILL)
-    stdout, said = second.communicate(timeout=60)
+    stdout, said = second.communicate(timeout=PATIENCE)
     assert second.returncode == 0, said
     assert json.loads(stdout)["computed"] == 3600 - before
     package.Study(study).run(tmp_path / "here")
@@ -327,7 +328,7 @@ def test_ctrl_c_keeps_what_is_done_and_a_killed_worker_costs_its_batches_only(
 
 def wait_for_runs(out: Path, process: subprocess.Popen[str], more_than: int = 0) -> None:
     """Until some runs are on the disk, of a study that is not finished."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while len(runs_kept(out)) <= more_than:
         assert process.poll() is None and time.monotonic() < end
         time.sleep(0.05)

@@ -9,7 +9,15 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers import SCENARIO_TEXT, command, environment, run_program, runs_kept, write_study
+from helpers import (
+    PATIENCE,
+    SCENARIO_TEXT,
+    command,
+    environment,
+    run_program,
+    runs_kept,
+    write_study,
+)
 
 import aqmlab
 
@@ -49,8 +57,8 @@ def started(study: Path, *words: str) -> subprocess.Popen[str]:
 
 
 def wait_for(what: str, seen: object, process: subprocess.Popen[str]) -> None:
-    """Waits until `seen()` is true, for a minute at most."""
-    end = time.monotonic() + 60
+    """Waits until `seen()` is true."""
+    end = time.monotonic() + PATIENCE
     assert callable(seen)
     while not seen():
         assert process.poll() is None, process.stderr and process.stderr.read()
@@ -98,7 +106,7 @@ def test_signals_keep_what_is_finished(number: signal.Signals, long_study: Path)
     wait_for("manifest", (out / "manifest.json").exists, process)
     time.sleep(0.5)
     process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + number, stderr
     kept = runs_kept(out)
     assert stderr == (
@@ -116,7 +124,7 @@ def test_nohup_is_obeyed(long_study: Path) -> None:
     process.send_signal(signal.SIGHUP)
     wait_for("chunk", lambda: runs_kept(out), process)
     process.send_signal(signal.SIGTERM)
-    _, stderr = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + signal.SIGTERM, stderr
 
 
@@ -134,7 +142,7 @@ def test_ctrl_c_during_start_up_is_no_traceback(long_study: Path) -> None:
                 break
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
         ours = [line for line in rest.splitlines() if "interrupted" in line]
         assert process.returncode == 130, rest[-2000:]
         assert len(ours) == 1, (said, rest[-2000:])

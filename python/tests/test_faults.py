@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment, run_program, table_bytes
+from helpers import PATIENCE, Aqmlab, assert_refused, command, environment, run_program, table_bytes
 
 import aqmlab as package
 
@@ -30,7 +30,7 @@ def right(study: Path) -> dict[str, bytes]:
 def shell(lines: str, folder: Path, *before: str) -> subprocess.CompletedProcess[str]:
     """Runs lines of a shell in `folder`, where `aqmlab` is the command."""
     text = f'aqmlab() {{ {shlex.join(command())} "$@"; }}\n{lines}'
-    return run_program([*before, "sh", "-c", text], cwd=folder, env=environment(), timeout=120)
+    return run_program([*before, "sh", "-c", text], cwd=folder, env=environment(), timeout=PATIENCE)
 
 
 def apart(lines: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -122,7 +122,7 @@ def test_several_processes_on_one_folder(study: Path, right: dict[str, bytes]) -
     for _ in range(5):
         running.append(subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True))
         time.sleep(draw.uniform(0, 0.15))
-    said = [(process, *process.communicate(timeout=60)) for process in running]
+    said = [(process, *process.communicate(timeout=PATIENCE)) for process in running]
     told = [(process.returncode, stderr) for process, _, stderr in said]
     refused = f"error: {study.parent / 'out'}: another aqmlab process is writing to this folder\n"
     assert set(told) <= {(0, ""), (2, refused)}, told
@@ -140,7 +140,7 @@ def killed_and_resumed(words: list[object], out: Path, moments: list[float]) -> 
         process.kill()
         _, stderr = process.communicate()
         assert not PANIC.search(stderr.decode()), stderr
-    done = run_program(command(*words, "--out", out), timeout=120)
+    done = run_program(command(*words, "--out", out), timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import SCENARIO_TEXT, Aqmlab, assert_refused, command, run_program
+from helpers import PATIENCE, SCENARIO_TEXT, Aqmlab, assert_refused, command, run_program
 from typer.testing import CliRunner
 
 import aqmlab as api
@@ -78,7 +78,8 @@ def test_a_name_that_is_no_utf8_is_refused(tmp_path: Path, option: str) -> None:
     (tmp_path / "scenario.toml").write_text(SCENARIO_TEXT)
     name = b"no\xff.toml"
     words = [b"run", name] if option == "run" else [b"run", b"scenario.toml", option.encode(), name]
-    done = run_program([*(word.encode() for word in command()), *words], cwd=tmp_path, timeout=60)
+    line = [*(word.encode() for word in command()), *words]
+    done = run_program(line, cwd=tmp_path, timeout=PATIENCE)
     assert_refused(done, "no\\xff.toml", "UTF-8")
 
 
@@ -88,7 +89,7 @@ def test_closed_streams_are_no_fault(tmp_path: Path, closed: tuple[int, ...]) ->
     (tmp_path / "scenario.toml").write_text(SCENARIO_TEXT)
     shut = " ".join(f"{number}>&-" for number in closed)
     text = f"{shlex.join(command('run', 'scenario.toml', '--out', 'out'))} {shut}"
-    done = run_program(["sh", "-c", text], cwd=tmp_path, timeout=60)
+    done = run_program(["sh", "-c", text], cwd=tmp_path, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert (tmp_path / "out/report.html").stat().st_size > 1000
@@ -101,7 +102,7 @@ def test_devices_and_pipes_are_written_to_and_not_replaced(tmp_path: Path) -> No
     reader = threading.Thread(target=lambda: said.write_bytes(pipe.read_bytes()))
     reader.start()
     storage.replace(pipe, storage.content(b"x" * 1000))
-    reader.join(60)
+    reader.join(PATIENCE)
     assert said.read_bytes() == b"x" * 1000
     assert pipe.is_fifo() and not (tmp_path / "pipe.tmp").exists()
     # A redirected stdout is a regular file, by a name that must stay.

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused, command, run_program
+from helpers import PATIENCE, Aqmlab, assert_refused, command, run_program
 from real_packets import TRAFFIC, as_root, without
 
 PORT = 40_000 + os.getpid() % 20_000
@@ -232,7 +232,7 @@ def test_options_may_stand_anywhere_and_traces_be_pipes(aqmlab: Aqmlab, tmp_path
     link = f"{sys.executable} -m aqmlab mahimahi link"
     script = f"{link} <(seq 20) --once <(echo 5) sleep --uplink-log=up.log 9 -ddown.log"
     began = time.monotonic()
-    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, timeout=60)
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, timeout=PATIENCE)
     assert done.returncode == 0
     assert time.monotonic() - began < 8
     assert {row[1] for row in events(tmp_path / "up.log")} == {"#"}
@@ -292,10 +292,10 @@ def test_strange_traces_work(
     strange.write_text(text, newline="")
     words = ["mahimahi", "link", strange, trace, "--uplink-log=up.log"]
     if least is None:
-        aqmlab.ok(*words, "true", timeout=20)
+        aqmlab.ok(*words, "true", timeout=PATIENCE)
         assert [row[0] for row in events(tmp_path / "up.log")] == [1]
         return
-    times = found(aqmlab(*words, *client("rtt 10"), timeout=20))
+    times = found(aqmlab(*words, *client("rtt 10"), timeout=PATIENCE))
     # A host that gives its processors to others makes most of them longer, a slow link all.
     assert least < statistics.median(times) and min(times) < 8
     rows = events(tmp_path / "up.log")

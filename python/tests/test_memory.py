@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import assert_refused, command, environment, run_program, table_bytes
+from helpers import PATIENCE, assert_refused, command, environment, run_program, table_bytes
 
 import aqmlab
 from aqmlab.results import batches, tables
@@ -158,12 +158,12 @@ def test_packets_of_a_run_that_did_not_end_count_for_nothing(
     out = packets.parent / "out"
     words = command("study", packets, "--out", out, *LONG)
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while not spilled(out):
         assert process.poll() is None and time.monotonic() < end
         time.sleep(0.02)
     process.send_signal(number)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=PATIENCE)
     if number == signal.SIGKILL:
         assert spilled(out)
         study = aqmlab.Study(packets, set={"duration": "1000s"})

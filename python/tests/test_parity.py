@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment
+from helpers import PATIENCE, Aqmlab, assert_refused, command, environment
 from test_mahimahi import events
 from test_pcapng import read
 
@@ -255,7 +255,7 @@ def interrupt_at(folder: Path, line: str, *words: str) -> None:
         assert said, "it ended before"
     time.sleep(0.7)
     process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=10)
+    _, rest = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert rest.startswith(
         "interrupted: 1 of 2 runs are kept in out/emulated; rerun the same command"

@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from helpers import (
+    PATIENCE,
     Aqmlab,
     assert_refused,
     command,
@@ -98,7 +99,7 @@ def test_after_ctrl_c_only_the_rest_is_computed(
         time.sleep(0.01)
     time.sleep(0.4)
     process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=10)
+    stdout, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
     assert stdout == ""

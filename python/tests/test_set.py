@@ -13,8 +13,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import COMMAND, Aqmlab, assert_refused, command, environment
-from real_packets import NOBODY, PATIENCE, TRAFFIC
+from helpers import COMMAND, PATIENCE, Aqmlab, assert_refused, command, environment
+from real_packets import NOBODY, TRAFFIC
 
 from aqmlab.emulator import view
 from aqmlab.emulator.change import change
@@ -65,7 +65,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def finish(process: subprocess.Popen[str], folder: Path) -> tuple[dict[str, Any], Any]:
     """Ends it: the row of its link `up`, and its results."""
     process.terminate()
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=PATIENCE)
     assert (folder / "out" / "links.parquet").exists(), said
     result = open_results(folder / "out").single()
     (up,) = result.links.filter(pl.col("link") == "up").to_dicts()

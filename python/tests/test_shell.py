@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment, run_program
+from helpers import PATIENCE, Aqmlab, assert_refused, command, environment, run_program
 from real_packets import NOBODY, TRAFFIC, as_root, tun_for_all, without
 
 from aqmlab.study.folder import open_results
@@ -477,7 +477,7 @@ def test_what_is_missing_is_named(tmp_path: Path, machine: str, words: list[str]
 
 
 def aqmlab_at(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run_program(command(*arguments), cwd=folder, timeout=60)
+    return run_program(command(*arguments), cwd=folder, timeout=PATIENCE)
 
 
 def test_a_folder_with_things_in_it_is_left_alone(aqmlab: Aqmlab, tmp_path: Path) -> None:

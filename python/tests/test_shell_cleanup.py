@@ -19,8 +19,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from helpers import command, environment
-from real_packets import PATIENCE, as_root
+from helpers import PATIENCE, command, environment
+from real_packets import as_root
 
 pytestmark = pytest.mark.real_packets
 SIOCGIFADDR = 0x8915

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import command, environment, run_program
+from helpers import PATIENCE, command, environment, run_program
 from real_packets import NOBODY, TRAFFIC, as_root, python_for_all, tun_for_all, without
 
 PORT = 20_000 + os.getpid() % 20_000
@@ -122,7 +122,7 @@ def test_only_processes_of_the_shell_get_devices(tmp_path: Path) -> None:
         inside = shell.stdout.readline()
         assert shell.stdout.readline().strip() == str(tmp_path)
         place = f"/proc/{max(processes_with(token))}/ns/net"
-        outside = run_program(["nsenter", f"--net={place}", *asks], check=True, timeout=60)
+        outside = run_program(["nsenter", f"--net={place}", *asks], check=True, timeout=PATIENCE)
         shell.communicate("\n")
     assert inside.startswith("M 1 ")
     assert outside.stdout.split(maxsplit=2)[:2] == ["R", "0"]

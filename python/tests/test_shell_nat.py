@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helpers import command, environment, run_program
+from helpers import PATIENCE, command, environment, run_program
 from real_packets import NOBODY, TRAFFIC, tun_for_all
 from test_shell import PORT
 
@@ -69,7 +69,7 @@ def on_a_machine(
         ["unshare", "--net", "--mount", "sh", "-c", machine, "sh", *user, *words],
         cwd=tmp_path,
         env=environment(),
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "before").read_text() == (tmp_path / "after").read_text()

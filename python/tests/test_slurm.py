@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import environment, run_program, table_bytes
+from helpers import PATIENCE, environment, run_program, table_bytes
 
 import aqmlab
 
@@ -58,7 +58,7 @@ def slurm(tmp_path: Path) -> dict[str, str]:
 
 def submit(slurm: dict[str, str], study: Path) -> None:
     words = ["sh", TEMPLATE, study.name, "out put", "3", "1"]
-    done = run_program(words, env=slurm, cwd=study.parent, timeout=300)
+    done = run_program(words, env=slurm, cwd=study.parent, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     assert "Submitted batch job" in done.stdout
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import COMMAND, Aqmlab, assert_refused, command, environment, run_program
+from helpers import COMMAND, PATIENCE, Aqmlab, assert_refused, command, environment, run_program
 from real_packets import TRAFFIC
 
 from aqmlab.emulator import view
@@ -78,7 +78,7 @@ def test_nested_shells_are_seen_in_a_terminal(aqmlab: Aqmlab, shell: int) -> Non
                                                                   "TERM": "xterm"})  # fmt: skip
     os.close(slave)
     seen = ""
-    until = time.monotonic() + 10
+    until = time.monotonic() + PATIENCE
     while time.monotonic() < until and "rate=1gbit" not in seen:
         if select.select([master], [], [], 0.2)[0]:
             seen += os.read(master, 65_536).decode(errors="replace")
@@ -90,7 +90,7 @@ def test_nested_shells_are_seen_in_a_terminal(aqmlab: Aqmlab, shell: int) -> Non
     with contextlib.suppress(OSError):
         while os.read(master, 65_536):
             pass
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     os.close(master)
 
 
@@ -108,7 +108,7 @@ def in_a_terminal(*words: str, interrupt_at: str = "never") -> tuple[str, int]:
                 os.killpg(process.pid, signal.SIGINT)
             seen += new
     os.close(master)
-    return seen.decode(errors="replace"), process.wait(timeout=10)
+    return seen.decode(errors="replace"), process.wait(timeout=PATIENCE)
 
 
 def test_a_view_below_what_the_command_says() -> None:
