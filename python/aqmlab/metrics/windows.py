@@ -45,19 +45,3 @@ def of_links(rows: pl.DataFrame) -> pl.DataFrame:
         sojourn_max=pl.col("sojourn_max_s").max(),
         throughput=carried.mean(),
     )
-
-
-def means(rows: pl.DataFrame) -> pl.DataFrame:
-    """Mean of each sampled quantity in a window: `run`, `subject`, `quantity`, `value`."""
-    pl = libraries.polars
-    keys = ("run", "subject", "quantity")
-    return rows.group_by(*keys, maintain_order=True).agg(pl.col("value").mean())
-
-
-def swing(runs: Runs) -> pl.DataFrame:
-    """Standard deviation of the sampled mean sojourn times over their mean, of links."""
-    pl = libraries.polars
-    rows = samples(runs, "sojourn_mean_s")
-    value = pl.col("value").std() / pl.col("value").mean()
-    found = rows.group_by("run", "subject", maintain_order=True).agg(value=value)
-    return found.drop_nulls().drop_nans()

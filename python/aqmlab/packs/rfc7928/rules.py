@@ -60,7 +60,6 @@ RATIO, CHANGE = (SHORTER, LONGER), (LOST, KEPT, GAINED)
 
 # What several judges share.
 
-Rule = Callable[[Beside], Outcome]
 Pair = Callable[[Beside], tuple[float, float]]
 """Gives a number of the discipline and of the other."""
 
