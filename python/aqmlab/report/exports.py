@@ -15,7 +15,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -147,19 +147,25 @@ def _course(series: pl.DataFrame, subject: str, scale: float) -> dict[float, flo
 
 
 def _ping(run: RunResult, series: pl.DataFrame, times: list[float]) -> dict[float, float]:
-    """Propagation delay in both directions of the first group of flows, in milliseconds."""
-    group = next(iter(run.scenario["flows"].values()))
-    links = [*group["path"], *group["return_path"]]
-    base = sum(_delay(run.scenario["links"][link]) for link in links)
+    """Propagation delay and sojourn times in both directions of the first group of flows, in
+    milliseconds."""
+    base, links = base_rtt(run.scenario), _round_trip(run.scenario)
     sojourns = series.filter(pl.col("quantity") == "sojourn_mean_s")
     courses = [_course(sojourns, link, 1.0) for link in links]
     return {time: 1e3 * (base + sum(each.get(time, 0.0) for each in courses)) for time in times}
 
 
-def _delay(link: dict[str, Any]) -> float:
-    """The propagation delay of a link in seconds; that at the beginning if it varies."""
-    delay = link["delay"]
-    return quantity(delay, "delay", "delay") if isinstance(delay, str) else 0.0
+def _round_trip(scenario: Mapping[str, Any]) -> list[str]:
+    """The links of the first group of flows, in both directions."""
+    group = next(iter(scenario["flows"].values()))
+    return [*group["path"], *group["return_path"]]
+
+
+def base_rtt(scenario: Mapping[str, Any]) -> float:
+    """The round-trip time of the first group of flows without queues, in seconds; delays that vary
+    count as 0."""
+    delays = (scenario["links"][link]["delay"] for link in _round_trip(scenario))
+    return sum(quantity(each, "delay", "delay") for each in delays if isinstance(each, str))
 
 
 def _metadata(run: RunResult, name: str, flows: list[str], times: list[float]) -> dict[str, object]:

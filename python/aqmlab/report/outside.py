@@ -18,8 +18,8 @@ import polars as pl
 
 from aqmlab.errors import input_error
 from aqmlab.files import gunzip, read_bytes
+from aqmlab.report.exports import base_rtt
 from aqmlab.results import StudyResult
-from aqmlab.scenario.quantity import quantity
 
 KNOWN = "a data file of flent (.flent.gz), or JSON of iperf3 or irtt"
 DERIVED = (" avg", " sum", " fairness")
@@ -73,7 +73,7 @@ def ours(result: StudyResult) -> OutsideRun:
     of_groups = of_groups.filter(pl.col("subject").cast(pl.String).is_in(list(groups)))
     runs = result.info.points * result.info.replications
     total = of_groups["value"].sum()
-    base = fmean(_base(scenario) for scenario in result.scenarios)
+    base = fmean(map(base_rtt, result.scenarios))
     waits = result.bottleneck
     p50, p95 = (waits[f"sojourn_{key}_s"].mean() for key in ("p50", "p95"))
     return OutsideRun(
@@ -82,13 +82,6 @@ def ours(result: StudyResult) -> OutsideRun:
         None if p50 is None else base + float(p50),  # type: ignore[arg-type]
         None if p95 is None else base + float(p95),  # type: ignore[arg-type]
     )
-
-
-def _base(scenario: Mapping[str, Any]) -> float:
-    """The round-trip time of the first group without queues, in seconds."""
-    group = next(iter(scenario["flows"].values()))
-    delays = [scenario["links"][link]["delay"] for link in (*group["path"], *group["return_path"])]
-    return sum(quantity(each, "delay", "delay") for each in delays if isinstance(each, str))
 
 
 def _flent(found: Mapping[str, Any]) -> OutsideRun:
