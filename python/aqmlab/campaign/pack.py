@@ -81,11 +81,6 @@ class Reading:
         }
 
 
-def no_readings(_: Filled) -> Sequence[Reading]:
-    """For questions that have rules only."""
-    return ()
-
-
 @dataclass(frozen=True)
 class Question:
     """One question of a document: its runs, readings and judgement."""
@@ -98,7 +93,7 @@ class Question:
     """Equal scenarios are run once, also those of different questions."""
     rules: tuple[Rule[Any, Any], ...] = ()
     """Judge `Filled`, the results of one contender."""
-    read: Callable[[Filled], Sequence[Reading]] = no_readings
+    read: Callable[[Filled], Sequence[Reading]] = lambda _: ()
     figures: tuple[Draw, ...] = ()
     """None where a figure has no data; `aqmlab.campaign.figures` has the common kinds."""
     judge: Callable[[Beside], Outcome] | None = None

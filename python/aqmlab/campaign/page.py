@@ -192,7 +192,9 @@ def tone(row: ReadingRow) -> str:
 def _sections(campaign: Campaign) -> Sequence[Block]:
     pack = campaign.plan.pack
     if not campaign.others:
-        return [_answered(campaign, each) for each in pack.questions]
+        return [
+            Section(each.title, tuple(_blocks(campaign, each)), each.id) for each in pack.questions
+        ]
     lines = {line.question.id: line for line in campaign.lines}
     drawn: set[object] = set()
     made = {}
@@ -249,12 +251,8 @@ def _question(
     return Section(question.title, tuple(blocks), id=anchor(question))
 
 
-def _answered(of: Campaign, question: Question) -> Section:
-    """A question with rules or readings only."""
-    return Section(question.title, tuple(_blocks(of, question)), question.id)
-
-
 def _blocks(of: Campaign, question: Question) -> Iterator[Block]:
+    """A question with rules or readings only."""
     about = " ".join(each for each in (question.text, question.source) if each)
     if about:
         yield Text(about, "soft")

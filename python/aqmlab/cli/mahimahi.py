@@ -55,7 +55,9 @@ def mahimahi(
         # mahimahi draws differently in each run; users who repeat runs rely on it.
         again = f"the same with `aqmlab mahimahi --seed {settings['seed']} ...`"
         say(f"seed {settings['seed']}; {again}")
-    _set_prompt(prefix + asked.prefix)
+    # Prompt as in mahimahi: bash shows the shells around it.
+    os.environ["MAHIMAHI_SHELL_PREFIX"] = prefix + asked.prefix
+    os.environ["PROMPT_COMMAND"] = 'PS1="$MAHIMAHI_SHELL_PREFIX$PS1" PROMPT_COMMAND='
     is_inside = "AQMLAB_FAR" in os.environ
     # A far end that is not here is alone; a relay reaches the machine's servers. In a shell
     # in a shell it is the outer one that has it.
@@ -71,9 +73,3 @@ def mahimahi(
         kept.keep(done, command_line())
     say(*done.remarks, *kept.told())
     raise SystemExit(done.status or bool(kept.problem))
-
-
-def _set_prompt(prefix: str) -> None:
-    """Prompt as in mahimahi: bash shows the shells around it."""
-    os.environ["MAHIMAHI_SHELL_PREFIX"] = prefix
-    os.environ["PROMPT_COMMAND"] = 'PS1="$MAHIMAHI_SHELL_PREFIX$PS1" PROMPT_COMMAND='

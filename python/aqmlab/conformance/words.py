@@ -23,10 +23,6 @@ def _of_replayed(text: Callable[[Report], str]) -> Callable[[Report], str]:
     return lambda report: "–" if report.problem is not None else text(report)
 
 
-def _passed(report: Report) -> str:
-    return "yes" if report.passed else report.status
-
-
 def _place(report: Report) -> str:
     """Packet at which the first difference is; the details stand below the table."""
     if report.problem is not None:
@@ -41,7 +37,7 @@ QUEUES: Columns = (
     ("equal verdicts", _of_replayed(lambda report: f"{report.equal_verdicts:,}")),
     ("share", _of_replayed(lambda report: _percent(report.equal_verdicts, report.packets))),
     ("worst offset", _of_replayed(lambda report: _ns(report.worst_offset_ns, "–"))),
-    ("passed", _passed),
+    ("passed", lambda report: "yes" if report.passed else report.status),
     ("first difference", _place),
 )
 SENDERS: Columns = (

@@ -172,7 +172,7 @@ def table(of: CellTable) -> paper.Table:
     for row in of.rows:
         rows.append((row, *(compared(of.cell(row, column)) for column in of.columns)))
     notes = {place: of.notes[row] for place, row in enumerate(of.rows) if row in of.notes}
-    columns = (Column("", label=True), *(Column(name, _empty) for name in of.columns))
+    columns = (Column("", label=True), *map(Column, of.columns))
     return paper.Table(
         columns,
         tuple(rows),
@@ -181,10 +181,6 @@ def table(of: CellTable) -> paper.Table:
         caption=of.caption,
         row_notes=notes,
     )
-
-
-def _empty(_: object) -> str:
-    return ""
 
 
 def compared(cell: Cell | None) -> Compared | str:

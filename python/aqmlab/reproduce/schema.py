@@ -5,7 +5,7 @@ Every mistake is one error that names the file, the key, what was given and what
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from inspect import Parameter, signature
 from pathlib import Path
 from types import ModuleType
@@ -201,7 +201,9 @@ def check_labels(
 
 def _check_hooks(hooks: ModuleType, file: Path) -> None:
     """A function of `study.py` with nearly the name of a hook is a slip of the pen."""
-    for name in _functions(hooks):
+    for name, value in vars(hooks).items():
+        if not callable(value) or name.startswith("_") or value.__module__ != hooks.__name__:
+            continue
         meant = nearest(name, HOOKS)
         if meant is not None and name not in HOOKS and not hasattr(hooks, meant):
             raise unknown("hook", name, HOOKS, file=str(file))
@@ -210,9 +212,3 @@ def _check_hooks(hooks: ModuleType, file: Path) -> None:
         if not (callable(hook) or (isinstance(hook, tuple) and all(map(callable, hook)))):
             problem = "expected a function, or a tuple of functions"
             raise input_error(problem, file=str(file), key=name)
-
-
-def _functions(hooks: ModuleType) -> Iterator[str]:
-    for name, value in vars(hooks).items():
-        if callable(value) and not name.startswith("_") and value.__module__ == hooks.__name__:
-            yield name

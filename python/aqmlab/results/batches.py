@@ -106,13 +106,11 @@ class Gathered(Mapping[str, pl.DataFrame]):
         return iter(Results.table_names())
 
     def __getitem__(self, name: str) -> pl.DataFrame:
-        if name not in self._made:
-            self._made[name] = self._make(name)
+        if name not in self._made and name in Results.large_tables():
+            parts = [part for each in self._batches for part in _engine_parts(each, name, PART)]
+            whole = pl.concat(parts)
+            in_order = whole["run"].is_sorted()
+            self._made[name] = whole if in_order else whole.sort("run", maintain_order=True)
+        elif name not in self._made:
+            self._made |= gather(self._batches, [name])
         return self._made[name]
-
-    def _make(self, name: str) -> pl.DataFrame:
-        if name not in Results.large_tables():
-            return gather(self._batches, [name])[name]
-        parts = [part for each in self._batches for part in _engine_parts(each, name, PART)]
-        whole = pl.concat(parts)
-        return whole if whole["run"].is_sorted() else whole.sort("run", maintain_order=True)

@@ -236,7 +236,7 @@ def _of_mean(data: Floats, value: float, level: float, event: float = 0.0) -> St
     count = data.size
     if count < FEWEST:
         return _none(value, _too_few(count), count)
-    low, high = t_limits(data, level)
+    low, high = (float(end[0]) for end in limits(data[None, :], 1 - level))
     if why := _hidden(data, (high - low) / 2, event):
         return _none(value, why, count)
     return Statistic(
@@ -291,15 +291,9 @@ def is_constant(data: Floats) -> bool:
     return bool(np.ptp(data) <= 1e-12 * np.abs(data).max(initial=0.0))
 
 
-def t_limits(data: Floats, level: float) -> tuple[float, float]:
-    """The limits of the mean of `data` by Student's t, the tails shared out by the skewness."""
-    low, high = limits(data[None, :], 1 - level)
-    return float(low[0]), float(high[0])
-
-
 def limits(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats]:
-    """The limits of the mean of each row of shape (samples, values); `alpha` is a number, or one
-    for each row."""
+    """Limits of the mean of each row of shape (samples, values) by Student's t, the tails shared
+    out by the skewness; `alpha` is a number, or one for each row."""
     count = rows.shape[1]
     mean = rows.mean(axis=1)
     apart = rows - mean[:, None]

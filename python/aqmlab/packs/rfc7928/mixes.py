@@ -113,14 +113,11 @@ def _aspects(view: Beside, cases: Sequence[str] | None = None) -> list[Aspect]:
         ),
     ]
     return [
-        each._replace(words=f"{each.words}{_worse(each)}{each.more}")
+        each._replace(words=f"{each.words}{worse}{each.more}")
         for each in found
+        for worse in [" (worse)" if each.sign(each.number.value) < 0 else ""]
         if isfinite(each.number.value)
     ]
-
-
-def _worse(aspect: Aspect) -> str:
-    return " (worse)" if aspect.sign(aspect.number.value) < 0 else ""
 
 
 def bidirectional(view: Beside) -> Outcome:

@@ -87,7 +87,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["inline"] = lambda text: Markup(_inline(_together(text)))
+    found.filters["inline"] = lambda text: Markup(_parser().renderInline(_together(text)))
     found.filters["markdown"] = lambda text: Markup(to_html(text))
     found.filters["svg"] = lambda figure: Markup(figure.svg())
     found.filters["together"] = _together
@@ -105,11 +105,6 @@ def to_html(text: str) -> str:
         elif token.type == "table_open":
             token.attrSet("class", "text")
     return str(_parser().renderer.render(tokens, _parser().options, {})).strip()
-
-
-def _inline(text: str) -> str:
-    """Code spans, links and emphasis of a line of text as HTML."""
-    return str(_parser().renderInline(text))
 
 
 @cache

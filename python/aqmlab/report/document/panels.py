@@ -372,8 +372,9 @@ def _is_wide(spans: Sequence[tuple[float, float]]) -> bool:
 
 def _joined(charts: Mapping[str, Spec], columns: int, width: int) -> Spec:
     """The panels on one grid, all of one width, their plots aligned."""
+    title = {"anchor": "start", "frame": "group", "fontSize": 13, "fontWeight": "normal"}
     own = [
-        {"height": HEIGHT, "width": width, "title": _title(each)} | chart
+        {"height": HEIGHT, "width": width, "title": {"text": each, **title, "offset": 6}} | chart
         for each, chart in charts.items()
     ]
     return spec(
@@ -393,11 +394,6 @@ def _joined(charts: Mapping[str, Spec], columns: int, width: int) -> Spec:
             },
         }
     )
-
-
-def _title(text: str) -> Spec:
-    words = {"anchor": "start", "frame": "group", "fontSize": 13, "fontWeight": "normal"}
-    return {"text": text, **words, "offset": 6}
 
 
 def grid(
