@@ -8,14 +8,13 @@ digits, pages and terminals what a reader needs.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from aqmlab.numbers import NONE, digits, is_none, plain
 from aqmlab.report.document.figure import Figure, Form
+from aqmlab.report.document.vega import csv_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -217,14 +216,9 @@ class Table(Form):
 
     def to_csv(self) -> str:
         """The table as CSV, numbers unrounded; the unit of a column is in its heading."""
-        text = io.StringIO()
         records = self.records()
-        names = list(dict.fromkeys(name for record in records for name in record))
-        units = {each.name: each.heading for each in self.columns}
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([units.get(name, name) for name in names])
-        writer.writerows([record.get(name) for name in names] for record in records)
-        return text.getvalue()
+        names = dict.fromkeys(name for record in records for name in record)
+        return csv_text(names, records, {each.name: each.heading for each in self.columns})
 
     def to_latex(self) -> str:
         """The table as LaTeX for the package booktabs, value ± half of the interval."""

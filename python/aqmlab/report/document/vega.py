@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 Spec = dict[str, Any]
@@ -33,13 +33,19 @@ def data(rows: Sequence[Mapping[str, Any]]) -> Spec:
     """
     if not rows:
         return {"values": []}
-    text = io.StringIO()
-    names = list(rows[0])
+    kinds = {key: "string" if isinstance(each, str) else "number" for key, each in rows[0].items()}
+    return {"values": csv_text(kinds, rows), "format": {"type": "csv", "parse": kinds}}
+
+
+def csv_text(
+    names: Iterable[str], rows: Iterable[Mapping[str, Any]], heads: Mapping[str, str] | None = None
+) -> str:
+    """Rows as CSV with the columns `names`, some with other headings (`heads`)."""
+    text, names = io.StringIO(), list(names)
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([row[name] for name in names] for row in rows)
-    kinds = {name: "string" if isinstance(rows[0][name], str) else "number" for name in names}
-    return {"values": text.getvalue(), "format": {"type": "csv", "parse": kinds}}
+    writer.writerow([(heads or {}).get(name, name) for name in names])
+    writer.writerows([row.get(name) for name in names] for row in rows)
+    return text.getvalue()
 
 
 def table(chart: Mapping[str, Any]) -> str:
@@ -61,11 +67,7 @@ def table(chart: Mapping[str, Any]) -> str:
         first = {key: word for key, word in (("panel", panel), ("axis", left)) if word}
         rows += [first | {renamed.get(key, key): row[key] for key in row} for row in part]
     names = list(dict.fromkeys(name for row in rows for name in row if name != "order"))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    writer.writerows([row.get(name) for name in names] for row in rows)
-    return text.getvalue() if rows else ""
+    return csv_text(names, rows) if rows else ""
 
 
 def _parts(
