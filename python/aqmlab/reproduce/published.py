@@ -20,7 +20,7 @@ from aqmlab.reproduce.additions import Addition, parse, with_additions
 from aqmlab.reproduce.catalogue import place, places
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, CellTable
-from aqmlab.reproduce.schema import GivenTable, Paper, all_labels, check, check_labels, labels_of
+from aqmlab.reproduce.schema import GivenTable, Paper, all_labels, check, labels_of
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.scenario.settings import parse_selection, parse_toml, read_text
 from aqmlab.stats import (
@@ -33,7 +33,7 @@ from aqmlab.stats import (
     interval,
 )
 from aqmlab.study import Study
-from aqmlab.study.sweep import axis_name
+from aqmlab.study.sweep import axis_name, check_labels
 
 __all__ = ["MAIN", "METRICS", "Published", "names"]
 

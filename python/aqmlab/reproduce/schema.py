@@ -5,7 +5,7 @@ Every mistake is one error that names the file, the key, what was given and what
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from inspect import Parameter, signature
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from aqmlab.errors import input_error, nearest, unknown
 from aqmlab.scenario.form import checked
-from aqmlab.study.sweep import axis_name, label_of
+from aqmlab.study.sweep import axis_name, check_labels, label_of
 
 HOOKS = ("tables", "claims", "causes", "figures", "shortened")
 """The functions that `study.py` may have."""
@@ -184,19 +184,6 @@ def _check_subsets(paper: Paper, file: Path, parts: Mapping[str, Mapping[str, An
     axes = {**all_labels(parts), "parts": list(parts)}
     for name, kept in paper.subsets.items():
         check_labels(kept, axes, str(file), f"subsets.{name}")
-
-
-def check_labels(
-    kept: Mapping[str, Sequence[str]], axes: Mapping[str, Sequence[str]], file: str, place: str = ""
-) -> None:
-    """Raises `InputError` unless all axes and labels are known."""
-    for axis, wanted in kept.items():
-        if axis not in axes:
-            raise unknown("axis", axis, axes, file=file, key=place)
-        for label in wanted:
-            if label not in axes[axis]:
-                key = f"{place}.{axis}" if place else f"axis {axis}"
-                raise unknown("label", label, axes[axis], file=file, key=key)
 
 
 def _check_hooks(hooks: ModuleType, file: Path) -> None:

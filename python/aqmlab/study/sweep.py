@@ -482,16 +482,23 @@ def _axis(table: Any, file: str, place: str) -> Axis:
     return Axis(name, tuple(values))
 
 
+def check_labels(
+    kept: Mapping[str, Sequence[str]], axes: Mapping[str, Sequence[str]], file: str, place: str = ""
+) -> None:
+    """Raises `InputError` unless all axes and labels are known."""
+    for axis, wanted in kept.items():
+        if axis not in axes:
+            raise unknown("axis", axis, axes, file=file, key=place)
+        known = set(axes[axis])
+        for label in wanted:
+            if label not in known:
+                key = f"{place}.{axis}" if place else f"axis {axis}"
+                raise unknown("label", label, axes[axis], file=file, key=key)
+
+
 def _kept(axes: tuple[Axis, ...], only: Mapping[str, Sequence[str]], file: str) -> tuple[Axis, ...]:
     """The axes with those values alone that `only` names; in the study's order."""
-    for name, labels in only.items():
-        axis = next((axis for axis in axes if axis.name == name), None)
-        if axis is None:
-            raise unknown("axis", name, [axis.name for axis in axes], file=file)
-        known = set(axis.labels)
-        for label in labels:
-            if label not in known:
-                raise unknown("label", label, axis.labels, file=file, key=f"axis {name}")
+    check_labels(only, {axis.name: axis.labels for axis in axes}, file)
     wanted = {axis.name: set(only.get(axis.name, axis.labels)) for axis in axes}
     return tuple(
         Axis(axis.name, tuple(each for each in axis.values if each.label in wanted[axis.name]))
