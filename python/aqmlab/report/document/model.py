@@ -61,18 +61,9 @@ class Verdict(Form):
 
 @dataclass(frozen=True)
 class Finding(Form):
-    """A conclusion from the data in a sentence, with its evidence."""
+    """A conclusion from the data in a sentence."""
 
     text: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """Values of `--json`: measure, unit, where, best, worst, verdict, effect, ..."""
-
-    def __str__(self) -> str:
-        return self.text
-
-    def to_json(self) -> dict[str, Any]:
-        """The finding as a mapping."""
-        return super().to_json() | dict(self.facts)
 
 
 @dataclass(frozen=True)
