@@ -22,10 +22,8 @@ from aqmlab.report.document import Figure
 from aqmlab.report.plot import StudyPlot
 from aqmlab.results import Gathered, StudyResult
 from aqmlab.results.tables import MemoryTables
-from aqmlab.study.execute import study_info
-from aqmlab.study.folder import ResultsFolder
+from aqmlab.study.execute import folder_of, study_info
 from aqmlab.study.runner import finished
-from aqmlab.study.sources import Sources
 
 if TYPE_CHECKING:
     from aqmlab.study import Study
@@ -108,13 +106,11 @@ def put_together(study: Study, done: Sequence[_core.Emulation], out: Path | None
     repeat = study.replications
     jobs = [(number, study.points[0].scenario, number) for number in range(repeat)]
     batches = [*finished(jobs, None), *(each.results for each in done)]
-    scenarios = study.points.scenarios
     if out is None:
-        tables = MemoryTables(Gathered(batches))
+        tables, scenarios = MemoryTables(Gathered(batches)), study.points.scenarios
         result = StudyResult(study_info(study), tables, scenarios, computed=study.total)
     else:
-        sources = Sources.of(study, emulated=True)
-        with ResultsFolder(out, study_info(study), scenarios, sources=sources) as folder:
+        with folder_of(study, out, emulated=True) as folder:
             folder.add(batches)
             folder.finish()
             result = folder.result(computed=study.total)
