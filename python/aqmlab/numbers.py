@@ -47,13 +47,13 @@ def seconds(value: float | None) -> str:
     return f"{value * 1e3:.1f} ms" if abs(value) < 0.1 else f"{value * 1e3:.0f} ms"
 
 
-def rate(value: float | None) -> str:
-    """A rate for people: `1.94 Mbit/s`."""
+def rate(value: float | None, digits: str = ".2f") -> str:
+    """A rate for people: `1.94 Mbit/s`; from 1 kbit/s on its number has the format `digits`."""
     if value is None or isnan(value):
         return NONE
     for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if value >= size:
-            return f"{value / size:.2f} {unit}"
+            return f"{value / size:{digits}} {unit}"
     return f"{value:.0f} bit/s"
 
 

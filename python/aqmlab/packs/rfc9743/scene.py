@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from aqmlab.numbers import rate
 from aqmlab.scenario.quic import quic_endpoint
 
 Table = dict[str, Any]
@@ -88,7 +89,7 @@ class Path:
     @property
     def name(self) -> str:
         """`10 Mbit/s, 40 ms, 0.5 BDP`."""
-        return f"{rate_text(self.rate)}, {1e3 * self.rtt:g} ms, {self.buffer:g} BDP"
+        return f"{rate(self.rate, 'g')}, {1e3 * self.rtt:g} ms, {self.buffer:g} BDP"
 
     def links(self, **down: Any) -> Table:
         """Both directions; `down` are keys of the bottleneck. The reverse direction never fills."""
@@ -101,14 +102,6 @@ class Path:
         back = {"rate": f"{round(self.rate)}bit", "delay": delay}
         back["queue"] = {"discipline": "droptail", "limit": "unlimited"}  # type: ignore[assignment]
         return {"down": link | down, "up": back}
-
-
-def rate_text(rate: float) -> str:
-    """`10 Mbit/s`."""
-    for unit, scale in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
-        if rate >= scale:
-            return f"{rate / scale:g} {unit}"
-    return f"{rate:g} bit/s"
 
 
 def bulk(control: ControlSetup, count: int = 1, start: float = 0.0, **keys: Any) -> Flow:
