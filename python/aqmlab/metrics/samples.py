@@ -46,6 +46,16 @@ class Histograms:
         np.add.at(counts, (np.asarray(replication, dtype=np.int64), column), count)
         return Histograms(values, counts)
 
+    @staticmethod
+    def of_point(
+        run: NDArray[np.integer], value: Floats, count: NDArray[np.integer], point: int, total: int
+    ) -> Histograms:
+        """Those of a point with `total` replications, from long columns in the order of the runs of
+        a study."""
+        first = point * total
+        part = slice(*np.searchsorted(run, [first, first + total]))
+        return Histograms.from_columns(run[part] - first, value[part], count[part], total)
+
     @property
     def replications(self) -> int:
         """Number of replications."""

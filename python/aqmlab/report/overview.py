@@ -135,9 +135,10 @@ def sojourn(
         points = points.filter(pl.col(name).cast(pl.String) == label)
     found, late = {}, {}
     rows = result.raw("sojourn")
+    run, value, count = (rows[name].to_numpy() for name in ("run", "sojourn_s", "count"))
     for row in points.to_dicts():
         name = str(row[layout.colour]) if layout.colour else "all"
-        histogram = _histogram(rows, row["point"], result.info.replications)
+        histogram = Histograms.of_point(run, value, count, row["point"], result.info.replications)
         if histogram.observations:
             values, shares = histogram.cdf()
             found[name] = (1e3 * values, shares)
@@ -156,10 +157,3 @@ def sojourn(
         "Cumulative share of the packets, pooled over all replications.",
         charts.cdf(found, by_label(tuple(found)), "time in the queue (ms)", legend=layout.colour),
     )
-
-
-def _histogram(rows: pl.DataFrame, point: int, replications: int) -> Histograms:
-    first = point * replications
-    own = rows.filter(pl.col("run").is_between(first, first + replications - 1))
-    run, value, counts = (own[name].to_numpy() for name in ("run", "sojourn_s", "count"))
-    return Histograms.from_columns(run - first, value, counts, replications)

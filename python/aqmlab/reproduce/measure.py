@@ -330,16 +330,10 @@ class Measurements(Replicated):
         return self._kept.once(("quantiles", share, point), compute)
 
     def _histograms(self, point: int) -> Histograms:
-        def compute() -> Histograms:
-            run, value, count = self._sojourn
-            first = point * self.replications
-            start, end = np.searchsorted(run, [first, first + self.replications])
-            part = slice(int(start), int(end))
-            return Histograms.from_columns(
-                run[part] - first, value[part], count[part], self.replications
-            )
-
-        return self._kept.once(("histograms", point), compute)
+        return self._kept.once(
+            ("histograms", point),
+            lambda: Histograms.of_point(*self._sojourn, point, self.replications),
+        )
 
     @cached_property
     def _sojourn(self) -> tuple[Any, Any, Any]:
