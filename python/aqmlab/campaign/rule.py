@@ -423,4 +423,4 @@ def asked(rules: Iterable[Rule[Data, Any]], data: Data) -> list[Asked]:
 
 def answers(rules: Iterable[Rule[Data, Any]], data: Data) -> list[Answer]:
     """Returns the answers of the rules whose numbers `data` contains, in order."""
-    return [each.answer() for each in asked(rules, data)]
+    return [found for rule in rules if (found := rule.answer(data)) is not None]

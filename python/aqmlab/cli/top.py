@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
+from json import dumps as json_text
 from typing import TYPE_CHECKING, Any
 
 from aqmlab.cli import options
@@ -49,7 +49,8 @@ def top(
         time.sleep(interval)
         print(exposition(emulators, readings_of(emulators)), end="")
     elif json and not once:
-        _follow_json(emulators, before, interval)
+        for rows in _looks(emulators, before, interval):
+            print(json_text(_as_json(emulators, rows)), flush=True)
     elif once:
         time.sleep(interval)
         _once(emulators, before, as_json=json)
@@ -166,12 +167,6 @@ def _looks(
         before = now
 
 
-def _follow_json(emulators: list[Emulator], before: Readings, interval: float) -> None:
-    """A line of JSON each time."""
-    for rows in _looks(emulators, before, interval):
-        print(json.dumps(_as_json(emulators, rows)), flush=True)
-
-
 def _follow(emulators: list[Emulator], before: Readings, interval: float) -> None:
     from rich.live import Live
 
@@ -192,7 +187,7 @@ def tables(
 
     from aqmlab.report.document import Column, Table, terminal
 
-    columns = (Column("link", label=True), *(Column(name, _number) for name in COLUMNS))
+    columns = (Column("link", label=True), *(Column(name, "{:,}".format) for name in COLUMNS))
     tables = []
     for emulator in (each for each in emulators if each.pid in rows):
         name = f" {emulator.name}" if emulator.name else ""
@@ -211,10 +206,6 @@ def tables(
         caption = "p50 to p99: time in the queue (sojourn time)"
         tables.append(terminal.table(Table(columns, cells, title=title, caption=caption), screen))
     return Group(*tables)
-
-
-def _number(value: int) -> str:
-    return f"{value:,}"
 
 
 def _short(command: str) -> str:

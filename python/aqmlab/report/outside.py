@@ -57,7 +57,8 @@ def read(path: Path) -> OutsideRun:
             if "x_values" in found:
                 return _flent(found)
             if "round_trips" in found:
-                return _irtt(found)
+                delays = [each["delay"] for each in found["round_trips"]]
+                return _measured("irtt", None, [d["rtt"] * 1e-9 for d in delays if "rtt" in d])
             if "end" in found and "intervals" in found:
                 return _iperf3(found)
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -111,11 +112,6 @@ def _iperf3(found: Mapping[str, Any]) -> OutsideRun:
         if stream.get("rtt")
     ]
     return _measured("iperf3", total.get("bits_per_second"), rtts)
-
-
-def _irtt(found: Mapping[str, Any]) -> OutsideRun:
-    trips = found["round_trips"]
-    return _measured("irtt", None, [t["delay"]["rtt"] * 1e-9 for t in trips if "rtt" in t["delay"]])
 
 
 def _there(values: Iterable[float | None]) -> list[float]:

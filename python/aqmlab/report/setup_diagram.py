@@ -114,7 +114,8 @@ class DiagramLayout:
     def _edge(self, name: str) -> Edge:
         link = self.scenario["links"][name]
         own = name == self.scenario["bottleneck"]
-        label = (name, f"{_rate(link['rate'])}, {_delay(link['delay'])}", _queue(link["queue"]))
+        delay = link["delay"] if isinstance(link["delay"], str) else "delay that changes"
+        label = (name, f"{_rate(link['rate'])}, {delay}", _queue(link["queue"]))
         return Edge(name, self.node(name, 0), self.node(name, 1), label, own)
 
     def _forwards(self) -> list[Edge]:
@@ -153,10 +154,6 @@ def _rate(rate: Any) -> str:
         rates = [each.split()[-1] for each in str(rate["steps"]).split(", ")]
         return "/".join(rates).replace("mbit/", "/") if len(rates) <= 6 else f"{len(rates)} rates"
     return str(rate.get("process", "a trace" if "trace" in rate else "a file"))
-
-
-def _delay(delay: Any) -> str:
-    return delay if isinstance(delay, str) else "delay that changes"
 
 
 def _queue(queue: Mapping[str, Any]) -> str:

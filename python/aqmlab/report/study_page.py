@@ -187,7 +187,13 @@ def points_table(
 ) -> Table:
     """A row a point, of the first `shown`, with the means over its replications."""
     names = [name for name, _ in result.info.axes]
-    averages = [_estimates(result, each, shown) for each in found]
+    averages = [
+        {
+            point: Estimate.within(each.value, each.interval)
+            for point, each in estimates(result, measure, shown).items()
+        }
+        for measure in found
+    ]
     rows = tuple(
         (
             *(str(row[name]) for name in names),
@@ -198,9 +204,3 @@ def points_table(
     columns = [Column(name, label=True) for name in names]
     columns += [Column(each.title, each.number, unit=each.unit) for each in found]
     return Table(tuple(columns), rows, title=title, kind="points")
-
-
-def _estimates(result: StudyResult, measure: Shown, first: int) -> dict[int, Estimate]:
-    """Mean of each of the first points with values, with its interval if any."""
-    found = estimates(result, measure, first).items()
-    return {point: Estimate.within(each.value, each.interval) for point, each in found}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
@@ -101,12 +100,12 @@ class CellTable:
     @property
     def rows(self) -> list[str]:
         """The labels of the rows, in order."""
-        return _unique(cell.row for cell in self.cells)
+        return list(dict.fromkeys(cell.row for cell in self.cells))
 
     @property
     def columns(self) -> list[str]:
         """The labels of the columns, in order."""
-        return _unique(cell.column for cell in self.cells)
+        return list(dict.fromkeys(cell.column for cell in self.cells))
 
     def cell(self, row: str, column: str) -> Cell | None:
         """The cell at `row` and `column`, if there is one."""
@@ -156,7 +155,3 @@ class Warning:
     where: str
     """Which of the points it concerns, in words."""
     runs: int
-
-
-def _unique(items: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(items))

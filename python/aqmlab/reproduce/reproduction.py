@@ -142,9 +142,13 @@ def _run(
     """The results of each part."""
     total = sum(study.total for study in studies.values())
     results, before = {}, 0
+
+    def counted(done: int, _: int) -> None:
+        if progress:
+            progress(before + done, total)
+
     for part, study in studies.items():
         folder = None if out is None else _folder(out, part)
-        counted = _later(progress, before, total) if progress else None
         results[part] = study.run(folder, threads=threads, progress=counted, executor=executor)
         before += study.total
     return results
@@ -170,13 +174,6 @@ def _emulated(
         "short": short.run(Path(out) / "short", threads=threads),
         "emulated": run(order, Path(out) / "emulated", told),
     }
-
-
-def _later(
-    progress: Callable[[int, int], None], before: int, total: int
-) -> Callable[[int, int], None]:
-    """What counts the runs of one part among those of all."""
-    return lambda done, _: progress(before + done, total)
 
 
 class Reproduction(Reported):

@@ -100,7 +100,9 @@ def check(
     paper = checked(Paper, given, str(file))
     for table in paper.tables:
         _check_table(table, file, parts, metrics)
-    _check_subsets(paper, file, parts)
+    axes = {**all_labels(parts), "parts": list(parts)}
+    for name, kept in paper.subsets.items():
+        check_labels(kept, axes, str(file), f"subsets.{name}")
     if hooks is not None:
         _check_hooks(hooks, file.with_name("study.py"))
     return paper
@@ -178,12 +180,6 @@ def _check_metric(table: GivenTable, file: Path, metrics: Mapping[str, Any]) -> 
     for each in takes:
         if each.default is Parameter.empty and each.name not in given:
             raise input_error("this key is missing", file=str(file), key=f"{place}.{each.name}")
-
-
-def _check_subsets(paper: Paper, file: Path, parts: Mapping[str, Mapping[str, Any]]) -> None:
-    axes = {**all_labels(parts), "parts": list(parts)}
-    for name, kept in paper.subsets.items():
-        check_labels(kept, axes, str(file), f"subsets.{name}")
 
 
 def _check_hooks(hooks: ModuleType, file: Path) -> None:

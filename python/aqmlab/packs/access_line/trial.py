@@ -91,13 +91,6 @@ NOTICED = (
 """In the order in which people complain. The group is a group of flows or a link."""
 
 
-def noticed_with(load: str) -> tuple[Noticed, ...]:
-    """Quantities that users of a load notice; `InputError` for an unknown load."""
-    if load not in loads.KINDS:
-        raise unknown("load", load, loads.KINDS, key="--load")
-    return _noticed(loads.KINDS[load].flows)
-
-
 def _noticed(flows: Mapping[str, Any]) -> tuple[Noticed, ...]:
     return tuple(each for each in NOTICED if each.group in flows or each.group in PATHS)
 
@@ -114,7 +107,9 @@ def pack_of(
 
     Raises `InputError` for what is not known.
     """
-    noticed = noticed_with(load)
+    if load not in loads.KINDS:
+        raise unknown("load", load, loads.KINDS, key="--load")
+    noticed = _noticed(loads.KINDS[load].flows)
     if len(set(queues)) < len(queues):
         raise input_error("a queue is named twice", key="QUEUE", given=" ".join(queues))
     as_it_is = {f"links.{port}.queue": PORT["queue"] for port in PORTS.values()}
@@ -128,7 +123,10 @@ def pack_of(
         "bottleneck": "down",
         "links": setup.links(line),
         "transport": {"profile": "linux-6.12"},
-        "flows": {name: _routed(flow) for name, flow in loads.KINDS[load].flows.items()},
+        "flows": {
+            name: {**flow, **{key: PATHS[flow[key]] for key in ("path", "return_path")}}
+            for name, flow in loads.KINDS[load].flows.items()
+        },
         "record": {"warmup": f"{WARMUP * seconds / SECONDS:g}s"},
     }
     question = Question("", "Noticed by users", "", (Case("", dict),), rules, _read)
@@ -186,11 +184,6 @@ def _effort(line: Line, cases: int) -> tuple[float, int]:
     allowed = WORK * 12_000 / both / cases
     seconds = min(SECONDS, max(SHORTEST, math.floor(allowed / fewest)))
     return seconds, min(most, max(fewest, math.floor(allowed / seconds)))
-
-
-def _routed(flow: Mapping[str, Any]) -> dict[str, Any]:
-    """The group of flows, with the links of its directions."""
-    return {**flow, **{key: PATHS[flow[key]] for key in ("path", "return_path")}}
 
 
 class LineTrial(Campaign):

@@ -34,12 +34,6 @@ def linux(control: str) -> dict[str, Any]:
     }
 
 
-def states_transport(table: Mapping[str, Any]) -> bool:
-    """Whether a scenario says anything of its senders."""
-    flows = table.get("flows", {}).values()
-    return "transport" in table or any("transport" in flow for flow in flows)
-
-
 def parity(
     file: Path,
     *,
@@ -65,7 +59,8 @@ def parity(
 
     table = parse_toml(read_text(file), str(file))
     senders: dict[str, Any] = {}
-    if control is not None or not states_transport(table):
+    named = "transport" in table or any("transport" in f for f in table.get("flows", {}).values())
+    if control is not None or not named:
         senders = linux(control or "cubic")
     overrides = {"record.level": "series"} | senders | dict(settings)
     axis = {"name": "by", "values": [{"label": by, "set": {}} for by in (SIMULATOR, EMULATOR)]}

@@ -123,7 +123,8 @@ def _library() -> tuple[str, str]:
 
     To bundle them takes a second, so they are kept in the user's cache, if there is one.
     """
-    kept = _cache() / f"vega-embed-{version('vl-convert-python')}-85.txt"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    kept = cache / "aqmlab" / f"vega-embed-{version('vl-convert-python')}-85.txt"
     with suppress(OSError, ValueError):
         digest, _, text = kept.read_text(encoding="ascii").partition("\n")
         if zlib.crc32(text.encode()) == int(digest.split()[1]):
@@ -152,11 +153,6 @@ def packed(text: str) -> bytes:
 
 def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _cache() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME")
-    return Path(given or Path("~/.cache").expanduser()) / "aqmlab"
 
 
 @cache
