@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from subprocess import CompletedProcess
 from xml.etree import ElementTree
 
 import pytest
-from typer.testing import CliRunner
+from helpers import in_process
 
-from aqmlab.cli import app
+from aqmlab.cli import main
 
 PACK = """
 replications = 6
@@ -39,21 +39,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pack.toml").write_text(PACK.replace("WINDOW", "60kb"))
     (folder / "half.toml").write_text(PACK.replace("WINDOW", "30kb"))
     done = _check(folder, "pack.toml", "--save", folder / "base.json")
-    assert done.exit_code == 0, done.output
-    assert "No rule of 1 fails." in done.output, "the others have nothing to compare with"
+    assert done.returncode == 0, done.stderr
+    assert "No rule of 1 fails." in done.stdout, "the others have nothing to compare with"
     return folder
 
 
-def _check(folder: Path, pack: str, *words: object) -> Any:
+def _check(folder: Path, pack: str, *words: object) -> CompletedProcess[str]:
     out = folder / f"results-{pack}-{len(list(folder.iterdir()))}"
-    more = ["--no-report", "--out", str(out), *map(str, words)]
-    return CliRunner().invoke(app, ["check", str(folder / pack), *more])
+    return in_process(main, "check", folder / pack, "--no-report", "--out", out, *words, cwd=folder)
 
 
 def test_the_same_code_passes(folder: Path) -> None:
     done = _check(folder, "pack.toml", "--baseline", folder / "base.json", "--strict")
-    assert done.exit_code == 0, done.output
-    assert "No rule of 5 fails." in done.output
+    assert done.returncode == 0, done.stderr
+    assert "No rule of 5 fails." in done.stdout
 
 
 def test_a_regression_fails(folder: Path, tmp_path: Path) -> None:
@@ -62,11 +61,11 @@ def test_a_regression_fails(folder: Path, tmp_path: Path) -> None:
     done = _check(
         folder, "half.toml", "--baseline", folder / "base.json", "--junit", junit, "--github"
     )
-    assert done.exit_code == 1, done.output
-    assert "of 5 rules fail: mine, fast (does not hold)" in done.output
+    assert done.returncode == 1, done.stderr
+    assert "of 5 rules fail: mine, fast (does not hold)" in done.stdout
     number = 1 + PACK.splitlines().index('fast = "goodput no worse than baseline by 5%"')
     start = f"::error file={folder / 'half.toml'},line={number},title=mine%2C fast%3A does not hold"
-    assert start in done.output
+    assert start in done.stdout
     root = ElementTree.parse(junit).getroot()
     [suite] = root
     failed = [case.get("name") for case in suite if case.find("failure") is not None]
@@ -85,9 +84,9 @@ def test_a_regression_that_is_not_excluded_fails(folder: Path, tmp_path: Path) -
     noisy = tmp_path / "noisy.json"
     noisy.write_text(json.dumps(base))
     done = _check(folder, "pack.toml", "--baseline", noisy, "--github")
-    assert done.exit_code == 1, done.output
-    assert "1 of 5 rules fail: mine, fast (a regression is not excluded)" in done.output
-    assert "::warning" in done.output and "title=mine%2C plain%3A not decided" in done.output
+    assert done.returncode == 1, done.stderr
+    assert "1 of 5 rules fail: mine, fast (a regression is not excluded)" in done.stdout
+    assert "::warning" in done.stdout and "title=mine%2C plain%3A not decided" in done.stdout
 
 
 def test_json_has_standard_output_to_itself(folder: Path) -> None:
@@ -120,9 +119,9 @@ def test_a_mistake_is_one_error(
     (folder / "half2.toml").write_text(text.replace(old, new) if old else text)
     more = (*words, folder / "base.json") if "--baseline" in words else words
     done = _check(folder, "half2.toml", *more)
-    assert done.exit_code == 2, done.output
+    assert done.returncode == 2, done.stdout
     for part in parts:
-        assert part in done.output, done.output
+        assert part in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -131,6 +130,6 @@ def test_a_mistake_is_one_error(
 def test_a_file_that_is_no_baseline(folder: Path, tmp_path: Path, text: str, part: str) -> None:
     (tmp_path / "none.json").write_text(text)
     done = _check(folder, "pack.toml", "--baseline", tmp_path / "none.json")
-    assert done.exit_code == 2
-    assert part in done.output and "none.json" in done.output
-    assert _check(folder, "pack.toml", "--baseline", tmp_path / "gone.json").exit_code == 2
+    assert done.returncode == 2
+    assert part in done.stderr and "none.json" in done.stderr
+    assert _check(folder, "pack.toml", "--baseline", tmp_path / "gone.json").returncode == 2

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import Aqmlab
 from rich.console import Console
-from typer.testing import CliRunner
 
 from aqmlab import stats
 from aqmlab.campaign import Campaign, Reading
 from aqmlab.campaign.beside import BETTER, WORSE, ReadingRow, rows_of, worst
-from aqmlab.cli import app
 from aqmlab.errors import InputError
 from aqmlab.packs.rfc9743 import GROUPS, ControlSetup, criteria, evaluate, plan_of
 from aqmlab.packs.rfc9743.criteria import UNTESTED
@@ -211,10 +210,9 @@ def test_rows_compare_pairs() -> None:
     assert row.words == "not compared with both" and row.excess == 0
 
 
-def test_from_the_command_line(tmp_path: Path) -> None:
+def test_from_the_command_line(tmp_path: Path, aqmlab: Aqmlab) -> None:
     command = ["evaluate", "reno", "--only", "constrained", "--replications", "2", "--json"]
-    done = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "r")])
-    assert done.exit_code == 0, done.output
+    done = aqmlab.ok(*command, "--out", "r")
     form = json.loads(done.stdout)
     assert form["contenders"] == ["reno", "cubic"] and [
         each["id"] for each in form["questions"]
@@ -224,10 +222,10 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     readings = (tmp_path / "r" / "readings.csv").read_text("utf-8").splitlines()
     assert readings[0].startswith("question,contender,case,metric,subject,unit,mean")
     assert len(readings) == 1 + 2 * 4
-    again = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "r")])
+    again = aqmlab(*command, "--out", "r")
     assert again.stdout == done.stdout, "the same bytes each time"
-    wrong = CliRunner().invoke(app, ["evaluate", "reno", "--only", "constraned"])
-    assert wrong.exit_code == 2 and "did you mean `constrained`" in wrong.stderr
+    wrong = aqmlab("evaluate", "reno", "--only", "constraned")
+    assert wrong.returncode == 2 and "did you mean `constrained`" in wrong.stderr
 
 
 def test_a_controller_of_a_quic_stack_is_evaluated() -> None:

@@ -12,11 +12,9 @@ from typing import Any
 
 import pytest
 from helpers import PATIENCE, SCENARIO_TEXT, Aqmlab, assert_refused, command, run_program
-from typer.testing import CliRunner
 
 import aqmlab as api
 from aqmlab import files, storage
-from aqmlab.cli import app
 from tools.bench import sizes
 
 SOON = 20.0
@@ -152,11 +150,10 @@ COMMANDS = {
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("kind", ["device", "pipe"])
 def test_every_command_refuses_what_has_no_end(
-    name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aqmlab: Aqmlab
 ) -> None:
     """A device, and a pipe without a writer; for folders, instead of a file in them."""
     monkeypatch.setattr(files, "PATIENCE_SECONDS", 0.2)
-    monkeypatch.chdir(tmp_path)
     given = Path("/dev/zero")
     if kind == "pipe":
         given = tmp_path / "pipe"
@@ -168,12 +165,12 @@ def test_every_command_refuses_what_has_no_end(
         given = tmp_path / "folder"
     rest = ["--", "true"] if name.startswith("shell") else []
     begun = time.monotonic()
-    done = CliRunner().invoke(app, [*COMMANDS[name], str(given), *rest])
+    done = aqmlab(*COMMANDS[name], given, *rest)
     assert time.monotonic() - begun < SOON
-    assert done.exit_code in (1, 2), done.output
+    assert done.returncode in (1, 2), done.stderr
     assert done.stderr.count("\n") <= 1  # conformance lists what cannot be replayed on stdout
     words = ("neither a file nor a pipe", "nothing came for 0.2 s", "not a regular file")
-    said = " ".join(done.output.split())
+    said = " ".join((done.stdout + done.stderr).split())
     assert any(word in said for word in words), said
 
 

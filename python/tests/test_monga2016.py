@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from helpers import Aqmlab
 
 import aqmlab
 import aqmlab_studies
-from aqmlab.cli import app
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.published import Published
 from aqmlab_studies.monga2016.claims import RULES
@@ -217,14 +215,12 @@ def test_what_waits_in_sfqcodel_is_what_comes_between_two_turns() -> None:
     assert mean == pytest.approx(expected, rel=0.15)
 
 
-def test_from_the_command_line(tmp_path: Path) -> None:
+def test_from_the_command_line(tmp_path: Path, aqmlab: Aqmlab) -> None:
     """A part of it: missing runs are omitted, the rest is complete."""
     command = ["reproduce", "monga2016", "--replications", "1", "--json", "--out", str(tmp_path)]
     command += ["--only", "where=RTT 1 ms", "--only", "queue=DropTail"]
     command += ["--only", "experiment=two packets a flow, RTT 1 ms"]
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
-    form = json.loads(done.stdout)
+    form = aqmlab.json(*command)
     assert form["claims"] == []
     assert len(form["contradictions"]) == 5
     names = {table["name"] for table in form["tables"]}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from helpers import Aqmlab
 
 from aqmlab import InputError
 from aqmlab.campaign import FAILS, HOLDS, UNDECIDED, Pack, Plan, packfile
 from aqmlab.campaign.packfile import load, parse
-from aqmlab.cli import app
 from aqmlab.scenario.settings import parse_toml
 
 PACK = """
@@ -107,31 +105,24 @@ def test_a_mistake_is_one_error(old: str, new: str, parts: tuple[str, ...]) -> N
         assert part in str(error.value)
 
 
-def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_the_command_line(tmp_path: Path, aqmlab: Aqmlab) -> None:
     """What `aqmlab new pack` writes runs; the exit status says whether a rule fails."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words: str) -> Any:
-        return CliRunner().invoke(app, list(words))
-
-    assert run("new", "pack", "goals").exit_code == 0
-    done = run("check", "goals.toml", "--replications", "5")
-    assert done.exit_code == 1, done.output
-    assert "droptail: down.sojourn_p95 <= 40ms ✗ does not hold" in done.output
-    assert "Rule: down.sojourn_p95 <= 40ms. Found:" in done.output and HOLDS in done.output
+    aqmlab.ok("new", "pack", "goals")
+    done = aqmlab("check", "goals.toml", "--replications", "5")
+    assert done.returncode == 1, done.stderr
+    assert "droptail: down.sojourn_p95 <= 40ms ✗ does not hold" in done.stdout
+    assert "Rule: down.sojourn_p95 <= 40ms. Found:" in done.stdout and HOLDS in done.stdout
     assert (tmp_path / "results/goals-r5/report.html").exists()
     text = (tmp_path / "goals.toml").read_text().replace('low = "down.sojourn_p95 <= 40ms"\n', "")
     (tmp_path / "goals.toml").write_text(text)
-    done = run("check", "goals.toml", "--replications", "5", "--json", "--with", "mine=pie")
-    assert done.exit_code == 0, done.output
-    form = json.loads(done.stdout)
+    form = aqmlab.json("check", "goals.toml", "--replications", "5", "--with", "mine=pie", "--json")
     assert form["contenders"] == ["droptail", "codel", "fq_codel", "mine"]
-    few = run("check", "goals.toml", "--replications", "2", "--no-report")
-    assert few.exit_code == 0 and UNDECIDED in few.output
-    assert run("check", "goals.toml", "--replications", "2", "--strict").exit_code == 1
-    assert run("check", "gaols.toml").exit_code == 2
+    few = aqmlab.ok("check", "goals.toml", "--replications", "2", "--no-report")
+    assert UNDECIDED in few.stdout
+    assert aqmlab("check", "goals.toml", "--replications", "2", "--strict").returncode == 1
+    assert aqmlab("check", "gaols.toml").returncode == 2
     (tmp_path / "empty.toml").write_text("title = 'x'\n")
-    assert run("check", "empty.toml").exit_code == 2
+    assert aqmlab("check", "empty.toml").returncode == 2
 
 
 class Point:
