@@ -146,6 +146,23 @@ def run_program(words: Sequence[Any], **options: Any) -> subprocess.CompletedPro
     return subprocess.run(words, capture_output=True, text=True, **options)
 
 
+def started(words: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+    """Starts a program, whose output is kept as text."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        words, stdout=pipe, stderr=pipe, text=True, env=environment(), **options
+    )
+
+
+def wait_until(is_so: Callable[[], object], process: subprocess.Popen[Any] | None = None) -> None:
+    """Waits for what comes while the process goes on."""
+    until = time.monotonic() + PATIENCE
+    while not is_so():
+        assert not process or process.poll() is None, process.stderr and process.stderr.read()
+        assert time.monotonic() < until, f"condition not met in {PATIENCE} s"
+        time.sleep(0.02)
+
+
 def environment() -> dict[str, str]:
     return {**os.environ, "COLUMNS": "200", "AQMLAB_TRACEBACK": ""}
 
@@ -192,13 +209,7 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str, status: 
 
 def assert_ends_with_ctrl_c(*arguments: object) -> None:
     """A command that goes on and on ends at Ctrl-C: status 130, one word, nothing on stdout."""
-    process = subprocess.Popen(
-        command(*arguments),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
+    process = started(command(*arguments))
     time.sleep(1.5)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import PATIENCE, Aqmlab, assert_refused, command, environment, run_program
+from helpers import PATIENCE, Aqmlab, assert_refused, command, environment, run_program, wait_until
 from real_packets import as_root
 
 pytestmark = [pytest.mark.real_packets, pytest.mark.needs("ip"), as_root]
@@ -75,9 +75,7 @@ def state(pid: int) -> str:
 def attached(pid: int, *options: str) -> subprocess.Popen[str]:
     words = command("attach", "--pid", str(pid), *options)
     process = subprocess.Popen(words, env=environment(), text=True, stderr=subprocess.PIPE)
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until and "aqmlab" not in state(pid):
-        time.sleep(0.02)
+    wait_until(lambda: "aqmlab" in state(pid), process)
     return process
 
 

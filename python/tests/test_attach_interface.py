@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from helpers import PATIENCE, Aqmlab, assert_refused, command, environment, run_program
+from helpers import PATIENCE, Aqmlab, assert_refused, command, environment, run_program, wait_until
 from real_packets import as_root
 
 from aqmlab.study.folder import open_results
@@ -85,9 +85,7 @@ class Machine:
                 self.run(f"ip {words}", here)
         words = self.words(far, sys.executable, "-c", SERVE, FAR, FAR6)
         self.processes.append(subprocess.Popen(words))
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until and len(self.trip(FAR, 1) + self.trip(FAR6, 1)) < 4:
-            time.sleep(0.05)
+        wait_until(lambda: len(self.trip(FAR, 1) + self.trip(FAR6, 1)) >= 4)
         # Neighbours are known, and addresses settled.
         self.before = self.state()
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from helpers import PATIENCE, Aqmlab, run_program
+from helpers import Aqmlab, run_program, wait_until
 
 import aqmlab as package
 from aqmlab.results import RunResult
@@ -247,10 +246,7 @@ def test_what_is_killed_leaves_a_file_that_can_be_read(tmp_path: Path) -> None:
     file = tmp_path / "cut.pcapng"
     command = [sys.executable, "-m", "aqmlab", "run", "long.toml", "--pcap", file.name]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as running:
-        deadline = time.monotonic() + PATIENCE
-        while not (file.exists() and file.stat().st_size > 300_000):
-            assert running.poll() is None and time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: file.exists() and file.stat().st_size > 300_000, running)
         running.send_signal(signal.SIGKILL)
     # The kernel may have ended the last write within a packet.
     numbers = tshark(file, "-c", "99", "-T", "fields", "-e", "frame.number").split()

@@ -27,9 +27,10 @@ from helpers import (
     Aqmlab,
     assert_refused,
     command,
-    environment,
     runs_kept,
+    started,
     table_bytes,
+    wait_until,
     write_study,
 )
 
@@ -251,7 +252,7 @@ def test_the_engine_is_known_by_its_sources() -> None:
 
 
 @contextmanager
-def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+def dask_program(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     line = [sys.executable, "-m", "dask", *arguments]
     process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
     try:
@@ -275,10 +276,10 @@ def cluster() -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
     """The address of a scheduler, and its two workers of one thread."""
     quiet = ("--no-dashboard", "--host", "127.0.0.1")
     worker = ("--nthreads", "1", "--no-nanny", "--memory-limit", "0")
-    with started("scheduler", "--port", "0", *quiet) as scheduler:
+    with dask_program("scheduler", "--port", "0", *quiet) as scheduler:
         address = told(scheduler, r"tcp://127\.0\.0\.1:\d+")
         start = ("worker", address, *worker, *quiet)
-        with started(*start) as first, started(*start) as second:
+        with dask_program(*start) as first, dask_program(*start) as second:
             for each in (first, second):
                 told(each, "Registered to")
             yield address, [first, second]
@@ -304,8 +305,8 @@ def test_ctrl_c_keeps_what_is_done_and_a_killed_worker_costs_its_batches_only(
     address, workers = cluster
     study, out = write_study(tmp_path, replications=600), tmp_path / "out"
     line = command("study", study, "--json", "--out", out, "--cluster", address)
-    first = subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=environment())
-    wait_for_runs(out, first)
+    first = started(line)
+    wait_until(lambda: runs_kept(out), first)
     first.send_signal(signal.SIGINT)
     _, said = first.communicate(timeout=PATIENCE)
     assert first.returncode == 130, said
@@ -314,24 +315,15 @@ def test_ctrl_c_keeps_what_is_done_and_a_killed_worker_costs_its_batches_only(
     before = int(kept[1].replace(",", ""))
     assert 0 < before < 3600
 
-    second = subprocess.Popen(
-        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
-    )
-    wait_for_runs(out, second, more_than=len(runs_kept(out)))
+    second = started(line)
+    kept_before = len(runs_kept(out))
+    wait_until(lambda: len(runs_kept(out)) > kept_before, second)
     os.kill(workers[0].pid, signal.SIGKILL)
     stdout, said = second.communicate(timeout=PATIENCE)
     assert second.returncode == 0, said
     assert json.loads(stdout)["computed"] == 3600 - before
     package.Study(study).run(tmp_path / "here")
     assert table_bytes(out) == table_bytes(tmp_path / "here")
-
-
-def wait_for_runs(out: Path, process: subprocess.Popen[str], more_than: int = 0) -> None:
-    """Until some runs are on the disk, of a study that is not finished."""
-    end = time.monotonic() + PATIENCE
-    while len(runs_kept(out)) <= more_than:
-        assert process.poll() is None and time.monotonic() < end
-        time.sleep(0.05)
 
 
 @dask

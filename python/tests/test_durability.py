@@ -13,9 +13,10 @@ from helpers import (
     PATIENCE,
     SCENARIO_TEXT,
     command,
-    environment,
     run_program,
     runs_kept,
+    started,
+    wait_until,
     write_study,
 )
 
@@ -50,27 +51,16 @@ def long_study(tmp_path: Path) -> Path:
     return path
 
 
-def started(study: Path, *words: str) -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
-    line = [*words, *command("study", study, "--out", study.parent / "out", "--threads", 1)]
-    return subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, env=environment())
-
-
-def wait_for(what: str, seen: object, process: subprocess.Popen[str]) -> None:
-    """Waits until `seen()` is true."""
-    end = time.monotonic() + PATIENCE
-    assert callable(seen)
-    while not seen():
-        assert process.poll() is None, process.stderr and process.stderr.read()
-        assert time.monotonic() < end, f"there was no {what}"
-        time.sleep(0.05)
+def begun(study: Path, *words: str) -> subprocess.Popen[str]:
+    out = study.parent / "out"
+    return started([*words, *command("study", study, "--out", out, "--threads", 1)])
 
 
 def test_finished_runs_are_kept_while_a_long_one_goes_on(long_study: Path) -> None:
     """Once they were written only when another run had finished."""
     out = long_study.parent / "out"
-    process = started(long_study)
-    wait_for("chunk", lambda: runs_kept(out), process)
+    process = begun(long_study)
+    wait_until(lambda: runs_kept(out), process)
     process.kill()
     process.communicate()
     assert runs_kept(out) == list(range(QUICK))
@@ -84,7 +74,7 @@ def test_a_folder_after_a_kill_is_the_same_but_for_what_the_manifest_names(tmp_p
         folder.mkdir()
         write_study(folder, replications=300)
     with subprocess.Popen(words, cwd=folders[0], stderr=subprocess.PIPE, text=True) as process:
-        wait_for("chunk", lambda: runs_kept(folders[0] / "out"), process)
+        wait_until(lambda: runs_kept(folders[0] / "out"), process)
         process.kill()
     assert 0 < len(runs_kept(folders[0] / "out")) < 1800
     for folder in folders:
@@ -102,8 +92,8 @@ def test_a_folder_after_a_kill_is_the_same_but_for_what_the_manifest_names(tmp_p
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_keep_what_is_finished(number: signal.Signals, long_study: Path) -> None:
     out = long_study.parent / "out"
-    process = started(long_study)
-    wait_for("manifest", (out / "manifest.json").exists, process)
+    process = begun(long_study)
+    wait_until((out / "manifest.json").exists, process)
     time.sleep(0.5)
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=PATIENCE)
@@ -119,10 +109,10 @@ def test_signals_keep_what_is_finished(number: signal.Signals, long_study: Path)
 
 def test_nohup_is_obeyed(long_study: Path) -> None:
     out = long_study.parent / "out"
-    process = started(long_study, "nohup")
-    wait_for("manifest", (out / "manifest.json").exists, process)
+    process = begun(long_study, "nohup")
+    wait_until((out / "manifest.json").exists, process)
     process.send_signal(signal.SIGHUP)
-    wait_for("chunk", lambda: runs_kept(out), process)
+    wait_until(lambda: runs_kept(out), process)
     process.send_signal(signal.SIGTERM)
     _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + signal.SIGTERM, stderr
@@ -132,7 +122,7 @@ def test_ctrl_c_during_start_up_is_no_traceback(long_study: Path) -> None:
     """From the first lines of the command, until the study goes on."""
     seen = set()
     for step in range(6):
-        process = started(long_study, "env", "PYTHONVERBOSE=1")
+        process = begun(long_study, "env", "PYTHONVERBOSE=1")
         assert process.stderr is not None
         # The interpreter prints the modules that it loads: these lines after aqmlab's first.
         lines, said = 0, ""

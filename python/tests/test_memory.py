@@ -5,12 +5,19 @@ from __future__ import annotations
 import shlex
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import polars as pl
 import pytest
-from helpers import PATIENCE, assert_refused, command, environment, run_program, table_bytes
+from helpers import (
+    PATIENCE,
+    assert_refused,
+    command,
+    environment,
+    run_program,
+    table_bytes,
+    wait_until,
+)
 
 import aqmlab
 from aqmlab.results import batches, tables
@@ -158,10 +165,7 @@ def test_packets_of_a_run_that_did_not_end_count_for_nothing(
     out = packets.parent / "out"
     words = command("study", packets, "--out", out, *LONG)
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    end = time.monotonic() + PATIENCE
-    while not spilled(out):
-        assert process.poll() is None and time.monotonic() < end
-        time.sleep(0.02)
+    wait_until(lambda: spilled(out), process)
     process.send_signal(number)
     _, stderr = process.communicate(timeout=PATIENCE)
     if number == signal.SIGKILL:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from collections import Counter
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import PATIENCE, Aqmlab, assert_refused, command, environment
+from helpers import PATIENCE, Aqmlab, assert_refused, command, started
 from test_mahimahi import events
 from test_pcapng import read
 
@@ -247,9 +246,7 @@ def test_what_real_sockets_cannot_do_is_said(aqmlab: Aqmlab, tmp_path: Path) -> 
 
 def interrupt_at(folder: Path, line: str, *words: str) -> None:
     """Ctrl-C when a line comes: one run is kept, and nothing goes on."""
-    process = subprocess.Popen(
-        command(*words), cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True
-    )
+    process = started(command(*words), cwd=folder)
     assert process.stderr
     while line not in (said := process.stderr.readline()):
         assert said, "it ended before"

@@ -18,8 +18,8 @@ from helpers import (
     Aqmlab,
     assert_refused,
     command,
-    environment,
     runs_kept,
+    started,
     table_bytes,
     write_study,
 )
@@ -83,18 +83,12 @@ LONG = 400
 """Replications: six times as many runs take some seconds on one core."""
 
 
-def started(study: Path, out: Path) -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
-    line = command("study", study, "--out", out, "--threads", 1)
-    return subprocess.Popen(line, stdout=pipe, stderr=pipe, text=True, env=environment())
-
-
 def test_after_ctrl_c_only_the_rest_is_computed(
     long_study: tuple[Path, dict[str, bytes]],
 ) -> None:
     study, undisturbed = long_study
     out = study.parent / "interrupted"
-    process = started(study, out)
+    process = started(command("study", study, "--out", out, "--threads", 1))
     while not (out / "manifest.json").exists():
         time.sleep(0.01)
     time.sleep(0.4)

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import COMMAND, PATIENCE, Aqmlab, assert_refused, command, environment
+from helpers import COMMAND, PATIENCE, Aqmlab, assert_refused, command, environment, wait_until
 from real_packets import NOBODY, TRAFFIC
 
 from aqmlab.emulator import view
@@ -51,9 +51,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process = subprocess.Popen(words, cwd=tmp_path, env=environment(), text=True,
                                    stderr=subprocess.PIPE)  # fmt: skip
         started.append(process)
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until and arrived() < 1000:
-            time.sleep(0.05)
+        wait_until(lambda: arrived() >= 1000, process)
         return process
 
     yield run

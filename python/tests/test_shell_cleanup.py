@@ -13,13 +13,13 @@ import struct
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
 
 import pytest
-from helpers import PATIENCE, command, environment
+from helpers import PATIENCE, command, environment, wait_until
 from real_packets import as_root
 
 pytestmark = pytest.mark.real_packets
@@ -137,13 +137,6 @@ def host() -> list[str]:
     files = [Path(each).read_text() for each in HOST_FILES if Path(each).exists()]
     files += [each.name for each in Path("/run/netns").glob("*")]
     return files + [line for line in routes if not line.startswith("aqmlab")]
-
-
-def wait_until(is_so: Callable[[], object]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < until, f"condition not met in {PATIENCE} s"
-        time.sleep(0.02)
 
 
 @pytest.fixture
