@@ -24,7 +24,7 @@ use crate::discipline::{Context, LinkEnv};
 use crate::disciplines::codel::{CodelForm, CodelParams, CodelSettings, CodelState};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowAqm, FlowQueues, FlowSource, FqParams, Overflow};
+use crate::fq::{FlowAqm, FlowQueues, FlowSource, FqParams, LEAST_QUANTUM, Overflow};
 
 choices! {
     /// Queue that must hold more than one full packet before CoDel drops.
@@ -41,7 +41,7 @@ params! {
     pub struct FqCodelParams {
         /// The number of buckets that flows are hashed into.
         flows: u64 = 1024, in 1 => 65_536, source "RFC 8290, section 5.2.4";
-        /// Bytes that a flow may send before the next is served.
+        /// Bytes that a flow may send before the next is served; 256 at least with `variant = linux`.
         quantum: Bytes = Bytes::new(1514), in Bytes::new(1) => Bytes::new(1_000_000),
             source "RFC 8290, section 5.2.3";
         /// Total capacity of all queues.
@@ -114,10 +114,11 @@ impl FlowQueues for FqCodelParams {
         let alone = self.small_backlog == SmallBacklog::Flow;
         let settings = CodelSettings::new(&codel, env).alone(alone);
         let memory_limit = self.memory_limit.get();
+        let least = if self.variant == CodelForm::Linux { LEAST_QUANTUM } else { 1 };
         FqParams {
             sharing: &self.sharing,
             buckets: self.flows,
-            quantum: self.quantum,
+            quantum: self.quantum.max(Bytes::new(least)),
             limit: self.limit.resolve(env.rate, env.base_rtt),
             overflow: Overflow::LongestFlow { batch: self.drop_batch, memory_limit },
             largest: settings.smallest_backlog,
@@ -175,6 +176,22 @@ mod tests {
     fn two_packets_of_a_flow_are_too_many_only_if_all_queues_are_compared() {
         assert_eq!(dropped(SmallBacklog::Flow), 0);
         assert!(dropped(SmallBacklog::All) > 10, "{}", dropped(SmallBacklog::All));
+    }
+
+    #[test]
+    fn turns_have_at_least_256_bytes_in_linux() {
+        let order = |variant| {
+            let quantum = Bytes::new(1);
+            let mut queue = queue(&FqCodelParams { quantum, variant, ..FqCodelParams::default() });
+            for flow in [1, 1, 1, 1, 2] {
+                queue.enqueue(Packet::of_flow(flow).with_size(100), Time::ZERO);
+            }
+            core::iter::from_fn(|| queue.dequeue(Time::ZERO))
+                .map(|p| p.flow_hash())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(order(CodelForm::Linux), [1, 1, 1, 2, 1]);
+        assert_eq!(order(CodelForm::Rfc8289), [1, 2, 1, 1, 1]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::disciplines::pie::linux::{PieSettings, PieState};
 use crate::disciplines::pie::{self, DelaySource, PieParams};
 use crate::fq::drr::Drr;
 use crate::fq::hash::Sharing;
-use crate::fq::{FlowAqm, FlowQueues, FlowSource, FqParams, Overflow};
+use crate::fq::{FlowAqm, FlowQueues, FlowSource, FqParams, LEAST_QUANTUM, Overflow};
 
 choices! {
     /// Whose arithmetic.
@@ -42,7 +42,7 @@ params! {
     pub struct FqPieParams {
         /// The number of buckets that flows are hashed into.
         flows: u64 = 1024, in 1 => 65_536, source "tc-fq_pie(8)";
-        /// Bytes that a flow may send before the next is served.
+        /// Bytes that a flow may send before the next is served, 256 at least.
         quantum: Bytes = Bytes::new(1514), in Bytes::new(1) => Bytes::new(1_000_000),
             source "tc-fq_pie(8); RFC 8290, section 5.2.3";
         /// Total capacity of all queues.
@@ -128,7 +128,7 @@ impl FlowQueues for FqPieParams {
         FqParams {
             sharing: &self.sharing,
             buckets: self.flows,
-            quantum: self.quantum,
+            quantum: self.quantum.max(Bytes::new(LEAST_QUANTUM)),
             settings: PieSettings::new(&pie, env).marking_up_to(self.ecn_prob),
             limit: self.limit.resolve(env.rate, env.base_rtt),
             overflow: Overflow::Tail,

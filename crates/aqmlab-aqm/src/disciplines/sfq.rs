@@ -41,6 +41,7 @@ use aqmlab_core::{Bytes, Component, Limit, Packet, Time, choices, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
+use crate::fq::LEAST_QUANTUM;
 use crate::fq::hash::{FlowClassifier, Sharing};
 
 choices! {
@@ -60,7 +61,7 @@ params! {
         limit: Limit = Limit::Packets(127), source "tc-sfq(8), limit";
         /// Unit of a turn: bytes, as in Linux, or packets.
         variant: SfqTurns = SfqTurns::Linux, source "conformance vectors; McKenney 1990";
-        /// The most packets in one bucket (Linux's variant).
+        /// The most packets in one bucket, 127 at most (Linux's variant).
         depth: u64 = 127, in 1 => 1_000_000, source "tc-sfq(8), depth";
         /// Drops from the head of a bucket instead of its tail.
         headdrop: bool = false, source "tc-sfq(8), headdrop";
@@ -68,8 +69,8 @@ params! {
         flows: u64 = 128, in 1 => 65_536, source "tc-sfq(8), flows";
         /// The number of buckets that flows are hashed into.
         divisor: u64 = 1024, in 1 => 65_536, source "tc-sfq(8), divisor";
-        /// Bytes that a bucket may send in a turn; `none`: the link's largest packet (Linux's
-        /// variant).
+        /// Bytes that a bucket may send in a turn, 256 at least; `none`: the link's largest packet
+        /// (Linux's variant).
         quantum: Option<Bytes> = None, in Some(Bytes::new(1)) => Some(Bytes::new(1_000_000)),
             source "tc-sfq(8), quantum";
     } with {
@@ -111,6 +112,13 @@ impl Component for SfqParams {
         "a queue for each flow; the longest queue drops packets when full";
 }
 
+impl SfqParams {
+    /// Bytes of a turn; Linux, `sfq_change`: at least 256.
+    fn quantum(&self, env: &LinkEnv) -> i64 {
+        self.quantum.unwrap_or(env.mtu).get().max(LEAST_QUANTUM) as i64
+    }
+}
+
 impl Discipline for SfqParams {
     fn gives_signals(&self) -> bool {
         false
@@ -130,7 +138,7 @@ impl Discipline for SfqParams {
             bounds,
             by_packets: self.variant == SfqTurns::McKenney,
             headdrop: self.headdrop,
-            quantum: self.quantum.unwrap_or(env.mtu).get() as i64,
+            quantum: self.quantum(env),
             classifier: FlowClassifier::of(&self.sharing, self.divisor),
             moving: Fifo::default(),
         })
@@ -142,13 +150,16 @@ impl Discipline for SfqParams {
         let queue = queue.machine::<Sfq>();
         queue.bounds = Bounds::new(self, env);
         queue.headdrop = self.headdrop;
-        queue.quantum = self.quantum.unwrap_or(env.mtu).get() as i64;
+        queue.quantum = self.quantum(env);
         while queue.is_over_limit() {
             queue.drop_from_longest(cx);
         }
         queue.classifier.restart(self.sharing.hashing.perturb, cx.now, cx.random);
     }
 }
+
+/// Linux, `SFQ_MAX_DEPTH`: a larger depth counts as this one.
+const MAX_DEPTH: u64 = 127;
 
 /// Upper bounds of the queue.
 #[derive(Clone)]
@@ -171,7 +182,7 @@ impl Bounds {
             Limit::Packets(packets) => params.flows.min(packets),
             Limit::Bytes(_) | Limit::Bdp(_) | Limit::Unlimited => params.flows,
         };
-        let depth = if by_packets { u64::MAX } else { params.depth };
+        let depth = if by_packets { u64::MAX } else { params.depth.min(MAX_DEPTH) };
         Bounds { limit, depth, active: active as usize }
     }
 }
@@ -454,6 +465,18 @@ mod tests {
         let mut queue = queue(&SfqParams { flows: 2, ..SfqParams::default() });
         let arrivals = [1, 2, 3, 1, 3].map(|flow| packet(flow, 1000));
         assert_eq!(offer(&mut queue, arrivals), [3, 3]);
+    }
+
+    #[test]
+    fn depth_and_quantum_have_the_bounds_of_linux() {
+        let limit = Limit::Packets(1000);
+        let mut deep = queue(&SfqParams { depth: 500, limit, ..SfqParams::default() });
+        assert_eq!(offer(&mut deep, (0..129).map(|_| packet(1, 100))), [1, 1]);
+        let quantum = Some(Bytes::new(1));
+        let mut small = queue(&SfqParams { quantum, ..SfqParams::default() });
+        offer(&mut small, [1, 1, 1, 1, 2].map(|flow| packet(flow, 100)));
+        // Turns of 256 bytes.
+        assert_eq!(drain(&mut small), [1, 1, 1, 2, 1]);
     }
 
     #[test]

@@ -20,6 +20,9 @@ use crate::disciplines::codel::Source;
 use crate::fifo::Fifo;
 use crate::fq::hash::{FlowClassifier, Sharing};
 
+/// Linux (fq_codel_change, fq_pie_change, sfq_change): a smaller quantum, in bytes, counts as this one.
+pub(crate) const LEAST_QUANTUM: u64 = 256;
+
 /// AQM inside each flow's queue.
 pub(crate) trait FlowAqm: Clone + Send + 'static {
     /// Settings shared by all flows.

@@ -217,7 +217,11 @@ impl Site<'_> {
         let settings = self.config.queue.settings();
         let is_off =
             settings.iter().any(|(key, text)| *key == "ecn" && text.to_string() == "false");
-        let why = if is_off { "its `ecn` is off" } else { "it drops them at overload" };
+        let why = match is_off {
+            true => "its `ecn` is off",
+            false if self.link.queue.counts().marked_total() == 0 => "it marked none",
+            false => "it drops them at overload",
+        };
         (dropped > 0).then(|| Note {
             id: "ecn-capable-dropped",
             text: format!(

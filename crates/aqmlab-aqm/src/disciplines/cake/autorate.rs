@@ -20,8 +20,8 @@ use super::shaper::bytes_per_second;
 pub(super) struct Autorate {
     /// Nanoseconds between two packets, on average.
     usual_gap: u64,
-    last_packet: Time,
-    window_begin: Time,
+    /// `None`: the start of the kernel's clock, 1000 s before the data's, as in the recordings.
+    window_begin: Option<Time>,
     window_bytes: u64,
     /// Bytes per second.
     peak: u64,
@@ -34,32 +34,35 @@ fn average(old: u64, sample: u64) -> u64 {
 }
 
 impl Autorate {
-    /// From this rate on, and from now on.
-    pub fn new(start: Option<Rate>, now: Time) -> Self {
+    /// From this rate on. As in Linux, whose clocks are 0 until they are set, the first window begins
+    /// with the kernel, and so shows nearly no rate.
+    pub fn new(start: Option<Rate>) -> Self {
         Autorate {
             usual_gap: 0,
-            last_packet: now,
-            window_begin: now,
+            window_begin: None,
             window_bytes: 0,
             peak: start.map_or(0, bytes_per_second),
         }
     }
 
-    /// A packet came, and the queue has so many bytes more. Gives the rate to
-    /// set the shaper to, if there is a new one; no rate is unlimited.
-    pub fn arrived(&mut self, bytes: i64, now: Time) -> Option<Option<Rate>> {
+    /// A packet came after the one at `last`, if there was one, and the queue has so many bytes more.
+    /// Gives the rate to set the shaper to, if there is a new one; no rate is unlimited.
+    pub fn arrived(&mut self, bytes: i64, last: Option<Time>, now: Time) -> Option<Option<Rate>> {
         self.window_bytes = self.window_bytes.saturating_add_signed(bytes);
-        let gap = (now - self.last_packet).as_nanos().min(NANOS_PER_SEC);
+        let gap = last.map_or(NANOS_PER_SEC, |last| (now - last).as_nanos());
+        let gap = gap.min(NANOS_PER_SEC);
         self.usual_gap = average(self.usual_gap, gap);
-        self.last_packet = now;
         if gap <= self.usual_gap {
             return None;
         }
-        let lasted = u128::from((now - self.window_begin).as_nanos());
-        let rate = u128::from(self.window_bytes) * u128::from(NANOS_PER_SEC) / lasted;
+        let lasted = match self.window_begin {
+            Some(begin) => (now - begin).as_nanos(),
+            None => 1000 * NANOS_PER_SEC + (now - Time::ZERO).as_nanos(),
+        };
+        let rate = u128::from(self.window_bytes) * u128::from(NANOS_PER_SEC) / u128::from(lasted);
         self.peak = average(self.peak, rate as u64);
         self.window_bytes = 0;
-        self.window_begin = now;
+        self.window_begin = Some(now);
         let bytes_per_second = (self.peak * 15) >> 4;
         Some((bytes_per_second > 0).then(|| Rate::from_bps(bytes_per_second * 8)))
     }
@@ -71,10 +74,11 @@ mod tests {
 
     /// The last rate set, in bit/s, by packets of 1000 bytes at these times.
     fn rate(micros: impl IntoIterator<Item = u64>) -> f64 {
-        let mut autorate = Autorate::new(None, Time::ZERO);
-        let mut rate = None;
+        let mut autorate = Autorate::new(None);
+        let (mut rate, mut last) = (None, None);
         for at in micros {
-            let set = autorate.arrived(1000, Time::from_nanos(1000 * at));
+            let now = Time::from_nanos(1000 * at);
+            let set = autorate.arrived(1000, last.replace(now), now);
             rate = set.flatten().or(rate);
         }
         rate.unwrap().as_bps() as f64
@@ -82,8 +86,8 @@ mod tests {
 
     #[test]
     fn a_steady_arrival_gives_15_16_of_its_rate() {
-        // 8 Mbit/s.
-        assert!((rate((1..2000).map(|i| 1000 * i)) / 7.5e6 - 1.0).abs() < 1e-4);
+        // 8 Mbit/s. Without any jitter no gap is longer than usual, and no window ends.
+        assert!((rate((1..4000).map(|i| 1000 * i + i % 2 * 100)) / 7.5e6 - 1.0).abs() < 1e-3);
     }
 
     #[test]
@@ -94,13 +98,24 @@ mod tests {
     }
 
     #[test]
+    fn the_first_window_shows_nearly_no_rate() {
+        let mut autorate = Autorate::new(Some(Rate::from_bps(100_000_000)));
+        let rate = autorate.arrived(1000, None, Time::ZERO).unwrap().unwrap();
+        // 255/256, then 15/16.
+        assert!((rate.as_bps() as f64 / 93.39e6 - 1.0).abs() < 1e-4, "{rate}");
+        // Gaps of a burst are short beside 250 ms, the first average.
+        let next = Time::from_nanos(10_000_000);
+        assert_eq!(autorate.arrived(1000, Some(Time::ZERO), next), None);
+    }
+
+    #[test]
     fn a_lull_or_a_burst_of_20_packets_moves_the_estimate_little() {
-        let fast = |from: u64, count: u64| (1..=count).map(move |i| from + 1000 * i);
-        let slow = |from: u64, count: u64| (1..=count).map(move |i| from + 2000 * i);
-        let up = rate(slow(0, 1000).chain(fast(2_000_000, 20)));
-        let down = rate(fast(0, 1000).chain(slow(1_000_000, 20)));
+        let fast = |from: u64, count: u64| (1..=count).map(move |i| from + 1000 * i + i % 2 * 100);
+        let slow = |from: u64, count: u64| (1..=count).map(move |i| from + 2000 * i + i % 2 * 100);
+        let up = rate(slow(0, 4000).chain(fast(8_000_000, 20)));
+        let down = rate(fast(0, 4000).chain(slow(4_000_000, 20)));
         assert!(down > 6.8e6, "{down}");
         // Packets that come sooner than usual end no window.
-        assert!((up / 3.75e6 - 1.0).abs() < 1e-3, "{up}");
+        assert!((up / 3.75e6 - 1.0).abs() < 0.01, "{up}");
     }
 }

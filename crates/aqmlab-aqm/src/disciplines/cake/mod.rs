@@ -68,8 +68,7 @@ impl Discipline for CakeParams {
     }
 
     fn build(&self, env: &LinkEnv) -> Box<dyn QueueDiscipline> {
-        let autorate =
-            || Box::new((Autorate::new(self.bandwidth.0, Time::ZERO), self.clone(), *env));
+        let autorate = || Box::new((Autorate::new(self.bandwidth.0), self.clone(), *env));
         Box::new(Cake {
             tins: self.plans(env).into_iter().map(|plan| self.tin(plan)).collect(),
             tin_of: self.diffserv.map(),
@@ -78,6 +77,7 @@ impl Discipline for CakeParams {
             bandwidth: self.bandwidth,
             shaper: self.bandwidth.0.map(Shaper::new),
             autorate: self.autorate_ingress.then(autorate),
+            last_arrival: None,
             wakeup: None,
             framing: self.framing.resolve_on_device(env.header),
             heap: Heap::default(),
@@ -108,6 +108,7 @@ struct Cake {
     shaper: Option<Shaper>,
     /// Bandwidth estimator, with the parameters that depend on the estimate.
     autorate: Option<Box<(Autorate, CakeParams, LinkEnv)>>,
+    last_arrival: Option<Time>,
     /// When packets that were held back may go.
     wakeup: Option<Time>,
     framing: Framing,
@@ -199,15 +200,15 @@ impl Cake {
         tin.deficit -= bytes as i64;
     }
 
-    /// Updates the bandwidth after a packet arrives at a queue that held `before`. Sizes include
-    /// the device's header.
-    fn measure(&mut self, before: Backlog, now: Time) {
+    /// Updates the bandwidth after a packet arrives at a queue that held `before`, when the packet
+    /// before it came at `last`. Sizes include the device's header.
+    fn measure(&mut self, before: Backlog, last: Option<Time>, now: Time) {
         let Some(autorate) = &mut self.autorate else { return };
         let (autorate, params, env) = &mut **autorate;
         let counted =
             |backlog: Backlog| (backlog.bytes + backlog.packets * u64::from(env.header)) as i64;
         let bytes = counted(self.total) - counted(before);
-        let Some(rate) = autorate.arrived(bytes, now) else { return };
+        let Some(rate) = autorate.arrived(bytes, last, now) else { return };
         params.bandwidth = Bandwidth(rate);
         let (plans, limit) = (params.plans(env), params.limit(env));
         self.set_bandwidth(Bandwidth(rate), plans, limit, now);
@@ -262,7 +263,7 @@ impl Cake {
         self.set_bandwidth(params.bandwidth, plans, params.limit(env), cx.now);
         let measured = self.autorate.take().map(|autorate| autorate.0);
         self.autorate = params.autorate_ingress.then(|| {
-            let new = || Autorate::new(params.bandwidth.0, cx.now);
+            let new = || Autorate::new(params.bandwidth.0);
             Box::new((measured.unwrap_or_else(new), params, *env))
         });
     }
@@ -379,8 +380,9 @@ impl QueueDiscipline for Cake {
         if self.ack_filter != AckFilter::None {
             self.filter(tin, index, cx);
         }
+        let last = self.last_arrival.replace(cx.now);
         if self.autorate.is_some() {
-            self.measure(before, cx.now);
+            self.measure(before, last, cx.now);
         }
         self.line_up(tin, index, cx);
         while self.is_over_limit() {

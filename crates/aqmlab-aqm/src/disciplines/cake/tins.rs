@@ -128,6 +128,7 @@ pub(super) struct TinTuning {
 impl TinTuning {
     pub fn new(rate: Option<Rate>, target: Span, interval: Span, mtu: Bytes) -> Self {
         let Some(rate) = rate else {
+            let interval = interval.max(target * 2);
             return TinTuning { target, interval, mtu_time: Span::ZERO, quantum: 1514 };
         };
         let mtu_time = Pace::new(rate).time_of(mtu.get());
@@ -184,6 +185,15 @@ mod tests {
         let weights: Vec<i64> =
             Diffserv::Precedence.shares(None).iter().map(|share| share.weight).collect();
         assert_eq!(weights, [256, 224, 196, 171, 149, 130, 113, 98]);
+    }
+
+    #[test]
+    fn an_interval_is_at_least_two_targets_at_any_rate() {
+        let (target, interval) = (Span::from_millis(20), Span::from_millis(30));
+        for rate in [None, Some(Rate::from_bps(1_000_000_000))] {
+            let tuning = TinTuning::new(rate, target, interval, Bytes::new(1514));
+            assert_eq!((tuning.target, tuning.interval), (target, Span::from_millis(40)));
+        }
     }
 
     #[test]
