@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -125,7 +126,11 @@ def test_the_command_explains_and_draws_the_drops(aqmlab: Aqmlab, tmp_path: Path
     words = ["run", "scenario.toml", "--set", "queue=codel", "--explain-drops"]
     done = aqmlab.ok(*words, "--out", "out", "--figures")
     assert "CoDel dropped at the head" in done.stdout and "(5ms)" in done.stdout
-    assert "Why down dropped" in (tmp_path / "out/report.html").read_text()
+    page = (tmp_path / "out/report.html").read_text()
+    assert "Why down dropped" in page
+    # The script of the page draws a chart into the element that has its name.
+    ids = re.findall(r' id="([^"]+)"', re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))
+    assert "drops" in ids and len(ids) == len(set(ids)), ids
     picture = (tmp_path / "out/figures/drops.svg").read_text()
     assert "time in queue (ms)" in picture and "codel" in picture
     # Nothing about single drops without their record.

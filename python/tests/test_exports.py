@@ -15,6 +15,8 @@ import pytest
 from helpers import SCENARIO_TEXT, Aqmlab, assert_refused, run_program
 from pytest import approx
 
+from aqmlab.report import outside
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -71,6 +73,14 @@ def test_flents_file_has_goodput_and_ping(folder: Path, aqmlab: Aqmlab, tmp_path
     ours, theirs = json.loads(beside.stdout)["measured"]
     assert theirs["goodput_bps"] == pytest.approx(ours["goodput_bps"], rel=0.1)
     assert theirs["rtt_p50_s"] == pytest.approx(ours["rtt_p50_s"], rel=0.2)
+
+
+def test_flows_of_a_flent_file_are_added_where_they_are(tmp_path: Path) -> None:
+    """One flow alone, two together, the other alone: 6 Mbit/s all the time."""
+    flows = {"TCP download::1": [6, 3, None], "TCP download::2": [None, 3, 6]}
+    file = tmp_path / "x.flent.gz"
+    file.write_bytes(gzip.compress(json.dumps({"results": flows, "x_values": [0, 1, 2]}).encode()))
+    assert outside.read(file).goodput_bps == 6e6
 
 
 def test_flent_opens_and_plots_it(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:

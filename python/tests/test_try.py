@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers import Aqmlab
+from helpers import Aqmlab, assert_refused
 
 from aqmlab.campaign import Plan
 from aqmlab.packs.access_line import LineTrial, loads, pack_of
@@ -146,6 +146,12 @@ def test_a_profile_is_a_whole_line_that_options_change(aqmlab: Aqmlab) -> None:
     assert line_of("cable", None, "5mbit", None, "dsl") == Line("100mbit", "5mbit", "20ms", "dsl")
     words = ["--profile", "dsl", "--load", "gaming", "codel", "--json", "--no-report"]
     assert json.loads(aqmlab("try", *words).stdout)["recommended"] == "codel"
+
+
+@pytest.mark.parametrize("name", ["averyveryverylongname", "eth0; reboot", "..", ""])
+def test_a_device_has_a_name_that_linux_accepts(aqmlab: Aqmlab, name: str) -> None:
+    refused = aqmlab("try", "--profile", "dsl", "--device", name, "codel", "--no-report")
+    assert_refused(refused, "--device", "1 to 15", "such as eth0")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -354,7 +354,12 @@ def _deciding(made: list[Decided], data: Replicated) -> str:
     """The comparison that decides, how many there are, and what would decide an open one."""
     least = min(made, key=lambda each: each.reach)
     if least.half is None:
-        return f"No interval: it needs {FEWEST} replications that have all numbers."
+        if data.replications < FEWEST:
+            return f"No interval: it needs {FEWEST} replications."
+        return (
+            f"No interval: not every resample of the {data.replications} replications has all "
+            "numbers."
+        )
     words = [each.verdict for each in made]
     counts = ", ".join(f"{words.count(word)} {do}" for word, do in PLURAL.items() if word in words)
     start = "Compared" if len(made) == 1 else f"Of {len(made)} comparisons {counts}; decisive"

@@ -36,7 +36,7 @@ def sections(result: RunResult) -> Iterator[Section]:
     if found:
         blocks += [Items(tuple(Text(law) for law in laws(result, found)))]
         blocks += [figure(result, found, drawn), table(found)]
-    yield Section(f"Why {result.bottleneck} dropped", tuple(blocks), id="drops")
+    yield Section(f"Why {result.bottleneck} dropped", tuple(blocks), id="why-dropped")
 
 
 def summary(result: RunResult, found: list[Episode]) -> str:

@@ -65,14 +65,15 @@ def _inexact(result: StudyResult) -> Iterator[dict[str, Any]]:
     if short:
         worst = max(short, key=lambda each: each.relative)
         why = worst.found.why or f"within {100 * worst.relative:.3g} % at {worst.subject}"
-        text = (
-            f"{precision} was not reached with {info.replications} replications, the most that "
-            f"`at_most` allows: {why}"
-        )
         names = [name for name, _ in info.axes]
         at = sorted({each.point for each in short})
-        rows = result.points.filter(pl.col("point").is_in(at)).select(names).rows()
-        points = [" ".join(map(str, row)) or info.name for row in rows] or [info.name]
+        rows = result.points.filter(pl.col("point").is_in(at)).select("point", *names).rows()
+        named = {point: " ".join(map(str, row)) or info.name for point, *row in rows}
+        text = (
+            f"{precision} was not reached with {info.replications} replications, the most that "
+            f"`at_most` allows; for example {named.get(worst.point, info.name)}: {why}"
+        )
+        points = list(named.values()) or [info.name]
         yield {
             "subject": "study", "id": "precision-not-reached", "text": text, "points": points,
             "runs": len(at) * info.replications,

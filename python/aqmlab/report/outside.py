@@ -92,14 +92,15 @@ def _flent(found: Mapping[str, Any]) -> OutsideRun:
         for name, values in results.items()
         if ("download" in name or "upload" in name) and not name.endswith(DERIVED)
     ]
-    means = [fmean(there) for values in loads if (there := _there(values))]
+    # Flows need not last equally long: the sum at each moment, over the time that any was there.
+    sums = [sum(there) for row in zip(*loads, strict=False) if (there := _there(row))]
     pings = [
         value
         for name, values in results.items()
         if name.startswith("Ping (ms)") and not name.endswith(DERIVED)
         for value in _there(values)
     ]
-    return _measured("flent", sum(means) * 1e6 if means else None, [v * 1e-3 for v in pings])
+    return _measured("flent", fmean(sums) * 1e6 if sums else None, [v * 1e-3 for v in pings])
 
 
 def _iperf3(found: Mapping[str, Any]) -> OutsideRun:

@@ -18,7 +18,7 @@ MANY_PARTS = re.compile(rf"^[ \t]*+\[*+{PART}(?:\.{PART}){{64,}}+[]=]", re.MULTI
 MOST_TEXT = 64 << 20
 """The most bytes of a scenario or study."""
 EXAMPLE = "a setting such as queue.target=2ms"
-TO_BEGIN_WITH = "`aqmlab new scenario NAME` and `aqmlab new study NAME` write one to start from"
+TO_BEGIN_WITH = "`aqmlab new scenario NAME`, `new study` and `new pack` write one to start from"
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:

@@ -9,11 +9,13 @@ Sources: tc(8), tc-htb(8), tc-stab(8), tc-cake(8), ip-link(8); sqm-scripts for t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from aqmlab._core import queue_in_tc, shaper_in_tc
+from aqmlab.errors import input_error
 from aqmlab.packs.access_line.setup import PORTS
 
 ETHERNET_HEADER = 14
@@ -63,6 +65,18 @@ def commands(links: Links, device: str) -> SetupCommands:
         ]
         undo += [f"tc qdisc del dev {device} ingress", f"ip link del {ifb}"]
     return SetupCommands(tuple(up), tuple(down), tuple(undo))
+
+
+def device_name(name: str) -> str:
+    """Name of a Linux device. Raises `InputError` for one that the kernel refuses (dev_valid_name)
+    or a shell would not take as one word."""
+    if name in (".", "..") or not re.fullmatch(rf"[\w.@+-]{{1,{NAME_LENGTH}}}", name, re.ASCII):
+        raise input_error(
+            f"expected 1 to {NAME_LENGTH} letters, digits or characters of `_.@+-`, such as eth0",
+            key="--device",
+            given=name,
+        )
+    return name
 
 
 def _is_shaped(link: Mapping[str, Any]) -> bool:
