@@ -155,7 +155,7 @@ def started(words: Sequence[str], **options: Any) -> subprocess.Popen[str]:
 
 
 def wait_until(is_so: Callable[[], object], process: subprocess.Popen[Any] | None = None) -> None:
-    """Waits for what comes while the process goes on."""
+    """Waits until `is_so()` is true; the process must not end before."""
     until = time.monotonic() + PATIENCE
     while not is_so():
         assert not process or process.poll() is None, process.stderr and process.stderr.read()

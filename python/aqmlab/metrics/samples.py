@@ -50,8 +50,8 @@ class Histograms:
     def of_point(
         run: NDArray[np.integer], value: Floats, count: NDArray[np.integer], point: int, total: int
     ) -> Histograms:
-        """Those of a point with `total` replications, from long columns in the order of the runs of
-        a study."""
+        """Returns the histograms of a point with `total` replications, from long columns in the
+        order of the runs of a study."""
         first = point * total
         part = slice(*np.searchsorted(run, [first, first + total]))
         return Histograms.from_columns(run[part] - first, value[part], count[part], total)
