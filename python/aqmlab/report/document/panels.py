@@ -38,6 +38,9 @@ axis: on a linear one the small ones could not be told apart."""
 LEAST_SPAN = 0.9
 """The y axis of a trade-off begins at this share of its end or below: small differences look
 small."""
+WRAPPED = r"replace(datum.label, regexp('(.{1,32})(\\s+|$)', 'g'), '$1\n')"
+LONG_LABELS = {"labelLimit": 220, "labelExpr": rf"split(trim({WRAPPED}), '\n')"}
+"""Labels of places on the y axis: lines of at most 32 letters."""
 ROW = 16
 """Height of a row for each name, in a panel with places on the y axis."""
 
@@ -244,7 +247,7 @@ def ranges(
         title, spans = y_titles[each], reach[group[each]]
         is_mean = any(isinstance(own, Estimate) for own in cells.values())
         words = MEAN_WORDS if is_mean else QUARTILE_WORDS
-        axis = {"labelAngle": 0, "ticks": False} | ({"labelLimit": 150} if lying else {})
+        axis = {"labelAngle": 0, "ticks": False} | (LONG_LABELS if lying else {})
         log, scale = _is_wide(spans), _scale(spans, is_shared=bool(alike))
         ticks = {"tickCount": 4} | ({} if lying else EXTENT)
         value = number("value", title, scale=scale, axis=ticks)
