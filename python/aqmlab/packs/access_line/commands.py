@@ -67,16 +67,15 @@ def commands(links: Links, device: str) -> SetupCommands:
     return SetupCommands(tuple(up), tuple(down), tuple(undo))
 
 
-def device_name(name: str) -> str:
-    """Name of a Linux device. Raises `InputError` for one that the kernel refuses (dev_valid_name)
-    or a shell would not take as one word."""
+def check_device(name: str) -> None:
+    """Raises `InputError` for a device's name that the kernel refuses (dev_valid_name) or a shell
+    would not take as one word."""
     if name in (".", "..") or not re.fullmatch(rf"[\w.@+-]{{1,{NAME_LENGTH}}}", name, re.ASCII):
         raise input_error(
             f"expected 1 to {NAME_LENGTH} letters, digits or characters of `_.@+-`, such as eth0",
             key="--device",
             given=name,
         )
-    return name
 
 
 def _is_shaped(link: Mapping[str, Any]) -> bool:

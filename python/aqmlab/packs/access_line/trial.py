@@ -16,7 +16,7 @@ from aqmlab.campaign.packfile import rule
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics.samples import Floats
 from aqmlab.packs.access_line import loads, page, setup
-from aqmlab.packs.access_line.commands import device_name
+from aqmlab.packs.access_line.commands import check_device
 from aqmlab.packs.access_line.setup import BASELINE, PATHS, PORT, PORTS
 from aqmlab.report.document import Document
 from aqmlab.results import StudyResult
@@ -245,7 +245,7 @@ def trial(
 ) -> LineTrial:
     """Runs a pack of `pack_of` for this line."""
     if device is not None:
-        device_name(device)
+        check_device(device)
     plan = Plan(pack, pack.contenders)
     result = plan.study(seed=seed).run(threads=threads, progress=progress)
     return LineTrial(plan, result, line, device)
