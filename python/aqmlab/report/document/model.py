@@ -65,6 +65,9 @@ class Finding(Form):
 
     text: str
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True)
 class Estimate:
