@@ -17,15 +17,10 @@ import aqmlab as api
 from aqmlab import files, storage
 from tools.bench import sizes
 
-SOON = 20.0
-"""Seconds: what had no end before."""
-
 
 def error_of(path: Path | dict[str, Any], **settings: Any) -> str:
-    begun = time.monotonic()
     with pytest.raises(api.InputError) as caught:
         api.run(path, **settings)
-    assert time.monotonic() - begun < SOON
     return str(caught.value)
 
 
@@ -164,9 +159,7 @@ def test_every_command_refuses_what_has_no_end(
         (tmp_path / "folder" / inner).symlink_to(given)
         given = tmp_path / "folder"
     rest = ["--", "true"] if name.startswith("shell") else []
-    begun = time.monotonic()
     done = aqmlab(*COMMANDS[name], given, *rest)
-    assert time.monotonic() - begun < SOON
     assert done.returncode in (1, 2), done.stderr
     assert done.stderr.count("\n") <= 1  # conformance lists what cannot be replayed on stdout
     words = ("neither a file nor a pipe", "nothing came for 0.2 s", "not a regular file")
@@ -180,10 +173,8 @@ def test_a_table_that_is_a_pipe_is_damaged(name: str, study: Path) -> None:
     api.Study(study, replications=1).run(folder)
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    begun = time.monotonic()
     with pytest.raises(api.AqmlabError, match=f"{name}: damaged \\(it is not a regular file"):
         api.StudyResult.open(folder)
-    assert time.monotonic() - begun < SOON
 
 
 @pytest.mark.parametrize("option", ["--pcap", "--qlog"])
@@ -191,9 +182,7 @@ def test_a_pipe_that_nobody_reads_is_not_waited_for(
     option: str, scenario: Path, aqmlab: Aqmlab
 ) -> None:
     os.mkfifo(scenario.parent / "pipe")
-    begun = time.monotonic()
     refused = aqmlab("run", str(scenario), option, "pipe")
-    assert time.monotonic() - begun < SOON
     assert refused.returncode == 1
     assert "this pipe has no reader" in refused.stderr
 

@@ -8,7 +8,6 @@ import re
 import statistics
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -201,9 +200,8 @@ def test_a_link_that_is_off_drops(aqmlab: Aqmlab, tmp_path: Path) -> None:
 
 @pytest.mark.real_packets
 def test_once_ends_with_the_trace(aqmlab: Aqmlab, trace: Path) -> None:
-    began = time.monotonic()
-    aqmlab.ok("mahimahi", "link", "--once", trace, trace, "sleep", "20")
-    assert time.monotonic() - began < 5
+    """And not with its command, which would exceed the test's patience."""
+    aqmlab.ok("mahimahi", "link", "--once", trace, trace, "sleep", "9999")
 
 
 @pytest.mark.real_packets
@@ -230,11 +228,9 @@ def test_random_losses_are_new_in_each_run_and_can_be_had_again(
 def test_options_may_stand_anywhere_and_traces_be_pipes(aqmlab: Aqmlab, tmp_path: Path) -> None:
     """Pipes as in mm-link: `mm-link <(echo 1) <(echo 1) COMMAND OPTION`."""
     link = f"{sys.executable} -m aqmlab mahimahi link"
-    script = f"{link} <(seq 20) --once <(echo 5) sleep --uplink-log=up.log 9 -ddown.log"
-    began = time.monotonic()
+    script = f"{link} <(seq 20) --once <(echo 5) sleep --uplink-log=up.log 9999 -ddown.log"
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, timeout=PATIENCE)
     assert done.returncode == 0
-    assert time.monotonic() - began < 8
     assert {row[1] for row in events(tmp_path / "up.log")} == {"#"}
     assert (tmp_path / "down.log").exists()
 

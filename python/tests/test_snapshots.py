@@ -203,4 +203,4 @@ def test_a_snapshot_costs_the_same_late_in_a_run() -> None:
         for _ in range(20):
             run.restore(run.snapshot())
         costs.append((process_time() - began) / 20)
-    assert costs[1] < 5 * costs[0] and costs[1] < 0.01, costs
+    assert costs[1] < 5 * costs[0], costs
