@@ -348,10 +348,8 @@ impl Receiver {
             sack.push(start, end);
         }
         // RFC 2018, section 3: beside timestamps there is room for three.
-        let most = match self.linux.is_some() && self.timestamps {
-            true => SackBlocks::MAX - 1 - usize::from(duplicate.is_some()),
-            false => SackBlocks::MAX,
-        };
+        let most =
+            SackBlocks::MAX - usize::from(self.timestamps) - usize::from(duplicate.is_some());
         for (start, end) in self.beyond.latest().take(most) {
             sack.push(start, end);
         }
@@ -420,6 +418,20 @@ mod tests {
         receiver.on_segment(at(4), &segment(3));
         let ack = receiver.poll(at(4)).unwrap();
         assert_eq!((ack.ack, ack.sack.is_empty()), (7300, true));
+    }
+
+    /// RFC 2018, section 3: 40 bytes of options hold four blocks, or three and timestamps.
+    #[test]
+    fn timestamps_leave_room_for_three_blocks() {
+        for (timestamps, most) in [(false, 4), (true, 3)] {
+            let params = TcpParams { timestamps, dsack: true, ..TcpParams::rfc() };
+            let mut receiver = Receiver::new(&params);
+            let blocks = [1, 3, 5, 7, 9, 9].map(|number| {
+                receiver.on_segment(at(0), &segment(number));
+                receiver.poll(at(0)).unwrap().sack.as_slice().len()
+            });
+            assert_eq!(blocks, [1, 2, 3, most, most, most], "timestamps {timestamps}");
+        }
     }
 
     #[test]

@@ -32,10 +32,6 @@ impl<const N: usize> MaxFilter<N> {
     pub fn max(&self) -> f64 {
         self.slots.iter().fold(0.0, |most, &value| most.max(value))
     }
-    /// The largest of the present period alone.
-    pub fn present(&self) -> f64 {
-        self.slots[(self.period % N as u64) as usize]
-    }
 }
 
 /// Round trips by deliveries: a round ends when data sent after its beginning are delivered.
@@ -130,7 +126,6 @@ mod tests {
             filter.update(period, value);
             assert_eq!(filter.max(), max, "{period}");
         }
-        assert_eq!(filter.present(), 1.0);
     }
 
     #[test]

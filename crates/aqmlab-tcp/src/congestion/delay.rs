@@ -14,7 +14,7 @@ const MINUTE: u64 = 60_000_000_000;
 /// Delays as LEDBAT keeps them.
 #[derive(Clone, Debug)]
 pub(super) struct QueueingDelay {
-    /// The least delay of each of the last minutes.
+    /// The least delay of each of the last minutes with samples, the present one last.
     base: [Span; BASE_HISTORY],
     /// The minute of the last of them.
     minute: u64,
@@ -34,15 +34,13 @@ impl QueueingDelay {
 
     pub fn sample(&mut self, now: Time, delay: Span) {
         let minute = now.as_nanos() / MINUTE;
-        // Minutes without a sample have none: section 2.4.2.
-        for passed in self.minute + 1..=minute.min(self.minute + BASE_HISTORY as u64) {
-            self.base[passed as usize % BASE_HISTORY] = Span::MAX;
+        // Section 2.4.2: one minimum is forgotten, also after minutes without a sample.
+        if minute != self.minute {
+            self.minute = minute;
+            self.base.rotate_left(1);
+            self.base[BASE_HISTORY - 1] = Span::MAX;
         }
-        if minute > self.minute + BASE_HISTORY as u64 {
-            self.base = [Span::MAX; BASE_HISTORY];
-        }
-        self.minute = minute;
-        let least = &mut self.base[minute as usize % BASE_HISTORY];
+        let least = &mut self.base[BASE_HISTORY - 1];
         *least = delay.min(*least);
         self.current[self.next] = delay;
         self.next = (self.next + 1) % CURRENT_FILTER;
@@ -87,6 +85,6 @@ mod tests {
         delay.sample(at(600), Span::from_millis(70));
         assert_eq!((delay.base(), delay.queueing()), (ms(70), ms(0)));
         delay.sample(at(6000), Span::from_millis(75));
-        assert_eq!(delay.base(), ms(75), "nothing is left after a long silence");
+        assert_eq!(delay.base(), ms(70), "a silence is one minute");
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct Rack {
     /// The reordering window in quarters of the least round-trip time.
     multiple: u64,
     persist: u32,
+    /// The current acknowledgement made the window larger.
+    has_grown: bool,
     /// First transmissions below were judged.
     edge: u64,
     /// Segments below were sent before the newest delivered one, and the last of them that was late
@@ -74,6 +76,7 @@ impl Rack {
             dsack_round: None,
             multiple: 1,
             persist: 0,
+            has_grown: false,
             edge: 0,
             passed: 0,
             last_late: 0,
@@ -83,8 +86,12 @@ impl Rack {
         }
     }
 
-    /// Steps 2 and 3: processes delivered segments, in order or not.
-    fn take_news(&mut self, news: &[Record], ack: &Ack, now: Time, rtt: &RttEstimator) {
+    /// Steps 2 and 3: processes delivered segments, in order or not. Step 3 goes by sequence
+    /// number, whatever the order of the SACK blocks; step 2 by send time, so that of several
+    /// round-trip times the latest transmission's remains.
+    fn take_news(&mut self, news: &mut [Record], ack: &Ack, now: Time, rtt: &RttEstimator) {
+        news.sort_unstable_by_key(|record| record.seq);
+        let mut latest = Time::ZERO;
         for record in news {
             if record.end() > self.fack {
                 self.fack = record.end();
@@ -99,7 +106,9 @@ impl Rack {
                     continue;
                 }
             }
-            self.rtt = since;
+            if record.sent_at >= latest {
+                (latest, self.rtt) = (record.sent_at, since);
+            }
             if (record.sent_at, record.end()) > self.newest {
                 self.newest = (record.sent_at, record.end());
                 self.newest_is_repair = record.ambiguous;
@@ -112,7 +121,8 @@ impl Rack {
         if self.dsack_round.is_some_and(|round| board.una() >= round) {
             self.dsack_round = None;
         }
-        if self.dsack_round.is_none() && ack.dsack().is_some() {
+        self.has_grown = self.dsack_round.is_none() && ack.dsack().is_some();
+        if self.has_grown {
             self.dsack_round = Some(board.nxt());
             self.multiple += 1;
             self.persist = PERSIST;
@@ -223,8 +233,8 @@ fn is_settled(record: &Record) -> bool {
 impl LossRecovery for Rack {
     fn on_ack(&mut self, board: &mut Scoreboard, ack: &Ack, cx: &AckContext) -> u64 {
         let sacked = board.sack(&ack.sack, cx.now);
-        let news = std::mem::take(&mut board.news);
-        self.take_news(&news, ack, cx.now, cx.rtt);
+        let mut news = std::mem::take(&mut board.news);
+        self.take_news(&mut news, ack, cx.now, cx.rtt);
         board.news = news;
         self.take_dsack(board, ack);
         self.detect(board, cx.rtt, cx.now, cx.phase);
@@ -238,6 +248,9 @@ impl LossRecovery for Rack {
     fn begin(&mut self, _board: &mut Scoreboard) {}
     fn end(&mut self, _board: &mut Scoreboard) {
         // Step 4.
+        if self.has_grown {
+            return;
+        }
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
             self.multiple = 1;
@@ -319,9 +332,41 @@ mod tests {
             let mut rack = Rack::new(&params);
             let timestamps = Some(Timestamps { value: at(250), echo: at(echo) });
             let ack = Ack { timestamps, ..Ack::default() };
-            rack.take_news(&[record], &ack, at(300), &RttEstimator::new(&params));
+            rack.take_news(&mut [record], &ack, at(300), &RttEstimator::new(&params));
             assert_eq!(rack.newest == (at(200), 1000), counts, "{echo}");
         }
+    }
+
+    /// Step 3: SACK lists the latest block first (RFC 2018, section 4), which is no reordering.
+    #[test]
+    fn blocks_in_any_order_are_no_reordering() {
+        let params = TcpParams::rfc();
+        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
+        let mut rack = Rack::new(&params);
+        (100..106).for_each(|millis| board.sent(1000, at(millis)));
+        let cx = AckContext { now: at(300), phase: Phase::Open, rtt: &RttEstimator::new(&params) };
+        let mut ack = Ack::default();
+        ack.sack.push(4000, 5000);
+        ack.sack.push(1000, 3000);
+        rack.on_ack(&mut board, &ack, &cx);
+        assert_eq!((rack.fack, rack.reordering_seen), (5000, false));
+        let mut later = Ack::default();
+        later.sack.push(3000, 5000);
+        rack.on_ack(&mut board, &later, &cx);
+        assert!(rack.reordering_seen);
+    }
+
+    /// Step 2: segments in the order of their send times.
+    #[test]
+    fn the_round_trip_time_is_of_the_latest_transmission() {
+        let params = TcpParams::rfc();
+        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
+        let mut rack = Rack::new(&params);
+        (0..2).for_each(|_| board.sent(1000, at(100)));
+        board.retransmit(0, at(150), true);
+        let mut news = [*board.record(0).unwrap(), *board.record(1).unwrap()];
+        rack.take_news(&mut news, &Ack::default(), at(300), &RttEstimator::new(&params));
+        assert_eq!(rack.rtt, Span::from_millis(150));
     }
 
     /// Step 5: after a round-trip time and a quarter of the least one.
@@ -363,6 +408,7 @@ mod tests {
             board.sent(1000, at(round));
             duplicate.ack = board.nxt();
             rack.take_dsack(&board, &duplicate);
+            rack.end(&mut board); // with the duplicate
             rack.take_dsack(&board, &duplicate); // of the same round
             assert_eq!(window(&rack, &board), (25 * (round + 1)).min(100));
             board.acknowledge(duplicate.ack, at(100 + round));

@@ -211,8 +211,9 @@ impl RfcSender {
     /// RFC 6675, section 5, step 4; RFC 6582, section 3.2, step 2.
     fn begin_recovery(&mut self, now: Time, delivered: u64) {
         self.conn.stats.fast_retransmits += 1;
-        // In a reduction for ECN the window has been reduced already.
-        if self.phase == Phase::Open {
+        // RFC 3168, section 6.1.2: marks and losses of one window of data reduce it once.
+        let by_itself = self.control.recovers_by_itself();
+        if by_itself || !self.ecn.has_reduced_for(self.board.una()) {
             let flight_size = self.flight_at_loss(self.limited);
             let in_use = self.in_use_at_loss(now, flight_size);
             self.tell_congestion(now, Congestion::Loss, in_use);

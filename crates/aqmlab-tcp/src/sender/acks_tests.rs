@@ -110,6 +110,29 @@ fn marks_and_delays_are_told() {
     assert_eq!(sender.conn.stats.ecn_reductions, 1);
 }
 
+/// RFC 3168, section 6.1.2: a mark and a loss in one window of data reduce the window once, a loss
+/// in the next one again.
+#[test]
+fn a_loss_in_a_window_of_data_that_was_marked_reduces_no_more() {
+    for prr in [false, true] {
+        let params = TcpParams { ecn: EcnMode::Classic, prr, ..TcpParams::rfc() };
+        let mut sender = sender(params, false);
+        take(&mut sender, 200, Ack { ece: true, ..ack(1, &[]) });
+        let threshold = sender.control.ssthresh();
+        let sent = sender.board.nxt() / 1000;
+        take(&mut sender, 210, ack(1, &[(2, 6)]));
+        assert_eq!(sender.conn.stats.fast_retransmits, 1);
+        assert_eq!(sender.control.ssthresh(), threshold, "the same window, PRR {prr}");
+        take(&mut sender, 300, ack(sent, &[]));
+        let nxt = sender.board.nxt() / 1000;
+        take(&mut sender, 310, ack(nxt - 1, &[]));
+        let sent = sender.board.nxt() / 1000;
+        take(&mut sender, 400, ack(nxt - 1, &[(nxt, sent)]));
+        assert_eq!(sender.conn.stats.fast_retransmits, 2);
+        assert!(sender.control.ssthresh() < threshold, "the next window, PRR {prr}");
+    }
+}
+
 /// With records, SACK alone provides rate samples, and rounds are counted by delivered data.
 #[test]
 fn rates_and_rounds_come_from_what_was_delivered() {

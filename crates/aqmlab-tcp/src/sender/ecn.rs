@@ -27,6 +27,8 @@ pub(super) struct EcnState {
     seen: CeCount,
     /// SND.NXT at the last reduction: echoes for data up to here belong to the same window of data.
     reduced_at: Option<u64>,
+    /// The same of the last reduction for an echo.
+    echoed_at: u64,
     cwr_due: bool,
 }
 
@@ -40,6 +42,7 @@ impl EcnState {
             },
             seen: CeCount::default(),
             reduced_at: None,
+            echoed_at: 0,
             cwr_due: false,
         }
     }
@@ -75,6 +78,11 @@ impl EcnState {
         self.cwr_due = matches!(self.mode, EcnMode::Classic | EcnMode::Dctcp);
     }
 
+    /// Returns true if the window was reduced for an echo after this byte had been sent.
+    pub fn has_reduced_for(&self, byte: u64) -> bool {
+        byte < self.echoed_at
+    }
+
     /// The codepoint and the CWR flag of a segment of new data.
     #[inline]
     pub fn of_new_data(&mut self) -> (Ecn, bool) {
@@ -93,6 +101,7 @@ impl RfcSender {
         self.conn.stats.ecn_reductions += 1;
         let in_use = self.in_use_at_loss(now, flight_size);
         self.tell_congestion(now, Congestion::Ecn, in_use);
+        self.ecn.echoed_at = self.board.nxt();
         self.validation.forget();
         if self.begin_reduction(delivered) {
             self.phase = Phase::Reduction { point: self.board.nxt() };

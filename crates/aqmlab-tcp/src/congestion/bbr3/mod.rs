@@ -28,7 +28,10 @@
 //! 7. The state that a spurious recovery restores is saved before the first loss that the
 //!    acknowledgement reports; the recovery that begins with it does not save it again
 //!    (OnEnterFastRecovery), when the losses have had their effect.
-//! 8. A gain for each state is that of the table in section 5.6.1, also where
+//! 8. An acknowledgement whose rate sample is not reliable, because its interval is below the minimum
+//!    round-trip time, ends no round trip and says nothing of losses (section 4.1.2 has all but
+//!    the rate of it).
+//! 9. A gain for each state is that of the table in section 5.6.1, also where
 //!    the pseudocode does not set it.
 
 mod model;
@@ -394,11 +397,8 @@ impl Bbr3 {
 
     /// SetCwnd.
     fn set_cwnd(&mut self) {
-        let max_inflight = {
-            let extra =
-                if self.full.reached { self.extra_acked.max() } else { self.extra_acked.present() };
-            self.quantized(self.bdp(self.bw, self.cwnd_gain) + extra)
-        };
+        let max_inflight =
+            { self.quantized(self.bdp(self.bw, self.cwnd_gain) + self.extra_acked.max()) };
         if self.full.reached {
             self.cwnd = (self.cwnd + self.rs.newly_acked).min(max_inflight);
         } else if self.cwnd < max_inflight || (self.delivered as f64) < self.initial_window {

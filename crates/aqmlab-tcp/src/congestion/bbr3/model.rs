@@ -3,6 +3,7 @@
 
 use aqmlab_core::Span;
 
+use super::super::bbr_parts::MaxFilter;
 use super::super::control::{AckSample, LostSegment};
 use super::{Bbr3, Bbr3Mode, Bbr3Recovery, Saved};
 
@@ -99,6 +100,10 @@ impl Bbr3 {
         }
         self.extra_acked_delivered += self.rs.newly_acked;
         let extra = (self.extra_acked_delivered - expected).min(self.cwnd);
+        // In Startup, only the present round counts, then and later.
+        if !self.full.reached && self.rounds.started {
+            self.extra_acked = MaxFilter::new();
+        }
         self.extra_acked.update(self.rounds.count, extra);
     }
 

@@ -306,3 +306,22 @@ fn only_a_delivery_ends_a_restart_after_idle() {
         assert_eq!(path.bbr.idle_restart, is_idle);
     }
 }
+
+/// UpdateACKAggregation: a filter of one round in Startup, of ten after it.
+#[test]
+fn aggregation_in_startup_is_forgotten_after_a_round() {
+    let mut bbr = Bbr3 { cwnd: 1e6, bw: 1e9, ..bbr() };
+    let round = |bbr: &mut Bbr3, newly_acked: f64, full_pipe: bool| {
+        bbr.full.reached = full_pipe;
+        bbr.now += RTT;
+        (bbr.rounds.count, bbr.rounds.started) = (bbr.rounds.count + 1, true);
+        bbr.rs.newly_acked = newly_acked;
+        bbr.update_ack_aggregation();
+        bbr.extra_acked.max()
+    };
+    assert_eq!(round(&mut bbr, 50_000.0, false), 50_000.0);
+    assert_eq!(round(&mut bbr, 2000.0, false), 2000.0);
+    assert_eq!(round(&mut bbr, 1000.0, true), 2000.0);
+    (0..8).for_each(|_| assert_eq!(round(&mut bbr, 1000.0, true), 2000.0));
+    assert_eq!(round(&mut bbr, 1000.0, true), 1000.0);
+}
