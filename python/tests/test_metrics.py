@@ -87,6 +87,27 @@ def test_every_metric_is_where_the_catalogue_says(
         assert metric.name in set(everything.metrics["metric"])
 
 
+def test_flows_without_a_common_link_are_not_compared() -> None:
+    groups = flows(
+        near={}, back={"path": ["up"], "return_path": ["down"]}, far={"path": ["down", "far"]}
+    )
+    found = of(run(flows=groups))
+    assert ("all", "jain") not in found
+    assert ("back", "rtt_fairness") not in found
+    assert found["far", "rtt_fairness"] > 0
+
+
+def test_flows_with_base_delays_of_their_own_have_no_common_delay_variation() -> None:
+    steady = {"kind": "cbr", "rate": "100kbit"}
+    own = {"workload": steady, "count": 2, "access_delay": {"list": ["0ms", "50ms"]}}
+    alike = {"workload": steady, "count": 2, "access_delay": "50ms"}
+    found = of(run(flows=flows(own=own, alike=alike)))
+    assert ("own", "delay_variation") not in found
+    assert ("own", "delay_variation_p95") not in found
+    assert ("own", "power") in found
+    assert 0 <= found["alike", "delay_variation"] < 0.01
+
+
 def test_the_metrics_are_their_definitions() -> None:
     groups = flows(near={"count": 3, "delays": True}, far={"count": 2, "path": ["down", "far"]})
     result = run(flows=groups, record={"warmup": "2s"})

@@ -18,7 +18,7 @@ jackknife it also works for quantiles, medians and counts.
 
 Where results are judged at each of k planned looks (`Replicated.looks`), until all is decided, the
 1 % is divided by k (Bonferroni): all looks together decide a number that lies on its limit in at
-most 1 of 100 cases.
+most 1 of 100 cases, if its values are normally distributed; docs/packs.md has the shares of others.
 """
 
 from __future__ import annotations

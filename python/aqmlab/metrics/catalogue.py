@@ -75,7 +75,8 @@ METRICS = (
            "RFC 7679; RFC 7928, section 2.6",
            **_time("delay", "one-way delay", 8, QUEUE_SHARED)),
     Metric("delay_variation", "group", "s", "Packet delay variation: the 99.9th percentile of the "
-           "one-way delay less its minimum; `delay_variation_p95` with the 95th.",
+           "one-way delay less its minimum; `delay_variation_p95` with the 95th. None for groups "
+           "whose flows have base delays of their own (`access_delay`).",
            COMPUTED, "RFC 5481, section 4.2; RFC 7928, section 2.6",
            **_made("delay_variation", "delay variation", LESS, "times", statistics=("", "p95")),
            observations="delay"),
@@ -162,7 +163,8 @@ METRICS = (
            "lost.", "table `traffic`: `dropped_acks`, `lost_acks`, `arrived_acks`",
            "RFC 7928, section 9.2",
            **_formula("acknowledgements lost", LESS, "traffic", "group", ack_loss_share)),
-    Metric("loss_interval", "link", "s", "Time between two consecutive drops.",
+    Metric("loss_interval", "link", "s", "Time between two consecutive drops at the link, "
+           "of whatever flow. (The RFCs mean those of one flow.)",
            "table `links`: `loss_interval_mean_s`, `_p50_s`, `_p95_s`, `_max_s`",
            "RFC 3611; RFC 7928, section 2.3",
            **_link("gap between drops", NEITHER, "loss_interval_{}_s", "mean", "p50",
@@ -172,17 +174,19 @@ METRICS = (
            "RFC 7928, section 2.4",
            **_link("loss events", LESS, "loss_events")),
     Metric("loss_synchronisation", "link", "share", "Of the flows over the link, the share that "
-           "loses packets in a loss event; where all that have data there are endless bulk flows.",
+           "loses packets in a loss event; where all that have data there are endless bulk flows. "
+           "Flows that begin later count from the start.",
            COMPUTED, "RFC 7928, section 2.4",
            **_made("loss_synchronisation", "loss synchronisation", LESS, "links")),
     # Fairness and trade-offs
     Metric("jain", "group", "ratio", "Jain's index of the goodput of flows that are alike: of a "
-           "group of bulk, cbr or pareto-onoff, and of `all` endless bulk flows. 1: equal, 1/n: "
-           "one flow has everything.",
+           "group of bulk, cbr or pareto-onoff, and of `all` endless bulk flows if they share a "
+           "link. 1: equal, 1/n: one flow has everything.",
            COMPUTED, "Jain, Chiu and Hawe 1984",
            **_made("jain", "Jain's index", MORE, "flows"), most=1.0),
     Metric("rtt_fairness", "group", "ratio", "Mean goodput of its endless bulk flows, over that "
-           "of the flows of the scenario's first such group (category I).", COMPUTED,
+           "of the flows of the scenario's first such group (category I), if they share a link.",
+           COMPUTED,
            "RFC 7928, section 6.3",
            **_made("rtt_fairness", "goodput over that of the first group", NEITHER, "flows")),
     Metric("power", "group", "bit/s²", "Goodput over mean one-way delay.", COMPUTED,

@@ -23,6 +23,22 @@ def bulk_flows(flows: Facts) -> Iterator[tuple[str, int]]:
             yield link, sum(int(group["count"]) for group in on_it)
 
 
+def beside_first(flows: Facts) -> tuple[str, list[str], bool]:
+    """Returns the first group of endless flows (empty without one), the others with data on a link
+    of it, and whether there are several groups and all share a link."""
+    links = {name: _links_of_data(group) for name, group in flows.items() if is_endless(group)}
+    first, *others = links or [""]
+    beside = [name for name in others if links[name] & links[first]]
+    return first, beside, len(links) > 1 and bool(set.intersection(*links.values()))
+
+
+def own_base_delays(flows: Facts) -> Iterator[str]:
+    """Groups with `access_delay` drawn for each flow."""
+    for name, group in flows.items():
+        if "(" in group.get("access_delay", "") and int(group["count"]) > 1:
+            yield name
+
+
 def _links_of_data(group: Facts) -> set[str]:
     return {*group["path"], *(() if is_alike(group) else group["return_path"])}
 

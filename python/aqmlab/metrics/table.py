@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from aqmlab.metrics.flows import ALL, bulk_flows, is_alike, is_endless
+from aqmlab.metrics.flows import ALL, beside_first, bulk_flows, is_alike, own_base_delays
 from aqmlab.metrics.formulas import GROUP, LINK, WORSE_FIRST, WORST_WITHOUT
 from aqmlab.metrics.registry import find
 from aqmlab.metrics.samples import Floats, Whole, jain_indices
@@ -53,7 +53,9 @@ def computed(
     alike = _alike(flows, points)
     parts = [
         _links(_of_runs(load, "links", LINK_COLUMNS, ends), points),
-        _groups(_of_runs(load, "traffic", TRAFFIC_COLUMNS, ends), _delays(load, ends), alike),
+        _groups(
+            _of_runs(load, "traffic", TRAFFIC_COLUMNS, ends), _delays(load, ends, points), alike
+        ),
         _all_flows(alike),
     ]
     return pl.concat(parts).sort("run", maintain_order=True)
@@ -162,23 +164,32 @@ def _groups(traffic: pl.DataFrame, delays: pl.DataFrame, alike: pl.DataFrame) ->
     return order.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
 
 
-def _delays(load: Load, ends: pl.DataFrame) -> pl.DataFrame:
+def _delays(load: Load, ends: pl.DataFrame, points: Sequence[Facts]) -> pl.DataFrame:
     """One-way delays, where any were measured: a row a run, group and direction. The mean is
-    infinite where nothing arrived."""
+    infinite where nothing arrived. A group has no minimum if its flows have base delays of their
+    own: it would be that of one flow (RFC 5481, section 4.2, has one stream)."""
     times = _of_runs(load, "times", DELAY_COLUMNS, ends)
-    delays = times.filter(pl.col("quantity").cast(pl.String) == "delay")
+    several = pl.DataFrame(
+        ((point, name) for point, flows in enumerate(points) for name in own_base_delays(flows)),
+        schema={"point": pl.UInt32, "group": pl.String}, orient="row",
+    ).with_columns(several=True)  # fmt: skip
+    delays = times.filter(pl.col("quantity").cast(pl.String) == "delay").join(
+        several, on=["point", "group"], how="left", maintain_order="left"
+    )
     nothing = pl.col("count") == 0
-    measured = [pl.when(~nothing).then(pl.col(name)) for name in ("p95_s", "p999_s", "min_s")]
+    is_one = ~nothing & pl.col("several").is_null()
+    measured = [pl.when(is_one).then(pl.col(name)) for name in ("p95_s", "p999_s", "min_s")]
     mean = pl.when(nothing).then(float("inf")).otherwise(pl.col("mean_s")).alias("mean_s")
     return delays.select(*KEYS, "direction", mean, *measured)
 
 
 def _alike(flows: pl.DataFrame, points: Sequence[Facts]) -> pl.DataFrame:
     """The goodputs of flows that may be compared, by run and place of the group in the
-    scenario; with whether the group's flows are endless, and the first such group."""
+    scenario; with whether the group is the first of endless flows, or shares a link with it, and
+    whether all endless flows share one."""
     schema = {
-        "point": pl.UInt32, "group": pl.String, "place": pl.UInt32, "is_endless": pl.Boolean,
-        "is_first": pl.Boolean, "endless_groups": pl.UInt32,
+        "point": pl.UInt32, "group": pl.String, "place": pl.UInt32, "is_first": pl.Boolean,
+        "is_beside": pl.Boolean, "is_of_all": pl.Boolean,
     }  # fmt: skip
     places = pl.DataFrame(_places(points), schema=schema, orient="row")
     measured = flows.select(*KEYS, "point", "goodput_bps").filter(
@@ -189,20 +200,21 @@ def _alike(flows: pl.DataFrame, points: Sequence[Facts]) -> pl.DataFrame:
     )
 
 
-def _places(points: Sequence[Facts]) -> Iterator[tuple[int, str, int, bool, bool, int]]:
+def _places(points: Sequence[Facts]) -> Iterator[tuple[int, str, int, bool, bool, bool]]:
     for point, flows in enumerate(points):
-        endless = [name for name, group in flows.items() if is_endless(group)]
+        first, others, together = beside_first(flows)
         for place, (name, group) in enumerate(flows.items()):
             if is_alike(group):
-                is_first = endless[:1] == [name]
-                yield point, name, place, name in endless, is_first, len(endless)
+                is_of_all = together and name in (first, *others)
+                yield point, name, place, name == first, name in others, is_of_all
 
 
 def _fairness(alike: pl.DataFrame) -> pl.DataFrame:
     """Jain's index of the flows of a group, and their mean goodput over that of the first
-    group of endless ones (RFC 7928, section 6.3); a row a run and group."""
+    group of endless ones if they share a link with it (RFC 7928, section 6.3); a row a run and
+    group."""
     heads = alike.group_by("run", "group", maintain_order=True).agg(
-        pl.len(), pl.col("is_endless", "is_first").first()
+        pl.len(), pl.col("is_first", "is_beside").first()
     )
     jain, mean = _by_rows(alike["goodput_bps"].to_numpy(), heads["len"].cast(pl.Int64).to_numpy())
     rows = heads.with_columns(
@@ -211,13 +223,12 @@ def _fairness(alike: pl.DataFrame) -> pl.DataFrame:
     first = rows.filter("is_first").select("run", first_mean="mean")
     rows = rows.join(first, on="run", how="left", maintain_order="left")
     ratio = pl.Series(evaluated(rows, {"": lambda t: t["mean"] / t["first_mean"]})[""])
-    is_other = pl.col("is_endless") & ~pl.col("is_first")
-    return rows.select(*KEYS, "jain", pl.when(is_other).then(ratio).alias("rtt_fairness"))
+    return rows.select(*KEYS, "jain", pl.when("is_beside").then(ratio).alias("rtt_fairness"))
 
 
 def _all_flows(alike: pl.DataFrame) -> pl.DataFrame:
-    """Jain's index of all endless flows, where they are of several groups."""
-    rows = alike.filter("is_endless", pl.col("endless_groups") > 1)
+    """Jain's index of all endless flows, where they are of several groups and share a link."""
+    rows = alike.filter("is_of_all")
     heads = rows.group_by("run", maintain_order=True).agg(pl.len())
     jain, _ = _by_rows(rows["goodput_bps"].to_numpy(), heads["len"].cast(pl.Int64).to_numpy())
     named = heads.with_columns(pl.lit(ALL).alias("subject"))

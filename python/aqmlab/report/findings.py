@@ -124,7 +124,7 @@ def _sentence(same: Sequence[ContestResult], measure: Shown, places: int, axis: 
         return f"{what}: means {_span(same, measure)}; {same[0].why}."
     most = max(each.detectable for each in same)
     return (
-        f"{what}: no difference shown (means {_span(same, measure)}; a difference of "
+        f"{what}: no difference shown (means {_span(same, measure)}; a measured difference of "
         f"{measure.text(most)} or more would have been)."
     )
 

@@ -14,7 +14,7 @@ places. That is what the test has to allow for:
 
 So the chance that a page says anything at all that is not so is 5 %, however much it compares.
 The interval of an effect is the one that this test gives: it holds 0 where nothing is shown. Half
-of its length is the difference that would have been shown.
+of its length is the difference of the means that would have been shown.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class ContestResult:
     high: float
     """Ends of the interval, with the level 95 % for all findings of the page together."""
     detectable: float
-    """A difference as large as this would have been shown."""
+    """A difference of the means as large as this would have been shown. A true difference of this
+    size is, in half of all studies: the means differ by more or by less."""
     level: float
     method: str
     means: Mapping[str, float]
