@@ -32,10 +32,10 @@
 //!    discipline's stream once filters have changed; the first two hashes of a run are fixed.
 //! 7. `ecn = false` drops where Linux marks; there marking is always on.
 
-use alloc::{boxed::Box, collections::VecDeque};
+use alloc::{boxed::Box, collections::VecDeque, string::ToString};
 
-use aqmlab_core::words::{Dialect, Form, Word};
-use aqmlab_core::{Component, Limit, Packet, Span, Time, math, params};
+use aqmlab_core::words::{Dialect, Form, Given, Settings, Word};
+use aqmlab_core::{Component, Limit, Packet, Result, Span, Time, math, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
@@ -50,9 +50,9 @@ params! {
         /// Packets in a bin from which on its probability rises.
         target: u64 = 20, in 1 => 65_535, source "Linux 6.1, sfb: bin_size";
         /// Increment of the probability of a long bin, in steps of 1/65535.
-        increment: f64 = 0.001, in 0.0 => 1.0, source "Linux 6.1, sfb: 1/1000";
+        increment: f64 = 0.0005, in 0.0 => 1.0, source "tc-sfb(8); the kernel alone: 1/1000";
         /// Decrement of the probability of an empty bin, in steps of 1/65535.
-        decrement: f64 = 0.00017, in 0.0 => 1.0, source "Linux 6.1, sfb: 1/6000";
+        decrement: f64 = 0.00005, in 0.0 => 1.0, source "tc-sfb(8); the kernel alone: 1/6000";
         /// Packets per second that flows which do not react share; 0: none.
         penalty_rate: u64 = 10, in 0 => 1_000_000_000, source "Linux 6.1, sfb";
         /// Burst of packets that pass the penalty box; 0: none.
@@ -69,12 +69,11 @@ params! {
     } words TC
 }
 
-/// The words of SFB; tc-sfb(8) and iproute2's q_sfb.c. tc has other defaults for `increment` and
-/// `decrement` than the kernel.
+/// The words of SFB; tc-sfb(8) and iproute2's q_sfb.c.
 const TC: &[Dialect] = &[Dialect {
     kind: "sfb",
     source: "tc-sfb(8)",
-    always: &["increment", "decrement"],
+    always: &["max", "target"],
     words: &[&[
         Word::value("rehash", "rehash", Form::Millis),
         Word::value("db", "warmup", Form::Millis),
@@ -86,8 +85,20 @@ const TC: &[Dialect] = &[Dialect {
         Word::value("penalty_rate", "penalty_rate", Form::Plain),
         Word::value("penalty_burst", "penalty_burst", Form::Plain),
     ]],
+    finish: Some(derive),
     ..Dialect::EMPTY
 }];
+
+/// Derives the other one of `max` and `target`, as `sfb_parse_opt` of iproute2 does.
+fn derive(settings: &mut dyn Settings, given: &Given<'_>) -> Result<()> {
+    let number = |key| settings.get(key).and_then(|text| text.parse::<u64>().ok());
+    let (key, value) = match (given.has("max"), given.has("target")) {
+        (true, false) => ("target", number("max").map(|max| (max * 4).div_ceil(5))),
+        (false, true) => ("max", number("target").map(|target| (target * 5 + 1) / 4)),
+        _ => return Ok(()),
+    };
+    value.map_or(Ok(()), |value| settings.put(key, &value.to_string()))
+}
 
 impl Component for SfbParams {
     const NAME: &'static str = "sfb";
