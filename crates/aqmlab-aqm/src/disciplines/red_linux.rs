@@ -25,7 +25,8 @@
 //! In common with Linux: a change of any parameter drops all packets in the queue and restarts the
 //! average, because it replaces the FIFO inside. The average of an idle queue decays 15.625 times
 //! slower than the 1993 paper means: tc makes the table in ticks of 64 ns
-//! (`tc_red_eval_idle_damping`, /proc/net/psched), the kernel reads it in microseconds.
+//! (`tc_red_eval_idle_damping`, /proc/net/psched), the kernel reads it in microseconds. A `max_p` of
+//! 1 overflows in tc, as it does on x86: a probability between 1/2 and 1 follows from the thresholds.
 //!
 //! From ns-2 (see [`red`](crate::disciplines::red)):
 //! 5. After an idle time the arriving packet gives no sample of the queue.
@@ -313,11 +314,17 @@ impl LinuxDecision {
             wlog: params.wlog as u32,
             min,
             max,
-            max_p: ((params.max_p * ONE as f64) as u64).min(ONE - 1),
+            max_p: (params.max_p * ONE as f64) as u64,
             divisor: 1,
             reach: 0,
             count: None,
         };
+        if decision.max_p >= ONE {
+            // tc's 2^32 is 0 in 32 bits on x86, for which red_set_parms takes the distance of the
+            // thresholds times 2^-Plog: tc_red_eval_P, the first power of two above the distance.
+            let plog = u64::BITS - decision.width().leading_zeros();
+            decision.max_p = decision.width() * ((ONE - 1) >> plog);
+        }
         decision.divisor = (decision.max_p / decision.width()).max(1);
         decision
     }
@@ -462,6 +469,17 @@ impl QueueDiscipline for RedLinux {
 mod tests {
     use super::*;
     use crate::testing::{at, env};
+
+    #[test]
+    fn a_probability_of_one_overflows_in_tc() {
+        let max_p = |max_p| {
+            let params = RedLinuxParams { max_p, ..RedLinuxParams::default() };
+            LinuxDecision::new(&params, &env()).max_p
+        };
+        assert_eq!(max_p(0.5), ONE / 2);
+        // 60000 bytes, Plog 16.
+        assert_eq!(max_p(1.0), 60_000 * 65_535);
+    }
 
     #[test]
     fn the_idle_table_is_that_of_tc() {
