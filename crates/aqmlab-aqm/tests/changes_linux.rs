@@ -275,8 +275,8 @@ fn cake_is_reconfigured() {
     assert_eq!(queue.drain(ms(1)), [0, 1]);
 }
 
-/// cake_reconfigure leaves the times of the next packets: they are those of the last arrival at an
-/// empty queue if there was no limit, and hold the next packet if there is none any more.
+/// cake_reconfigure keeps the times of the next packets. An unlimited queue has that of the last
+/// arrival at an empty queue; a queue that was shaped holds its next packet.
 #[test]
 fn cake_continues_its_schedule() {
     let settings = [("diffserv", "besteffort"), ("interval", "3600s")];

@@ -57,7 +57,7 @@ pub(crate) trait FlowAqm: Clone + Send + 'static {
     fn period(_settings: &Self::Settings) -> Option<Span> {
         None
     }
-    /// How many buckets one run of the timer reaches; the others follow in runs a jiffy apart.
+    /// Number of buckets that one run of the timer reaches; the others follow in runs a jiffy apart.
     fn buckets_at_once(_settings: &Self::Settings) -> u32 {
         u32::MAX
     }
