@@ -140,7 +140,6 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("red_linux", "min_threshold 9000b, max_threshold 20p", "max_threshold: "),
     ("red_linux", "min_threshold 9000b, max_threshold 1bdp", "min_threshold: "),
     ("red_linux", "min_threshold 1b, max_threshold 5000000000b", "max_threshold: "),
-    ("sfb", "rehash 60s", "warmup: "),
     ("sfq", "quantum 0b", "quantum: "),
     ("sfq", "quantum 2000000b", "quantum: "),
     ("sfq", "perturb 0s", "perturb: "),

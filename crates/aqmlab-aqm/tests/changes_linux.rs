@@ -275,6 +275,35 @@ fn cake_is_reconfigured() {
     assert_eq!(queue.drain(ms(1)), [0, 1]);
 }
 
+/// cake_reconfigure keeps the times of the next packets. An unlimited queue has that of the last
+/// arrival at an empty queue; a queue that was shaped holds its next packet.
+#[test]
+fn cake_continues_its_schedule() {
+    let settings = [("diffserv", "besteffort"), ("interval", "3600s")];
+    let mut queue = Changing::new("cake", &settings);
+    queue.offer([0; 100], Ecn::NotEct, Time::ZERO);
+    assert_eq!(queue.queue.next_wakeup(), None);
+    queue.set("bandwidth", "8mbit", ms(100));
+    // 1.5 ms a packet: what would have been sent by now.
+    assert_eq!(queue.drain(ms(100)).len(), 67);
+    queue.set("bandwidth", "unlimited", ms(100));
+    assert_eq!(queue.drain(ms(100)), []);
+    let next = ms(100) + Span::from_micros(500);
+    assert_eq!(queue.queue.next_wakeup(), Some(next));
+    assert_eq!(queue.drain(next).len(), 33);
+}
+
+/// Without a limit, the turns of eight tins continue at the tin that the shaper served last.
+#[test]
+fn cake_continues_at_its_tin() {
+    let mut queue = Changing::new("cake", &[("diffserv", "precedence"), ("bandwidth", "8mbit")]);
+    queue.offer([5], Ecn::NotEct, Time::ZERO);
+    assert_eq!(queue.drain(Time::ZERO), [0]);
+    queue.offer([0, 6], Ecn::NotEct, Time::ZERO);
+    queue.set("bandwidth", "unlimited", Time::ZERO);
+    assert_eq!(queue.drain(ms(2)), [2, 1]);
+}
+
 /// A bandwidth that was measured stays, unless another is given.
 #[test]
 fn cake_keeps_the_rate_that_it_measured() {

@@ -161,8 +161,12 @@ const LINES: &[Case] = &[
     (
         "sfb db 5000 rehash 30000 target 15",
         "sfb",
-        &[("warmup", "5s"), ("rehash", "30s"), ("target", "15")],
+        &[("warmup", "5s"), ("rehash", "30s"), ("target", "15"), ("max", "19")],
     ),
+    // What tc makes of one of the two: 4/5, rounded up, and 5/4.
+    ("sfb max 60", "sfb", &[("max", "60"), ("target", "48")]),
+    ("sfb max 60 target 20", "sfb", &[("max", "60")]),
+    ("sfb limit 100", "sfb", &[("limit", "100p")]),
     (
         "dualpi2 coupling_factor 3 step_thresh 5pkt any_ect overflow classic_protection 20% variant=linux",
         "dualpi2",
@@ -329,7 +333,7 @@ fn what_is_printed_is_what_people_write() {
         ("pie alpha=0.3", "pie", "alpha"),
         ("sfq perturb=10s", "sfq perturb 10", ""),
         ("red_linux ecn", "red min 30000 max 90000 limit 400000 burst 50 avpkt 1000 ecn", ""),
-        ("sfb", "sfb increment 0.001 decrement 0.00017", ""),
+        ("sfb", "sfb max 25 target 20", ""),
     ] {
         let said = say_in_dialect(&read(text)).unwrap();
         let missing: Vec<&str> = said.left_out.iter().map(|(key, _)| key.as_str()).collect();

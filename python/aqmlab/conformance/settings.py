@@ -114,6 +114,11 @@ def _red(given: Parameters, settings: Settings) -> None:
     settings["adaptive"] = "floyd" if given.switch("adaptive") else "none"
 
 
+def _red_linux(given: Parameters, settings: Settings) -> None:
+    """The recordings' idle table counts microseconds, tc's ticks of 64 ns: as for such a rate."""
+    settings["bandwidth"] = f"{given.number('bandwidth_bps') * 15.625:.15g}bit"
+
+
 def _sfq(given: Parameters, settings: Settings) -> None:
     if seconds := given.take("perturb_s"):
         settings["perturb"] = f"{seconds}s"
@@ -136,6 +141,7 @@ MORE: dict[str, Callable[[Parameters, Settings], None]] = {
     "pie": _delay,
     "fq_pie": _delay,
     "red": _red,
+    "red_linux": _red_linux,
     "sfq": _sfq,
     "dualpi2": _dualpi2,
 }

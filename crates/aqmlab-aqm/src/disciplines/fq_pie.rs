@@ -10,7 +10,9 @@
 //! for its parts; tc-fq_pie(8) for the parameters.
 //!
 //! # Differences
-//! From RFC 8033: those of Linux, see [`pie`]. From Linux:
+//! From RFC 8033: those of Linux, see [`pie`]. In common with Linux, fq_pie_timer, one run of the
+//! timer updates 2048 buckets, the next run 1 ms later others: with more buckets the period is
+//! longer. From Linux:
 //! 1. The first update is one period after the start, there after 500 ms.
 //! 2. There is no memory limit: Linux counts how often it is exceeded, and
 //!    drops nothing for it.
@@ -129,7 +131,7 @@ impl FlowQueues for FqPieParams {
             sharing: &self.sharing,
             buckets: self.flows,
             quantum: self.quantum.max(Bytes::new(LEAST_QUANTUM)),
-            settings: PieSettings::new(&pie, env).marking_up_to(self.ecn_prob),
+            settings: PieSettings::of_linux(&pie, env).marking_up_to(self.ecn_prob),
             limit: self.limit.resolve(env.rate, env.base_rtt),
             overflow: Overflow::Tail,
             largest: 0,
@@ -170,11 +172,45 @@ impl FlowAqm for PieState {
     fn period(settings: &PieSettings) -> Option<Span> {
         Some(settings.update_period)
     }
+    fn buckets_at_once(settings: &PieSettings) -> u32 {
+        settings.buckets_at_once
+    }
     fn tick(&mut self, settings: &PieSettings, backlog: u64) -> bool {
         // What an update does to an empty queue depends on nothing else: a
         // state that it left as it was will stay.
         let before = *self;
         self.update(settings, backlog);
         *self != before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Time;
+
+    use super::*;
+    use crate::testing::{TestPacket, at, offer, queue};
+
+    #[test]
+    fn a_turn_has_256_bytes_at_least() {
+        // fq_pie_change of Linux 6.1.192. Two packets of 128 bytes are one turn.
+        for (quantum, expected) in [(1, [0, 0, 1, 1]), (256, [0, 0, 1, 1]), (128, [0, 0, 1, 1])] {
+            let params = FqPieParams { quantum: Bytes::new(quantum), ..FqPieParams::default() };
+            let mut queue = queue(&params);
+            offer(&mut queue, [0, 1, 0, 1].map(|flow| Packet::of_flow(flow).with_size(128)));
+            let order = [(); 4].map(|()| queue.dequeue(Time::ZERO).unwrap().flow_hash());
+            assert_eq!(order, expected, "{quantum}");
+        }
+    }
+
+    #[test]
+    fn more_than_2048_buckets_are_updated_in_several_runs() {
+        for (flows, times) in [(2048, [15, 30, 45]), (2049, [15, 16, 31]), (5000, [15, 16, 17])] {
+            let mut queue = queue(&FqPieParams { flows, ..FqPieParams::default() });
+            for millis in times {
+                assert_eq!(queue.next_wakeup(), Some(at(millis)), "{flows}");
+                queue.on_wakeup(at(millis));
+            }
+        }
     }
 }

@@ -23,7 +23,10 @@
 //! 4. No `nodrop`: packets that are not ECN-capable are always dropped.
 //!
 //! In common with Linux: a change of any parameter drops all packets in the queue and restarts the
-//! average, because it replaces the FIFO inside.
+//! average, because it replaces the FIFO inside. The average of an idle queue decays 15.625 times
+//! slower than the 1993 paper means: tc makes the table in ticks of 64 ns
+//! (`tc_red_eval_idle_damping`, /proc/net/psched), the kernel reads it in microseconds. A `max_p` of
+//! 1 overflows in tc, as it does on x86: a probability between 1/2 and 1 follows from the thresholds.
 //!
 //! From ns-2 (see [`red`](crate::disciplines::red)):
 //! 5. After an idle time the arriving packet gives no sample of the queue.
@@ -191,27 +194,31 @@ const ADAPT_INTERVAL: Span = Span::from_millis(500);
 const MOST_BYTES: u64 = u32::MAX as u64;
 /// The largest entry of the idle table: the average is as good as gone.
 const LONGEST_SHIFT: u8 = 31;
+/// tc's clock: ticks of 64 ns.
+const TICKS_PER_SEC: u64 = 15_625_000;
 
 /// How the average decays on an idle link: by how many powers of two after
 /// so many cells of idle time.
 #[derive(Clone)]
 struct IdleTable {
     shifts: [u8; 256],
-    /// A cell is this power of two in microseconds.
+    /// A cell is this power of two, in ticks for tc and in microseconds for the kernel.
     cell_log: u32,
 }
 
 impl IdleTable {
-    /// The decay if mean packets had found an empty queue all the time.
+    /// tc's table, `tc_red_eval_idle_damping`: the decay if mean packets had found an empty queue
+    /// all the time.
     fn new(wlog: u32, mean_packet: Bytes, rate: Rate) -> Self {
-        let packet_us = mean_packet.get() as f64 / rate.as_bytes_per_sec() * 1e6;
-        let per_us = -libm::log(1.0 - 1.0 / (1u64 << wlog) as f64) / packet_us;
+        // tc_calc_xmittime rounds up.
+        let packet = (mean_packet.get() * 8 * TICKS_PER_SEC).div_ceil(rate.as_bps());
+        let per_tick = -libm::log(1.0 - 1.0 / (1u64 << wlog) as f64) / packet as f64;
         let most = f64::from(LONGEST_SHIFT);
-        let fits = |log: &u32| most / per_us / ((1u64 << log) as f64) < 512.0;
+        let fits = |log: &u32| most / per_tick / ((1u64 << log) as f64) < 512.0;
         let cell_log = (0..u32::from(LONGEST_SHIFT)).find(fits).unwrap_or(LONGEST_SHIFT.into());
         let mut shifts = [LONGEST_SHIFT; 256];
         for (cell, shift) in shifts.iter_mut().enumerate().take(255) {
-            *shift = (((cell as u64) << cell_log) as f64 * per_us).min(most) as u8;
+            *shift = (((cell as u64) << cell_log) as f64 * per_tick).min(most) as u8;
         }
         IdleTable { shifts, cell_log }
     }
@@ -307,11 +314,17 @@ impl LinuxDecision {
             wlog: params.wlog as u32,
             min,
             max,
-            max_p: ((params.max_p * ONE as f64) as u64).min(ONE - 1),
+            max_p: (params.max_p * ONE as f64) as u64,
             divisor: 1,
             reach: 0,
             count: None,
         };
+        if decision.max_p >= ONE {
+            // tc's 2^32 is 0 in 32 bits on x86, for which red_set_parms takes the distance of the
+            // thresholds times 2^-Plog: tc_red_eval_P, the first power of two above the distance.
+            let plog = u64::BITS - decision.width().leading_zeros();
+            decision.max_p = decision.width() * ((ONE - 1) >> plog);
+        }
         decision.divisor = (decision.max_p / decision.width()).max(1);
         decision
     }
@@ -449,5 +462,37 @@ impl QueueDiscipline for RedLinux {
         see("average_queue", average);
         see("drop_probability", probability);
         see("max_p", max_p);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{at, env};
+
+    #[test]
+    fn a_probability_of_one_overflows_in_tc() {
+        let max_p = |max_p| {
+            let params = RedLinuxParams { max_p, ..RedLinuxParams::default() };
+            LinuxDecision::new(&params, &env()).max_p
+        };
+        assert_eq!(max_p(0.5), ONE / 2);
+        // 60000 bytes, Plog 16.
+        assert_eq!(max_p(1.0), 60_000 * 65_535);
+    }
+
+    #[test]
+    fn the_idle_table_is_that_of_tc() {
+        // tc-red(8)'s example: a packet takes 12500 ticks, so a cell is 0.0832 of e^-1.
+        let mut average = LinuxAverage::new(&RedLinuxParams::default(), &env(), at(0));
+        let IdleTable { shifts, cell_log } = &average.table;
+        assert_eq!(*cell_log, 15);
+        assert_eq!([12, 13, 24, 25, 254, 255].map(|cell| shifts[cell]), [0, 1, 1, 2, 21, 31]);
+        // Cells of 32.768 ms, in a line up to the first shift.
+        average.scaled = 1 << 20;
+        assert_eq!(average.decayed(at(0), at(8)), (1 << 20) - (8000 << 5));
+        assert_eq!(average.decayed(at(0), at(425)), 1 << 19);
+        assert_eq!(average.decayed(at(0), at(852)), 1 << 18);
+        assert_eq!(average.decayed(at(0), at(10_000)), 0);
     }
 }

@@ -28,16 +28,14 @@
 //!    flow with less than 1/`penalty_rate` between its packets gets none.
 //!
 //! From Linux:
-//! 6. Bins are chosen by the packet's flow hash times a constant, in filters
-//!    after the first mixed with a number drawn from the discipline's stream.
-//! 7. A filter that was replaced begins with probabilities of 0 when its turn
-//!    comes again; Linux keeps the old ones.
-//! 8. `ecn = false` drops where Linux marks; there marking is always on.
+//! 6. Bins are chosen by the packet's flow hash times a constant, mixed with a number from the
+//!    discipline's stream once filters have changed; the first two hashes of a run are fixed.
+//! 7. `ecn = false` drops where Linux marks; there marking is always on.
 
-use alloc::{boxed::Box, collections::VecDeque, format};
+use alloc::{boxed::Box, collections::VecDeque, string::ToString};
 
-use aqmlab_core::words::{Dialect, Form, Word};
-use aqmlab_core::{Component, Error, Limit, Packet, Result, Span, Time, math, params};
+use aqmlab_core::words::{Dialect, Form, Given, Settings, Word};
+use aqmlab_core::{Component, Limit, Packet, Result, Span, Time, math, params};
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::fifo::Fifo;
@@ -52,9 +50,9 @@ params! {
         /// Packets in a bin from which on its probability rises.
         target: u64 = 20, in 1 => 65_535, source "Linux 6.1, sfb: bin_size";
         /// Increment of the probability of a long bin, in steps of 1/65535.
-        increment: f64 = 0.001, in 0.0 => 1.0, source "Linux 6.1, sfb: 1/1000";
+        increment: f64 = 0.0005, in 0.0 => 1.0, source "tc-sfb(8); the kernel alone: 1/1000";
         /// Decrement of the probability of an empty bin, in steps of 1/65535.
-        decrement: f64 = 0.00017, in 0.0 => 1.0, source "Linux 6.1, sfb: 1/6000";
+        decrement: f64 = 0.00005, in 0.0 => 1.0, source "tc-sfb(8); the kernel alone: 1/6000";
         /// Packets per second that flows which do not react share; 0: none.
         penalty_rate: u64 = 10, in 0 => 1_000_000_000, source "Linux 6.1, sfb";
         /// Burst of packets that pass the penalty box; 0: none.
@@ -62,7 +60,8 @@ params! {
         /// Lifetime of a filter before flows are hashed again; 0: no limit.
         rehash: Span = Span::from_secs(600), in Span::ZERO => Span::from_secs(1_000_000),
             source "Linux 6.1, sfb";
-        /// Time before the change in which the next filter is filled as well; 0: none.
+        /// Time before the change in which the next filter also counts flows that do not react;
+        /// 0: none.
         warmup: Span = Span::from_secs(60), in Span::ZERO => Span::from_secs(1_000_000),
             source "Linux 6.1, sfb: db";
         /// Marks ECN-capable packets instead of dropping them at random.
@@ -70,12 +69,11 @@ params! {
     } words TC
 }
 
-/// The words of SFB; tc-sfb(8) and iproute2's q_sfb.c. tc has other defaults for `increment` and
-/// `decrement` than the kernel.
+/// The words of SFB; tc-sfb(8) and iproute2's q_sfb.c.
 const TC: &[Dialect] = &[Dialect {
     kind: "sfb",
     source: "tc-sfb(8)",
-    always: &["increment", "decrement"],
+    always: &["max", "target"],
     words: &[&[
         Word::value("rehash", "rehash", Form::Millis),
         Word::value("db", "warmup", Form::Millis),
@@ -87,20 +85,24 @@ const TC: &[Dialect] = &[Dialect {
         Word::value("penalty_rate", "penalty_rate", Form::Plain),
         Word::value("penalty_burst", "penalty_burst", Form::Plain),
     ]],
+    finish: Some(derive),
     ..Dialect::EMPTY
 }];
+
+/// Derives the other one of `max` and `target`, as `sfb_parse_opt` of iproute2 does.
+fn derive(settings: &mut dyn Settings, given: &Given<'_>) -> Result<()> {
+    let number = |key| settings.get(key).and_then(|text| text.parse::<u64>().ok());
+    let (key, value) = match (given.has("max"), given.has("target")) {
+        (true, false) => ("target", number("max").map(|max| (max * 4).div_ceil(5))),
+        (false, true) => ("max", number("target").map(|target| (target * 5 + 1) / 4)),
+        _ => return Ok(()),
+    };
+    value.map_or(Ok(()), |value| settings.put(key, &value.to_string()))
+}
 
 impl Component for SfbParams {
     const NAME: &'static str = "sfb";
     const SUMMARY: &'static str = "stochastic fair BLUE: a filter detects unresponsive flows";
-
-    fn check(&self) -> Result<()> {
-        if self.rehash == Span::ZERO || self.warmup < self.rehash {
-            return Ok(());
-        }
-        let allowed = format!("less than rehash = {}", self.rehash);
-        Err(Error::not_allowed(self.warmup, allowed).at("warmup"))
-    }
 }
 
 impl Discipline for SfbParams {
@@ -140,7 +142,7 @@ struct Bin {
 #[derive(Clone, Default)]
 struct Filter {
     levels: [[Bin; BINS]; LEVELS],
-    /// Zero for the first filter of a run.
+    /// Mixed into the hash; 0: the hash as it is.
     salt: u32,
 }
 
@@ -190,13 +192,6 @@ impl Filter {
     }
     fn uncount(&mut self, hash: u32) {
         self.bins(hash).for_each(|bin| bin.packets -= 1);
-    }
-
-    /// Makes the filter ready to be filled. Packets in the queue that were
-    /// counted in it stay so until they leave.
-    fn renew(&mut self, salt: u32) {
-        self.levels.as_flattened_mut().iter_mut().for_each(|bin| bin.probability = 0);
-        self.salt = salt | 1;
     }
 }
 
@@ -284,7 +279,7 @@ impl Sfb {
             ecn: params.ecn,
             rehash: millis(params.rehash),
             warmup: millis(params.warmup),
-            filters: Box::default(),
+            filters: Box::new([Filter::default(), Filter { salt: 1, ..Filter::default() }]),
             active: 0,
             active_since: 0,
             warming: false,
@@ -292,11 +287,11 @@ impl Sfb {
         }
     }
 
-    /// Begins now, with a hash of its own.
+    /// Begins now, with new hashes.
     fn restart(&mut self, cx: &mut Context<'_>) {
         let now = clock(cx.now);
         (self.active_since, self.penalty.counted_at) = (now, now);
-        self.filters[self.active].renew(cx.random.next_u32());
+        self.filters.iter_mut().for_each(|filter| filter.salt = cx.random.next_u32() | 1);
     }
 
     /// Begins to fill the other filter, or changes over to it.
@@ -305,17 +300,14 @@ impl Sfb {
             return;
         }
         let (now, end) = (clock(cx.now), self.active_since + self.rehash);
-        let is_over = now > end;
-        let is_near = self.warmup > 0 && now > end - self.warmup;
-        if (is_over || is_near) && !self.warming {
-            let salt = cx.random.next_u32();
-            self.filters[1 - self.active].renew(salt);
-            self.warming = true;
-        }
-        if is_over {
-            self.active = 1 - self.active;
+        if now > end {
+            // sfb_swap_slot: only the hash is new; bins keep their probabilities and packets.
+            self.filters[self.active].salt = cx.random.next_u32() | 1;
+            self.active ^= 1;
             self.active_since = now;
             self.warming = false;
+        } else if self.warmup > 0 && now + self.warmup > end {
+            self.warming = true;
         }
     }
 
@@ -327,21 +319,25 @@ impl Sfb {
         cx: &mut Context<'_>,
     ) -> core::result::Result<bool, Reason> {
         let flow = packet.flow_hash();
-        let filter = &mut self.filters[self.active];
+        // sfb_enqueue reads the slot first: the packet that finds the time over is still counted
+        // in the old filter, by its new hash.
+        let slot = self.active;
+        self.change_filters(cx);
+        let filter = &mut self.filters[slot];
         let hash = filter.hash(flow);
-        counted[self.active] = Some(hash);
+        counted[slot] = Some(hash);
         let Found { probability, packets } = filter.update(hash, &self.steps);
         self.last_probability = probability;
         if packets >= self.max {
             return Err(Reason::SfbBucket);
         }
-        if self.warming {
-            let other = &mut self.filters[1 - self.active];
-            let hash = other.hash(flow);
-            counted[1 - self.active] = Some(hash);
-            other.update(hash, &self.steps);
-        }
         if probability == ONE {
+            if self.warming {
+                let other = &mut self.filters[slot ^ 1];
+                let hash = other.hash(flow);
+                counted[slot ^ 1] = Some(hash);
+                other.update(hash, &self.steps);
+            }
             let admitted = self.penalty.admits(clock(cx.now));
             return if admitted { Ok(false) } else { Err(Reason::SfbPenalty) };
         }
@@ -365,7 +361,6 @@ impl QueueDiscipline for Sfb {
             cx.drop(packet, Reason::Overlimit);
             return;
         }
-        self.change_filters(cx);
         let mut counted = Counted::default();
         match self.decide(&packet, &mut counted, cx) {
             Err(reason) => return cx.drop(packet, reason),
@@ -488,43 +483,59 @@ mod tests {
         }
     }
 
+    fn turns(warmup: u64) -> SfbParams {
+        let (rehash, warmup) = (Span::from_secs(1), Span::from_millis(warmup));
+        SfbParams { rehash, warmup, ..strict() }
+    }
+
     #[test]
     fn filters_take_turns_and_the_next_one_is_warm() {
-        let second = Span::from_secs(1);
-        let warmup = Span::from_millis(100);
-        let params = SfbParams { rehash: second, warmup, ..SfbParams::default() };
-        let mut bare = Bare::new(&params);
-        bare.enqueue(1, 900);
-        assert_eq!((bare.counted(), bare.sfb.active), ([1, 0], 0));
-        bare.enqueue(2, 901);
-        assert_eq!((bare.counted(), bare.sfb.active), ([2, 1], 0));
-        bare.enqueue(3, 1000);
-        assert_eq!((bare.counted(), bare.sfb.active), ([3, 2], 0));
-        bare.enqueue(4, 1001);
-        assert_eq!((bare.counted(), bare.sfb.active), ([3, 3], 1));
-        let (first, second) = (bare.sfb.filters[0].salt, bare.sfb.filters[1].salt);
-        assert_eq!(first, 0);
-        assert_ne!(second, 0);
-        bare.enqueue(5, 2000);
-        assert_eq!((bare.counted(), bare.sfb.warming), ([4, 4], true));
-        assert_ne!(bare.sfb.filters[0].salt, first);
+        // Flow 7 does not react from its second packet on: sfb_enqueue, p_min >= SFB_MAX_PROB.
+        let mut bare = Bare::new(&turns(100));
+        (0..4).for_each(|_| bare.enqueue(7, 890));
+        bare.enqueue(7, 900);
+        assert_eq!((bare.counted(), bare.sfb.warming), ([5, 0], false));
+        bare.enqueue(8, 901);
+        assert_eq!((bare.counted(), bare.sfb.warming), ([6, 0], true), "flow 8 reacts");
+        bare.enqueue(7, 901);
+        assert_eq!((bare.counted(), bare.sfb.active), ([7, 1], 0));
+        bare.enqueue(7, 1000);
+        assert_eq!((bare.counted(), bare.sfb.active), ([8, 2], 0));
+        // The packet at which the filters change meets the old bins, by another hash.
+        let salts = |sfb: &Sfb| [0, 1].map(|filter| sfb.filters[filter].salt);
+        let before = salts(&bare.sfb);
+        bare.enqueue(9, 1001);
+        assert_eq!((bare.counted(), bare.sfb.active, bare.sfb.warming), ([9, 2], 1, false));
+        assert!(salts(&bare.sfb)[0] != before[0] && salts(&bare.sfb)[1] == before[1]);
+        // Probabilities stay: the old ones, and what the warm-up made of the new ones.
+        let most = |sfb: &Sfb, filter: usize| {
+            let bins = sfb.filters[filter].levels.as_flattened();
+            bins.iter().map(|bin| bin.probability).max()
+        };
+        assert_eq!((most(&bare.sfb, 0), most(&bare.sfb, 1)), (Some(ONE), Some(ONE)));
+        bare.enqueue(7, 1002);
+        assert_eq!(bare.counted(), [9, 3]);
         // Each packet is taken from the bins in which it was counted.
-        for _ in 0..5 {
-            bare.dequeue(2000);
-        }
+        (0..10).for_each(|_| bare.dequeue(1002));
         let bins = bare.sfb.filters.iter().flat_map(|filter| filter.levels.as_flattened());
         assert!(bins.into_iter().all(|bin| bin.packets == 0));
     }
 
     #[test]
     fn without_a_warmup_the_next_filter_starts_empty() {
-        let params =
-            SfbParams { rehash: Span::from_secs(1), warmup: Span::ZERO, ..SfbParams::default() };
-        let mut bare = Bare::new(&params);
-        bare.enqueue(1, 1000);
-        assert_eq!(bare.counted(), [1, 0]);
-        bare.enqueue(1, 1001);
-        assert_eq!(bare.counted(), [1, 1]);
+        let mut bare = Bare::new(&turns(0));
+        (0..5).for_each(|_| bare.enqueue(7, 1000));
+        assert_eq!((bare.counted(), bare.sfb.warming), ([5, 0], false));
+        bare.enqueue(7, 1001);
+        bare.enqueue(7, 1002);
+        assert_eq!(bare.counted(), [6, 1]);
+    }
+
+    #[test]
+    fn a_warmup_longer_than_the_lifetime_never_ends() {
+        let mut bare = Bare::new(&turns(5000));
+        bare.enqueue(7, 0);
+        assert!(bare.sfb.warming);
     }
 
     #[test]
@@ -535,7 +546,7 @@ mod tests {
             (0..64).filter(|i| filter.hash(16 * i) % 16 == filter.hash(0) % 16).count()
         };
         assert_eq!(same(&filter), 64);
-        filter.renew(12345);
+        filter.salt = 12345;
         assert!(same(&filter) < 16, "{}", same(&filter));
     }
 }

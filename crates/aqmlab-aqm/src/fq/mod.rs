@@ -17,6 +17,7 @@ pub(crate) mod sfqcodel_round_robin;
 
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 use crate::disciplines::codel::Source;
+use crate::disciplines::pie::linux::JIFFY;
 use crate::fifo::Fifo;
 use crate::fq::hash::{FlowClassifier, Sharing};
 
@@ -55,6 +56,10 @@ pub(crate) trait FlowAqm: Clone + Send + 'static {
     /// After which times [`tick`](Self::tick) wants to be called.
     fn period(_settings: &Self::Settings) -> Option<Span> {
         None
+    }
+    /// Number of buckets that one run of the timer reaches; the others follow in runs a jiffy apart.
+    fn buckets_at_once(_settings: &Self::Settings) -> u32 {
+        u32::MAX
     }
     /// Ends a period in which the flow has `backlog` bytes. Returns true if the flow needs the next
     /// call even without arrivals.
@@ -199,6 +204,8 @@ pub(crate) struct Fq<I: FlowAqm, S> {
 struct Timer {
     period: Span,
     next: Time,
+    /// The first bucket that the next run reaches.
+    from: u32,
     /// The buckets whose state may change at the next tick.
     awake: Vec<u32>,
 }
@@ -210,6 +217,7 @@ impl<I: FlowAqm, S: FlowScheduler> Fq<I, S> {
         let timer = I::period(&settings).map(|period| Timer {
             period,
             next: Time::ZERO + period,
+            from: 0,
             awake: Vec::new(),
         });
         Fq {
@@ -469,8 +477,15 @@ where
             self.rehash();
         }
         let Some(timer) = self.timer.as_mut().filter(|timer| timer.next <= cx.now) else { return };
-        timer.next += timer.period;
+        let from = timer.from;
+        let end = from.saturating_add(I::buckets_at_once(&self.settings));
+        let is_last = end as usize >= self.buckets.len();
+        timer.from = if is_last { 0 } else { end };
+        timer.next += if is_last { timer.period } else { JIFFY };
         timer.awake.retain(|index| {
+            if !(from..end).contains(index) {
+                return true;
+            }
             let bucket = &mut self.buckets[*index as usize];
             let backlog = bucket.fifo.backlog().bytes;
             bucket.is_awake = bucket.inner.tick(&self.settings, backlog) || backlog > 0;
@@ -485,5 +500,64 @@ where
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         let active = self.buckets.iter().filter(|bucket| !bucket.fifo.is_empty()).count();
         see("active_flows", active as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_core::Stream;
+
+    use super::drr::Drr;
+    use super::*;
+    use crate::discipline::Sink;
+    use crate::testing::{TestPacket, at};
+
+    /// Counts the runs of the timer that reach it.
+    #[derive(Clone)]
+    struct Counting(u32);
+
+    impl FlowAqm for Counting {
+        type Settings = ();
+        fn new((): &()) -> Self {
+            Counting(0)
+        }
+        fn dequeue(
+            &mut self,
+            (): &(),
+            source: &mut FlowSource<'_>,
+            _: &mut Context<'_>,
+        ) -> Option<Packet> {
+            source.pop()
+        }
+        fn period((): &()) -> Option<Span> {
+            Some(Span::from_millis(15))
+        }
+        fn buckets_at_once((): &()) -> u32 {
+            2
+        }
+        fn tick(&mut self, (): &(), _: u64) -> bool {
+            self.0 += 1;
+            true
+        }
+    }
+
+    #[test]
+    fn runs_of_the_timer_take_turns_with_the_buckets() {
+        let mut fq = Fq::<Counting, Drr>::new(FqParams {
+            sharing: &Sharing::default(),
+            buckets: 3,
+            quantum: Bytes::new(1514),
+            settings: (),
+            limit: Limit::Unlimited,
+            overflow: Overflow::Tail,
+            largest: 0,
+        });
+        (0..3).for_each(|index| fq.put(index, Packet::of_flow(index)));
+        let (mut random, mut sink) = (Stream::from_state(1), Sink::default());
+        for (millis, runs) in [(15, [1, 1, 0]), (16, [1, 1, 1]), (31, [2, 2, 1]), (32, [2, 2, 2])] {
+            assert_eq!(fq.next_wakeup(), Some(at(millis)));
+            fq.on_wakeup(&mut Context::new(at(millis), &mut random, &mut sink));
+            assert_eq!([0, 1, 2].map(|index| fq.buckets[index].inner.0), runs);
+        }
     }
 }

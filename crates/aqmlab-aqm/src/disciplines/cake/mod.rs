@@ -30,8 +30,6 @@
 //! 5. Intervals above 4.29 s are not truncated: see `cobalt.rs`.
 //! 6. `perturb`, which Linux does not have: packets move to their new queues tin
 //!    by tin in the order of the old queues' numbers, and their flows are new.
-//! 7. After a change to an unlimited bandwidth packets go at once; in Linux the next one still waits
-//!    for its time.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -52,7 +50,7 @@ pub use tins::Diffserv;
 
 use self::autorate::Autorate;
 use self::heap::Heap;
-use self::shaper::{Schedule, Shaper};
+use self::shaper::Shaper;
 use self::tin::{Plan, Tin, bytes_in};
 use crate::discipline::{Backlog, Context, Discipline, LinkEnv, QueueDiscipline, Reason};
 
@@ -75,7 +73,7 @@ impl Discipline for CakeParams {
             current: 0,
             given: self.bandwidth,
             bandwidth: self.bandwidth,
-            shaper: self.bandwidth.0.map(Shaper::new),
+            shaper: Shaper::new(self.bandwidth.0),
             autorate: self.autorate_ingress.then(autorate),
             last_arrival: None,
             wakeup: None,
@@ -105,7 +103,7 @@ struct Cake {
     /// The bandwidth as the parameters have it, and as it is.
     given: Bandwidth,
     bandwidth: Bandwidth,
-    shaper: Option<Shaper>,
+    shaper: Shaper,
     /// Bandwidth estimator, with the parameters that depend on the estimate.
     autorate: Option<Box<(Autorate, CakeParams, LinkEnv)>>,
     last_arrival: Option<Time>,
@@ -179,10 +177,8 @@ impl Cake {
 
     /// So many bytes of a tin were sent, or dropped.
     fn charge(&mut self, tin: usize, bytes: u64, dropped: bool, now: Time) {
-        if let (Some(shaper), Some(schedule)) = (&mut self.shaper, &mut self.tins[tin].schedule) {
-            schedule.charge(bytes, now);
-            shaper.charge(bytes, dropped);
-        }
+        self.tins[tin].schedule.charge(bytes, now);
+        self.shaper.charge(bytes, dropped);
     }
 
     /// A packet was dropped that did not have its turn.
@@ -211,7 +207,7 @@ impl Cake {
         let Some(rate) = autorate.arrived(bytes, last, now) else { return };
         params.bandwidth = Bandwidth(rate);
         let (plans, limit) = (params.plans(env), params.limit(env));
-        self.set_bandwidth(Bandwidth(rate), plans, limit, now);
+        self.set_bandwidth(Bandwidth(rate), plans, limit);
     }
 
     /// Continues the existing tins and the shaper at another bandwidth.
@@ -220,20 +216,15 @@ impl Cake {
         bandwidth: Bandwidth,
         plans: impl IntoIterator<Item = Plan>,
         limit: Limit,
-        now: Time,
     ) {
         for (tin, plan) in self.tins.iter_mut().zip(plans) {
-            tin.change(plan, now);
+            tin.change(plan);
         }
         (self.bandwidth, self.limit) = (bandwidth, limit);
-        self.shaper = bandwidth.0.map(|rate| match self.shaper.take() {
-            Some(shaper) => shaper.at(rate),
-            None => {
-                let mut shaper = Shaper::new(rate);
-                shaper.wake(now);
-                shaper
-            }
-        });
+        self.shaper.set_rate(bandwidth.0);
+        if self.tins.len() < Heap::TINS as usize {
+            self.current = 0; // Linux clears tins that it does not use, and ends at the last.
+        }
     }
 
     /// Linux, cake_change and cake_reconfigure: writes parameters; existing tins continue. Packets
@@ -257,10 +248,7 @@ impl Cake {
         }
         let new = plans.split_off(self.tins.len());
         self.tins.extend(new.into_iter().map(|plan| params.tin(plan)));
-        if self.tins.len() < Heap::TINS as usize {
-            self.current = 0; // Linux clears tins that it does not use, and ends at the last.
-        }
-        self.set_bandwidth(params.bandwidth, plans, params.limit(env), cx.now);
+        self.set_bandwidth(params.bandwidth, plans, params.limit(env));
         let measured = self.autorate.take().map(|autorate| autorate.0);
         self.autorate = params.autorate_ingress.then(|| {
             let new = || Autorate::new(params.bandwidth.0);
@@ -293,7 +281,7 @@ impl Cake {
     #[inline]
     fn choose_tin(&mut self, now: Time) -> usize {
         debug_assert!(self.tins.iter().any(Tin::is_busy), "packets are in flows on lists");
-        if self.shaper.is_none() {
+        if self.bandwidth.0.is_none() {
             loop {
                 let tin = &mut self.tins[self.current];
                 if tin.deficit >= 0 && tin.is_busy() {
@@ -307,11 +295,12 @@ impl Cake {
         }
         let (mut best, mut earliest) = (0, Time::MAX);
         for (index, tin) in self.tins.iter().enumerate().filter(|(_, tin)| tin.is_busy()) {
-            let due = tin.schedule.as_ref().map_or(Time::ZERO, Schedule::next);
+            let due = tin.schedule.next();
             if due <= now || due <= earliest {
                 (best, earliest) = (index, due);
             }
         }
+        self.current = best;
         best
     }
 
@@ -368,11 +357,9 @@ impl QueueDiscipline for Cake {
             packet.clear_class();
         }
         if self.tins[tin].backlog.packets == 0 {
-            if let Some(schedule) = &mut self.tins[tin].schedule {
-                schedule.wake(cx.now);
-            }
-            if let Some(shaper) = self.shaper.as_mut().filter(|_| self.total.packets == 0) {
-                shaper.wake(cx.now);
+            self.tins[tin].schedule.wake(cx.now);
+            if self.total.packets == 0 {
+                self.shaper.wake(cx.now);
             }
         }
         let before = self.total;
@@ -394,7 +381,7 @@ impl QueueDiscipline for Cake {
         self.wakeup = None;
         let mut is_first = true;
         while self.total.packets > 0 {
-            self.wakeup = self.shaper.as_ref().and_then(|shaper| shaper.held_until(cx.now));
+            self.wakeup = self.shaper.held_until(cx.now);
             if self.wakeup.is_some() {
                 return None;
             }

@@ -226,8 +226,9 @@ impl CakeParams {
 
     /// The target that is kept where a tin's rate allows it.
     pub(super) fn target(&self) -> Span {
-        let usual = Span::from_nanos((self.interval.0.as_nanos() / 20).max(1));
-        self.target.unwrap_or(usual)
+        // iproute2, cake_parse_opt: whole microseconds.
+        let micros = (self.interval.0.as_nanos() / 20_000).max(1);
+        self.target.unwrap_or(Span::from_micros(micros))
     }
 
     /// The tins at this bandwidth.
@@ -280,6 +281,8 @@ mod tests {
             ("internet", Span::from_millis(100), Span::from_millis(5)),
             ("interplanetary", Span::from_secs(1000), Span::from_secs(50)),
             ("40ms", Span::from_millis(40), Span::from_millis(2)),
+            ("59us", Span::from_micros(59), Span::from_micros(2)),
+            ("10us", Span::from_micros(10), Span::from_micros(1)),
         ] {
             let params = set("interval", name);
             assert_eq!((params.interval.0, params.target()), (interval, target), "{name}");

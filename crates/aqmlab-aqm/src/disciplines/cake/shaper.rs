@@ -14,7 +14,7 @@
 
 use aqmlab_core::{Rate, Span, Time};
 
-/// The time that a byte takes, in nanoseconds shifted left.
+/// The time that a byte takes, in nanoseconds shifted left; 0 without a limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     nanos: u64,
@@ -26,7 +26,8 @@ impl Pace {
     const LEAST: u64 = 64;
     const BITS: u32 = 34;
 
-    pub fn new(rate: Rate) -> Self {
+    pub fn new(rate: Option<Rate>) -> Self {
+        let Some(rate) = rate else { return Pace { nanos: 0, shift: 0 } };
         let mut nanos = (1_000_000_000 << Self::BITS) / bytes_per_second(rate).max(Self::LEAST);
         let mut shift = Self::BITS;
         while nanos >> Self::BITS > 0 {
@@ -58,13 +59,14 @@ pub(super) struct Shaper {
 }
 
 impl Shaper {
-    pub fn new(rate: Rate) -> Self {
+    pub fn new(rate: Option<Rate>) -> Self {
         Shaper { pace: Pace::new(rate), next: Time::ZERO, failsafe: Time::ZERO }
     }
 
-    /// The same schedule at another rate.
-    pub fn at(self, rate: Rate) -> Self {
-        Shaper { pace: Pace::new(rate), ..self }
+    /// Continues at another rate. As in Linux, cake_reconfigure, the time of the next packet stays:
+    /// after a busy time without a limit, packets leave at once until the schedule has caught up.
+    pub fn set_rate(&mut self, rate: Option<Rate>) {
+        self.pace = Pace::new(rate);
     }
 
     /// The time until which nothing may be sent, if it is not now.
@@ -101,13 +103,13 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    pub fn new(rate: Rate) -> Self {
+    pub fn new(rate: Option<Rate>) -> Self {
         Schedule { pace: Pace::new(rate), next: Time::ZERO }
     }
 
-    /// The same schedule at another rate.
-    pub fn at(self, rate: Rate) -> Self {
-        Schedule { pace: Pace::new(rate), ..self }
+    /// Continues at another rate.
+    pub fn set_rate(&mut self, rate: Option<Rate>) {
+        self.pace = Pace::new(rate);
     }
 
     /// When the tin's next packet is due.
@@ -147,7 +149,7 @@ mod tests {
             // Less than there is.
             (8, 1, 15_625_000),
         ] {
-            let time = Pace::new(Rate::from_bps(bits)).time_of(bytes).as_nanos();
+            let time = Pace::new(Some(Rate::from_bps(bits))).time_of(bytes).as_nanos();
             assert!(nanos - time <= 1, "{bits}: {time}");
         }
     }
@@ -156,7 +158,7 @@ mod tests {
     fn a_schedule_makes_up_for_a_late_link_but_not_for_an_idle_one() {
         let at = |nanos| Time::from_nanos(nanos);
         // 1 GB/s: a nanosecond a byte.
-        let mut shaper = Shaper::new(Rate::from_bps(8_000_000_000));
+        let mut shaper = Shaper::new(Some(Rate::from_bps(8_000_000_000)));
         shaper.charge(1000, false);
         assert_eq!(shaper.held_until(at(999)), Some(at(1000)));
         assert_eq!(shaper.held_until(at(1000)), None);
@@ -172,7 +174,7 @@ mod tests {
     #[test]
     fn drops_cost_at_most_a_third_of_the_rate() {
         let at = |nanos| Time::from_nanos(nanos);
-        let mut shaper = Shaper::new(Rate::from_bps(8_000_000_000));
+        let mut shaper = Shaper::new(Some(Rate::from_bps(8_000_000_000)));
         for _ in 0..100 {
             shaper.charge(1000, true);
         }
@@ -184,7 +186,7 @@ mod tests {
     #[test]
     fn a_tin_that_is_behind_catches_up_and_one_ahead_waits() {
         let at = |nanos| Time::from_nanos(nanos);
-        let mut schedule = Schedule::new(Rate::from_bps(8_000_000_000));
+        let mut schedule = Schedule::new(Some(Rate::from_bps(8_000_000_000)));
         schedule.charge(1000, at(5000));
         assert_eq!(schedule.next(), at(1000));
         schedule.wake(at(5000));

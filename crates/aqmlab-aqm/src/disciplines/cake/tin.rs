@@ -84,7 +84,7 @@ pub(super) struct Tin {
     hosts: [Option<Hosts>; 2],
     pub plan: Plan,
     pub deficit: i64,
-    pub schedule: Option<Schedule>,
+    pub schedule: Schedule,
     pub backlog: Backlog,
     sparse_flows: u64,
     bulk_flows: u64,
@@ -111,7 +111,7 @@ impl Tin {
             classifier,
             hosts: counts_hosts.map(|counts| counts.then(|| Hosts::new(flows))),
             deficit: 0,
-            schedule: plan.rate.map(Schedule::new),
+            schedule: Schedule::new(plan.rate),
             plan,
             backlog: Backlog::default(),
             sparse_flows: 0,
@@ -120,15 +120,8 @@ impl Tin {
     }
 
     /// The bandwidth is another now.
-    pub fn change(&mut self, plan: Plan, now: Time) {
-        self.schedule = plan.rate.map(|rate| match self.schedule.take() {
-            Some(schedule) => schedule.at(rate),
-            None => {
-                let mut schedule = Schedule::new(rate);
-                schedule.wake(now);
-                schedule
-            }
-        });
+    pub fn change(&mut self, plan: Plan) {
+        self.schedule.set_rate(plan.rate);
         self.plan = plan;
     }
 

@@ -127,10 +127,6 @@ pub(super) struct TinTuning {
 
 impl TinTuning {
     pub fn new(rate: Option<Rate>, target: Span, interval: Span, mtu: Bytes) -> Self {
-        let Some(rate) = rate else {
-            let interval = interval.max(target * 2);
-            return TinTuning { target, interval, mtu_time: Span::ZERO, quantum: 1514 };
-        };
         let mtu_time = Pace::new(rate).time_of(mtu.get());
         let least = Span::from_nanos(mtu_time.as_nanos() * 3 / 2);
         let tuned = least.max(target);
@@ -138,7 +134,7 @@ impl TinTuning {
             target: tuned,
             interval: (interval + tuned).saturating_sub(target).max(tuned * 2),
             mtu_time,
-            quantum: (bytes_per_second(rate) >> 12).clamp(300, 1514),
+            quantum: rate.map_or(1514, |rate| (bytes_per_second(rate) >> 12).clamp(300, 1514)),
         }
     }
 }

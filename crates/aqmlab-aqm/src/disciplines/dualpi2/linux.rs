@@ -16,11 +16,12 @@
 //! 6. A departing packet that meets the probability and the step is counted as one mark, by the
 //!    probability.
 //! 7. The base probability stops at its bounds however large a step is.
-//! 8. A smaller limit drops L4S packets when no classic ones are left; Linux takes classic ones only.
+//! 8. After packets are dropped for a smaller limit, the delay is that of the new head; in Linux
+//!    `c_head_ts` and `l_head_ts` stay until the next departure.
 
 use alloc::{collections::VecDeque, vec::Vec};
 
-use aqmlab_core::{Ecn, Limit, Packet, Span, Stream, Time, math};
+use aqmlab_core::{Ecn, Limit, Packet, Span, Stream, Time};
 
 use super::{DualPi2Params, Queues, Seen, Taken};
 use crate::discipline::{Backlog, Context, LinkEnv, Note, QueueDiscipline, Reason};
@@ -30,9 +31,10 @@ const ONE: u64 = u32::MAX as u64;
 /// The binary places by which the gains are scaled up.
 const GAIN_SHIFT: u32 = 6;
 
-/// A gain in Hz in steps of probability for each 64 ns.
-fn gain(hertz: f64) -> i128 {
-    let in_256ths = math::round(hertz * 256.0) as u64;
+/// A gain in Hz in steps of probability for each 64 ns. A given one is truncated as by iproute2,
+/// parse_alpha_beta; the usual one is the kernel's.
+fn gain(hertz: Option<f64>, usual: u64) -> i128 {
+    let in_256ths = hertz.map_or(usual, |hertz| (hertz as f32 * 256.0) as u64);
     i128::from(((in_256ths * ONE) >> (8 - GAIN_SHIFT)) / 1_000_000_000)
 }
 
@@ -50,8 +52,8 @@ struct Controller {
 impl Controller {
     fn new(params: &DualPi2Params) -> Self {
         Controller {
-            alpha: gain(params.alpha.unwrap_or(0.16)),
-            beta: gain(params.beta.unwrap_or(3.2)),
+            alpha: gain(params.alpha, 41),
+            beta: gain(params.beta, 819),
             target: params.target.as_nanos().into(),
             most: if params.drop_overload { ONE } else { ONE / params.coupling },
             delay: 0,
@@ -161,7 +163,8 @@ impl DualPi2Linux {
             };
         }
         if overload {
-            return if squared() { Action::Drop } else { Action::Mark };
+            let drops = self.params.drop_overload && squared();
+            return if drops { Action::Drop } else { Action::Mark };
         }
         if roll(random, coupled) { Action::Mark } else { Action::Pass }
     }
@@ -266,13 +269,36 @@ impl QueueDiscipline for DualPi2Linux {
 mod tests {
     use super::*;
     use crate::disciplines::dualpi2::DualPi2Form;
-    use crate::testing::{TestPacket, fill, queue, run_with, seen};
+    use crate::testing::{TestPacket, env, fill, queue, queue_of, run_with, seen};
+
     fn linux() -> DualPi2Params {
         DualPi2Params { variant: DualPi2Form::Linux, ..DualPi2Params::default() }
     }
     #[test]
     fn the_gains_are_those_of_the_reference() {
-        assert_eq!((gain(0.16), gain(3.2)), (44, 879));
+        assert_eq!((gain(None, 41), gain(None, 819)), (44, 879));
+        // tc makes 40/256 of 0.16.
+        assert_eq!((gain(Some(0.16), 41), gain(Some(41.0 / 256.0), 0)), (42, 44));
+    }
+
+    /// Linux, dualpi2_scalable_marking: overload that a change left behind drops no L4S packets if
+    /// it is not to drop.
+    #[test]
+    fn overload_without_drops_marks_all_l4s_packets() {
+        for drop_overload in [false, true] {
+            let mut machine =
+                DualPi2Linux::new(&DualPi2Params { drop_overload, ..linux() }, &env());
+            machine.controller.probability = ONE;
+            let mut queue = queue_of(machine);
+            fill(&mut queue, 10, Ecn::Ect1);
+            while queue.dequeue(Time::ZERO).is_some() {}
+            queue.take_dropped(|_, _| ());
+            let counts = queue.counts();
+            // The last three leave fewer bytes behind than two full packets have.
+            let (dropped, marked) = if drop_overload { (7, 0) } else { (0, 7) };
+            let reason = Reason::Pi2 as usize;
+            assert_eq!((counts.dropped[reason], counts.marked[reason]), (dropped, marked));
+        }
     }
 
     #[test]

@@ -75,11 +75,11 @@ params! {
         /// target and rtt_max / 3, and with Linux for 16 ms.
         tupdate: Option<Span> = None, in Some(Span::from_micros(1)) => Some(Span::from_secs(100)),
             source "RFC 9332, appendix A.1; tc-dualpi2(8)";
-        /// Integral gain in Hz; `none` for 0.1 tupdate / rtt_max^2, and with Linux, which rounds
+        /// Integral gain in Hz; `none` for 0.1 tupdate / rtt_max^2, and with Linux, which truncates
         /// it to 1/256, for 0.16.
         alpha: Option<f64> = None, in Some(0.0) => Some(1e3),
             source "RFC 9332, appendix A.1; tc-dualpi2(8)";
-        /// Proportional gain in Hz; `none` for 0.3 / rtt_max, and with Linux, which rounds it to
+        /// Proportional gain in Hz; `none` for 0.3 / rtt_max, and with Linux, which truncates it to
         /// 1/256, for 3.2.
         beta: Option<f64> = None, in Some(0.0) => Some(1e3),
             source "RFC 9332, appendix A.1; tc-dualpi2(8)";

@@ -12,10 +12,12 @@
 //! 4. The delay is zero when the packet that leaves was the last, and the
 //!    probability then decays by 1/64 instead of 2 %.
 //! 5. A delay of more than 250 ms adds 2 % to the probability.
+//! 6. The period of updates is rounded up to whole jiffies (of 1 ms, `CONFIG_HZ=1000`).
+//! 7. With `delay = rate`, 16 MiB of the backlog count as nothing: the estimate has 32 bits.
 //!
 //! From Linux:
-//! 6. The first update is one period after the start, there after 500 ms.
-//! 7. With `delay = rate`, `dq_threshold` is a parameter; there it is fixed.
+//! 8. The first update is one period after the start, there after 500 ms.
+//! 9. With `delay = rate`, `dq_threshold` is a parameter; there it is fixed.
 
 use alloc::vec::Vec;
 
@@ -40,6 +42,14 @@ fn clock(time: Time) -> u64 {
     time.as_nanos() >> 6
 }
 
+/// The time between two ticks of the kernel's timers.
+pub(crate) const JIFFY: Span = Span::from_millis(1);
+
+/// A time in whole jiffies, rounded up as by usecs_to_jiffies.
+fn jiffies(span: Span) -> Span {
+    JIFFY * span.as_nanos().div_ceil(JIFFY.as_nanos())
+}
+
 /// Constants of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct PieSettings {
@@ -58,6 +68,8 @@ pub(crate) struct PieSettings {
     most: u64,
     /// Bytes to measure the departure rate with; `None` for timestamps.
     dq_threshold: Option<u64>,
+    /// Buckets that one run of the timer updates.
+    pub buckets_at_once: u32,
 }
 
 impl PieSettings {
@@ -80,7 +92,15 @@ impl PieSettings {
                 _ => u64::MAX,
             },
             dq_threshold: takes_rate.then_some(params.dq_threshold.get()),
+            buckets_at_once: u32::MAX,
         }
+    }
+
+    /// The settings of the qdiscs: timers count jiffies, and that of fq_pie (fq_pie_timer) updates
+    /// 2048 buckets at once.
+    pub fn of_linux(params: &PieParams, env: &LinkEnv) -> Self {
+        let update_period = jiffies(params.tupdate);
+        PieSettings { update_period, buckets_at_once: 2048, ..Self::new(params, env) }
     }
 
     /// Packets are marked up to this probability, in percent.
@@ -260,7 +280,8 @@ impl PieState {
     pub fn update(&mut self, settings: &PieSettings, backlog: u64) {
         let takes_rate = settings.dq_threshold.is_some();
         let (delay, old_delay) = if takes_rate {
-            ((backlog << RATE_SHIFT).checked_div(self.rate).unwrap_or(0), self.delay)
+            let scaled = u64::from((backlog as u32) << RATE_SHIFT); // 32 bits there
+            (scaled.checked_div(self.rate).unwrap_or(0), self.delay)
         } else {
             (self.delay, self.old_delay)
         };
@@ -317,13 +338,13 @@ pub(crate) struct PieLinux {
 
 impl PieLinux {
     pub fn new(params: &PieParams, env: &LinkEnv) -> Self {
-        let settings = PieSettings::new(params, env);
+        let settings = PieSettings::of_linux(params, env);
         PieLinux {
             fifo: Fifo::default(),
             room: QueueLimit::new(params.limit, params.byte_limit, env),
             state: PieState::new(&settings),
+            next_update: Time::ZERO + settings.update_period,
             settings,
-            next_update: Time::ZERO + params.tupdate,
             params: params.clone(),
             env: *env,
             memory: Memory::default(),
@@ -333,7 +354,7 @@ impl PieLinux {
     }
 
     pub fn change(&mut self, params: &PieParams, env: &LinkEnv, cx: &mut Context<'_>) {
-        self.settings = PieSettings::new(params, env);
+        self.settings = PieSettings::of_linux(params, env);
         self.room = QueueLimit::new(params.limit, params.byte_limit, env);
         self.params = params.clone();
         self.env = *env;
@@ -460,6 +481,26 @@ mod tests {
         state.departed(&settings, &packet, 9000, at(30));
         state.departed(&settings, &packet, 9000, at(30));
         assert_eq!((state.rate, state.measured), (7, Some(3000)));
+    }
+
+    #[test]
+    fn the_estimate_from_the_rate_has_32_bits() {
+        let settings = settings(|params| params.delay = DelaySource::Rate);
+        let mut state = PieState { rate: 256, ..PieState::new(&settings) };
+        for (backlog, delay) in [((1 << 24) - 1, (1 << 24) - 1), (1 << 24, 0), ((1 << 24) + 5, 5)] {
+            state.update(&settings, backlog);
+            assert_eq!(state.delay, delay);
+        }
+    }
+
+    #[test]
+    fn updates_come_in_whole_jiffies() {
+        for (micros, millis) in [(1, 1), (1000, 1), (1001, 2), (15_000, 15)] {
+            let params = PieParams { tupdate: Span::from_micros(micros), ..PieParams::default() };
+            let mut queue = queue_of(PieLinux::new(&params, &env()));
+            queue.on_wakeup(at(millis));
+            assert_eq!(queue.next_wakeup(), Some(at(2 * millis)), "{micros} us");
+        }
     }
 
     /// The probability, as a part of 1, after an update at a steady delay.
