@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 
+from aqmlab import InputError
 from aqmlab.campaign import (
     FAILS,
     HOLDS,
@@ -18,15 +19,18 @@ from aqmlab.campaign import (
     Pack,
     Plan,
     Question,
+    Reading,
     Replicated,
     Rule,
     above,
     at_least,
     at_most,
     below,
+    page,
 )
 from aqmlab.campaign.rule import picks
 from aqmlab.metrics.samples import Floats
+from aqmlab.report.document import Section
 
 
 class Sample(Replicated):
@@ -212,3 +216,39 @@ def test_a_pack_is_run_and_judged(plan: Plan) -> None:
     }
     assert found == {"codel": HOLDS, "droptail": FAILS}
     assert (form["schema"], form["runs"], form["replications"]) == (1, 20, 5)
+
+
+def _compared(beside: Sequence[str], groups: dict[str, str] | None = None) -> Plan:
+    """A question with readings only, in the group `more`, of droptail and four others."""
+
+    def read(data: Filled) -> list[Reading]:
+        return [
+            Reading(case, "sojourn_p95", "down", "s", -1, data.values(case, "sojourn_p95", "down"))
+            for case in data
+        ]
+
+    question = Question(
+        "delay", "Delay", "How high?", (_case("short", 3),), read=read, group="more"
+    )
+    names = ("droptail", "codel", "pie", "fq_codel", "fq_pie")
+    pack = Pack("mine", "Mine", (question,), beside=tuple(beside), groups=groups or {})
+    return Plan(pack, dict(zip(names, names, strict=True)))
+
+
+def test_more_than_two_others_have_a_colour_each() -> None:
+    campaign = _compared(("codel", "pie", "fq_codel", "fq_pie")).run(5, 1)
+    (line,) = campaign.lines
+    assert line.worst.words == "worse than all others"
+    scale = page.figure(campaign, line).spec["concat"][0]["encoding"]["color"]["scale"]
+    assert scale["domain"] == list(campaign.plan.contenders)
+    assert len(set(scale["range"])) == 5
+
+
+def test_a_group_that_the_pack_does_not_list_is_on_the_page() -> None:
+    blocks = _compared(("codel",), {"first": "First"}).run(1, 1).document().blocks
+    assert "delay" in [each.id for each in blocks if isinstance(each, Section)]
+
+
+def test_a_pack_is_compared_with_its_contenders() -> None:
+    with pytest.raises(InputError, match=r"beside: `codle`: unknown contender; .* `codel`"):
+        _compared(("codle",))

@@ -40,7 +40,7 @@ from aqmlab.report.document import (
     Tiles,
     Verdict,
 )
-from aqmlab.report.document.panels import ranges
+from aqmlab.report.document.panels import colours, ranges
 from aqmlab.report.made import made
 
 if TYPE_CHECKING:
@@ -51,8 +51,6 @@ TONES = {HOLDS: GOOD, UNDECIDED: NEAR, FAILS: BAD}
 COPIES = "replications-identical"
 """Note of points without chance: their numbers have no spread, and so no interval."""
 ROW_TONES = {WORSE: BAD, BETTER: GOOD, OTHER: NEAR}
-COLOURS = ("#c0392b", "#2f6fbb", "#8c8c8c")
-"""Of the subject, and of the others."""
 WIDTH = 430
 """Width of a panel of readings."""
 LISTED = {
@@ -185,7 +183,7 @@ def _comparisons(campaign: Campaign) -> Table:
 
 
 def tone(row: ReadingRow) -> str:
-    """The colour of a comparison: that of its word, if it has one for both."""
+    """The colour of a comparison: that of its word, if it has one for all others."""
     return ROW_TONES.get(row.short, PLAIN)
 
 
@@ -213,7 +211,7 @@ def _sections(campaign: Campaign) -> Sequence[Block]:
         own = tuple(made[each.id] for each in pack.questions if each.group == group)
         if own:
             found.append(Section(title, own, id=group, short=title))
-    return found
+    return found + [made[each.id] for each in pack.questions if each.group not in pack.groups]
 
 
 def _untested(campaign: Campaign) -> Iterator[Block]:
@@ -390,7 +388,7 @@ def figure(campaign: Campaign, line: QuestionRows) -> Figure:
         own |= {(name, row.case): Estimate(value) for name, value in row.others.items()}
     worst = line.worst
     told = f"{worst.measure}, {worst.case}: {value_of(worst.value, worst)}, {worst.words}."
-    palette = dict(zip((campaign.subject, *campaign.others), COLOURS, strict=False))
+    palette = colours([campaign.subject, *campaign.others])
     return Figure(
         f"readings-{line.question.id}",
         line.question.title,
