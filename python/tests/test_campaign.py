@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -166,6 +167,16 @@ def test_many_comparisons_do_not_refute_by_chance() -> None:
     assert (wrong.verdict, right.verdict) == (FAILS, HOLDS)
     assert "Of 40 comparisons" in wrong.evidence
     assert len(wrong.to_json()["comparisons"]) == 40
+
+
+def test_words_that_cannot_be_computed_leave_the_verdict() -> None:
+    rule = replace(
+        LOWER, told=lambda _: f"{1 // 0}", beside=lambda data: f"{data.replications // 0}"
+    )
+    answer = rule.answer(_sample(1, apart=-5.0))
+    assert answer is not None and answer.verdict == HOLDS
+    assert answer.evidence.startswith("Rule: the mean difference is below 0. Compared, with")
+    assert "Beside" not in answer.evidence
 
 
 def test_limits() -> None:

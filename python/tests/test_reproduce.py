@@ -27,6 +27,7 @@ from aqmlab.reproduce.page import base_rate
 from aqmlab.reproduce.published import Published, known_metrics
 from aqmlab.reproduce.summary import Summary
 from aqmlab.reproduce.verdicts import VERDICTS
+from aqmlab.study import Study
 from aqmlab_studies.jarvinen2014 import ns2
 from tools.study_pages import page
 
@@ -168,6 +169,14 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         reproduce("jarvinen2013")
     with pytest.raises(InputError, match="did you mean `paper`"):
         Published.load("jarvinen2014").selection(["papers"])
+
+
+def test_real_packets_without_a_folder_are_refused_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Study, "run", lambda *_, **__: pytest.fail("a study was run"))
+    with pytest.raises(InputError, match="out: real packets need a folder"):
+        reproduce("cs244_2015", only="steps", emulate=True, step="5s")
 
 
 def test_the_subset_of_the_paper_has_2400_runs() -> None:

@@ -324,12 +324,13 @@ class Rule(Generic[Data, Found]):
             made = self._decide(data, found)
         except ArithmeticError:
             return self._answer(UNDECIDED, f"Rule: {self.rule}. A number cannot be computed.", [])
-        evidence = f"Rule: {self.rule}. Found: {self.told(found)}. {_deciding(made, data)}"
-        beside = ""
-        with suppress(NotRun):
-            beside = self.beside(data) if self.beside else ""
-        if beside:
-            evidence += f" Beside it, not counted: {beside}."
+        evidence = f"Rule: {self.rule}. "
+        with suppress(ArithmeticError):
+            evidence += f"Found: {self.told(found)}. "
+        evidence += _deciding(made, data)
+        with suppress(NotRun, ArithmeticError):
+            if self.beside and (beside := self.beside(data)):
+                evidence += f" Beside it, not counted: {beside}."
         return self._answer(_of_all(made), evidence, made)
 
     def _answer(self, verdict: str, evidence: str, made: Iterable[Decided]) -> Answer:
