@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import os
+import re
 import sys
 from html import unescape
 from pathlib import Path
@@ -167,6 +168,19 @@ def test_charts_are_vega_lite(name: str) -> None:
     schema.from_dict(CHARTS[name], validate=True)
     assert Figure(name, "A", "B", "C", CHARTS[name]).svg().startswith("<svg")
     assert light(CHARTS[name], "A", "B")["title"]["text"] == "A"
+
+
+def test_a_pdf_has_the_same_bytes_whenever_it_is_written(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.pdf" for number in range(8)]
+    Figure("cdf", "Title", "Message", "", CHARTS["cdf"]).save(*paths)
+    (pdf,) = {path.read_bytes() for path in paths}
+    start = int(pdf.split()[-2])
+    assert pdf[start:].startswith(b"xref\n")
+    places = re.findall(rb"(\d{10}) 00000 n", pdf[start:])
+    assert len(places) >= 16, "two fonts of five objects each"
+    for number, place in enumerate(map(int, places), 1):
+        assert pdf[place:].startswith(b"%d 0 obj\n" % number)
+    assert set(map(int, re.findall(rb"(\d+) 0 R", pdf))) == set(range(1, len(places) + 1))
 
 
 def test_thinned_lines_keep_the_intervals_of_their_points() -> None:
