@@ -148,6 +148,13 @@ def test_a_profile_is_a_whole_line_that_options_change(aqmlab: Aqmlab) -> None:
     assert json.loads(aqmlab("try", *words).stdout)["recommended"] == "codel"
 
 
+def test_satellites_in_low_orbits_are_no_fibre() -> None:
+    line = PROFILES["satellite"].line
+    assert (line.access, line.kind.up.owner) == ("leo", "the terminal")
+    fibre = replace(line, access="fibre")
+    assert line.links() == fibre.links() and line.buffer("up") == fibre.buffer("up")
+
+
 @pytest.mark.parametrize("name", ["averyveryverylongname", "eth0; reboot", "..", ""])
 def test_a_device_has_a_name_that_linux_accepts(aqmlab: Aqmlab, name: str) -> None:
     refused = aqmlab("try", "--profile", "dsl", "--device", name, "codel", "--no-report")
