@@ -29,7 +29,7 @@ from aqmlab.campaign import (
     below,
     page,
 )
-from aqmlab.campaign.rule import picks
+from aqmlab.campaign.rule import Decided, _deciding, picks
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.document import Section
 
@@ -165,7 +165,12 @@ def test_many_comparisons_do_not_refute_by_chance() -> None:
     right = many.answer(_sample(3, 30, apart=5.0))
     assert wrong is not None and right is not None
     assert (wrong.verdict, right.verdict) == (FAILS, HOLDS)
-    assert "Of 40 comparisons" in wrong.evidence
+    assert re.search(r" Of 40 comparisons \d+ hold, \d+ do not hold, ", wrong.evidence)
+    one, two = (
+        Decided(at_most(each, 0.0), 1.0, UNDECIDED if each else HOLDS, 20) for each in (0.5, 0.0)
+    )
+    evidence = _deciding([one, two], Mean(np.zeros(9), 1))
+    assert evidence.startswith("Of 2 comparisons 1 holds, 1 is not decided; decisive, with")
     assert len(wrong.to_json()["comparisons"]) == 40
 
 
@@ -253,6 +258,13 @@ def test_more_than_two_others_have_a_colour_each() -> None:
     scale = page.figure(campaign, line).spec["concat"][0]["encoding"]["color"]["scale"]
     assert scale["domain"] == list(campaign.plan.contenders)
     assert len(set(scale["range"])) == 5
+
+
+def test_one_run_has_no_plural() -> None:
+    pack = Pack("mine", "Mine", (Question("q", "Q", "?", (_case("short", 3),)),))
+    campaign = Plan(pack, {"": "codel"}).run(1, 1)
+    assert "1: 1 point, 1 replication" in campaign.document().to_markdown()
+    assert campaign.headline == "0 answers: none (1 simulation, 1 replication)."
 
 
 def test_a_group_that_the_pack_does_not_list_is_on_the_page() -> None:

@@ -20,6 +20,7 @@ from aqmlab.campaign.outcomes import TONES as OUTCOME_TONES
 from aqmlab.campaign.rule import FAILS, HOLDS, VERDICTS, Answer
 from aqmlab.metrics import scale
 from aqmlab.metrics.samples import Floats
+from aqmlab.numbers import count
 from aqmlab.report.document import (
     BAD,
     GOOD,
@@ -76,7 +77,8 @@ def document(campaign: Campaign, command: str = "") -> Document:
     if campaign.others:
         place = f"{pack.where} · " if pack.where else ""
         soft = (
-            f"{place}{campaign.runs:,} simulations, {info.replications} replications, "
+            f"{place}{count(campaign.runs, 'simulation')}, "
+            f"{count(info.replications, 'replication')}, "
             f"seed {info.seed}"
         )
     blocks = (*_notes(campaign), *_sections(campaign), *_untested(campaign))
@@ -330,10 +332,11 @@ def how(of: Campaign, command: str) -> Section:
     words = Items(
         tuple(Verdict(word, tones[word], text=text) for word, text in meanings.items()), "key"
     )
+    extent = f"{count(info.points, 'point')}, {count(info.replications, 'replication')}"
     facts = Facts(
         (
             ("Program", f"aqmlab {aqmlab.__version__}"),
-            ("Runs", f"{of.runs:,}: {info.points} points, {info.replications} replications"),
+            ("Runs", f"{of.runs:,}: {extent}"),
             ("Seed", f"{info.seed}; replication r draws the same random numbers at every point"),
             ("Digest", info.digest),
         )

@@ -340,8 +340,8 @@ class Campaign(Reported):
         info = self.result.info
         listed = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
         return (
-            f"{sum(counts.values())} answers: {listed or 'none'} ({self.runs:,} simulations, "
-            f"{info.replications} replications)."
+            f"{count(sum(counts.values()), 'answer')}: {listed or 'none'} ("
+            f"{count(self.runs, 'simulation')}, {count(info.replications, 'replication')})."
         )
 
     def readings_of(self, question: Question, contender: str) -> Sequence[Reading]:

@@ -48,7 +48,12 @@ VERDICTS = {
     UNDECIDED: "the replications allow both",
 }
 """The verdicts, and what they mean."""
-PLURAL = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "are not decided"}
+VERBS = {
+    HOLDS: ("holds", "hold"),
+    FAILS: ("does not hold", "do not hold"),
+    UNDECIDED: ("is not decided", "are not decided"),
+}
+"""The verdict of one comparison, and of several."""
 DRAWS = 200
 ROUNDING = 1e-9
 """Relative distance at which a number equals its limit."""
@@ -362,7 +367,8 @@ def _deciding(made: list[Decided], data: Replicated) -> str:
             "numbers."
         )
     words = [each.verdict for each in made]
-    counts = ", ".join(f"{words.count(word)} {do}" for word, do in PLURAL.items() if word in words)
+    found = ((words.count(word), verbs) for word, verbs in VERBS.items())
+    counts = ", ".join(f"{many} {verbs[many > 1]}" for many, verbs in found if many)
     start = "Compared" if len(made) == 1 else f"Of {len(made)} comparisons {counts}; decisive"
     text = f"{start}, with the {100 - 100 * (1 - LEVEL) / data.looks:.3g} % interval: {least.text}."
     return f"{text} {_told_needed(made, data)}" if _of_all(made) == UNDECIDED else text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import aqmlab
 from aqmlab.campaign import FAILS, HOLDS
 from aqmlab.campaign.rule import VERDICTS as STATEMENTS
+from aqmlab.numbers import count
 from aqmlab.report import document as paper
 from aqmlab.report.document import (
     BAD,
@@ -61,7 +62,7 @@ def document(reproduction: Reproduction) -> Document:
     """The whole page."""
     part = f" (only {', '.join(reproduction.only)})" if reproduction.only else ""
     lead = Text(
-        f"The study was rerun: {reproduction.runs:,} simulations{part}, "
+        f"The study was rerun: {count(reproduction.runs, 'simulation')}{part}, "
         f"{reproduction.extent}. This page shows every published number beside the measured one, "
         "the paper's statements checked one by one, and redrawn figures.",
         "lead",

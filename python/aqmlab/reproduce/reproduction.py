@@ -16,6 +16,7 @@ import aqmlab
 from aqmlab.campaign import UNDECIDED, Answer
 from aqmlab.campaign.reported import SCHEMA, Reported
 from aqmlab.errors import input_error
+from aqmlab.numbers import count
 from aqmlab.report.document import Document, Figure
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.reproduce.measure import Measurements
@@ -114,7 +115,7 @@ def reproduce(
         if not undecided or not any(more.values()):
             break
         if told:
-            open_ = f"{undecided} of {len(made.claims)} statements are not decided"
+            open_ = f"{undecided} of {count(len(made.claims), 'statement')} not decided"
             told(f"{published.name}: {made.extent}: {open_}")
         studies |= {name: looks[0] for name, looks in more.items() if looks}
     if shortened is not None and out is not None:
@@ -237,10 +238,9 @@ class Reproduction(Reported):
         """`200 points, 100 replications`, for each part, with its name if there are several."""
 
         def told(name: str, result: StudyResult) -> str:
-            points, replications = result.info.points, result.info.replications
-            many = f"{replications} replication{'s' if replications > 1 else ''}"
             part = f"{name}: " if len(self.results) > 1 else ""
-            return f"{part}{points} points, {many}"
+            points = count(result.info.points, "point")
+            return f"{part}{points}, {count(result.info.replications, 'replication')}"
 
         return "; ".join(told(*each) for each in self.results.items())
 
