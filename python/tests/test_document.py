@@ -183,6 +183,15 @@ def test_a_pdf_has_the_same_bytes_whenever_it_is_written(tmp_path: Path) -> None
     assert set(map(int, re.findall(rb"(\d+) 0 R", pdf))) == set(range(1, len(places) + 1))
 
 
+def test_a_title_of_a_panel_is_as_wide_as_the_panel() -> None:
+    """Also in DejaVu Sans, whose letters are up to 7 pixels wide there."""
+    title = "time in the queue, 95th percentile"
+    chart = panels.ranges({title: {("a", "p"): x[:9]}}, COLOURS, {title: "ms"})
+    (panel,) = chart["concat"]
+    assert panel["title"]["text"] == ["time in the queue, 95th", "percentile"]
+    assert table(chart).splitlines()[1].startswith(f'"{title}",')
+
+
 def test_thinned_lines_keep_the_intervals_of_their_points() -> None:
     many = np.arange(1, 1001.0)
     panel = panels.Panel({"a": (many, many)}, "x", "y", spans={"a": (many - 1, many + 1)})
