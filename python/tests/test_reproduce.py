@@ -21,6 +21,7 @@ from aqmlab.campaign import FAILS, HOLDS, UNDECIDED, NotRun, Rule, made
 from aqmlab.campaign.rule import VERDICTS as STATEMENTS
 from aqmlab.errors import InputError
 from aqmlab.metrics.samples import Floats, quantile
+from aqmlab.report.document import Tiles
 from aqmlab.reproduce import Reproduction, catalogue, names, reproduce
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.page import base_rate
@@ -146,6 +147,17 @@ def test_the_terminal_shows_everything(result: Reproduction) -> None:
     ):  # fmt: skip
         assert part in text
     assert max(map(len, text.splitlines())) <= 110
+
+
+def test_the_head_counts_the_cells_that_are_not_decided(result: Reproduction) -> None:
+    """A table of which none agrees may have none that differs."""
+    rows = result.published.main_rows("table-3")
+    words = [cell.verdict for cell in result.table("table-3").cells if cell.row in rows]
+    undecided = words.count(UNDECIDED)
+    assert 0 < undecided < len(words) == 24
+    (tiles,) = (each for each in result.document().head if isinstance(each, Tiles))
+    counted = f"{words.count('agrees')} of 24"
+    assert (counted, f"cells agree, {undecided} not decided: Table III, as printed") in tiles.tiles
 
 
 def test_a_single_replication_gives_no_interval(result: Reproduction, tmp_path: Path) -> None:
