@@ -183,6 +183,15 @@ def test_a_pdf_has_the_same_bytes_whenever_it_is_written(tmp_path: Path) -> None
     assert set(map(int, re.findall(rb"(\d+) 0 R", pdf))) == set(range(1, len(places) + 1))
 
 
+def test_values_that_are_all_zero_lie_at_the_end_of_an_axis() -> None:
+    for value, scale in ((0.0, [0, 1]), (2.0, None)):
+        curve = {"a": (x[:9], value * x[:9])}
+        spec = charts.panels([("ms", curve, COLOURS)], "t (s)", x_domain=(0, 9))
+        assert spec["vconcat"][0]["encoding"]["y"]["scale"].get("domain") == scale
+        spec = charts.cdf({"a": (value * x[:9], SHARES[:9])}, COLOURS, "delay (ms)")
+        assert spec["encoding"]["x"]["scale"].get("domain") == scale
+
+
 def test_a_title_of_a_panel_is_as_wide_as_the_panel() -> None:
     """Also in DejaVu Sans, whose letters are up to 7 pixels wide there."""
     title = "time in the queue, 95th percentile"
