@@ -22,6 +22,13 @@ def test_run_takes_a_file_a_mapping_or_a_scenario(scenario: Path, mapping: dict[
     assert from_file.scenario["duration"] == "20s"
 
 
+@pytest.mark.parametrize("start", [aqmlab.run, aqmlab.Run, aqmlab.Study])
+def test_what_is_no_scenario_is_refused(start: Any) -> None:
+    for given in (None, 7):
+        with pytest.raises(aqmlab.InputError, match=f"source: `{given}`: expected a path"):
+            start(given)
+
+
 def test_run_takes_settings_seed_and_record(mapping: dict[str, Any]) -> None:
     result = aqmlab.run(mapping, set={"queue.target": "2ms"}, seed=9, record="series")
     assert result.scenario["links"]["down"]["queue"]["target"] == "2ms"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 import pytest
 
+from aqmlab import InputError
 from aqmlab.campaign import (
     FAILS,
     HOLDS,
@@ -18,15 +20,18 @@ from aqmlab.campaign import (
     Pack,
     Plan,
     Question,
+    Reading,
     Replicated,
     Rule,
     above,
     at_least,
     at_most,
     below,
+    page,
 )
-from aqmlab.campaign.rule import picks
+from aqmlab.campaign.rule import Decided, _deciding, picks
 from aqmlab.metrics.samples import Floats
+from aqmlab.report.document import Section
 
 
 class Sample(Replicated):
@@ -160,8 +165,23 @@ def test_many_comparisons_do_not_refute_by_chance() -> None:
     right = many.answer(_sample(3, 30, apart=5.0))
     assert wrong is not None and right is not None
     assert (wrong.verdict, right.verdict) == (FAILS, HOLDS)
-    assert "Of 40 comparisons" in wrong.evidence
+    assert re.search(r" Of 40 comparisons \d+ hold, \d+ do not hold, ", wrong.evidence)
+    one, two = (
+        Decided(at_most(each, 0.0), 1.0, UNDECIDED if each else HOLDS, 20) for each in (0.5, 0.0)
+    )
+    evidence = _deciding([one, two], Mean(np.zeros(9), 1))
+    assert evidence.startswith("Of 2 comparisons 1 holds, 1 is not decided; decisive, with")
     assert len(wrong.to_json()["comparisons"]) == 40
+
+
+def test_words_that_cannot_be_computed_leave_the_verdict() -> None:
+    rule = replace(
+        LOWER, told=lambda _: f"{1 // 0}", beside=lambda data: f"{data.replications // 0}"
+    )
+    answer = rule.answer(_sample(1, apart=-5.0))
+    assert answer is not None and answer.verdict == HOLDS
+    assert answer.evidence.startswith("Rule: the mean difference is below 0. Compared, with")
+    assert "Beside" not in answer.evidence
 
 
 def test_limits() -> None:
@@ -212,3 +232,46 @@ def test_a_pack_is_run_and_judged(plan: Plan) -> None:
     }
     assert found == {"codel": HOLDS, "droptail": FAILS}
     assert (form["schema"], form["runs"], form["replications"]) == (1, 20, 5)
+
+
+def _compared(beside: Sequence[str], groups: dict[str, str] | None = None) -> Plan:
+    """A question with readings only, in the group `more`, of droptail and four others."""
+
+    def read(data: Filled) -> list[Reading]:
+        return [
+            Reading(case, "sojourn_p95", "down", "s", -1, data.values(case, "sojourn_p95", "down"))
+            for case in data
+        ]
+
+    question = Question(
+        "delay", "Delay", "How high?", (_case("short", 3),), read=read, group="more"
+    )
+    names = ("droptail", "codel", "pie", "fq_codel", "fq_pie")
+    pack = Pack("mine", "Mine", (question,), beside=tuple(beside), groups=groups or {})
+    return Plan(pack, dict(zip(names, names, strict=True)))
+
+
+def test_more_than_two_others_have_a_colour_each() -> None:
+    campaign = _compared(("codel", "pie", "fq_codel", "fq_pie")).run(5, 1)
+    (line,) = campaign.lines
+    assert line.worst.words == "worse than all others"
+    scale = page.figure(campaign, line).spec["concat"][0]["encoding"]["color"]["scale"]
+    assert scale["domain"] == list(campaign.plan.contenders)
+    assert len(set(scale["range"])) == 5
+
+
+def test_one_run_has_no_plural() -> None:
+    pack = Pack("mine", "Mine", (Question("q", "Q", "?", (_case("short", 3),)),))
+    campaign = Plan(pack, {"": "codel"}).run(1, 1)
+    assert "1: 1 point, 1 replication" in campaign.document().to_markdown()
+    assert campaign.headline == "0 answers: none (1 simulation, 1 replication)."
+
+
+def test_a_group_that_the_pack_does_not_list_is_on_the_page() -> None:
+    blocks = _compared(("codel",), {"first": "First"}).run(1, 1).document().blocks
+    assert "delay" in [each.id for each in blocks if isinstance(each, Section)]
+
+
+def test_a_pack_is_compared_with_its_contenders() -> None:
+    with pytest.raises(InputError, match=r"beside: `codle`: unknown contender; .* `codel`"):
+        _compared(("codle",))

@@ -34,7 +34,7 @@ from aqmlab.packs.rfc7928.environment import (
     scaled,
 )
 from aqmlab.packs.rfc7928.mixes import mix
-from aqmlab.packs.rfc7928.rules import of_all_flows, packet_sizes, trade
+from aqmlab.packs.rfc7928.rules import _favours, of_all_flows, packet_sizes, trade
 from aqmlab.packs.rfc7928.rules import rtt_fairness as rtt_rule
 
 
@@ -309,6 +309,12 @@ def test_the_mix_is_judged_in_terms_of_each_measure() -> None:
     assert of_the_mix(page_load=2.0, bitrate=0.7e6) == TRADE
     assert of_the_mix(page_load=6.0, bitrate=0.7e6, mos=4.4) == TRADE
     assert of_the_mix(page_load=6.0, bitrate=0.7e6) == WORSE
+
+
+def test_a_ratio_that_cannot_be_computed_shows_no_bias() -> None:
+    assert _favours(0.1, 0.1) == VIOLATION
+    for ratios in ((0.1, float("nan")), (float("nan"), 0.1), (float("nan"),)):
+        assert _favours(*ratios) == EVEN
 
 
 def test_fairness_is_compared_by_its_distance_from_one() -> None:

@@ -85,7 +85,7 @@ def test_a_regression_that_is_not_excluded_fails(folder: Path, tmp_path: Path) -
     noisy.write_text(json.dumps(base))
     done = _check(folder, "pack.toml", "--baseline", noisy, "--github")
     assert done.returncode == 1, done.stderr
-    assert "1 of 5 rules fail: mine, fast (a regression is not excluded)" in done.stdout
+    assert "1 of 5 rules fails: mine, fast (a regression is not excluded)" in done.stdout
     assert "::warning" in done.stdout and "title=mine%2C plain%3A not decided" in done.stdout
 
 

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import os
+import re
 import sys
 from html import unescape
 from pathlib import Path
@@ -167,6 +168,37 @@ def test_charts_are_vega_lite(name: str) -> None:
     schema.from_dict(CHARTS[name], validate=True)
     assert Figure(name, "A", "B", "C", CHARTS[name]).svg().startswith("<svg")
     assert light(CHARTS[name], "A", "B")["title"]["text"] == "A"
+
+
+def test_a_pdf_has_the_same_bytes_whenever_it_is_written(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{number}.pdf" for number in range(8)]
+    Figure("cdf", "Title", "Message", "", CHARTS["cdf"]).save(*paths)
+    (pdf,) = {path.read_bytes() for path in paths}
+    start = int(pdf.split()[-2])
+    assert pdf[start:].startswith(b"xref\n")
+    places = re.findall(rb"(\d{10}) 00000 n", pdf[start:])
+    assert len(places) >= 16, "two fonts of five objects each"
+    for number, place in enumerate(map(int, places), 1):
+        assert pdf[place:].startswith(b"%d 0 obj\n" % number)
+    assert set(map(int, re.findall(rb"(\d+) 0 R", pdf))) == set(range(1, len(places) + 1))
+
+
+def test_values_that_are_all_zero_lie_at_the_end_of_an_axis() -> None:
+    for value, scale in ((0.0, [0, 1]), (2.0, None)):
+        curve = {"a": (x[:9], value * x[:9])}
+        spec = charts.panels([("ms", curve, COLOURS)], "t (s)", x_domain=(0, 9))
+        assert spec["vconcat"][0]["encoding"]["y"]["scale"].get("domain") == scale
+        spec = charts.cdf({"a": (value * x[:9], SHARES[:9])}, COLOURS, "delay (ms)")
+        assert spec["encoding"]["x"]["scale"].get("domain") == scale
+
+
+def test_a_title_of_a_panel_is_as_wide_as_the_panel() -> None:
+    """Also in DejaVu Sans, whose letters are up to 7 pixels wide there."""
+    title = "time in the queue, 95th percentile"
+    chart = panels.ranges({title: {("a", "p"): x[:9]}}, COLOURS, {title: "ms"})
+    (panel,) = chart["concat"]
+    assert panel["title"]["text"] == ["time in the queue, 95th", "percentile"]
+    assert table(chart).splitlines()[1].startswith(f'"{title}",')
 
 
 def test_thinned_lines_keep_the_intervals_of_their_points() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import Aqmlab
+from helpers import Aqmlab, assert_refused
 from rich.console import Console
 
 from aqmlab import stats
@@ -242,11 +242,25 @@ def test_a_controller_of_a_quic_stack_is_evaluated() -> None:
 @pytest.mark.parametrize(
     ("control", "message"),
     [
-        ("quiche:cubic", "expected one of noq, quinn"),
-        ("noq:vegas", "expected one of new_reno, cubic, bbr, bbr3"),
-        ("noq:bbr", "expected one of new_reno, cubic, bbr3 with stack `noq`"),
+        ("nope", "control: `nope`: unknown congestion control"),
+        ("quiche:cubic", "control: `quiche`: expected one of noq, quinn"),
+        ("noq:vegas", "control: `vegas`: expected one of new_reno, cubic, bbr, bbr3"),
+        ("noq:bbr", "control: `bbr`: expected one of new_reno, cubic, bbr3 with stack `noq`"),
     ],
 )
 def test_an_unknown_stack_or_controller_names_the_known(control: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=f"^{message}"):
         evaluate(control, only=["loss"], replications=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        (["nope"], "CONTROL: `nope`: unknown congestion control"),
+        (["cubic", "--param", "bta=1"], "CONTROL bta: unknown key"),
+        (["cubic", "--set", "enc=classic"], "--set enc: unknown key"),
+    ],
+)
+def test_a_mistake_names_the_argument(words: list[str], start: str, aqmlab: Aqmlab) -> None:
+    refused = aqmlab("evaluate", *words, "--only", "loss", "--replications", "1")
+    assert_refused(refused, f"error: {start}")

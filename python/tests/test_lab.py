@@ -511,8 +511,10 @@ def test_a_run_goes_back_and_forgets_and_says_what_cannot_be() -> None:
     with pytest.raises(lab.InputError, match="target"):
         run.set("queue.taget", "1ms")
     run.finish()
-    with pytest.raises(RuntimeError, match="over"):
-        run.advance(3)
+    assert run.is_over and run.digest in repr(run)
+    for late in (run.finish, run.fork, lambda: run.advance(3)):
+        with pytest.raises(lab.InputError, match="the run is over"):
+            late()
 
 
 def test_a_parameter_keeps_the_state_and_a_replacement_does_not() -> None:

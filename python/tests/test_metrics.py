@@ -283,6 +283,9 @@ def test_a_study_has_a_tradeoff(aqmlab: Aqmlab, scenario: Path) -> None:
     picture = (folder / "a.svg").read_text()
     assert "goodput (Mbit/s)" in picture
     assert picture.count("DropTail") >= 1
+    single = ("--replications", 1, "--tradeoff", "one.svg", "--out", "one")
+    aqmlab.ok("study", "study.toml", *single, cwd=folder)
+    assert "1 run per point" in (folder / "one.svg").read_text()
     from aqmlab.results import StudyResult
 
     result = StudyResult.open(folder / "out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from helpers import Aqmlab
 from aqmlab import InputError
 from aqmlab.campaign import FAILS, HOLDS, UNDECIDED, Pack, Plan, packfile
 from aqmlab.campaign.packfile import load, parse
+from aqmlab.campaign.rule import Comparison, Decided
 from aqmlab.scenario.settings import parse_toml
+from aqmlab.stats import SHARE
 
 PACK = """
 replications = 5
@@ -48,6 +51,7 @@ cases = ["two"]
 [questions.expect]
 busy = "bulk.goodput >= 0.8 * capacity"
 some = "goodput >= 1mbit"
+full = "down.utilisation >= 0.9"
 """
 
 
@@ -80,6 +84,23 @@ def test_rules_are_answered(found: dict[tuple[str, str, str], dict[str, Any]]) -
     assert found["delay", "codel", "lower"]["text"] == "Less than half."
     (busy,) = found["use", "codel", "busy"]["comparisons"]
     assert busy["limit"] == 0.8 * 5e6
+    number = r"\d+\.?\d*"
+    (full,) = found["use", "codel", "full"]["comparisons"]
+    assert full["high"] == 1 < 2 * full["number"] - full["low"], "the interval ends at 1"
+    for key, end in (
+        (("delay", "codel", "low"), f"{number} to {number} ms\\), wanted: at most 60 ms."),
+        (("use", "codel", "busy"), f"{number} to {number} Mbit/s\\), wanted: at least 4 Mbit/s."),
+        (("delay", "codel", "lower"), f"{number} to {number}\\), wanted: below 0.5."),
+    ):
+        assert re.search(end, found[key]["evidence"]), found[key]["evidence"]
+
+
+def test_an_interval_ends_where_the_quantity_does() -> None:
+    """The interval that decides may reach beyond a share of 1; the one that is printed does not."""
+    share = Comparison(0.999, 0.95, True, True, unit="share", bounds=SHARE)
+    made = Decided(share, 0.036, HOLDS)
+    assert made.text == "99.9 % (96.3 to 100 %), wanted: at least 95 %"
+    assert (made.to_json()["low"], made.to_json()["high"]) == (pytest.approx(0.963), 1.0)
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,14 @@ from aqmlab.campaign import FAILS, HOLDS, UNDECIDED, NotRun, Rule, made
 from aqmlab.campaign.rule import VERDICTS as STATEMENTS
 from aqmlab.errors import InputError
 from aqmlab.metrics.samples import Floats, quantile
+from aqmlab.report.document import Tiles
 from aqmlab.reproduce import Reproduction, catalogue, names, reproduce
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.page import base_rate
 from aqmlab.reproduce.published import Published, known_metrics
 from aqmlab.reproduce.summary import Summary
 from aqmlab.reproduce.verdicts import VERDICTS
+from aqmlab.study import Study
 from aqmlab_studies.jarvinen2014 import ns2
 from tools.study_pages import page
 
@@ -147,6 +149,17 @@ def test_the_terminal_shows_everything(result: Reproduction) -> None:
     assert max(map(len, text.splitlines())) <= 110
 
 
+def test_the_head_counts_the_cells_that_are_not_decided(result: Reproduction) -> None:
+    """A table of which none agrees may have none that differs."""
+    rows = result.published.main_rows("table-3")
+    words = [cell.verdict for cell in result.table("table-3").cells if cell.row in rows]
+    undecided = words.count(UNDECIDED)
+    assert 0 < undecided < len(words) == 24
+    (tiles,) = (each for each in result.document().head if isinstance(each, Tiles))
+    counted = f"{words.count('agrees')} of 24"
+    assert (counted, f"cells agree, {undecided} not decided: Table III, as printed") in tiles.tiles
+
+
 def test_a_single_replication_gives_no_interval(result: Reproduction, tmp_path: Path) -> None:
     assert result.without_intervals == ""
     single = reproduce("jarvinen2014", out=tmp_path, replications=1, only=["queue=PIEupdate"])
@@ -168,6 +181,14 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         reproduce("jarvinen2013")
     with pytest.raises(InputError, match="did you mean `paper`"):
         Published.load("jarvinen2014").selection(["papers"])
+
+
+def test_real_packets_without_a_folder_are_refused_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Study, "run", lambda *_, **__: pytest.fail("a study was run"))
+    with pytest.raises(InputError, match="out: real packets need a folder"):
+        reproduce("cs244_2015", only="steps", emulate=True, step="5s")
 
 
 def test_the_subset_of_the_paper_has_2400_runs() -> None:

@@ -202,3 +202,15 @@ def test_what_cannot_be_compared_is_refused(aqmlab: Aqmlab, tmp_path: Path) -> N
         (["a=one", "a=two"], ["`a`", "same name"]),
     ):
         assert_refused(aqmlab("compare", *folders), *words)
+
+
+def test_a_name_ends_at_the_first_equals_sign(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    small = {"name": "small", "scenario": SCENARIO | {"duration": "1s"}}
+    for folder in ("rate=5", "rate=6"):
+        package.Study(small).run(tmp_path / folder)
+    for given, names in (
+        (["rate=5", "rate=6"], ["rate=5", "rate=6"]),
+        (["ours=rate=5", "rate=6"], ["ours", "rate=6"]),
+    ):
+        points = aqmlab.json("compare", *given, "--json")["points"]
+        assert [each["result"] for each in points] == names

@@ -119,6 +119,13 @@ def test_a_queue_in_the_words_of_tc_is_tried_and_printed(aqmlab: Aqmlab, tmp_pat
     assert queue == words
 
 
+def test_the_study_keeps_results_for_a_bundle(aqmlab: Aqmlab) -> None:
+    aqmlab.ok("try", *LINE, "codel", "--load", "gaming", "--no-report")
+    assert_refused(aqmlab("bundle", "results/try"), "`aqmlab study results/try/study.toml`")
+    aqmlab.ok("study", "results/try/study.toml", "--replications", 1)
+    aqmlab.ok("bundle", "results/try_study-r1")
+
+
 def test_no_interval_reaches_below_zero(aqmlab: Aqmlab) -> None:
     slow = ["--down", "500kbit", "--up", "100kbit", "--rtt", "20ms"]
     found = json.loads(aqmlab("try", *slow, "codel", "--json", "--no-report").stdout)
@@ -146,6 +153,13 @@ def test_a_profile_is_a_whole_line_that_options_change(aqmlab: Aqmlab) -> None:
     assert line_of("cable", None, "5mbit", None, "dsl") == Line("100mbit", "5mbit", "20ms", "dsl")
     words = ["--profile", "dsl", "--load", "gaming", "codel", "--json", "--no-report"]
     assert json.loads(aqmlab("try", *words).stdout)["recommended"] == "codel"
+
+
+def test_satellites_in_low_orbits_are_no_fibre() -> None:
+    line = PROFILES["satellite"].line
+    assert (line.access, line.kind.up.owner) == ("leo", "the terminal")
+    fibre = replace(line, access="fibre")
+    assert line.links() == fibre.links() and line.buffer("up") == fibre.buffer("up")
 
 
 @pytest.mark.parametrize("name", ["averyveryverylongname", "eth0; reboot", "..", ""])

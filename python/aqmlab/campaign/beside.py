@@ -56,18 +56,18 @@ class ReadingRow:
         words = {other: self.word(other) for other in self.others}
         if len(set(words.values())) == 1 and len(words) > 1:
             word = next(iter(words.values()))
-            return f"{word} {_than(word)} both"
+            return f"{word} {_than(word)} {'both' if len(words) == 2 else 'all others'}"
         return ", ".join(f"{word} {_than(word)} {other}" for other, word in words.items())
 
     @property
     def short(self) -> str:
-        """The word if it is the same for both, else `mixed`."""
+        """The word if it is the same for all others, else `mixed`."""
         words = {self.word(other) for other in self.others}
         return words.pop() if len(words) == 1 else "mixed"
 
     @property
     def excess(self) -> float:
-        """How far it is behind the worse of the two: 0 if it is not, 1 if by all there is. The
+        """How far it is behind the worst of the others: 0 if it is not, 1 if by all there is. The
         difference is a share of the larger number, or of twenty grains if that is more: next to
         nothing in place of nothing is not all there is."""
         if self.direction == NEITHER:

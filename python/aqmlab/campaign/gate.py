@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from aqmlab.campaign.rule import FAILS, HOLDS, UNDECIDED, Answer
+from aqmlab.numbers import count
 from aqmlab.report.document import write_text
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def status(found: list[Checked]) -> str:
     if not failed:
         return f"No rule of {len(found)} fails."
     names = "; ".join(f"{each.name} ({each.outcome})" for each in failed)
-    return f"{len(failed)} of {len(found)} rules fail: {names}."
+    verb = "fails" if len(failed) == 1 else "fail"
+    return f"{len(failed)} of {count(len(found), 'rule')} {verb}: {names}."
 
 
 def write_junit(pack: str, found: list[Checked], path: Path) -> None:

@@ -51,7 +51,7 @@ class Reading:
     values: Floats
     """One value a replication."""
     grain: float = 0.0
-    """Smaller differences count as none, in `unit`."""
+    """In `unit`; a page orders differences as shares of at least twenty of it."""
     window: tuple[float, float] | None = None
     """Begin and end in seconds; None for the time from the warm-up to the end."""
 

@@ -24,6 +24,7 @@ from aqmlab.metrics import Metric, find
 from aqmlab.scenario.form import checked
 from aqmlab.scenario.quantity import Duration, Rate
 from aqmlab.scenario.settings import parse_toml, read_text
+from aqmlab.stats import UNBOUNDED
 
 GROUP = "aqmlab.packs"
 """Entry point of packages that bring packs: a name, and a `Pack` as `module:NAME`."""
@@ -240,30 +241,40 @@ class Expected:
         values = filled.values(case, self.name, subject)
         return Reading(case, self.name, subject, self.metric.unit, self.metric.direction, values)
 
-    def rule(self, ident: str) -> Rule[Filled, list[tuple[str, float, float]]]:
+    def rule(self, ident: str) -> Rule[Filled, list[Comparison]]:
         """The rule of the engine."""
         return Rule(
             ident,
             self.form.text or self.form.rule,
             self.form.rule,
             self._found,
-            lambda found: [
-                Comparison(value, limit, self.sign[0] == ">", self.sign[1:] == "=", case)
-                for case, value, limit in found
-            ],
-            lambda found: "; ".join(f"{case} {value:.4g}".strip() for case, value, _ in found),
+            lambda found: found,
+            lambda found: "; ".join(
+                f"{each.name} {each.told(each.number)}".strip() for each in found
+            ),
             source=self.form.source,
             must_show=self.must_show,
             baseline=self.limit == BASELINE,
         )
 
-    def _found(self, filled: Filled) -> list[tuple[str, float, float]] | None:
-        """Case, number and limit; numbers beside another contender's are multiples of it."""
+    def _found(self, filled: Filled) -> list[Comparison] | None:
+        """The cases; numbers beside another contender's are multiples of it, or differences."""
         if filled.contender == self.limit:
             return None
         if self.limit == BASELINE and filled.campaign.baseline is None:
             return None
-        return [(case, *self._beside(filled, case)) for case in self.cases]
+        unit = self.metric.unit if self.is_plain or self.margin is not None else ""
+        bounds = self.metric.bounds if self.is_plain else UNBOUNDED
+        side = self.sign[0] == ">", self.sign[1:] == "="
+        return [
+            Comparison(*self._beside(filled, case), *side, case, unit, bounds)
+            for case in self.cases
+        ]
+
+    @property
+    def is_plain(self) -> bool:
+        """True if the limit is a number of the metric's unit, and no other result."""
+        return isinstance(self.limit, float) or self.limit == CAPACITY
 
     def _beside(self, filled: Filled, case: str) -> tuple[float, float]:
         value = self.mean(filled, case)
@@ -337,7 +348,7 @@ def _expected(given: Any, place: _Place, where: str) -> Expected:
     )  # fmt: skip
 
 
-def rule(text: str, where: str) -> Rule[Filled, list[tuple[str, float, float]]]:
+def rule(text: str, where: str) -> Rule[Filled, list[Comparison]]:
     """The rule in a text, for packs of one case without a name; `where` names it in errors. Raises
     `InputError`."""
     return _expected(text, _Place(""), where).rule(text)

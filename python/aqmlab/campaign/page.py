@@ -20,6 +20,7 @@ from aqmlab.campaign.outcomes import TONES as OUTCOME_TONES
 from aqmlab.campaign.rule import FAILS, HOLDS, VERDICTS, Answer
 from aqmlab.metrics import scale
 from aqmlab.metrics.samples import Floats
+from aqmlab.numbers import count
 from aqmlab.report.document import (
     BAD,
     GOOD,
@@ -40,7 +41,7 @@ from aqmlab.report.document import (
     Tiles,
     Verdict,
 )
-from aqmlab.report.document.panels import ranges
+from aqmlab.report.document.panels import colours, ranges
 from aqmlab.report.made import made
 
 if TYPE_CHECKING:
@@ -51,8 +52,6 @@ TONES = {HOLDS: GOOD, UNDECIDED: NEAR, FAILS: BAD}
 COPIES = "replications-identical"
 """Note of points without chance: their numbers have no spread, and so no interval."""
 ROW_TONES = {WORSE: BAD, BETTER: GOOD, OTHER: NEAR}
-COLOURS = ("#c0392b", "#2f6fbb", "#8c8c8c")
-"""Of the subject, and of the others."""
 WIDTH = 430
 """Width of a panel of readings."""
 LISTED = {
@@ -78,7 +77,8 @@ def document(campaign: Campaign, command: str = "") -> Document:
     if campaign.others:
         place = f"{pack.where} · " if pack.where else ""
         soft = (
-            f"{place}{campaign.runs:,} simulations, {info.replications} replications, "
+            f"{place}{count(campaign.runs, 'simulation')}, "
+            f"{count(info.replications, 'replication')}, "
             f"seed {info.seed}"
         )
     blocks = (*_notes(campaign), *_sections(campaign), *_untested(campaign))
@@ -185,7 +185,7 @@ def _comparisons(campaign: Campaign) -> Table:
 
 
 def tone(row: ReadingRow) -> str:
-    """The colour of a comparison: that of its word, if it has one for both."""
+    """The colour of a comparison: that of its word, if it has one for all others."""
     return ROW_TONES.get(row.short, PLAIN)
 
 
@@ -213,7 +213,7 @@ def _sections(campaign: Campaign) -> Sequence[Block]:
         own = tuple(made[each.id] for each in pack.questions if each.group == group)
         if own:
             found.append(Section(title, own, id=group, short=title))
-    return found
+    return found + [made[each.id] for each in pack.questions if each.group not in pack.groups]
 
 
 def _untested(campaign: Campaign) -> Iterator[Block]:
@@ -332,10 +332,11 @@ def how(of: Campaign, command: str) -> Section:
     words = Items(
         tuple(Verdict(word, tones[word], text=text) for word, text in meanings.items()), "key"
     )
+    extent = f"{count(info.points, 'point')}, {count(info.replications, 'replication')}"
     facts = Facts(
         (
             ("Program", f"aqmlab {aqmlab.__version__}"),
-            ("Runs", f"{of.runs:,}: {info.points} points, {info.replications} replications"),
+            ("Runs", f"{of.runs:,}: {extent}"),
             ("Seed", f"{info.seed}; replication r draws the same random numbers at every point"),
             ("Digest", info.digest),
         )
@@ -390,7 +391,7 @@ def figure(campaign: Campaign, line: QuestionRows) -> Figure:
         own |= {(name, row.case): Estimate(value) for name, value in row.others.items()}
     worst = line.worst
     told = f"{worst.measure}, {worst.case}: {value_of(worst.value, worst)}, {worst.words}."
-    palette = dict(zip((campaign.subject, *campaign.others), COLOURS, strict=False))
+    palette = colours([campaign.subject, *campaign.others])
     return Figure(
         f"readings-{line.question.id}",
         line.question.title,

@@ -21,6 +21,7 @@ from aqmlab.campaign.pack import Pack, Question, Reading
 from aqmlab.campaign.readings import CaseResults, Readings
 from aqmlab.campaign.reported import SCHEMA, Reported
 from aqmlab.campaign.rule import VERDICTS, Answer, Replicated, answers, picks
+from aqmlab.errors import unknown
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.numbers import count
 from aqmlab.report.document import Document
@@ -37,7 +38,10 @@ QUESTION = ("id", "title", "text", "source", "group", "level")
 
 
 class Plan:
-    """The cases of every question with every contender, equal scenarios once."""
+    """The cases of every question with every contender, equal scenarios once.
+
+    Raises `InputError` if `pack.beside` names no contender.
+    """
 
     def __init__(self, pack: Pack, contenders: Mapping[str, Any]) -> None:
         self.pack = pack
@@ -47,6 +51,9 @@ class Plan:
         """(question, contender, case) to the number of its point."""
         self.scenarios: list[tuple[str, Mapping[str, Any]]] = []
         """Label and scenario of each point."""
+        for name in pack.beside:
+            if name not in self.contenders:
+                raise unknown("contender", name, self.contenders, key="beside")
         known: dict[str, int] = {}
         for question in pack.questions:
             for name, contender in self.contenders.items():
@@ -333,8 +340,8 @@ class Campaign(Reported):
         info = self.result.info
         listed = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
         return (
-            f"{sum(counts.values())} answers: {listed or 'none'} ({self.runs:,} simulations, "
-            f"{info.replications} replications)."
+            f"{count(sum(counts.values()), 'answer')}: {listed or 'none'} ("
+            f"{count(self.runs, 'simulation')}, {count(info.replications, 'replication')})."
         )
 
     def readings_of(self, question: Question, contender: str) -> Sequence[Reading]:

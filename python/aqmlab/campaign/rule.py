@@ -33,8 +33,9 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import numpy as np
 from scipy import special
 
+from aqmlab.metrics import scale
 from aqmlab.metrics.samples import Floats, Whole
-from aqmlab.stats import FEWEST
+from aqmlab.stats import FEWEST, UNBOUNDED, Bounds, Interval
 
 if TYPE_CHECKING:
     from aqmlab.campaign.outcomes import RuleNumber
@@ -48,7 +49,12 @@ VERDICTS = {
     UNDECIDED: "the replications allow both",
 }
 """The verdicts, and what they mean."""
-PLURAL = {HOLDS: "hold", FAILS: "do not hold", UNDECIDED: "are not decided"}
+VERBS = {
+    HOLDS: ("holds", "hold"),
+    FAILS: ("does not hold", "do not hold"),
+    UNDECIDED: ("is not decided", "are not decided"),
+}
+"""The verdict of one comparison, and of several."""
 DRAWS = 200
 ROUNDING = 1e-9
 """Relative distance at which a number equals its limit."""
@@ -126,6 +132,10 @@ class Comparison:
     equal: bool
     """True if the number may equal the limit."""
     name: str = ""
+    unit: str = ""
+    """Unit of the number, as metrics have it."""
+    bounds: Bounds = UNBOUNDED
+    """The least and the largest value that the number can have."""
 
     @property
     def slack(self) -> float:
@@ -135,10 +145,14 @@ class Comparison:
         return off + rounding if self.equal else off - rounding
 
     @property
-    def wanted(self) -> str:
-        """`above 2`, `at most 0.5`."""
-        words = ("above", "at least") if self.upwards else ("below", "at most")
-        return f"{words[self.equal]} {self.limit:.4g}"
+    def side(self) -> str:
+        """`above`, `at most`."""
+        return (("below", "at most"), ("above", "at least"))[self.upwards][self.equal]
+
+    def told(self, *values: float) -> str:
+        """Values in the unit in which people read it: `13.6 ms`, `12 to 15.2 ms`."""
+        unit, factor = scale(self.unit, max(abs(self.number), abs(self.limit)))
+        return f"{' to '.join(f'{factor * each:.4g}' for each in values)} {unit}".strip()
 
 
 def above(number: float, limit: float, name: str = "") -> Comparison:
@@ -195,22 +209,32 @@ class Decided:
         return float(np.nan_to_num(self.comparison.slack / half))
 
     @property
+    def ends(self) -> tuple[float, float] | None:
+        """The interval, within the bounds of the number; it decides without them."""
+        if self.half is None:
+            return None
+        number = self.comparison.number
+        found = Interval(number - self.half, number + self.half).inside(self.comparison.bounds)
+        return found.low, found.high
+
+    @property
     def text(self) -> str:
-        """`0.36 (0.33 to 0.40), wanted: below 0.42`."""
-        each, half = self.comparison, self.half
+        """`36 ms (33 to 40 ms), wanted: below 42 ms`."""
+        each = self.comparison
         name = f"{each.name} " if each.name else ""
-        ends = f" ({each.number - half:.4g} to {each.number + half:.4g})" if half else ""
-        return f"{name}{each.number:.4g}{ends}, wanted: {each.wanted}"
+        ends = f" ({each.told(*self.ends)})" if self.half and self.ends else ""
+        return f"{name}{each.told(each.number)}{ends}, wanted: {each.side} {each.told(each.limit)}"
 
     def to_json(self) -> dict[str, Any]:
         """{"name", "number", "low", "high", "wanted", "limit", "verdict"}."""
-        each, half = self.comparison, self.half
+        each = self.comparison
+        low, high = self.ends or (None, None)
         return {
             "name": each.name,
             "number": each.number if np.isfinite(each.number) else None,
-            "low": None if half is None else each.number - half,
-            "high": None if half is None else each.number + half,
-            "wanted": each.wanted.rpartition(" ")[0],
+            "low": low,
+            "high": high,
+            "wanted": each.side,
             "limit": each.limit,
             "verdict": self.verdict,
         }
@@ -324,12 +348,13 @@ class Rule(Generic[Data, Found]):
             made = self._decide(data, found)
         except ArithmeticError:
             return self._answer(UNDECIDED, f"Rule: {self.rule}. A number cannot be computed.", [])
-        evidence = f"Rule: {self.rule}. Found: {self.told(found)}. {_deciding(made, data)}"
-        beside = ""
-        with suppress(NotRun):
-            beside = self.beside(data) if self.beside else ""
-        if beside:
-            evidence += f" Beside it, not counted: {beside}."
+        evidence = f"Rule: {self.rule}. "
+        with suppress(ArithmeticError):
+            evidence += f"Found: {self.told(found)}. "
+        evidence += _deciding(made, data)
+        with suppress(NotRun, ArithmeticError):
+            if self.beside and (beside := self.beside(data)):
+                evidence += f" Beside it, not counted: {beside}."
         return self._answer(_of_all(made), evidence, made)
 
     def _answer(self, verdict: str, evidence: str, made: Iterable[Decided]) -> Answer:
@@ -361,7 +386,8 @@ def _deciding(made: list[Decided], data: Replicated) -> str:
             "numbers."
         )
     words = [each.verdict for each in made]
-    counts = ", ".join(f"{words.count(word)} {do}" for word, do in PLURAL.items() if word in words)
+    found = ((words.count(word), verbs) for word, verbs in VERBS.items())
+    counts = ", ".join(f"{many} {verbs[many > 1]}" for many, verbs in found if many)
     start = "Compared" if len(made) == 1 else f"Of {len(made)} comparisons {counts}; decisive"
     text = f"{start}, with the {100 - 100 * (1 - LEVEL) / data.looks:.3g} % interval: {least.text}."
     return f"{text} {_told_needed(made, data)}" if _of_all(made) == UNDECIDED else text

@@ -78,11 +78,15 @@ def _beside_measurements(named: dict[str, Path], *, as_json: bool) -> None:
 
 
 def _named(folders: list[str]) -> dict[str, Path]:
-    """Names and folders; the name of a folder is its last part, or all of it if that is taken."""
-    pairs = [each.rpartition("=") for each in folders]
-    last = [Path(folder).name for _, _, folder in pairs]
+    """Names and folders, parted by the first `=` unless the whole is a folder; the name of a folder
+    is its last part, or all of it if that is taken."""
+    pairs = [
+        ("", each) if Path(each).exists() or "=" not in each else each.split("=", 1)
+        for each in folders
+    ]
+    last = [Path(folder).name for _, folder in pairs]
     named: dict[str, Path] = {}
-    for (name, _, folder), short in zip(pairs, last, strict=True):
+    for (name, folder), short in zip(pairs, last, strict=True):
         label = name or (short if last.count(short) == 1 and short else folder)
         if label in named:
             raise input_error("two results have the same name", key="FOLDER", given=label)

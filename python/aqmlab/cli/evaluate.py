@@ -60,7 +60,8 @@ def evaluate(
     words = [name, *(f"{k}={v}" for k, v in (params | transport).items()), *(only or [])]
     extra = ["quick"] if quick else []
     folder = out or default_folder("evaluate", [*words, *extra], r=replications, s=seed)
-    with means(f"evaluate {name}", cluster, shown=not json) as running, naming(only="--only"):
+    named = naming(only="--only", control="CONTROL", transport="--set")
+    with means(f"evaluate {name}", cluster, shown=not json) as running, named:
         result = run(
             {"algorithm": control, **params} if params else control,
             name=name,

@@ -18,6 +18,7 @@ from aqmlab.cli.common import (
     show_study,
 )
 from aqmlab.cli.options import argument, option
+from aqmlab.numbers import count
 from aqmlab.scenario.settings import parse_selection, parse_settings
 from aqmlab.study.shards import Shard
 
@@ -117,11 +118,11 @@ def _run_shard(
     wall = time.monotonic() - began
     if json:
         form = {"study": plan.name, "digest": plan.digest, "folder": str(folder)}
-        count = {"runs": runs, "computed": computed, "wall_seconds": round(wall, 3)}
-        print_json({**form, "shard": shard.to_json(), **count})
+        counts = {"runs": runs, "computed": computed, "wall_seconds": round(wall, 3)}
+        print_json({**form, "shard": shard.to_json(), **counts})
         return
     there = f" ({runs - computed:,} were there already)" if computed < runs else ""
-    done = f"Part {shard}: {computed:,} runs in {wall:.1f} s{there}. Results: {folder}"
+    done = f"Part {shard}: {count(computed, 'run')} in {wall:.1f} s{there}. Results: {folder}"
     console().print(done, soft_wrap=True)
 
 
@@ -131,4 +132,4 @@ def _done(result: StudyResult, wall: float) -> str:
         return f"All {total:,} runs were there already: nothing to do. Results: {result.folder}"
     before = total - result.computed
     rest = f" ({before:,} were there already)" if before else ""
-    return f"{result.computed:,} runs in {wall:.1f} s{rest}. Results: {result.folder}"
+    return f"{count(result.computed, 'run')} in {wall:.1f} s{rest}. Results: {result.folder}"

@@ -35,7 +35,7 @@ def try_(
     up: str | None = option("RATE", "Uplink rate: 10mbit."),
     rtt: str | None = option("TIME", "Round-trip time of the idle line: 20ms."),
     access: str | None = option(
-        "KIND", "fibre (default), ethernet, dsl, adsl, docsis, lte, 5g, wifi or satellite."
+        "KIND", "fibre (default), ethernet, dsl, adsl, docsis, lte, 5g, wifi, satellite or leo."
     ),
     profile: str | None = option(
         "NAME",

@@ -7,6 +7,7 @@ from itertools import product
 import polars as pl
 
 from aqmlab.errors import input_error
+from aqmlab.numbers import count
 from aqmlab.report.document import Figure
 from aqmlab.report.document.colours import by_label
 from aqmlab.report.document.panels import COLUMNS, WIDE, Points, tradeoff
@@ -74,7 +75,7 @@ def figure(result: StudyResult) -> Figure:
     return Figure(
         id="tradeoff",
         title="Delay and goodput",
-        message=f"{info.replications} runs per point, with mean and 1-sigma ellipse",
+        message=f"{count(info.replications, 'run')} per point, with mean and 1-sigma ellipse",
         caption="RFC 7928, section 2.7: up and to the left is better.",
         spec=tradeoff(panels, by_label(labels), x, y, width=width, legend=coloured),
     )

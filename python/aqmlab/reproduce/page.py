@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import aqmlab
 from aqmlab.campaign import FAILS, HOLDS
 from aqmlab.campaign.rule import VERDICTS as STATEMENTS
+from aqmlab.numbers import count
 from aqmlab.report import document as paper
 from aqmlab.report.document import (
     BAD,
@@ -61,7 +62,7 @@ def document(reproduction: Reproduction) -> Document:
     """The whole page."""
     part = f" (only {', '.join(reproduction.only)})" if reproduction.only else ""
     lead = Text(
-        f"The study was rerun: {reproduction.runs:,} simulations{part}, "
+        f"The study was rerun: {count(reproduction.runs, 'simulation')}{part}, "
         f"{reproduction.extent}. This page shows every published number beside the measured one, "
         "the paper's statements checked one by one, and redrawn figures.",
         "lead",
@@ -139,21 +140,24 @@ def _tiles(of: Reproduction) -> Iterator[tuple[str, str]]:
             cell for cell in one.cells if (cell.row in rows if rows else cell.published is not None)
         ]
         name = place if places.count(place) == 1 else one.name
-        yield f"{_good(own)} of {len(own)}", f"cells agree: {name}, as printed"
+        yield _agreement(own, f"{name}, as printed")
     theirs = [c for each in of.tables if each.reference != PUBLISHED for c in each.cells]
     if theirs:
         name = next(each.reference for each in of.tables if each.reference != PUBLISHED)
-        label = f"cells agree: {name}, same scenario"
-        yield f"{_good(theirs)} of {len(theirs)}", label
+        yield _agreement(theirs, f"{name}, same scenario")
     for label, is_own in (("statements hold", False), ("own comparisons hold", True)):
         words = [claim.verdict for claim in of.claims if claim.own == is_own]
-        open_ = f", {words.count(UNDECIDED)} not decided" if UNDECIDED in words else ""
         if words:
-            yield f"{words.count(HOLDS)} of {len(words)}", f"{label}{open_}"
+            yield f"{words.count(HOLDS)} of {len(words)}", f"{label}{_open(words)}"
 
 
-def _good(cells: Iterable[Cell]) -> int:
-    return sum(cell.verdict == AGREES for cell in cells)
+def _agreement(cells: Iterable[Cell], of: str) -> tuple[str, str]:
+    words = [cell.verdict for cell in cells]
+    return f"{words.count(AGREES)} of {len(words)}", f"cells agree{_open(words)}: {of}"
+
+
+def _open(words: Sequence[str]) -> str:
+    return f", {words.count(UNDECIDED)} not decided" if UNDECIDED in words else ""
 
 
 def _legend(reference: str) -> Iterator[Block]:

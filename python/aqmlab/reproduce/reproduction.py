@@ -15,6 +15,8 @@ import polars as pl
 import aqmlab
 from aqmlab.campaign import UNDECIDED, Answer
 from aqmlab.campaign.reported import SCHEMA, Reported
+from aqmlab.errors import input_error
+from aqmlab.numbers import count
 from aqmlab.report.document import Document, Figure
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.reproduce.measure import Measurements
@@ -86,10 +88,12 @@ def reproduce(
     Raises
     ------
     InputError
-        If the study or part is unknown, or an argument is invalid.
+        If the study or part is unknown, an argument is invalid, or `emulate` has no `out`.
     FolderError, StorageError, StuckError, ClusterError
         As in `Study.run`.
     """
+    if emulate and out is None:
+        raise input_error("real packets need a folder for their results", key="out")
     only = (only,) if isinstance(only, str) else only
     published = Published.load(name).beside(beside)
     studies = published.studies(
@@ -111,10 +115,10 @@ def reproduce(
         if not undecided or not any(more.values()):
             break
         if told:
-            open_ = f"{undecided} of {len(made.claims)} statements are not decided"
+            open_ = f"{undecided} of {count(len(made.claims), 'statement')} not decided"
             told(f"{published.name}: {made.extent}: {open_}")
         studies |= {name: looks[0] for name, looks in more.items() if looks}
-    if shortened is not None:
+    if shortened is not None and out is not None:
         results |= _emulated(shortened, seed, replications, out, threads, told)
         made = Reproduction(published, results, only=only, trace=trace, looks=planned)
     return made
@@ -158,15 +162,13 @@ def _emulated(
     shortened: tuple[str, dict[str, Any], dict[str, list[str]]],
     seed: int | None,
     replications: int | None,
-    out: str | Path | None,
+    out: str | Path,
     threads: int | None,
     told: Callable[[str], None] | None,
 ) -> dict[str, StudyResult]:
     """The study shortened: simulated, and with real packets."""
     from aqmlab.emulator.study import Order, run
 
-    if out is None:
-        raise ValueError("real packets need a folder for their results")
     file, settings, axes = shortened
     order = Order(file, settings, axes, seed, 1)
     short = replace(order, replications=replications).study()
@@ -236,10 +238,9 @@ class Reproduction(Reported):
         """`200 points, 100 replications`, for each part, with its name if there are several."""
 
         def told(name: str, result: StudyResult) -> str:
-            points, replications = result.info.points, result.info.replications
-            many = f"{replications} replication{'s' if replications > 1 else ''}"
             part = f"{name}: " if len(self.results) > 1 else ""
-            return f"{part}{points} points, {many}"
+            points = count(result.info.points, "point")
+            return f"{part}{points}, {count(result.info.replications, 'replication')}"
 
         return "; ".join(told(*each) for each in self.results.items())
 

@@ -49,9 +49,11 @@ class Summary:
         out."""
         differ = self.published - self.reproduced - self.undecided
         open_ = self.claims - self.hold - self.fail
+        differs = "differs" if differ == 1 else "differ"
+        does = "does" if self.fail == 1 else "do"
         counts = {
-            f"{count(differ, 'number')} of {self.published} differ": differ,
-            f"{count(self.fail, 'statement')} of {self.claims} do not hold": self.fail,
+            f"{count(differ, 'number')} of {self.published} {differs}": differ,
+            f"{count(self.fail, 'statement')} of {self.claims} {does} not hold": self.fail,
             f"{count(self.undecided, 'number')} not decided": strict and self.undecided,
             f"{count(open_, 'statement')} not decided": strict and open_,
         }

@@ -148,6 +148,13 @@ KINDS: Mapping[str, Access] = MappingProxyType(
             "a round-trip time at the line's rate: the rule of thumb of Appenzeller and others",
             delay=0.24,
         ),
+        "leo": Access(
+            "satellites in low orbits: a constant rate without framing",
+            "tc-cake(8), raw",
+            Buffer("the gateway", "250ms"),
+            Buffer("the terminal", "250ms"),
+            ROUTER,
+        ),
     }
 )
 """By name, as `--access` takes it."""
@@ -234,7 +241,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
         "5g": Profile("a mobile phone with 5G", Line("100mbit", "20mbit", "40ms", "5g"), CHOSEN),
         "satellite": Profile(
             "satellites in low orbits",
-            Line("180mbit", "18mbit", "50ms"),
+            Line("180mbit", "18mbit", "50ms", "leo"),
             "Michel, Trevisan, Giordano and Bonaventure, A First Look at Starlink Performance, "
             "2022: a median round-trip time of 50 ms; rates chosen for this program",
         ),

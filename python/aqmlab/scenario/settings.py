@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -63,6 +64,14 @@ def parse_selection(pairs: Iterable[str]) -> dict[str, list[str]]:
             raise input_error(problem, key="--only", given=pair)
         selection.setdefault(axis.strip(), []).append(label.strip())
     return selection
+
+
+def path_of(source: object) -> Path:
+    """The path of a file with a scenario or study. Raises `InputError` for another object."""
+    if not isinstance(source, str | os.PathLike):
+        problem = "expected a path, a mapping or a Scenario"
+        raise input_error(problem, key="source", given=repr(source))
+    return Path(source)
 
 
 def read_text(path: Path) -> str:

@@ -34,7 +34,9 @@ def results_in(folder: Path) -> list[Path]:
         for path in folder.glob("/".join(["*"] * depth + [MANIFEST]))
     )
     if not found:
-        raise FolderError(f"{folder}: there are no results of aqmlab here")
+        study = folder / "study.toml"
+        hint = f"; run `aqmlab study {study}` and name its folder" if study.is_file() else ""
+        raise FolderError(f"{folder}: there are no results of aqmlab here{hint}")
     return found
 
 

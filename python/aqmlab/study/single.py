@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aqmlab import scenario as typed
 from aqmlab._core import Scenario
 from aqmlab.errors import StorageError, input_error, unknown
-from aqmlab.scenario.settings import check_keys, parse_toml, read_text, whole
+from aqmlab.scenario.settings import check_keys, parse_toml, path_of, read_text, whole
 from aqmlab.study.runner import Record, finished
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def load(
         return Scenario(source.table(), overrides=overrides, folders=list(source.folders))
     if isinstance(source, Mapping):
         return Scenario(source, overrides=own, settings=given)
-    path = Path(source)
+    path = path_of(source)
     text = read_text(path)
     if "[scenario]" in text or "[[axes]]" in text:
         table = parse_toml(text, str(path))

@@ -60,13 +60,20 @@ class Run:
         overrides = dict(set or {})
         if seed is not None:
             overrides["seed"] = seed
-        self._run = _core.Run(load(source, overrides), replication)
+        self._own: _core.Run | None = _core.Run(load(source, overrides), replication)
         self._digest: str | None = None
 
     def __repr__(self) -> str:
-        if self._digest is not None:
+        if self._own is None:
             return f"<Run: over, digest {self._digest}>"
         return f"<Run: at {self.time:g} s>"
+
+    @property
+    def _run(self) -> _core.Run:
+        if self._own is None:
+            hint = "make another Run; `fork()` before `finish()` keeps a copy"
+            raise input_error("the run is over", hint=hint)
+        return self._own
 
     @property
     def time(self) -> float:
@@ -76,7 +83,7 @@ class Run:
     @property
     def is_over(self) -> bool:
         """True if no event is left."""
-        return self._digest is not None or self._run.next_time is None
+        return self._own is None or self._own.next_time is None
 
     @property
     def scenario(self) -> _core.Scenario:
@@ -235,7 +242,7 @@ class Run:
     @classmethod
     def _of(cls, run: _core.Run) -> Run:
         made = cls.__new__(cls)
-        made._run, made._digest = run, None
+        made._own, made._digest = run, None
         return made
 
     __copy__ = fork
@@ -277,11 +284,16 @@ class Run:
         return self._run.observe()
 
     def finish(self) -> RunResult:
-        """Runs to the end and returns the tables (`RunResult`)."""
+        """Runs to the end and returns the tables (`RunResult`).
+
+        Afterwards only `is_over` and `digest` remain; others raise `InputError`, as a second call
+        does.
+        """
         from aqmlab.results import RunResult
 
-        scenario = self._run.scenario
-        results, self._digest = self._run.finish()
+        run, self._own = self._run, None
+        scenario = run.scenario
+        results, self._digest = run.finish()
         return RunResult.of([results], scenario)
 
     @property

@@ -22,7 +22,7 @@ from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import find
 from aqmlab.scenario.parts import Part, plain
 from aqmlab.scenario.scenario import Scenario
-from aqmlab.scenario.settings import check_keys, parse_toml, read_text, whole
+from aqmlab.scenario.settings import check_keys, parse_toml, path_of, read_text, whole
 from aqmlab.study.points import Axis, AxisValue, Points
 from aqmlab.study.precision import KEY, Precision
 from aqmlab.study.sources import SCENARIO, STUDY, Source, Sources
@@ -110,8 +110,9 @@ class Study:
             self.file, folder, table = "<study>", Path(), dict(source)
             self._text_of_file = None
         else:
-            self.file, folder = str(source), Path(source).parent
-            self._text_of_file = read_text(Path(source))
+            path = path_of(source)
+            self.file, folder = str(source), path.parent
+            self._text_of_file = read_text(path)
             table = parse_toml(self._text_of_file, self.file)
         self._check(table)
         self.name: str = self._text(table, "name", Path(self.file).stem.strip("<>"))

@@ -223,5 +223,6 @@ def write_study(study: Mapping[str, Any], folder: Path) -> Path:
     """Writes the study to `folder`/study.toml; its path. Raises `StorageError`."""
     path = folder / "study.toml"
     head = "# Made by `aqmlab try`; edit it, then: aqmlab study study.toml\n\n"
-    write_text(path, head + tomli_w.dumps(study), "the study was not written")
+    named = {**study, "name": "try_study"}  # its results go to a folder of their own
+    write_text(path, head + tomli_w.dumps(named), "the study was not written")
     return path

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import aqmlab
 from aqmlab._core import reference
-from aqmlab.numbers import NONE
+from aqmlab.numbers import NONE, count
 from aqmlab.packs.rfc7928.dumbbell import STEPS
 from aqmlab.packs.rfc7928.environment import Contender, Environment
 from aqmlab.report.document import Block, Column, Facts, Items, Section, Table, Text
@@ -70,7 +70,8 @@ def _setup(place: Environment, of: Campaign) -> Facts:
             (
                 "samples",
                 f"goodput every {STEPS * place.rtt:g} s (K = {STEPS}), delays of every packet; "
-                f"{info.replications} replications, seed {info.seed}, {of.runs:,} simulations",
+                f"{count(info.replications, 'replication')}, seed {info.seed}, "
+                f"{count(of.runs, 'simulation')}",
             ),
         )
     )

@@ -10,12 +10,13 @@ docs/evaluate.md says what is run for each criterion.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab.campaign import Campaign, Pack, Plan, Question
-from aqmlab.errors import unknown
+from aqmlab.errors import InputError, renamed, unknown
 from aqmlab.packs.rfc9743.criteria import CRITERIA, GROUPS, LEAD, UNTESTED
 from aqmlab.packs.rfc9743.scene import STANDARD, ControlSetup
 from aqmlab.scenario.quic import quic_endpoint
@@ -28,6 +29,11 @@ __all__ = ["GROUPS", "STANDARD", "ControlSetup", "criteria", "evaluate", "name_o
 REPLICATIONS = 20
 QUICK_REPLICATIONS = 5
 SEED = 9743
+SLOT = re.compile(
+    r"flows\.\w+\.((?P<control>transport\.congestion_control|endpoint\.(stack|controller))"
+    r"|transport|endpoint)(?P<rest>.*)"
+)
+"""Keys of a scenario that the arguments `control` and `transport` fill."""
 
 
 def criteria(wanted: Sequence[str] = ()) -> list[Question]:
@@ -90,9 +96,15 @@ def evaluate(
         As in `Study.run`.
     """
     subject = ControlSetup(name or _name(control), control, dict(transport or {}))
-    return plan_of(subject, only).run(
-        replications, seed, out=out, threads=threads, executor=executor, progress=progress
-    )
+    try:
+        return plan_of(subject, only).run(
+            replications, seed, out=out, threads=threads, executor=executor, progress=progress
+        )
+    except InputError as error:
+        if not (found := SLOT.fullmatch(error.key)):
+            raise
+        argument = "control" if found["control"] else "transport"
+        raise renamed(error, f"{argument}{found['rest']}") from None
 
 
 def _name(control: Any) -> str:

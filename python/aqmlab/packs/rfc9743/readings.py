@@ -13,7 +13,7 @@ from aqmlab.packs.rfc9743.scene import Flow
 
 
 class CaseMeasure(NamedTuple):
-    """A measure of a case; differences below `grain` do not count."""
+    """A measure of a case; how far one is behind is a share of at least twenty `grain`."""
 
     name: str
     unit: str
@@ -63,7 +63,7 @@ def _reader(names: Sequence[str], measures: Measures | Mapping[int, Measures]) -
 def reading(
     case: str, measure: str, unit: str, direction: int, values: Floats, grain: float = 5.0
 ) -> Reading:
-    """A reading; differences below `grain` do not count."""
+    """A reading; `grain` is that of `CaseMeasure`."""
     return Reading(case, measure, "", unit, direction, values, grain)
 
 

@@ -34,6 +34,11 @@ CDF_POINTS = 240
 """A line of a distribution is drawn with at most about this many points."""
 
 
+FLAT: Spec = {"domain": [0, 1]}
+"""Scale of an axis whose values are all 0: on one of its own 0 would be in the middle, and the only
+label."""
+
+
 def cdf(
     curves: Mapping[str, tuple[Floats, Floats]],
     colours: Colours,
@@ -57,8 +62,9 @@ def cdf(
     key = colour(names, colours, "stroke", title=legend, columns=6)
     if len(names) == 1:
         key["legend"] = None
+    scale: Spec = {"domainMin": 0} if marks or any(row["x"] for row in rows) else FLAT
     common = {
-        "x": number("x", x_title, scale={"domainMin": 0}, axis={"tickCount": 12}),
+        "x": number("x", x_title, scale=scale, axis={"tickCount": 12}),
         "y": number("share", "share of packets", axis={"format": "%"}, scale={"domain": [0, 1]}),
         "color": key,
         "opacity": picked(),
@@ -226,6 +232,7 @@ def panels(
         else:
             key["legend"] |= {"orient": "top", "offset": 4, "padding": 0, "columns": 6}
         title = x_title if place == len(parts) - 1 else None
+        scale = {"zero": True} if any(row["y"] for row in rows) else FLAT
         line = layer("line", strokeWidth=1.8)
         panel: Spec = {
             "data": data(rows),
@@ -233,7 +240,7 @@ def panels(
             "height": height,
             "encoding": {
                 "x": number("x", title, scale={"nice": False, "domain": list(x_domain)}),
-                "y": number("y", y_title, scale={"zero": True}),
+                "y": number("y", y_title, scale=scale),
                 "color": key,
             },
         }

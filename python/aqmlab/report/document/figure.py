@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aqmlab import libraries, storage
+from aqmlab.report.document.pdf import ordered
 from aqmlab.report.document.vega import light, table
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Figure(Form):
             elif each.suffix == ".png":
                 picture = convert.svg_to_png(drawn, scale=PNG_SCALE)
             else:
-                picture = convert.svg_to_pdf(drawn)
+                picture = ordered(convert.svg_to_pdf(drawn))
             storage.replace(each, storage.content(picture))
 
     def _repr_html_(self) -> str:

@@ -3,6 +3,7 @@ name in all, one grid."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +30,9 @@ WIDE = 640
 COLUMNS = 3
 LETTER = 8
 """About the width of a letter of a label; labels that do not fit side by side go to the y axis."""
+TITLE_LETTER = 7
+"""Width of a letter of a panel's title in a wide font, DejaVu Sans: longer titles are wrapped. The
+picture's size is for Helvetica, which other systems replace."""
 PALETTE = ("#2f6fbb", "#8a9099", "#d5762b", "#3c9a5f", "#a35bb5", "#b99a2b", "#3aa6a6", "#c8506e")
 """The discipline under test, drop-tail, then the others."""
 SERIES_POINTS = 240
@@ -376,10 +380,14 @@ def _is_wide(spans: Sequence[tuple[float, float]]) -> bool:
 def _joined(charts: Mapping[str, Spec], columns: int, width: int) -> Spec:
     """The panels on one grid, all of one width, their plots aligned."""
     title = {"anchor": "start", "frame": "group", "fontSize": 13, "fontWeight": "normal"}
-    own = [
-        {"height": HEIGHT, "width": width, "title": {"text": each, **title, "offset": 6}} | chart
-        for each, chart in charts.items()
-    ]
+    own = []
+    for each, chart in charts.items():
+        lines = textwrap.wrap(each, width // TITLE_LETTER)
+        text = lines if len(lines) > 1 else each
+        own.append(
+            {"height": HEIGHT, "width": width, "title": {"text": text, **title, "offset": 6}}
+            | chart
+        )
     return spec(
         {
             "concat": own,

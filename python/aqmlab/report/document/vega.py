@@ -75,7 +75,8 @@ def _parts(
 ) -> Iterator[tuple[str, dict[str, str], list[dict[str, str]]]]:
     """Panel, titles of fields, and rows of each data set in a chart."""
     heading = chart.get("title")
-    panel = heading["text"] if isinstance(heading, Mapping) else panel
+    if isinstance(heading, Mapping):
+        panel = heading["text"] if isinstance(heading["text"], str) else " ".join(heading["text"])
     layers = [title for each in chart.get("layer", ()) for title in _titles(each)]
     own = {**titles, **dict(layers), **dict(_titles(chart))}
     given = chart.get("data", {})
