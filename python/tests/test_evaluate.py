@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from aqmlab.packs.rfc9743 import GROUPS, ControlSetup, criteria, evaluate, plan_
 from aqmlab.packs.rfc9743.criteria import UNTESTED
 from aqmlab.packs.rfc9743.harm import of_less, of_more
 from aqmlab.packs.rfc9743.scene import Path as Route
+from aqmlab.report.document import Estimate
 
 DEAF = '''"""Reno that does not hear marks."""
 
@@ -161,9 +164,41 @@ def test_equal_scenarios_are_run_once() -> None:
 
 def test_harm_is_what_is_lost() -> None:
     solo, beside = np.array([10.0, 10.0]), np.array([2.5, 12.0])
-    assert of_more(solo, beside).tolist() == [0.75, 0.0]
-    assert of_less(beside, solo).tolist() == [0.75, 0.0]
+    assert of_more(solo, beside).mean() == of_less(beside, solo).mean() == pytest.approx(0.275)
     assert Route(10e6, 0.04, 0.5).packets == 17
+
+
+def test_chance_is_no_harm() -> None:
+    """Replications that gain by chance make up for those that lose."""
+    draw = np.random.default_rng(1)
+    solo, beside = draw.normal(100, 5, (2, 20))
+    assert abs(of_more(solo, beside).mean()) < 0.01, "clipped in each replication it is 0.03"
+    rare = np.where(np.arange(20) < 2, 0.0, 0.02)
+    harm = of_less(np.full(20, 0.01), rare, 1e-4)
+    assert harm.mean() == pytest.approx(1 - 0.01 / rare.clip(1e-4).mean())
+    ratios = [of_less(np.full(19, 0.01), np.delete(rare, each), 1e-4).mean() for each in range(20)]
+    jackknife = 19 / 20**0.5 * np.std(ratios)
+    assert harm.std(ddof=1) / 20**0.5 == pytest.approx(jackknife, rel=0.1)
+
+
+def test_where_nothing_is_lost_nothing_is_harmed() -> None:
+    case = SimpleNamespace(waiting=np.ones(5), goodput=lambda _: np.ones(5))
+    case.loss = lambda _: np.zeros(5)
+    (question,) = criteria(["existing"])
+    read = question.read(dict.fromkeys((each.name for each in question.cases), case))
+    assert read and all(each.estimate.value == 0 for each in read)
+    assert any("loss" in each.metric for each in read)
+
+
+def test_a_mean_and_its_interval_are_within_the_bounds_of_the_measure() -> None:
+    values = np.array([-80.0, 90, 20, 95, 60])
+    wide = Reading("case", "harm", "", "%", -1, values, 5.0, bounds=(0.0, 100.0))
+    none = replace(wide, values=np.linspace(-7, -3, 5))
+    row = row_of({"x": [wide], "reno": [none], "cubic": [none]})
+    assert row.estimate == Estimate(37.0, 0.0, 100.0)
+    assert row.others["reno"] == 0, "its mean is negative"
+    apart = row.differences["reno"]
+    assert apart is not None and apart.low < 0 and apart.high == 100
 
 
 def reading(values: list[float], *, direction: int = -1) -> list[Reading]:

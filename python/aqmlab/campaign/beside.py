@@ -15,6 +15,7 @@ from typing import Any
 from aqmlab import stats
 from aqmlab.campaign.pack import Question, Reading
 from aqmlab.metrics.registry import LESS, NEITHER
+from aqmlab.report.document import Estimate
 
 BETTER, ALIKE, WORSE, OTHER = "better", "indistinguishable", "worse", "different"
 UNKNOWN = "not compared"
@@ -31,13 +32,17 @@ class ReadingRow:
     direction: int
     """1 if more is better, -1 if less is, 0 if neither is."""
     grain: float
-    value: float
-    """Of the subject: the mean over the replications."""
-    interval: stats.Interval | None
+    estimate: Estimate
+    """Of the subject: the mean over the replications, with its interval."""
     others: Mapping[str, float]
     """Means of the others."""
     differences: Mapping[str, stats.Interval | None]
     """The intervals of the paired differences, subject less other: 95 % for the whole page."""
+
+    @property
+    def value(self) -> float:
+        """The mean of the subject."""
+        return self.estimate.value
 
     def word(self, other: str) -> str:
         """How the subject compares with one of them."""
@@ -85,8 +90,8 @@ class ReadingRow:
         """All of it, numbers unrounded."""
         keys = ("case", "measure", "unit", "direction", "value")
         return {key: getattr(self, key) for key in keys} | {
-            "low": self.interval.low if self.interval else None,
-            "high": self.interval.high if self.interval else None,
+            "low": self.estimate.low,
+            "high": self.estimate.high,
             "others": dict(self.others),
             "differences": {
                 other: [each.low, each.high] if each else None
@@ -133,9 +138,8 @@ def rows_of(
                 own.unit,
                 own.direction,
                 own.grain,
-                float(own.values.mean()),
-                stats.interval(own.values),
-                {name: float(other.values.mean()) for name, other in beside.items()},
+                own.estimate,
+                {name: other.estimate.value for name, other in beside.items()},
                 {name: _difference(own, other, next(findings)) for name, other in beside.items()},
             )
             for own, beside in pairs
@@ -151,10 +155,11 @@ def _difference(
     assert (other.case, other.metric) == (own.case, own.metric)
     if own.values.size < stats.FEWEST:
         return None
-    apart = float(own.values.mean() - other.values.mean())
+    apart = own.estimate.value - other.estimate.value
     # What does not vary from replication to replication is as it is.
     reach = 0.0 if finding.why else finding.detectable
-    return stats.Interval(apart - reach, apart + reach, finding.level)
+    most = own.bounds[1] - own.bounds[0]
+    return stats.Interval(apart - reach, apart + reach, finding.level).inside((-most, most))
 
 
 def worst(rows: Sequence[ReadingRow]) -> ReadingRow:

@@ -355,7 +355,7 @@ def _rows(campaign: Campaign, line: QuestionRows) -> Table:
         (
             row.case,
             f"{row.measure} ({row.unit})" if row.unit else row.measure,
-            Estimate.within(row.value, row.interval),
+            row.estimate,
             *(row.others[name] for name in others),
             Verdict(row.short, tone(row), row.words),
         )
@@ -384,7 +384,7 @@ def figure(campaign: Campaign, line: QuestionRows) -> Figure:
     panels: dict[str, dict[tuple[str, str], Floats | Estimate]] = {}
     for row in line.rows:
         own = panels.setdefault(row.measure, {})
-        own[campaign.subject, row.case] = Estimate.within(row.value, row.interval)
+        own[campaign.subject, row.case] = row.estimate
         own |= {(name, row.case): Estimate(value) for name, value in row.others.items()}
     worst = line.worst
     told = f"{worst.measure}, {worst.case}: {value_of(worst.value, worst)}, {worst.words}."

@@ -22,6 +22,7 @@ from aqmlab.stats.intervals import ORDER_METHOD as ORDER_METHOD
 from aqmlab.stats.intervals import POOLED_METHOD as POOLED_METHOD
 from aqmlab.stats.intervals import POSITIVE as POSITIVE
 from aqmlab.stats.intervals import SHARE as SHARE
+from aqmlab.stats.intervals import UNBOUNDED as UNBOUNDED
 from aqmlab.stats.intervals import Bounds as Bounds
 from aqmlab.stats.intervals import Interval as Interval
 from aqmlab.stats.intervals import Samples as Samples

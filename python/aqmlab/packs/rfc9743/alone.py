@@ -103,7 +103,7 @@ CRITERIA: tuple[Question, ...] = (
         },
         {
             0: (FAIRNESS,),
-            1: (CaseMeasure("Jain's index, last 15 s", "", MORE, _late, 0.05),),
+            1: (CaseMeasure("Jain's index, last 15 s", "", MORE, _late, 0.05, 1.0),),
             2: (FAIRNESS,),
         },
     ),

@@ -7,6 +7,7 @@ harm stands beside the harm that Reno and CUBIC do to it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 
@@ -37,6 +38,8 @@ STARVED = 0.05
 """A flow is starved while it has less than this share of a fair share."""
 MANY = 10
 FLOWS = 4
+LOSSLESS = 1e-4
+"""A lower share of lost packets is none."""
 VIDEO = {"kind": "cbr", "rate": "2mbit", "packet": "1200b"}
 """A video call of a constant rate that responds to nothing."""
 CALLS = {"call": load("voip", count=2), "video": load(VIDEO)}
@@ -68,7 +71,7 @@ def _beside(
             solo, beside = results[f"solo | {case}"], results[f"beside | {case}"]
             goodput = of_more(solo.goodput("victim"), beside.goodput("victim"))
             delays = of_less(solo.waiting, beside.waiting)
-            losses = of_less(solo.loss("victim"), np.maximum(beside.loss("victim"), 1e-4))
+            losses = of_less(solo.loss("victim"), beside.loss("victim"), LOSSLESS)
             made += [
                 _harm(f"one flow beside one of {case}", f"{victim.name}'s {what}", harm)
                 for what, harm in (
@@ -103,7 +106,7 @@ def _read_starvation(results: Filled) -> list[Reading]:
         starved = _longest_starved(at.samples("goodput_bps", "victim.0"), fair)
         made += [
             reading(case, "longest time below 5 % of a fair share", "s", LESS, starved, 0.5),
-            reading(case, "share of a fair share", "%", MORE, 100 * share),
+            reading(case, "share of a fair share", "%", MORE, 100 * share, most=inf),
         ]
     return made
 
@@ -115,7 +118,7 @@ def _read_real_time(results: Filled) -> list[Reading]:
     return [
         reading(case, "video packets' delay, p95", "ms", LESS, 1e3 * delay),
         reading(case, "video packets lost", "%", LESS, 100 * at.loss("video"), 0.5),
-        reading(case, "mean opinion score of calls", "", MORE, at.metric("mos", "call"), 0.1),
+        reading(case, "mean opinion score of calls", "", MORE, at.metric("mos", "call"), 0.1, 4.5),
         _harm(case, "the video packets' delay", of_less(solo, delay)),
     ]
 

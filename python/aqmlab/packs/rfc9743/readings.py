@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import NamedTuple
 
 from aqmlab.campaign import Case, Filled, Question, Reading
@@ -13,17 +14,18 @@ from aqmlab.packs.rfc9743.scene import Flow
 
 
 class CaseMeasure(NamedTuple):
-    """A measure of a case; differences below `grain` do not count."""
+    """A measure of a case; `grain` and `most` as of `reading`."""
 
     name: str
     unit: str
     direction: int
     of: Callable[[CaseResults], Floats]
     grain: float = 5.0
+    most: float | None = None
 
     def reading(self, case: str, at: CaseResults) -> Reading:
         """The values in a case."""
-        return reading(case, self.name, self.unit, self.direction, self.of(at), self.grain)
+        return reading(case, self.name, self.unit, self.direction, self.of(at), *self[4:])
 
 
 Read = Callable[[Filled], Sequence[Reading]]
@@ -61,10 +63,19 @@ def _reader(names: Sequence[str], measures: Measures | Mapping[int, Measures]) -
 
 
 def reading(
-    case: str, measure: str, unit: str, direction: int, values: Floats, grain: float = 5.0
+    case: str,
+    measure: str,
+    unit: str,
+    direction: int,
+    values: Floats,
+    grain: float = 5.0,
+    most: float | None = None,
 ) -> Reading:
-    """A reading; differences below `grain` do not count."""
-    return Reading(case, measure, "", unit, direction, values, grain)
+    """A reading; differences below `grain` do not count. No mean is negative or above `most`
+    (default: 100 %)."""
+    if most is None:
+        most = 100.0 if unit == "%" else inf
+    return Reading(case, measure, "", unit, direction, values, grain, bounds=(0.0, most))
 
 
 def metric(name: str, metric: str, subject: str, grain: float = 5.0) -> CaseMeasure:
@@ -81,4 +92,4 @@ USED = CaseMeasure(CAPACITY, "%", MORE, lambda at: 100 * at.goodput("own") / at.
 """Goodput as a share of the bottleneck's rate."""
 SHARE = CaseMeasure(CAPACITY, "%", MORE, lambda at: 100 * at.goodput("own") / at.offered)
 """Goodput as a share of what a bottleneck of varying rate offers."""
-FAIRNESS = CaseMeasure("Jain's index", "", MORE, lambda at: at.metric("jain", "own"), 0.05)
+FAIRNESS = CaseMeasure("Jain's index", "", MORE, lambda at: at.metric("jain", "own"), 0.05, 1.0)
