@@ -245,6 +245,55 @@ def test_rows_compare_pairs() -> None:
     assert row.words == "not compared with both" and row.excess == 0
 
 
+SLOW = """class Slow:
+    def __init__(self, setup):
+        self.window = self.ssthresh = setup.mss
+
+    def on_ack(self, ack): ...
+
+    def on_congestion(self, event): ...
+"""
+
+
+def test_flows_that_do_not_complete_take_all_the_time(tmp_path: Path) -> None:
+    file = tmp_path / "slow.py"
+    file.write_text(SLOW)
+    slow = evaluate(f"{file}:Slow", transport={"mss": "20b"}, only=["short"], replications=5)
+    rows = [row for row in slow.line("short").rows if "completion" in row.measure]
+    assert len(rows) == 3 and all(row.value == 30e3 for row in rows)
+    assert all(row.words == "worse than both" for row in rows)
+
+
+def test_what_is_not_measured_is_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = np.full(5, np.nan)
+    monkeypatch.setattr("aqmlab.campaign.readings.CaseResults.loss", lambda at, group: nothing)
+    result = evaluate("reno", only=["loss"], replications=5)
+    line = result.line("loss")
+    assert line.worst.words == "not compared with cubic" and line.behind == 0
+    result.write_report(tmp_path, figures=False)
+    answers = json.loads((tmp_path / "answers.json").read_text("utf-8"), parse_constant=pytest.fail)
+    row = answers["questions"][0]["worst"]
+    assert row["value"] is None and row["others"] == {"cubic": None}
+    assert row["differences"] == {"cubic": None}
+    stream = io.StringIO()
+    result.print(Console(file=stream, width=150))
+    assert "not measured" in stream.getvalue()
+
+
+def test_replications_without_a_value_are_left_out_of_pairs() -> None:
+    values = [1.0, 5.0, 3.0, 4.0, 2.0]
+    read = {"x": reading([*values, 100.0]), "reno": reading([*values, np.nan])}
+    row = row_of(read)
+    assert row.differences["reno"] is not None and row.word("reno") == "indistinguishable"
+    row = row_of({"x": reading(values), "reno": reading([*values[:4], np.nan])})
+    assert row.word("reno") == "not compared" and row.others["reno"] == 3.25
+    none = row_of({"x": reading([np.nan] * 5), "reno": reading(values)})
+    assert none.word("reno") == "not compared" and worst([row, none]) is none
+    harm = of_more(np.array([10.0, 10.0, np.nan]), np.array([5.0, 6.0, 7.0]))
+    assert np.nanmean(harm) == pytest.approx(0.45) and np.isnan(harm[2])
+    assert np.isnan(of_more(np.array([np.nan]), np.array([1.0]))).all()
+
+
 def test_from_the_command_line(tmp_path: Path, aqmlab: Aqmlab) -> None:
     command = ["evaluate", "reno", "--only", "constrained", "--replications", "2", "--json"]
     done = aqmlab.ok(*command, "--out", "r")

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
+
+import numpy as np
 
 from aqmlab import stats
 from aqmlab.campaign.pack import Question, Reading
 from aqmlab.metrics.registry import LESS, NEITHER
+from aqmlab.metrics.samples import Floats
 from aqmlab.report.document import Estimate
 
 BETTER, ALIKE, WORSE, OTHER = "better", "indistinguishable", "worse", "different"
 UNKNOWN = "not compared"
-"""With too few replications for an interval."""
+"""With too few replications that have a value."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,12 @@ class ReadingRow:
 
     def to_json(self) -> dict[str, Any]:
         """All of it, numbers unrounded."""
-        keys = ("case", "measure", "unit", "direction", "value")
+        keys = ("case", "measure", "unit", "direction")
         return {key: getattr(self, key) for key in keys} | {
+            "value": _finite(self.value),
             "low": self.estimate.low,
             "high": self.estimate.high,
-            "others": dict(self.others),
+            "others": {other: _finite(value) for other, value in self.others.items()},
             "differences": {
                 other: [each.low, each.high] if each else None
                 for other, each in self.differences.items()
@@ -101,8 +106,14 @@ class ReadingRow:
         }
 
 
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
 def value_of(value: float, row: ReadingRow) -> str:
     """A value of a row with its unit, in three digits."""
+    if not isfinite(value):
+        return "not measured"
     text = f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return f"{text} {row.unit}".strip()
 
@@ -124,9 +135,9 @@ def rows_of(
     findings = iter(
         stats.compare(
             [
-                stats.Contest(own.metric, own.unit, {"own": own.values, "other": other.values})
+                stats.Contest(own.metric, own.unit, dict(zip(("own", "other"), both, strict=True)))
                 for own, beside in pairs
-                for other in beside.values()
+                for both in (_paired(own, other) for other in beside.values())
             ]
         )
     )
@@ -153,19 +164,26 @@ def _difference(
 ) -> stats.Interval | None:
     """Where the difference of the means lies; none with few replications."""
     assert (other.case, other.metric) == (own.case, own.metric)
-    if own.values.size < stats.FEWEST:
+    one, two = _paired(own, other)
+    if one.size < stats.FEWEST:
         return None
-    apart = own.estimate.value - other.estimate.value
+    apart = float(np.clip(one.mean(), *own.bounds) - np.clip(two.mean(), *own.bounds))
     # What does not vary from replication to replication is as it is.
     reach = 0.0 if finding.why else finding.detectable
     most = own.bounds[1] - own.bounds[0]
     return stats.Interval(apart - reach, apart + reach, finding.level).inside((-most, most))
 
 
+def _paired(own: Reading, other: Reading) -> tuple[Floats, Floats]:
+    """The values of the replications in which both have one."""
+    kept = np.isfinite(own.values) & np.isfinite(other.values)
+    return own.values[kept], other.values[kept]
+
+
 def worst(rows: Sequence[ReadingRow]) -> ReadingRow:
-    """The row in which the subject is furthest behind all others; the first one if it is
-    behind in none."""
-    return max(rows, key=lambda row: row.excess)
+    """The row in which the subject is furthest behind all others; if it is behind in none, one that
+    is not measured, or the first one."""
+    return max(rows, key=lambda row: (row.excess, not isfinite(row.value)))
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,11 @@ def of_more(solo: Floats, beside: Floats, least: float = 1e-12) -> Floats:
     """The harm to a measure that is better if it is more, such as goodput; values below `least`
     count as `least`."""
     solo, beside = np.maximum(solo, least), np.maximum(beside, least)
-    whole = solo.mean()
-    kept = beside.mean() / whole
+    both = np.isfinite(solo + beside)
+    if not both.any():
+        return solo + beside
+    whole = solo.mean(where=both)
+    kept = beside.mean(where=both) / whole
     harm: Floats = 1 - kept - (beside - kept * solo) / whole
     return harm
 

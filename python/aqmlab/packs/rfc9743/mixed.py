@@ -114,7 +114,7 @@ def _read_starvation(results: Filled) -> list[Reading]:
 def _read_real_time(results: Filled) -> list[Reading]:
     alone, case = results
     at = results[case]
-    solo, delay = (each.metric("delay_p95", "video") for each in (results[alone], at))
+    solo, delay = (each.time("delay_p95", "video") for each in (results[alone], at))
     return [
         reading(case, "video packets' delay, p95", "ms", LESS, 1e3 * delay),
         reading(case, "video packets lost", "%", LESS, 100 * at.loss("video"), 0.5),
@@ -127,7 +127,7 @@ def _read_short(results: Filled) -> list[Reading]:
     made = []
     for victim in (each.name for each in VICTIMS):
         solo, beside = (
-            results[f"{kind} | {victim}"].metric("completion_p95", "short")
+            results[f"{kind} | {victim}"].time("completion_p95", "short")
             for kind in ("solo", "beside")
         )
         at = results[f"long | {victim}"]
@@ -135,7 +135,7 @@ def _read_short(results: Filled) -> list[Reading]:
             f"short flows of {victim} beside 2 long ones",
             f"short flows beside 2 long ones of {victim}",
         )
-        taken, share = at.metric("completion_p95", "own"), at.goodput("victim") / PATH.rate
+        taken, share = at.time("completion_p95", "own"), at.goodput("victim") / PATH.rate
         made += [
             reading(short, "completion of 30 kB, p95", "ms", LESS, 1e3 * beside),
             _harm(short, "the completion", of_less(solo, beside)),

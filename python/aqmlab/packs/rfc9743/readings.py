@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import NamedTuple
 
+import numpy as np
+
 from aqmlab.campaign import Case, Filled, Question, Reading
 from aqmlab.campaign.readings import CaseResults
 from aqmlab.metrics.registry import LESS, MORE
@@ -25,7 +27,8 @@ class CaseMeasure(NamedTuple):
 
     def reading(self, case: str, at: CaseResults) -> Reading:
         """The values in a case."""
-        return reading(case, self.name, self.unit, self.direction, self.of(at), *self[4:])
+        with np.errstate(invalid="ignore"):
+            return reading(case, self.name, self.unit, self.direction, self.of(at), *self[4:])
 
 
 Read = Callable[[Filled], Sequence[Reading]]
@@ -78,9 +81,9 @@ def reading(
     return Reading(case, measure, "", unit, direction, values, grain, bounds=(0.0, most))
 
 
-def metric(name: str, metric: str, subject: str, grain: float = 5.0) -> CaseMeasure:
-    """A time of the registry in milliseconds, better if it is less."""
-    return CaseMeasure(name, "ms", LESS, lambda at: 1e3 * at.metric(metric, subject), grain)
+def time(name: str, metric: str, subject: str, grain: float = 5.0) -> CaseMeasure:
+    """A time of a group in milliseconds, better if it is less."""
+    return CaseMeasure(name, "ms", LESS, lambda at: 1e3 * at.time(metric, subject), grain)
 
 
 LOSS = CaseMeasure("loss", "%", LESS, lambda at: 100 * at.loss("own"), 0.5)

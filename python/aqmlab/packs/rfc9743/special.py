@@ -20,7 +20,7 @@ from aqmlab.packs.rfc9743.readings import (
     USED,
     CaseMeasure,
     criterion,
-    metric,
+    time,
 )
 from aqmlab.packs.rfc9743.scene import (
     OWN,
@@ -74,14 +74,8 @@ def _goodput(name: str, group: str) -> CaseMeasure:
 
 
 def _waited(group: str) -> Callable[[CaseResults], Floats]:
-    """The 95th percentile of a group's queuing delays, ms. In a run in which none of its packets
-    arrives after the warm-up they wait for all that is left of it."""
-
-    def of(at: CaseResults) -> Floats:
-        delays = at.metric("delay_p95", group)
-        return 1e3 * np.where(delays > 0, delays - PATH.rtt / 2, LASTS - WARM)
-
-    return of
+    """The 95th percentile of a group's queuing delays, ms."""
+    return lambda at: 1e3 * (at.time("delay_p95", group) - PATH.rtt / 2)
 
 
 def _beside(name: str, group: str) -> Iterator[CaseMeasure]:
@@ -297,8 +291,8 @@ CRITERIA: tuple[Question, ...] = (
             )
         },
         (
-            metric("query time, p50", "query_p50", "own", 1.0),
-            metric("query time, p99", "query_p99", "own", 1.0),
+            time("query time, p50", "query_p50", "own", 1.0),
+            time("query time, p99", "query_p99", "own", 1.0),
             LOSS,
         ),
     ),
