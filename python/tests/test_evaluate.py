@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -160,6 +161,23 @@ def test_equal_scenarios_are_run_once() -> None:
     points = set(plan.points.values())
     # Two victims over twelve paths: alone (the same for every control), and beside each control.
     assert len(points) == 24 + 2 * 24 and len(plan.points) == 2 * 48
+
+
+def test_cases_differ_and_have_the_buffer_that_they_name() -> None:
+    plan = plan_of(ControlSetup("reno", "reno"))
+    for question in plan.pack.questions:
+        points = [plan.points[question.id, "reno", each.name] for each in question.cases]
+        assert len(set(points)) == len(points), question.id
+    for label, scenario in plan.scenarios:
+        down = scenario["links"]["down"]
+        named = re.search(r"([\d.]+) ([kM])bit/s, ([\d.]+) ms, ([\d.]+) BDP", label)
+        if named and "limit" in down["queue"]:
+            rate, unit, rtt, buffer = named.groups()
+            product = float(rate) * {"k": 1e3, "M": 1e6}[unit] * float(rtt) / 8e3
+            limit = down["queue"]["limit"]
+            size = float(limit[:-1]) * {"p": 1500, "b": 1}[limit[-1]]
+            assert size == pytest.approx(float(buffer) * product, abs=750), label
+            assert size >= 4 * (576 if "kbit" in label else 1500), label
 
 
 def test_harm_is_what_is_lost() -> None:

@@ -83,8 +83,8 @@ class Path:
 
     @property
     def packets(self) -> int:
-        """The buffer in full packets, at least 4."""
-        return max(round(self.rate * self.rtt * self.buffer / 8 / PACKET), 4)
+        """The buffer in full packets."""
+        return round(self.rate * self.rtt * self.buffer / 8 / PACKET)
 
     @property
     def name(self) -> str:

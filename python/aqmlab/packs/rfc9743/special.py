@@ -36,8 +36,14 @@ from aqmlab.packs.rfc9743.scene import (
 
 SECONDS: Mapping[float, float] = {1e6: 60.0, 10e6: 30.0, 100e6: 20.0}
 """Seconds of a run, by rate."""
+FEWEST = 4
+"""Packets of the smallest buffer: 1 Mbit/s over 10 ms is less than one packet."""
 GRID = [
-    Path(rate, rtt, buffer) for rate in SECONDS for rtt in (0.01, 0.1) for buffer in (0.5, 1.0, 4.0)
+    path
+    for rate in SECONDS
+    for rtt in (0.01, 0.1)
+    for buffer in (0.5, 1.0, 4.0)
+    if (path := Path(rate, rtt, buffer)).packets >= FEWEST
 ]
 FLOWS = 2
 RADIO = Path(10e6, 0.05, 2.0)
@@ -91,6 +97,8 @@ def _beside(name: str, group: str) -> Iterator[CaseMeasure]:
 BASE = Path(10e6, 0.04, 1.0)
 SMALL = Path(50e3, 0.2, 4.0)
 SEGMENT = 536
+SMALL_BUFFER = {"discipline": "droptail", "limit": "5000b"}
+"""4 BDP, about 9 packets with these segments."""
 SATELLITE = [Path(10e6, 0.6, 1.0), Path(10e6, 0.6, 0.25)]
 FLOODS = {
     "datagrams that take half": {"kind": "cbr", "rate": "5mbit", "packet": "1500b"},
@@ -217,7 +225,8 @@ CRITERIA: tuple[Question, ...] = (
         "Does it work at very low rates, and how many segments and control packets are wasted?",
         {
             SMALL.name: scenario(
-                SMALL.links(), {"own": bulk(OWN, transport={"mss": f"{SEGMENT}b"})}, 120, 20
+                SMALL.links(queue=SMALL_BUFFER),
+                {"own": bulk(OWN, transport={"mss": f"{SEGMENT}b"})}, 120, 20,
             )
         },
         (
