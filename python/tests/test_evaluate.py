@@ -124,10 +124,11 @@ ASKED = {
     "short flows": ["short"],
     "existing controls": ["existing", "deployed", "quic"],
     "starvation": ["starvation"],
-    "real-time": ["real-time"],
+    "real-time": ["real-time", "Real-time congestion controls"],
     "short and long flows": ["short-long"],
     "principles": ["Differences from RFC 2914 and RFC 7141"],
     "deployment": ["Incremental deployment"],
+    "criteria on every path": ["All criteria of section 5 on every path"],
     "tail-drop FIFO": ["tail-drop"],
     "tunnels": ["Tunnels"],
     "wired, wireless": ["wireless"],
@@ -153,6 +154,15 @@ def test_each_criterion_of_the_rfc_is_run_or_listed_as_not_tested() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "evaluate.md").read_text(encoding="utf-8")
     for each in criteria():
         assert f"| `{each.id}` |" in guide, each.id
+
+
+def test_paths_are_evaluated_by_goodput_delay_and_loss() -> None:
+    """Section 5 in the scenarios of sections 6 and 7; fairness where there are several flows."""
+    result = evaluate("reno", only=["wireless", "reordering", "misbehaving"], replications=1)
+    for line in result.lines:
+        measures = {row.measure for row in line.rows}
+        assert {"goodput, share of the capacity", "queuing delay, p95", "loss"} <= measures
+        assert ("Jain's index" in measures) == (line.question.id == "misbehaving")
 
 
 def test_equal_scenarios_are_run_once() -> None:

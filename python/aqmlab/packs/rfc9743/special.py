@@ -148,7 +148,7 @@ CRITERIA: tuple[Question, ...] = (
             name: scenario(RADIO.links(**keys), {"own": bulk(OWN)}, 40, 10)
             for name, keys in RADIOS.items()
         },
-        (SHARE, DELAY),
+        (SHARE, DELAY, LOSS),
     ),
     criterion(
         "aqm", "7.1", "AQM", "special", "SHOULD",
@@ -250,7 +250,7 @@ CRITERIA: tuple[Question, ...] = (
             name: scenario(BASE.links(), {"own": bulk(OWN, 2), "flood": load(flood)}, 40)
             for name, flood in FLOODS.items()
         },
-        (USED, LOSS, DELAY),
+        (USED, LOSS, DELAY, FAIRNESS),
     ),
     criterion(
         "reordering", "7.7", "Extreme reordering", "special", "ought",
@@ -261,7 +261,7 @@ CRITERIA: tuple[Question, ...] = (
             )
             for spread in (2, 20)
         },
-        (SHARE,),
+        (SHARE, DELAY, LOSS),
     ),
     criterion(
         "transients", "7.8", "Transients", "special", "SHOULD",
