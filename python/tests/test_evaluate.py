@@ -169,8 +169,26 @@ def test_equal_scenarios_are_run_once() -> None:
     plan = plan_of(ControlSetup("cubic", "cubic"), ["existing"])
     assert list(plan.contenders) == ["cubic", "reno"]
     points = set(plan.points.values())
-    # Two victims over twelve paths: alone (the same for every control), and beside each control.
-    assert len(points) == 24 + 2 * 24 and len(plan.points) == 2 * 48
+    # Two victims over eleven paths: alone (the same for every control), and beside each control.
+    assert len(points) == 22 + 2 * 22 and len(plan.points) == 2 * 44
+
+
+def test_a_victim_alone_loses_packets_in_the_measured_time() -> None:
+    """Otherwise its harm depends on when the run ends."""
+    result = evaluate("reno", only=["existing"], replications=1)
+    filled = result.at("existing", "reno")
+    solo = [case for case in filled if case.startswith("solo")]
+    assert len(solo) == 22
+    for case in solo:
+        assert filled[case].flow("victim", "dropped") > 1, case
+
+
+def test_notes_on_runs_that_are_too_short_are_told() -> None:
+    result = evaluate("cubic", only=["high-delay"], replications=1)
+    (question,) = result.to_json()["questions"]
+    (note,) = (each for each in question["notes"] if each["id"] == "run-too-short")
+    assert "10 Mbit/s, 600 ms, 1 BDP, reno" in note["cases"]
+    assert note["text"] in result.document().to_markdown()
 
 
 def test_cases_differ_and_have_the_buffer_that_they_name() -> None:

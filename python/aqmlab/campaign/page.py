@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 import aqmlab
 from aqmlab.campaign.beside import BETTER, OTHER, WORSE, QuestionRows, ReadingRow, value_of
 from aqmlab.campaign.outcomes import OUTCOMES, TRADE, UNDECIDED, VIOLATION
@@ -365,17 +363,11 @@ def _rows(campaign: Campaign, line: QuestionRows) -> Table:
 
 
 def _noted(campaign: Campaign, question: Question) -> list[Block]:
-    """The engine's notes on the contender's runs of a question with a judge, each kind once."""
-    if question.judge is None:
-        return []
-    own = campaign.filled(question, campaign.subject)
-    names = {own[case].point: case for case in own}
-    rows = campaign.result.pooled_notes.filter(pl.col("point").is_in(list(names)))
+    """The engine's notes on the runs of a question."""
     items = []
-    for _, part in rows.group_by("id", maintain_order=True):
-        cases = sorted({names[point] for point in part["point"].to_list() if names[point]})
-        where = f" ({'; '.join(cases)})" if cases else ""
-        items.append(Text(f"{part['text'][0]}{where}"))
+    for note in campaign.notes_of(question):
+        where = f" ({'; '.join(note['cases'])})" if note["cases"] else ""
+        items.append(Text(f"{note['text']}{where}"))
     return [Items(tuple(items), "noted")] if items else []
 
 

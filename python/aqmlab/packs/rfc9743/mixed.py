@@ -24,11 +24,15 @@ DEPLOYED = tuple(ControlSetup(name, name) for name in ("bbr", "bbr3"))
 """Widely deployed, and not standard."""
 QUIC = tuple(ControlSetup(name, name) for name in ("noq:new_reno", "quinn:new_reno"))
 """RFC 9002, of two published libraries."""
+LONGEST = 100.0
+"""Seconds of the longest sawtooth of Reno that is run: over 50 Mbit/s, 100 ms and 4 BDP it is more
+than six minutes."""
 PATHS = [
-    Path(rate, rtt, buffer)
+    path
     for rate in (5e6, 50e6)
     for rtt in (0.02, 0.1)
     for buffer in (0.5, 1.0, 4.0)
+    if (path := Path(rate, rtt, buffer)).sawtooth < LONGEST
 ]
 FEW_PATHS = [Path(10e6, 0.04, buffer) for buffer in (0.5, 4.0)]
 LASTS, WARM = 40.0, 10.0
@@ -46,7 +50,8 @@ CALLS = {"call": load("voip", count=2), "video": load(VIDEO)}
 
 
 def _run(path: Path, **flows: Flow) -> Flow:
-    return scenario(path.links(), flows, LASTS, WARM)
+    """A run in which Reno alone loses packets at least twice after the warm-up."""
+    return scenario(path.links(), flows, max(LASTS, WARM + round(2.2 * path.sawtooth)), WARM)
 
 
 def _harm(case: str, to: str, harm: Floats) -> Reading:
@@ -148,7 +153,8 @@ def _read_short(results: Filled) -> list[Reading]:
 CRITERIA: tuple[Question, ...] = (
     _beside(
         "existing", "Beside Reno and CUBIC", "MUST",
-        "How much do Reno and CUBIC lose beside it, against their losses beside themselves?",
+        "How much do Reno and CUBIC lose beside it, against their losses beside themselves? Not "
+        "over 50 Mbit/s, 100 ms and 4 BDP: Reno takes more than six minutes from loss to loss.",
         VICTIMS, PATHS,
     ),
     _beside(

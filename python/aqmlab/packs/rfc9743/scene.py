@@ -87,6 +87,12 @@ class Path:
         return round(self.rate * self.rtt * self.buffer / 8 / PACKET)
 
     @property
+    def sawtooth(self) -> float:
+        """Seconds from one loss of a Reno flow to the next: a packet more each round trip, from
+        half of path and full buffer to all of it. Up to a third longer with less than 1 BDP."""
+        return 3 / 8 * (1 + self.buffer) ** 2 * self.rtt * self.packets / self.buffer
+
+    @property
     def name(self) -> str:
         """`10 Mbit/s, 40 ms, 0.5 BDP`."""
         return f"{rate(self.rate, 'g')}, {1e3 * self.rtt:g} ms, {self.buffer:g} BDP"
