@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +22,7 @@ from aqmlab.packs.rfc9743 import GROUPS, ControlSetup, criteria, evaluate, plan_
 from aqmlab.packs.rfc9743.criteria import UNTESTED
 from aqmlab.packs.rfc9743.harm import of_less, of_more
 from aqmlab.packs.rfc9743.scene import Path as Route
+from aqmlab.report.document import Estimate
 
 DEAF = '''"""Reno that does not hear marks."""
 
@@ -120,10 +124,11 @@ ASKED = {
     "short flows": ["short"],
     "existing controls": ["existing", "deployed", "quic"],
     "starvation": ["starvation"],
-    "real-time": ["real-time"],
+    "real-time": ["real-time", "Real-time congestion controls"],
     "short and long flows": ["short-long"],
     "principles": ["Differences from RFC 2914 and RFC 7141"],
     "deployment": ["Incremental deployment"],
+    "criteria on every path": ["All criteria of section 5 on every path"],
     "tail-drop FIFO": ["tail-drop"],
     "tunnels": ["Tunnels"],
     "wired, wireless": ["wireless"],
@@ -151,19 +156,95 @@ def test_each_criterion_of_the_rfc_is_run_or_listed_as_not_tested() -> None:
         assert f"| `{each.id}` |" in guide, each.id
 
 
+def test_paths_are_evaluated_by_goodput_delay_and_loss() -> None:
+    """Section 5 in the scenarios of sections 6 and 7; fairness where there are several flows."""
+    result = evaluate("reno", only=["wireless", "reordering", "misbehaving"], replications=1)
+    for line in result.lines:
+        measures = {row.measure for row in line.rows}
+        assert {"goodput, share of the capacity", "queuing delay, p95", "loss"} <= measures
+        assert ("Jain's index" in measures) == (line.question.id == "misbehaving")
+
+
 def test_equal_scenarios_are_run_once() -> None:
     plan = plan_of(ControlSetup("cubic", "cubic"), ["existing"])
     assert list(plan.contenders) == ["cubic", "reno"]
     points = set(plan.points.values())
-    # Two victims over twelve paths: alone (the same for every control), and beside each control.
-    assert len(points) == 24 + 2 * 24 and len(plan.points) == 2 * 48
+    # Two victims over eleven paths: alone (the same for every control), and beside each control.
+    assert len(points) == 22 + 2 * 22 and len(plan.points) == 2 * 44
+
+
+def test_a_victim_alone_loses_packets_in_the_measured_time() -> None:
+    """Otherwise its harm depends on when the run ends."""
+    result = evaluate("reno", only=["existing"], replications=1)
+    filled = result.at("existing", "reno")
+    solo = [case for case in filled if case.startswith("solo")]
+    assert len(solo) == 22
+    for case in solo:
+        assert filled[case].flow("victim", "dropped") > 1, case
+
+
+def test_notes_on_runs_that_are_too_short_are_told() -> None:
+    result = evaluate("cubic", only=["high-delay"], replications=1)
+    (question,) = result.to_json()["questions"]
+    (note,) = (each for each in question["notes"] if each["id"] == "run-too-short")
+    assert "10 Mbit/s, 600 ms, 1 BDP, reno" in note["cases"]
+    assert note["text"] in result.document().to_markdown()
+
+
+def test_cases_differ_and_have_the_buffer_that_they_name() -> None:
+    plan = plan_of(ControlSetup("reno", "reno"))
+    for question in plan.pack.questions:
+        points = [plan.points[question.id, "reno", each.name] for each in question.cases]
+        assert len(set(points)) == len(points), question.id
+    for label, scenario in plan.scenarios:
+        down = scenario["links"]["down"]
+        named = re.search(r"([\d.]+) ([kM])bit/s, ([\d.]+) ms, ([\d.]+) BDP", label)
+        if named and "limit" in down["queue"]:
+            rate, unit, rtt, buffer = named.groups()
+            product = float(rate) * {"k": 1e3, "M": 1e6}[unit] * float(rtt) / 8e3
+            limit = down["queue"]["limit"]
+            size = float(limit[:-1]) * {"p": 1500, "b": 1}[limit[-1]]
+            assert size == pytest.approx(float(buffer) * product, abs=750), label
+            assert size >= 4 * (576 if "kbit" in label else 1500), label
 
 
 def test_harm_is_what_is_lost() -> None:
     solo, beside = np.array([10.0, 10.0]), np.array([2.5, 12.0])
-    assert of_more(solo, beside).tolist() == [0.75, 0.0]
-    assert of_less(beside, solo).tolist() == [0.75, 0.0]
+    assert of_more(solo, beside).mean() == of_less(beside, solo).mean() == pytest.approx(0.275)
     assert Route(10e6, 0.04, 0.5).packets == 17
+
+
+def test_chance_is_no_harm() -> None:
+    """Replications that gain by chance make up for those that lose."""
+    draw = np.random.default_rng(1)
+    solo, beside = draw.normal(100, 5, (2, 20))
+    assert abs(of_more(solo, beside).mean()) < 0.01, "clipped in each replication it is 0.03"
+    rare = np.where(np.arange(20) < 2, 0.0, 0.02)
+    harm = of_less(np.full(20, 0.01), rare, 1e-4)
+    assert harm.mean() == pytest.approx(1 - 0.01 / rare.clip(1e-4).mean())
+    ratios = [of_less(np.full(19, 0.01), np.delete(rare, each), 1e-4).mean() for each in range(20)]
+    jackknife = 19 / 20**0.5 * np.std(ratios)
+    assert harm.std(ddof=1) / 20**0.5 == pytest.approx(jackknife, rel=0.1)
+
+
+def test_where_nothing_is_lost_nothing_is_harmed() -> None:
+    case = SimpleNamespace(waiting=np.ones(5), goodput=lambda _: np.ones(5))
+    case.loss = lambda _: np.zeros(5)
+    (question,) = criteria(["existing"])
+    read = question.read(dict.fromkeys((each.name for each in question.cases), case))
+    assert read and all(each.estimate.value == 0 for each in read)
+    assert any("loss" in each.metric for each in read)
+
+
+def test_a_mean_and_its_interval_are_within_the_bounds_of_the_measure() -> None:
+    values = np.array([-80.0, 90, 20, 95, 60])
+    wide = Reading("case", "harm", "", "%", -1, values, 5.0, bounds=(0.0, 100.0))
+    none = replace(wide, values=np.linspace(-7, -3, 5))
+    row = row_of({"x": [wide], "reno": [none], "cubic": [none]})
+    assert row.estimate == Estimate(37.0, 0.0, 100.0)
+    assert row.others["reno"] == 0, "its mean is negative"
+    apart = row.differences["reno"]
+    assert apart is not None and apart.low < 0 and apart.high == 100
 
 
 def reading(values: list[float], *, direction: int = -1) -> list[Reading]:
@@ -208,6 +289,55 @@ def test_rows_compare_pairs() -> None:
     few = {"x": reading(more[:2]), "reno": reading(noise[:2]), "cubic": reading(noise[:2])}
     row = row_of(few)
     assert row.words == "not compared with both" and row.excess == 0
+
+
+SLOW = """class Slow:
+    def __init__(self, setup):
+        self.window = self.ssthresh = setup.mss
+
+    def on_ack(self, ack): ...
+
+    def on_congestion(self, event): ...
+"""
+
+
+def test_flows_that_do_not_complete_take_all_the_time(tmp_path: Path) -> None:
+    file = tmp_path / "slow.py"
+    file.write_text(SLOW)
+    slow = evaluate(f"{file}:Slow", transport={"mss": "20b"}, only=["short"], replications=5)
+    rows = [row for row in slow.line("short").rows if "completion" in row.measure]
+    assert len(rows) == 3 and all(row.value == 30e3 for row in rows)
+    assert all(row.words == "worse than both" for row in rows)
+
+
+def test_what_is_not_measured_is_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = np.full(5, np.nan)
+    monkeypatch.setattr("aqmlab.campaign.readings.CaseResults.loss", lambda at, group: nothing)
+    result = evaluate("reno", only=["loss"], replications=5)
+    line = result.line("loss")
+    assert line.worst.words == "not compared with cubic" and line.behind == 0
+    result.write_report(tmp_path, figures=False)
+    answers = json.loads((tmp_path / "answers.json").read_text("utf-8"), parse_constant=pytest.fail)
+    row = answers["questions"][0]["worst"]
+    assert row["value"] is None and row["others"] == {"cubic": None}
+    assert row["differences"] == {"cubic": None}
+    stream = io.StringIO()
+    result.print(Console(file=stream, width=150))
+    assert "not measured" in stream.getvalue()
+
+
+def test_replications_without_a_value_are_left_out_of_pairs() -> None:
+    values = [1.0, 5.0, 3.0, 4.0, 2.0]
+    read = {"x": reading([*values, 100.0]), "reno": reading([*values, np.nan])}
+    row = row_of(read)
+    assert row.differences["reno"] is not None and row.word("reno") == "indistinguishable"
+    row = row_of({"x": reading(values), "reno": reading([*values[:4], np.nan])})
+    assert row.word("reno") == "not compared" and row.others["reno"] == 3.25
+    none = row_of({"x": reading([np.nan] * 5), "reno": reading(values)})
+    assert none.word("reno") == "not compared" and worst([row, none]) is none
+    harm = of_more(np.array([10.0, 10.0, np.nan]), np.array([5.0, 6.0, 7.0]))
+    assert np.nanmean(harm) == pytest.approx(0.45) and np.isnan(harm[2])
+    assert np.isnan(of_more(np.array([np.nan]), np.array([1.0]))).all()
 
 
 def test_from_the_command_line(tmp_path: Path, aqmlab: Aqmlab) -> None:

@@ -10,15 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
+
+import numpy as np
 
 from aqmlab import stats
 from aqmlab.campaign.pack import Question, Reading
 from aqmlab.metrics.registry import LESS, NEITHER
+from aqmlab.metrics.samples import Floats
+from aqmlab.report.document import Estimate
 
 BETTER, ALIKE, WORSE, OTHER = "better", "indistinguishable", "worse", "different"
 UNKNOWN = "not compared"
-"""With too few replications for an interval."""
+"""With too few replications that have a value."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +36,17 @@ class ReadingRow:
     direction: int
     """1 if more is better, -1 if less is, 0 if neither is."""
     grain: float
-    value: float
-    """Of the subject: the mean over the replications."""
-    interval: stats.Interval | None
+    estimate: Estimate
+    """Of the subject: the mean over the replications, with its interval."""
     others: Mapping[str, float]
     """Means of the others."""
     differences: Mapping[str, stats.Interval | None]
     """The intervals of the paired differences, subject less other: 95 % for the whole page."""
+
+    @property
+    def value(self) -> float:
+        """The mean of the subject."""
+        return self.estimate.value
 
     def word(self, other: str) -> str:
         """How the subject compares with one of them."""
@@ -83,11 +92,12 @@ class ReadingRow:
 
     def to_json(self) -> dict[str, Any]:
         """All of it, numbers unrounded."""
-        keys = ("case", "measure", "unit", "direction", "value")
+        keys = ("case", "measure", "unit", "direction")
         return {key: getattr(self, key) for key in keys} | {
-            "low": self.interval.low if self.interval else None,
-            "high": self.interval.high if self.interval else None,
-            "others": dict(self.others),
+            "value": _finite(self.value),
+            "low": self.estimate.low,
+            "high": self.estimate.high,
+            "others": {other: _finite(value) for other, value in self.others.items()},
             "differences": {
                 other: [each.low, each.high] if each else None
                 for other, each in self.differences.items()
@@ -96,8 +106,14 @@ class ReadingRow:
         }
 
 
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
 def value_of(value: float, row: ReadingRow) -> str:
     """A value of a row with its unit, in three digits."""
+    if not isfinite(value):
+        return "not measured"
     text = f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return f"{text} {row.unit}".strip()
 
@@ -119,9 +135,9 @@ def rows_of(
     findings = iter(
         stats.compare(
             [
-                stats.Contest(own.metric, own.unit, {"own": own.values, "other": other.values})
+                stats.Contest(own.metric, own.unit, dict(zip(("own", "other"), both, strict=True)))
                 for own, beside in pairs
-                for other in beside.values()
+                for both in (_paired(own, other) for other in beside.values())
             ]
         )
     )
@@ -133,9 +149,8 @@ def rows_of(
                 own.unit,
                 own.direction,
                 own.grain,
-                float(own.values.mean()),
-                stats.interval(own.values),
-                {name: float(other.values.mean()) for name, other in beside.items()},
+                own.estimate,
+                {name: other.estimate.value for name, other in beside.items()},
                 {name: _difference(own, other, next(findings)) for name, other in beside.items()},
             )
             for own, beside in pairs
@@ -149,18 +164,26 @@ def _difference(
 ) -> stats.Interval | None:
     """Where the difference of the means lies; none with few replications."""
     assert (other.case, other.metric) == (own.case, own.metric)
-    if own.values.size < stats.FEWEST:
+    one, two = _paired(own, other)
+    if one.size < stats.FEWEST:
         return None
-    apart = float(own.values.mean() - other.values.mean())
+    apart = float(np.clip(one.mean(), *own.bounds) - np.clip(two.mean(), *own.bounds))
     # What does not vary from replication to replication is as it is.
     reach = 0.0 if finding.why else finding.detectable
-    return stats.Interval(apart - reach, apart + reach, finding.level)
+    most = own.bounds[1] - own.bounds[0]
+    return stats.Interval(apart - reach, apart + reach, finding.level).inside((-most, most))
+
+
+def _paired(own: Reading, other: Reading) -> tuple[Floats, Floats]:
+    """The values of the replications in which both have one."""
+    kept = np.isfinite(own.values) & np.isfinite(other.values)
+    return own.values[kept], other.values[kept]
 
 
 def worst(rows: Sequence[ReadingRow]) -> ReadingRow:
-    """The row in which the subject is furthest behind all others; the first one if it is
-    behind in none."""
-    return max(rows, key=lambda row: row.excess)
+    """The row in which the subject is furthest behind all others; if it is behind in none, one that
+    is not measured, or the first one."""
+    return max(rows, key=lambda row: (row.excess, not isfinite(row.value)))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from aqmlab.campaign.rule import Rule
 from aqmlab.metrics.samples import Floats
 from aqmlab.report.document import Estimate
-from aqmlab.stats import interval
+from aqmlab.stats import UNBOUNDED, Bounds, interval
 
 if TYPE_CHECKING:
     from aqmlab.campaign.outcomes import Beside, Outcome
@@ -54,6 +54,8 @@ class Reading:
     """In `unit`; a page orders differences as shares of at least twenty of it."""
     window: tuple[float, float] | None = None
     """Begin and end in seconds; None for the time from the warm-up to the end."""
+    bounds: Bounds = UNBOUNDED
+    """The least and the largest value that the mean can have."""
 
     @property
     def label(self) -> str:
@@ -66,7 +68,8 @@ class Reading:
         kept = self.values[np.isfinite(self.values)]
         if not kept.size:
             return Estimate(float("nan"))
-        return Estimate.within(float(kept.mean()), interval(kept))
+        mean = float(np.clip(kept.mean(), *self.bounds))
+        return Estimate.within(mean, interval(kept, bounds=self.bounds))
 
     def to_json(self) -> dict[str, Any]:
         """All of it; docs/packs.md describes the keys."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 import aqmlab
 from aqmlab.campaign.beside import BETTER, OTHER, WORSE, QuestionRows, ReadingRow, value_of
 from aqmlab.campaign.outcomes import OUTCOMES, TRADE, UNDECIDED, VIOLATION
@@ -358,7 +356,7 @@ def _rows(campaign: Campaign, line: QuestionRows) -> Table:
         (
             row.case,
             f"{row.measure} ({row.unit})" if row.unit else row.measure,
-            Estimate.within(row.value, row.interval),
+            row.estimate,
             *(row.others[name] for name in others),
             Verdict(row.short, tone(row), row.words),
         )
@@ -368,17 +366,11 @@ def _rows(campaign: Campaign, line: QuestionRows) -> Table:
 
 
 def _noted(campaign: Campaign, question: Question) -> list[Block]:
-    """The engine's notes on the contender's runs of a question with a judge, each kind once."""
-    if question.judge is None:
-        return []
-    own = campaign.filled(question, campaign.subject)
-    names = {own[case].point: case for case in own}
-    rows = campaign.result.pooled_notes.filter(pl.col("point").is_in(list(names)))
+    """The engine's notes on the runs of a question."""
     items = []
-    for _, part in rows.group_by("id", maintain_order=True):
-        cases = sorted({names[point] for point in part["point"].to_list() if names[point]})
-        where = f" ({'; '.join(cases)})" if cases else ""
-        items.append(Text(f"{part['text'][0]}{where}"))
+    for note in campaign.notes_of(question):
+        where = f" ({'; '.join(note['cases'])})" if note["cases"] else ""
+        items.append(Text(f"{note['text']}{where}"))
     return [Items(tuple(items), "noted")] if items else []
 
 
@@ -387,7 +379,7 @@ def figure(campaign: Campaign, line: QuestionRows) -> Figure:
     panels: dict[str, dict[tuple[str, str], Floats | Estimate]] = {}
     for row in line.rows:
         own = panels.setdefault(row.measure, {})
-        own[campaign.subject, row.case] = Estimate.within(row.value, row.interval)
+        own[campaign.subject, row.case] = row.estimate
         own |= {(name, row.case): Estimate(value) for name, value in row.others.items()}
     worst = line.worst
     told = f"{worst.measure}, {worst.case}: {value_of(worst.value, worst)}, {worst.words}."

@@ -350,6 +350,25 @@ class Campaign(Reported):
             self._read[question.id, contender] = question.read(self.filled(question, contender))
         return self._read[question.id, contender]
 
+    def notes_of(self, question: Question) -> list[dict[str, Any]]:
+        """The engine's notes on the runs of a question, each kind once: `id`, `text` of the first,
+        and `cases`. A question with a judge has those of the first contender."""
+        cases: dict[int, str] = {}
+        for name in [self.subject] if question.judge else self.plan.contenders:
+            filled = self.filled(question, name)
+            for case in filled:
+                parts = (case, "" if name == self.subject else name)
+                cases.setdefault(filled[case].point, ", ".join(filter(None, parts)))
+        rows = self.result.pooled_notes.filter(pl.col("point").is_in(list(cases)))
+        return [
+            {
+                "id": ident,
+                "text": part["text"][0],
+                "cases": sorted({cases[point] for point in part["point"]} - {""}),
+            }
+            for (ident,), part in rows.group_by("id", maintain_order=True)
+        ]
+
     def to_json(self) -> dict[str, Any]:
         """The answers and readings of every question and contender; docs/packs.md has the keys."""
         pack, info = self.plan.pack, self.result.info
@@ -368,6 +387,7 @@ class Campaign(Reported):
                 {
                     **{key: getattr(question, key) for key in QUESTION},
                     **compared.get(question.id, {}),
+                    "notes": self.notes_of(question),
                     "contenders": [
                         {
                             "name": name,

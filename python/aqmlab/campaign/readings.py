@@ -119,8 +119,8 @@ class Readings:
 
 
 class CaseResults:
-    """Results of one case with one contender: arrays with a value a replication, 0 where there is
-    none."""
+    """Results of one case with one contender: arrays with a value a replication, NaN where there is
+    none; counts and rates are 0 then."""
 
     def __init__(self, readings: Readings, point: int, picked: Whole | slice) -> None:
         self._readings = readings
@@ -134,15 +134,24 @@ class CaseResults:
         return rows.with_columns(replication=pl.col("run") - first)
 
     def _array(self, rows: pl.DataFrame, value: pl.Expr) -> Floats:
-        values = np.zeros(self._readings.replications)
+        values = np.full(self._readings.replications, np.nan)
         own = self._own(rows).group_by("replication").agg(value.alias("value"))
-        values[own["replication"].to_numpy()] = own["value"].fill_null(0.0).to_numpy()
+        values[own["replication"].to_numpy()] = own["value"].fill_null(np.nan).to_numpy()
         return values[self._picked]
+
+    def _sum(self, rows: pl.DataFrame, column: str) -> Floats:
+        return np.nan_to_num(self._array(rows, pl.col(column).cast(float).sum()))
 
     def metric(self, name: str, subject: str, *, forward: bool = False) -> Floats:
         """A metric of the registry."""
         rows = self._readings.metric(name, forward=forward).filter(subject=subject)
         return self._array(rows, pl.col("value").first())
+
+    def time(self, name: str, subject: str) -> Floats:
+        """A time of a group's packets or transfers, seconds; if none arrives it is as long as what
+        is measured of the run."""
+        values = self.metric(name, subject)
+        return np.where(np.isfinite(values), values, self.lasted)
 
     @property
     def lasted(self) -> float:
@@ -160,12 +169,12 @@ class CaseResults:
     def offered(self) -> Floats:
         """Rate that the bottleneck could transmit, bit/s."""
         rows = self._readings.raw("links").filter(pl.col("link") == "down")
-        return self._array(rows, 8 * pl.col("capacity_bytes").cast(float).sum()) / self.lasted
+        return 8 * self._sum(rows, "capacity_bytes") / self.lasted
 
     def arrived(self, link: str) -> Floats:
         """Packets that arrived at a link."""
         rows = self._readings.raw("links").filter(pl.col("link") == link)
-        return self._array(rows, pl.col("arrived").cast(float).sum())
+        return self._sum(rows, "arrived")
 
     @property
     def waiting(self) -> Floats:
@@ -174,7 +183,7 @@ class CaseResults:
 
     def goodput(self, group: str) -> Floats:
         """Goodput of a group along its path, bit/s."""
-        return self.metric("goodput", group, forward=True)
+        return np.nan_to_num(self.metric("goodput", group, forward=True))
 
     def loss(self, group: str) -> Floats:
         """Share of a group's packets along its path that queues dropped."""
@@ -183,7 +192,7 @@ class CaseResults:
     def flow(self, group: str, column: str) -> Floats:
         """A column of the table `flows`, summed over the group."""
         rows = self._readings.raw("flows").filter(pl.col("group") == group)
-        return self._array(rows, pl.col(column).cast(float).sum())
+        return self._sum(rows, column)
 
     def samples(self, quantity: str, subject: str) -> list[tuple[Floats, Floats]]:
         """Times and values of a sampled quantity after the warm-up, for each replication."""

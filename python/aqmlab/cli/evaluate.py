@@ -45,9 +45,9 @@ def evaluate(
 ) -> None:
     """Evaluate a congestion control by the criteria of RFC 9743.
 
-    Runs every criterion that can be simulated beside Reno and CUBIC, prints one
-    line each with the evidence, and writes report.html, answers.json, readings.csv and all results
-    to results/evaluate-NAME or --out.
+    Runs each criterion beside Reno and CUBIC, prints one line each with the evidence,
+    and writes report.html, answers.json, readings.csv and all results to
+    results/evaluate-NAME or --out.
     """
     from aqmlab.packs.rfc9743 import QUICK_REPLICATIONS, REPLICATIONS, SEED, name_of
     from aqmlab.packs.rfc9743 import evaluate as run

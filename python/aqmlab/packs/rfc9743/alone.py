@@ -8,7 +8,7 @@ from aqmlab.campaign import Question
 from aqmlab.campaign.readings import CaseResults
 from aqmlab.metrics.registry import LESS, MORE, NEITHER
 from aqmlab.metrics.samples import Floats, jain_indices
-from aqmlab.packs.rfc9743.readings import DELAY, FAIRNESS, LOSS, CaseMeasure, criterion, metric
+from aqmlab.packs.rfc9743.readings import DELAY, FAIRNESS, LOSS, CaseMeasure, criterion, time
 from aqmlab.packs.rfc9743.scene import OWN, Path, bulk, load, scenario
 
 CROWDED = Path(2e6, 0.05, 1.0)
@@ -26,13 +26,13 @@ STARTS = (0.0, 10.0, 20.0, 30.0)
 APART = {"list": ["0ms", "10ms", "20ms", "40ms"]}
 SHORT = {"kind": "transfers", "size": "30kb", "gap": {"exponential": "250ms"}}
 MEDIAN, SLOW = (
-    metric(f"completion of 30 kB, {each}", f"completion_{each}", "short") for each in ("p50", "p95")
+    time(f"completion of 30 kB, {each}", f"completion_{each}", "short") for each in ("p50", "p95")
 )
 
 
 def _late(at: CaseResults) -> Floats:
     shares = [at.between("goodput_bps", f"own_{n}.0", 45, 60) for n in range(1, len(STARTS) + 1)]
-    return np.nan_to_num(jain_indices(np.stack(shares).T))
+    return jain_indices(np.stack(shares).T)
 
 
 CRITERIA: tuple[Question, ...] = (
@@ -75,8 +75,10 @@ CRITERIA: tuple[Question, ...] = (
             for path in FIFO
         },
         (
-            metric("standing queue, p50", "sojourn_p50", "down"), DELAY,
-            metric("others' round trip, p95", "rtt_p95", "ping"),
+            CaseMeasure("standing queue, p50", "ms", LESS,
+                    lambda at: 1e3 * at.metric("sojourn_p50", "down")),
+            DELAY,
+            time("others' round trip, p95", "rtt_p95", "ping"),
         ),
     ),
     criterion(
@@ -103,7 +105,7 @@ CRITERIA: tuple[Question, ...] = (
         },
         {
             0: (FAIRNESS,),
-            1: (CaseMeasure("Jain's index, last 15 s", "", MORE, _late, 0.05),),
+            1: (CaseMeasure("Jain's index, last 15 s", "", MORE, _late, 0.05, 1.0),),
             2: (FAIRNESS,),
         },
     ),

@@ -20,6 +20,16 @@ UNTESTED: tuple[Mapping[str, str], ...] = tuple(
             "a discussion by the authors, not a measurement",
         ),
         (
+            "Real-time congestion controls", "5.2.2", "SHOULD",
+            "calls and video keep their rate: no control of real-time media is simulated, as the "
+            "test cases of RFC 8867 need",
+        ),
+        (
+            "All criteria of section 5 on every path", "6, 7", "evaluated",
+            "paths of sections 6 and 7 are measured by some of goodput, delay, loss and fairness, "
+            "not by harm, starvation or short flows",
+        ),
+        (
             "Tunnels", "6.2", "MUST consider",
             "links do not encapsulate packets, so no marks are lost at the ends of a tunnel",
         ),

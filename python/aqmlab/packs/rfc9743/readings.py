@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import NamedTuple
+
+import numpy as np
 
 from aqmlab.campaign import Case, Filled, Question, Reading
 from aqmlab.campaign.readings import CaseResults
@@ -13,17 +16,20 @@ from aqmlab.packs.rfc9743.scene import Flow
 
 
 class CaseMeasure(NamedTuple):
-    """A measure of a case; how far one is behind is a share of at least twenty `grain`."""
+    """A measure of a case; how far one is behind is a share of at least twenty `grain`. `most` is as
+    of `reading`."""
 
     name: str
     unit: str
     direction: int
     of: Callable[[CaseResults], Floats]
     grain: float = 5.0
+    most: float | None = None
 
     def reading(self, case: str, at: CaseResults) -> Reading:
         """The values in a case."""
-        return reading(case, self.name, self.unit, self.direction, self.of(at), self.grain)
+        with np.errstate(invalid="ignore"):
+            return reading(case, self.name, self.unit, self.direction, self.of(at), *self[4:])
 
 
 Read = Callable[[Filled], Sequence[Reading]]
@@ -61,15 +67,24 @@ def _reader(names: Sequence[str], measures: Measures | Mapping[int, Measures]) -
 
 
 def reading(
-    case: str, measure: str, unit: str, direction: int, values: Floats, grain: float = 5.0
+    case: str,
+    measure: str,
+    unit: str,
+    direction: int,
+    values: Floats,
+    grain: float = 5.0,
+    most: float | None = None,
 ) -> Reading:
-    """A reading; `grain` is that of `CaseMeasure`."""
-    return Reading(case, measure, "", unit, direction, values, grain)
+    """A reading; `grain` is that of `CaseMeasure`. No mean is negative or above `most` (default:
+    100 %)."""
+    if most is None:
+        most = 100.0 if unit == "%" else inf
+    return Reading(case, measure, "", unit, direction, values, grain, bounds=(0.0, most))
 
 
-def metric(name: str, metric: str, subject: str, grain: float = 5.0) -> CaseMeasure:
-    """A time of the registry in milliseconds, better if it is less."""
-    return CaseMeasure(name, "ms", LESS, lambda at: 1e3 * at.metric(metric, subject), grain)
+def time(name: str, metric: str, subject: str, grain: float = 5.0) -> CaseMeasure:
+    """A time of a group in milliseconds, better if it is less."""
+    return CaseMeasure(name, "ms", LESS, lambda at: 1e3 * at.time(metric, subject), grain)
 
 
 LOSS = CaseMeasure("loss", "%", LESS, lambda at: 100 * at.loss("own"), 0.5)
@@ -81,4 +96,4 @@ USED = CaseMeasure(CAPACITY, "%", MORE, lambda at: 100 * at.goodput("own") / at.
 """Goodput as a share of the bottleneck's rate."""
 SHARE = CaseMeasure(CAPACITY, "%", MORE, lambda at: 100 * at.goodput("own") / at.offered)
 """Goodput as a share of what a bottleneck of varying rate offers."""
-FAIRNESS = CaseMeasure("Jain's index", "", MORE, lambda at: at.metric("jain", "own"), 0.05)
+FAIRNESS = CaseMeasure("Jain's index", "", MORE, lambda at: at.metric("jain", "own"), 0.05, 1.0)

@@ -83,8 +83,14 @@ class Path:
 
     @property
     def packets(self) -> int:
-        """The buffer in full packets, at least 4."""
-        return max(round(self.rate * self.rtt * self.buffer / 8 / PACKET), 4)
+        """The buffer in full packets."""
+        return round(self.rate * self.rtt * self.buffer / 8 / PACKET)
+
+    @property
+    def sawtooth(self) -> float:
+        """Seconds from one loss of a Reno flow to the next: a packet more each round trip, from
+        half of path and full buffer to all of it. Up to a third longer with less than 1 BDP."""
+        return 3 / 8 * (1 + self.buffer) ** 2 * self.rtt * self.packets / self.buffer
 
     @property
     def name(self) -> str:

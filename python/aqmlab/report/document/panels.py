@@ -11,6 +11,7 @@ import numpy as np
 
 from aqmlab.metrics.samples import Floats, quartiles
 from aqmlab.metrics.tradeoff import ellipse
+from aqmlab.numbers import is_none
 from aqmlab.report.document.model import Estimate
 from aqmlab.report.document.vega import (
     Colours,
@@ -342,6 +343,8 @@ MEAN_WORDS = {"value": "", "low": "interval from", "high": "interval to"}
 def _span(cell: Floats | Estimate) -> tuple[float, float, float] | None:
     """A value and the ends of its range: median and quartiles, or a mean and its interval."""
     if isinstance(cell, Estimate):
+        if is_none(cell.value):
+            return None
         low, high = (cell.value if end is None else end for end in (cell.low, cell.high))
         return cell.value, low, high
     if not cell.size:
