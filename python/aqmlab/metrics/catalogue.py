@@ -222,7 +222,8 @@ METRICS = (
            "table `times`: `stall` (workloads `dash`, `video`)", "RFC 7928, section 2.1",
            **_time("stall", "length of a stall", 6)),
     Metric("frame", "application", "s", "The delay of a frame of a video: from the camera to the "
-           "last of its packets.", "table `times`: `frame` (workload `video`)", "this program",
+           "last of its packets, late frames included.",
+           "table `times`: `frame` (workload `video`)", "this program",
            **_time("frame", "delay of a frame", 9)),
     Metric("download", "application", "bit/s", "Goodput of the downloads of a test.",
            "table `scores`: `download` (workloads `rrul`, `rpm`)", "RRUL",
