@@ -198,7 +198,8 @@ METRICS = (
            "ITU-T G.107",
            **_score("mos", "MOS", MORE, 1, "of 1 to 4.5"), least=1.0, most=4.5, event=3.5),
     Metric("stalls", "application", "number", "Rebuffering events of a player; `stalled`: share "
-           "of the time; their lengths: times `stall`; time to the first picture: times `join`.",
+           "of the time; their lengths: times `stall`; time to the first picture: times `join`. A "
+           "player that never starts has none.",
            "table `scores`: `stalls`, `stalled`; table `times` (workloads `dash`, `video`)",
            "RFC 7928, section 2.1",
            **_score("stalls", "stalls", LESS, 4)),

@@ -12,7 +12,7 @@ use crate::endpoints::packet::Content;
 use crate::endpoints::{End, EndpointSetup};
 use crate::scenario::{Dscp, Level};
 use crate::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted};
-use crate::workload::quantities::Quantity;
+use crate::workload::quantities::Scores;
 
 /// Slot of an application.
 #[derive(Clone)]
@@ -463,12 +463,12 @@ impl Simulation {
         self.apps.iter_mut().filter_map(|slot| slot.app.as_mut()).for_each(|app| app.restart(now));
     }
 
-    /// Returns the scores of a group's applications, as means.
-    pub fn reports(&self, group: u32) -> Vec<(Quantity, f64)> {
+    /// Returns the scores of a group's applications.
+    pub fn scores(&self, group: u32) -> Scores {
         let mut scores = self.activities[group as usize].scores.clone();
         let of_group = self.apps.iter().filter(|slot| slot.group == group);
         let apps = of_group.filter_map(|slot| slot.app.as_deref());
         apps.for_each(|app| scores.add(app, self.now));
-        scores.means()
+        scores
     }
 }

@@ -82,6 +82,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
         let flows = simulation.flows.iter().filter(|flow| flow.group == index as u32);
         let notes = [
             run.failed(flows.clone()),
+            run.never_played(index),
             held_by_receiver(flows.clone().filter_map(Flow::tcp)),
             hole_left_open(flows.filter_map(Flow::tcp), group.transport.machine()),
             run.short_for_the_control(group),
@@ -319,6 +320,17 @@ impl Examined<'_> {
                 "no flow of this group started: {when}, and the run ended at {}. Its goodput of 0 \
                  is not a measurement.",
                 rounded(end - Time::ZERO)
+            ),
+        })
+    }
+
+    fn never_played(&self, group: usize) -> Option<Note> {
+        let players = self.simulation.scores(group as u32).never_started;
+        (players > 0).then(|| Note {
+            id: "playback-never-started",
+            text: format!(
+                "playback never started for {players} of the players: `stalls` and `stalled` are \
+                 means over the others, if any."
             ),
         })
     }

@@ -346,7 +346,7 @@ fn groups(simulation: &Simulation) -> Vec<GroupResult> {
             }),
             times: times(simulation, number as u32),
             stack: has_tcp.then(|| stack(simulation, number as u32)),
-            values: simulation.reports(number as u32),
+            values: simulation.scores(number as u32).means(),
         }
     };
     simulation.activities.iter().enumerate().map(of).collect()

@@ -5,7 +5,8 @@
 //! arrive before its playback time: a fixed delay after its sending time, equal to the delay of the
 //! first frame plus `buffer`; `missed` is the share of the other frames, late or lost. Over TCP no
 //! frame is missed, but playback stalls when the buffer is empty, until it contains `buffer` again:
-//! `stalls` is the number of stalls, `stalled` their share of the time.
+//! `stalls` is the number of stalls, `stalled` their share of the time; a player that never starts
+//! has neither.
 //!
 //! Recorded is the time of each `frame` (from its sending time to its last byte), including frames
 //! that are complete too late; over TCP also `join` (from the start to the first picture) and
@@ -275,9 +276,10 @@ impl App for VideoConnection {
         }
     }
     fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
-        let player = self.player.at(now);
-        see("stalls", player.stalls as f64);
-        see("stalled", player.stalled_share());
+        self.player.report(now, see);
+    }
+    fn has_begun(&self) -> bool {
+        self.player.began.is_some()
     }
     fn restart(&mut self, now: Time) {
         self.player.restart(now);
