@@ -89,7 +89,7 @@ METRICS = (
            "often: `thresholds = [\"15000b\"]` of a link.",
            "table `excursions`: `count`, `longest_s`, `total_s`", "Järvinen and Kojo 2014"),
     Metric("completion", "group", "s", "Flow completion time: from the SYN to the last byte.",
-           "table `times`: `completion`; each flow: table `flows`, `finish_s` less `start_s`",
+           "table `times`: `completion`; each flow: table `flows`, `completion_s`",
            "RFC 7928, section 2.1",
            **_time("completion", "completion time", 5, SYN_LOST)),
     Metric("startup", "group", "s", "Flow start-up time: from the client's request for a "
@@ -110,8 +110,8 @@ METRICS = (
     # Rates
     Metric("goodput", "flow, group", "bit/s", "Data that reached the receiver, each byte "
            "counted once, when it first arrives, whether in order or not (of datagrams with their "
-           "headers), after the warm-up: of a flow over the time it was active, of a group and "
-           "direction over all of it.",
+           "headers), after the warm-up: of a flow over the time until its last byte arrives, "
+           "of a group and direction over all of it.",
            f"table `flows`: `goodput_bps`; {COMPUTED}; series `goodput_bps`",
            "RFC 7928, section 2.5",
            **_made("goodput", "goodput", MORE, "traffic", "runs")),

@@ -88,6 +88,7 @@ impl Host for Simulation {
         let state = &mut self.flows[flow as usize];
         state.source_mut().supply(bytes);
         state.goal += bytes;
+        state.all_arrived = None;
         state.expects = state.goal;
         if state.opening.is_none() {
             state.awaited = state.goal;
@@ -128,6 +129,9 @@ impl Host for Simulation {
         }
         state.is_open = false;
         state.app = GONE;
+        if state.received() < state.goal {
+            (state.expects, state.awaited) = (state.goal, state.goal);
+        }
         state.source_mut().finish();
         if matches!(state.ends, Ends::Other(_)) {
             self.send(flow, End::Source);
@@ -386,6 +390,9 @@ impl Simulation {
             return;
         }
         flow.awaited = u64::MAX;
+        if flow.received() >= flow.goal {
+            flow.all_arrived = Some(now);
+        }
         if let Some(size) = flow.size {
             let activity = &mut self.activities[flow.group as usize];
             activity.completed += 1;

@@ -344,7 +344,7 @@ impl Examined<'_> {
             finite.map(|(_, activity)| count(activity) as usize).sum()
         };
         let started = finite().count() + of_apps(|activity| activity.started);
-        let unfinished = finite().filter(|flow| flow.finish.is_none()).count()
+        let unfinished = finite().filter(|flow| flow.completed().is_none()).count()
             + of_apps(|activity| activity.started - activity.completed);
         (unfinished > 0).then(|| Note {
             id: "unfinished-transfers",
