@@ -205,6 +205,8 @@ fn flows(all: &[Finished]) -> RecordBatch {
     columns.f64("start_s", rows.clone().map(|(_, flow)| flow.start.as_secs_f64()));
     let finish = |flow: &FlowResult| flow.finish.map_or(f64::NAN, |time| time.as_secs_f64());
     columns.f64("finish_s", rows.clone().map(|(_, flow)| finish(flow)));
+    let completion = |flow: &FlowResult| flow.completion.map_or(f64::NAN, Span::as_secs_f64);
+    columns.f64("completion_s", rows.clone().map(|(_, flow)| completion(flow)));
     columns.maybe_u64("size_bytes", rows.clone().map(|(_, flow)| flow.size));
     columns.f64("goodput_bps", rows.clone().map(|(_, flow)| flow.goodput));
     columns.f64("throughput_bps", rows.clone().map(|(_, flow)| flow.throughput));

@@ -60,7 +60,10 @@ fn every_byte_arrives_through_loss_and_reordering() {
             let result = run_with(BESIDE, &set);
             let quic = &result.flows[1];
             assert_eq!(quic.delivered, 500_000, "{endpoint}");
-            assert!(quic.finish.is_some(), "{endpoint}");
+            let (completion, finish) = (quic.completion.unwrap(), quic.finish.unwrap());
+            assert!(quic.start + completion < finish, "{endpoint}");
+            let sent = quic.goodput * completion.as_secs_f64() / 8.0;
+            assert!((sent / 500_000.0 - 1.0).abs() < 1e-9, "{endpoint}: {sent}");
             assert!(quic.stats.unwrap().retransmissions > 0, "{endpoint}");
             let notes: Vec<_> = result.findings.iter().map(|found| found.note.id).collect();
             assert!(!notes.contains(&"connection-failed"), "{endpoint}: {:?}", result.findings);

@@ -90,7 +90,7 @@ METRICS = (
            "often: `thresholds = [\"15000b\"]` of a link.",
            "table `excursions`: `count`, `longest_s`, `total_s`", "Järvinen and Kojo 2014"),
     Metric("completion", "group", "s", "Flow completion time: from the SYN to the last byte.",
-           "table `times`: `completion`; each flow: table `flows`, `finish_s` less `start_s`",
+           "table `times`: `completion`; each flow: table `flows`, `completion_s`",
            "RFC 7928, section 2.1",
            **_time("completion", "completion time", 5, SYN_LOST)),
     Metric("startup", "group", "s", "Flow start-up time: from the client's request for a "
@@ -111,8 +111,8 @@ METRICS = (
     # Rates
     Metric("goodput", "flow, group", "bit/s", "Data that reached the receiver, each byte "
            "counted once, when it first arrives, whether in order or not (of datagrams with their "
-           "headers), after the warm-up: of a flow over the time it was active, of a group and "
-           "direction over all of it.",
+           "headers), after the warm-up: of a flow over the time until its last byte arrives, "
+           "of a group and direction over all of it.",
            f"table `flows`: `goodput_bps`; {COMPUTED}; series `goodput_bps`",
            "RFC 7928, section 2.5",
            **_made("goodput", "goodput", MORE, "traffic", "runs")),
@@ -202,7 +202,8 @@ METRICS = (
            "ITU-T G.107",
            **_score("mos", "MOS", MORE, 1, "of 1 to 4.5"), least=1.0, most=4.5, event=3.5),
     Metric("stalls", "application", "number", "Rebuffering events of a player; `stalled`: share "
-           "of the time; their lengths: times `stall`; time to the first picture: times `join`.",
+           "of the time; their lengths: times `stall`; time to the first picture: times `join`. A "
+           "player that never starts has none.",
            "table `scores`: `stalls`, `stalled`; table `times` (workloads `dash`, `video`)",
            "RFC 7928, section 2.1",
            **_score("stalls", "stalls", LESS, 4)),
@@ -226,7 +227,8 @@ METRICS = (
            "table `times`: `stall` (workloads `dash`, `video`)", "RFC 7928, section 2.1",
            **_time("stall", "length of a stall", 6)),
     Metric("frame", "application", "s", "The delay of a frame of a video: from the camera to the "
-           "last of its packets.", "table `times`: `frame` (workload `video`)", "this program",
+           "last of its packets, late frames included.",
+           "table `times`: `frame` (workload `video`)", "this program",
            **_time("frame", "delay of a frame", 9)),
     Metric("download", "application", "bit/s", "Goodput of the downloads of a test.",
            "table `scores`: `download` (workloads `rrul`, `rpm`)", "RRUL",

@@ -60,12 +60,12 @@ def link_cells(row: Mapping[str, Any]) -> Cells:
 
 def flow_cells(row: Mapping[str, Any]) -> Cells:
     """The cells of a flow."""
-    size, finish = row["size_bytes"], row["finish_s"]
+    size = row["size_bytes"]
     return {
         "flow": (f"{row['group']}.{row['index']}", str),
         "size": ("endless" if size is None else f"{size:,} B", str),
         "start": (row["start_s"], seconds),
-        "time taken": (None if finish is None else finish - row["start_s"], seconds),
+        "time taken": (row.get("completion_s"), seconds),
         "goodput": (row["goodput_bps"], rate),
         "retransmitted": (f"{row['retransmissions']:,} of {row['segments_sent']:,}", str),
         "timeouts": (row["timeouts"], whole),

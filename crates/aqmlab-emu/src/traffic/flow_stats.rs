@@ -269,6 +269,7 @@ impl Connection {
             index: self.index as u32,
             start: self.start,
             finish: self.finish,
+            completion: self.finish.map(|finish| finish - self.start),
             size: self.size,
             goodput: rate(acked, self.start, warmup, self.finish.unwrap_or(end)),
             throughput: f64::NAN,

@@ -126,7 +126,11 @@ fn of_flow(result: &RunResult, flow: &FlowResult) -> Result<(), String> {
     if flow.stats.is_some_and(|stats| stats.retransmissions > stats.segments_sent) {
         return Err(format!("{:?}", flow.stats));
     }
-    let was_over = flow.finish.is_some_and(|finish| finish <= Time::ZERO + result.warmup);
+    let over = flow.completion.map(|completion| flow.start + completion).or(flow.finish);
+    if flow.finish.is_some_and(|finish| over > Some(finish)) {
+        return Err(format!("{:?} acknowledged at {:?}", flow.completion, flow.finish));
+    }
+    let was_over = over.is_some_and(|over| over <= Time::ZERO + result.warmup);
     let is_rate = flow.goodput >= 0.0 && flow.goodput.is_finite();
     if is_rate == (was_over && result.warmup > Span::ZERO) {
         return Err(format!("goodput {}", flow.goodput));

@@ -59,7 +59,7 @@ params! {
         fast_time: Span = Span::from_millis(300),
             in Span::from_millis(1) => Span::from_secs(100_000),
             source "fitted, docs/links.md";
-        /// Mean time between the starts of two outages.
+        /// Mean time from the end of an outage to the start of the next.
         outage_interval: Span = Span::from_secs(8),
             in Span::from_millis(1) => Span::from_secs(10_000_000),
             source "fitted, docs/links.md";

@@ -12,7 +12,7 @@ use crate::endpoints::packet::Content;
 use crate::endpoints::{End, EndpointSetup};
 use crate::scenario::{Dscp, Level};
 use crate::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted};
-use crate::workload::quantities::Quantity;
+use crate::workload::quantities::Scores;
 
 /// Slot of an application.
 #[derive(Clone)]
@@ -88,6 +88,7 @@ impl Host for Simulation {
         let state = &mut self.flows[flow as usize];
         state.source_mut().supply(bytes);
         state.goal += bytes;
+        state.all_arrived = None;
         state.expects = state.goal;
         if state.opening.is_none() {
             state.awaited = state.goal;
@@ -128,6 +129,9 @@ impl Host for Simulation {
         }
         state.is_open = false;
         state.app = GONE;
+        if state.received() < state.goal {
+            (state.expects, state.awaited) = (state.goal, state.goal);
+        }
         state.source_mut().finish();
         if matches!(state.ends, Ends::Other(_)) {
             self.send(flow, End::Source);
@@ -386,6 +390,9 @@ impl Simulation {
             return;
         }
         flow.awaited = u64::MAX;
+        if flow.received() >= flow.goal {
+            flow.all_arrived = Some(now);
+        }
         if let Some(size) = flow.size {
             let activity = &mut self.activities[flow.group as usize];
             activity.completed += 1;
@@ -463,12 +470,12 @@ impl Simulation {
         self.apps.iter_mut().filter_map(|slot| slot.app.as_mut()).for_each(|app| app.restart(now));
     }
 
-    /// Returns the scores of a group's applications, as means.
-    pub fn reports(&self, group: u32) -> Vec<(Quantity, f64)> {
+    /// Returns the scores of a group's applications.
+    pub fn scores(&self, group: u32) -> Scores {
         let mut scores = self.activities[group as usize].scores.clone();
         let of_group = self.apps.iter().filter(|slot| slot.group == group);
         let apps = of_group.filter_map(|slot| slot.app.as_deref());
         apps.for_each(|app| scores.add(app, self.now));
-        scores.means()
+        scores
     }
 }

@@ -82,6 +82,7 @@ pub(crate) fn diagnose(simulation: &Simulation) -> Vec<Finding> {
         let flows = simulation.flows.iter().filter(|flow| flow.group == index as u32);
         let notes = [
             run.failed(flows.clone()),
+            run.never_played(index),
             held_by_receiver(flows.clone().filter_map(Flow::tcp)),
             hole_left_open(flows.filter_map(Flow::tcp), group.transport.machine()),
             run.short_for_the_control(group),
@@ -323,6 +324,17 @@ impl Examined<'_> {
         })
     }
 
+    fn never_played(&self, group: usize) -> Option<Note> {
+        let players = self.simulation.scores(group as u32).never_started;
+        (players > 0).then(|| Note {
+            id: "playback-never-started",
+            text: format!(
+                "playback never started for {players} of the players: `stalls` and `stalled` are \
+                 means over the others, if any."
+            ),
+        })
+    }
+
     fn unfinished(&self) -> Option<Note> {
         let bulk = |flow: &&Flow| flow.app == NONE && flow.size.is_some();
         let finite = || self.simulation.flows.iter().filter(bulk);
@@ -332,7 +344,7 @@ impl Examined<'_> {
             finite.map(|(_, activity)| count(activity) as usize).sum()
         };
         let started = finite().count() + of_apps(|activity| activity.started);
-        let unfinished = finite().filter(|flow| flow.finish.is_none()).count()
+        let unfinished = finite().filter(|flow| flow.completed().is_none()).count()
             + of_apps(|activity| activity.started - activity.completed);
         (unfinished > 0).then(|| Note {
             id: "unfinished-transfers",

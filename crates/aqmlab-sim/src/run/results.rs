@@ -54,6 +54,9 @@ pub struct FlowResult {
     pub start: Time,
     /// Time at which the last byte was acknowledged.
     pub finish: Option<Time>,
+    /// Time from the start to the arrival of the last byte, or with real packets to its
+    /// acknowledgement; `None` if more data may follow.
+    pub completion: Option<Span>,
     /// Bytes to transfer; `None`: no limit.
     pub size: Option<u64>,
     /// Data bytes that arrived (each counted once), in bit/s, over the time the flow was active
@@ -190,6 +193,7 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
                 index: number(flow.group),
                 start: flow.start,
                 finish: flow.finish,
+                completion: flow.completed().map(|completed| completed - flow.start),
                 size: flow.size,
                 goodput: over(measured.volume.delivered),
                 throughput: over(measured.volume.sent),
@@ -346,7 +350,7 @@ fn groups(simulation: &Simulation) -> Vec<GroupResult> {
             }),
             times: times(simulation, number as u32),
             stack: has_tcp.then(|| stack(simulation, number as u32)),
-            values: simulation.reports(number as u32),
+            values: simulation.scores(number as u32).means(),
         }
     };
     simulation.activities.iter().enumerate().map(of).collect()

@@ -421,7 +421,7 @@ impl Run {
     /// `median` and a `p95`.
     pub fn quality(&self, see: &mut dyn FnMut(usize, Quantity, &'static str, f64)) {
         for (group, activity) in self.simulation.activities.iter().enumerate() {
-            let scores = self.simulation.reports(group as u32);
+            let scores = self.simulation.scores(group as u32).means();
             scores.into_iter().for_each(|(quantity, mean)| see(group, quantity, "mean", mean));
             for (quantity, times) in &activity.times {
                 let times = times.summary();

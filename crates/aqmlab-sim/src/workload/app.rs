@@ -30,6 +30,10 @@ pub trait App: CloneApp + Send {
     /// Reports scores of the application at `now`, by name. Results contain their means over the
     /// group.
     fn report(&self, _now: Time, _see: &mut dyn FnMut(&'static str, f64)) {}
+    /// Returns whether playback has started; true for applications that play nothing.
+    fn has_begun(&self) -> bool {
+        true
+    }
     /// Returns the direction of the data that [`report`](App::report) refers to; `None`: both.
     fn direction(&self) -> Option<Direction> {
         None

@@ -11,31 +11,24 @@ const GIVEN_UP: Span = Span::from_secs(3);
 #[derive(Clone, Default)]
 pub(super) struct Ledger {
     under_way: VecDeque<Time>,
-    /// Number of lost datagrams: overtaken, or overdue.
+    /// Number of lost datagrams, without those overdue since the last call.
     lost: u64,
 }
 
 impl Ledger {
     pub fn sent(&mut self, now: Time) {
-        let overdue = self.overdue(now);
-        self.under_way.drain(..overdue);
-        self.lost += overdue as u64;
+        self.lose(self.overdue(now));
         self.under_way.push_back(now);
     }
-    /// Records an arrival. Returns whether it is in order; overtaken datagrams count as lost, and
-    /// duplicates count once.
-    pub fn arrived(&mut self, sent: Time) -> bool {
-        while let Some(first) = self.under_way.front()
-            && *first < sent
-        {
-            self.under_way.pop_front();
-            self.lost += 1;
-        }
-        let is_due = self.under_way.front() == Some(&sent);
-        if is_due {
-            self.under_way.pop_front();
-        }
-        is_due
+    /// Counts the datagrams that were sent before `sent` and have not arrived as lost.
+    pub fn overtake(&mut self, sent: Time) {
+        self.lose(self.under_way.partition_point(|each| *each < sent));
+    }
+    /// Records an arrival. Returns false for a duplicate, and for a datagram that counts as lost.
+    pub fn arrived(&mut self, sent: Time, now: Time) -> bool {
+        self.lose(self.overdue(now));
+        let place = self.under_way.binary_search(&sent);
+        place.is_ok_and(|place| self.under_way.remove(place).is_some())
     }
     /// Returns the number of datagrams lost by `now`.
     pub fn lost(&self, now: Time) -> u64 {
@@ -43,9 +36,13 @@ impl Ledger {
     }
     /// Restarts the count of losses.
     pub fn restart(&mut self, now: Time) {
-        let overdue = self.overdue(now);
-        self.under_way.drain(..overdue);
+        self.lose(self.overdue(now));
         self.lost = 0;
+    }
+    /// Counts the first datagrams as lost.
+    fn lose(&mut self, datagrams: usize) {
+        self.under_way.drain(..datagrams);
+        self.lost += datagrams as u64;
     }
     /// Returns the number of overdue datagrams.
     fn overdue(&self, now: Time) -> usize {
@@ -58,16 +55,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_overtaken_is_lost_and_doubles_do_not_count() {
+    fn overtaken_datagrams_arrive_and_doubles_do_not_count() {
         let (at, now) = (|n: u64| Time::from_nanos(n), Time::from_nanos(5));
         let mut ledger = Ledger::default();
         (1..=4).for_each(|n| ledger.sent(at(n)));
-        assert!(ledger.arrived(at(1)) && !ledger.arrived(at(1)));
-        assert!(ledger.arrived(at(3)));
-        assert_eq!(ledger.lost(now), 1);
-        assert!(!ledger.arrived(at(2)), "too late");
-        assert!(ledger.arrived(at(4)));
-        assert_eq!(ledger.lost(now), 1);
+        assert!(ledger.arrived(at(1), now) && !ledger.arrived(at(1), now));
+        assert!(ledger.arrived(at(3), now));
+        assert!(ledger.arrived(at(2), now) && !ledger.arrived(at(2), now));
+        assert_eq!(ledger.lost(now), 0);
+        assert_eq!(ledger.lost(now + Span::from_secs(4)), 1);
+    }
+    #[test]
+    fn an_application_may_count_what_is_overtaken_as_lost() {
+        let (at, now) = (|n: u64| Time::from_nanos(n), Time::from_nanos(5));
+        let mut ledger = Ledger::default();
+        (1..=4).for_each(|n| ledger.sent(at(n)));
+        ledger.overtake(at(3));
+        assert!(ledger.arrived(at(3), now));
+        assert_eq!(ledger.lost(now), 2);
+        ledger.overtake(at(2));
+        assert!(!ledger.arrived(at(2), now), "too late");
+        assert!(ledger.arrived(at(4), now));
+        assert_eq!(ledger.lost(now), 2);
     }
     #[test]
     fn what_never_arrives_is_lost_in_the_end() {
@@ -76,7 +85,7 @@ mod tests {
         (0..10).for_each(|n| ledger.sent(at(n)));
         assert_eq!(ledger.lost(at(9)), 6, "sent at 0 to 5 s");
         assert_eq!(ledger.lost(at(11)), 8);
-        assert!(!ledger.arrived(at(5)), "too late");
+        assert!(!ledger.arrived(at(5), at(9)), "too late");
         ledger.restart(at(9));
         assert_eq!((ledger.lost(at(9)), ledger.lost(at(11))), (0, 2));
     }

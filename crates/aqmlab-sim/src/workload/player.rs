@@ -106,10 +106,16 @@ impl Player {
         }
     }
 
-    /// Returns the stalled share of the time since the start.
-    pub fn stalled_share(&self) -> f64 {
-        let (stalled, played) = (self.stalled.as_secs_f64(), self.played.as_secs_f64());
-        if stalled > 0.0 { stalled / (stalled + played) } else { 0.0 }
+    /// Reports the number of stalls and their share of the time since the start, if playback has
+    /// started.
+    pub fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
+        if self.began.is_none() {
+            return;
+        }
+        let player = self.at(now);
+        let (stalled, played) = (player.stalled.as_secs_f64(), player.played.as_secs_f64());
+        see("stalls", player.stalls as f64);
+        see("stalled", if stalled > 0.0 { stalled / (stalled + played) } else { 0.0 });
     }
 
     fn pass(&mut self, now: Time) {
@@ -154,7 +160,16 @@ mod tests {
         assert!(player.arrived(at(11.0), secs(3.0), true).is_none());
         let end = player.at(at(100.0));
         assert_eq!((end.stalls, end.stalled, end.played), (1, secs(2.0), secs(9.0)));
-        assert!((end.stalled_share() - 2.0 / 11.0).abs() < 1e-12);
+        let mut seen = Vec::new();
+        player.report(at(100.0), &mut |name, value| seen.push((name, value)));
+        assert_eq!(seen, [("stalls", 1.0), ("stalled", 2.0 / 11.0)]);
+    }
+
+    #[test]
+    fn a_player_that_has_not_started_has_no_scores() {
+        let mut player = Player::new(secs(4.0), secs(2.0));
+        player.arrived(at(1.0), secs(2.0), false);
+        player.report(at(100.0), &mut |name, value| panic!("{name}: {value}"));
     }
 
     #[test]

@@ -34,35 +34,41 @@ impl Quantity {
 /// Scores of which higher is better; for all others lower is better.
 const MORE_IS_BETTER: [&str; 2] = ["mos", "r_factor"];
 
-/// Scores of applications by quantity: sum and count.
+/// Scores of applications.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Scores(Vec<(Quantity, f64, f64)>);
+pub struct Scores {
+    /// Sum and count by quantity.
+    sums: Vec<(Quantity, f64, f64)>,
+    /// Number of players that never started.
+    pub never_started: u64,
+}
 
 impl Scores {
     /// Adds the scores that an application reports at `now`.
     pub fn add(&mut self, app: &dyn App, now: Time) {
         let direction = app.direction();
+        self.never_started += u64::from(!app.has_begun());
         app.report(now, &mut |name, value| self.add_one(Quantity { name, direction }, value));
     }
 
     fn add_one(&mut self, quantity: Quantity, value: f64) {
-        match self.0.iter_mut().find(|(known, ..)| *known == quantity) {
+        match self.sums.iter_mut().find(|(known, ..)| *known == quantity) {
             Some((_, sum, count)) => {
                 *sum += value;
                 *count += 1.0;
             }
-            None => self.0.push((quantity, value, 1.0)),
+            None => self.sums.push((quantity, value, 1.0)),
         }
     }
 
     /// Removes all scores.
     pub fn clear(&mut self) {
-        self.0.clear();
+        *self = Scores::default();
     }
 
     /// Returns means over the applications; for a quantity with two directions, the worse is first.
     pub fn means(&self) -> Vec<(Quantity, f64)> {
-        let means = self.0.iter().map(|(quantity, sum, count)| (*quantity, sum / count));
+        let means = self.sums.iter().map(|(quantity, sum, count)| (*quantity, sum / count));
         let mut means: Vec<_> = means.collect();
         worse_first(&mut means, |quantity, mean| {
             if MORE_IS_BETTER.contains(&quantity.name) { -mean } else { *mean }

@@ -3,20 +3,22 @@
 //!
 //! Each frame is sent at once, as a burst. Over UDP a frame is useful only if all its packets
 //! arrive before its playback time: a fixed delay after its sending time, equal to the delay of the
-//! first frame plus `buffer`; `missed` is the share of the other frames. Over TCP no frame is
-//! missed, but playback stalls when the buffer is empty, until it contains `buffer` again: `stalls`
-//! is the number of stalls, `stalled` their share of the time.
+//! first frame plus `buffer`; `missed` is the share of the other frames, late or lost. Over TCP no
+//! frame is missed, but playback stalls when the buffer is empty, until it contains `buffer` again:
+//! `stalls` is the number of stalls, `stalled` their share of the time; a player that never starts
+//! has neither.
 //!
-//! Recorded is the time of each `frame` (from its sending time to its last byte); over TCP also
-//! `join` (from the start to the first picture) and `stall`. `started` and `completed` count
-//! frames.
+//! Recorded is the time of each `frame` (from its sending time to its last byte), including frames
+//! that are complete too late; over TCP also `join` (from the start to the first picture) and
+//! `stall`. `started` and `completed` count frames.
 //!
 //! # Sources
 //! RFC 7928, sections 7.2 (bursty video frames) and 9.1; RFC 3550 (RTP).
 //!
 //! # Differences
 //! 1. The encoder does not adapt to the network: for adaptive video see `dash`.
-//! 2. Until the first frame arrives, frames that take longer than 3 s are missed.
+//! 2. A frame that is incomplete after 3 s, and after its playback time, is lost. Until the first
+//!    frame arrives, playback times are unknown: only these frames are missed.
 
 use std::collections::VecDeque;
 
@@ -73,16 +75,7 @@ impl Workload for VideoParams {
     fn app(&self, streams: &dyn Fn(&str) -> Stream) -> Option<Box<dyn App>> {
         let camera = Camera::new(self, streams);
         Some(match self.over {
-            Carrier::Udp => Box::new(VideoDatagrams {
-                camera,
-                packet: self.packet.get() as u32,
-                buffer: self.buffer,
-                flow: 0,
-                waiting: VecDeque::new(),
-                plays_after: None,
-                missed: 0,
-                shown: 0,
-            }),
+            Carrier::Udp => Box::new(VideoDatagrams::new(self, camera)),
             Carrier::Tcp => Box::new(VideoConnection {
                 camera,
                 flow: 0,
@@ -149,29 +142,69 @@ struct VideoDatagrams {
     packet: u32,
     buffer: Span,
     flow: u32,
-    /// Incomplete frames whose playback time is not reached.
+    /// Incomplete frames, in order of their sending times.
     waiting: VecDeque<Frame>,
+    /// Number of them whose playback time has passed: counted as missed.
+    late: usize,
     /// Delay from sending to playback.
     plays_after: Option<Span>,
     missed: u64,
     shown: u64,
 }
 
-/// Time after which a frame is missed, until the first frame arrives.
+/// Time after which an incomplete frame is lost, if its playback time has passed.
 const GIVEN_UP: Span = Span::from_secs(3);
 
 impl VideoDatagrams {
-    /// Returns the number of frames whose playback time is reached.
-    fn overdue(&self, now: Time) -> usize {
-        let delay = self.plays_after.unwrap_or(GIVEN_UP);
-        self.waiting.iter().take_while(|frame| frame.sent + delay < now).count()
+    fn new(params: &VideoParams, camera: Camera) -> Self {
+        VideoDatagrams {
+            camera,
+            packet: params.packet.get() as u32,
+            buffer: params.buffer,
+            flow: 0,
+            waiting: VecDeque::new(),
+            late: 0,
+            plays_after: None,
+            missed: 0,
+            shown: 0,
+        }
     }
 
-    /// Drops incomplete frames whose playback time is reached.
-    fn give_up(&mut self, now: Time) {
+    /// Returns the number of incomplete frames whose playback time has passed since they were last
+    /// counted.
+    fn overdue(&self, now: Time) -> usize {
+        let delay = self.plays_after.unwrap_or(GIVEN_UP);
+        self.waiting.range(self.late..).take_while(|frame| frame.sent + delay < now).count()
+    }
+
+    /// Counts frames whose playback time has passed as missed, and drops lost ones.
+    fn pass(&mut self, now: Time) {
         let overdue = self.overdue(now);
-        self.waiting.drain(..overdue);
         self.missed += overdue as u64;
+        self.late += overdue;
+        while self.late > 0 && self.waiting[0].sent + GIVEN_UP < now {
+            self.waiting.pop_front();
+            self.late -= 1;
+        }
+    }
+
+    /// Handles the arrival of a packet of the frame sent at `sent`. Returns the bytes of the frame
+    /// and its delay, if it is complete.
+    fn arrived(&mut self, sent: Time, now: Time) -> Option<(u64, Span)> {
+        self.pass(now);
+        let place = self.waiting.binary_search_by_key(&sent, |frame| frame.sent).ok()?;
+        self.waiting[place].packets -= 1;
+        if self.waiting[place].packets > 0 {
+            return None;
+        }
+        let bytes = self.waiting.remove(place)?.bytes;
+        let delay = now - sent;
+        self.plays_after.get_or_insert(delay + self.buffer);
+        match place < self.late {
+            true => self.late -= 1,
+            false => self.shown += 1,
+        }
+        Some((bytes, delay))
     }
 }
 
@@ -181,7 +214,7 @@ impl App for VideoDatagrams {
         self.on_timer(cx);
     }
     fn on_timer(&mut self, cx: &mut Context) {
-        self.give_up(cx.now());
+        self.pass(cx.now());
         let bytes = self.camera.frame();
         let packets = bytes.div_ceil(u64::from(self.packet));
         cx.activity().started += 1;
@@ -193,21 +226,9 @@ impl App for VideoDatagrams {
         cx.wake_after(self.camera.interval);
     }
     fn on_datagram(&mut self, _flow: u32, sent: Time, cx: &mut Context) {
-        self.give_up(cx.now());
-        let Ok(place) = self.waiting.binary_search_by_key(&sent, |frame| frame.sent) else {
-            return; // Too late.
-        };
-        let frame = &mut self.waiting[place];
-        frame.packets -= 1;
-        if frame.packets > 0 {
-            return;
+        if let Some((bytes, delay)) = self.arrived(sent, cx.now()) {
+            completed(bytes, delay, cx);
         }
-        let time = cx.now() - sent;
-        let bytes = frame.bytes;
-        self.waiting.remove(place);
-        self.plays_after.get_or_insert(time + self.buffer);
-        self.shown += 1;
-        completed(bytes, time, cx);
     }
     fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
         let missed = self.missed + self.overdue(now) as u64;
@@ -216,7 +237,7 @@ impl App for VideoDatagrams {
         }
     }
     fn restart(&mut self, now: Time) {
-        self.give_up(now);
+        self.pass(now);
         (self.missed, self.shown) = (0, 0);
     }
 }
@@ -255,11 +276,58 @@ impl App for VideoConnection {
         }
     }
     fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
-        let player = self.player.at(now);
-        see("stalls", player.stalls as f64);
-        see("stalled", player.stalled_share());
+        self.player.report(now, see);
+    }
+    fn has_begun(&self) -> bool {
+        self.player.began.is_some()
     }
     fn restart(&mut self, now: Time) {
         self.player.restart(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: u64) -> Span {
+        Span::from_millis(millis)
+    }
+
+    /// Frames of a packet each, sent at these milliseconds.
+    fn sent(frames: &[u64]) -> VideoDatagrams {
+        let params = VideoParams::default();
+        let camera = Camera::new(&params, &|key| Stream::for_component(1, 0, key));
+        let mut video = VideoDatagrams::new(&params, camera);
+        let frame = |sent: &u64| Frame { sent: Time::ZERO + ms(*sent), bytes: 1, packets: 1 };
+        video.waiting.extend(frames.iter().map(frame));
+        video
+    }
+
+    fn missed(video: &VideoDatagrams, now: u64) -> f64 {
+        let mut missed = f64::NAN;
+        video.report(Time::ZERO + ms(now), &mut |_, value| missed = value);
+        missed
+    }
+
+    #[test]
+    fn a_late_frame_is_missed_and_has_a_delay_and_a_lost_one_has_none() {
+        let mut video = sent(&[0, 40, 80, 120]);
+        let mut arrived = |sent, now| video.arrived(Time::ZERO + ms(sent), Time::ZERO + ms(now));
+        assert_eq!(arrived(0, 20), Some((1, ms(20))), "played 220 ms after they are sent");
+        assert_eq!(arrived(80, 300), Some((1, ms(220))), "in time, beside an overdue one");
+        assert_eq!(arrived(40, 3040), Some((1, ms(3000))), "late");
+        assert_eq!(arrived(120, 3121), None, "lost");
+        assert_eq!(missed(&video, 3121), 0.5);
+    }
+
+    #[test]
+    fn a_frame_counts_as_missed_once_at_its_playback_time() {
+        let mut video = sent(&[0, 40]);
+        video.arrived(Time::ZERO, Time::ZERO + ms(20));
+        assert_eq!([260, 261].map(|now| missed(&video, now)), [0.0, 0.5]);
+        video.restart(Time::ZERO + ms(300));
+        video.arrived(Time::ZERO + ms(40), Time::ZERO + ms(400));
+        assert!(missed(&video, 400).is_nan(), "its playback time was before");
     }
 }

@@ -1,6 +1,7 @@
 //! Misleading runs have notes, other runs do not.
 
 use crate::common::{BESIDE, LINE, Settings, on_line};
+use aqmlab_sim::RunResult;
 use aqmlab_sim::run::diagnosis::{About, Finding};
 
 /// Bulk flows that fill a link, for long enough.
@@ -55,6 +56,28 @@ fn a_group_that_never_starts_is_named() {
     assert_eq!(about, About::Group(1));
     assert!(text.contains("start at 61s, and the run ended at 60s"), "{text}");
     assert_eq!(late("59s"), None);
+}
+
+#[test]
+fn a_group_with_players_that_never_start_is_noted() {
+    for workload in ["{ kind = 'video', over = 'tcp', rate = '2mbit', buffer = '1s' }", "'dash'"] {
+        let player = BESIDE.replace('}', &format!(", workload = {workload} }}"));
+        let at = |rate| {
+            let settings =
+                [("flows.bulk", &*player), ("duration", "15s"), ("links.down.rate", rate)];
+            on_line(&settings)
+        };
+        let (slow, fast) = (at("10kbit"), at("50mbit"));
+        let noted = |result: &RunResult| {
+            let mut findings = result.findings.iter();
+            findings.any(|found| found.note.id == "playback-never-started")
+        };
+        assert!(noted(&slow) && !noted(&fast), "{workload}");
+        for score in ["stalls", "stalled"] {
+            assert_eq!(slow.groups[0].value_of(score), None, "{workload}");
+            assert_eq!(fast.groups[0].value_of(score), Some(0.0), "{workload}");
+        }
+    }
 }
 
 #[test]

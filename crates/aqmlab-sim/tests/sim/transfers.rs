@@ -1,6 +1,34 @@
 //! The workload `transfers`: times and sizes of its flows, and that all of them complete.
 
-use crate::common::{mean, run_workload as result};
+use crate::common::{mean, on_line, run_workload as result};
+
+/// A handshake of 40-byte packets and seven segments with 40 bytes of headers each, at 10 Mbit/s
+/// and 20 ms. The acknowledgement of the seventh is delayed by 200 ms.
+#[test]
+fn a_flow_is_active_until_its_last_byte_arrives() {
+    let result = on_line(&[("flows.bulk.size", "10000b")]);
+    let flow = &result.flows[0];
+    let completion = flow.completion.unwrap().as_secs_f64();
+    assert!((completion - 0.068_288).abs() < 1e-9, "{completion}");
+    assert!((flow.goodput * completion / 80_000.0 - 1.0).abs() < 1e-9, "{}", flow.goodput);
+    assert!((mean(&result.groups[0], "completion") / completion - 1.0).abs() < 1e-9);
+    assert!((flow.finish.unwrap() - flow.start).as_secs_f64() > 0.28);
+}
+
+/// The client closes its connections when it has the response.
+#[test]
+fn connections_of_applications_are_active_until_their_last_byte_arrives() {
+    let workload = r#"{ kind = "requests", requests = 1, gap = "1s", number = 3 }"#;
+    let result = result(workload, &[("record.level", "series")]);
+    let ended: Vec<_> = result.flows.iter().filter(|flow| flow.finish.is_some()).collect();
+    assert!(ended.len() >= 4, "two connections, each with two directions");
+    for flow in ended {
+        let (completion, finish) = (flow.completion.unwrap(), flow.finish.unwrap());
+        assert!(flow.start + completion < finish, "{completion:?}");
+        let expected = flow.delivered as f64 * 8.0 / completion.as_secs_f64();
+        assert!((flow.goodput / expected - 1.0).abs() < 1e-9, "{}", flow.goodput);
+    }
+}
 
 #[test]
 fn transfers_come_at_their_times_and_all_complete() {

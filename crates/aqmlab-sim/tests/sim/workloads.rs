@@ -342,6 +342,8 @@ proptest! {
                 prop_assert!(seen <= datagrams.sent && datagrams.sent - seen <= limit + 1);
             } else {
                 prop_assert!(flow.finish.is_none() || flow.finish.unwrap() > flow.start);
+                let completed = flow.completion.map(|completion| flow.start + completion);
+                prop_assert!(flow.finish.is_none() || completed <= flow.finish);
                 if let (Some(size), Some(_)) = (flow.size, flow.finish) {
                     prop_assert_eq!(flow.delivered, size);
                 }

@@ -39,6 +39,8 @@ pub(crate) struct Flow {
     pub start: Time,
     /// Time at which the last byte was acknowledged.
     pub finish: Option<Time>,
+    /// Time at which the last byte written so far arrived.
+    pub all_arrived: Option<Time>,
     /// Application that owns the flow, or [`NONE`].
     pub app: u32,
     /// True if the application may write more.
@@ -219,6 +221,7 @@ impl Flow {
             size: setup.size.filter(|_| !setup.is_open),
             start: setup.start,
             finish: None,
+            all_arrived: None,
             app: setup.app,
             is_open: setup.is_open,
             is_transient: setup.is_transient,
@@ -474,6 +477,11 @@ impl Flow {
             Ends::Other(other) => other.source.is_finished(),
             Ends::Datagrams(_) => false,
         }
+    }
+
+    /// Returns the time at which the last byte arrived; `None` if more data may follow.
+    pub fn completed(&self) -> Option<Time> {
+        self.all_arrived.filter(|_| !self.is_open)
     }
 
     /// Returns the bytes that arrived without a gap; 0 for datagrams.

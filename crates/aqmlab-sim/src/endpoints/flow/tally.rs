@@ -48,11 +48,13 @@ impl Flow {
     }
 
     /// Returns the time the flow was active after the warm-up, in a run that ends at `end`; `None`
-    /// if it had finished before.
+    /// if it was over before. It is active until its last byte arrives or, if a change stopped it
+    /// with data in flight, is acknowledged.
     pub fn measured_time(&self, end: Time) -> Option<Span> {
-        let until = self.finish.unwrap_or(end);
+        let over = self.completed().or(self.finish);
+        let until = over.unwrap_or(end);
         match &self.before {
-            Some(before) if self.finish.is_some_and(|finish| finish <= before.time) => None,
+            Some(before) if over.is_some_and(|over| over <= before.time) => None,
             Some(before) => Some(until.saturating_since(self.start.max(before.time))),
             None => Some(until.saturating_since(self.start)),
         }

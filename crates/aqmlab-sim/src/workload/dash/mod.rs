@@ -7,9 +7,9 @@
 //!
 //! Recorded are the times of each `segment` (from the request to its last byte), `join` (from the
 //! SYN to the first picture) and each `stall`. Reported for each player, as means over the group,
-//! are `stalls` (number), `stalled` (share of the time since playback started), `bitrate` (mean of
-//! the fetched segments, bit/s) and `switches` (number of segments at another rate than the one
-//! before). `started` and `completed` count segments.
+//! are `stalls` (number), `stalled` (share of the time since playback started; a player that never
+//! starts has neither), `bitrate` (mean of the fetched segments, bit/s) and `switches` (number of
+//! segments at another rate than the one before). `started` and `completed` count segments.
 //!
 //! # Sources
 //! ISO/IEC 23009-1 (segments, ladder); for the choice of rates see `rates.rs`.
@@ -232,13 +232,14 @@ impl App for Viewer {
         }
     }
     fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
-        let player = self.player.at(now);
-        see("stalls", player.stalls as f64);
-        see("stalled", player.stalled_share());
+        self.player.report(now, see);
         if self.fetched > 0 {
             see("bitrate", self.bits / self.fetched as f64);
         }
         see("switches", self.switches as f64);
+    }
+    fn has_begun(&self) -> bool {
+        self.player.began.is_some()
     }
     fn restart(&mut self, now: Time) {
         self.player.restart(now);

@@ -242,8 +242,12 @@ impl Tester {
         self.agenda.add(cx.now() + interval, RpmTask::Interval, cx);
     }
 
-    /// Returns whether all is stable: the goodput of each direction, and then the responsiveness.
+    /// Returns whether all is stable: the goodput of each direction, averaged over `distance`
+    /// intervals, and then the responsiveness.
     fn judge(&mut self, now: Time) -> bool {
+        if (self.moved.len() as u64) < self.params.distance {
+            return false;
+        }
         if !self.goodputs.is_empty() {
             let rates = self.rates();
             self.goodputs.retain_mut(|(direction, goodput)| {
@@ -258,9 +262,9 @@ impl Tester {
         self.responsiveness.is_stable()
     }
 
-    /// Returns the moving averages of the goodputs down and up, in bit/s.
+    /// Returns the goodputs down and up over the last intervals, at least one, in bit/s.
     fn rates(&self) -> [f64; 2] {
-        let time = self.params.distance as f64 * self.params.interval.as_secs_f64();
+        let time = self.moved.len() as f64 * self.params.interval.as_secs_f64();
         [0, 1].map(|way: usize| {
             self.moved.iter().map(|moved| moved[way]).sum::<u64>() as f64 * 8.0 / time
         })
@@ -414,9 +418,11 @@ impl App for Tester {
             see("rpm_foreign", foreign);
             see("rpm_loaded", loaded);
         }
-        let [download, upload] = self.rates();
-        see("download", download);
-        see("upload", upload);
+        if !self.moved.is_empty() {
+            let [download, upload] = self.rates();
+            see("download", download);
+            see("upload", upload);
+        }
         let confidence = match (self.responsiveness.count(), self.responsiveness.is_stable()) {
             (_, true) => 2.0,
             (count, _) if count >= self.params.distance => 1.0,
@@ -430,6 +436,26 @@ impl App for Tester {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Computed manually, with intervals of 1 s.
+    #[test]
+    fn goodput_is_averaged_over_the_intervals_that_have_passed() {
+        let mut tester = Tester::new(&RpmParams::default(), Stream::for_component(1, 0, "probe"));
+        tester.report(Time::ZERO, &mut |name, _| assert!(!name.ends_with("load"), "{name}"));
+        tester.moved.extend([[500_000, 0], [250_000, 100_000]]);
+        assert_eq!(tester.rates(), [3e6, 4e5]);
+        tester.moved.extend([[250_000, 0]; 2]);
+        assert_eq!(tester.rates(), [2.5e6, 2e5]);
+        // A download that is stable from the start needs seven intervals of a second.
+        let mut tester = Tester::new(&RpmParams::default(), Stream::for_component(1, 0, "probe"));
+        let left = (1..=7).map(|_| {
+            tester.moved.push_back([250_000; 2]);
+            tester.moved.truncate(4);
+            tester.judge(Time::ZERO);
+            tester.goodputs.len()
+        });
+        assert_eq!(left.collect::<Vec<_>>(), [2, 2, 2, 2, 2, 2, 0]);
+    }
 
     /// Two directions may exchange capacity: their sum is then stable, but neither direction is.
     #[test]

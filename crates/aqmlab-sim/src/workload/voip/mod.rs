@@ -1,8 +1,9 @@
 //! Telephone calls: a packet of speech every 20 ms in talk spurts, and the call quality by the
 //! E-model.
 //!
-//! Packets are played after a delay that adapts at talk spurts (module `playout`). Later packets
-//! are as useless as lost ones. Reported for each direction, as means over the group: `mos`,
+//! Packets are played after a delay that adapts at talk spurts (module `playout`). Packets that
+//! arrive in time are played in the order in which they were sent; later packets are as useless as
+//! lost ones. Reported for each direction, as means over the group: `mos`,
 //! `r_factor` (at the mean playout delay), `lost` and `late` (shares of the packets that were due).
 //!
 //! # Sources
@@ -15,6 +16,7 @@
 //! # Differences
 //! 1. The two directions talk independently.
 //! 2. A packet that has not arrived after 3 s is lost. If no packet is played, R is 0.
+//! 3. A packet overtaken by one of a later spurt has the playout delay of that spurt.
 
 mod emodel;
 mod playout;
@@ -172,6 +174,24 @@ impl Talker {
         self.left -= 1;
         gap
     }
+
+    /// Handles the arrival of the packet sent at `sent`.
+    fn arrived(&mut self, sent: Time, now: Time) {
+        if !self.ledger.arrived(sent, now) {
+            return;
+        }
+        while self.spurts.get(1).is_some_and(|next| *next <= sent) {
+            self.spurts.pop_front();
+        }
+        let spurt = self.spurts.front().copied().unwrap_or(Time::ZERO);
+        let delay = now - sent;
+        let plays_after = self.playout.arrived(delay, spurt);
+        self.delays += plays_after.as_secs_f64();
+        match delay <= plays_after {
+            true => self.played += 1,
+            false => self.late += 1,
+        }
+    }
 }
 
 impl App for Talker {
@@ -191,20 +211,7 @@ impl App for Talker {
         cx.wake_after(self.gap());
     }
     fn on_datagram(&mut self, _flow: u32, sent: Time, cx: &mut Context) {
-        if !self.ledger.arrived(sent) {
-            return;
-        }
-        while self.spurts.get(1).is_some_and(|next| *next <= sent) {
-            self.spurts.pop_front();
-        }
-        let spurt = self.spurts.front().copied().unwrap_or(Time::ZERO);
-        let delay = cx.now() - sent;
-        let plays_after = self.playout.arrived(delay, spurt);
-        self.delays += plays_after.as_secs_f64();
-        match delay <= plays_after {
-            true => self.played += 1,
-            false => self.late += 1,
-        }
+        self.arrived(sent, cx.now());
     }
     fn report(&self, now: Time, see: &mut dyn FnMut(&'static str, f64)) {
         let lost = self.ledger.lost(now);
@@ -233,5 +240,24 @@ impl App for Talker {
     fn restart(&mut self, now: Time) {
         (self.played, self.late, self.delays) = (0, 0, 0.0);
         self.ledger.restart(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overtaken_packet_is_played_if_it_arrives_in_time() {
+        let streams = |key: &str| Stream::for_component(1, 0, key);
+        let params = VoipParams::default();
+        let mut talker = Talker::new(&params, Direction::Forward, None, &streams);
+        let ms = |millis: u64| Time::ZERO + Span::from_millis(millis);
+        (0..5).for_each(|packet| talker.ledger.sent(ms(20 * packet)));
+        // The first takes 40 ms: the spurt is played 100 ms after it is sent.
+        for (sent, now) in [(0, 40), (40, 80), (20, 119), (80, 120), (60, 161)] {
+            talker.arrived(ms(sent), ms(now));
+        }
+        assert_eq!((talker.played, talker.late, talker.ledger.lost(ms(5000))), (4, 1, 0));
     }
 }
