@@ -16,8 +16,8 @@ from aqmlab.packs.rfc9743.scene import Flow
 
 
 class CaseMeasure(NamedTuple):
-    """A measure of a case; how far one is behind is a share of at least twenty `grain`. `most` is as
-    of `reading`."""
+    """A measure of a case; how far one is behind is a share of at least twenty `grain`. `most` is
+    that of `reading`."""
 
     name: str
     unit: str
