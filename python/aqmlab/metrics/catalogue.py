@@ -164,7 +164,7 @@ METRICS = (
            "RFC 7928, section 9.2",
            **_formula("acknowledgements lost", LESS, "traffic", "group", ack_loss_share)),
     Metric("loss_interval", "link", "s", "Time between two consecutive drops at the link, "
-           "of whatever flow. (The RFCs mean those of one flow.)",
+           "of all its flows. (The RFCs mean those of one flow.)",
            "table `links`: `loss_interval_mean_s`, `_p50_s`, `_p95_s`, `_max_s`",
            "RFC 3611; RFC 7928, section 2.3",
            **_link("gap between drops", NEITHER, "loss_interval_{}_s", "mean", "p50",

@@ -87,7 +87,7 @@ impl Rack {
     }
 
     /// Steps 2 and 3: processes delivered segments, in order or not. Step 3 goes by sequence
-    /// number, whatever the order of the SACK blocks; step 2 by send time, so that of several
+    /// number, in any order of SACK blocks; step 2 by send time, so that of several
     /// round-trip times the latest transmission's remains.
     fn take_news(&mut self, news: &mut [Record], ack: &Ack, now: Time, rtt: &RttEstimator) {
         news.sort_unstable_by_key(|record| record.seq);
