@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, isnan, log10
+from math import floor, isfinite, isnan, log10
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ def capital(text: str) -> str:
 def is_none(value: object) -> bool:
     """True for a missing value: None or NaN."""
     return value is None or (isinstance(value, float) and isnan(value))
+
+
+def finite(value: float) -> float | None:
+    """The number, or None if it is infinite or NaN, which JSON lacks."""
+    return value if isfinite(value) else None
 
 
 def seconds(value: float | None) -> str:

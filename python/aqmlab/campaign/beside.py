@@ -19,6 +19,7 @@ from aqmlab import stats
 from aqmlab.campaign.pack import Question, Reading
 from aqmlab.metrics.registry import LESS, NEITHER
 from aqmlab.metrics.samples import Floats
+from aqmlab.numbers import finite
 from aqmlab.report.document import Estimate
 
 BETTER, ALIKE, WORSE, OTHER = "better", "indistinguishable", "worse", "different"
@@ -37,7 +38,7 @@ class ReadingRow:
     """1 if more is better, -1 if less is, 0 if neither is."""
     grain: float
     estimate: Estimate
-    """Of the subject: the mean over the replications, with its interval."""
+    """Mean of the subject over the replications, with its interval."""
     others: Mapping[str, float]
     """Means of the others."""
     differences: Mapping[str, stats.Interval | None]
@@ -76,9 +77,9 @@ class ReadingRow:
 
     @property
     def excess(self) -> float:
-        """How far it is behind the worst of the others: 0 if it is not, 1 if by all there is. The
-        difference is a share of the larger number, or of twenty grains if that is more: next to
-        nothing in place of nothing is not all there is."""
+        """Distance by which the subject is behind the worst of the others: 0 if it is not behind, 1
+        if the difference is the whole larger number. It is a share of that number, or of twenty
+        grains if these are more: a tiny number instead of 0 does not give 1."""
         if self.direction == NEITHER:
             return 0.0
         behind = []
@@ -94,20 +95,16 @@ class ReadingRow:
         """All of it, numbers unrounded."""
         keys = ("case", "measure", "unit", "direction")
         return {key: getattr(self, key) for key in keys} | {
-            "value": _finite(self.value),
+            "value": finite(self.value),
             "low": self.estimate.low,
             "high": self.estimate.high,
-            "others": {other: _finite(value) for other, value in self.others.items()},
+            "others": {other: finite(value) for other, value in self.others.items()},
             "differences": {
                 other: [each.low, each.high] if each else None
                 for other, each in self.differences.items()
             },
             "compared": self.words,
         }
-
-
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None
 
 
 def value_of(value: float, row: ReadingRow) -> str:

@@ -27,6 +27,7 @@ from aqmlab.campaign.rule import (
 from aqmlab.campaign.rule import (
     UNDECIDED as UNDECIDED,
 )
+from aqmlab.numbers import finite
 from aqmlab.report.document import BAD, GOOD, NEAR, PLAIN, Verdict
 from aqmlab.stats import FEWEST
 
@@ -75,7 +76,7 @@ class RuleNumber:
         """{"number", "low", "high", "limits"}; NaN and missing ends are null."""
         has_interval = isfinite(self.value) and not self.why
         return {
-            "number": self.value if isfinite(self.value) else None,
+            "number": finite(self.value),
             "low": self.low if has_interval else None,
             "high": self.high if has_interval else None,
             "limits": list(self.edges),

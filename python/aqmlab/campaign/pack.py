@@ -11,6 +11,7 @@ import numpy as np
 
 from aqmlab.campaign.rule import Rule
 from aqmlab.metrics.samples import Floats
+from aqmlab.numbers import finite
 from aqmlab.report.document import Estimate
 from aqmlab.stats import UNBOUNDED, Bounds, interval
 
@@ -80,7 +81,7 @@ class Reading:
             "mean": None if np.isnan(found.value) else found.value,
             "low": found.low,
             "high": found.high,
-            "values": [float(each) if np.isfinite(each) else None for each in self.values],
+            "values": [finite(float(each)) for each in self.values],
         }
 
 

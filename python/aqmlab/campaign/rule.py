@@ -35,6 +35,7 @@ from scipy import special
 
 from aqmlab.metrics import scale
 from aqmlab.metrics.samples import Floats, Whole
+from aqmlab.numbers import finite
 from aqmlab.stats import FEWEST, UNBOUNDED, Bounds, Interval
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ class Decided:
         low, high = self.ends or (None, None)
         return {
             "name": each.name,
-            "number": each.number if np.isfinite(each.number) else None,
+            "number": finite(each.number),
             "low": low,
             "high": high,
             "wanted": each.side,
@@ -323,7 +324,7 @@ class Rule(Generic[Data, Found]):
         decided = []
         for each, se in zip(here, error, strict=True):
             verdict = _verdict(each.slack, one * se, all_of_them * se)
-            half = float(one * se) if np.isfinite(se) else None
+            half = finite(float(one * se))
             relative = float(np.nan_to_num(se / max(abs(each.slack), 1e-300), nan=np.inf))
             decided.append(
                 Decided(each, half, verdict, _needed(count, relative, shared[each.slack < 0]))

@@ -11,6 +11,7 @@ import numpy as np
 
 from aqmlab import stats
 from aqmlab.metrics.samples import Floats
+from aqmlab.numbers import finite
 from aqmlab.search.trials import START, Measure, Trial, Trials, with_settings
 
 FRESH = 1
@@ -59,7 +60,7 @@ class Confirmed:
             "trial": self.trial.number,
             "start": self.start.value,
             "found": self.found.value,
-            **{name: value if np.isfinite(value) else None for name, value in numbers.items()},
+            **{name: finite(value) for name, value in numbers.items()},
             "verdict": self.verdict,
             "why": self.why,
         }

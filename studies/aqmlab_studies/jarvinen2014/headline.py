@@ -74,7 +74,7 @@ HEADLINE: tuple[Rule[Measurements, Cells], ...] = (
     ),
     Rule(
         "pie-worst",
-        "Conclusion: PIE performs worst whatever the number of flows.",
+        "Conclusion: PIE performs worst with every number of flows.",
         "at every load the 95th percentile of both variants of PIE is above that of every other "
         "single queue by more than a packet (6 ms)",
         cells(p95, SINGLE),

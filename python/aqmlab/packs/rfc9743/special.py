@@ -124,7 +124,7 @@ def _steps(*values: str, at: tuple[str, ...] = ("0s", "15s", "30s"), **keys: obj
 
 
 def _delivered(at: CaseResults) -> Floats:
-    """Segments that were of use."""
+    """Segments that delivered new data."""
     return at.flow("own", "goodput_bps") * at.lasted / 8 / SEGMENT
 
 
@@ -231,7 +231,7 @@ CRITERIA: tuple[Question, ...] = (
         },
         (
             USED, DELAY,
-            CaseMeasure("segments sent in vain", "%", LESS,
+            CaseMeasure("segments that delivered no new data", "%", LESS,
                     lambda at: 100 * (1 - _delivered(at) / at.flow("own", "segments_sent")), 1.0),
             CaseMeasure("control packets", "a segment delivered", LESS,
                     lambda at: at.arrived("up") / np.maximum(_delivered(at), 1.0), 0.05),
