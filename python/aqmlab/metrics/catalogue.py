@@ -111,8 +111,8 @@ METRICS = (
     # Rates
     Metric("goodput", "flow, group", "bit/s", "Data that reached the receiver, each byte "
            "counted once, when it first arrives, whether in order or not (of datagrams with their "
-           "headers), after the warm-up: of a flow over the time until its last byte arrives, "
-           "of a group and direction over all of it.",
+           "headers), after the warm-up: of a flow over the time until its last byte arrives "
+           "or a change stops it, of a group and direction over all of it.",
            f"table `flows`: `goodput_bps`; {COMPUTED}; series `goodput_bps`",
            "RFC 7928, section 2.5",
            **_made("goodput", "goodput", MORE, "traffic", "runs")),

@@ -461,8 +461,8 @@ impl Examined<'_> {
         let counts = link.queue.counts();
         let [mut rtt, mut full] = [self.scenario.base_rtt_over(narrow as usize); 2];
         if counts.dropped_total() + counts.marked_total() > 0 {
-            rtt = rtt + self.waited(&group.path) + self.waited(&group.return_path);
-            full = full + Span::from_secs_f64(link.probe.sojourn.quantile(0.95).max(0.0));
+            rtt += self.waited(&group.path) + self.waited(&group.return_path);
+            full += Span::from_secs_f64(link.probe.sojourn.quantile(0.95).max(0.0));
         }
         let packet = Bytes::new(transport.mss.get() + transport.header.get());
         let each = rate.transmission_time(packet).max(Span::from_nanos(1));
