@@ -356,13 +356,14 @@ class Snapshot:
 @final
 class Run:
     """A run under way, of one thread. When code in Python fails in it, or it makes no progress,
-    it is over: every method but those that have no time raises `RuntimeError`."""
+    it is over, as after `finish`: `next_time` is `None`, and everything
+    else raises `InputError`."""
 
     def __new__(cls, scenario: Scenario, replication: int = 0) -> Self: ...
     time: float
     """The virtual time that it has come to, in seconds."""
     next_time: float | None
-    """When something happens next, in seconds; `None` at the end."""
+    """Time of the next event in seconds; `None` at the end, and after it."""
     events: int
     """Events that were handled so far."""
     scenario: Scenario

@@ -286,6 +286,9 @@ def test_rows_compare_pairs() -> None:
     assert row.word("reno") == BETTER and row.word("cubic") not in (BETTER, WORSE)
     assert row.words == "better than reno, indistinguishable from cubic"
     assert row.excess == 0 and worst([row]) is row
+    slightly = [each + 0.4 for each in noise]
+    row = row_of({"x": reading(slightly), "reno": reading(noise), "cubic": reading(noise)})
+    assert row.words == "indistinguishable from both", "0.5 % of loss is the margin"
     few = {"x": reading(more[:2]), "reno": reading(noise[:2]), "cubic": reading(noise[:2])}
     row = row_of(few)
     assert row.words == "not compared with both" and row.excess == 0

@@ -97,6 +97,26 @@ def test_flows_without_a_common_link_are_not_compared() -> None:
     assert found["far", "rtt_fairness"] > 0
 
 
+def test_a_loss_event_counts_the_flows_that_have_data_then() -> None:
+    """Four flows, two of which begin in the middle, and one of which is stopped before."""
+    groups = flows(early={"count": 1}, gone={"count": 1}, late={"count": 2, "start": "4s"})
+    stop = [{"at": "2s", "key": "flows.gone.active", "value": False}]
+    record = {"level": "packets"}
+    result = run(flows=groups, changes=stop, record=record, duration="8s")
+    drops = result.packets.filter(pl.col("verdict") != "delivered").sort("end_s")
+    losing, present, end = 0, 0.0, 0.0
+    seen: set[str] = set()
+    ends = dict(result.flows.select("group", pl.col("finish_s").fill_null(8.0)).rows())
+    for time, flow in drops.filter(link="down", is_ack=False).select("end_s", "flow").rows():
+        if time >= end:
+            end, seen = time + 0.020, set()
+            present += 1 + (time < ends["gone"]) + 2 * (end > 4)
+        losing += flow not in seen
+        seen.add(flow)
+    assert result.links.filter(link="down")["loss_events"][0] > 20
+    assert of(result)["down", "loss_synchronisation"] == pytest.approx(losing / present)
+
+
 def test_flows_with_base_delays_of_their_own_have_no_common_delay_variation() -> None:
     steady = {"kind": "cbr", "rate": "100kbit"}
     own = {"workload": steady, "count": 2, "access_delay": {"list": ["0ms", "50ms"]}}

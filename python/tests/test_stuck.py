@@ -9,6 +9,7 @@ import pytest
 from conftest import Aqmlab
 
 import aqmlab
+from aqmlab import _core
 from aqmlab.errors import StuckError
 
 STUDY = """
@@ -66,3 +67,22 @@ def test_a_command_says_at_which_moment_a_run_stands_still(study: Path, aqmlab: 
     done = aqmlab("run", study.parent / "scenario.toml", *setting)
     assert (done.returncode, done.stdout) == (1, "")
     assert "no progress" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_run_that_failed_is_over_and_the_others_go_on() -> None:
+    small, large = (
+        aqmlab.Run(aqmlab.Scenario.from_toml(SCENARIO), set={"flows.camera.workload.packet": size})
+        for size in ("1b", "1000b")
+    )
+    with pytest.raises(RuntimeError, match="no progress"):
+        _core.advance_all([large._run, small._run], [0.1, 0.1], 2)
+    assert small.is_over and repr(small) == "<Run: over>"
+    late = (small.observe, small.step, small.finish, lambda: small.time, lambda: small.advance(1))
+    for each in late:
+        with pytest.raises(aqmlab.InputError, match="the run is over"):
+            each()
+    with pytest.raises(aqmlab.InputError, match="the run is over"):
+        _core.advance_all([large._run, small._run], [0.2, 0.2], 2)
+    assert large.time == 0.1 and not large.is_over
+    large.finish()
+    assert large.digest in repr(large)

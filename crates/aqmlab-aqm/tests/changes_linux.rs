@@ -275,6 +275,23 @@ fn cake_is_reconfigured() {
     assert_eq!(queue.drain(ms(1)), [0, 1]);
 }
 
+/// cake_clear_tin: a tin that is not used loses its packets, but not the state of its flows. Flow 0
+/// is in the third of the tins of diffserv8.
+#[test]
+fn cake_keeps_the_flows_of_unused_tins() {
+    let settings = [("bandwidth", "9mbit"), ("diffserv", "diffserv8")];
+    let (mut queue, now) = codel_at_work("cake", &settings);
+    let backlog = queue.queue.backlog().packets;
+    assert_eq!(queue.sees("dropping_flows"), 1.0);
+    let (dropped, _) = queue.set("diffserv", "besteffort", now);
+    assert_eq!((dropped.len() as u64, queue.sees("dropping_flows")), (backlog, 0.0));
+    for diffserv in ["diffserv3", "diffserv8"] {
+        queue.set("diffserv", diffserv, now);
+    }
+    queue.offer([0], Ecn::NotEct, now);
+    assert_eq!((queue.queue.backlog().packets, queue.sees("dropping_flows")), (1, 1.0));
+}
+
 /// cake_reconfigure keeps the times of the next packets. An unlimited queue has that of the last
 /// arrival at an empty queue; a queue that was shaped holds its next packet.
 #[test]

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use aqmlab_core::{Span, Time};
+use aqmlab_core::{Error, Span, Time};
 use aqmlab_sim::network::series::Subject;
 use aqmlab_sim::{Outside, Position, Run, Snapshot, Stopped};
 use aqmlab_tcp::congestion::AckSample;
@@ -57,10 +57,10 @@ impl PyRun {
         Ok(self.ready()?.time().as_secs_f64())
     }
 
-    /// Time of the next event in seconds; `None` at the end.
+    /// Time of the next event in seconds; `None` at the end, and after it.
     #[getter]
-    fn next_time(&self) -> PyResult<Option<f64>> {
-        Ok(self.ready()?.next_time().map(Time::as_secs_f64))
+    fn next_time(&self) -> Option<f64> {
+        self.run.as_ref()?.next_time().map(Time::as_secs_f64)
     }
 
     /// Number of events handled.
@@ -292,7 +292,13 @@ pub fn advance_all(
     let until = until.into_iter().map(time).collect::<PyResult<Vec<Time>>>()?;
     let mut taken = Vec::new();
     for (run, until) in runs.iter().zip(until) {
-        taken.push((run.borrow_mut(py).run.take().ok_or_else(over)?, until));
+        let Some(going) = run.borrow_mut(py).run.take() else {
+            for (run, (going, _)) in runs.iter().zip(taken) {
+                run.borrow_mut(py).run = Some(going);
+            }
+            return Err(over());
+        };
+        taken.push((going, until));
     }
     let share = taken.len().div_ceil(threads.max(1)).max(1);
     type Ended = std::thread::Result<Result<Run, Stopped>>;
@@ -338,7 +344,9 @@ pub fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn over() -> PyErr {
-    PyRuntimeError::new_err("the run is over")
+    let error = Error::new("the run is over")
+        .hint("make another Run; `fork()` before `finish()` keeps a copy");
+    Python::attach(|py| to_py_error(py, error))
 }
 
 fn stuck(stopped: Stopped) -> PyErr {

@@ -3,7 +3,7 @@
 Replications are pairs, so a difference is that of the pairs. Its interval is the one that
 `aqmlab.stats` gives it among all comparisons of the page (Holm): the chance that a page says
 anything that is not so is 5 %. Nothing here is a threshold of the RFC: a row says better, worse,
-or indistinguishable, with the numbers.
+or indistinguishable, with the numbers. A difference counts if its interval lies beyond the margin.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from aqmlab.report.document import Estimate
 BETTER, ALIKE, WORSE, OTHER = "better", "indistinguishable", "worse", "different"
 UNKNOWN = "not compared"
 """With too few replications that have a value."""
+MARGIN = 0.05
+"""A difference within this share counts as none, as in `no worse than baseline by 5%` of packs."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class ReadingRow:
         interval = self.differences[other]
         if interval is None:
             return UNKNOWN
-        if interval.low <= 0 <= interval.high:
+        margin = MARGIN * self._scale(other)
+        if interval.low <= margin and interval.high >= -margin:
             return ALIKE
         if self.direction == NEITHER:
             return OTHER
@@ -86,10 +89,12 @@ class ReadingRow:
         for other, value in self.others.items():
             if self.word(other) != WORSE:
                 return 0.0
-            behind.append(
-                abs(self.value - value) / max(abs(self.value), abs(value), 20 * self.grain)
-            )
+            behind.append(abs(self.value - value) / self._scale(other))
         return min(behind, default=0.0)
+
+    def _scale(self, other: str) -> float:
+        """The number of which a difference is a share."""
+        return max(abs(self.value), abs(self.others[other]), 20 * self.grain)
 
     def to_json(self) -> dict[str, Any]:
         """All of it, numbers unrounded."""

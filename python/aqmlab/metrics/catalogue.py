@@ -111,8 +111,8 @@ METRICS = (
     # Rates
     Metric("goodput", "flow, group", "bit/s", "Data that reached the receiver, each byte "
            "counted once, when it first arrives, whether in order or not (of datagrams with their "
-           "headers), after the warm-up: of a flow over the time until its last byte arrives, "
-           "of a group and direction over all of it.",
+           "headers), after the warm-up: of a flow over the time until its last byte arrives "
+           "or a change stops it, of a group and direction over all of it.",
            f"table `flows`: `goodput_bps`; {COMPUTED}; series `goodput_bps`",
            "RFC 7928, section 2.5",
            **_made("goodput", "goodput", MORE, "traffic", "runs")),
@@ -170,12 +170,13 @@ METRICS = (
            **_link("gap between drops", NEITHER, "loss_interval_{}_s", "mean", "p50",
                    "p95", "max")),
     Metric("loss_events", "link", "events", "Events in which data packets are dropped; each spans "
-           "one maximum round-trip time.", "table `links`: `loss_events`, `loss_event_flows`",
+           "one maximum round-trip time.", "table `links`: `loss_events`, `loss_event_flows`, "
+           "`loss_event_bulk_flows`",
            "RFC 7928, section 2.4",
            **_link("loss events", LESS, "loss_events")),
-    Metric("loss_synchronisation", "link", "share", "Of the flows over the link, the share that "
-           "loses packets in a loss event; where all that have data there are endless bulk flows. "
-           "Flows that begin later count from the start.",
+    Metric("loss_synchronisation", "link", "share", "Of the flows with data in a loss event, the "
+           "share that loses packets in it; where all flows with data on the link are endless bulk "
+           "flows.",
            COMPUTED, "RFC 7928, section 2.4",
            **_made("loss_synchronisation", "loss synchronisation", LESS, "links")),
     # Fairness and trade-offs

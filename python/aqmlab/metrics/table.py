@@ -22,7 +22,8 @@ COLUMNS = {
     "value": pl.Float64,
 }  # fmt: skip
 LINK_COLUMNS = (
-    "link", "delivered_bytes", "capacity_bytes", "dropped", "arrived", "marked", "loss_event_flows"
+    "link", "delivered_bytes", "capacity_bytes", "dropped", "arrived", "marked", "loss_event_flows",
+    "loss_event_bulk_flows",
 )  # fmt: skip
 TRAFFIC_COLUMNS = (
     "group", "direction", "delivered_bytes", "sent_bytes", "arrived", "dropped", "lost"
@@ -119,6 +120,11 @@ def _links(links: pl.DataFrame, points: Sequence[Facts]) -> pl.DataFrame:
     counts = ((point, *each) for point, flows in enumerate(points) for each in bulk_flows(flows))
     bulk = pl.DataFrame(counts, schema=schema, orient="row")
     rows = links.join(bulk, on=["point", "link"], how="left", maintain_order="left")
+    # Of real flows only the scenario is known.
+    known, active = pl.col("bulk_flows").is_not_null(), pl.col("loss_event_bulk_flows")
+    rows = rows.with_columns(
+        bulk_flows=pl.when(known & (active > 0)).then(active).otherwise("bulk_flows")
+    )
     return _long(rows, "link", evaluated(rows, LINK))
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Run:
     """A run in progress, which can be advanced, observed, changed and rewound.
 
-    It can be used only in the thread that created it.
+    It can be used only in the thread that created it. After an error of your own queue, control or
+    endpoint, or without progress in virtual time, it is over.
 
     Parameters
     ----------
@@ -60,20 +61,13 @@ class Run:
         overrides = dict(set or {})
         if seed is not None:
             overrides["seed"] = seed
-        self._own: _core.Run | None = _core.Run(load(source, overrides), replication)
+        self._run = _core.Run(load(source, overrides), replication)
         self._digest: str | None = None
 
     def __repr__(self) -> str:
-        if self._own is None:
+        if self._digest is not None:
             return f"<Run: over, digest {self._digest}>"
-        return f"<Run: at {self.time:g} s>"
-
-    @property
-    def _run(self) -> _core.Run:
-        if self._own is None:
-            hint = "make another Run; `fork()` before `finish()` keeps a copy"
-            raise input_error("the run is over", hint=hint)
-        return self._own
+        return "<Run: over>" if self.is_over else f"<Run: at {self.time:g} s>"
 
     @property
     def time(self) -> float:
@@ -82,8 +76,8 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """True if no event is left."""
-        return self._own is None or self._own.next_time is None
+        """True if no event is left, or the run ended with an error."""
+        return self._run.next_time is None
 
     @property
     def scenario(self) -> _core.Scenario:
@@ -242,7 +236,7 @@ class Run:
     @classmethod
     def _of(cls, run: _core.Run) -> Run:
         made = cls.__new__(cls)
-        made._own, made._digest = run, None
+        made._run, made._digest = run, None
         return made
 
     __copy__ = fork
@@ -291,9 +285,8 @@ class Run:
         """
         from aqmlab.results import RunResult
 
-        run, self._own = self._run, None
-        scenario = run.scenario
-        results, self._digest = run.finish()
+        scenario = self._run.scenario
+        results, self._digest = self._run.finish()
         return RunResult.of([results], scenario)
 
     @property

@@ -52,6 +52,7 @@ utilisation group index
 segments_sent retransmissions timeouts fast_retransmits
 tail_probes undone ecn_reductions count id text subject quantity value flow
 is_ack verdict ce started completed datagrams_received loss_events loss_event_flows
+loss_event_bulk_flows
 arrived_acks dropped_acks lost_acks dropped_syns lost_syns dropped_queued direction metric tcp_stack
 """
 TAKEN = frozenset(COLUMNS.split())

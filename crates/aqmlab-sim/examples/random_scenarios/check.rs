@@ -130,7 +130,7 @@ fn of_flow(result: &RunResult, flow: &FlowResult) -> Result<(), String> {
     if flow.finish.is_some_and(|finish| over > Some(finish)) {
         return Err(format!("{:?} acknowledged at {:?}", flow.completion, flow.finish));
     }
-    let was_over = over.is_some_and(|over| over <= Time::ZERO + result.warmup);
+    let was_over = flow.stopped.or(over).is_some_and(|over| over <= Time::ZERO + result.warmup);
     let is_rate = flow.goodput >= 0.0 && flow.goodput.is_finite();
     if is_rate == (was_over && result.warmup > Span::ZERO) {
         return Err(format!("goodput {}", flow.goodput));

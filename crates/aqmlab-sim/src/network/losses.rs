@@ -7,7 +7,7 @@
 //! base round-trip time of the flows over the link: packets dropped within that time were sent
 //! before any sender could detect the first drop.
 //! The share of the flows that lose packets in one event is the global
-//! synchronisation ratio of RFC 7928, section 2.4.
+//! synchronisation ratio of RFC 7928, section 2.4: of the flows that have data at that time.
 
 use std::collections::BTreeMap;
 
@@ -66,6 +66,9 @@ pub(crate) struct Losses {
     events: u64,
     /// Sum over all events of the flows with losses.
     event_flows: u64,
+    /// Number of bulk flows that have data now, and its sum over all events.
+    bulk: u64,
+    event_bulk: u64,
 }
 
 impl Losses {
@@ -77,6 +80,8 @@ impl Losses {
             event_end: Time::ZERO,
             events: 0,
             event_flows: 0,
+            bulk: 0,
+            event_bulk: 0,
         }
     }
 
@@ -99,11 +104,23 @@ impl Losses {
         if now >= self.event_end {
             self.event_end = now + self.window;
             self.events += 1;
+            self.event_bulk += self.bulk;
         }
         if *event != self.events {
             *event = self.events;
             self.event_flows += 1;
         }
+    }
+
+    /// Counts a bulk flow that begins to have data for this link, in the present event too.
+    pub fn joined(&mut self, now: Time) {
+        self.bulk += 1;
+        self.event_bulk += u64::from(now < self.event_end);
+    }
+
+    /// Counts a bulk flow whose data has arrived.
+    pub fn left(&mut self) {
+        self.bulk -= 1;
     }
 
     /// Restarts all counts.
@@ -112,6 +129,7 @@ impl Losses {
         self.sending = None;
         self.events = 0;
         self.event_flows = 0;
+        self.event_bulk = 0;
         self.event_end = Time::ZERO;
     }
 
@@ -134,6 +152,11 @@ impl Losses {
     /// Returns the mean number of flows with losses per event; NaN without events.
     pub fn mean_flows(&self) -> f64 {
         self.event_flows as f64 / self.events as f64
+    }
+
+    /// Returns the mean number of bulk flows that have data at an event; NaN without events.
+    pub fn mean_bulk_flows(&self) -> f64 {
+        self.event_bulk as f64 / self.events as f64
     }
 }
 
@@ -160,6 +183,25 @@ mod tests {
         }
         assert_eq!(losses.events(), 3);
         assert_eq!(losses.mean_flows(), (2.0 + 1.0 + 3.0) / 3.0);
+    }
+
+    #[test]
+    fn an_event_counts_the_flows_that_have_data_then() {
+        let mut losses = Losses::new(Span::from_millis(100));
+        losses.joined(at(0));
+        // Of one flow, of two as the other begins in it, of two, and of one.
+        losses.dropped(at(10), &of_flow(0));
+        losses.dropped(at(200), &of_flow(0));
+        losses.joined(at(250));
+        losses.dropped(at(260), &of_flow(1));
+        losses.dropped(at(400), &of_flow(0));
+        losses.left();
+        losses.dropped(at(600), &of_flow(1));
+        assert_eq!((losses.events(), losses.mean_bulk_flows()), (4, (1.0 + 2.0 + 2.0 + 1.0) / 4.0));
+        losses.restart();
+        assert!(losses.mean_bulk_flows().is_nan());
+        losses.dropped(at(700), &of_flow(1));
+        assert_eq!(losses.mean_bulk_flows(), 1.0);
     }
 
     #[test]

@@ -118,18 +118,22 @@ impl TimeHistogram {
         })
     }
 
-    /// Returns summary statistics.
-    pub fn summary(&self) -> TimeSummary {
-        let count = self.count();
-        let quantile = |quantile: f64| match count {
+    /// Returns a quantile in seconds; NaN without times.
+    pub fn quantile(&self, quantile: f64) -> f64 {
+        match self.count() {
             0 => f64::NAN,
             // The histogram returns the upper end of a bucket.
             _ => self.histogram.quantile(quantile).min(self.max.as_nanos()) as f64 * 1e-9,
-        };
+        }
+    }
+
+    /// Returns summary statistics.
+    pub fn summary(&self) -> TimeSummary {
+        let count = self.count();
         TimeSummary {
             count,
             mean: self.mean(),
-            quantiles: QUANTILES.map(quantile),
+            quantiles: QUANTILES.map(|quantile| self.quantile(quantile)),
             min: if count == 0 { Span::ZERO } else { self.min },
             max: self.max,
             buckets: self.histogram.buckets().collect(),

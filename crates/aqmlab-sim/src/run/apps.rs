@@ -10,6 +10,7 @@ use super::simulation::Simulation;
 use crate::endpoints::flow::{Ends, Flow, GONE, NONE, Opening};
 use crate::endpoints::packet::Content;
 use crate::endpoints::{End, EndpointSetup};
+use crate::network::losses::Losses;
 use crate::scenario::{Dscp, Level};
 use crate::workload::app::{Activity, App, Context, Direction, Host, Make, Wanted};
 use crate::workload::quantities::Scores;
@@ -427,6 +428,8 @@ impl Simulation {
             return;
         }
         flow.finish = Some(self.now);
+        self.count_bulk_flow(index, Losses::left);
+        let flow = &self.flows[index as usize];
         if flow.app == NONE {
             let group = flow.group;
             self.unfinished -= usize::from(self.is_awaited(group));

@@ -151,6 +151,7 @@ impl Simulation {
         if flow.finish.is_some() {
             return;
         }
+        flow.stop(self.now);
         if let Ends::Datagrams(datagrams) = &mut flow.ends {
             datagrams.tells = false;
             flow.app = GONE;

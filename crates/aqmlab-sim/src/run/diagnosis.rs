@@ -419,10 +419,7 @@ impl Examined<'_> {
         if transport.timestamps || transport.congestion_control.name() != "ledbat" {
             return None;
         }
-        let links =
-            group.return_path.iter().map(|link| self.simulation.network.link(*link as usize));
-        let waited: f64 = links.map(|link| link.probe.sojourn.mean().max(0.0)).sum();
-        let waited = Span::from_secs_f64(waited);
+        let waited = self.waited(&group.return_path);
         (waited >= WAY_BACK).then(|| Note {
             id: "ledbat-counts-the-way-back",
             text: format!(
@@ -434,7 +431,20 @@ impl Examined<'_> {
         })
     }
 
-    /// Loss-based windows oscillate with a period that the control knows.
+    /// Returns the mean queuing delay of the links of a path, including their drivers.
+    fn waited(&self, path: &[u32]) -> Span {
+        let links = path.iter().map(|link| self.simulation.network.link(*link as usize));
+        let mean = |link: &QueuedLink| {
+            let driver = link.egress.as_ref().map_or(0.0, |egress| egress.summary.mean().max(0.0));
+            link.probe.sojourn.mean().max(0.0) + driver
+        };
+        Span::from_secs_f64(links.map(mean).sum())
+    }
+
+    /// Loss-based windows oscillate with a period that the control knows. At a loss they fill the
+    /// path and the queue, and round trips include the time in the queue: Appenzeller, Keslassy and
+    /// McKeown, "Sizing Router Buffers", 2004, section 2. The 95th percentile of that time is its
+    /// peak, without that of a slow start. A queue without a drop or mark has not peaked yet.
     fn short_for_the_control(&self, group: &FlowGroup) -> Option<Note> {
         let transport = &group.transport;
         if !group.is_endless_bulk() || !group.endpoint.is_tcp() {
@@ -447,11 +457,16 @@ impl Examined<'_> {
             .min_by_key(|(_, rate)| *rate)?;
         let shared = self.scenario.flows.iter().filter(|g| g.path.contains(&narrow));
         let flows: u64 = shared.filter(|g| g.is_endless_bulk()).map(|g| g.count).sum();
-        let rtt = self.scenario.base_rtt_over(narrow as usize);
+        let link = self.simulation.network.link(narrow as usize);
+        let counts = link.queue.counts();
+        let [mut rtt, mut full] = [self.scenario.base_rtt_over(narrow as usize); 2];
+        if counts.dropped_total() + counts.marked_total() > 0 {
+            rtt += self.waited(&group.path) + self.waited(&group.return_path);
+            full += Span::from_secs_f64(link.probe.sojourn.quantile(0.95).max(0.0));
+        }
         let packet = Bytes::new(transport.mss.get() + transport.header.get());
         let each = rate.transmission_time(packet).max(Span::from_nanos(1));
-        let window = rtt.as_secs_f64() / each.as_secs_f64() / flows as f64;
-        // Window of a full pipe with an empty queue.
+        let window = full.as_secs_f64() / each.as_secs_f64() / flows as f64;
         let control = &transport.congestion_control;
         let cycle = control.cycle(window, rtt.as_secs_f64(), transport.delayed_ack)?;
         let needed = Span::from_secs_f64(cycle * CYCLES as f64);
@@ -459,7 +474,7 @@ impl Examined<'_> {
         (lasted < needed).then(|| Note {
             id: "run-too-short",
             text: format!(
-                "these flows ran for {}, but at {rate} and a round trip of {} the window of \
+                "these flows ran for {}, but at {rate} and a mean round trip of {} the window of \
                  {} takes {} from one loss to the next: averages depend on the end of the run. \
                  Use at least {}.",
                 rounded(lasted),

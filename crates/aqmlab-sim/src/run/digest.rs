@@ -101,6 +101,7 @@ impl Digest {
         }
         self.words(&[link.loss_events]);
         self.number(link.loss_event_flows);
+        self.number(link.loss_event_bulk_flows);
         for excursions in &link.excursions {
             self.words(&[excursions.threshold.get(), excursions.count]);
             self.words(&[excursions.longest.as_nanos(), excursions.total.as_nanos()]);

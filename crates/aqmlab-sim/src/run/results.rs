@@ -57,14 +57,17 @@ pub struct FlowResult {
     /// Time from the start to the arrival of the last byte, or with real packets to its
     /// acknowledgement; `None` if more data may follow.
     pub completion: Option<Span>,
+    /// Time of the change of the scenario that stopped it.
+    pub stopped: Option<Time>,
     /// Bytes to transfer; `None`: no limit.
     pub size: Option<u64>,
     /// Data bytes that arrived (each counted once), in bit/s, over the time the flow was active
-    /// after the warm-up; NaN if it finished before. The following fields cover the same time.
+    /// after the warm-up: until its last byte arrived or a change stopped it. NaN if that was before.
     pub goodput: f64,
-    /// Rate in bit/s of bytes on the wire that the sender sent; NaN if not known.
+    /// Rate in bit/s of bytes on the wire that the sender sent in that time; NaN if not known.
     pub throughput: f64,
-    /// Data packets that the source sent, including retransmissions.
+    /// Data packets that the source sent after the warm-up, including retransmissions. The following
+    /// fields cover the same time.
     pub sent: u64,
     /// Data bytes that arrived, each counted once.
     pub delivered: u64,
@@ -186,17 +189,20 @@ fn flows(simulation: &Simulation, end: Time) -> Vec<FlowResult> {
     named
         .map(|(place, flow)| {
             let measured = flow.measured();
-            let active = flow.measured_time(end);
-            let over = |bytes: u64| active.map_or(f64::NAN, |active| rate(bytes, active));
+            let rated = flow.rated(end);
+            let over = |of: fn(&Volume) -> u64| {
+                rated.map_or(f64::NAN, |(volume, active)| rate(of(&volume), active))
+            };
             FlowResult {
                 group: flow.group,
                 index: number(flow.group),
                 start: flow.start,
                 finish: flow.finish,
                 completion: flow.completed().map(|completed| completed - flow.start),
+                stopped: flow.stopped(),
                 size: flow.size,
-                goodput: over(measured.volume.delivered),
-                throughput: over(measured.volume.sent),
+                goodput: over(|volume| volume.delivered),
+                throughput: over(|volume| volume.sent),
                 sent: measured.sent,
                 delivered: measured.volume.delivered,
                 stack: flow.tcp().map(|_| stack(simulation, flow.group)),

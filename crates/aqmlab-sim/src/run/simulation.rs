@@ -18,6 +18,7 @@ use crate::endpoints::flow::{Flow, FlowSetup, NONE};
 use crate::endpoints::packet::{Arrived, SimPacket, Store};
 use crate::endpoints::{ConnectionLog, Direction, End};
 use crate::network::events::EventKey;
+use crate::network::losses::Losses;
 use crate::network::{Network, RouteId, Setup};
 use crate::scenario::{FlowGroup, Level, Reroute, Scenario};
 use crate::workload::app::Activity;
@@ -401,6 +402,7 @@ impl Simulation {
             Event::Reroute(number) => self.reroute(number),
             Event::FlowStart(flow) => {
                 if self.flows[flow as usize].app == NONE {
+                    self.count_bulk_flow(flow, |losses| losses.joined(now));
                     self.flows[flow as usize].source_mut().open(now);
                     self.send(flow, End::Source);
                 }
@@ -415,6 +417,17 @@ impl Simulation {
                 if self.flows[flow as usize].awaited != u64::MAX {
                     self.heard(flow);
                 }
+            }
+        }
+    }
+
+    /// Counts a bulk flow that begins or ends, at the links of its data.
+    #[inline(never)]
+    pub(super) fn count_bulk_flow(&mut self, index: u32, count: impl Fn(&mut Losses)) {
+        let group = &self.scenario.flows[self.flows[index as usize].group as usize];
+        if !group.workload.has_app() {
+            for link in group.links_of_data() {
+                count(&mut self.network.link_mut(link as usize).probe.losses);
             }
         }
     }

@@ -10,6 +10,7 @@ mod read;
 mod toml;
 mod transport_keys;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use aqmlab_aqm::{Discipline, QueueConfig};
@@ -361,6 +362,11 @@ impl FlowGroup {
         let index = text.parse().ok().filter(|index| u64::from(*index) < self.count);
         let allowed = || format!("an index from 0 to {}", self.count - 1);
         index.ok_or_else(|| Error::not_allowed(text, allowed()))
+    }
+
+    /// Returns the links that data may traverse, at any time.
+    pub(crate) fn links_of_data(&self) -> BTreeSet<u32> {
+        self.courses().flat_map(|[path, _]| path).copied().collect()
     }
 
     /// Returns all links that packets may traverse in each direction, at any time.

@@ -45,7 +45,8 @@ const BULK_FLOWS: About = About::Group(0);
 #[test]
 fn a_run_that_means_what_it_seems_says_nothing() {
     assert_eq!(findings(&[]), []);
-    assert_eq!(findings(&[("queue", "droptail")]), [], "drop-tail is not meant to act");
+    let fifo = [("queue", "droptail"), ("queue.limit", "2bdp")];
+    assert_eq!(findings(&fifo), [], "drop-tail is not meant to act");
 }
 
 #[test]
@@ -193,18 +194,47 @@ fn a_run_too_short_for_its_sawtooth_says_how_long() {
     let long_path = [("links.down.delay", "200ms"), ("links.down.rate", "100mbit")];
     let (about, text) = note("run-too-short", &long_path).unwrap();
     assert_eq!(about, BULK_FLOWS);
-    // 100 Mbit/s over 211 ms for four flows: 1758 packets, 440 a flow, a half
-    // of them at one a round trip.
-    assert!(text.contains("the window of reno takes 46.4s"), "{text}");
-    assert!(text.contains("at least 139s"), "{text}");
-    // 0.3 of 440 packets: the cube root of 132 / 0.4. W_est needs 250 round trips.
+    // 100 Mbit/s over 211 ms and 2 ms in the queue for four flows: 1774 packets, 444 a flow, a half
+    // of them at one a round trip of 212 ms.
+    assert!(text.contains("a mean round trip of 212ms the window of reno takes 47.1s"), "{text}");
+    assert!(text.contains("at least 141s"), "{text}");
+    // 0.3 of 440 packets: the cube root of 132 / 0.4, 6.9 s; in so short a run the queue of the slow
+    // start counts. W_est needs 250 round trips.
     let mut with_cubic = long_path.to_vec();
     with_cubic.extend([("duration", "15s"), ("transport.congestion_control", "cubic")]);
     let (_, text) = note("run-too-short", &with_cubic).unwrap();
-    assert!(text.contains("the window of cubic takes 6.9"), "{text}");
+    assert!(text.contains("the window of cubic takes 7.7s"), "{text}");
     // Model-based pacing has no such cycle.
     with_cubic.push(("transport.congestion_control", "bbr"));
     assert_eq!(note("run-too-short", &with_cubic), None);
+}
+
+/// A buffer of one BDP doubles the window at a loss, and raises the mean round trip by a half or
+/// more: the period of Reno is three times as long, and that of CUBIC twice.
+#[test]
+fn the_period_of_a_sawtooth_includes_the_queue() {
+    for (control, periods, longest) in [("reno", 8.0, 42.0), ("cubic", 20.0, 16.0)] {
+        let settings = |duration| {
+            [
+                ("queue", "droptail"),
+                ("queue.limit", "1bdp"),
+                ("links.down.delay", "75ms"),
+                ("links.up.delay", "75ms"),
+                ("flows.bulk.count", "1"),
+                ("transport.congestion_control", control),
+                ("duration", duration),
+            ]
+        };
+        let (_, text) = note("run-too-short", &settings("12s")).unwrap();
+        let said = text.split(" takes ").nth(1).unwrap().split("s from").next().unwrap();
+        let said: f64 = said.parse().unwrap();
+        assert!(said < longest, "{text}");
+        let result = on_line(&[BULK, &settings("400s")[..]].concat());
+        let found = result.flows[0].stats.unwrap().fast_retransmits as f64;
+        let measured = 400.0 / found;
+        assert!(found > periods && (0.8..1.25).contains(&(said / measured)), "{measured}: {text}");
+        assert!(result.findings.is_empty(), "{:?}", result.findings);
+    }
 }
 
 #[test]

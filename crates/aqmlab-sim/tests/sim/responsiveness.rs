@@ -93,6 +93,20 @@ fn each_probe_takes_one_round_trip() {
     assert!((probes / (50.0 * (value(&result, "seconds") - 1.0)) - 1.0).abs() < 0.05, "{probes}");
 }
 
+/// A test that ends a millisecond later has the same intervals. The queue fills during the test, so
+/// that each interval has another goodput.
+#[test]
+fn an_interval_that_ends_at_the_limit_counts() {
+    let of = |limit: &str, name: &str| {
+        let rpm = format!("{{ kind = \"rpm\", load = \"down\", limit = \"{limit}\" }}");
+        value(&on(&rpm, "10mbit", "droptail"), name)
+    };
+    for (limit, later) in [("1s", "1001ms"), ("3s", "3001ms"), ("8s", "8001ms")] {
+        assert_eq!(of(limit, "download"), of(later, "download"), "{limit}");
+        assert!(of(limit, "download") > 0.0);
+    }
+}
+
 #[test]
 fn probes_take_a_small_share_of_a_slow_link() {
     let result = on(r#"{ kind = "rpm", load = "down", tls = 0 }"#, "2mbit", "fq_codel");

@@ -131,6 +131,35 @@ fn a_limit_follows_the_link_at_a_change() {
     assert!(sees(&run, "backlog_bytes") > 2.0 * before, "{before}");
 }
 
+/// The rates of a stopped flow are those of its time. A second of data is in flight at the end.
+#[test]
+fn a_stopped_flow_has_the_goodput_of_its_time() {
+    let cbr =
+        r#"{ path = ["down"], return_path = ["up"], workload = { kind = "cbr", rate = "2mbit" } }"#;
+    let settings = |stop: &'static str, duration| {
+        [
+            ("links.down.rate", "10mbit"),
+            ("links.down.delay", "500ms"),
+            ("links.up.delay", "500ms"),
+            ("flows.load", cbr),
+            ("changes", stop),
+            ("duration", duration),
+        ]
+    };
+    let stop = r#"[
+        { at = "9999ms", key = "flows.bulk.active", value = false },
+        { at = "9999ms", key = "flows.load.active", value = false },
+    ]"#;
+    let run = |settings: &Settings| Run::new(scene(settings), 0).finish().unwrap();
+    let (whole, stopped) = (run(&settings("[]", "9999ms")), run(&settings(stop, "30s")));
+    assert_eq!(whole.flows.len(), stopped.flows.len());
+    for (whole, stopped) in whole.flows.iter().zip(&stopped.flows) {
+        assert_eq!((stopped.goodput, stopped.throughput), (whole.goodput, whole.throughput));
+    }
+    let arrived = |run: &RunResult| run.flows.iter().map(|flow| flow.delivered).sum::<u64>();
+    assert!(arrived(&stopped) > arrived(&whole) + 100_000, "what was in flight arrives");
+}
+
 /// Changes that were planned follow those that are made before them, and may become impossible.
 #[test]
 fn planned_changes_follow_what_is_set_before_them() {

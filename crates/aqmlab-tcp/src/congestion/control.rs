@@ -127,9 +127,9 @@ pub trait ControlParams: AnyComponent + CloneParams {
     /// Builds the control: for each connection, and again if its SYN was lost.
     fn build(&self, setup: &Setup) -> Box<dyn ExternalControl>;
 
-    /// Returns the seconds from one loss to the next on a path that holds a window of so many
-    /// segments and no queue; `None` if it has no such cycle. A round-trip time is in seconds, and
-    /// so many segments are acknowledged at once.
+    /// Returns the seconds from one loss to the next on a path that loses a packet at a window of
+    /// so many segments, with a mean round-trip time in seconds; `None` if it has no such cycle.
+    /// So many segments are acknowledged at once.
     fn cycle(&self, _window: f64, _rtt: f64, _acknowledged: u64) -> Option<f64> {
         None
     }

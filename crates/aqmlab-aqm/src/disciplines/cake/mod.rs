@@ -70,6 +70,7 @@ impl Discipline for CakeParams {
         Box::new(Cake {
             tins: self.plans(env).into_iter().map(|plan| self.tin(plan)).collect(),
             tin_of: self.diffserv.map(),
+            unused: Vec::new(),
             current: 0,
             given: self.bandwidth,
             bandwidth: self.bandwidth,
@@ -96,6 +97,8 @@ impl Discipline for CakeParams {
 #[derive(Clone)]
 struct Cake {
     tins: Vec<Tin>,
+    /// Tins that a change removed, the lowest last: they keep the state of their flows.
+    unused: Vec<Tin>,
     /// The tin of each codepoint.
     tin_of: [u8; 64],
     /// The tin served last.
@@ -228,8 +231,9 @@ impl Cake {
     }
 
     /// Linux, cake_change and cake_reconfigure: writes parameters; existing tins continue. Packets
-    /// of removed tins are dropped, others stay in their tins. A smaller limit applies from the
-    /// next arrival.
+    /// of removed tins are dropped (cake_clear_tin), others stay in their tins. The flows of a
+    /// removed tin keep their state until it is used again. A smaller limit applies from the next
+    /// arrival.
     fn change(&mut self, mut params: CakeParams, env: &LinkEnv, cx: &mut Context<'_>) {
         let given = core::mem::replace(&mut self.given, params.bandwidth);
         if given == params.bandwidth {
@@ -242,6 +246,11 @@ impl Cake {
         let mut plans = params.plans(env);
         while self.tins.len() > plans.len() {
             self.clear_last_tin(cx);
+        }
+        while self.tins.len() < plans.len()
+            && let Some(tin) = self.unused.pop()
+        {
+            self.tins.push(tin);
         }
         for tin in &mut self.tins {
             tin.share(&params, cx.now);
@@ -263,7 +272,7 @@ impl Cake {
                 cx.drop(packet, Reason::Overlimit);
             }
         }
-        self.tins.pop();
+        self.unused.extend(self.tins.pop());
     }
 
     /// Drops the first packet of what the heap holds for the longest queue.

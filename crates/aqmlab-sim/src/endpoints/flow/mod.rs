@@ -56,7 +56,9 @@ pub(crate) struct Flow {
     /// Number of received bytes at which an action follows: [`Opening`], or a notification.
     pub awaited: u64,
     /// Counters at the end of the warm-up, if the flow had started.
-    before: Option<Box<tally::Before>>,
+    before: Option<Box<tally::Then>>,
+    /// Counters when a change stopped the flow.
+    stopped: Option<Box<tally::Then>>,
     /// Bytes on the wire that the source sent, including retransmissions.
     pub sent_bytes: u64,
     /// Packets that reached each [`End`].
@@ -230,6 +232,7 @@ impl Flow {
             expects: goal,
             awaited: if goal > 0 { goal } else { u64::MAX },
             before: None,
+            stopped: None,
             sent_bytes: 0,
             arrived: [0; 2],
             opening: None,

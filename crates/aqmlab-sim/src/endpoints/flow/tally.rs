@@ -18,9 +18,9 @@ pub(crate) struct Tally {
     received: u64,
 }
 
-/// Counters at the end of the warm-up.
+/// Counters at the end of the warm-up, or when a change stopped the flow.
 #[derive(Clone)]
-pub(super) struct Before {
+pub(super) struct Then {
     tally: Tally,
     time: Time,
 }
@@ -47,16 +47,32 @@ impl Flow {
         tally
     }
 
-    /// Returns the time the flow was active after the warm-up, in a run that ends at `end`; `None`
-    /// if it was over before. It is active until its last byte arrives or, if a change stopped it
-    /// with data in flight, is acknowledged.
-    pub fn measured_time(&self, end: Time) -> Option<Span> {
-        let over = self.completed().or(self.finish);
+    /// Marks a flow with more data as stopped by a change of the scenario.
+    pub fn stop(&mut self, now: Time) {
+        if self.completed().is_none() {
+            self.stopped = Some(Box::new(Then { tally: self.tally(), time: now }));
+        }
+    }
+
+    /// Returns the time of the change that stopped the flow.
+    pub fn stopped(&self) -> Option<Time> {
+        self.stopped.as_ref().map(|stopped| stopped.time)
+    }
+
+    /// Returns the traffic of the flow while it was active after the warm-up, in a run that ends at
+    /// `end`, and the duration; `None` if it was over before. It is active until its last byte
+    /// arrives or a change stops it; data in flight at that time does not count.
+    pub fn rated(&self, end: Time) -> Option<(Volume, Span)> {
+        let over = self.stopped().or(self.completed()).or(self.finish);
         let until = over.unwrap_or(end);
+        let volume = self.stopped.as_ref().map_or_else(|| self.volume(), |at| at.tally.volume);
         match &self.before {
             Some(before) if over.is_some_and(|over| over <= before.time) => None,
-            Some(before) => Some(until.saturating_since(self.start.max(before.time))),
-            None => Some(until.saturating_since(self.start)),
+            Some(before) => {
+                let active = until.saturating_since(self.start.max(before.time));
+                Some((volume.since(&before.tally.volume), active))
+            }
+            None => Some((volume, until.saturating_since(self.start))),
         }
     }
 
@@ -73,7 +89,7 @@ impl Flow {
 
     /// Ends the warm-up: counters count from now on.
     pub fn end_warmup(&mut self, now: Time) {
-        self.before = Some(Box::new(Before { tally: self.tally(), time: now }));
+        self.before = Some(Box::new(Then { tally: self.tally(), time: now }));
         self.delays = self.delays.map(|_| Delays::default());
         if let Ends::Datagrams(datagrams) = &mut self.ends {
             datagrams.sink.delay = Default::default();

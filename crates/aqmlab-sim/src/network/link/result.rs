@@ -40,6 +40,8 @@ pub struct LinkResult {
     pub loss_events: u64,
     /// Mean number of flows with lost data per event; NaN without events.
     pub loss_event_flows: f64,
+    /// Mean number of bulk flows that have data at an event; NaN without events.
+    pub loss_event_bulk_flows: f64,
     /// Backlog above thresholds.
     pub excursions: Vec<Excursions>,
     /// Records at level `packets` that no sink has taken.
@@ -116,6 +118,7 @@ impl LinkResult {
             move |link: &LinkResult| link.driver.as_ref().map_or(f64::NAN, of)
         };
         columns.add("loss_event_flows", |link| link.loss_event_flows);
+        columns.add("loss_event_bulk_flows", |link| link.loss_event_bulk_flows);
         columns.add("driver_mean_s", driver(DriverSummary::mean));
         columns.add("driver_max_s", driver(|driver| driver.max.as_secs_f64()));
         columns.add("driver_max_bytes", driver(|driver| driver.max_bytes as f64));
@@ -199,6 +202,7 @@ impl QueuedLink {
             driver: self.egress.as_ref().map(|egress| egress.summary),
             loss_events: self.probe.losses.events(),
             loss_event_flows: self.probe.losses.mean_flows(),
+            loss_event_bulk_flows: self.probe.losses.mean_bulk_flows(),
             excursions: std::mem::take(&mut self.probe.excursions),
             packets,
         };

@@ -213,9 +213,8 @@ impl Tester {
         }
     }
 
-    /// Ends an interval.
-    fn end_interval(&mut self, cx: &mut Context) {
-        let RpmParams { distance, interval, share, probes, increment, .. } = self.params;
+    /// Counts the bytes of an interval that ends. Returns whether the test is over.
+    fn count_interval(&mut self, cx: &mut Context) -> bool {
         let mut sums = [0; 2];
         for Loaded { connection, direction } in &self.loaded {
             sums[usize::from(*direction == Direction::Backward)] +=
@@ -224,19 +223,25 @@ impl Tester {
         let moved = [0, 1].map(|way: usize| sums[way] - self.counted[way]);
         self.counted = sums;
         self.moved.push_back(moved);
-        if self.moved.len() as u64 > distance {
+        if self.moved.len() as u64 > self.params.distance {
             self.moved.pop_front();
         }
-        let capacity = (moved[0] + moved[1]) as f64 / interval.as_secs_f64();
+        self.judge(cx.now())
+    }
+
+    fn end_interval(&mut self, cx: &mut Context) {
+        let RpmParams { interval, share, probes, increment, .. } = self.params;
+        if self.count_interval(cx) {
+            return self.finish(cx);
+        }
+        let moved = self.moved.back().map_or(0, |[down, up]| down + up);
+        let capacity = moved as f64 / interval.as_secs_f64();
         let pairs = (probes / 2.0).min(share * capacity / PAIR);
         if pairs > 0.0 {
             let gap = Span::from_secs_f64(1.0 / pairs);
             if self.gap.replace(gap).is_none() {
                 self.agenda.add(cx.now(), RpmTask::Probe, cx);
             }
-        }
-        if self.judge(cx.now()) {
-            return self.finish(cx);
         }
         self.add_load(increment, cx);
         self.agenda.add(cx.now() + interval, RpmTask::Interval, cx);
@@ -374,8 +379,8 @@ impl App for Tester {
         self.began = cx.now();
         cx.activity().started += 1;
         self.add_load(self.params.initial, cx);
-        self.agenda.add(cx.now() + self.params.interval, RpmTask::Interval, cx);
         self.agenda.add(cx.now() + self.params.limit, RpmTask::Limit, cx);
+        self.agenda.add(cx.now() + self.params.interval, RpmTask::Interval, cx);
     }
     fn on_timer(&mut self, cx: &mut Context) {
         while self.ended.is_none()
@@ -385,7 +390,14 @@ impl App for Tester {
                 RpmTask::Interval => self.end_interval(cx),
                 RpmTask::Probe => self.probe(cx),
                 RpmTask::SelfProbe => self.probe_load(cx),
-                RpmTask::Limit => self.finish(cx),
+                RpmTask::Limit => {
+                    // An interval that ends at the limit counts. Its own task, added later, follows.
+                    let lasted = (cx.now() - self.began).as_nanos();
+                    if lasted.is_multiple_of(self.params.interval.as_nanos()) {
+                        self.count_interval(cx);
+                    }
+                    self.finish(cx);
+                }
             }
         }
     }
