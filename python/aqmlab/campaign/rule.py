@@ -125,7 +125,8 @@ def reaches(drawn: Floats, replications: int, *many: int) -> list[tuple[Floats, 
         drawn = np.clip(drawn, -MOST, MOST)
         spread = drawn.std(axis=0, ddof=1) * (replications / (replications - 1)) ** 0.5
         shape = _influence(replications, len(drawn)) @ np.nan_to_num(drawn - drawn.mean(axis=0))
-    error = np.where(np.isfinite(spread), spread, np.inf)
+        rounding = spread <= ROUNDING * np.abs(drawn).max(axis=0)
+    error = np.where(np.isfinite(spread), np.where(rounding, 0.0, spread), np.inf)
     found = (t_intervals(shape.T, (1 - LEVEL) / each) for each in many)
     return [(error * below, error * above) for _, _, below, above in found]
 
