@@ -243,7 +243,7 @@ class Decided:
         """`36 ms (33 to 40 ms), wanted: below 42 ms`."""
         each = self.comparison
         name = f"{each.name} " if each.name else ""
-        ends = f" ({each.told(*self.ends)})" if self.ends and any(self.reach or ()) else ""
+        ends = f" ({each.told(*self.ends)})" if self.ends else ""
         return f"{name}{each.told(each.number)}{ends}, wanted: {each.side} {each.told(each.limit)}"
 
     def to_json(self) -> dict[str, Any]:
