@@ -1,7 +1,6 @@
 # make demo   sets everything up and reproduces a published study
 # make test   sets everything up and runs every test but those that are slow
 # make test-slow  tests that fill disks, kill processes, limit memory
-# make test-tls   QUIC transfers with real TLS beside those of the simulator
 # make lint   format, clippy, documentation, ruff, mypy, the layers of the package, its stubs
 # make faults  plants faults in the crates, in one build, and reports which their tests miss
 # make reference  makes what is made in docs again: reference, disciplines, conformance
@@ -50,7 +49,7 @@ export PIP_QUIET := 1
 # Some machines set it; every process would then compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python test-packets test-slow test-slow-packets test-slow-rest test-tls faults walks package lint lint-rust lint-python format bench budget bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate gallery setup clean
+.PHONY: demo lab site wheel fuzz fuzz-ranges fuzz-parsers test tests-compiled test-rust test-python test-packets test-slow test-slow-packets test-slow-rest faults walks package lint lint-rust lint-python format bench budget bench-controls bench-steering bench-disciplines profile reference studies parity characterize evaluate gallery setup clean
 
 demo: $(VENV)/.installed
 	rm -rf results/demo
@@ -85,10 +84,6 @@ test-slow-packets: $(VENV)/.tools
 
 test-slow-rest: $(VENV)/.tools
 	$(BESIDE) $(PYTEST) -n $(JOBS) -m "slow and not real_packets"
-
-# With rustls, for which the QUIC libraries are built again.
-test-tls:
-	cargo test --quiet -p aqmlab-quic --features tls --lib --test tls
 
 # One half of the checks beside the other: each is mostly one process.
 lint: $(VENV)/.installed $(VENV)/.tools

@@ -98,7 +98,7 @@ def test_rules_are_answered(found: dict[tuple[str, str, str], dict[str, Any]]) -
 def test_an_interval_ends_where_the_quantity_does() -> None:
     """The interval that decides may reach beyond a share of 1; the one that is printed does not."""
     share = Comparison(0.999, 0.95, True, True, unit="share", bounds=SHARE)
-    made = Decided(share, 0.036, HOLDS)
+    made = Decided(share, (0.036, 0.036), HOLDS)
     assert made.text == "99.9 % (96.3 to 100 %), wanted: at least 95 %"
     assert (made.to_json()["low"], made.to_json()["high"]) == (pytest.approx(0.963), 1.0)
 

@@ -21,8 +21,7 @@ from aqmlab.campaign.rule import (
     Answer,
     Data,
     Replicated,
-    reach,
-    standard_errors,
+    reaches,
 )
 from aqmlab.campaign.rule import (
     UNDECIDED as UNDECIDED,
@@ -149,11 +148,11 @@ def measured(data: Data, of: Callable[[Data], float], edges: Sequence[float] = (
     if count < FEWEST:
         why = f"{count} values are too few: an interval needs {FEWEST}"
         return RuleNumber(value, value, value, edges, why)
-    drawn = np.array([of(each) for each in data.draws])
-    half = float(standard_errors(drawn, count)) * reach(count)
-    if not isfinite(half):
+    drawn = np.array([[of(each)] for each in data.draws])
+    ((below, above),) = reaches(drawn, count, 1)
+    if not isfinite(below[0]):
         return RuleNumber(value, value, value, edges, "too few replications have a value")
-    return RuleNumber(value, value - half, value + half, edges)
+    return RuleNumber(value, value - float(below[0]), value + float(above[0]), edges)
 
 
 def geometric(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:

@@ -6,9 +6,11 @@ The statement holds if every number is on the right side of its limit.
 Every number has a 99 % interval. Its standard error is the spread of the number over `DRAWS`
 samples of the replications, drawn with replacement (Efron's bootstrap; times n / (n - 1), as the
 spread of a sample is too small by that). The interval is that standard error times Student's t with
-n - 1 degrees of freedom to either side. Replications are drawn as a whole: what queues have in
-common in a replication cancels in differences. For a mean this is Student's interval; unlike the
-jackknife it also works for quantiles, medians and counts.
+n - 1 degrees of freedom, the tails shared out by the skewness as in `aqmlab.stats`: that of the
+influence of each replication on the number, found by least squares from how often the draws have
+it. Replications are drawn as a whole: what queues have in common in a replication cancels in
+differences. For a mean this is the interval of `stats`; unlike the jackknife it also works for
+quantiles, medians and counts.
 
 * **holds**: all of every interval is on the right side;
 * **does not hold**: all of one interval is on the wrong side. Of k comparisons each interval then
@@ -36,7 +38,7 @@ from scipy import special
 from aqmlab.metrics import scale
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.numbers import finite
-from aqmlab.stats import FEWEST, UNBOUNDED, Bounds, Interval
+from aqmlab.stats import FEWEST, UNBOUNDED, Bounds, Interval, t_intervals
 
 if TYPE_CHECKING:
     from aqmlab.campaign.outcomes import RuleNumber
@@ -107,18 +109,30 @@ def picks(replications: int) -> Whole:
     return random.integers(0, replications, size=(DRAWS, replications))
 
 
-def standard_errors(drawn: Floats, replications: int) -> Floats:
-    """Standard errors of numbers, from their values in each draw (the first axis); infinite where a
-    draw has no value."""
+@cache
+def _influence(replications: int, draws: int) -> Floats:
+    """What makes numbers of the draws the influences of the replications on them: shape
+    (replications, draws)."""
+    often = [np.bincount(each, minlength=replications) for each in picks(replications)[:draws]]
+    inverse: Floats = np.linalg.pinv(np.array(often) - 1.0)
+    return inverse
+
+
+def reaches(drawn: Floats, replications: int, *many: int) -> list[tuple[Floats, Floats]]:
+    """How far the intervals of numbers reach below and above them, each as one of `many`; from
+    their values in each draw, shape (draws, numbers). Infinite where a draw has no value."""
     with np.errstate(invalid="ignore"):
-        spread = np.clip(drawn, -MOST, MOST).std(axis=0, ddof=1)
-    factor = (replications / (replications - 1)) ** 0.5
-    errors: Floats = np.where(np.isfinite(spread), spread, np.inf) * factor
-    return errors
+        drawn = np.clip(drawn, -MOST, MOST)
+        spread = drawn.std(axis=0, ddof=1) * (replications / (replications - 1)) ** 0.5
+        shape = _influence(replications, len(drawn)) @ np.nan_to_num(drawn - drawn.mean(axis=0))
+        rounding = spread <= ROUNDING * np.abs(drawn).max(axis=0)
+    error = np.where(np.isfinite(spread), np.where(rounding, 0.0, spread), np.inf)
+    found = (t_intervals(shape.T, (1 - LEVEL) / each) for each in many)
+    return [(error * below, error * above) for _, _, below, above in found]
 
 
-def reach(replications: int, many: int = 1) -> float:
-    """Half length of the interval of one of `many` numbers, in standard errors."""
+def _student(replications: int, many: int) -> float:
+    """Half length of the interval of one of `many` numbers without skewness, in standard errors."""
     return float(special.stdtrit(replications - 1, 1 - (1 - LEVEL) / 2 / many))
 
 
@@ -144,6 +158,11 @@ class Comparison:
         off = self.number - self.limit if self.upwards else self.limit - self.number
         rounding = ROUNDING * max(abs(self.limit), 1e-3)
         return off + rounding if self.equal else off - rounding
+
+    @property
+    def limit_is_above(self) -> bool:
+        """Whether the limit is above the number, or would be if it were on it."""
+        return self.upwards != (self.slack > 0)
 
     @property
     def side(self) -> str:
@@ -194,28 +213,29 @@ def _flat(compared: Compared) -> Iterator[Comparison]:
 
 @dataclass(frozen=True)
 class Decided:
-    """A comparison with the half length of the interval of its number, and its verdict."""
+    """A comparison with the interval of its number, and its verdict."""
 
     comparison: Comparison
-    half: float | None
-    """Half of the 99 % interval; None without one."""
+    reach: tuple[float, float] | None
+    """How far the 99 % interval reaches below and above the number; None without one."""
     verdict: str
     needed: float = np.inf
     """Replications that would decide it, if the number and its spread stayed the same."""
 
     @property
-    def reach(self) -> float:
-        """Distance from the limit in half lengths of the interval, below 0 on the wrong side."""
-        half = max(self.half, 1e-300) if self.half is not None else 1e300
-        return float(np.nan_to_num(self.comparison.slack / half))
+    def distance(self) -> float:
+        """Distance from the limit, as a multiple of how far the interval reaches towards it; below
+        0 on the wrong side."""
+        towards = self.reach[self.comparison.limit_is_above] if self.reach else 1e300
+        return float(np.nan_to_num(self.comparison.slack / max(towards, 1e-300)))
 
     @property
     def ends(self) -> tuple[float, float] | None:
         """The interval, within the bounds of the number; it decides without them."""
-        if self.half is None:
+        if self.reach is None:
             return None
-        number = self.comparison.number
-        found = Interval(number - self.half, number + self.half).inside(self.comparison.bounds)
+        number, (below, above) = self.comparison.number, self.reach
+        found = Interval(number - below, number + above).inside(self.comparison.bounds)
         return found.low, found.high
 
     @property
@@ -223,7 +243,7 @@ class Decided:
         """`36 ms (33 to 40 ms), wanted: below 42 ms`."""
         each = self.comparison
         name = f"{each.name} " if each.name else ""
-        ends = f" ({each.told(*self.ends)})" if self.half and self.ends else ""
+        ends = f" ({each.told(*self.ends)})" if self.ends else ""
         return f"{name}{each.told(each.number)}{ends}, wanted: {each.side} {each.told(each.limit)}"
 
     def to_json(self) -> dict[str, Any]:
@@ -316,27 +336,29 @@ class Rule(Generic[Data, Found]):
         here = self.comparisons(found)
         if data.replications < FEWEST:
             return [Decided(each, None, UNDECIDED) for each in here]
-        slacks = np.array([self._slacks(each, len(here)) for each in data.draws])
+        drawn = np.array([self._distances(each, len(here)) for each in data.draws])
         count = data.replications
-        error = standard_errors(slacks, count)
         shared = [many * data.looks for many in (1, len(here))]
-        one, all_of_them = (reach(count, many) for many in shared)
+        one, all_of_them = (np.transpose(each) for each in reaches(drawn, count, *shared))
         decided = []
-        for each, se in zip(here, error, strict=True):
-            verdict = _verdict(each.slack, one * se, all_of_them * se)
-            half = finite(float(one * se))
-            relative = float(np.nan_to_num(se / max(abs(each.slack), 1e-300), nan=np.inf))
-            decided.append(
-                Decided(each, half, verdict, _needed(count, relative, shared[each.slack < 0]))
-            )
+        for each, reach, cautious in zip(here, one, all_of_them, strict=True):
+            towards = (reach, cautious)[each.slack < 0][int(each.limit_is_above)]
+            verdict = UNDECIDED
+            if abs(each.slack) > towards:
+                verdict = HOLDS if each.slack > 0 else FAILS
+            many = shared[each.slack < 0]
+            relative = towards / _student(count, many) / max(abs(each.slack), 1e-300)
+            needed = _needed(count, float(np.nan_to_num(relative, nan=np.inf)), many)
+            ends = (float(reach[0]), float(reach[1])) if np.isfinite(reach).all() else None
+            decided.append(Decided(each, ends, verdict, needed))
         return decided
 
-    def _slacks(self, data: Data, count: int) -> list[float]:
-        """The distances in one draw; NaN where a number cannot be computed of it."""
+    def _distances(self, data: Data, count: int) -> list[float]:
+        """The distances above the limits in one draw; NaN where a number cannot be computed."""
         try:
             found = self.measure(data)
             assert found is not None, self.id
-            return [each.slack for each in self.comparisons(found)]
+            return [(-each.slack, each.slack)[each.upwards] for each in self.comparisons(found)]
         except ArithmeticError:
             return [float("nan")] * count
 
@@ -365,12 +387,6 @@ class Rule(Generic[Data, Found]):
         )  # fmt: skip
 
 
-def _verdict(slack: float, half: float, cautious: float) -> str:
-    if slack > half:
-        return HOLDS
-    return FAILS if slack < -cautious else UNDECIDED
-
-
 def _of_all(made: Iterable[Decided]) -> str:
     words = {each.verdict for each in made}
     return FAILS if FAILS in words else HOLDS if words == {HOLDS} else UNDECIDED
@@ -378,8 +394,8 @@ def _of_all(made: Iterable[Decided]) -> str:
 
 def _deciding(made: list[Decided], data: Replicated) -> str:
     """The comparison that decides, how many there are, and what would decide an open one."""
-    least = min(made, key=lambda each: each.reach)
-    if least.half is None:
+    least = min(made, key=lambda each: each.distance)
+    if least.reach is None:
         if data.replications < FEWEST:
             return f"No interval: it needs {FEWEST} replications."
         return (
@@ -399,7 +415,7 @@ def _needed(count: int, error: float, many: int) -> float:
     error of `count` of them as a share of the distance to it."""
     needed = float(count)
     for _ in range(4):  # Student's t depends little on their number
-        needed = count * (error * reach(int(min(max(needed, count), 1e9)), many)) ** 2
+        needed = count * (error * _student(int(min(max(needed, count), 1e9)), many)) ** 2
     return needed
 
 

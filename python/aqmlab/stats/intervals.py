@@ -294,6 +294,13 @@ def is_constant(data: Floats) -> bool:
 def limits(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats]:
     """Limits of the mean of each row of shape (samples, values) by Student's t, the tails shared
     out by the skewness; `alpha` is a number, or one for each row."""
+    mean, error, below, above = t_intervals(rows, alpha)
+    return mean - below * error, mean + above * error
+
+
+def t_intervals(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats, Floats, Floats]:
+    """The mean of each row, its standard error, and how many of these the interval of `limits`
+    reaches below and above it."""
     count = rows.shape[1]
     mean = rows.mean(axis=1)
     apart = rows - mean[:, None]
@@ -306,9 +313,9 @@ def limits(rows: Floats, alpha: ArrayLike) -> tuple[Floats, Floats]:
     even = two_clusters(rows, mean, variance)
     long, short = np.where(even, alpha / 2, long), np.where(even, alpha / 2, short)
     error = np.where(varies, (variance / (count - 1)) ** 0.5, 0.0)
-    far, near = (-special.stdtrit(count - 1, each) * error for each in (long, short))
+    far, near = (-special.stdtrit(count - 1, each) for each in (long, short))
     above = skewness >= 0
-    return mean - np.where(above, near, far), mean + np.where(above, far, near)
+    return mean, error, np.where(above, near, far), np.where(above, far, near)
 
 
 def tails(count: int, skewness: Floats, alpha: Floats) -> tuple[Floats, Floats]:
