@@ -147,3 +147,15 @@ fn a_run_says_that_it_was_too_short_for_its_transfers() {
     assert!(text.contains("of 10 transfers had not finished"), "{text}");
     assert_eq!(note("500s"), None);
 }
+
+/// Of arrivals without an end some are always in progress; the note is about those that are many.
+#[test]
+fn a_run_says_that_the_times_are_those_of_the_faster_transfers() {
+    let noted = |gap: &str| {
+        let workload = format!(r#"{{ kind = "transfers", size = "125kb", gap = "{gap}" }}"#);
+        let findings = result(&workload, &[("duration", "60s")]).findings;
+        findings.iter().any(|found| found.note.id == "unfinished-transfers")
+    };
+    assert!(noted("50ms"), "twice what the link carries");
+    assert!(!noted("500ms"));
+}
