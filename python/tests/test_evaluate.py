@@ -289,6 +289,9 @@ def test_rows_compare_pairs() -> None:
     slightly = [each + 0.4 for each in noise]
     row = row_of({"x": reading(slightly), "reno": reading(noise), "cubic": reading(noise)})
     assert row.words == "indistinguishable from both", "0.5 % of loss is the margin"
+    about = [each + apart for each, apart in zip(noise, (0.4, 0.5, 0.6, 0.5, 0.6), strict=True)]
+    row = row_of({"x": reading(about), "reno": reading(noise), "cubic": reading(noise)})
+    assert row.words == "worse than both", "the interval reaches beyond the margin"
     few = {"x": reading(more[:2]), "reno": reading(noise[:2]), "cubic": reading(noise[:2])}
     row = row_of(few)
     assert row.words == "not compared with both" and row.excess == 0

@@ -3,7 +3,7 @@
 Replications are pairs, so a difference is that of the pairs. Its interval is the one that
 `aqmlab.stats` gives it among all comparisons of the page (Holm): the chance that a page says
 anything that is not so is 5 %. Nothing here is a threshold of the RFC: a row says better, worse,
-or indistinguishable, with the numbers. A difference counts if its interval lies beyond the margin.
+or indistinguishable, with the numbers: 0 lies in the interval, or all of it within a margin.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BETTER, ALIKE, WORSE, OTHER = "better", "indistinguishable", "worse", "different
 UNKNOWN = "not compared"
 """With too few replications that have a value."""
 MARGIN = 0.05
-"""A difference within this share counts as none, as in `no worse than baseline by 5%` of packs."""
+"""A difference whose whole interval is within this share counts as none."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class ReadingRow:
         if interval is None:
             return UNKNOWN
         margin = MARGIN * self._scale(other)
-        if interval.low <= margin and interval.high >= -margin:
+        is_small = -margin <= interval.low and interval.high <= margin
+        if is_small or interval.low <= 0 <= interval.high:
             return ALIKE
         if self.direction == NEITHER:
             return OTHER
