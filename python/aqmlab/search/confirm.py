@@ -81,12 +81,14 @@ class Kept:
     def text(self) -> str:
         """The statement, in one sentence."""
         told, ends = self.measure.shown, self.found.interval
-        rest = (
-            f"{told(ends.low)} to {told(ends.high)} at {stats.LEVEL:.0%}" if ends else "no interval"
+        why = (
+            f"{told(ends.low)} to {told(ends.high)} at {stats.LEVEL:.0%}"
+            if ends
+            else self.found.why
         )
         limit = f"{self.measure.text} <= {told(self.measure.most)}, trial {self.trial.number}"
         count = f"{self.found.count} fresh replications"
-        return f"{limit}: {self.verdict}: {told(self.found.value)} ({rest}, {count})"
+        return f"{limit}: {self.verdict}: {told(self.found.value)} ({why}, {count})"
 
     @staticmethod
     def of(measure: Measure, trial: Trial, values: Floats) -> Kept:
