@@ -12,8 +12,7 @@ import pytest
 from helpers import SCENARIO
 
 import aqmlab
-from aqmlab.search import Attack, Key, Measure, Trial, attack, tune
-from aqmlab.search.confirm import Kept
+from aqmlab.search import Attack, Kept, Key, Measure, Trial, attack, tune
 from aqmlab.search.keys import parse_keys, settings
 from aqmlab.search.shrink import finding
 

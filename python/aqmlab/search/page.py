@@ -57,7 +57,8 @@ def _body(found: SearchResult, command: str) -> Iterator[Block]:
         lines = tuple(Finding(line) for line in found.statements)
         yield Section("Findings", (Items(lines),), id="findings")
     note = Text(
-        "Values are means over the seeds that were searched on, so they are too good.", "soft"
+        "Values are means over the seeds that were searched on: those of the best are too good.",
+        "soft",
     )
     yield Section("The best", (note, best(found)) if found.best else (best(found),), id="best")
     if found.confirmed:
