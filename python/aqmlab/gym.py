@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from aqmlab import _core
 from aqmlab.errors import input_error
 from aqmlab.scenario import Scenario
-from aqmlab.scenario.quantity import canonical
+from aqmlab.scenario.quantity import canonical, in_unit, numbers
 from aqmlab.study.single import load
 from aqmlab.study.stepping import Run
 
@@ -208,8 +208,15 @@ class _Env(gymnasium.Env[Observation, NDArray[np.float32]]):
         return self.complete()
 
     def prepare(self, action: NDArray[np.float32]) -> float:
-        """First half of a step: applies the action. Returns the time to advance to."""
-        self._act(np.clip(np.asarray(action, dtype=np.float64), -1, 1))
+        """First half of a step: applies the action. Returns the time to advance to.
+
+        Raises `InputError` for an action of another shape or with NaN.
+        """
+        given, shape = np.asarray(action, dtype=np.float64), self.action_space.shape
+        if given.shape != shape or np.isnan(given).any():
+            problem = f"expected numbers from -1 to 1 in an array of shape {shape}"
+            raise input_error(problem, key="action", given=action)
+        self._act(np.clip(given, -1, 1))
         self._until += self._length()
         return self._until
 
@@ -273,8 +280,10 @@ class QueueEnv(_Env):
         As in `aqmlab.run`. Default: an access line with downloads and the queue `bernoulli`.
     actions : mapping
         For each changed parameter of the queue its least and largest value, on a logarithmic scale,
-        for example `{"target": (0.001, 0.1)}` in seconds. Default: the drop probability. Each value
-        of an action is from -1 (least) to 1 (largest); the least probability stands for 0.
+        for example `{"target": (0.001, 0.1)}`: times in seconds, sizes in bytes, limits in packets
+        or bytes as the scenario has them, other parameters as numbers. Default: the drop
+        probability. Each value of an action is from -1 (least) to 1 (largest); the least
+        probability stands for 0.
     settings : callable, optional
         Draws settings of an episode from a NumPy generator. Default: `random_line` for the default
         scenario, otherwise none.
@@ -310,17 +319,19 @@ class QueueEnv(_Env):
 
     def _begin(self) -> None:
         self._acted = np.full(len(self._actions), -1.0)
+        queue = json.loads(self.run.scenario.resolved)["links"][self._name]["queue"]
+        known = {key: numbers([queue.get(key, "none")]) for key in self._actions}
+        # A parameter that is off (`none`, `auto`) is a time.
+        self._units = {key: found[1] if found else "s" for key, found in known.items()}
 
     def _act(self, action: NDArray[np.float64]) -> None:
         self._acted = action
         pairs = zip(self._actions.items(), action, strict=True)
         for (key, (low, high)), position in pairs:
-            value = low * (high / low) ** ((position + 1) / 2)
-            if key == "probability":
-                given: Any = 0.0 if position <= -1 else float(value)
-            else:
-                given = f"{round(value * 1e9)}ns"
-            self.run.set(f"links.{self._name}.queue.{key}", given)
+            value = float(low * (high / low) ** ((position + 1) / 2))
+            if key == "probability" and position <= -1:
+                value = 0.0
+            self.run.set(f"links.{self._name}.queue.{key}", in_unit(value, self._units[key]))
 
     def _sample(self) -> dict[str, float]:
         link: dict[str, float] = self.run.observe()["links"][self._name]
@@ -499,12 +510,12 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, NDArray[np.float32], Any
     def reset(
         self,
         *,
-        seed: int | Sequence[int | None] | None = None,
+        seed: int | np.integer[Any] | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Observation, dict[str, Any]]:
         """Begins all episodes; with one seed, environment k has the seed plus k."""
-        if seed is None or isinstance(seed, int):
-            seed = [None if seed is None else seed + k for k in range(self.num_envs)]
+        if seed is None or isinstance(seed, (int, np.integer)):
+            seed = [None if seed is None else int(seed) + k for k in range(self.num_envs)]
         begun = [
             env.reset(seed=each, options=options)[0]
             for env, each in zip(self.envs, seed, strict=True)
@@ -519,20 +530,35 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, NDArray[np.float32], Any
     def step(
         self, actions: NDArray[np.float32]
     ) -> tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Any]:
-        """Makes a step of each environment, or begins its next episode."""
+        """Makes a step of each environment, or begins its next episode.
+
+        The last value is a dictionary as Gymnasium's vector environments return it: `measured` is
+        an array with one `Measured` for each environment, None where an episode begins.
+        """
         going = [k for k in range(self.num_envs) if not self._over[k]]
         until = [self.envs[k].prepare(actions[k]) for k in going]
         self.advance(going, until)
         observed: list[Observation] = [None] * self.num_envs  # type: ignore[list-item]
         rewards, over = np.zeros(self.num_envs), np.zeros(self.num_envs, dtype=bool)
+        infos: dict[str, Any] = {}
         for k, env in enumerate(self.envs):
             if self._over[k]:
                 observed[k] = env.reset()[0]
             else:
-                observed[k], rewards[k], _, over[k], _ = env.complete()
+                observed[k], rewards[k], _, over[k], info = env.complete()
+                infos = self._add_info(infos, info, k)
         self._over = over
-        return np.stack(observed), rewards, np.zeros(self.num_envs, dtype=bool), over.copy(), {}
+        return np.stack(observed), rewards, np.zeros(self.num_envs, dtype=bool), over.copy(), infos
 
 
-gymnasium.register("aqmlab/Queue-v0", entry_point="aqmlab.gym:QueueEnv")
-gymnasium.register("aqmlab/Sender-v0", entry_point="aqmlab.gym:SenderEnv")
+def _vector(make: type[QueueEnv | SenderEnv]) -> Callable[..., VectorEnv]:
+    """For `gymnasium.make_vec(..., vectorization_mode="vector_entry_point")`."""
+    return lambda num_envs, **settings: VectorEnv(lambda: make(**settings), num_envs)
+
+
+for _name, _make in {"Queue": QueueEnv, "Sender": SenderEnv}.items():
+    gymnasium.register(
+        f"aqmlab/{_name}-v0",
+        entry_point=f"aqmlab.gym:{_make.__name__}",
+        vector_entry_point=_vector(_make),
+    )

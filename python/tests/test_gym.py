@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -38,6 +39,11 @@ def test_environments_are_registered() -> None:
     env = gymnasium.make("aqmlab/Queue-v0", duration=1.0)
     env.reset(seed=1)
     assert isinstance(env.unwrapped, QueueEnv)
+    many = gymnasium.make_vec(
+        "aqmlab/Sender-v0", 2, vectorization_mode="vector_entry_point", control="rate"
+    )
+    assert isinstance(many.unwrapped, VectorEnv)
+    assert many.reset(seed=1)[0].shape == (2, 6)
 
 
 @pytest.mark.parametrize("name", ["queue", "window"])
@@ -45,16 +51,17 @@ def test_several_threads_give_what_single_environments_give(name: str) -> None:
     rng = np.random.default_rng(3)
     vector = VectorEnv(MAKES[name], 5, threads=2)
     actions = rng.uniform(-1, 1, (12, 5, 1)).astype(np.float32)
-    begun, _ = vector.reset(seed=7)
+    begun, _ = vector.reset(seed=np.int64(7))
     steps = [vector.step(action) for action in actions]
     for k in range(5):
         env = MAKES[name]()
         observed, _ = env.reset(seed=7 + k)
         assert np.array_equal(observed, begun[k])
         for action, step in zip(actions, steps, strict=True):
-            observed, reward, *_ = env.step(action[k])
+            observed, reward, *_, info = env.step(action[k])
             assert np.array_equal(observed, step[0][k])
             assert reward == step[1][k]
+            assert info["measured"] == step[4]["measured"][k]
 
 
 @pytest.mark.parametrize("name", MAKES)
@@ -111,6 +118,35 @@ def test_rewards_prefer_throughput_without_delay_and_losses() -> None:
     assert REWARDS["power"](Measured(1, 1e7, 1e7, 0.1, 0.1, 0.05, 0)) == 0.5
     # Vivace, 9 Mbit/s, RTT rising by 0.1 s in 0.1 s.
     assert REWARDS["vivace"](late) == pytest.approx(9**0.9 - 900 * 9 * 1.0)
+
+
+@pytest.mark.parametrize(
+    ("queue", "key", "ends", "value"),
+    [
+        ("red", "max_p", (0.01, 0.25), "0.05"),
+        ("red", "min_threshold", (4, 16), "8p"),
+        ("fq_codel", "quantum", (300, 1200), "600b"),
+        ("codel", "target", (0.001, 0.1), "10ms"),
+        ("pi2", "target", (0.001, 0.1), "10ms"),
+    ],
+)
+def test_an_action_has_the_unit_of_its_parameter(
+    queue: str, key: str, ends: tuple[float, float], value: str
+) -> None:
+    env = QueueEnv(actions={key: ends}, settings=lambda _: {"links.down.queue": queue})
+    env.reset(seed=1)
+    env.step(np.zeros(1, np.float32))
+    assert env.run.scenario.table["changes"][-1]["value"][key] == value
+
+
+def test_a_wrong_action_changes_nothing() -> None:
+    for env in (QueueEnv(), SenderEnv()):
+        env.reset(seed=1)
+        wrong: list[Any] = [np.zeros(2), 0.3, np.array([np.nan])]
+        for action in wrong:
+            with pytest.raises(aqmlab.InputError, match=r"action: .*array of shape \(1,\)"):
+                env.step(action)
+        assert np.isfinite(env.step(np.array([np.inf], np.float32))[0]).all()
 
 
 def test_what_is_wrong_is_named() -> None:

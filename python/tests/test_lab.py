@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -233,6 +234,67 @@ def test_every_tour_can_be_walked_through(opened: Browser) -> None:
         assert opened.run("document.getElementById('message').textContent") == ""
     assert number == 10
     assert opened.problems == []
+
+
+# Of one side in a span of time: the longest wait of each 20 ms (ms), drops by reason, goodputs.
+SHOWN = """((number, from, until) => {
+    const side = lab.sides[number];
+    const bins = side.bins.slice(Math.round(from / 0.02), Math.round(until / 0.02)).filter(Boolean);
+    const drops = {};
+    for (const { reason } of bins)
+        for (const name in reason) drops[name] = (drops[name] ?? 0) + reason[name];
+    const waits = bins.map((bin) => 1000 * (bin.sojourn ?? 0)).sort((a, b) => a - b);
+    const mean = (of) => bins.reduce((sum, bin) => sum + (of(bin) ?? 0), 0) / bins.length;
+    const rates = side.groups.map((_, group) => mean((bin) => bin.goodput[group]));
+    const words = document.getElementById(`words-${number}`).textContent;
+    return { waits, drops, rates, words };
+})"""
+
+
+def shown(page: Browser, tour: int) -> list[list[dict[str, Any]]]:
+    """What a tour shows in the second half of each step, by step and side."""
+    steps = json.loads(page.run("document.getElementById('tours').textContent"))[tour]["steps"]
+    page.choose("#tour", str(tour))
+    for _ in steps[1:]:
+        page.click("#guide-next")
+    page.choose("#speed", "10")
+    page.wait_for(f"!lab.playing && lab.time >= {steps[-1]['until']} - 1e-6")
+    times = itertools.pairwise([0.0, *(step["until"] for step in steps)])
+    spans = [((start + end) / 2, end) for start, end in times]
+    return [
+        [page.run(f"{SHOWN}({side}, {start}, {end})") for side in (0, 1)] for start, end in spans
+    ]
+
+
+def test_the_texts_of_tours_say_what_the_page_shows(opened: Browser) -> None:
+    def middle(side: dict[str, Any]) -> float:
+        return float(side["waits"][len(side["waits"]) // 2])
+
+    small_buffer = shown(opened, 0)[4]
+    assert 10 < middle(small_buffer[0]) < small_buffer[0]["waits"][-1] <= 24
+    (_, (_, flood), (last, apart)) = shown(opened, 3)
+    assert flood["rates"][0] > 4e6 and flood["drops"]["codel"] > 10 * flood["drops"].get(
+        "overlimit", 0
+    )
+    assert middle(apart) > 200 and last["drops"]["codel"] > 50
+    assert apart["words"].startswith("Packets of flood-1 wait up to ")
+    assert "those of call-1 up to " in apart["words"]
+    (_, (before, _), (pie, codel)) = shown(opened, 4)
+    assert pie["waits"][-1] > 2 * 60 and codel["waits"][-1] < 100
+    assert pie["drops"]["pie"] / 8 < 0.8 * before["drops"]["pie"] / 7  # steps of 16 and 14 s
+    (_, (_, two), (_, five)) = shown(opened, 5)
+    assert 1.1 < two["rates"][1] / two["rates"][0] < 2
+    assert 1.1 < five["rates"][1] * 4 / (sum(five["rates"]) - five["rates"][1]) < 2
+    base, l4s, classic = (
+        float(share) / 100 for share in re.findall(r"([\d.]+)\xa0%", five["words"])
+    )
+    assert l4s == pytest.approx(2 * base, rel=0.1) and classic == pytest.approx(base**2, rel=0.1)
+    (_, cubic, vegas) = shown(opened, 7)
+    for was, now in zip(cubic, vegas, strict=True):
+        assert sum(now["drops"].values()) < 20 > sum(was["drops"].values())
+    assert sum(cubic[1]["rates"]) < 0.95 * sum(cubic[0]["rates"])
+    (_, (alone, flows), _) = shown(opened, 10)
+    assert middle(alone) == pytest.approx(middle(flows), rel=0.4)
 
 
 def test_knobs_are_turned_while_it_runs_and_saved(opened: Browser, tmp_path: Path) -> None:

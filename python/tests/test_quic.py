@@ -9,6 +9,7 @@ from helpers import run_program
 
 import aqmlab
 from aqmlab.errors import InputError
+from aqmlab.report.run_console import flow_cells
 
 LINE = {"rate": "20mbit", "delay": "20ms"}
 SCENARIO = {
@@ -46,6 +47,13 @@ def test_the_state_of_a_stack_is_sampled() -> None:
     # The square-root formula gives 3.5 Mbit/s for this loss and round-trip time.
     assert 1e6 < flow["goodput_bps"] < 5e6
     assert 0 < flow["retransmissions"] < flow["segments_sent"]
+
+
+def test_timeouts_that_a_stack_does_not_count_are_not_shown_as_zero() -> None:
+    tcp = {"path": "down", "return_path": "up", "start": "1s"}
+    flows = aqmlab.run(SCENARIO, set={"flows.tcp": tcp}).flows.rows(named=True)
+    shown = {row["group"]: flow_cells(row)["timeouts"][0] for row in flows}
+    assert shown == {"noq": None, "quinn": None, "tcp": 0}
 
 
 def test_an_unknown_stack_names_the_known() -> None:

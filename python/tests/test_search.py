@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers import SCENARIO
 
 import aqmlab
-from aqmlab.search import Attack, Key, Measure, Trial, attack, tune
+from aqmlab.search import Attack, Kept, Key, Measure, Trial, attack, tune
 from aqmlab.search.keys import parse_keys, settings
 from aqmlab.search.shrink import finding
 
@@ -31,6 +32,8 @@ KEYS = {"links.down.queue.limit": "5p..200p,log", "links.down.delay": "1ms..60ms
         ("0.1..0.5", [0.123456], 0.149),
         ("5p..10p", [1.0], "10p"),
         ("codel,pie", [0.6], "pie"),
+        ("0%..5%", [0.5], "2.5%"),
+        ("1bdp..3bdp", [0.5], "2bdp"),
     ],
 )
 def test_a_position_is_a_value_of_the_scenario(
@@ -54,7 +57,13 @@ def test_a_course_merges_equal_steps() -> None:
         ({"goals": []}, "goals"),
         ({"goals": ["sojourn_p59"]}, "goals"),
         ({"within": ["drop_share<1"]}, "within"),
+        ({"within": ["sojourn_p95<=5mbit"]}, "within"),
         ({"batch": 1}, "batch"),
+        ({"confirm": 1}, "confirm"),
+        ({"keys": {"seed": "1..9"}}, "keys.seed"),
+        ({"keys": {"queue.target": 5}}, "keys.queue.target"),
+        ({"keys": {"queue.target": "1ms..2ms,log=3"}}, "keys.queue.target"),
+        ({"keys": {"down.rate": "1mbit..2mbit,steps=3,every=0s"}}, "keys.down.rate"),
     ],
 )
 def test_errors_of_the_library_name_arguments(given: dict[str, Any], argument: str) -> None:
@@ -154,7 +163,47 @@ def test_a_constraint_is_kept() -> None:
     found = attack(SHORT, KEYS, "sojourn_p95", within=["utilisation<=0%"], **BUDGET)
     assert all(trial.excess > 0 for trial in found.trials)
     assert not found.best
+    assert found.statements == ["not decided: no trial has values and satisfies the constraints"]
     assert Measure.limit("throughput@a<=1mbit").most == 1e6
+
+
+def test_a_constraint_is_tested_with_fresh_seeds(tmp_path: Path) -> None:
+    """A trial that kept its limit with the seeds of the search need not keep it with others."""
+    found = tune(
+        SHORT, KEYS, ["min:sojourn_p95"], within=["drop_share<=20%"], out=tmp_path, **BUDGET
+    )
+    (limit,), (confirmed,) = found.constraints, found.confirmed
+    assert limit.trial is confirmed.trial
+    assert limit.text in found.statements
+    assert limit.found.count == BUDGET["confirm"]
+    most = limit.measure.most
+    ends = limit.found.interval
+    assert ends is not None
+    if limit.verdict == "not decided":
+        assert ends.low <= most < ends.high
+    else:
+        assert (ends.high <= most) == (limit.verdict == "kept")
+    values = np.linspace(0.30, 0.32, 6)
+    assert Kept.of(limit.measure, limit.trial, values).verdict == "broken"
+    assert Kept.of(limit.measure, limit.trial, values / 3).verdict == "kept"
+    assert Kept.of(limit.measure, limit.trial, np.array([0.0, 0.39] * 3)).verdict == "not decided"
+    assert Kept.of(limit.measure, limit.trial, np.zeros(6)).verdict == "kept"
+
+
+def test_a_finding_is_of_the_last_confirmation_and_a_damaged_log_is_one_error(
+    tmp_path: Path,
+) -> None:
+    tail = {"queue": {"discipline": "droptail", "limit": "10p"}}
+    given: dict[str, Any] = {"set": tail, "out": tmp_path, **BUDGET}
+    attack(SHORT, KEYS, "sojourn_p95", **given)
+    (tmp_path / "finding-9.toml").write_text("of an earlier confirmation")
+    again = attack(SHORT, KEYS, "sojourn_p95", **given | {"confirm": 7})
+    assert [path.name for path in tmp_path.glob("finding*")] == ["finding.toml"]
+    assert again.confirmed[0].found.count == 7
+    for text in ("{", "{}", "[]"):
+        (tmp_path / "search.json").write_text(text)
+        with pytest.raises(aqmlab.FolderError, match=r"search\.json: damaged"):
+            attack(SHORT, KEYS, "sojourn_p95", **given)
 
 
 def test_a_measure_of_an_unknown_group_is_refused() -> None:

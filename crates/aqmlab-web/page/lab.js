@@ -121,7 +121,7 @@ function closeBin(side, sample) {
   const delays = bin.waits.map((waited) => waited + propagation);
   side.bins[index] = {
     t: sample.t, sojourn: bin.left ? bin.sojourn : null, least: bin.left ? bin.least : null, left: bin.left,
-    drops: bin.drops, marks: bin.marks, reason: bin.reason, delays, delivered, goodput, windows, state: sample.link,
+    drops: bin.drops, marks: bin.marks, reason: bin.reason, waits: bin.waits, delays, delivered, goodput, windows, state: sample.link,
   };
   side.open = emptyBin();
   side.flows = sample.flows;

@@ -25,6 +25,8 @@ function standing(number, waits, bins) {
   const most = Math.max(...waits.map((bin) => bin.sojourn));
   const target = targetOf(number);
   const rtt = lab.scene.toml ? null : seconds(lab.scene.rtt);
+  const apart = FLOW_QUEUES.test(lab.scene.sides[number]?.discipline ?? "") ? byGroup(number, bins) : null;
+  if (apart && most > 0.005) return apart;
   if (target !== null && least > target) {
     const since = bins.length - 1 - bins.findLastIndex((bin) => bin.least !== null && bin.least <= target);
     const span = since >= bins.length ? "more than a second" : ms(since * BIN);
@@ -34,6 +36,17 @@ function standing(number, waits, bins) {
   if (least < 0.001 && most < 0.005) return `The queue is nearly empty: packets wait at most ${ms(most)}.`;
   if (least < 0.002) return `The queue absorbs bursts of up to ${ms(most)} and drains again.`;
   return `Packets wait ${ms(least)} to ${ms(most)}.`;
+}
+
+// With a queue for each flow, one can stand while another is empty: the groups that wait longest and least.
+function byGroup(number, bins) {
+  const waits = [];
+  for (const bin of bins) bin.waits.forEach((waited, group) => { waits[group] = Math.max(waits[group] ?? 0, waited); });
+  const order = Object.keys(waits).sort((one, other) => waits[one] - waits[other]);
+  if (order.length < 2) return null;
+  const [least, most] = [order[0], order[order.length - 1]];
+  const name = (group) => lab.sides[number].groups[group];
+  return `Packets of ${name(most)} wait up to ${ms(waits[most])}, those of ${name(least)} up to ${ms(waits[least])}.`;
 }
 
 // An emulator tells quantiles, of the half second before.
@@ -71,7 +84,7 @@ function control(number, now, bins) {
     if (state.active_flows === 0) return null;
     return state.active_flows === 1 ? "One flow has packets in its queue." : `${state.active_flows} flows have packets, each in a queue of its own: a sparse flow does not wait behind a bulk one.`;
   }
-  if ("l4s_probability" in state && state.l4s_probability > 0) return `The coupling marks L4S packets with ${percent(state.l4s_probability)} and drops classic ones with ${percent(state.classic_probability)}: the square.`;
+  if ("l4s_probability" in state && state.l4s_probability > 0) return `A base probability of ${percent(state.base_probability)} marks L4S packets with ${percent(state.l4s_probability)} (coupled) and drops classic ones with ${percent(state.classic_probability)} (its square).`;
   const chance = probability(state);
   if (chance > 0) {
     const before = probability(bins[0].state) ?? 0;

@@ -79,7 +79,8 @@ def characterize(
     name = discipline.rpartition(":")[2]
     words = [name, *own, *changed, *(["quick"] if quick else [])]
     folder = out or default_folder("characterize", words, r=replications, s=seed)
-    named = naming(only="--section", against="--against", rtt="--rtt", discipline="DISCIPLINE")
+    named = naming(only="--section", against="--against", rtt="--rtt", control="--control",
+                   discipline="DISCIPLINE")  # fmt: skip
     with means(f"characterize {name}", cluster, shown=not json) as running, named:
         result = run(
             discipline,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from keyword import iskeyword
 from pathlib import Path
 
 from aqmlab._core import __version__ as VERSION
@@ -26,6 +27,13 @@ LIBRARIES = {"rust-queue": "aqmlab-aqm", "rust-control": "aqmlab-tcp"}
 """Kinds that are shared libraries, and the crates that they implement a trait of."""
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 KINDS = ("scenario", "study", "pack", "queue", "control", "metric", *CRATES, *LIBRARIES)
+MODULES = sys.stdlib_module_names | {"aqmlab", "numpy", "polars"}
+"""Names of modules: `python -m aqmlab` would import a file of the working directory instead."""
+RUST_WORDS = """
+as async await break const continue crate dyn else enum extern false
+fn for if impl in let loop match mod move mut pub ref return self
+static struct super trait true type unsafe use where while
+"""
 DROPTAIL = '{ discipline = "droptail", limit = "250p" }'
 
 
@@ -45,6 +53,8 @@ def new(
         hint = "such as my_queue"
         problem = "expected a lower-case letter, then lower-case letters, digits and `_`"
         raise input_error(problem, key="NAME", given=name, hint=hint)
+    if reserved := _reserved(kind, name):
+        raise input_error(reserved, key="NAME", given=name, hint="choose another name")
     if kind in LIBRARIES:
         files, line = _library(kind, name, source or SOURCES)
     elif kind in CRATES:
@@ -59,6 +69,17 @@ def new(
             Path(file).parent.mkdir(parents=True, exist_ok=True)
             Path(file).write_text(text, encoding="utf-8")
     print(f"Written: {', '.join(files)}. Run it:\n\n    {line}")
+
+
+def _reserved(kind: str, name: str) -> str | None:
+    """What a name means already in the language of the files."""
+    if kind in ("scenario", "study", "pack"):
+        return None
+    if kind in CRATES or kind in LIBRARIES:
+        return "a keyword of Rust" if name in RUST_WORDS.split() else None
+    if name in MODULES:
+        return "a module of this name exists in Python"
+    return "a keyword of Python" if iskeyword(class_name(name)) else None
 
 
 def _files(kind: str, name: str) -> tuple[dict[str, str], str]:

@@ -19,6 +19,7 @@ from aqmlab.cli.common import (
 )
 from aqmlab.cli.options import argument, option
 from aqmlab.errors import input_error
+from aqmlab.numbers import count
 from aqmlab.scenario.settings import parse_selection, parse_settings
 
 EXAMPLE = (
@@ -112,7 +113,8 @@ def search(
     for line in found.statements:
         screen.print(line, soft_wrap=True, highlight=False)
     wall = time.monotonic() - began
-    screen.print(f"{len(found.trials):,} trials in {wall:.1f} s. Results: {folder}", soft_wrap=True)
+    tried = count(len(found.trials), "trial")
+    screen.print(f"{tried} in {wall:.1f} s. Results: {folder}", soft_wrap=True)
     for path in sorted(folder.glob("finding*.toml")):
         screen.print(f"Scenario: {path}", soft_wrap=True)
     if not no_report:

@@ -68,7 +68,8 @@ def flow_cells(row: Mapping[str, Any]) -> Cells:
         "time taken": (row.get("completion_s"), seconds),
         "goodput": (row["goodput_bps"], rate),
         "retransmitted": (f"{row['retransmissions']:,} of {row['segments_sent']:,}", str),
-        "timeouts": (row["timeouts"], whole),
+        # Only TCP, and endpoints that count them, have timeouts.
+        "timeouts": (row["timeouts"] if row["timeouts"] or row.get("tcp_stack") else None, whole),
     }
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from decimal import Decimal
 from functools import total_ordering
 from typing import Any, ClassVar, Literal, Self, overload
 
@@ -166,6 +167,17 @@ def _number(text: str) -> tuple[float, str] | None:
         except InputError:
             continue
     return None
+
+
+def in_unit(value: float, unit: str) -> float | str:
+    """A value in a unit of `numbers` as scenarios have it: a text, or the number without a unit."""
+    for quantity in (Duration, Rate, Size):
+        if unit == quantity.unit:
+            return str(quantity(value))
+    suffix = next(suffix for suffix, known in COUNTED_UNITS.items() if known == unit)
+    if unit == "packets":
+        value = round(value)
+    return f"{Decimal(str(value)).normalize():f}{suffix}" if suffix else value
 
 
 RateLike = Rate | str

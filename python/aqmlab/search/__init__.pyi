@@ -1,7 +1,17 @@
-from .confirm import Confirmed
+from .confirm import Confirmed, Kept
 from .engine import SearchResult, attack, tune
 from .keys import Key
 from .shrink import Attack
 from .trials import Measure, Trial
 
-__all__ = ["Attack", "Confirmed", "Key", "Measure", "SearchResult", "Trial", "attack", "tune"]
+__all__ = [
+    "Attack",
+    "Confirmed",
+    "Kept",
+    "Key",
+    "Measure",
+    "SearchResult",
+    "Trial",
+    "attack",
+    "tune",
+]

@@ -17,6 +17,7 @@ from aqmlab.search.trials import START, Measure, Trial, Trials, with_settings
 FRESH = 1
 """Fresh random streams have the seed of the search plus this."""
 CONFIRMED, UNDECIDED, WORSE, BETTER = "confirmed", "not decided", "worse", "better"
+KEPT, BROKEN = "kept", "broken"
 CONFIRM = "confirm"
 FOUND = "found"
 SAME = "every replication gave the same"
@@ -66,20 +67,60 @@ class Confirmed:
         }
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A constraint of a setting, with fresh seeds."""
+
+    measure: Measure
+    trial: Trial
+    found: stats.Statistic
+    verdict: str
+    """`kept` or `broken` if the whole interval of the mean is, otherwise `not decided`."""
+
+    @property
+    def text(self) -> str:
+        """The statement, in one sentence."""
+        told, ends = self.measure.shown, self.found.interval
+        why = (
+            f"{told(ends.low)} to {told(ends.high)} at {stats.LEVEL:.0%}"
+            if ends
+            else self.found.why
+        )
+        limit = f"{self.measure.text} <= {told(self.measure.most)}, trial {self.trial.number}"
+        count = f"{self.found.count} fresh replications"
+        return f"{limit}: {self.verdict}: {told(self.found.value)} ({why}, {count})"
+
+    @staticmethod
+    def of(measure: Measure, trial: Trial, values: Floats) -> Kept:
+        """Verdict on the values of the replications."""
+        found = stats.estimate(values, bounds=measure.metric.bounds)
+        ends = (found.interval.low, found.interval.high) if found.interval else (np.nan, np.nan)
+        if stats.is_constant(values):
+            ends = (found.value, found.value)
+        verdict = UNDECIDED
+        if np.isfinite(values).all():
+            verdict = KEPT if ends[1] <= measure.most else verdict
+            verdict = BROKEN if ends[0] > measure.most else verdict
+        return Kept(measure, trial, found, verdict)
+
+
 def confirm(
     trials: Trials, found: Sequence[Trial], replications: int, *, harm: bool
-) -> list[Confirmed]:
-    """Each measure of each trial beside the start; with `harm` the search was for worse values."""
+) -> tuple[list[Confirmed], list[Kept]]:
+    """Each measure of each trial beside the start, and its constraints; with `harm` the search was
+    for worse values."""
     named = [(START, {}), *((str(each.number), each.settings) for each in found)]
     fresh = trials.study.seed + FRESH
     study = with_settings(trials.study, named, seed=fresh).with_replications(replications)
     folder: Path | None = trials.out and trials.out / CONFIRM
     result = trials.run(study, folder, count=0)
     points = len(trials.study.points)
-    samples = {}
-    for measure in trials.measures:
+
+    def means(measure: Measure) -> Floats:
         shaped = measure.of(result).reshape(points, len(named), replications)
-        samples[measure.text] = shaped.mean(axis=0)
+        return np.asarray(shaped.mean(axis=0))
+
+    samples = {measure.text: means(measure) for measure in trials.measures}
     pairs = [(measure, place) for measure in trials.measures for place in range(1, len(named))]
     contests = []
     for measure, place in pairs:
@@ -87,10 +128,16 @@ def confirm(
         both = {START: own[0], FOUND: own[place]}
         contests.append(stats.Contest(measure.text, measure.metric.unit, both, measure.direction))
     findings = stats.compare(contests)
-    return [
+    confirmed = [
         _judged(measure, found[place - 1], samples[measure.text][[0, place]], finding, harm)
         for (measure, place), finding in zip(pairs, findings, strict=True)
     ]
+    kept = [
+        Kept.of(measure, trial, values)
+        for measure in trials.within
+        for trial, values in zip(found, means(measure)[1:], strict=True)
+    ]
+    return confirmed, kept
 
 
 def _judged(

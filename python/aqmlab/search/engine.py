@@ -13,7 +13,7 @@ from aqmlab.report.document import write_text
 from aqmlab.results import StudyResult
 from aqmlab.scenario.scenario import Scenario
 from aqmlab.scenario.settings import parse_toml, read_text, whole
-from aqmlab.search.confirm import CONFIRMED, Confirmed, confirm
+from aqmlab.search.confirm import BROKEN, CONFIRMED, Confirmed, Kept, confirm
 from aqmlab.search.keys import Key, parse_keys, settings
 from aqmlab.search.optimisers import Attacker, Optimiser, Places, Tuner, load
 from aqmlab.search.shrink import Attack, finding, shrink
@@ -53,8 +53,11 @@ class SearchResult:
         The best trial; of several goals the Pareto front, by the first goal.
     confirmed : tuple of Confirmed
         The best beside the start, with fresh seeds.
+    constraints : tuple of Kept
+        The constraints of these trials, with fresh seeds.
     findings : tuple of Finding
-        A scenario file for each confirmed trial; none for a study of several points.
+        A scenario file for each confirmed trial that breaks no constraint; none for a study of
+        several points.
     study : StudyResult or None
         All trials as an ordinary study with the axis `trial`; None without a folder.
     folder : Path or None
@@ -68,6 +71,7 @@ class SearchResult:
     trials: tuple[Trial, ...]
     best: tuple[Trial, ...]
     confirmed: tuple[Confirmed, ...]
+    constraints: tuple[Kept, ...]
     findings: tuple[Attack, ...]
     study: StudyResult | None
     folder: Path | None
@@ -79,10 +83,13 @@ class SearchResult:
 
     @property
     def statements(self) -> list[str]:
-        """One sentence for each comparison with fresh seeds."""
+        """One sentence for each comparison and constraint with fresh seeds."""
+        if not any(each.counts for each in self.trials if each.number):
+            return ["not decided: no trial has values and satisfies the constraints"]
         if not self.best:
             return ["not decided: no trial is better than the scenario as it was given"]
-        return [each.text for each in self.confirmed]
+        shown: list[Confirmed | Kept] = [*self.confirmed, *self.constraints]
+        return [each.text for each in shown]
 
     def report(self) -> Document:
         """Returns the report as a document."""
@@ -188,12 +195,12 @@ def tune(
     if not measures:
         raise input_error("a search needs a goal, such as min:sojourn_p95", key="goals")
     search = _Search("tune", source, keys, measures, within, set, only, seed, replications, trials,
-                     batch, out, Backend(threads, executor, progress))  # fmt: skip
+                     batch, confirm, out, Backend(threads, executor, progress))  # fmt: skip
     optimiser = Tuner(search.keys, len(measures), search.seed, max(batch, min(24, trials // 3)))
     asked = search.run(optimiser, lambda trial: _signed(measures, trial))
     front = _front(measures, [search.start, *(trial for _, trial in asked)])
     front = [trial for trial in front if trial is not search.start]
-    return search.result(front, _spread(front), confirm, command)
+    return search.result(front, _spread(front), command)
 
 
 def attack(
@@ -242,7 +249,7 @@ command
     """
     measure = Measure.parse(hurt, "hurt")
     search = _Search("attack", source, keys, (measure,), within, set, only, seed, replications,
-                     trials, batch, out, Backend(threads, executor, progress))  # fmt: skip
+                     trials, batch, confirm, out, Backend(threads, executor, progress))  # fmt: skip
     begun = search.start.values[0]
     unit = abs(begun) or 1.0
 
@@ -261,10 +268,10 @@ command
     asked = search.run(optimiser, worth)
     places, worst = max(asked, key=lambda each: damage(each[1]))
     if damage(worst) <= 0:
-        return search.result([], [], confirm, command)
+        return search.result([], [], command)
     least = KEPT * damage(worst)
     small = shrink(search.trials, search.keys, places, lambda trial: damage(trial) >= least)
-    return search.result([small], [small], confirm, command)
+    return search.result([small], [small], command)
 
 
 class _Search:
@@ -283,17 +290,22 @@ class _Search:
         replications: int,
         trials: int,
         batch: int,
+        confirm: int,
         out: str | Path | None,
         means: Backend,
     ) -> None:
         self.kind, self.measures = kind, measures
         self.keys = parse_keys(keys)
         for key in self.keys:
+            if key.name == "seed":
+                problem = "the search draws the seeds; other seeds are other replications"
+                raise input_error(problem, key="keys.seed")
             if key.name in (set or {}):
                 problem = "a setting fixes this key, so there is nothing to search"
                 raise input_error(problem, key=f"keys.{key.name}")
         for name, value, least in (("trials", trials, 1), ("batch", batch, 4),
-                                   ("replications", replications, 1)):  # fmt: skip
+                                   ("replications", replications, 1),
+                                   ("confirm", confirm, 2)):  # fmt: skip
             whole(value, least, name)
         load("cma" if kind == "attack" else "optuna")
         study = _study(source, set, only, seed, replications)
@@ -312,7 +324,7 @@ class _Search:
             "batch": batch,
         }
         self.seed = study.seed
-        self._count, self._batch = trials, batch
+        self._count, self._batch, self._confirm = trials, batch, confirm
         self._out = None if out is None else Path(out)
         self.trials = Trials(study, measures, limits, self._out, means, question, trials + 1)
         self.start = self.trials.evaluate([{}])[0]
@@ -331,18 +343,21 @@ class _Search:
             found += zip(asked, trials, strict=True)
         return found
 
-    def result(
-        self, best: Sequence[Trial], checked: Sequence[Trial], replications: int, command: str
-    ) -> SearchResult:
+    def result(self, best: Sequence[Trial], checked: Sequence[Trial], command: str) -> SearchResult:
         """Confirms the best, writes the findings, and joins the batches to one study."""
-        harm = self.kind == "attack"
-        confirmed = confirm(self.trials, checked, replications, harm=harm) if checked else []
+        confirmed, kept = list[Confirmed](), list[Kept]()
+        if checked:
+            harm = self.kind == "attack"
+            confirmed, kept = confirm(self.trials, checked, self._confirm, harm=harm)
+        for path in self._out.glob("finding*.toml") if self._out else ():
+            path.unlink()  # of an earlier confirmation
         findings = []
         for trial in checked if len(self.trials.study.points) == 1 else ():
             own = [each for each in confirmed if each.trial is trial]
+            limits = [each for each in kept if each.trial is trial]
             shown = [each.measure for each in own if each.verdict == CONFIRMED]
-            if shown:
-                told = [*(each.text for each in own), command]
+            if shown and not any(each.verdict == BROKEN for each in limits):
+                told = [*(each.text for each in own), *(each.text for each in limits), command]
                 findings.append(finding(self.trials.study, trial, shown[0], told))
                 name = f"finding-{trial.number}.toml" if len(checked) > 1 else FINDING
                 if self._out is not None:
@@ -350,7 +365,7 @@ class _Search:
         study = self.trials.joined()
         return SearchResult(self.kind, self.keys, self.measures, self.start,
                             tuple(self.trials.all()), tuple(best), tuple(confirmed),
-                            tuple(findings), study, self._out)  # fmt: skip
+                            tuple(kept), tuple(findings), study, self._out)  # fmt: skip
 
 
 def _study(

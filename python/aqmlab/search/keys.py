@@ -20,7 +20,7 @@ from typing import Any
 
 from aqmlab._core import parse_value
 from aqmlab.errors import InputError, input_error
-from aqmlab.scenario.quantity import Duration, Rate, Size, numbers
+from aqmlab.scenario.quantity import Duration, in_unit, numbers
 
 DIGITS = 3
 """Significant digits of a value."""
@@ -72,13 +72,11 @@ class Key:
             number = self.low + (self.high - self.low) * place
         number = float(f"{number:.{digits}g}")
         number = min(max(number, self.low), self.high)
-        if self.unit == "":
-            return round(number) if self.whole else number
+        if self.whole:
+            return round(number)
         if self.unit == "packets":
-            return f"{max(round(number), math.ceil(self.low))}p"
-        if self.unit == "BDP":
-            return f"{number:g}bdp"
-        return str({"s": Duration, "bit/s": Rate, "bytes": Size}[self.unit](number))
+            number = max(round(number), math.ceil(self.low))
+        return in_unit(number, self.unit)
 
     @staticmethod
     def parse(name: str, given: str | Sequence[Any]) -> Key:
@@ -88,12 +86,16 @@ class Key:
         """
         place = f"keys.{name}"
         if not isinstance(given, str):
+            if not isinstance(given, Sequence):
+                raise input_error(FORM, key=place, given=given)
             return _chosen(name, list(given), place)
         first, *more = [part.strip() for part in given.split(",")]
         if ".." not in first:
             return _chosen(name, [parse_value(each) for each in (first, *more) if each], place)
         options = dict(part.partition("=")[::2] for part in more)
-        if wrong := options.keys() - {"log", "steps", "every", "repeat"}:
+        wrong = options.keys() - {"log", "steps", "every", "repeat"}
+        wrong |= {word for word in ("log", "repeat") if options.get(word)}  # these have no value
+        if wrong:
             raise input_error(FORM, key=place, given=f"{given} ({min(wrong)})")
         low, high, unit, whole = _ends(first, place)
         if not low < high:
@@ -139,7 +141,9 @@ def _course(key: Key, options: Mapping[str, str], place: str) -> Key:
     try:
         every = float(Duration(options.get("every", "")))
     except InputError:
-        raise input_error(form, key=place, given=options.get("every", "")) from None
+        every = 0.0
+    if every <= 0:
+        raise input_error(form, key=place, given=options.get("every", ""))
     return replace(key, steps=int(steps), every=every, repeat="repeat" in options)
 
 

@@ -56,7 +56,11 @@ def _body(found: SearchResult, command: str) -> Iterator[Block]:
     if len(found.statements) > 1:
         lines = tuple(Finding(line) for line in found.statements)
         yield Section("Findings", (Items(lines),), id="findings")
-    yield Section("The best", (best(found),), id="best")
+    note = Text(
+        "Values are means over the seeds that were searched on: those of the best are too good.",
+        "soft",
+    )
+    yield Section("The best", (note, best(found)) if found.best else (best(found),), id="best")
     if found.confirmed:
         yield Section("With fresh seeds", (_confirmed(found),), id="confirmed")
     if found.findings:

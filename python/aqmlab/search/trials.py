@@ -80,6 +80,10 @@ class Measure:
             problem = "expected METRIC@SUBJECT<=VALUE, such as throughput@attack<=2mbit"
             raise input_error(problem, key="within", given=text)
         measure = Measure.parse(f"min:{left.strip()}", "within")
+        if found[1] not in ("", measure.metric.unit):
+            unit = measure.metric.unit or "no unit"
+            problem = f"`{left.strip()}` has another unit: {unit}"
+            raise input_error(problem, key="within", given=right.strip())
         return replace(measure, most=found[0][0] * (0.01 if share else 1.0))
 
     def check(self, scenario: Mapping[str, Any]) -> None:
@@ -171,12 +175,17 @@ class Trials:
     def _open(self, out: Path) -> None:
         path = out / LOG
         if path.exists():
-            kept = json.loads(path.read_text())
             asked = json.loads(json.dumps(self.question))
-            if differing := [key for key in asked if kept["question"].get(key) != asked[key]]:
+            try:
+                kept = json.loads(path.read_text(encoding="utf-8"))
+                before, self._log = kept["question"], kept["trials"]
+                differing = [key for key in asked if before.get(key) != asked[key]]
+            except (ValueError, LookupError, TypeError, AttributeError):
+                problem = f"{path}: damaged, so the search cannot resume"
+                raise FolderError(f"{problem}; remove {out}, or choose another folder") from None
+            if differing:
                 problem = f"{out}: this folder has another search (other {differing[0]})"
                 raise FolderError(f"{problem}; choose another")
-            self._log = kept["trials"]
         elif out.exists() and any(each.name != BATCHES for each in out.iterdir()):
             raise FolderError(f"{out}: this folder has other files; choose another")
         else:

@@ -211,6 +211,7 @@ class Run:
         """Returns a snapshot of the run, for `restore`: a copy of its state.
 
         With endpoints of QUIC libraries, which cannot be copied, this and `restore` repeat the run.
+        Their controllers `bbr` and `bbr3` draw other random numbers then, so the state differs.
 
         Raises
         ------

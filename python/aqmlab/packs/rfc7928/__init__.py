@@ -10,6 +10,7 @@ docs/characterize.md describes the cases, and the choices where the RFC is open.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab.campaign import Campaign, Pack, Plan
-from aqmlab.errors import input_error
+from aqmlab.errors import InputError, input_error, renamed
 from aqmlab.packs.rfc7928.deployment import arranged
 from aqmlab.packs.rfc7928.dumbbell import class_of
 from aqmlab.packs.rfc7928.environment import Contender, Environment
@@ -33,6 +34,8 @@ BASELINE = "droptail"
 """Always compared with: RFC 7928, section 8.2.6."""
 REPLICATIONS = 10
 SEED = 7928
+CONTROL = re.compile(r"flows\.\w+\.(transport\.congestion_control|endpoint\.(stack|controller))")
+"""Keys of a scenario that `Environment.control` fills."""
 LEAD = (
     "Each outcome follows from a rule with fixed thresholds (docs/characterize.md names those that "
     "were changed after first results), and is given only if the 99 % intervals of all its numbers "
@@ -94,9 +97,14 @@ def characterize(
         As in `Study.run`.
     """
     place = replace(environment or Environment(), scale=scale)
-    return plan_of(discipline, against, set or {}, only, place).run(
-        replications, seed, out=out, threads=threads, executor=executor, progress=progress
-    )
+    try:
+        return plan_of(discipline, against, set or {}, only, place).run(
+            replications, seed, out=out, threads=threads, executor=executor, progress=progress
+        )
+    except InputError as error:
+        if CONTROL.fullmatch(error.key):
+            raise renamed(error, "control") from None
+        raise
 
 
 def plan_of(
