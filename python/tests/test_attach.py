@@ -108,7 +108,8 @@ def test_a_path_comes_and_goes(box: int, server: int, end: signal.Signals) -> No
 
 
 def test_it_ends_after_a_while_and_leaves_results(box: int, aqmlab: Aqmlab, tmp_path: Path) -> None:
-    aqmlab.ok("attach", "--pid", box, "--rate", "5mbit", "--for", "0.5", "--out", "out")
+    done = aqmlab.ok("attach", "--pid", box, "--rate", "5mbit", "--for", "0.5", "--out", "out")
+    assert "attached for 0.5 s\n" in done.stderr
     assert (tmp_path / "out/report.html").exists()
 
 

@@ -213,6 +213,11 @@ LINES: dict[str, list[str]] = {
     f"{DOWN} rate=1mbit --down rate=2mbit --rate 3mbit -- true": ["--rate", "--down"],
     f"{DOWN} 12mbit -- true": ["--down", "rate=12mbit"],
     f"{DOWN} foo=3 -- true": ["--down (foo): unknown key"],
+    f"{DOWN} rate=foo -- true": ["--down (rate): `foo`"],
+    f"{DOWN} rate=1mbit --delay foo -- true": ["--delay: `foo`"],
+    f"{DOWN} trace=none -- true": ["none: --down (trace)"],
+    f"{DOWN} loss=x% -- true": ["--down (loss): `x%`"],
+    "set lab down.rate": ["KEY=VALUE: `down.rate`", "down.rate=5mbit"],
     "shell --trace nowhere -- true": ["nowhere", "there is no such file"],
     "shell --trace bad.trace -- true": ["bad.trace:2", "--trace"],
     "shell --scenario nowhere.toml -- true": ["nowhere.toml", "there is no such file"],
@@ -255,7 +260,7 @@ def test_a_full_stdout_is_an_error() -> None:
         words = command("list", "--json")
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
-    assert "No space left" in done.stderr and "Traceback" not in done.stderr
+    assert done.stderr == "error: stdout: No space left on device\n"
 
 
 def test_a_full_disk_is_named_and_the_rest_kept(

@@ -39,13 +39,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     study = aqmlab.study({"name": "s", "replications": 5, "scenario": SCENARIO, "axes": AXES})
     run = aqmlab.run(SCENARIO, record="series")
+    long = aqmlab.study({"name": "t", "title": "/a" * 60, "scenario": SCENARIO, "axes": AXES[:1]})
     return {
+        "title": long.write_report(folder / "title", figures=False),
         "study": study.write_report(folder / "study", figures=False),
         "run": run.write_report(folder / "run", figures=False),
     }
 
 
-@pytest.mark.parametrize("which", ["study", "run"])
+@pytest.mark.parametrize("which", ["study", "title", "run"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_page(
     page: Browser, pages: dict[str, Path], which: str, width: int

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pty
 import re
+import select
 import shutil
 import signal
 import statistics
@@ -15,13 +17,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 import pytest
 from helpers import PATIENCE, Aqmlab, assert_refused, command, environment, run_program
 from real_packets import NOBODY, TRAFFIC, as_root, tun_for_all, without
 
+from aqmlab.emulator import keep
 from aqmlab.study.folder import open_results
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -77,6 +80,57 @@ def test_the_exit_status_is_the_commands(aqmlab: Aqmlab, tmp_path: Path) -> None
     assert "there-is-no-such-thing: there is no such program" in absent.stderr
     (tmp_path / "file").write_text("")
     assert aqmlab("shell", "--", "./file").returncode == 126
+
+
+@pytest.mark.skipif(not shutil.which("dash"), reason="dash is not installed")
+def test_an_interactive_shell_has_job_control(tmp_path: Path) -> None:
+    """dash needs a process group that exists in its namespace."""
+    (tmp_path / "sh").symlink_to(str(shutil.which("dash")))
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        script = '"$@"; echo "status $?"; read line; echo "read $line"'
+        words = ["sh", "-c", script, "sh", *command("shell", "-q", "--", "./sh")]
+        os.execve("/bin/sh", words, environment() | {"PS1": "ready> "})
+    seen = ""
+    steps = [("ready> ", "sleep 99\n"), ("sleep 99", "\x03"), ("ready> ", "exit 7\n"),
+             ("status 7", "mine\n"), ("read mine", "")]  # fmt: skip
+    for text, typed in steps:
+        while text not in seen:
+            assert select.select([terminal], [], [], PATIENCE)[0], seen
+            seen += os.read(terminal, 65_536).decode()
+        seen = seen.partition(text)[2]
+        time.sleep(0.5)  # The program that reads may begin after the text.
+        os.write(terminal, typed.encode())
+    os.close(terminal)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_a_second_interrupt_does_not_lose_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[object] = []
+    monkeypatch.setattr(keep, "_write", lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append("interrupted"))
+    with keep.Reserved(tmp_path / "out") as kept:
+        pass
+    kept.keep(cast("Any", None))
+    assert (kept.place, kept.problem, seen) == (tmp_path / "out", "", [])
+    signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+    assert seen == ["interrupted"]
+
+
+def test_the_results_are_about_the_link_where_packets_waited(
+    aqmlab: Aqmlab, tmp_path: Path
+) -> None:
+    words = ["sh", "-c", f"{TRAFFIC} flood $AQMLAB_FAR {PORT} 1 10"]
+    aqmlab.ok("shell", "--rate", "5mbit", "--out", "out", "--far", f"{TRAFFIC} serve {PORT}",
+              "--", *words)  # fmt: skip
+    result = open_results(tmp_path / "out").single()
+    assert result.bottleneck == "up"
+    assert set(result.sojourn["link"]) == {"up"}
+    assert "in the scenario, but" not in (tmp_path / "out/report.html").read_text()
 
 
 def test_arguments_input_and_output_are_the_commands(aqmlab: Aqmlab) -> None:

@@ -22,6 +22,7 @@ from real_packets import TRAFFIC
 from aqmlab.emulator import view
 
 PORT = 10_000 + os.getpid() % 5_000
+NAME = f"top-{PORT}"
 pytestmark = pytest.mark.real_packets
 
 
@@ -30,7 +31,7 @@ def shell(tmp_path: Path) -> Iterator[int]:
     """A path of 20 Mbit/s that is kept full, with another inside; the number of the outer one."""
     client = f"{TRAFFIC} bulk $AQMLAB_FAR {PORT} 60"
     inner = command("shell", "-q", "--down", "rate=1gbit", "--", "sh", "-c", client)
-    words = command("shell", "--rate", "20mbit", "--queue", "codel", "--far",
+    words = command("shell", "--name", NAME, "--rate", "20mbit", "--queue", "codel", "--far",
                     f"{TRAFFIC} serve {PORT}", "--", *inner)  # fmt: skip
     process = subprocess.Popen(words, cwd=tmp_path, env=environment())
     yield process.pid
@@ -59,6 +60,13 @@ def test_what_links_do_now(aqmlab: Aqmlab, shell: int) -> None:
     assert 0 < up["sojourn_p50_s"] <= up["sojourn_p95_s"] <= up["sojourn_p99_s"] < 0.2
     assert up["backlog_packets"] < 1000
     assert down["marked"] == down["lost"] == 0
+
+
+def test_a_name_selects_an_emulator(aqmlab: Aqmlab, shell: int) -> None:
+    once(aqmlab, shell)
+    (found,) = json.loads(aqmlab.ok("top", NAME, "--once", "--json").stdout)
+    assert (found["pid"], found["name"]) == (shell, NAME)
+    assert_refused(aqmlab("top", "no-such-name"), "NAME: `no-such-name`: unknown emulator", NAME)
 
 
 def nested(shell: int) -> list[str]:

@@ -221,7 +221,8 @@ fn too_late(lateness: &TimeSummary, input: &TimeSummary, limit: Span) -> Option<
         true => "it could not read them in time",
         false => "it could not write them in time",
     };
-    if lateness.count > 0 && p99 > limit.as_secs_f64() {
+    let is_often = p99 > limit.as_secs_f64();
+    if lateness.count >= 100 && is_often {
         let (late, limit) = (p99 * 1e6, limit.as_secs_f64() * 1e6);
         return Some(format!(
             "one packet in a hundred was held up for more than {late:.0} µs by the emulator (the \
@@ -230,10 +231,31 @@ fn too_late(lateness: &TimeSummary, input: &TimeSummary, limit: Span) -> Option<
             most.as_secs_f64() * 1e3
         ));
     }
-    (most > limit * OUTLIER).then(|| {
+    (is_often || most > limit * OUTLIER).then(|| {
         format!(
             "the emulator held a packet up for {:.1} ms: {why}, because the machine was busy",
             most.as_secs_f64() * 1e3
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use aqmlab_sim::network::probe::TimeHistogram;
+
+    use super::*;
+
+    #[test]
+    fn few_packets_are_no_hundred() {
+        let warning = |count, late| {
+            let mut times = TimeHistogram::new();
+            times.note_many(late, count);
+            too_late(&times.summary(), &times.summary(), Span::from_micros(500))
+        };
+        let late = Span::from_millis(1);
+        assert!(warning(99, late).unwrap().starts_with("the emulator held a packet up for 1.0 ms"));
+        assert!(warning(100, late).unwrap().starts_with("one packet in a hundred was held up"));
+        assert_eq!(warning(100, Span::from_micros(400)), None);
+        assert_eq!(warning(0, late), None);
+    }
 }

@@ -14,8 +14,8 @@ use aqmlab_emu::routing::{Topology, Way};
 use aqmlab_emu::shell::{self, Attached, Options};
 use aqmlab_emu::topology::{Commands, run_commands};
 use aqmlab_emu::traffic;
-use aqmlab_sim::Scenario;
 use aqmlab_sim::network::probe::{QUANTILES, TimeSummary};
+use aqmlab_sim::{LinkResult, Scenario};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
@@ -99,7 +99,7 @@ pub fn emulate(
     let until = until.map(Span::from_secs_f64);
     let attached = attached.map(Attached::Process).or(interface.map(Attached::Interface));
     let options = Options { command, nat, attached, far, down, up, environment, recordings, until };
-    emulation(py, 0, &scenario, || shell::run(&scenario, &options, &params))
+    emulation(py, 0, &scenario, || shell::run(&scenario, &options, &params), true)
 }
 
 /// Returns whether the far end of a shell is this machine; see the type stub.
@@ -131,7 +131,8 @@ pub fn play(
     let scenario = Arc::clone(&scenario.scenario);
     let params = params_of(py, settings)?;
     let recordings = recordings(py, &scenario, logs, capture)?;
-    emulation(py, run, &scenario, || traffic::run(&scenario, replication, &recordings, &params))
+    let play = || traffic::run(&scenario, replication, &recordings, &params);
+    emulation(py, run, &scenario, play, false)
 }
 
 /// Runs commands in hosts behind the links of a scenario; see the type stub.
@@ -160,7 +161,8 @@ pub fn emulate_hosts(
     let topology = Topology { hosts: hosts.len(), ways: ways.collect::<PyResult<_>>()? };
     let (names, words) = hosts.into_iter().unzip();
     let commands = Commands { names, words, main, environment, recordings };
-    emulation(py, 0, &scenario, || run_commands(&scenario, &topology, &commands, &params))
+    let run = || run_commands(&scenario, &topology, &commands, &params);
+    emulation(py, 0, &scenario, run, true)
 }
 
 /// Logged links, with files and header lines.
@@ -207,20 +209,32 @@ fn indices(py: Python<'_>, scenario: &Scenario, names: &[String], key: &str) -> 
     found.map_err(|error| to_py_error(py, error.at(key)))
 }
 
+/// Returns the bottleneck of a command, whose traffic may take either direction: the link where
+/// packets waited for the longest time in total, or `own`.
+fn bottleneck(links: &[LinkResult], own: usize) -> usize {
+    let waited = |at: usize| (links[at].sojourn.mean * links[at].sojourn.count as f64).max(0.0);
+    (0..links.len()).fold(own, |most, at| if waited(at) > waited(most) { at } else { most })
+}
+
 /// Emulates without the GIL, and converts the outcome for Python.
 fn emulation(
     py: Python<'_>,
     run: u32,
     scenario: &Arc<Scenario>,
     emulate: impl FnOnce() -> Result<Outcome, Error> + Send,
+    is_command: bool,
 ) -> PyResult<Emulation> {
     let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(emulate)));
     let outcome = outcome.map_err(|panic| broken(py, panic, "emulator"))?;
     let outcome = outcome.map_err(|error| to_py_error(py, error))?;
-    let mut changed = (**scenario).clone();
+    let mut scenario = (**scenario).clone();
+    if is_command {
+        scenario.bottleneck = bottleneck(&outcome.result.links, scenario.bottleneck);
+    }
+    let mut changed = scenario.clone();
     changed.changes = outcome.changes;
     let changed = PyScenario { scenario: Arc::new(changed), folders: Vec::new() };
-    let finished = Finished::new(run, Arc::clone(scenario), outcome.result);
+    let finished = Finished::new(run, Arc::new(scenario), outcome.result);
     Ok(Emulation {
         status: outcome.status,
         scenario: Py::new(py, changed)?,

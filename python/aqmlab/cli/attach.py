@@ -12,6 +12,7 @@ from aqmlab.emulator.keep import Reserved
 from aqmlab.emulator.links import from_options
 from aqmlab.emulator.recordings import recordings
 from aqmlab.errors import input_error
+from aqmlab.report.run_console import busy_links
 
 EXAMPLE = (
     "aqmlab attach --pid 4711 --rate 12mbit --delay 20ms --queue fq_codel\n\n"
@@ -19,7 +20,7 @@ EXAMPLE = (
     "--out results/attached\n\n"
     "aqmlab attach --interface eth0 --rate 50mbit --delay 10ms --queue cake"
 )
-WAITS = ("sh", "-c", 'echo "aqmlab: attached until Ctrl-C" >&2; exec sleep infinity')
+WAITS = ("sh", "-c", 'echo "aqmlab: attached $1" >&2; exec sleep infinity', "sh")
 """The command: it begins when the path is there, and everything ends with it."""
 
 
@@ -61,8 +62,10 @@ def attach(
     path = from_options(common, down or [], up or [], settings, profile)
     captured = recordings(pcap, places=pcap_at).of_run(1, path.scenario)
     with Reserved(out) as kept:
-        done = emulate(path, WAITS, nat=pid is not None, settings={"name": name} if name else {},
-                       until=for_, attached=pid, interface=interface, **captured)  # fmt: skip
+        end = "until Ctrl-C" if for_ is None else f"for {for_:g} s"
+        done = emulate(path, (*WAITS, end), nat=pid is not None,
+                       settings={"name": name} if name else {}, until=for_,
+                       attached=pid, interface=interface, **captured)  # fmt: skip
         kept.keep(done, command_line())
-    say(*done.remarks, *kept.told(), "detached")
+    say(*done.remarks, *busy_links(done.results), *kept.told(), "detached")
     raise SystemExit(bool(kept.problem))

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar
 
-from aqmlab import signals
+from aqmlab import plain, signals
 from aqmlab.errors import (
     ClusterError,
     ClusterWarning,
@@ -98,6 +98,7 @@ def reported(command: Callable[P, R]) -> Callable[P, R]:
         except BrokenPipeError:
             raise SystemExit(FAILURE) from None
         except OSError as error:
+            plain.flush()  # the error if stdout cannot be written
             place = f"{error.filename}: " if error.filename else ""
             fail(f"{place}{error.strerror or error}", FAILURE)
         except KeyboardInterrupt as error:

@@ -38,7 +38,8 @@ def set_(
     queue changes while the queue goes on: packets and state stay.
     See docs/emulator.md.
     """
-    done = change(name, parse_settings(settings), replace=replace)
+    given = parse_settings(settings, "KEY=VALUE", "a setting such as down.rate=5mbit")
+    done = change(name, given, replace=replace)
     if json:
         print_json(asdict(done))
         return

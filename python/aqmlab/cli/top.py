@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from aqmlab.cli import options
 from aqmlab.cli.common import console, print_json
 from aqmlab.cli.options import argument, flag, option
-from aqmlab.emulator.view import between, some_running
-from aqmlab.errors import input_error
+from aqmlab.emulator.view import between, named, some_running
 from aqmlab.numbers import rate, seconds
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from aqmlab.emulator.view import Emulator
 
 EXAMPLE = (
-    "aqmlab top\n\naqmlab top 4711 --interval 5\n\naqmlab top --once --json\n\n"
+    "aqmlab top\n\naqmlab top lab --interval 5\n\naqmlab top --once --json\n\n"
     "aqmlab top --openmetrics"
 )
 PATIENCE = 4.0
@@ -32,7 +31,9 @@ COLUMNS = ("rate", "packets", "p50", "p95", "p99", "dropped", "marked", "lost", 
 
 
 def top(
-    pids: list[int] | None = argument("[PID]...", "Emulators to show; default: all.", default=None),
+    names: list[str] | None = argument(
+        "[NAME]...", "Emulators to show, by --name or process ID; default: all.", default=None
+    ),
     interval: float = option("SECONDS", "Time between two samples.", min=0.5, default=1.0),
     once: bool = flag("--once", "Take one sample, over one interval, and exit."),
     openmetrics: bool = flag("--openmetrics", "Print one sample as OpenMetrics and exit."),
@@ -43,7 +44,7 @@ def top(
     Run it in another terminal while `aqmlab shell` or `aqmlab mahimahi` runs; it ends when they
     end. Nested shells are shown, too.
     """
-    emulators = _chosen(pids or [])
+    emulators = [named(name, key="NAME") for name in names or []] or some_running()
     before = _first(emulators)
     if openmetrics:
         time.sleep(interval)
@@ -59,17 +60,6 @@ def top(
 
 
 Readings = dict[int, dict[str, Any]]
-
-
-def _chosen(pids: list[int]) -> list[Emulator]:
-    """Emulators to show. Raises `InputError` if none runs, or a given one does not."""
-    found = some_running()
-    known = [emulator.pid for emulator in found]
-    for pid in pids:
-        if pid not in known:
-            problem = f"no emulator has this process ID; running: {', '.join(map(str, known))}"
-            raise input_error(problem, key="PID", given=pid)
-    return [emulator for emulator in found if not pids or emulator.pid in pids]
 
 
 def readings_of(emulators: list[Emulator]) -> Readings:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aqmlab import signals
 from aqmlab.errors import FolderError, stored
 from aqmlab.files import LOCK, OWNER, lock, unlock
 
@@ -83,17 +84,22 @@ class Reserved:
             self._lock = -1
 
     def keep(self, emulation: Emulation, command: str = "") -> None:
-        """Writes tables, manifest and report; `command` is the command that made them."""
+        """Writes tables, manifest and report; `command` is the command that made them.
+
+        A second Ctrl-C does not interrupt it: the first one ended the command, and its results
+        cannot be computed again.
+        """
         if self.folder is None:
             return
         self._release()
-        try:
-            _write(emulation, self.folder, command)
-            self.place = self.folder
-        except (FolderError, OSError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            self.problem = f"{self.folder}: {reason}"
-            self.place = _elsewhere(emulation, command)
+        with signals.ignored():
+            try:
+                _write(emulation, self.folder, command)
+                self.place = self.folder
+            except (FolderError, OSError) as error:
+                reason = error.strerror if isinstance(error, OSError) else str(error)
+                self.problem = f"{self.folder}: {reason}"
+                self.place = _elsewhere(emulation, command)
 
     def told(self) -> list[str]:
         """Lines for the terminal: where the results are."""

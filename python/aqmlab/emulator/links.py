@@ -70,6 +70,7 @@ def from_options(
     """
     line = named(profile).line.links() if profile is not None else {}
     links: dict[str, dict[str, Any]] = {}
+    own: dict[str, dict[str, Any]] = {}
     names: dict[str, list[str]] = {}
     for direction, texts in (("down", down), ("up", up)):
         if len(texts) > 1 and (common or line):
@@ -79,14 +80,18 @@ def from_options(
         names[direction] = []
         for number, text in enumerate(texts or [""], start=1):
             name = direction if len(texts) <= 1 else f"{direction}{number}"
-            own = _pairs(text, f"--{direction}")
-            given = link(common) | link(own)
+            pairs = _pairs(text, f"--{direction}")
+            try:
+                own[name] = link(pairs)
+            except InputError as error:
+                raise renamed(error, f"--{direction} ({error.key.removeprefix('--')})") from None
+            given = link(common) | own[name]
             links[name] = {"rate": UNLIMITED, "delay": "0s"} | line.get(direction, {}) | given
             names[direction].append(name)
     try:
         return from_tables(links, names["down"], names["up"], settings)
     except InputError as error:
-        raise _about_options(error) from None
+        raise _about_options(error, own) from None
 
 
 def from_tables(
@@ -198,20 +203,22 @@ def _pairs(text: str, option: str) -> dict[str, Any]:
     return settings
 
 
-def _about_options(error: InputError) -> InputError:
-    """The error with the option instead of the key: `links.down.rate` is `--rate`."""
+def _about_options(error: InputError, own: Mapping[str, Mapping[str, Any]]) -> InputError:
+    """The error with the option instead of the key: `links.down.rate` is `--rate`, or
+    `--down (rate)` if that is in the link's own text."""
     key = error.key
     if error.file == "--set":
         return error
-    found = re.match(r"links\.(down|up)\d*\.?(.*)", key)
+    found = re.match(r"links\.((down|up)\d*)\.?(.*)", key)
     if found:
-        direction, rest = found.groups()
+        name, direction, rest = found.groups()
         rest = rest.replace("queue.discipline", "queue", 1)
         option = rest.partition(".")[0]
-        key = f"--{option}" if option in OPTIONS else f"--{direction}"
-        if option == "rate" and rest == "rate.trace":
-            key = "--trace"
-        elif rest.partition(".")[2] or (rest and option not in OPTIONS):
+        is_common = option in OPTIONS and option not in own[name]
+        if rest == "rate.trace":
+            option = rest = "trace"
+        key = f"--{option}" if is_common else f"--{direction}"
+        if rest and not (is_common and rest == option):
             key += f" ({rest})"
     file = None if error.file == OPTIONS_FILE else error.file
     return renamed(error, key, file)

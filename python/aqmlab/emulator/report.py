@@ -119,7 +119,10 @@ def _changes(result: RunResult) -> Iterator[Section]:
     """Changes during the emulation."""
     made = result.scenario.get("changes", [])
     if made:
-        lines = tuple((each["at"], each["key"], shown(each["value"])) for each in made)
+        lines = tuple(
+            (f"{time:.3f} s", each["key"], shown(each["value"]))
+            for time, each in zip(_change_times(result), made, strict=True)
+        )
         columns = (
             Column("time", label=True),
             Column("key", label=True),

@@ -20,8 +20,8 @@ use crate::packet::wire::{ICMP, ICMP_V6, TCP, UDP};
 use crate::sys::device::Tun;
 use crate::sys::epoll::{Epoll, set_nonblocking};
 use crate::sys::socket::{
-    Datagram, begin_connection, path_mtu, receive_from, reset_at_close, send_from, send_packet,
-    set_fragmentation,
+    Datagram, begin_connection, path_mtu, receive_from, report_traffic_class, reset_at_close,
+    send_from, send_packet, set_fragmentation, set_traffic_class,
 };
 use crate::sys::time::monotonic;
 use crate::sys::{receive, send};
@@ -116,14 +116,20 @@ struct Outside {
     size: usize,
     /// Whether the kernel may fragment datagrams.
     may_fragment: bool,
+    /// DSCP and ECN field of the last datagram sent.
+    class: u8,
 }
 
 impl Outside {
     /// Sends a datagram. Returns the reason if it, or an earlier one, was not delivered.
-    fn send(&mut self, bytes: &[u8], may_fragment: bool) -> Option<Problem> {
+    fn send(&mut self, bytes: &[u8], class: u8, may_fragment: bool) -> Option<Problem> {
         if may_fragment != self.may_fragment {
             self.may_fragment = may_fragment;
             let _ = set_fragmentation(&self.socket, self.is_v6(), may_fragment);
+        }
+        if class != self.class {
+            self.class = class;
+            let _ = set_traffic_class(&self.socket, self.is_v6(), class);
         }
         self.size = bytes.len();
         let error = self.socket.send(bytes).err()?;
@@ -464,7 +470,8 @@ impl Relay {
                     self.outside.freed.push(which);
                     return self.shared.count(Failure::NoSocket, 1);
                 }
-                let made = Outside { socket, ends, last: now, size: 0, may_fragment: false };
+                let made =
+                    Outside { socket, ends, last: now, size: 0, may_fragment: false, class: 0 };
                 self.outside.all[which as usize] = Some(made);
                 self.by_ends.insert(ends, which);
                 self.open += 1;
@@ -474,7 +481,7 @@ impl Relay {
         if let Some(each) = self.outside.get(which) {
             each.last = now;
             let (bytes, earlier) = (&self.room[..size], each.size);
-            if let Some(problem) = each.send(bytes, datagram.in_fragments) {
+            if let Some(problem) = each.send(bytes, datagram.class, datagram.in_fragments) {
                 let size = if let Problem::TooBig(_) = problem { size } else { earlier };
                 self.report(problem, ends, size);
             }
@@ -499,8 +506,8 @@ impl Relay {
         let (from, to, port) = each.ends;
         let (mut problem, mut has_more) = (None, true);
         for _ in 0..TURNS {
-            let size = match each.socket.recv(&mut self.room) {
-                Ok(size) => size,
+            let datagram = match receive_from(each.socket.as_fd(), &mut self.room) {
+                Ok(datagram) => datagram,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     has_more = false;
                     break;
@@ -515,7 +522,8 @@ impl Relay {
                 self.gateway_sockets.get_mut(&(UDP, port))
             {
                 *last = now;
-                let _ = send_from(socket.as_fd(), &self.room[..size], to, &from);
+                let bytes = &self.room[..datagram.size];
+                let _ = send_from(socket.as_fd(), bytes, to, &from, datagram.class);
             }
         }
         let size = each.size;
@@ -567,6 +575,7 @@ fn connected(to: SocketAddr) -> io::Result<UdpSocket> {
     };
     let socket = UdpSocket::bind((any, 0))?;
     set_fragmentation(&socket, to.is_ipv6(), false)?;
+    report_traffic_class(&socket, to.is_ipv6())?;
     socket.connect(to)?;
     socket.set_nonblocking(true)?;
     Ok(socket)

@@ -18,7 +18,7 @@ use crate::netns::devices::{
 use crate::netns::init::{FAR, NEAR, NOT_STARTED, START, execute, serve, start};
 use crate::netns::{allow_pings, give_up, new_network, settle};
 use crate::sys::files::{self, RESOLV_CONF};
-use crate::sys::process::{self, Pid, Program, Signals, exit, fork_into};
+use crate::sys::process::{self, Pid, Program, Signals, exit, fork_into, lead_foreground};
 use crate::sys::time::set_real_time;
 use crate::sys::{receive, send, socket_pair};
 
@@ -50,6 +50,8 @@ pub struct Inside<'a> {
     pub own_names: bool,
     /// True if the shell was started inside another shell.
     pub is_inside: bool,
+    /// True if the command leads a process group of its own in the foreground of the terminal.
+    pub leads: bool,
     pub signals: &'a Signals,
 }
 
@@ -169,6 +171,9 @@ impl Inside<'_> {
         let start = |_: &[u8]| {
             if let Some(far) = far {
                 let _ = send(far.as_fd(), &[START], None);
+            }
+            if self.leads {
+                lead_foreground();
             }
             start(&self.options.command, &environment, None, self.signals, self.is_confined())
         };

@@ -39,7 +39,7 @@ use crate::params::EmulatorParams;
 use crate::path::{DataPath, Route};
 use crate::report::{Outcome, to_result};
 use crate::sys::device::Tun;
-use crate::sys::process::{Foreground, Signals, fork_into};
+use crate::sys::process::{Foreground, Signals, fork_into, is_foreground};
 use crate::sys::time::{processor, unset_real_time};
 use crate::sys::{files, socket_pair};
 
@@ -160,6 +160,7 @@ impl<'a> Shell<'a> {
         let far = far.filter(|_| !options.nat);
         let block = far.as_ref().map_or_else(gateway_block, |(_, block)| Ok(*block))?;
         let is_inside = devices::is_inside()?;
+        let leads = is_foreground() && is_interactive(&options.command);
         let attached = match options.attached {
             Some(Attached::Process(pid)) => Some(namespace_of(pid)?),
             _ => None,
@@ -193,6 +194,7 @@ impl<'a> Shell<'a> {
                 gateway: their_gateway,
                 own_names,
                 is_inside,
+                leads,
                 signals,
             }
             .run()
@@ -241,6 +243,13 @@ impl<'a> Shell<'a> {
         remarks.extend(unanswered(&live.path).filter(|_| is_here));
         Ok(to_result(live, end, status, busy, flows, params, remarks))
     }
+}
+
+/// Returns whether this is a shell for a user. Its job control needs a process group that exists in
+/// its process namespace; dash reports an error without one. The shell itself handles Ctrl-Z. Other
+/// commands stay in the group of the emulator, so that Ctrl-Z stops both.
+fn is_interactive(command: &[OsString]) -> bool {
+    matches!(command, [program] if program.as_encoded_bytes().ends_with(b"sh"))
 }
 
 /// Returns a warning if packets that expect an answer reached the far end, but nothing returned.

@@ -344,14 +344,31 @@ impl Foreground {
 
 impl Drop for Foreground {
     fn drop(&mut self) {
-        let Some(group) = self.0.filter(|group| foreground() != Some(*group)) else { return };
-        // SAFETY: the handler is not a function of this program, and is restored.
-        unsafe {
-            // The kernel would stop a background process for the request.
-            let before = libc::signal(libc::SIGTTOU, libc::SIG_IGN);
-            libc::tcsetpgrp(libc::STDIN_FILENO, group);
-            libc::signal(libc::SIGTTOU, before);
-        }
+        self.0.filter(|group| foreground() != Some(*group)).into_iter().for_each(set_foreground);
+    }
+}
+
+/// Returns whether this process is in the foreground process group of its terminal.
+pub fn is_foreground() -> bool {
+    // SAFETY: the call cannot fail.
+    foreground() == Some(unsafe { libc::getpgrp() })
+}
+
+/// Moves this process into its own process group, in the foreground of the terminal.
+pub fn lead_foreground() {
+    // SAFETY: the arguments are numbers.
+    unsafe { libc::setpgid(0, 0) };
+    // SAFETY: the call cannot fail.
+    set_foreground(unsafe { libc::getpid() });
+}
+
+fn set_foreground(group: Pid) {
+    // SAFETY: the handler is not a function of this program, and is restored.
+    unsafe {
+        // The kernel would stop a background process for the request.
+        let before = libc::signal(libc::SIGTTOU, libc::SIG_IGN);
+        libc::tcsetpgrp(libc::STDIN_FILENO, group);
+        libc::signal(libc::SIGTTOU, before);
     }
 }
 

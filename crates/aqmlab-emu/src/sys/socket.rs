@@ -22,6 +22,8 @@ pub fn transparent(is_stream: bool, port: u16) -> io::Result<OwnedFd> {
             set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
             set(&socket, libc::IPPROTO_IP, libc::IP_RECVFRAGSIZE, 1)?;
             set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVFRAGSIZE, 1)?;
+            set(&socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
+            set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
         }
         let address = raw(&SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, port, 0, 0));
         let size = size_of_val(&address) as libc::socklen_t;
@@ -62,6 +64,29 @@ pub fn set_fragmentation(socket: &impl AsRawFd, is_v6: bool, may: bool) -> io::R
     // The values are the same for both versions.
     let value = if may { libc::IP_PMTUDISC_DONT } else { libc::IP_PMTUDISC_DO };
     set(socket, level, option, value)
+}
+
+/// Level and type of the option, and of the control message, with the DSCP and ECN field.
+const fn traffic_class(is_v6: bool) -> (i32, i32) {
+    match is_v6 {
+        true => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS),
+        false => (libc::IPPROTO_IP, libc::IP_TOS),
+    }
+}
+
+/// Sets the DSCP and ECN field of sent datagrams.
+pub fn set_traffic_class(socket: &impl AsRawFd, is_v6: bool, class: u8) -> io::Result<()> {
+    let (level, option) = traffic_class(is_v6);
+    set(socket, level, option, libc::c_int::from(class))
+}
+
+/// Makes [`receive_from`] report the DSCP and ECN field.
+pub fn report_traffic_class(socket: &impl AsRawFd, is_v6: bool) -> io::Result<()> {
+    let (level, option) = match is_v6 {
+        true => (libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS),
+        false => (libc::IPPROTO_IP, libc::IP_RECVTOS),
+    };
+    set(socket, level, option, 1)
 }
 
 /// Returns the path MTU of a connected socket.
@@ -177,8 +202,10 @@ pub struct Datagram {
     pub size: usize,
     /// Sender.
     pub from: SocketAddrV6,
-    /// Destination address.
+    /// Destination address; unspecified if the socket does not report it.
     pub to: Ipv6Addr,
+    /// DSCP and ECN field.
+    pub class: u8,
     /// True if it arrived in fragments.
     pub in_fragments: bool,
 }
@@ -199,13 +226,18 @@ pub fn receive_from(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<Data
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = size_of_val(&control) as _;
         let size = check(libc::recvmsg(socket.as_raw_fd(), &mut message, 0) as _)? as usize;
-        let (mut to, mut in_fragments) = (None, false);
+        let (mut to, mut class, mut in_fragments) = (Ipv6Addr::UNSPECIFIED, 0, false);
         let mut head = libc::CMSG_FIRSTHDR(&message);
         while !head.is_null() {
             match ((*head).cmsg_level, (*head).cmsg_type) {
                 (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
                     let info = libc::CMSG_DATA(head).cast::<libc::in6_pktinfo>().read_unaligned();
-                    to = Some(Ipv6Addr::from(info.ipi6_addr.s6_addr));
+                    to = Ipv6Addr::from(info.ipi6_addr.s6_addr);
+                }
+                // A byte of IPv4, an integer of IPv6.
+                (libc::IPPROTO_IP, libc::IP_TOS) => class = *libc::CMSG_DATA(head),
+                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                    class = libc::CMSG_DATA(head).cast::<libc::c_int>().read_unaligned() as u8;
                 }
                 // Absent for datagrams that arrive whole.
                 (libc::IPPROTO_IP, libc::IP_RECVFRAGSIZE)
@@ -216,27 +248,28 @@ pub fn receive_from(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<Data
         }
         let address = Ipv6Addr::from(from.sin6_addr.s6_addr);
         let from = SocketAddrV6::new(address, u16::from_be(from.sin6_port), 0, 0);
-        let to = to.ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Datagram { size, from, to, in_fragments })
+        Ok(Datagram { size, from, to, class, in_fragments })
     }
 }
 
-/// Sends a datagram with this source address.
+/// Sends a datagram with this source address, DSCP and ECN field.
 pub fn send_from(
     socket: BorrowedFd<'_>,
     bytes: &[u8],
     from: Ipv6Addr,
     to: &SocketAddrV6,
+    class: u8,
 ) -> io::Result<()> {
     let mut part = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
     let mut control = [0u64; 8];
-    // SAFETY: as in `receive_from`; there is room for one control message.
+    // SAFETY: as in `receive_from`; there is room for two control messages.
     unsafe {
         let info = libc::in6_pktinfo {
             ipi6_addr: libc::in6_addr { s6_addr: from.octets() },
             ipi6_ifindex: 0,
         };
-        let size = size_of_val(&info) as u32;
+        let class = libc::c_int::from(class);
+        let sizes = [size_of_val(&info) as u32, size_of_val(&class) as u32];
         let mut address = raw(to);
         let mut message: libc::msghdr = zeroed();
         message.msg_name = (&raw mut address).cast();
@@ -244,12 +277,17 @@ pub fn send_from(
         message.msg_iov = &mut part;
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = libc::CMSG_SPACE(size) as _;
+        message.msg_controllen = sizes.iter().map(|size| libc::CMSG_SPACE(*size)).sum::<u32>() as _;
         let head = libc::CMSG_FIRSTHDR(&message);
         (*head).cmsg_level = libc::IPPROTO_IPV6;
         (*head).cmsg_type = libc::IPV6_PKTINFO;
-        (*head).cmsg_len = libc::CMSG_LEN(size) as _;
+        (*head).cmsg_len = libc::CMSG_LEN(sizes[0]) as _;
         libc::CMSG_DATA(head).cast::<libc::in6_pktinfo>().write_unaligned(info);
+        let head = libc::CMSG_NXTHDR(&message, head);
+        let is_v6 = to.ip().to_ipv4_mapped().is_none();
+        ((*head).cmsg_level, (*head).cmsg_type) = traffic_class(is_v6);
+        (*head).cmsg_len = libc::CMSG_LEN(sizes[1]) as _;
+        libc::CMSG_DATA(head).cast::<libc::c_int>().write_unaligned(class);
         check(libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL) as _).map(drop)
     }
 }
