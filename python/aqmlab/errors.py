@@ -190,11 +190,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def unknown(
-    what: str, name: str, known: Iterable[str], *, file: str | None = None, key: str = ""
+    what: str, name: object, known: Iterable[str], *, file: str | None = None, key: str = ""
 ) -> InputError:
     """Makes an `InputError` for an unknown name, with the most similar known one as hint."""
     names = list(known)
-    guess = nearest(name, names)
+    guess = nearest(str(name), names)
     more = ["..."] if len(names) > SHOWN_NAMES else []
     return input_error(
         f"unknown {what}; known: {', '.join(names[:SHOWN_NAMES] + more)}",

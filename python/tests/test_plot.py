@@ -140,6 +140,19 @@ def test_what_cannot_be_drawn_is_refused(run: aqmlab.RunResult, study: aqmlab.St
         study.plot.against("mos")
     with pytest.raises(InputError, match="500kbit"):
         study.plot.cdf(rate="6mbit")
+    with pytest.raises(InputError, match="unknown label"):
+        study.plot.cdf(rate=6)
+    for draw in (run.plot.over_time, study.plot.over_time, study.plot.against):
+        with pytest.raises(InputError, match="expected at least one"):
+            draw()
+    with pytest.raises(InputError, match="different units"):
+        run.plot.over_time(("cwnd_bytes", "smoothed_rtt_s"))
+    figure = run.plot.cdf()
+    assert len(repr(figure)) < 300
+    with pytest.raises(InputError, match=r"\.svg, \.png or \.pdf"):
+        figure.save("figure.jpg")
+    with pytest.raises(aqmlab.StorageError, match="the figure was not written"):
+        figure.save("no-folder/figure.svg")
     with pytest.raises(InputError, match="two axes"):
         aqmlab.study({"scenario": SCENARIO}).plot.grid("jain")
 
