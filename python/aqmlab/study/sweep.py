@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import find
+from aqmlab.numbers import count
 from aqmlab.scenario.parts import Part, plain
 from aqmlab.scenario.scenario import Scenario
 from aqmlab.scenario.settings import check_keys, parse_toml, path_of, read_text, whole
@@ -146,7 +147,7 @@ class Study:
 
     def __repr__(self) -> str:
         axes = " × ".join(f"{axis.name} ({len(axis.values)})" for axis in self.axes) or "one point"
-        return f"<Study {self.name!r}: {axes}, {self.replications} replications>"
+        return f"<Study {self.name!r}: {axes}, {count(self.replications, 'replication')}>"
 
     @property
     def total(self) -> int:
@@ -483,8 +484,9 @@ def _axis(table: Any, add: Mapping[str, Sequence[Any]], file: str, place: str) -
     seen = set()
     for value in values:
         if value.label in seen:
-            problem = "two values of one label"
-            raise input_error(problem, file=file, key=f"{place}.values", given=value.label)
+            problem, hint = "two values of one label", '{ label = "...", set = { ... } } names one'
+            key = f"{place}.values"
+            raise input_error(problem, file=file, key=key, given=value.label, hint=hint)
         seen.add(value.label)
     return Axis(name, tuple(values))
 

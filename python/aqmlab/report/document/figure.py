@@ -77,7 +77,7 @@ class Figure(Form):
         paths = [Path(each) for each in (path, *more)]
         for each in paths:
             if each.suffix[1:] not in FORMATS:
-                problem = "expected a name that ends in .svg, .png or .pdf"
+                problem = f"expected a file with one of these endings: {', '.join(FORMATS)}"
                 raise input_error(problem, key="save", given=str(each))
         drawn, convert = self.svg(), libraries.vl_convert
         for each in paths:
