@@ -23,7 +23,9 @@ EXAMPLE = "a setting such as queue.target=2ms"
 TO_BEGIN_WITH = "`aqmlab new scenario NAME`, `new study` and `new pack` write one to start from"
 
 
-def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
+def parse_settings(
+    pairs: Iterable[str], option: str = "--set", example: str = EXAMPLE
+) -> dict[str, Any]:
     """Turns `["queue.target=2ms", ...]` into dotted keys and values, in their order.
 
     A value is what it is in TOML (`2`, `true`, `["down"]`), else plain text (`2ms`, or a queue in
@@ -36,7 +38,7 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
         key, equals, value = pair.partition("=")
         key = key.strip()
         if not equals or not all(part.strip() for part in key.split(".")):
-            raise input_error(f"expected {EXAMPLE}", key="--set", given=pair)
+            raise input_error(f"expected {example}", key=option, given=pair)
         settings.pop(key, None)
         settings[key] = _value(value.strip(), key)
     return settings

@@ -530,16 +530,21 @@ def _value(given: Any, key: str | None, file: str, place: str) -> AxisValue:
         problem = "expected { label = ..., set = { ... } }, as the axis has no `key`"
         raise input_error(problem, file=file, key=place, given=given)
     check_keys(given, VALUE_KEYS, file, place)
-    label, settings = given.get("label"), given.get("set")
-    if not isinstance(label, str) or not label:
-        raise input_error("expected text", file=file, key=f"{place}.label", given=label)
-    if not label.isprintable():  # charts cannot be drawn with line separators in names
-        problem = "expected text in one line, without control characters"
-        raise input_error(problem, file=file, key=f"{place}.label", given=ascii(label))
+    label, settings = check_label(given.get("label"), file, f"{place}.label"), given.get("set")
     if not isinstance(settings, Mapping):
         problem = "expected a table of dotted keys and values"
         raise input_error(problem, file=file, key=f"{place}.set", given=settings)
     return AxisValue(label, dict(settings))
+
+
+def check_label(label: Any, file: str | None, key: str) -> str:
+    """The label. Raises `InputError` for one that tables and charts cannot show."""
+    if not isinstance(label, str) or not label:
+        raise input_error("expected text", file=file, key=key, given=label)
+    if not label.isprintable():  # charts cannot be drawn with line separators in names
+        problem = "expected text in one line, without control characters"
+        raise input_error(problem, file=file, key=key, given=ascii(label))
+    return label
 
 
 def label_of(value: Any) -> str:
