@@ -127,6 +127,25 @@ def test_series_distributions_grids_and_heatmaps(
     assert study.plot.tradeoff().id == "tradeoff" and run.plot.cdf().id == "sojourn"
 
 
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"links.down.rate": ["2mbit", "5mbit", "9mbit"]},
+        {"queue": [f"codel target {n}ms" for n in range(1, 11)]},
+        {},
+    ],
+)
+def test_a_figure_without_colours_has_one(axes: dict[str, list[str]]) -> None:
+    short = SCENARIO | {"duration": "1s"}
+    result = aqmlab.study({"scenario": short, "axes": axes, "replications": 2})
+    drawn = result.plot.against("sojourn_p95").svg()
+    points = max(len(each) for each in [[""], *axes.values()])
+    marks = [each for each in drawn.split("<path ") if 'roledescription="point"' in each]
+    assert [f'fill="{next(iter(by_label([""]).values()))}"' in each for each in marks] == [
+        True
+    ] * points
+
+
 def test_what_cannot_be_drawn_is_refused(run: aqmlab.RunResult, study: aqmlab.StudyResult) -> None:
     with pytest.raises(InputError, match="cwnd_bytes"):
         run.plot.over_time("cwnd_byte")

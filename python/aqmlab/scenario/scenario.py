@@ -34,7 +34,7 @@ class Scenario(Part):
         Virtual time at which the run ends, unless all flows are finite and end before.
     seed : int, default 1
         Seed of all random streams.
-    bottleneck : str, default: the first link
+    bottleneck : str, default: the slowest link on a `path`
         Link that results are about.
     until : str, optional
         Group of flows whose end ends the run.
