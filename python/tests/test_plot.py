@@ -146,6 +146,13 @@ def test_a_figure_without_colours_has_one(axes: dict[str, list[str]]) -> None:
     ] * points
 
 
+def test_a_state_is_drawn_of_the_disciplines_that_have_it() -> None:
+    axes = {"queue": ["codel", "pie", "pi2"]}
+    result = aqmlab.study({"scenario": SCENARIO | {"duration": "1s"}, "axes": axes})
+    figure = result.plot.over_time("drop_probability")
+    assert {row["name"] for row in rows(figure.spec["vconcat"][0])} == {"pie", "pi2"}
+
+
 def test_what_cannot_be_drawn_is_refused(run: aqmlab.RunResult, study: aqmlab.StudyResult) -> None:
     with pytest.raises(InputError, match="cwnd_bytes"):
         run.plot.over_time("cwnd_byte")

@@ -113,7 +113,7 @@ class StudyPlot:
         self._result = result
 
     def over_time(self, *quantities: str | Sequence[str]) -> Figure:
-        """Draws sampled quantities of the first replication of each point; see
+        """Draws sampled quantities of the first replication of each point that has them; see
         `RunPlot.over_time`."""
         result, runs = self._result, {}
         names = [name for name, _ in result.info.axes]
@@ -216,8 +216,11 @@ def _over_time(runs: Mapping[str, RunResult], quantities: Sequence[str | Sequenc
             problem = "quantities of different units need panels of their own"
             raise input_error(problem, key="over_time", given=", ".join(together))
         curves: Curves = {}
+        # Disciplines have states of their own: runs without the quantity have no curve.
+        able = {one: [run for run in runs.values() if one in run.series["quantity"]]
+                or list(runs.values()) for one in together}  # fmt: skip
         for label, run in runs.items():
-            for quantity in together:
+            for quantity in (one for one in together if run in able[one]):
                 found = course(run, quantity, [run.shown])
                 for name, curve in found.items():
                     kinds = (
