@@ -12,6 +12,7 @@ from aqmlab.errors import input_error
 from aqmlab.numbers import listed
 from aqmlab.results import StudyInfo, StudyResult
 from aqmlab.results.tables import MemoryTables
+from aqmlab.study.sweep import check_label
 
 AXIS = "result"
 
@@ -35,10 +36,14 @@ def compare(folders: Mapping[str, str | Path]) -> StudyResult:
     Raises
     ------
     InputError
-        If the axes or the numbers of replications differ.
+        If the axes or the numbers of replications differ, or a label is not a line of text.
     FolderError
         If a folder has no finished results.
     """
+    if not isinstance(folders, Mapping):
+        raise input_error("expected labels with folders", key="FOLDER", given=str(folders))
+    for label in folders:
+        check_label(label, None, "label")
     results = {label: StudyResult.open(folder) for label, folder in folders.items()}
     if len(results) < 2:
         raise input_error("expected at least two folders with results", key="FOLDER")

@@ -174,11 +174,18 @@ def _short(text: str) -> str:
     return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-def place_of(error: BaseException) -> str:
+def failed(what: str, error: BaseException) -> CustomError:
+    """Makes a `CustomError` of an error in the user's code: place, `what`, and first line."""
+    text = next(iter(str(error).splitlines()), "")
+    return CustomError(f"{_place(error)}: {what}: {type(error).__name__}: {text}")
+
+
+def _place(error: BaseException) -> str:
     """Place in the user's code that raised an error: `file.py:12`."""
     package = str(Path(__file__).parent)
     frames = traceback.extract_tb(error.__traceback__)
-    own = [each for each in frames if not each.filename.startswith(package)] or frames
+    apart = [each for each in frames if not each.filename.startswith(package)] or frames
+    own = [each for each in apart if "site-packages" not in each.filename] or apart
     return f"{Path(own[-1].filename).name}:{own[-1].lineno}"
 
 
@@ -190,11 +197,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def unknown(
-    what: str, name: str, known: Iterable[str], *, file: str | None = None, key: str = ""
+    what: str, name: object, known: Iterable[str], *, file: str | None = None, key: str = ""
 ) -> InputError:
     """Makes an `InputError` for an unknown name, with the most similar known one as hint."""
     names = list(known)
-    guess = nearest(name, names)
+    guess = nearest(str(name), names)
     more = ["..."] if len(names) > SHOWN_NAMES else []
     return input_error(
         f"unknown {what}; known: {', '.join(names[:SHOWN_NAMES] + more)}",

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import aqmlab
+from aqmlab.report.exports import run_of
 from aqmlab.study.sweep import TAKEN, UNITS
 
 
@@ -50,6 +51,16 @@ def test_tables_are_polars_without_the_column_run(mapping: dict[str, Any]) -> No
     assert result.packets.height >= result.links["delivered"].sum()
     with pytest.raises(aqmlab.InputError, match="did you mean `links`"):
         result.table("link")
+
+
+def test_parts_have_all_columns_or_those_asked_for(study: Path, tmp_path: Path) -> None:
+    for result in (aqmlab.Study(study).run(), aqmlab.Study(study).run(tmp_path / "out")):
+        assert pl.concat(result.parts("links")).equals(result.raw("links"))
+        assert next(result.parts("links", "link", "run")).columns == ["link", "run"]
+        with pytest.raises(aqmlab.InputError, match="did you mean `marked`"):
+            result.parts("links", "markd")
+        part = pl.concat(run_of(result, 3).parts("links"))
+        assert part.equals(result.raw("links").filter(run=3))
 
 
 def test_results_of_a_study_are_joined_with_its_points(study: Path) -> None:

@@ -97,6 +97,25 @@ def test_the_python_of_the_readme_and_of_results_runs(
     assert ",pie," in (tmp_path / "results" / "packets" / "packets.csv").read_text()
 
 
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [
+        ("lab.md", "list"),
+        ("packs.md", "new pack goals"),
+        ("documents.md", "study examples/call.toml --set duration=2s --replications 2"),
+    ],
+)
+def test_the_python_of_other_pages_runs(
+    page: str, command: str, tmp_path: Path, aqmlab: Aqmlab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "examples").symlink_to(DOCS.parent / "examples")
+    monkeypatch.chdir(tmp_path)
+    out = ("--out", "results/call") if page == "documents.md" else ()
+    aqmlab.ok(*command.split(), *out)
+    for block in blocks(page, "python"):
+        exec(block, {})
+
+
 def test_every_table_and_column_is_in_the_guide(scenario: Path) -> None:
     guide = (DOCS / "results.md").read_text()
     named = set(re.findall(r"`([a-z0-9_]+)`", guide))

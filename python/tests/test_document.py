@@ -22,6 +22,7 @@ from rich.console import Console
 import aqmlab as package
 from aqmlab.metrics.samples import Quartiles
 from aqmlab.report.document import (
+    Code,
     Column,
     Compared,
     Document,
@@ -85,6 +86,7 @@ def test_digits_follow_the_interval() -> None:
 
 def test_markdown_and_the_terminal() -> None:
     page = Document("My page", (Text("What I *found*."), Section("Delays", (TABLE,))))
+    assert Document("", (Code("@software{\n  a,\n}"),)).to_markdown().count("\n    ") == 3
     text = page.to_markdown()
     assert text.startswith("# My page\n\nWhat I *found*.\n\n## Delays")
     assert "| a & b | 5.31 (5.12–5.51) |" in text

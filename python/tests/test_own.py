@@ -89,7 +89,15 @@ def test_what_is_wrong_in_such_a_file_is_one_clear_error(own: Path, aqmlab: Aqml
     (own / "wrong.py").write_text(
         "import aqmlab\n@aqmlab.metric('mine')\ndef mine(runs):\n    return runs.table('lnks')\n"
     )
+    (own / "subject.py").write_text(
+        "import aqmlab\n@aqmlab.metric('mine', of='lnk')\ndef mine(runs):\n    return None\n"
+    )
+    (own / "word.py").write_text(
+        "import aqmlab\n@aqmlab.metric('My one')\ndef mine(runs):\n    return None\n"
+    )
     for file, words in (
+        ("subject.py", ["of: `lnk`", "did you mean `link`"]),
+        ("word.py", ["metric: `My one`", "small letters"]),
         ("absent.py", ["--with", "absent.py", "no such file"]),
         ("empty.py", ["--with", "empty.py", "@aqmlab.metric"]),
         ("fails.py", ["fails.py", "ZeroDivisionError"]),
@@ -99,6 +107,14 @@ def test_what_is_wrong_in_such_a_file_is_one_clear_error(own: Path, aqmlab: Aqml
     scenario = str(EXAMPLES / "scenario.toml")
     done = aqmlab("run", scenario, "--set", "duration=1s", "--with", "wrong.py")
     assert_refused(done, "metric `mine`", "did you mean `links`")
+    for body, words in (
+        ("runs.table('links').select('lnk')", ["wrong.py:4: metric `mine`", "lnk"]),
+        ("runs.table('links').select('run')", ["metric `mine`: expected a frame", "subject"]),
+    ):
+        text = f"import aqmlab\n@aqmlab.metric('mine')\ndef mine(runs):\n    return {body}\n"
+        (own / "wrong.py").write_text(text)
+        done = aqmlab("run", scenario, "--set", "duration=1s", "--with", "wrong.py")
+        assert_refused(done, *words)
 
 
 def test_a_study_in_one_file(own: Path, aqmlab: Aqmlab) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers import Aqmlab
+from helpers import Aqmlab, assert_refused
 
 from aqmlab import InputError
 from aqmlab.campaign import FAILS, HOLDS, UNDECIDED, Pack, Plan, packfile
@@ -153,6 +154,20 @@ class Point:
 
     def load(self) -> Pack:
         return parse(parse_toml(PACK, "mine.toml"), "mine.toml", "mine")
+
+
+def test_files_are_looked_up_beside_the_pack(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    folder = tmp_path / "packs"
+    folder.mkdir()
+    text = PACK.replace('codel = "codel"', 'mine = "my_queue.py:MyQueue"')
+    (folder / "beside.toml").write_text(text)
+    shutil.copy(Path(__file__).parents[2] / "examples" / "my_queue.py", folder)
+    words = ("check", "packs/beside.toml", "--replications", "1", "--no-report")
+    done = aqmlab(*words)
+    assert done.returncode in (0, 1), done.stderr
+    (folder / "my_queue.py").unlink()
+    assert_refused(aqmlab(*words, "--out", "again"), "packs/beside.toml at case=", "MyQueue")
+    assert_refused(aqmlab(*words, "--with", "codel"), "--with: `codel`", "a contender such as")
 
 
 def test_packages_bring_packs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,32 @@ def test_series_distributions_grids_and_heatmaps(
     assert study.plot.tradeoff().id == "tradeoff" and run.plot.cdf().id == "sojourn"
 
 
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"links.down.rate": ["2mbit", "5mbit", "9mbit"]},
+        {"queue": [f"codel target {n}ms" for n in range(1, 11)]},
+        {},
+    ],
+)
+def test_a_figure_without_colours_has_one(axes: dict[str, list[str]]) -> None:
+    short = SCENARIO | {"duration": "1s"}
+    result = aqmlab.study({"scenario": short, "axes": axes, "replications": 2})
+    drawn = result.plot.against("sojourn_p95").svg()
+    points = max(len(each) for each in [[""], *axes.values()])
+    marks = [each for each in drawn.split("<path ") if 'roledescription="point"' in each]
+    assert [f'fill="{next(iter(by_label([""]).values()))}"' in each for each in marks] == [
+        True
+    ] * points
+
+
+def test_a_state_is_drawn_of_the_disciplines_that_have_it() -> None:
+    axes = {"queue": ["codel", "pie", "pi2"]}
+    result = aqmlab.study({"scenario": SCENARIO | {"duration": "1s"}, "axes": axes})
+    figure = result.plot.over_time("drop_probability")
+    assert {row["name"] for row in rows(figure.spec["vconcat"][0])} == {"pie", "pi2"}
+
+
 def test_what_cannot_be_drawn_is_refused(run: aqmlab.RunResult, study: aqmlab.StudyResult) -> None:
     with pytest.raises(InputError, match="cwnd_bytes"):
         run.plot.over_time("cwnd_byte")
@@ -140,6 +166,19 @@ def test_what_cannot_be_drawn_is_refused(run: aqmlab.RunResult, study: aqmlab.St
         study.plot.against("mos")
     with pytest.raises(InputError, match="500kbit"):
         study.plot.cdf(rate="6mbit")
+    with pytest.raises(InputError, match="unknown label"):
+        study.plot.cdf(rate=6)
+    for draw in (run.plot.over_time, study.plot.over_time, study.plot.against):
+        with pytest.raises(InputError, match="expected at least one"):
+            draw()
+    with pytest.raises(InputError, match="different units"):
+        run.plot.over_time(("cwnd_bytes", "smoothed_rtt_s"))
+    figure = run.plot.cdf()
+    assert len(repr(figure)) < 300
+    with pytest.raises(InputError, match="svg, png, pdf"):
+        figure.save("figure.jpg")
+    with pytest.raises(aqmlab.StorageError, match="the figure was not written"):
+        figure.save("no-folder/figure.svg")
     with pytest.raises(InputError, match="two axes"):
         aqmlab.study({"scenario": SCENARIO}).plot.grid("jain")
 

@@ -180,6 +180,9 @@ def test_results_of_several_folders_side_by_side(aqmlab: Aqmlab, tmp_path: Path)
     alone = StudyResult.open(tmp_path / "codel").bottleneck["sojourn_p95_s"].to_list()
     after = both.bottleneck.filter(pl.col("result").cast(pl.String) == "after")
     assert after["sojourn_p95_s"].to_list() == alone
+    for wrong in ({"a": "droptail", "": "codel"}, {"a": "droptail", "b\u2028": "codel"}, {1: "a"}):
+        with pytest.raises(package.InputError, match=r"label: .*expected text"):
+            package.compare(wrong)  # type: ignore[arg-type]
     done = aqmlab("compare", "droptail", "codel", "--out", "both")
     # Nothing in this scenario is random: one result, eight times.
     assert "of droptail and codel are copies of one run" in " ".join(done.stdout.split())

@@ -11,6 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -106,6 +108,9 @@ def test_mistakes_are_named() -> None:
         classes()["CoDel"](targt="2ms")
     with pytest.raises(aqmlab.InputError, match="did you mean `target`"):
         scenarios.parts.part("queue", {"discipline": "codel", "targt": "2ms"})
+    link: dict[str, Any] = {"rate": "1mbit", "queue": {"discipline": "codel", "targt": "2ms"}}
+    with pytest.raises(aqmlab.InputError, match=r"links\.a\.queue\.targt: unknown key"):
+        Scenario.from_table({"links": {"a": link}, "flows": {"f": {"path": "a"}}})
     with pytest.raises(aqmlab.InputError, match="links"):
         Scenario.from_table({"flows": {}})
     with pytest.raises(aqmlab.InputError, match="did you mean `duration`"):
@@ -124,6 +129,11 @@ def test_quantities() -> None:
     for wrong, error in ((True, TypeError), (Size(1), TypeError), (-1, ValueError)):
         with pytest.raises(error):
             Rate(wrong)  # type: ignore[arg-type]
+    assert Rate(np.int64(10)) == Rate(np.float32(10)) == Rate(10)  # type: ignore[arg-type]
+    assert Duration(np.timedelta64(5, "ms")) == Duration("5ms")  # type: ignore[arg-type]
+    for factor in (-1, float("nan"), 1e30):
+        with pytest.raises(ValueError, match="expected a"):
+            Rate(1) * factor
     with pytest.raises(TypeError):
         Rate(1) < Size(2)  # type: ignore[operator]  # noqa: B015
 
@@ -162,3 +172,47 @@ def test_studies_take_objects_quantities_and_numbers() -> None:
     )
     alone = aqmlab.study(base)
     assert alone.info.points == 1 and alone.runs.height == 1
+
+
+def test_values_may_be_objects_and_arrays(tmp_path: Path) -> None:
+    some = scenarios.Flow(count=2, path="down", return_path="up")
+    base = Scenario.dumbbell("1mbit", "10ms", duration="1s", some=some)
+    queue = scenarios.CoDel(target=Duration("2ms"))
+    settings = {"queue": queue, "up.rate": Rate(2e6), "flows.some.count": np.int64(3)}
+    record = scenarios.Record(level="series", interval=timedelta(milliseconds=500))
+    run = aqmlab.run(base, set=settings, seed=np.int64(7), record=record)
+    assert run.scenario["links"]["down"]["queue"]["target"] == "2ms"
+    assert (run.scenario["links"]["up"]["rate"], run.flows.height) == ("2mbit", 3)
+    assert (int(run.scenario["seed"]), run.scenario["record"]["interval"]) == (7, "500ms")
+    table = {"links": dict(base.links), "flows": base.flows, "duration": Duration(1)}
+    assert aqmlab.run(table).flows.height == 2
+    stepped = aqmlab.Run(base)
+    stepped.set("links.down.rate", Rate("2mbit"))
+    stepped.replace("queue", queue)
+    for number in (-1, 1 << 64):
+        for take in (aqmlab.run, aqmlab.Run):
+            with pytest.raises(aqmlab.InputError, match="expected a whole number from 0"):
+                take(base, replication=number)
+
+    base.write(tmp_path / "base.toml")
+    for values in (np.arange(1, 3), pl.Series([1, 2]), range(1, 3)):
+        axis = {"name": "n", "key": "flows.some.count", "values": values}
+        given = {"scenario": tmp_path / "base.toml", "axes": (axis,), "replications": np.int64(2)}
+        study = aqmlab.Study(given, set={"up.rate": Rate(2e6)}, only={"n": [2]}, seed=np.int64(7))
+        assert [point.labels for point in study.points] == [{"n": "2"}] and study.total == 2
+
+
+def test_values_are_kept_of_axes_and_added_to_them() -> None:
+    base = Scenario.dumbbell("1mbit", "10ms", duration="1s", some=1)
+    queues = {"scenario": base, "axes": {"queue": [scenarios.CoDel(), scenarios.Pie()]}}
+    for only in ("pie", ["pie"], [scenarios.Pie()]):
+        kept = aqmlab.Study(queues, only={"queue": only})
+        assert kept.axes[0].labels == ["pie"]
+    added = aqmlab.Study(queues, add={"queue": ["red"]})
+    assert added.axes[0].labels == ["codel", "pie", "red"]
+    with pytest.raises(aqmlab.InputError, match="did you mean `queue`"):
+        aqmlab.Study(queues, add={"quue": ["red"]})
+    with pytest.raises(aqmlab.InputError, match="at least one label"):
+        aqmlab.Study(queues, only={"queue": []})
+    with pytest.raises(aqmlab.InputError, match=r'name = "my_count", key = "flows.some.count"'):
+        aqmlab.Study({"scenario": base, "axes": {"flows.some.count": [1, 2]}})

@@ -154,7 +154,7 @@ def test_a_finding_undoes_keys_that_the_file_does_not_have(tmp_path: Path) -> No
 
 
 def test_nothing_found_is_not_decided() -> None:
-    found = tune(SHORT, {"links.up.queue.limit": "900p..1000p"}, ["min:sojourn_p95"], **BUDGET)
+    found = tune(SHORT, {"links.up.queue.limit": "900p..1000p"}, "min:sojourn_p95", **BUDGET)
     assert found.statements[0].startswith("not decided")
     assert found.finding is None
 

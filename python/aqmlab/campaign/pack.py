@@ -146,5 +146,7 @@ class Pack:
     """Name of the axis of the study that is run."""
     where: str = ""
     """The path of the cases in words."""
+    file: str = ""
+    """File that it was read from; files that its scenarios name are looked up beside it."""
     arrange: Callable[[Campaign, list[Section]], Sequence[Block]] | None = None
     """Adds sections to those of the questions, or orders them."""

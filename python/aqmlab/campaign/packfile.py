@@ -130,6 +130,7 @@ def parse(table: Mapping[str, Any], file: str, name: str = "pack") -> Pack:
         form.replications,
         form.seed,
         form.contenders,
+        file=file,
     )
 
 

@@ -21,11 +21,12 @@ from aqmlab.campaign.pack import Pack, Question, Reading
 from aqmlab.campaign.readings import CaseResults, Readings
 from aqmlab.campaign.reported import SCHEMA, Reported
 from aqmlab.campaign.rule import VERDICTS, Answer, Replicated, answers, picks
-from aqmlab.errors import unknown
+from aqmlab.errors import InputError, input_error, unknown
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.numbers import count
 from aqmlab.report.document import Document
 from aqmlab.results import StudyResult
+from aqmlab.scenario import Scenario
 from aqmlab.study import Study
 
 if TYPE_CHECKING:
@@ -86,12 +87,22 @@ class Plan:
         }
 
     def study(self, replications: int | None = None, seed: int | None = None) -> Study:
-        """The study of the cases."""
-        return Study(
-            self.table(),
-            replications=self.pack.replications if replications is None else replications,
-            seed=self.pack.seed if seed is None else seed,
-        )
+        """The study of the cases. Raises `InputError` for a case that is no scenario."""
+        table, file = self.table(), self.pack.file
+        if file:
+            folders = [str(Path(file).parent)]
+            table["scenario"] = Scenario.from_table(table["scenario"], folders=folders)
+        try:
+            return Study(
+                table,
+                replications=self.pack.replications if replications is None else replications,
+                seed=self.pack.seed if seed is None else seed,
+            )
+        except InputError as error:
+            place = (error.file or "<study>").replace("<study>", file or self.pack.name)
+            raise input_error(
+                error.problem, file=place, key=error.key, given=error.given, hint=error.hint
+            ) from error
 
     def run(
         self,

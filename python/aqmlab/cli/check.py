@@ -57,7 +57,8 @@ def check(
     if baseline and not compared:
         hint = "such as goodput no worse than baseline by 5%"
         raise input_error("no rule of this pack compares with it", key="--baseline", hint=hint)
-    plan = Plan(found, {**found.contenders, **parse_settings(with_ or ())})
+    added = parse_settings(with_ or (), "--with", "a contender such as mine=my_queue.py:MyQueue")
+    plan = Plan(found, {**found.contenders, **added})
     folder = out or default_folder(Path(pack).stem, with_ or (), r=replications, s=seed)
     with means(found.name, cluster, shown=not json) as running:
         before = Baseline.load(baseline) if baseline else None

@@ -52,7 +52,8 @@ def evaluate(
     from aqmlab.packs.rfc9743 import QUICK_REPLICATIONS, REPLICATIONS, SEED, name_of
     from aqmlab.packs.rfc9743 import evaluate as run
 
-    params, transport = parse_settings(param or []), parse_settings(set_ or [])
+    params = parse_settings(param or [], "--param", "a parameter such as beta=0.8")
+    transport = parse_settings(set_ or [])
     name = name_of(control)
     if params and quic_endpoint(control):
         problem = f"`{control}` has keys of the endpoint `quic`, and no parameters"

@@ -138,7 +138,7 @@ METRICS = (
            COMPUTED, "Hill and Shah 2015",
            **_made("possible_share", "part of what was possible", MORE, "links")),
     # Queue and losses
-    Metric("queue_length", "link", "packets, bytes", "Backlog: mean over time, and largest.",
+    Metric("queue_length", "link", "packets", "Backlog: mean over time, and largest.",
            "table `links`: `backlog_mean_packets`, `backlog_max_bytes`, ...; series "
            "`backlog_packets`, `backlog_bytes`", "RFC 7928, section 4.2",
            **_link("mean backlog", LESS, "backlog_mean_packets")),

@@ -7,13 +7,14 @@ that is imported, or in a package with the entry point `aqmlab.metrics`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Literal
 
-from aqmlab.errors import CustomError, input_error, place_of, unknown
+from aqmlab.errors import CustomError, failed, input_error, unknown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,6 +27,9 @@ GROUP = "aqmlab.metrics"
 """The entry point of packages that bring metrics."""
 OWN = "your own"
 """The source of a metric that does not say one."""
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+SUBJECTS = ("link", "group", "application")
+"""What metrics of one's own are of."""
 LESS, NEITHER, MORE = -1, 0, 1
 """Directions: less of it is better, neither is, more is."""
 POOLING = {
@@ -122,11 +126,16 @@ class Metric:
         if not self.own:
             return self.compute(runs, statistic)
         try:
-            found = self.compute(runs, statistic).select("run", "subject", "value")
-            return found.cast({"value": float}).drop_nulls().drop_nans()
+            found = self.compute(runs, statistic)
         except Exception as error:
-            problem = f"{place_of(error)}: metric `{self.name}`: {type(error).__name__}: {error}"
-            raise CustomError(problem) from error
+            raise failed(f"metric `{self.name}`", error) from error
+        try:
+            columns = found.select("run", "subject", "value")
+            return columns.cast({"value": float}).drop_nulls().drop_nans()
+        except Exception as error:
+            given = getattr(found, "schema", type(found).__name__)
+            wanted = "expected a frame of polars with run, subject and a number as value"
+            raise CustomError(f"metric `{self.name}`: {wanted}, not {given}") from error
 
 
 _REGISTRY: dict[str, Metric] = {}
@@ -191,8 +200,14 @@ def metric(
     Raises
     ------
     InputError
-        If aqmlab has a metric of this name, or the unit or direction is none of these.
+        If the name is no word or that of a metric of aqmlab, or the subject, unit or direction is
+        none of these.
     """
+    if not NAME.fullmatch(name):
+        problem = "expected a name of small letters, digits and _"
+        raise input_error(problem, key="metric", given=name)
+    if of not in SUBJECTS:
+        raise unknown("kind of subject", of, SUBJECTS, key="of")
     if unit == "1":
         hint = "share: 0 to 1, shown in percent; ratio: shown as it is"
         raise input_error("a number without a unit", key="unit", given=unit, hint=hint)

@@ -85,9 +85,13 @@ class _OfRun:
         frame = self._result.raw(name).filter(pl.col("run") == self._run)
         return frame if columns is None else frame.select(columns)
 
+    def columns(self, name: str) -> list[str]:
+        """The columns of the table called `name`."""
+        return self._result.columns(name)
+
     def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
         """Some columns of its rows of the table called `name`, in frames of some rows."""
-        for part in self._result.parts(name, "run", *columns):
+        for part in self._result.parts(name, *dict.fromkeys(["run", *columns])):
             yield part.filter(pl.col("run") == self._run).select(columns)
 
 

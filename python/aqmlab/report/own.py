@@ -20,7 +20,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypeVar
 
-from aqmlab.errors import AqmlabError, CustomError, input_error, place_of
+from aqmlab.errors import AqmlabError, CustomError, failed, input_error
 from aqmlab.metrics import registered
 from aqmlab.report.document import Figure
 from aqmlab.results import StudyResult
@@ -66,8 +66,7 @@ def charts(result: StudyResult) -> Iterator[Figure]:
         try:
             figure = function(result)
         except Exception as error:
-            problem = f"{place_of(error)}: chart `{name}`: {type(error).__name__}: {error}"
-            raise CustomError(problem) from error
+            raise failed(f"chart `{name}`", error) from error
         if figure is None:
             continue
         if not isinstance(figure, Figure):

@@ -29,6 +29,7 @@ from aqmlab.report.exports import run_of
 from aqmlab.report.measures import Layout
 from aqmlab.report.overview import overview, sojourn
 from aqmlab.results import RunResult, StudyResult
+from aqmlab.study.sweep import label_of
 
 Curves = dict[str, tuple[Floats, Floats]]
 Part = tuple[str, Curves, Mapping[str, str]]
@@ -76,7 +77,7 @@ class RunPlot:
         Raises
         ------
         InputError
-            If a quantity was not sampled.
+            If a quantity was not sampled, or those of one panel have different units.
         """
         return _over_time({"": self._result}, quantities)
 
@@ -112,7 +113,7 @@ class StudyPlot:
         self._result = result
 
     def over_time(self, *quantities: str | Sequence[str]) -> Figure:
-        """Draws sampled quantities of the first replication of each point; see
+        """Draws sampled quantities of the first replication of each point that has them; see
         `RunPlot.over_time`."""
         result, runs = self._result, {}
         names = [name for name, _ in result.info.axes]
@@ -121,15 +122,16 @@ class StudyPlot:
             runs[label] = run_of(result, row["point"] * result.info.replications)
         return _over_time(runs, quantities)
 
-    def cdf(self, **where: str) -> Figure:
+    def cdf(self, **where: Any) -> Figure:
         """Draws the cumulative distribution of the time in the bottleneck's queue.
 
-        `where` selects labels of the axes without colours, by default the last.
+        `where` selects labels (or values) of the axes without colours, by default the last.
 
         Raises `InputError` for an unknown axis or label.
         """
+        axes = dict(self._result.info.axes)
+        where = {name: label_of(value) for name, value in where.items()}
         for name, label in where.items():
-            axes = dict(self._result.info.axes)
             if name not in axes:
                 raise unknown("axis", name, axes)
             if label not in axes[name]:
@@ -190,6 +192,8 @@ class StudyPlot:
         return tradeoff.figure(self._result)
 
     def _measures(self, metrics: Sequence[str], group: str) -> list[Any]:
+        if not metrics:
+            raise input_error("expected at least one metric", key="against")
         return [each for name in metrics for each in pick(self._result, name, group)]
 
 
@@ -202,11 +206,21 @@ def _made(figure: Figure | None) -> Figure:
 def _over_time(runs: Mapping[str, RunResult], quantities: Sequence[str | Sequence[str]]) -> Figure:
     parts: list[Any] = []
     names: list[str] = []
+    if not quantities or not all(quantities):
+        raise input_error(
+            "expected at least one quantity, such as backlog_packets", key="over_time"
+        )
     for each in quantities:
         together = (each,) if isinstance(each, str) else tuple(each)
+        if len({words(one)[1] for one in together}) > 1:
+            problem = "quantities of different units need panels of their own"
+            raise input_error(problem, key="over_time", given=", ".join(together))
         curves: Curves = {}
+        # Disciplines have states of their own: runs without the quantity have no curve.
+        able = {one: [run for run in runs.values() if one in run.series["quantity"]]
+                or list(runs.values()) for one in together}  # fmt: skip
         for label, run in runs.items():
-            for quantity in together:
+            for quantity in (one for one in together if run in able[one]):
                 found = course(run, quantity, [run.shown])
                 for name, curve in found.items():
                     kinds = (

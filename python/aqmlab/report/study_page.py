@@ -164,7 +164,7 @@ def averaged(result: StudyResult) -> str:
     why = estimate(np.arange(float(result.info.replications))).why  # too few?
     if why:
         return f"Means over the replications; no intervals: {why}."
-    told = f"Means over the replications, with the {100 * LEVEL:g} % intervals of the means"
+    told = f"Means over the replications, with the {100 * LEVEL:g} % intervals of the means, if any"
     if result.info.precision is None:
         return f"{told}."
     return (

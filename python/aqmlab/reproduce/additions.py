@@ -88,7 +88,7 @@ def parse(given: Sequence[str], axes: Mapping[str, Sequence[str]]) -> list[Addit
     that it has."""
     found = []
     for text in given:
-        for axis, value in parse_settings([text]).items():
+        for axis, value in parse_settings([text], "--with", "a row such as queue=pie").items():
             addition = Addition(axis, value)
             if axis not in axes:
                 raise unknown("axis", axis, axes, key="--with")

@@ -79,6 +79,13 @@ class TableAttributes:
         """Names of the tables."""
         return self._tables.names()
 
+    def columns(self, name: str) -> list[str]:
+        """Names of the columns of the table `name` as stored. Raises `InputError` if the name is
+        unknown."""
+        if name not in self.table_names:
+            raise unknown("table", name, self.table_names)
+        return self._tables.columns(name)
+
     def parts(self, name: str, *columns: str) -> Iterator[pl.DataFrame]:
         """Yields a table in frames of some rows, in order, so that it need not fit into memory.
 
@@ -87,16 +94,18 @@ class TableAttributes:
         name : str
             Name of the table.
         *columns : str
-            Columns to read.
+            Columns to read. Default: all.
 
         Raises
         ------
         InputError
-            If the name is unknown.
+            If the table or a column is unknown.
         """
-        if name not in self.table_names:
-            raise unknown("table", name, self.table_names)
-        return self._tables.parts(name, list(columns))
+        known = self.columns(name)
+        for column in columns:
+            if column not in known:
+                raise unknown("column", column, known, key=name)
+        return self._tables.parts(name, list(columns) or known)
 
     def to_pandas(self, name: str) -> pandas.DataFrame:
         """Returns the table `name` as a pandas data frame.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 import aqmlab
+from aqmlab.numbers import count
 from aqmlab.results.run import RunResult, TableAttributes, in_place_of, load, sizes, use_of
 from aqmlab.results.tables import Tables, copied_points
 from aqmlab.scenario.quantity import numbers
@@ -107,7 +108,7 @@ class StudyResult(TableAttributes):
 
     def __repr__(self) -> str:
         axes = " × ".join(f"{name} ({len(labels)})" for name, labels in self.info.axes)
-        what = f"{axes or 'one point'}, {self.info.replications} replications"
+        what = f"{axes or 'one point'}, {count(self.info.replications, 'replication')}"
         return f"<StudyResult {self.info.name!r}: {what}: {sizes(self)}>"
 
     def to_xarray(self, *names: str) -> xarray.Dataset:

@@ -26,6 +26,10 @@ class Tables(Protocol):
         """The table called `name`, or some columns of it."""
         ...
 
+    def columns(self, name: str) -> list[str]:
+        """The columns of the table called `name`."""
+        ...
+
     def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
         """Some columns of the table called `name`, in frames of `PART` rows at most."""
         ...
@@ -80,6 +84,10 @@ class MemoryTables:
         small = self._plain[name]
         return small if columns is None else small.select(columns)
 
+    def columns(self, name: str) -> list[str]:
+        """The columns of the table called `name`."""
+        return self._frames[name].columns
+
     def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
         """Some columns of the table called `name`, in frames of `PART` rows at most."""
         for part in self._frames[name].select(columns).iter_slices(PART):
@@ -109,6 +117,12 @@ class FolderTables:
                 return pl.read_parquet(path, columns=columns, glob=False)
             chosen = pl.scan_parquet(path, glob=False).filter(self._chosen)
             return (chosen if columns is None else chosen.select(columns)).collect()
+
+    def columns(self, name: str) -> list[str]:
+        """The columns of the table called `name`. Raises `FolderError` if its file is damaged."""
+        path = self._folder / f"{name}.parquet"
+        with decoded(path):
+            return pl.scan_parquet(path, glob=False).collect_schema().names()
 
     def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
         """Some columns of the table called `name`, in frames of `PART` rows at most.

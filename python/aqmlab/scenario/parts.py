@@ -211,10 +211,12 @@ def plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, range)):
         return [plain(each) for each in value]
-    item = getattr(value, "item", None)  # a number of numpy's or polars'
-    return item() if callable(item) and not isinstance(value, type) else value
+    for name in ("tolist", "to_list"):  # numbers and arrays of numpy, series of pandas and polars
+        if callable(convert := getattr(value, name, None)) and not isinstance(value, type):
+            return plain(convert())
+    return value
 
 
 def made(section: str, name: str, table: Mapping[str, Any]) -> Part:

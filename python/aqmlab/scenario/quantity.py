@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from functools import total_ordering
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self, overload
 
 from aqmlab._core import InputError, parse_quantity
@@ -51,12 +52,17 @@ class Quantity:
             self._count = value._count
         elif isinstance(value, str):
             self._count = parse_quantity(self.kind, value)[0]
-        elif isinstance(value, bool) or not isinstance(value, (int, float)):
+        elif isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(f"expected text such as {self.example!r}, or a number ({self.unit})")
-        elif not 0 <= value < float("inf"):
-            raise ValueError(f"expected a number from 0 ({self.unit}), not {value}")
         else:
-            self._count = round(value * self.scale)
+            exact = int(value) if isinstance(value, Integral) else float(value)
+            self._count = self._whole(exact * self.scale)
+
+    def _whole(self, count: Number) -> int:
+        """A number of smallest units. Raises `ValueError` if no quantity has it."""
+        if not 0 <= count < float("inf"):
+            raise ValueError(f"expected a number from 0 ({self.unit}), not {count / self.scale:g}")
+        return parse_quantity(self.kind, f"{round(count)}{self.suffix}")[0]
 
     @property
     def example(self) -> str:
@@ -86,7 +92,7 @@ class Quantity:
 
     def _with(self, count: Number) -> Self:
         made = type(self)(0)
-        made._count = round(count)
+        made._count = self._whole(count)
         return made
 
     def __add__(self, other: Self) -> Self:
@@ -110,6 +116,7 @@ class Duration(Quantity):
     __slots__ = ()
 
     def __init__(self, value: str | Number | timedelta | Duration) -> None:
+        value = getattr(value, "tolist", lambda: value)()  # a time of numpy
         if isinstance(value, timedelta):
             value = f"{value // timedelta(microseconds=1)}us"
         super().__init__(value)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from aqmlab import _core
-from aqmlab.errors import input_error
+from aqmlab.errors import InputError, input_error
 from aqmlab.scenario import parts
 from aqmlab.scenario.parts import Part, Workload
 from aqmlab.scenario.quantity import Duration
@@ -33,7 +34,7 @@ class Scenario(Part):
         Virtual time at which the run ends, unless all flows are finite and end before.
     seed : int, default 1
         Seed of all random streams.
-    bottleneck : str, default: the first link
+    bottleneck : str, default: the slowest link on a `path`
         Link that results are about.
     until : str, optional
         Group of flows whose end ends the run.
@@ -92,17 +93,21 @@ class Scenario(Part):
         for name in ("links", "flows"):
             if not isinstance(read.get(name), Mapping):
                 raise input_error("expected a table of tables", file=file, key=name)
-        read["links"] = {name: parts.part("links", each) for name, each in read["links"].items()}
-        read["flows"] = {name: parts.part("flows", each) for name, each in read["flows"].items()}
-        for name in ("transport", "record", "changes"):
-            if name in read:
-                read[name] = parts.part(name, read[name])
+        try:
+            for name in ("links", "flows"):
+                read[name] = {own: parts.part(name, each) for own, each in read[name].items()}
+            for name in ("transport", "record", "changes"):
+                if name in read:
+                    read[name] = parts.part(name, read[name])
+        except InputError:
+            _core.Scenario(table, file=file, folders=list(folders))  # its error says where
+            raise
         return Scenario(**read, folders=list(folders))
 
     @staticmethod
     def dumbbell(
         rate: Any, rtt: DurationLike, *, queue: Any = None, duration: DurationLike = "30s",
-        **flows: int | Workload | Mapping[str, Any],
+        **flows: int | Workload | Flow | Mapping[str, Any],
     ) -> Scenario:  # fmt: skip
         """Makes a scenario of the links `down`, the bottleneck, and `up`, its reverse direction.
 
@@ -116,15 +121,17 @@ class Scenario(Part):
             Queue discipline of `down`.
         duration : Duration or text, default 30s
             Virtual time at which the run ends.
-        **flows : int, Workload or mapping
-            Groups of flows: a number of endless downloads, a workload, or keys of `Flow`. They
-            start at random times in the first second unless they have a `start`.
+        **flows : int, Workload, Flow or mapping
+            Groups of flows: a number of endless downloads, a workload, or a `Flow` or its keys.
+            They start at random times in the first second unless they have a `start`.
         """
         half = Duration(rtt) / 2
         groups = {}
         for name, each in flows.items():
+            if isinstance(each, Part) and not isinstance(each, Workload):
+                each = each.table()
             keys = each if isinstance(each, Mapping) else {"workload": each}
-            keys = {"count": each} if isinstance(each, int) else keys
+            keys = {"count": each} if isinstance(each, Integral) else keys
             usual = {"path": "down", "return_path": "up", "start": {"each": ["0s", "1s"]}}
             groups[name] = parts.part("flows", usual | dict(keys))
         down = {"rate": rate, "delay": half} | ({"queue": queue} if queue is not None else {})

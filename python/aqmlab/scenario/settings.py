@@ -6,6 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +109,10 @@ def parse_toml(text: str, file: str) -> dict[str, Any]:
 
 def whole(value: Any, low: int, key: str, file: str | None = None) -> int:
     """A whole number of at least `low`. Raises `InputError` for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < low:
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not is_whole or not low <= value < 1 << 64:
         raise input_error(f"expected a whole number from {low}", file=file, key=key, given=value)
-    return value
+    return int(value)
 
 
 def check_keys(table: Mapping[str, Any], known: Iterable[str], file: str, where: str = "") -> None:

@@ -157,7 +157,7 @@ def tune(
         Scenario or study. The values of a trial are means over all points and replications.
     keys : mapping, or texts
         Range or choices of each key: `{"queue.target": "1ms..50ms,log"}`; see `Key.parse`.
-    goals : sequence of str
+    goals : str or sequence of str
         Metrics such as `"min:sojourn_p95"` and `"max:goodput@bulk"`.
     within : sequence of str
         Constraints such as `"drop_share<=1%"`.
@@ -191,7 +191,8 @@ def tune(
     >>> found = aqmlab.search.tune("scenario.toml", {"queue.target": "1ms..50ms,log"},
     ...                            ["min:sojourn_p95", "max:goodput@bulk"])
     """
-    measures = tuple(Measure.parse(each, "goals") for each in goals)
+    given = [goals] if isinstance(goals, str) else goals
+    measures = tuple(Measure.parse(each, "goals") for each in given)
     if not measures:
         raise input_error("a search needs a goal, such as min:sojourn_p95", key="goals")
     search = _Search("tune", source, keys, measures, within, set, only, seed, replications, trials,

@@ -6,27 +6,26 @@ import errno
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from aqmlab import scenario as typed
 from aqmlab._core import Scenario
 from aqmlab.errors import StorageError, input_error, unknown
-from aqmlab.scenario.settings import check_keys, parse_toml, path_of, read_text, whole
+from aqmlab.scenario.parts import plain
+from aqmlab.scenario.settings import parse_toml, path_of, read_text, whole
 from aqmlab.study.runner import Record, finished
 
 if TYPE_CHECKING:
     from aqmlab.results import RunResult
-
-RECORD_KEYS = ("level", "interval")
 
 
 def run(
     source: str | Path | Mapping[str, Any] | Scenario | typed.Scenario,
     *,
     set: Mapping[str, Any] | None = None,
-    seed: int | None = None,
-    record: str | Mapping[str, Any] | None = None,
-    replication: int = 0,
+    seed: SupportsIndex | None = None,
+    record: str | Mapping[str, Any] | typed.Part | None = None,
+    replication: SupportsIndex = 0,
     pcap: str | Path | None = None,
     pcap_links: Sequence[str] = (),
     qlog: str | Path | None = None,
@@ -39,11 +38,12 @@ def run(
         Scenario file, its content as a mapping, or a typed scenario.
     set : mapping, optional
         Settings by dotted key, `{"queue.target": "2ms"}`. `queue` is that of the bottleneck. A
-        discipline or congestion control may be a class (`Queue`, `CongestionControl`).
+        discipline or congestion control may be a class (`Queue`, `CongestionControl`). Values may
+        be objects of `aqmlab.scenario`, quantities and numbers of numpy.
     seed : int, optional
         Seed of all random streams. Default: that of the scenario.
-    record : str or mapping, optional
-        Recording level (`"summary"`, `"series"` or `"packets"`), or `level` and `interval`.
+    record : str, mapping or Record, optional
+        Recording level (`"summary"`, `"series"` or `"packets"`), or keys of the table `record`.
     replication : int, default 0
         Replication number: another draw of the same seed.
     pcap : path, optional
@@ -82,11 +82,10 @@ def run(
     if isinstance(record, str):
         overrides["record.level"] = record
     elif record is not None:
-        check_keys(record, RECORD_KEYS, "<record>")
-        overrides |= {f"record.{key}": value for key, value in record.items()}
-    whole(replication, 0, "replication")
+        overrides |= {f"record.{key}": value for key, value in plain(record).items()}
+    number = whole(replication, 0, "replication")
     scenario = load(source, overrides)
-    return run_scenario(scenario, replication, recording(scenario, pcap, pcap_links, qlog))
+    return run_scenario(scenario, number, recording(scenario, pcap, pcap_links, qlog))
 
 
 def run_scenario(
@@ -165,6 +164,7 @@ def load(
     overrides: Mapping[str, Any],
 ) -> Scenario:
     """The checked scenario in a file, a mapping, or another scenario, with overrides."""
+    overrides = plain(overrides)
     # Errors about overrides of other options than `--set` do not name it.
     own = {key: value for key, value in overrides.items() if key.startswith(("seed", "record."))}
     given = {key: value for key, value in overrides.items() if key not in own}
@@ -176,7 +176,7 @@ def load(
     if isinstance(source, typed.Scenario):
         return Scenario(source.table(), overrides=overrides, folders=list(source.folders))
     if isinstance(source, Mapping):
-        return Scenario(source, overrides=own, settings=given)
+        return Scenario(plain(source), overrides=own, settings=given)
     path = path_of(source)
     text = read_text(path)
     if "[scenario]" in text or "[[axes]]" in text:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from aqmlab import _core
 from aqmlab import scenario as typed
 from aqmlab.errors import input_error
+from aqmlab.scenario.parts import plain
 from aqmlab.scenario.quantity import quantity
+from aqmlab.scenario.settings import whole
 from aqmlab.study.single import load
 
 if TYPE_CHECKING:
@@ -55,13 +57,13 @@ class Run:
         source: str | Path | Mapping[str, Any] | _core.Scenario | typed.Scenario,
         *,
         set: Mapping[str, Any] | None = None,
-        seed: int | None = None,
-        replication: int = 0,
+        seed: SupportsIndex | None = None,
+        replication: SupportsIndex = 0,
     ) -> None:
         overrides = dict(set or {})
         if seed is not None:
             overrides["seed"] = seed
-        self._run = _core.Run(load(source, overrides), replication)
+        self._run = _core.Run(load(source, overrides), whole(replication, 0, "replication"))
         self._digest: str | None = None
 
     def __repr__(self) -> str:
@@ -124,7 +126,7 @@ class Run:
         InputError
             If the key cannot change during a run, or the value is invalid; nothing is changed.
         """
-        return self._run.set(key, value)
+        return self._run.set(key, plain(value))
 
     def replace(self, key: str, value: Any) -> float:
         """Starts a new queue, with a new state, that takes over the packets of the old one.
@@ -132,7 +134,7 @@ class Run:
         Arguments, result and errors are those of `set`, for a queue or one of its parameters. An
         equal value also starts a new queue.
         """
-        return self._run.replace(key, value)
+        return self._run.replace(key, plain(value))
 
     def act(
         self,

@@ -15,11 +15,13 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import find
+from aqmlab.numbers import count
 from aqmlab.scenario.parts import Part, plain
 from aqmlab.scenario.scenario import Scenario
 from aqmlab.scenario.settings import check_keys, parse_toml, path_of, read_text, whole
@@ -67,16 +69,16 @@ class Study:
     ----------
     source : path, mapping or Scenario
         Study file, its content as a mapping, or a scenario (a study of one point). In a mapping,
-        values of axes may be objects of `aqmlab.scenario`, quantities and numbers, and a scenario
-        given by file name is looked up in the working directory.
+        values of axes may be objects of `aqmlab.scenario`, quantities and numbers, in lists
+        or arrays, and a scenario given by file name is looked up in the working directory.
     set : mapping, optional
-        Settings by dotted key for every point, applied after the axes.
+        Settings by dotted key for every point, applied after the axes; values as in `run`.
     seed : int, optional
         Seed of all random streams. Default: that of the study or scenario.
     replications : int, optional
         Replications of each point. Default: that of the study, or 1.
-    only : mapping of str to sequence of str, optional
-        Labels to keep, by axis: `{"queue": ["CoDel", "DropTail"]}`.
+    only : mapping of str to sequence, optional
+        Labels or values to keep, by axis: `{"queue": ["CoDel", "DropTail"]}`.
     precision : str, mapping or Precision, optional
         Adds replications until an interval is as narrow: `"5%"`, `"goodput=5%"`.
     add : mapping of str to sequence, optional
@@ -99,9 +101,9 @@ class Study:
         source: str | Path | Mapping[str, Any] | Scenario,
         *,
         set: Mapping[str, Any] | None = None,
-        seed: int | None = None,
-        replications: int | None = None,
-        only: Mapping[str, Sequence[str]] | None = None,
+        seed: SupportsIndex | None = None,
+        replications: SupportsIndex | None = None,
+        only: Mapping[str, Sequence[Any]] | None = None,
         precision: Precision | Mapping[str, Any] | str | None = None,
         add: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
@@ -118,17 +120,16 @@ class Study:
         self._check(table)
         self.name: str = self._text(table, "name", Path(self.file).stem.strip("<>"))
         self.title: str = self._text(table, "title", self.name)
-        axes = table.get("axes", [])
-        if add:
-            axes = [{**axis, "values": [*axis["values"], *add.get(axis_name(axis), ())]}
-                    for axis in axes]  # fmt: skip
-        self.axes: tuple[Axis, ...] = _kept(tuple(_axes(axes, self.file)), only or {}, self.file)
+        axes = tuple(_axes(table.get("axes", []), add or {}, self.file))
+        self.axes: tuple[Axis, ...] = _kept(axes, only or {}, self.file)
         own = whole(table.get("replications", 1), 1, "replications", self.file)
         self.replications: int = (
             own if replications is None else whole(replications, 1, "replications")
         )
         self.precision = self._precision(table, precision)
         """Precision to reach, starting with `replications`; None for a fixed number."""
+        if isinstance(table["scenario"], PathLike):
+            table["scenario"] = fspath(table["scenario"])
         self._base, self._base_file = _base(table["scenario"], folder, self.file)
         self._folders = [str(folder)]
         if isinstance(table["scenario"], str):
@@ -147,7 +148,7 @@ class Study:
 
     def __repr__(self) -> str:
         axes = " × ".join(f"{axis.name} ({len(axis.values)})" for axis in self.axes) or "one point"
-        return f"<Study {self.name!r}: {axes}, {self.replications} replications>"
+        return f"<Study {self.name!r}: {axes}, {count(self.replications, 'replication')}>"
 
     @property
     def total(self) -> int:
@@ -339,7 +340,7 @@ class Study:
                 if all(any(_covers(key, own) for own in value.settings) for value in axis.values):
                     problem = f"the axis `{axis.name}` of this study sets it"
                     raise input_error(problem, key="--set", given=key)
-        return dict(settings)
+        return dict(plain(settings))
 
     def _check_size(self) -> None:
         runs = self.replications * math.prod(len(axis.values) for axis in self.axes)
@@ -368,9 +369,9 @@ def study(
     out: str | Path | None = None,
     *,
     set: Mapping[str, Any] | None = None,
-    seed: int | None = None,
-    replications: int | None = None,
-    only: Mapping[str, Sequence[str]] | None = None,
+    seed: SupportsIndex | None = None,
+    replications: SupportsIndex | None = None,
+    only: Mapping[str, Sequence[Any]] | None = None,
     precision: Precision | Mapping[str, Any] | str | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -415,7 +416,7 @@ def _base(given: Any, folder: Path, file: str) -> tuple[str | Mapping[str, Any],
     if isinstance(given, Scenario):
         given = given.table()
     if isinstance(given, Mapping):
-        return given, f"{file}: scenario" if file != "<study>" else file
+        return plain(given), f"{file}: scenario" if file != "<study>" else file
     if isinstance(given, str):
         path = folder / given
         return read_text(path), str(path)
@@ -427,20 +428,23 @@ def _base(given: Any, folder: Path, file: str) -> tuple[str | Mapping[str, Any],
     )
 
 
-def _axes(given: Any, file: str) -> Iterator[Axis]:
+def _axes(given: Any, add: Mapping[str, Sequence[Any]], file: str) -> Iterator[Axis]:
     if isinstance(given, Mapping):
         given = [_named(key, values) for key, values in given.items()]
-    if not isinstance(given, list):
+    if not isinstance(given, (list, tuple)):
         problem = "expected tables [[axes]], or keys with lists of values"
         raise input_error(problem, file=file, key="axes", given=given)
     seen: set[str] = set()
     for number, table in enumerate(given, start=1):
         place = f"axes {number}"
-        axis = _axis(table, file, place)
+        axis = _axis(table, add, file, place)
         if axis.name in seen:
             raise input_error("two axes of one name", file=file, key=place, given=axis.name)
         seen.add(axis.name)
         yield axis
+    for name in add:
+        if name not in seen:
+            raise unknown("axis", name, seen, file=file, key="add")
 
 
 def _named(key: str, values: Any) -> dict[str, Any]:
@@ -456,7 +460,7 @@ def axis_name(table: Mapping[str, Any]) -> str:
     return str(table.get("name", str(table.get("key")).rpartition(".")[2]))
 
 
-def _axis(table: Any, file: str, place: str) -> Axis:
+def _axis(table: Any, add: Mapping[str, Sequence[Any]], file: str, place: str) -> Axis:
     if not isinstance(table, Mapping):
         raise input_error("expected a table", file=file, key=place, given=table)
     check_keys(table, AXIS_KEYS, file, place)
@@ -469,17 +473,21 @@ def _axis(table: Any, file: str, place: str) -> Axis:
         raise input_error(problem, file=file, key=f"{place}.name", given=name)
     if name in TAKEN or name.startswith(("drop_", "mark_")) or name.endswith(UNITS):
         problem = "the result tables have such a column; choose another name"
-        raise input_error(problem, file=file, key=f"{place}.name", given=name)
+        hint = f'{{ name = "my_{name}", key = "{key}", values = [...] }}' if key else None
+        raise input_error(problem, file=file, key=f"{place}.name", given=name, hint=hint)
     given = table.get("values")
+    given = given if isinstance(given, (list, tuple)) else plain(given)
     if not isinstance(given, (list, tuple)) or not given:
-        raise input_error("an axis needs a list of values", file=file, key=f"{place}.values")
+        problem = "an axis needs a list of values"
+        raise input_error(problem, file=file, key=f"{place}.values", given=given)
     values = [_value(each, key, file, f"{place} ({name}) value {i}") for i, each in
-              enumerate(given, start=1)]  # fmt: skip
+              enumerate([*given, *add.get(name, ())], start=1)]  # fmt: skip
     seen = set()
     for value in values:
         if value.label in seen:
-            problem = "two values of one label"
-            raise input_error(problem, file=file, key=f"{place}.values", given=value.label)
+            problem, hint = "two values of one label", '{ label = "...", set = { ... } } names one'
+            key = f"{place}.values"
+            raise input_error(problem, file=file, key=key, given=value.label, hint=hint)
         seen.add(value.label)
     return Axis(name, tuple(values))
 
@@ -491,6 +499,9 @@ def check_labels(
     for axis, wanted in kept.items():
         if axis not in axes:
             raise unknown("axis", axis, axes, file=file, key=place)
+        if not wanted:
+            problem = "expected at least one label"
+            raise input_error(problem, file=file, key=f"axis {axis}", given=wanted)
         known = set(axes[axis])
         for label in wanted:
             if label not in known:
@@ -498,10 +509,12 @@ def check_labels(
                 raise unknown("label", label, axes[axis], file=file, key=key)
 
 
-def _kept(axes: tuple[Axis, ...], only: Mapping[str, Sequence[str]], file: str) -> tuple[Axis, ...]:
+def _kept(axes: tuple[Axis, ...], only: Mapping[str, Sequence[Any]], file: str) -> tuple[Axis, ...]:
     """The axes with those values alone that `only` names; in the study's order."""
-    check_labels(only, {axis.name: axis.labels for axis in axes}, file)
-    wanted = {axis.name: set(only.get(axis.name, axis.labels)) for axis in axes}
+    kept = {name: [given] if isinstance(given, str) else [label_of(each) for each in given]
+            for name, given in only.items()}  # fmt: skip
+    check_labels(kept, {axis.name: axis.labels for axis in axes}, file)
+    wanted = {axis.name: set(kept.get(axis.name, axis.labels)) for axis in axes}
     return tuple(
         Axis(axis.name, tuple(each for each in axis.values if each.label in wanted[axis.name]))
         for axis in axes
@@ -518,20 +531,28 @@ def _value(given: Any, key: str | None, file: str, place: str) -> AxisValue:
         problem = "expected { label = ..., set = { ... } }, as the axis has no `key`"
         raise input_error(problem, file=file, key=place, given=given)
     check_keys(given, VALUE_KEYS, file, place)
-    label, settings = given.get("label"), given.get("set")
-    if not isinstance(label, str) or not label:
-        raise input_error("expected text", file=file, key=f"{place}.label", given=label)
-    if not label.isprintable():  # charts cannot be drawn with line separators in names
-        problem = "expected text in one line, without control characters"
-        raise input_error(problem, file=file, key=f"{place}.label", given=ascii(label))
+    label, settings = check_label(given.get("label"), file, f"{place}.label"), given.get("set")
     if not isinstance(settings, Mapping):
         problem = "expected a table of dotted keys and values"
         raise input_error(problem, file=file, key=f"{place}.set", given=settings)
     return AxisValue(label, dict(settings))
 
 
+def check_label(label: Any, file: str | None, key: str) -> str:
+    """The label. Raises `InputError` for one that tables and charts cannot show."""
+    if not isinstance(label, str) or not label:
+        raise input_error("expected text", file=file, key=key, given=label)
+    if not label.isprintable():  # charts cannot be drawn with line separators in names
+        problem = "expected text in one line, without control characters"
+        raise input_error(problem, file=file, key=key, given=ascii(label))
+    return label
+
+
 def label_of(value: Any) -> str:
-    """How a value of an axis, as a study file has it, is called in tables."""
+    """How a value of an axis is called in tables."""
+    if isinstance(value, Part):
+        return value.label
+    value = plain(value)
     if isinstance(value, Mapping) and "set" in value:
         return str(value["label"])
     return _label(value)

@@ -6,11 +6,12 @@ import errno
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from aqmlab import libraries, storage
+from aqmlab.errors import input_error, stored
 from aqmlab.report.document.pdf import ordered
 from aqmlab.report.document.vega import light, table
 
@@ -56,7 +57,7 @@ class Figure(Form):
     """What the picture shows, in one sentence."""
     caption: str
     """Explanation of bars, whiskers and lines (Markdown)."""
-    spec: dict[str, Any]
+    spec: dict[str, Any] = field(repr=False)
 
     def svg(self) -> str:
         """The picture on white paper, title and message inside."""
@@ -70,13 +71,14 @@ class Figure(Form):
     def save(self, path: str | Path, *more: str | Path) -> None:
         """Writes the picture to each file, in the format of its suffix: .svg, .png, .pdf.
 
-        It is drawn once. Raises `ValueError` for another ending, `OSError` if a file cannot be
-        written.
+        It is drawn once. Raises `InputError` for another ending, `StorageError` if a file cannot
+        be written.
         """
         paths = [Path(each) for each in (path, *more)]
         for each in paths:
             if each.suffix[1:] not in FORMATS:
-                raise ValueError(f"a figure is written as {', '.join(FORMATS)}, not {each.suffix}")
+                problem = f"expected a file with one of these endings: {', '.join(FORMATS)}"
+                raise input_error(problem, key="save", given=str(each))
         drawn, convert = self.svg(), libraries.vl_convert
         for each in paths:
             if each.suffix == ".svg":
@@ -85,7 +87,8 @@ class Figure(Form):
                 picture = convert.svg_to_png(drawn, scale=PNG_SCALE)
             else:
                 picture = ordered(convert.svg_to_pdf(drawn))
-            storage.replace(each, storage.content(picture))
+            with stored(each, "the figure was not written"):
+                storage.replace(each, storage.content(picture))
 
     def _repr_html_(self) -> str:
         return self.svg()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from aqmlab.numbers import NONE, digits, is_none, plain
@@ -439,7 +440,7 @@ def _markdown(block: Block, level: int) -> Iterator[str]:
             mark = "1." if block.kind == "claims" else "-"
             yield "\n".join(f"{mark} {_judged(each)}" for each in block.items)
         case Code():
-            yield f"    {block.text}"
+            yield indent(block.text, "    ")
         case Section():
             yield f"{'#' * level} {block.title}"
             yield from _all_markdown(block.blocks, level + 1)

@@ -33,8 +33,9 @@ def data(rows: Sequence[Mapping[str, Any]]) -> Spec:
     """
     if not rows:
         return {"values": []}
-    kinds = {key: "string" if isinstance(each, str) else "number" for key, each in rows[0].items()}
-    return {"values": csv_text(kinds, rows), "format": {"type": "csv", "parse": kinds}}
+    # Texts are not parsed: the type "string" turns an empty one into null, which has no colour.
+    numbers = {key: "number" for key, each in rows[0].items() if not isinstance(each, str)}
+    return {"values": csv_text(rows[0], rows), "format": {"type": "csv", "parse": numbers}}
 
 
 def csv_text(
