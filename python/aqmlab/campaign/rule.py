@@ -111,15 +111,15 @@ def picks(replications: int) -> Whole:
 
 @cache
 def _influence(replications: int, draws: int) -> Floats:
-    """What makes numbers of the draws the influences of the replications on them: shape
-    (replications, draws)."""
+    """Matrix that turns the numbers of the draws into the influences of the replications on them:
+    shape (replications, draws)."""
     often = [np.bincount(each, minlength=replications) for each in picks(replications)[:draws]]
     inverse: Floats = np.linalg.pinv(np.array(often) - 1.0)
     return inverse
 
 
 def reaches(drawn: Floats, replications: int, *many: int) -> list[tuple[Floats, Floats]]:
-    """How far the intervals of numbers reach below and above them, each as one of `many`; from
+    """Reaches of the intervals of numbers below and above them, each as one of `many`; from
     their values in each draw, shape (draws, numbers). Infinite where a draw has no value."""
     with np.errstate(invalid="ignore"):
         drawn = np.clip(drawn, -MOST, MOST)
@@ -217,7 +217,7 @@ class Decided:
 
     comparison: Comparison
     reach: tuple[float, float] | None
-    """How far the 99 % interval reaches below and above the number; None without one."""
+    """Reach of the 99 % interval below and above the number; None without one."""
     verdict: str
     needed: float = np.inf
     """Replications that would decide it, if the number and its spread stayed the same."""

@@ -148,7 +148,7 @@ fn a_run_says_that_it_was_too_short_for_its_transfers() {
     assert_eq!(note("500s"), None);
 }
 
-/// Of arrivals without an end some are always in progress; the note is about those that are many.
+/// Some transfers are in progress whenever a run ends; the note is about those that are many.
 #[test]
 fn a_run_says_that_the_times_are_those_of_the_faster_transfers() {
     let noted = |gap: &str| {
