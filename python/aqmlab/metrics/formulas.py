@@ -22,8 +22,8 @@ LINK: dict[str, Formula] = {
     # Global synchronisation ratio (RFC 7928, section 2.4).
     "loss_synchronisation": lambda t: t["loss_event_flows"] / t["bulk_flows"],
 }
-"""Formulas of a link; `lasted_s` is the time after the warm-up, `bulk_flows` the mean number of flows with
-data in a loss event, where all on the link are endless bulk flows."""
+"""Formulas of a link; `lasted_s` is the time after the warm-up, `bulk_flows` the mean number of
+flows with data in a loss event, where all on the link are endless bulk flows."""
 
 
 def ended(t: Mapping[str, Floats]) -> Floats:
