@@ -233,7 +233,7 @@ def test_many_values_on_an_axis_take_as_long_as_they_are_many() -> None:
 
         axes = [{"key": "flows.one.count", "name": "many", "values": list(range(count))}]
         begun = time.process_time()
-        assert len(next(_axes(axes, "x")).values) == count
+        assert len(next(_axes(axes, {}, "x")).values) == count
         return time.process_time() - begun
 
     few = min(seconds(2_000) for _ in range(3))

@@ -84,7 +84,7 @@ def test_an_error_names_the_option_that_was_used(aqmlab: Aqmlab, line: Path) -> 
     wrong = aqmlab("shell", "--queue", "fq_codel target soon", "--", "true")
     assert_refused(wrong, "--queue", "`soon`", "a time with its unit")
     wrong = aqmlab("shell", "--down", "rate=1mbit queue='codel tagret 1ms'", "--", "true")
-    assert_refused(wrong, "--queue", "`tagret`")
+    assert_refused(wrong, "--down (queue)", "`tagret`")
     wrong = aqmlab("run", line, "--set", "queue.traget=2ms")
     assert_refused(wrong, "--set: queue.traget", "did you mean `target`?")
 

@@ -12,7 +12,7 @@ import pytest
 from helpers import SCENARIO
 
 import aqmlab
-from aqmlab.search import Attack, Kept, Key, Measure, Trial, attack, tune
+from aqmlab.search import Attack, CheckedConstraint, Key, Measure, Trial, attack, tune
 from aqmlab.search.keys import parse_keys, settings
 from aqmlab.search.shrink import finding
 
@@ -184,10 +184,13 @@ def test_a_constraint_is_tested_with_fresh_seeds(tmp_path: Path) -> None:
     else:
         assert (ends.high <= most) == (limit.verdict == "kept")
     values = np.linspace(0.30, 0.32, 6)
-    assert Kept.of(limit.measure, limit.trial, values).verdict == "broken"
-    assert Kept.of(limit.measure, limit.trial, values / 3).verdict == "kept"
-    assert Kept.of(limit.measure, limit.trial, np.array([0.0, 0.39] * 3)).verdict == "not decided"
-    assert Kept.of(limit.measure, limit.trial, np.zeros(6)).verdict == "kept"
+    assert CheckedConstraint.of(limit.measure, limit.trial, values).verdict == "broken"
+    assert CheckedConstraint.of(limit.measure, limit.trial, values / 3).verdict == "kept"
+    assert (
+        CheckedConstraint.of(limit.measure, limit.trial, np.array([0.0, 0.39] * 3)).verdict
+        == "not decided"
+    )
+    assert CheckedConstraint.of(limit.measure, limit.trial, np.zeros(6)).verdict == "kept"
 
 
 def test_a_finding_is_of_the_last_confirmation_and_a_damaged_log_is_one_error(

@@ -116,6 +116,8 @@ MODELS: Mapping[str, type[Part]] = {
     **dict.fromkeys(KEYS["delay"].values(), DelayProcess),
     **dict.fromkeys(KEYS["loss"].values(), LossModel),
 }
+DEEP = 100
+"""Tables and lists that are deeper stay as they are: the engine refuses them."""
 SINGLE = ("link", "shaper", "driver", "jitter", "slot", "flow", "reroute", "transport", "record")
 SPELLING = {
     "codel": "CoDel",
@@ -199,7 +201,7 @@ def docstring(entry: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, depth: int = 0) -> Any:
     """A value as scenario files have it; classes of the user's own stay as they are."""
     if isinstance(value, Part):
         return value.table()
@@ -209,10 +211,10 @@ def plain(value: Any) -> Any:
         return str(Duration(value))
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple, range)):
-        return [plain(each) for each in value]
+    if isinstance(value, Mapping) and depth < DEEP:
+        return {str(key): plain(each, depth + 1) for key, each in value.items()}
+    if isinstance(value, (list, tuple, range)) and depth < DEEP:
+        return [plain(each, depth + 1) for each in value]
     for name in ("tolist", "to_list"):  # numbers and arrays of numpy, series of pandas and polars
         if callable(convert := getattr(value, name, None)) and not isinstance(value, type):
             return plain(convert())

@@ -1,4 +1,4 @@
-from .confirm import Confirmed, Kept
+from .confirm import CheckedConstraint, Confirmed
 from .engine import SearchResult, attack, tune
 from .keys import Key
 from .shrink import Attack
@@ -6,8 +6,8 @@ from .trials import Measure, Trial
 
 __all__ = [
     "Attack",
+    "CheckedConstraint",
     "Confirmed",
-    "Kept",
     "Key",
     "Measure",
     "SearchResult",

@@ -68,7 +68,7 @@ class Confirmed:
 
 
 @dataclass(frozen=True)
-class Kept:
+class CheckedConstraint:
     """A constraint of a setting, with fresh seeds."""
 
     measure: Measure
@@ -91,7 +91,7 @@ class Kept:
         return f"{limit}: {self.verdict}: {told(self.found.value)} ({why}, {count})"
 
     @staticmethod
-    def of(measure: Measure, trial: Trial, values: Floats) -> Kept:
+    def of(measure: Measure, trial: Trial, values: Floats) -> CheckedConstraint:
         """Verdict on the values of the replications."""
         found = stats.estimate(values, bounds=measure.metric.bounds)
         ends = (found.interval.low, found.interval.high) if found.interval else (np.nan, np.nan)
@@ -101,12 +101,12 @@ class Kept:
         if np.isfinite(values).all():
             verdict = KEPT if ends[1] <= measure.most else verdict
             verdict = BROKEN if ends[0] > measure.most else verdict
-        return Kept(measure, trial, found, verdict)
+        return CheckedConstraint(measure, trial, found, verdict)
 
 
 def confirm(
     trials: Trials, found: Sequence[Trial], replications: int, *, harm: bool
-) -> tuple[list[Confirmed], list[Kept]]:
+) -> tuple[list[Confirmed], list[CheckedConstraint]]:
     """Each measure of each trial beside the start, and its constraints; with `harm` the search was
     for worse values."""
     named = [(START, {}), *((str(each.number), each.settings) for each in found)]
@@ -133,7 +133,7 @@ def confirm(
         for (measure, place), finding in zip(pairs, findings, strict=True)
     ]
     kept = [
-        Kept.of(measure, trial, values)
+        CheckedConstraint.of(measure, trial, values)
         for measure in trials.within
         for trial, values in zip(found, means(measure)[1:], strict=True)
     ]

@@ -13,7 +13,7 @@ from aqmlab.report.document import write_text
 from aqmlab.results import StudyResult
 from aqmlab.scenario.scenario import Scenario
 from aqmlab.scenario.settings import parse_toml, read_text, whole
-from aqmlab.search.confirm import BROKEN, CONFIRMED, Confirmed, Kept, confirm
+from aqmlab.search.confirm import BROKEN, CONFIRMED, CheckedConstraint, Confirmed, confirm
 from aqmlab.search.keys import Key, parse_keys, settings
 from aqmlab.search.optimisers import Attacker, Optimiser, Places, Tuner, load
 from aqmlab.search.shrink import Attack, finding, shrink
@@ -53,7 +53,7 @@ class SearchResult:
         The best trial; of several goals the Pareto front, by the first goal.
     confirmed : tuple of Confirmed
         The best beside the start, with fresh seeds.
-    constraints : tuple of Kept
+    constraints : tuple of CheckedConstraint
         The constraints of these trials, with fresh seeds.
     findings : tuple of Finding
         A scenario file for each confirmed trial that breaks no constraint; none for a study of
@@ -71,7 +71,7 @@ class SearchResult:
     trials: tuple[Trial, ...]
     best: tuple[Trial, ...]
     confirmed: tuple[Confirmed, ...]
-    constraints: tuple[Kept, ...]
+    constraints: tuple[CheckedConstraint, ...]
     findings: tuple[Attack, ...]
     study: StudyResult | None
     folder: Path | None
@@ -88,7 +88,7 @@ class SearchResult:
             return ["not decided: no trial has values and satisfies the constraints"]
         if not self.best:
             return ["not decided: no trial is better than the scenario as it was given"]
-        shown: list[Confirmed | Kept] = [*self.confirmed, *self.constraints]
+        shown: list[Confirmed | CheckedConstraint] = [*self.confirmed, *self.constraints]
         return [each.text for each in shown]
 
     def report(self) -> Document:
@@ -346,7 +346,7 @@ class _Search:
 
     def result(self, best: Sequence[Trial], checked: Sequence[Trial], command: str) -> SearchResult:
         """Confirms the best, writes the findings, and joins the batches to one study."""
-        confirmed, kept = list[Confirmed](), list[Kept]()
+        confirmed, kept = list[Confirmed](), list[CheckedConstraint]()
         if checked:
             harm = self.kind == "attack"
             confirmed, kept = confirm(self.trials, checked, self._confirm, harm=harm)
