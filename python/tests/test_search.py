@@ -186,10 +186,8 @@ def test_a_constraint_is_tested_with_fresh_seeds(tmp_path: Path) -> None:
     values = np.linspace(0.30, 0.32, 6)
     assert CheckedConstraint.of(limit.measure, limit.trial, values).verdict == "broken"
     assert CheckedConstraint.of(limit.measure, limit.trial, values / 3).verdict == "kept"
-    assert (
-        CheckedConstraint.of(limit.measure, limit.trial, np.array([0.0, 0.39] * 3)).verdict
-        == "not decided"
-    )
+    wide = np.array([0.0, 0.39] * 3)
+    assert CheckedConstraint.of(limit.measure, limit.trial, wide).verdict == "not decided"
     assert CheckedConstraint.of(limit.measure, limit.trial, np.zeros(6)).verdict == "kept"
 
 
