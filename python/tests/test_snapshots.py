@@ -185,13 +185,22 @@ def test_points_that_share_a_beginning_have_their_own_results(settings: dict[str
 
 
 def test_a_common_beginning_is_simulated_once() -> None:
-    study = study_of([[(38, f"{number}mbit")] for number in range(1, 13)], duration="40s")
-    began = process_time()
-    study.run(threads=1)
-    shared = process_time() - began
-    for run in range(study.total):
-        aqmlab.run(study.points[run // 2].scenario, replication=run % 2)
-    assert shared < 0.5 * (process_time() - began - shared)
+    study = study_of([[(196, f"{number}mbit")] for number in range(1, 13)], duration="200s")
+
+    def alone() -> None:
+        for run in range(study.total):
+            aqmlab.run(study.points[run // 2].scenario, replication=run % 2)
+
+    def least(function: Callable[[], object]) -> float:
+        """The least of three times: the first includes imports, and other programs slow some."""
+        times = []
+        for _ in range(3):
+            began = process_time()
+            function()
+            times.append(process_time() - began)
+        return min(times)
+
+    assert least(lambda: study.run(threads=1)) < 0.5 * least(alone)
 
 
 def test_a_snapshot_costs_the_same_late_in_a_run() -> None:
