@@ -110,12 +110,17 @@ def picks(replications: int) -> Whole:
 
 
 @cache
+def often(replications: int) -> Floats:
+    """Number of times that each draw has each replication: shape (draws, replications)."""
+    counts = [np.bincount(each, minlength=replications) for each in picks(replications)]
+    return np.array(counts, dtype=np.float64)
+
+
+@cache
 def _influence(replications: int, draws: int) -> Floats:
     """Matrix that turns the numbers of the draws into the influences of the replications on them:
     shape (replications, draws)."""
-    often = [np.bincount(each, minlength=replications) for each in picks(replications)[:draws]]
-    inverse: Floats = np.linalg.pinv(np.array(often) - 1.0)
-    return inverse
+    return np.asarray(np.linalg.pinv(often(replications)[:draws] - 1.0), dtype=np.float64)
 
 
 def reaches(drawn: Floats, replications: int, *many: int) -> list[tuple[Floats, Floats]]:

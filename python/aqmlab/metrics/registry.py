@@ -29,7 +29,7 @@ OWN = "your own"
 """The source of a metric that does not say one."""
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 SUBJECTS = ("link", "group", "application")
-"""Subjects that metrics of one's own may have."""
+"""Subjects of custom metrics."""
 LESS, NEITHER, MORE = -1, 0, 1
 """Directions: less of it is better, neither is, more is."""
 POOLING = {

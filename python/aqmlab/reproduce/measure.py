@@ -17,7 +17,7 @@ import polars as pl
 
 from aqmlab.campaign import Asked, NotRun, Replicated, Rule, asked
 from aqmlab.campaign.readings import Kept, grid_of
-from aqmlab.campaign.rule import picks
+from aqmlab.campaign.rule import often, picks
 from aqmlab.metrics.samples import Floats, Histograms, weighted_quantile
 from aqmlab.metrics.values import values
 from aqmlab.reproduce.model import Warning
@@ -320,9 +320,8 @@ class Measurements(Replicated):
         """The quantile for each draw of the replications, all in one multiplication."""
 
         def compute() -> Floats:
-            whole, count = self._histograms(point), self.replications
-            weights = [np.bincount(each, minlength=count) for each in picks(count)]
-            sums = np.array(weights, dtype=np.float64) @ whole.counts.astype(np.float64)
+            whole = self._histograms(point)
+            sums = often(self.replications) @ whole.counts.astype(np.float64)
             return np.array(
                 [weighted_quantile(whole.values, np.rint(each), share) for each in sums]
             )
