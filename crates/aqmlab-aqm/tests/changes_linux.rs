@@ -158,6 +158,9 @@ fn red_linux_begins_anew_and_loses_its_packets() {
     assert!(reasons.iter().all(|reason| *reason == Reason::Overlimit));
     assert_eq!((queue.sees("average_queue"), queue.sees("max_p")), (0.0, 0.5));
     assert_eq!(queue.queue.next_wakeup(), Some(ms(630)));
+    // mod_timer: jiffies + HZ/2, of whole milliseconds.
+    queue.set("max_p", "0.4", ms(130) + Span::from_micros(709));
+    assert_eq!(queue.queue.next_wakeup(), Some(ms(630)));
 }
 
 /// choke_change: the average is zero; the packets stay, the oldest of them with a smaller limit.

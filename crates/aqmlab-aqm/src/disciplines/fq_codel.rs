@@ -16,6 +16,11 @@
 //!    have.
 //! 2. The memory of a packet is its size on the wire; Linux counts the
 //!    kernel's buffers.
+//! 3. The quantum is 1514 bytes if none is given; Linux takes the device's largest packet.
+//!
+//! In common with Linux 6.1.192: a flow that runs empty forgets since when its delay is above the
+//! target. Linux 6.18.35 still keeps it (`codel_dequeue`), so that the first packet of a thin flow
+//! after a pause may be dropped.
 
 use aqmlab_core::words::{Dialect, Form, Word};
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, Time, choices, params};

@@ -16,7 +16,8 @@
 //! 1. The first update is one period after the start, there after 500 ms.
 //! 2. There is no memory limit: Linux counts how often it is exceeded, and
 //!    drops nothing for it.
-//! 3. Hashing as in [`fq_codel`](crate::disciplines::fq_codel).
+//! 3. Hashing, and the quantum if none is given, as in
+//!    [`fq_codel`](crate::disciplines::fq_codel).
 
 use aqmlab_core::words::{Dialect, Effect, Form, Word};
 use aqmlab_core::{Bytes, Component, Limit, Packet, Span, choices, params};

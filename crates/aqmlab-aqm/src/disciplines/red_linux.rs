@@ -190,6 +190,12 @@ impl Discipline for RedLinuxParams {
 }
 
 const ADAPT_INTERVAL: Span = Span::from_millis(500);
+
+/// The kernel's tick before a time (1 ms, `CONFIG_HZ=1000`): its timers count from there.
+fn jiffy(time: Time) -> Time {
+    Time::from_nanos(time.as_nanos() / 1_000_000 * 1_000_000)
+}
+
 /// The highest threshold: scaled, it has to fit.
 const MOST_BYTES: u64 = u32::MAX as u64;
 /// The largest entry of the idle table: the average is as good as gone.
@@ -397,7 +403,7 @@ impl RedLinux {
             decision: LinuxDecision::new(params, env),
             ecn: params.ecn,
             harddrop: params.harddrop,
-            next_adaption: params.adaptive.then_some(now + ADAPT_INTERVAL),
+            next_adaption: params.adaptive.then_some(jiffy(now) + ADAPT_INTERVAL),
         }
     }
 }

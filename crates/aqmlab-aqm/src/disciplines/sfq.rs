@@ -33,6 +33,8 @@
 //!    order of the old buckets' numbers, not of Linux's slots.
 //! 6. No RED inside the buckets.
 //! 7. Linux has no sets of buckets and no isolation of hosts.
+//! 8. A limit of 127 packets is taken as not given: if it is, Linux has no more than 127 buckets in
+//!    use.
 
 use alloc::{boxed::Box, collections::VecDeque, vec, vec::Vec};
 
@@ -178,8 +180,10 @@ impl Bounds {
         let by_packets = params.variant == SfqTurns::McKenney;
         let active = match limit {
             _ if by_packets => params.divisor,
-            // The number of buckets in use is bounded by the packets in the queue, as in Linux.
-            Limit::Packets(packets) => params.flows.min(packets),
+            // sfq_change: a limit that is given also bounds the buckets in use, the usual one does
+            // not, and the next bucket in turn makes room.
+            Limit::Packets(packets) if packets != MAX_DEPTH => params.flows.min(packets),
+            Limit::Packets(_) => params.flows,
             Limit::Bytes(_) | Limit::Bdp(_) | Limit::Unlimited => params.flows,
         };
         let depth = if by_packets { u64::MAX } else { params.depth.min(MAX_DEPTH) };
@@ -465,6 +469,18 @@ mod tests {
         let mut queue = queue(&SfqParams { flows: 2, ..SfqParams::default() });
         let arrivals = [1, 2, 3, 1, 3].map(|flow| packet(flow, 1000));
         assert_eq!(offer(&mut queue, arrivals), [3, 3]);
+    }
+
+    /// sfq_init, sfq_change: as the kernel's code decided on packets of 130 flows that came at once.
+    #[test]
+    fn only_a_limit_that_is_given_bounds_the_buckets_in_use() {
+        let dropped = |limit| {
+            let limit = Limit::Packets(limit);
+            let mut queue = queue(&SfqParams { limit, ..SfqParams::default() });
+            offer(&mut queue, (0..130).map(|flow| packet(flow, 1000)))
+        };
+        assert_eq!(dropped(127), [0, 1, 2]);
+        assert_eq!(dropped(126), [126, 127, 128, 129]);
     }
 
     #[test]

@@ -210,8 +210,10 @@ impl QueueDiscipline for Codel {
 
 #[cfg(test)]
 mod tests {
+    use aqmlab_core::Time;
+
     use super::*;
-    use crate::testing::{late_drops, queue};
+    use crate::testing::{TestPacket, late_drops, queue};
 
     /// The RFC's pseudo-code with delays of 10 ms, a packet a millisecond: the
     /// times, in ms, at which one is dropped.
@@ -221,5 +223,26 @@ mod tests {
         // Above the target at 10 ms, dropped an interval later, and then
         // after 100 / sqrt n ms: 210, 280.7, 338.4.
         assert_eq!(drops, [110, 210, 281, 339]);
+    }
+
+    /// codel_dequeue, codel_time_before: drops of two bursts with a pause of so many seconds between
+    /// them, as the kernel's code decided.
+    #[test]
+    fn linux_takes_up_an_old_count_after_some_pauses() {
+        for (pause, drops) in [(10, [4, 4]), (2400, [4, 6]), (4500, [4, 4])] {
+            let params = CodelParams { variant: CodelForm::Linux, ..CodelParams::default() };
+            let mut queue = queue(&params);
+            let dropped = [0, pause].map(|second| {
+                let mut now = Time::ZERO + Span::from_secs(second);
+                (0..300).for_each(|_| queue.enqueue(Packet::of_flow(0), now));
+                let before = queue.counts().dropped_total();
+                while queue.dequeue(now).is_some() {
+                    now += Span::from_micros(1200);
+                    queue.take_dropped(|_, _| ());
+                }
+                queue.counts().dropped_total() - before
+            });
+            assert_eq!(dropped, drops, "{pause}");
+        }
     }
 }

@@ -217,7 +217,11 @@ impl CodelState {
 
     /// Whether the last drop was due less than so many intervals ago.
     fn left_within(&self, law: &CodelSettings, now: f64, intervals: f64) -> bool {
-        self.drop_next.is_some_and(|due| now - due < intervals * law.interval)
+        let within = intervals * law.interval;
+        self.drop_next.is_some_and(|due| match law.form.clock {
+            Clock::Units => linux::is_before(now - due, within),
+            Clock::Seconds => now - due < within,
+        })
     }
 
     /// RFC 8289, section 5.4: when the next drop is due after `time`.
