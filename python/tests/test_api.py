@@ -144,6 +144,12 @@ def test_errors_have_parts() -> None:
     assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.parametrize("threads", [0, 1.5, True, "two"])
+def test_threads_are_a_whole_number(mapping: dict[str, Any], threads: Any) -> None:
+    with pytest.raises(aqmlab.InputError, match=r"threads: .*: expected a whole number from 1"):
+        aqmlab.Study({"scenario": mapping}).run(threads=threads)
+
+
 def test_the_module_lists_what_it_offers() -> None:
     assert set(dir(aqmlab)) == set(aqmlab.__all__)
     for name in aqmlab.__all__:

@@ -238,6 +238,11 @@ def test_a_capture_is_the_same_each_time_and_leaves_the_run_alone(
     aqmlab.ok("run", "scenario.toml", "--pcap", "again.pcapng", "--out", "out")
     assert (tmp_path / "again.pcapng").read_bytes() == once
     assert once[:4] == bytes.fromhex("0a0d0d0a") and len(once) > 100_000
+    of_link = [
+        captured(SCENARIO.replace("4s", "1s"), tmp_path, pcap_links=links)[0].read_bytes()
+        for links in ("down", ["down"])
+    ]
+    assert of_link[0] == of_link[1] != once
 
 
 @needs_tshark

@@ -162,6 +162,14 @@ def test_no_95th_percentile_of_thirty_values_and_never_of_a_maximum(count: int) 
     assert most.value == values.max()
 
 
+@pytest.mark.parametrize(
+    ("statistic", "value"), [("mean", np.inf), ("median", 5.5), ("max", np.inf)]
+)
+def test_an_infinite_value_counts_and_has_no_interval(statistic: str, value: float) -> None:
+    found = estimate([*range(1, 10), np.inf], statistic)
+    assert (found.value, found.interval, found.why) == (value, None, "a value is infinite")
+
+
 def test_95th_percentile_of_a_hundred() -> None:
     samples = np.random.default_rng(4).lognormal(size=(4000, 100))
     covered = coverage([interval(each, "p95") for each in samples], float(np.exp(1.6448536)))

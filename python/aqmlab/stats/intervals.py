@@ -176,9 +176,14 @@ def estimate(
         pool = _Pool.of(samples)
         return _of_pool(pool, statistic, share, level)
     data = np.asarray(samples, dtype=np.float64).ravel()
-    data = data[np.isfinite(data)]
+    data = data[~np.isnan(data)]
     if not data.size:
         return _none(float("nan"), "there are no values", 0)
+    if np.isinf(data).any():
+        of = {"mean": np.mean, "max": np.max}.get(
+            statistic, lambda it: _quantile(np.sort(it), share)
+        )
+        return _none(float(of(data)), "a value is infinite", data.size)
     if statistic == "max":
         return _largest(float(data.max()), data.size)
     if statistic == "mean":

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TypedDict
 
 from aqmlab import _core, signals
-from aqmlab.errors import StuckError, input_error
+from aqmlab.errors import StuckError
+from aqmlab.scenario.settings import whole
 
 Job = tuple[int, _core.Scenario, int]
 """Run number, scenario, replication."""
@@ -58,8 +59,8 @@ def polled(
 
     Raises `StuckError`, after all other results, if runs made no progress.
     """
-    if threads is not None and threads < 1:
-        raise input_error("expected a whole number of at least 1", key="threads", given=threads)
+    if threads is not None:
+        threads = whole(threads, 1, "threads")
     threads = min(threads or len(os.sched_getaffinity(0)), max(1, count))
     feed, ahead = iter(jobs), AHEAD * threads
     runner = _core.Runner(

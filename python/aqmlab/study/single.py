@@ -27,7 +27,7 @@ def run(
     record: str | Mapping[str, Any] | typed.Part | None = None,
     replication: SupportsIndex = 0,
     pcap: str | Path | None = None,
-    pcap_links: Sequence[str] = (),
+    pcap_links: str | Sequence[str] = (),
     qlog: str | Path | None = None,
 ) -> RunResult:
     """Runs a scenario once and returns its tables.
@@ -48,7 +48,7 @@ def run(
         Replication number: another draw of the same seed.
     pcap : path, optional
         Capture file for Wireshark (pcapng) with each packet once, as its sender sends it.
-    pcap_links : sequence of str, optional
+    pcap_links : str or sequence of str, optional
         Links; the capture then has the packets that reach them.
     qlog : path, optional
         Log of each TCP sender's packets, windows and round-trip times (JSON text sequences). QUIC
@@ -121,11 +121,12 @@ def _kind(group: Mapping[str, Any]) -> str:
 def recording(
     scenario: Scenario,
     pcap: str | Path | None,
-    pcap_links: Sequence[str],
+    pcap_links: str | Sequence[str],
     qlog: str | Path | None,
 ) -> Record | None:
     """Files to record during a run, checked; None without any."""
     names = list(scenario.table["links"])
+    pcap_links = [pcap_links] if isinstance(pcap_links, str) else pcap_links
     if pcap_links and pcap is None:
         raise input_error("needs --pcap FILE", key="--pcap-link", given=pcap_links[0])
     for name in pcap_links:

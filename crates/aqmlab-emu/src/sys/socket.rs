@@ -22,8 +22,8 @@ pub fn transparent(is_stream: bool, port: u16) -> io::Result<OwnedFd> {
             set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
             set(&socket, libc::IPPROTO_IP, libc::IP_RECVFRAGSIZE, 1)?;
             set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVFRAGSIZE, 1)?;
-            set(&socket, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
-            set(&socket, libc::IPPROTO_IPV6, libc::IPV6_RECVTCLASS, 1)?;
+            report_traffic_class(&socket, false)?;
+            report_traffic_class(&socket, true)?;
         }
         let address = raw(&SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, port, 0, 0));
         let size = size_of_val(&address) as libc::socklen_t;

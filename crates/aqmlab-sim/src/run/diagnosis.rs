@@ -47,7 +47,7 @@ const BLUE_SHARE: u64 = 4;
 const HIDDEN: Span = Span::from_millis(2);
 /// Mean queuing delay of the return path that LEDBAT must not count as its own.
 const WAY_BACK: Span = Span::from_millis(10);
-/// Of transfers without an end, one unfinished in so many lowers the means of their times.
+/// One unfinished transfer in so many lowers the mean times of a workload that never ends.
 const UNFINISHED: u64 = 10;
 /// Duration of a reordering gap, in time and round trips, after which it may remain open for ever.
 const HOLE: Span = Span::from_secs(2);

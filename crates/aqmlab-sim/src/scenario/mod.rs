@@ -56,8 +56,8 @@ params! {
         /// nanosecond. Packets of a sender follow both: the key has no effect on the first link of
         /// a path.
         simultaneous: Simultaneous = Simultaneous::ArrivalsFirst, source "docs/engine.md";
-        /// Link that results and diagnosis refer to; `none`: the slowest on the `path` of any
-        /// flows.
+        /// Link that results and diagnosis refer to; `none`: the slowest, by itself or its shaper,
+        /// on the `path` of any flows.
         bottleneck: Option<String> = None, source "this program";
     }
 }

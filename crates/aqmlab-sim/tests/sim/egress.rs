@@ -103,6 +103,23 @@ fn a_shaper_needs_its_rate() {
     assert!(error.contains("links.down.shaper") && error.contains("rate"), "{error}");
 }
 
+/// Results are about the link where packets wait.
+#[test]
+fn a_link_with_a_slow_shaper_is_the_bottleneck() {
+    let access = "[links.access]\nrate = \"100mbit\"\ndelay = \"1ms\"\n[links.up]";
+    let text = LINE
+        .replace("bottleneck = \"down\"", "")
+        .replace("[links.up]", access)
+        .replace("  path = \"down\"", "path = [\"access\", \"down\"]");
+    let of = |settings: &Settings| {
+        let scenario = crate::common::scenario(&text, settings);
+        scenario.links[scenario.bottleneck].name.clone()
+    };
+    assert_eq!(of(&[]), "down");
+    assert_eq!(of(&[("links.access.shaper.rate", "4mbit")]), "access");
+    assert_eq!(of(&[("links.access.shaper.rate", "40mbit")]), "down");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
