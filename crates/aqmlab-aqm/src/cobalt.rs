@@ -10,10 +10,6 @@
 //!
 //! # Sources
 //! Linux's qdisc as recorded in the conformance vectors and their rules.
-//!
-//! # Differences
-//! 1. Linux truncates an interval in nanoseconds to 32 bits, so that one above 4.29 s becomes
-//!    shorter; it is not truncated here.
 
 use aqmlab_core::{Packet, Span, Stream, Time, choices};
 
@@ -127,8 +123,11 @@ impl CobaltState {
         }
     }
 
+    /// Linux, cobalt_control and reciprocal_scale: an interval of more than 4.29 s loses its higher
+    /// bits.
     fn control_law(&self, law: &Law, time: i64) -> i64 {
-        let wait = (u128::from(law.interval.as_nanos()) * u128::from(self.inverse_sqrt)) >> 32;
+        let interval = law.interval.as_nanos() as u32;
+        let wait = (u64::from(interval) * u64::from(self.inverse_sqrt)) >> 32;
         time + wait as i64
     }
 
@@ -266,6 +265,13 @@ impl CobaltState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Linux, reciprocal_scale: 5 s less 2^32 ns.
+    #[test]
+    fn an_interval_of_more_than_32_bits_is_truncated() {
+        let law = Law::new(Span::from_millis(5), Span::from_secs(5), InitialGrace::LinuxInitfix);
+        assert_eq!(CobaltState::new(&law).control_law(&law, 7), 7 + 5_000_000_000 - (1 << 32) - 1);
+    }
 
     #[test]
     fn a_packet_that_blue_drops_may_carry_a_mark() {

@@ -49,7 +49,8 @@ fn mean_window(control: &str, loss_rate: f64, losses: u64) -> f64 {
             receiver.next_timeout(),
         ];
         now = next.into_iter().flatten().min().expect("something is pending");
-        while let Some((_, segment)) = data.pop_front_if(|(time, _)| *time <= now) {
+        while data.front().is_some_and(|(time, _)| *time <= now) {
+            let (_, segment) = data.pop_front().expect("there is one");
             receiver.on_segment(now, &segment);
             while let Some(ack) = receiver.poll(now) {
                 acks.push_back((now + RTT / 2, ack));
@@ -61,7 +62,8 @@ fn mean_window(control: &str, loss_rate: f64, losses: u64) -> f64 {
         while let Some(ack) = receiver.poll(now) {
             acks.push_back((now + RTT / 2, ack));
         }
-        if let Some((_, ack)) = acks.pop_front_if(|(time, _)| *time <= now) {
+        if acks.front().is_some_and(|(time, _)| *time <= now) {
+            let (_, ack) = acks.pop_front().expect("there is one");
             sender.on_ack(now, &ack);
         }
         if sender.next_timeout().is_some_and(|deadline| deadline <= now) {

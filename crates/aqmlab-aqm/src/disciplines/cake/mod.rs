@@ -27,8 +27,7 @@
 //! 3. The acknowledgement filter: see `ack_filter.rs`.
 //! 4. A pair of hosts (`isolation = hosts`) is hashed from both; Linux takes the
 //!    exclusive or of their hashes.
-//! 5. Intervals above 4.29 s are not truncated: see `cobalt.rs`.
-//! 6. `perturb`, which Linux does not have: packets move to their new queues tin
+//! 5. `perturb`, which Linux does not have: packets move to their new queues tin
 //!    by tin in the order of the old queues' numbers, and their flows are new.
 
 use alloc::{boxed::Box, vec::Vec};

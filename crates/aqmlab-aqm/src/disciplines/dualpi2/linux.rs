@@ -15,8 +15,7 @@
 //! 5. There is no limit on memory; a limit in bytes is possible.
 //! 6. A departing packet that meets the probability and the step is counted as one mark, by the
 //!    probability.
-//! 7. The base probability stops at its bounds however large a step is.
-//! 8. After packets are dropped for a smaller limit, the delay is that of the new head; in Linux
+//! 7. After packets are dropped for a smaller limit, the delay is that of the new head; in Linux
 //!    `c_head_ts` and `l_head_ts` stay until the next departure.
 
 use alloc::{collections::VecDeque, vec::Vec};
@@ -33,19 +32,19 @@ const GAIN_SHIFT: u32 = 6;
 
 /// A gain in Hz in steps of probability for each 64 ns. A given one is truncated as by iproute2,
 /// parse_alpha_beta; the usual one is the kernel's.
-fn gain(hertz: Option<f64>, usual: u64) -> i128 {
+fn gain(hertz: Option<f64>, usual: u64) -> i64 {
     let in_256ths = hertz.map_or(usual, |hertz| (hertz as f32 * 256.0) as u64);
-    i128::from(((in_256ths * ONE) >> (8 - GAIN_SHIFT)) / 1_000_000_000)
+    (((in_256ths * ONE) >> (8 - GAIN_SHIFT)) / 1_000_000_000) as i64
 }
 
 /// The proportional integral controller of the base probability p'.
 #[derive(Clone)]
 struct Controller {
-    alpha: i128,
-    beta: i128,
-    target: i128,
+    alpha: i64,
+    beta: i64,
+    target: i64,
     most: u64,
-    delay: u64,
+    delay: i64,
     probability: u64,
 }
 
@@ -54,20 +53,25 @@ impl Controller {
         Controller {
             alpha: gain(params.alpha, 41),
             beta: gain(params.beta, 819),
-            target: params.target.as_nanos().into(),
+            target: params.target.as_nanos() as i64,
             most: if params.drop_overload { ONE } else { ONE / params.coupling },
             delay: 0,
             probability: 0,
         }
     }
 
+    /// Linux, calculate_probability: of a step only the lower 32 bits count, so one of more than a
+    /// whole probability (by default, a delay that grows by 0.3 s between two updates) is too short.
     fn update(&mut self, delay: u64) {
-        let now = i128::from(delay);
-        let before = i128::from(self.delay);
-        let change = self.alpha * (now - self.target) + self.beta * (now - before);
-        // Rounded towards zero, unlike a shift.
-        let probability = i128::from(self.probability) + change / (1 << GAIN_SHIFT);
-        self.probability = probability.clamp(0, self.most.into()) as u64;
+        let delay = delay as i64;
+        let proportional = self.alpha.wrapping_mul(delay - self.target);
+        let change = proportional.wrapping_add(self.beta.wrapping_mul(delay - self.delay));
+        // Rounded towards zero, unlike a shift of the signed number.
+        let step = u64::from((change.unsigned_abs() >> GAIN_SHIFT) as u32);
+        self.probability = match change > 0 {
+            true => (self.probability + step).min(ONE).min(self.most),
+            false => self.probability.saturating_sub(step).min(self.most),
+        };
         self.delay = delay;
     }
 }
@@ -256,7 +260,7 @@ impl QueueDiscipline for DualPi2Linux {
         see("base_probability", base);
         see("classic_probability", base * base);
         see("l4s_probability", (base * self.params.coupling as f64).min(1.0));
-        see("delay_estimate", Span::from_nanos(self.controller.delay).as_secs_f64());
+        see("delay_estimate", Span::from_nanos(self.controller.delay as u64).as_secs_f64());
         self.queues.observe(see);
     }
 
@@ -279,6 +283,17 @@ mod tests {
         assert_eq!((gain(None, 41), gain(None, 819)), (44, 879));
         // tc makes 40/256 of 0.16.
         assert_eq!((gain(Some(0.16), 41), gain(Some(41.0 / 256.0), 0)), (42, 44));
+    }
+
+    /// Linux, calculate_probability: 44 * 385 ms + 879 * 400 ms and 44 * 15 ms + 879 * 400 ms, in 64ths,
+    /// less 2^32.
+    #[test]
+    fn steps_of_more_than_one_wrap_around() {
+        let mut controller = Controller::new(&linux());
+        controller.update(400_000_000);
+        assert_eq!(controller.probability, 5_758_437_500 - (1 << 32));
+        controller.update(0);
+        assert_eq!(controller.probability, 1_463_470_204 - 1_209_095_204);
     }
 
     /// Linux, dualpi2_scalable_marking: overload that a change left behind drops no L4S packets if
