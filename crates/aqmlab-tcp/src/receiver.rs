@@ -193,6 +193,7 @@ impl Receiver {
         } else if segment.seq <= before {
             self.advance(segment.end());
         } else {
+            self.send_compressed(now, segment);
             self.store(now, segment.seq, segment.end());
         }
         let grew = match &mut self.sizing {
@@ -226,6 +227,23 @@ impl Receiver {
             Due::Now => self.due = true,
             Due::At(at) => self.deadline = self.deadline.min(Deadline::at(at)),
         }
+    }
+
+    /// A segment that extends neither of the two latest blocks could push one out of the compressed
+    /// acknowledgement: that leaves first, as it is (Linux, `tcp_sack_new_ofo_skb`).
+    fn send_compressed(&mut self, now: Time, segment: &DataSegment) {
+        let is_apart = |(start, end)| end < segment.seq || segment.end() < start;
+        let apart = self.beyond.latest().take(2).filter(|block| is_apart(*block)).count();
+        let Some(linux) = self.linux.as_mut().filter(|linux| linux.is_compressing()) else {
+            return;
+        };
+        if apart < 2 {
+            return;
+        }
+        linux.on_sent();
+        self.unacknowledged = 0;
+        self.deadline = Deadline::NEVER;
+        self.earlier = Some(self.ack(now));
     }
 
     /// Changes the mode of ECN.
@@ -386,6 +404,35 @@ mod tests {
     }
     fn at(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
+    }
+
+    #[test]
+    fn a_block_too_many_sends_the_compressed_acknowledgement() {
+        let params = TcpParams::of_profile(crate::params::Profile::Linux6).unwrap();
+        let mut receiver = Receiver::new(&params);
+        receiver.on_segment(at(0), &DataSegment { syn: true, ..segment(0) });
+        receiver.poll(at(0));
+        for number in 0..16 {
+            receiver.on_segment(at(40), &segment(number));
+            receiver.poll(at(40));
+        }
+        let blocks = |ack: Ack| ack.sack.as_slice().len();
+        // Every second one is missing. Three are acknowledged at once, the fourth waits.
+        for (number, count) in [(17, 1), (19, 2), (21, 3)] {
+            receiver.on_segment(at(50), &segment(number));
+            assert_eq!(blocks(receiver.poll(at(50)).unwrap()), count);
+        }
+        receiver.on_segment(at(50), &segment(23));
+        assert_eq!(receiver.poll(at(50)), None);
+        // The next block: what waited leaves without it, and it waits itself.
+        receiver.on_segment(at(50), &segment(25));
+        let ack = receiver.poll(at(50)).unwrap();
+        let first = ack.sack.as_slice()[0];
+        assert_eq!((first, blocks(ack)), ((23 * 1460, 24 * 1460), 3));
+        assert_eq!(receiver.poll(at(50)), None);
+        // One that extends the latest block waits with it.
+        receiver.on_segment(at(50), &segment(26));
+        assert_eq!((receiver.poll(at(50)), receiver.next_timeout()), (None, Some(at(51))));
     }
 
     #[test]

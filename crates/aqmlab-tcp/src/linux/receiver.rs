@@ -166,6 +166,10 @@ impl DelayedAck {
         let share = self.rtt.map_or(Span::ZERO, |rtt| Span::from_nanos(rtt.as_nanos() / 20));
         Due::At(now + share.min(COMPRESSION))
     }
+    /// Whether acknowledgements of data out of order wait for one.
+    pub fn is_compressing(&self) -> bool {
+        self.compressed > 0
+    }
     /// Data arrive that had arrived before.
     pub fn on_duplicate(&mut self) {
         self.acknowledge_quickly(self.most_quick);
