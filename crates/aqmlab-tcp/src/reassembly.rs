@@ -27,11 +27,18 @@ pub(crate) struct Reassembly {
     /// The places by sequence number; the blocks are apart from each other.
     sorted: VecDeque<u32>,
     newest: u32,
+    bytes: u64,
 }
 
 impl Reassembly {
     pub fn new() -> Self {
-        Reassembly { kept: Vec::new(), free: Vec::new(), sorted: VecDeque::new(), newest: NONE }
+        Reassembly {
+            kept: Vec::new(),
+            free: Vec::new(),
+            sorted: VecDeque::new(),
+            newest: NONE,
+            bytes: 0,
+        }
     }
 
     /// True if no data are out of order.
@@ -66,8 +73,10 @@ impl Reassembly {
             is_known |= block.start <= start && end <= block.end;
             start = start.min(block.start);
             end = end.max(block.end);
+            self.bytes -= block.end - block.start;
             self.unlink(place);
         }
+        self.bytes += end - start;
         let place = match self.sorted.get(first).filter(|_| first < last) {
             Some(&place) => {
                 self.free.extend(self.sorted.drain(first + 1..last));
@@ -96,7 +105,9 @@ impl Reassembly {
         while let Some(&place) = self.sorted.front()
             && self.at(place).start <= next
         {
-            next = next.max(self.at(place).end);
+            let block = *self.at(place);
+            next = next.max(block.end);
+            self.bytes -= block.end - block.start;
             self.unlink(place);
             self.free.push(place);
             self.sorted.pop_front();
@@ -105,9 +116,14 @@ impl Reassembly {
     }
 
     /// Bytes in all blocks.
+    #[inline]
     pub fn bytes(&self) -> u64 {
-        let blocks = self.sorted.iter().map(|place| self.at(*place));
-        blocks.map(|block| block.end - block.start).sum()
+        self.bytes
+    }
+    /// Number of blocks.
+    #[inline]
+    pub fn blocks(&self) -> u64 {
+        self.sorted.len() as u64
     }
 
     /// The blocks, the one with the latest arrival first.
