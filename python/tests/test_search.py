@@ -255,7 +255,7 @@ def test_the_low_rate_attack_is_rediscovered() -> None:
 
 def test_bbr_stalls_under_a_course_of_delays() -> None:
     keys = {"links.down.delay": "5ms..300ms,steps=7,every=2s"}
-    found = attack(EXAMPLES / "bbr.toml", keys, "goodput@bulk", trials=48, confirm=6)
+    found = attack(EXAMPLES / "bbr.toml", keys, "goodput@bulk", trials=72, confirm=6)
     assert found.confirmed[0].verdict == "confirmed"
     assert found.confirmed[0].found.value < 0.3 * found.start.values[0]
 

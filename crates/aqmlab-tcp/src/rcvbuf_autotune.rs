@@ -10,8 +10,7 @@
 //! # Differences
 //! 1. Payload takes five eighths of the buffer for any segment size. Linux since 6.6 measures the
 //!    share that segments take: for 1448 bytes in 2304 of memory it is the same (before, it was
-//!    half, `tcp_adv_win_scale = 1`). Packets of data out of order share heads as if each block
-//!    had come in order (`tcp_ooo_try_coalesce`). The RFCs' receiver keeps such data elsewhere.
+//!    half, `tcp_adv_win_scale = 1`). Out-of-order data take nothing from the window.
 //! 2. The buffer belongs to one connection: there is no pressure on memory (`tcp_mem`), and so
 //!    `tcp_clamp_window` has nothing to reclaim.
 
@@ -24,12 +23,8 @@ use crate::segment::DataSegment;
 /// of 1448 bytes.
 const SHARE: (u64, u64) = (5, 8);
 const SHARE_61: (u64, u64) = (1, 2);
-/// Memory of a packet without its payload, which 6.1 rounds up to a power of two.
-const HEAD: u64 = 856;
-const HEAD_61: u64 = 1280;
-/// Neighbours out of order that share a head (`MAX_SKB_FRAGS`); few do in the recordings of 6.1.
-const SHARED: u64 = 17;
-const SHARED_61: u64 = 1;
+/// Memory of the segment at hand, for which Linux 6.12 keeps room; 6.1 does so for its payload.
+const SEGMENT: u64 = 2304;
 /// The window before data have come: what fits the field without scaling.
 const FIRST: u64 = 65_535;
 /// Segments shorter than this do not let the window grow: their headers would fill the buffer.
@@ -39,31 +34,14 @@ const EXPECTED: u64 = 10;
 /// Room for variations of the rate, in segments.
 const CUSHION: u64 = 16;
 
-/// Data that the receiver holds: out of order, or in order and not read yet.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Held {
-    pub bytes: u64,
-    pub blocks: u64,
-}
-
 /// The window of one receiver.
 #[derive(Clone, Debug)]
 pub(crate) struct RightSizing {
     window: u64,
-    /// Payload that fills the present buffer, and the largest.
+    /// Bound of the window: the capacity of the present buffer.
     clamp: u64,
+    /// Capacity of the largest buffer.
     max: u64,
-    /// Share of the payload in the memory of a buffer; none if only data in order count.
-    share: Option<(u64, u64)>,
-    /// Memory of a head, and the segments of a block that share one.
-    heads: (u64, u64),
-    /// Payload for which there is no room while a segment is at hand.
-    at_hand: u64,
-    /// The window is a multiple of this, because of its scale.
-    unit: u64,
-    /// The window that was advertised last, and its end.
-    advertised: u64,
-    edge: u64,
     mss: u64,
     rtt: RoundTrips,
     /// The last round trip: since when, from where on, and what the best one before brought.
@@ -77,10 +55,8 @@ pub(crate) struct RightSizing {
 struct RoundTrips {
     estimate: Option<Span>,
     has_timestamps: bool,
-    /// Unit of the timestamps in nanoseconds.
-    tick: u64,
     /// With timestamps: the latest echoed one.
-    echo: u64,
+    echo: Time,
     /// Without: since when, and up to where, a window of data is awaited.
     since: Time,
     until: u64,
@@ -89,28 +65,28 @@ struct RoundTrips {
 impl RightSizing {
     pub fn new(params: &TcpParams) -> Self {
         let (mss, stack) = (params.mss.get(), params.stack.or_newest());
-        let (share, at_hand, heads) = match stack {
-            Stack::Rfc => (SHARE, 0, (0, 1)),
-            Stack::Linux54 | Stack::Linux61 => (SHARE_61, mss, (HEAD_61, SHARED_61)),
-            Stack::Auto | Stack::Linux612 => {
-                (SHARE, (mss + HEAD) * SHARE.0 / SHARE.1, (HEAD, SHARED))
-            }
+        let payload = |buffer: u64| {
+            let payload = match stack {
+                Stack::Rfc => buffer * SHARE.0 / SHARE.1,
+                Stack::Linux54 | Stack::Linux61 => {
+                    (buffer * SHARE_61.0 / SHARE_61.1).saturating_sub(mss)
+                }
+                Stack::Auto | Stack::Linux612 => buffer.saturating_sub(SEGMENT) * SHARE.0 / SHARE.1,
+            };
+            payload.max(mss)
         };
-        let payload = |buffer: u64| buffer * share.0 / share.1;
-        let max = payload(params.receive_buffer_max.get()).max(mss + at_hand);
-        let clamp = payload(params.receive_buffer.get()).max(mss + at_hand);
+        let max = payload(params.receive_buffer_max.get());
+        let clamp = payload(params.receive_buffer.get());
         // Linux 6.12 knows half of its buffer as room from the beginning.
         let first = match stack {
             Stack::Linux612 => (params.receive_buffer.get() / 2).saturating_sub(mss).max(mss),
             _ => FIRST,
         };
-        let window = (clamp - at_hand).min(first);
-        let is_linux = stack != Stack::Rfc;
+        let window = clamp.min(first);
         let rtt = RoundTrips {
             estimate: None,
             has_timestamps: params.timestamps,
-            tick: if is_linux { 1_000_000 } else { 1 },
-            echo: 0,
+            echo: Time::ZERO,
             since: Time::ZERO,
             until: 0,
         };
@@ -118,17 +94,6 @@ impl RightSizing {
             window,
             clamp,
             max,
-            share: is_linux.then_some(share),
-            heads,
-            at_hand,
-            // tcp_select_initial_window: the field has 16 bits.
-            unit: if is_linux {
-                1 << params.receive_buffer_max.get().ilog2().saturating_sub(15)
-            } else {
-                1
-            },
-            advertised: 0,
-            edge: 0,
             mss,
             rtt,
             since: Time::ZERO,
@@ -137,47 +102,9 @@ impl RightSizing {
         }
     }
 
-    /// The window in bytes if no data are out of order.
+    /// The window in bytes, from the cumulative acknowledgement on. It never shrinks.
     pub fn window(&self) -> u64 {
         self.window
-    }
-    /// Payload that the buffer takes beside what it holds.
-    fn room(&self, held: Held) -> u64 {
-        let taken = match self.share.filter(|_| held.bytes > 0) {
-            Some((part, whole)) => {
-                let (head, shared) = self.heads;
-                let heads = held.blocks + held.bytes / (shared * self.mss);
-                (held.bytes + head * heads) * part / whole
-            }
-            None => self.at_hand,
-        };
-        self.clamp.saturating_sub(taken)
-    }
-    /// Returns the window to advertise from `next` on, and whether more than half of the buffer
-    /// is taken. Its end never moves back (`tcp_select_window`).
-    pub fn advertise(&mut self, next: u64, held: Held) -> (u64, bool) {
-        let left = self.edge.saturating_sub(next);
-        self.advertised = self.selected(held).max(left).next_multiple_of(self.unit);
-        self.edge = next + self.advertised;
-        (self.advertised, self.room(held) < self.clamp / 2)
-    }
-    /// Returns whether there is room for a window as large as that advertised last.
-    pub fn is_open(&self, held: Held) -> bool {
-        self.selected(held) >= self.advertised
-    }
-    /// Returns whether the window may be twice what is left of the advertised one.
-    pub fn has_grown(&self, next: u64, held: Held) -> bool {
-        let left = self.edge.saturating_sub(next);
-        self.share.is_some() && 2 * left <= self.clamp && {
-            let window = self.selected(held);
-            window > 0 && window >= 2 * left
-        }
-    }
-    /// `__tcp_select_window`.
-    fn selected(&self, held: Held) -> u64 {
-        let room = self.room(held);
-        let free = if room < self.clamp / 16 { 0 } else { room.min(self.window) };
-        free.next_multiple_of(self.unit)
     }
 
     /// The SYN has come.
@@ -187,12 +114,12 @@ impl RightSizing {
 
     /// A segment with new data has come, and now `next` bytes are in order: the application
     /// takes them at once. Whether the window has grown with it.
-    pub fn on_data(&mut self, now: Time, segment: &DataSegment, next: u64, held: Held) -> bool {
+    pub fn on_data(&mut self, now: Time, segment: &DataSegment, next: u64) -> bool {
         self.rtt.on_data(now, segment, next, self.window, self.mss);
         let before = self.window;
         if segment.len >= SHORT {
             let more = (2 * self.mss).max(2 * u64::from(segment.len));
-            self.window = (self.window + more).min(self.room(held)).max(before);
+            self.window = (self.window + more).min(self.clamp);
         }
         if self.rtt.estimate.is_some_and(|rtt| now >= self.since + rtt) {
             self.round(next - self.from);
@@ -229,16 +156,11 @@ impl RoundTrips {
     /// From an acknowledgement to the first full segment that echoes its timestamp; averaged, but
     /// a shorter time counts at once.
     fn by_timestamps(&mut self, now: Time, segment: &DataSegment, mss: u64) {
-        let ticks = |time: Time| time.as_nanos() / self.tick;
-        let echo = ticks(segment.echo);
-        if echo == self.echo || u64::from(segment.len) < mss {
+        if segment.echo == self.echo || u64::from(segment.len) < mss {
             return;
         }
-        let rtt = Span::from_nanos((ticks(now) - echo) * self.tick);
-        self.echo = echo;
-        if rtt == Span::ZERO {
-            return;
-        }
+        self.echo = segment.echo;
+        let rtt = now - segment.echo;
         self.estimate = Some(match self.estimate {
             Some(estimate) if rtt > estimate => (estimate * 7 + rtt) / 8,
             _ => rtt,
@@ -292,7 +214,7 @@ mod tests {
                 let segment =
                     DataSegment { seq: next, len: MSS as u32, echo, ..DataSegment::default() };
                 next += MSS;
-                sizing.on_data(now, &segment, next, Held::default());
+                sizing.on_data(now, &segment, next);
             }
             (segments * MSS, before)
         };
@@ -330,22 +252,6 @@ mod tests {
         assert!(windows(&small, slow_start(100)).iter().all(|(_, window)| *window == 12_500));
     }
 
-    /// Linux, tcp_select_window: the end of the window stays while data out of order fill the buffer.
-    #[test]
-    fn data_out_of_order_take_room_from_linuxs_window() {
-        let linux = |params| TcpParams { stack: Stack::Linux612, ..params };
-        let fixed = TcpParams { receive_buffer: Bytes::new(300_000), ..params(300_000) };
-        for (params, takes) in [(fixed.clone(), false), (linux(fixed), true)] {
-            let mut sizing = RightSizing::new(&params);
-            let (first, _) = sizing.advertise(0, Held::default());
-            let held = Held { bytes: 100_000, blocks: 10 };
-            let (window, is_tight) = sizing.advertise(40_000, held);
-            let room = 187_500 - (100_000 + (10 + 100_000 / 17_000) * HEAD) * 5 / 8;
-            let expected = if takes { room.next_multiple_of(8).max(first - 40_000) } else { first };
-            assert_eq!((window, is_tight), (expected, false));
-        }
-    }
-
     /// Fisk and Feng: without timestamps a window of data takes a round-trip time or more.
     #[test]
     fn without_timestamps_the_window_is_timed() {
@@ -360,7 +266,7 @@ mod tests {
             for _ in 0..allowed {
                 let segment = DataSegment { seq: next, len: MSS as u32, ..DataSegment::default() };
                 next += MSS;
-                sizing.on_data(now, &segment, next, Held::default());
+                sizing.on_data(now, &segment, next);
             }
             if let Some(estimate) = sizing.rtt.estimate {
                 assert!((RTT..RTT * 3).contains(&estimate), "{estimate:?}");

@@ -27,18 +27,11 @@ pub(crate) struct Reassembly {
     /// The places by sequence number; the blocks are apart from each other.
     sorted: VecDeque<u32>,
     newest: u32,
-    bytes: u64,
 }
 
 impl Reassembly {
     pub fn new() -> Self {
-        Reassembly {
-            kept: Vec::new(),
-            free: Vec::new(),
-            sorted: VecDeque::new(),
-            newest: NONE,
-            bytes: 0,
-        }
+        Reassembly { kept: Vec::new(), free: Vec::new(), sorted: VecDeque::new(), newest: NONE }
     }
 
     /// True if no data are out of order.
@@ -73,10 +66,8 @@ impl Reassembly {
             is_known |= block.start <= start && end <= block.end;
             start = start.min(block.start);
             end = end.max(block.end);
-            self.bytes -= block.end - block.start;
             self.unlink(place);
         }
-        self.bytes += end - start;
         let place = match self.sorted.get(first).filter(|_| first < last) {
             Some(&place) => {
                 self.free.extend(self.sorted.drain(first + 1..last));
@@ -105,9 +96,7 @@ impl Reassembly {
         while let Some(&place) = self.sorted.front()
             && self.at(place).start <= next
         {
-            let block = *self.at(place);
-            next = next.max(block.end);
-            self.bytes -= block.end - block.start;
+            next = next.max(self.at(place).end);
             self.unlink(place);
             self.free.push(place);
             self.sorted.pop_front();
@@ -116,14 +105,9 @@ impl Reassembly {
     }
 
     /// Bytes in all blocks.
-    #[inline]
     pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-    /// Number of blocks.
-    #[inline]
-    pub fn blocks(&self) -> u64 {
-        self.sorted.len() as u64
+        let blocks = self.sorted.iter().map(|place| self.at(*place));
+        blocks.map(|block| block.end - block.start).sum()
     }
 
     /// The blocks, the one with the latest arrival first.

@@ -14,7 +14,7 @@ use aqmlab_core::{Auto, Deadline, Ecn, Limit, Span, Time};
 
 use crate::linux::receiver::{Arrival, DelayedAck, Due};
 use crate::params::{EcnMode, Stack, TcpParams};
-use crate::rcvbuf_autotune::{Held, RightSizing};
+use crate::rcvbuf_autotune::RightSizing;
 use crate::reassembly::Reassembly;
 use crate::segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
 
@@ -33,8 +33,6 @@ pub struct Receiver {
     next: u64,
     /// Data beyond it.
     beyond: Reassembly,
-    /// Bytes that the last segment has put in order: read after the acknowledgement.
-    unread: u64,
     hole: Option<ReorderGap>,
     duplicates: u64,
     /// A window that does not change; else what lets it grow.
@@ -82,7 +80,6 @@ impl Receiver {
         Receiver {
             next: 0,
             beyond: Reassembly::new(),
-            unread: 0,
             hole: None,
             duplicates: 0,
             window: params.in_bytes(params.receive_window.or_else(|| Limit::Unlimited)),
@@ -126,12 +123,6 @@ impl Receiver {
     /// Bytes that have arrived, each counted once, whether in order or not.
     pub fn arrived(&self) -> u64 {
         self.next + self.beyond.bytes()
-    }
-    fn held(&self) -> Held {
-        Held {
-            bytes: self.beyond.bytes() + self.unread,
-            blocks: self.beyond.blocks() + u64::from(self.unread > 0),
-        }
     }
     /// For how long data have arrived beyond the first byte that is still missing; zero if none is.
     pub fn held_up(&self) -> Span {
@@ -188,31 +179,27 @@ impl Receiver {
             self.store(now, segment.seq, segment.end());
             self.due = true;
         }
-        let held = self.held();
         if let Some(sizing) = self.sizing.as_mut().filter(|_| is_new) {
-            self.due |= sizing.on_data(now, segment, self.next, held);
+            self.due |= sizing.on_data(now, segment, self.next);
         }
     }
 
     /// The same, with Linux's rules of when to acknowledge.
     fn on_segment_linux(&mut self, now: Time, segment: &DataSegment) {
         let (had_gap, before) = (!self.beyond.is_empty(), self.next);
-        let mut has_sent = false;
         if segment.end() <= before {
             self.duplicates += 1;
             self.duplicate = (segment.len > 0).then_some((segment.seq, segment.end()));
         } else if segment.seq <= before {
             self.advance(segment.end());
         } else {
-            has_sent = self.send_compressed(now, segment);
+            self.send_compressed(now, segment);
             self.store(now, segment.seq, segment.end());
         }
-        self.unread = self.next - before;
-        let held = self.held();
         let grew = match &mut self.sizing {
             // Without SACK out of order data would hide that acknowledgements are duplicates.
             Some(sizing) if segment.end() > before && (self.sack || segment.seq <= before) => {
-                sizing.on_data(now, segment, self.next, held)
+                sizing.on_data(now, segment, self.next)
             }
             _ => false,
         };
@@ -223,21 +210,16 @@ impl Receiver {
         } else if segment.seq <= before {
             let unacknowledged = self.next - self.last_ack;
             self.unacknowledged = unacknowledged;
-            let open = self.sizing.as_ref().is_none_or(|sizing| sizing.is_open(held));
             linux.on_data(
                 now,
                 Arrival {
                     len: u64::from(segment.len),
-                    next: self.next,
                     unacknowledged,
                     had_gap,
                     has_gap: !self.beyond.is_empty(),
                     grew,
-                    open,
                 },
             )
-        } else if has_sent {
-            return;
         } else {
             linux.on_gap(now, self.next, grew)
         };
@@ -248,19 +230,20 @@ impl Receiver {
     }
 
     /// A segment that extends neither of the two latest blocks could push one out of the compressed
-    /// acknowledgement: that leaves first, as it is, and the segment has none of its own (Linux,
-    /// `tcp_sack_new_ofo_skb`; `tcp_send_ack` ends what was scheduled). Returns whether it left.
-    fn send_compressed(&mut self, now: Time, segment: &DataSegment) -> bool {
-        let data = (segment.seq, segment.end());
-        let Some(linux) = &mut self.linux else { return false };
-        if !(linux.blocks.extend(data) && linux.is_compressing()) {
-            return false;
+    /// acknowledgement: that leaves first, as it is (Linux, `tcp_sack_new_ofo_skb`).
+    fn send_compressed(&mut self, now: Time, segment: &DataSegment) {
+        let is_apart = |(start, end)| end < segment.seq || segment.end() < start;
+        let apart = self.beyond.latest().take(2).filter(|block| is_apart(*block)).count();
+        let Some(linux) = self.linux.as_mut().filter(|linux| linux.is_compressing()) else {
+            return;
+        };
+        if apart < 2 {
+            return;
         }
         linux.on_sent();
         self.unacknowledged = 0;
         self.deadline = Deadline::NEVER;
         self.earlier = Some(self.ack(now));
-        true
     }
 
     /// Changes the mode of ECN.
@@ -319,18 +302,12 @@ impl Receiver {
     #[inline]
     fn advance(&mut self, end: u64) {
         self.next = if self.beyond.is_empty() { end } else { self.beyond.advance(end) };
-        if let Some(linux) = &mut self.linux {
-            linux.blocks.remove(self.next);
-        }
     }
 
     /// Keeps what arrived out of order.
     fn store(&mut self, now: Time, start: u64, end: u64) {
         let since = self.hole.filter(|hole| hole.at == self.next).map_or(now, |hole| hole.since);
         self.hole = Some(ReorderGap { at: self.next, since, until: now });
-        if let Some(linux) = &mut self.linux {
-            linux.blocks.add((start, end));
-        }
         if self.beyond.store(start, end) {
             self.duplicates += 1;
             self.duplicate = Some((start, end));
@@ -347,7 +324,7 @@ impl Receiver {
         if self.earlier.is_some() {
             return self.earlier.take();
         }
-        if !self.due && !self.read() {
+        if !self.due {
             return None;
         }
         self.due = false;
@@ -360,18 +337,6 @@ impl Receiver {
         Some(self.ack(now))
     }
 
-    /// The application reads what has come in order. Returns whether that frees so much room that
-    /// an acknowledgement says so (Linux, `tcp_cleanup_rbuf`).
-    #[inline]
-    fn read(&mut self) -> bool {
-        if self.unread == 0 {
-            return false;
-        }
-        self.unread = 0;
-        let held = self.held();
-        self.sizing.as_ref().is_some_and(|sizing| sizing.has_grown(self.next, held))
-    }
-
     #[inline(always)]
     fn ack(&mut self, now: Time) -> Ack {
         let duplicate = self.duplicate.take().filter(|_| self.dsack);
@@ -380,16 +345,16 @@ impl Receiver {
             false => SackBlocks::default(),
         };
         self.last_ack = self.next;
-        let (mut window, held) = (self.window, self.held());
-        if let Some(sizing) = &mut self.sizing {
-            let is_tight;
-            (window, is_tight) = sizing.advertise(self.next, held);
-            if let Some(linux) = self.linux.as_mut().filter(|_| is_tight) {
-                linux.stop_hurrying();
-            }
-        }
         let timestamps = self.timestamps.then_some(Timestamps { value: now, echo: self.recent });
-        Ack { ack: self.next, syn: false, window, sack, ece: self.ece, ce: self.ce, timestamps }
+        Ack {
+            ack: self.next,
+            syn: false,
+            window: self.window(),
+            sack,
+            ece: self.ece,
+            ce: self.ce,
+            timestamps,
+        }
     }
 
     /// RFC 2018, section 4: the block with the latest segment first, then
@@ -403,14 +368,8 @@ impl Receiver {
         // RFC 2018, section 3: beside timestamps there is room for three.
         let most =
             SackBlocks::MAX - usize::from(self.timestamps) - usize::from(duplicate.is_some());
-        match &self.linux {
-            Some(linux) => {
-                let blocks = linux.blocks.as_slice().iter().take(most);
-                blocks.for_each(|(start, end)| sack.push(*start, *end));
-            }
-            None => {
-                self.beyond.latest().take(most).for_each(|(start, end)| sack.push(start, end));
-            }
+        for (start, end) in self.beyond.latest().take(most) {
+            sack.push(start, end);
         }
         sack
     }
@@ -426,7 +385,6 @@ impl Receiver {
         if self.deadline.has_come(now) {
             self.deadline = Deadline::NEVER;
             self.due = true;
-            self.unread = 0;
             if let Some(linux) = &mut self.linux {
                 linux.on_timeout();
             }
@@ -466,17 +424,15 @@ mod tests {
         }
         receiver.on_segment(at(50), &segment(23));
         assert_eq!(receiver.poll(at(50)), None);
-        // The next block: what waited leaves without it.
+        // The next block: what waited leaves without it, and it waits itself.
         receiver.on_segment(at(50), &segment(25));
         let ack = receiver.poll(at(50)).unwrap();
         let first = ack.sack.as_slice()[0];
         assert_eq!((first, blocks(ack)), ((23 * 1460, 24 * 1460), 3));
         assert_eq!(receiver.poll(at(50)), None);
-        // Nothing is due for it, until one that extends its block comes.
-        assert_eq!(receiver.next_timeout(), None);
+        // One that extends the latest block waits with it.
         receiver.on_segment(at(50), &segment(26));
-        let due = at(51) + Span::from_micros(100);
-        assert_eq!((receiver.poll(at(50)), receiver.next_timeout()), (None, Some(due)));
+        assert_eq!((receiver.poll(at(50)), receiver.next_timeout()), (None, Some(at(51))));
     }
 
     #[test]

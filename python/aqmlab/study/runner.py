@@ -9,12 +9,12 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from numbers import Integral
 from pathlib import Path
 from typing import TypedDict
 
 from aqmlab import _core, signals
-from aqmlab.errors import StuckError
-from aqmlab.scenario.settings import whole
+from aqmlab.errors import StuckError, input_error
 
 Job = tuple[int, _core.Scenario, int]
 """Run number, scenario, replication."""
@@ -59,8 +59,9 @@ def polled(
 
     Raises `StuckError`, after all other results, if runs made no progress.
     """
-    if threads is not None:
-        threads = whole(threads, 1, "threads")
+    is_whole = isinstance(threads, Integral) and not isinstance(threads, bool)
+    if threads is not None and not (is_whole and threads >= 1):
+        raise input_error("expected a whole number from 1", key="threads", given=threads)
     threads = min(threads or len(os.sched_getaffinity(0)), max(1, count))
     feed, ahead = iter(jobs), AHEAD * threads
     runner = _core.Runner(

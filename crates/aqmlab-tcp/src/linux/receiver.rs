@@ -13,12 +13,10 @@ const LONGEST_UNPUSHED: u64 = 500;
 /// Acknowledgements of a congestion mark that follow each other at once.
 const AFTER_MARK: u64 = 2;
 /// Out of order, so many acknowledgements leave at once before they are compressed; so many are
-/// compressed into one, for at most this long or a twentieth of a round trip, and the slack of the
-/// timer (`tcp_comp_sack_slack_ns`).
+/// compressed into one, for at most this long or a twentieth of a round trip.
 const DUPLICATES: u64 = 3;
 const COMPRESSED: u64 = 44;
 const COMPRESSION: Span = Span::from_millis(1);
-const SLACK: Span = Span::from_micros(100);
 
 /// When the next acknowledgement leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,88 +29,13 @@ pub(crate) enum Due {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub len: u64,
-    /// The first missing byte, and bytes in order since the last acknowledgement.
-    pub next: u64,
+    /// Bytes in order since the last acknowledgement.
     pub unacknowledged: u64,
     /// True if data had arrived beyond it, and if some still have.
     pub had_gap: bool,
     pub has_gap: bool,
-    /// The window has grown, and it can be advertised as large as it was.
+    /// The window has grown.
     pub grew: bool,
-    pub open: bool,
-}
-
-/// The blocks that acknowledgements report, the latest first (`selective_acks`). The kernel forgets
-/// older ones: what joins a forgotten block is a block of its own.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Blocks {
-    kept: [(u64, u64); Blocks::MAX],
-    count: usize,
-}
-
-impl Blocks {
-    /// TCP_NUM_SACKS, and TCP_SACK_BLOCKS_EXPECTED.
-    const MAX: usize = 4;
-    const EXPECTED: usize = 2;
-
-    pub fn as_slice(&self) -> &[(u64, u64)] {
-        &self.kept[..self.count]
-    }
-    fn joins((start, end): (u64, u64), other: (u64, u64)) -> bool {
-        other.0 <= end && start <= other.1
-    }
-    fn place(&self, data: (u64, u64)) -> usize {
-        let joins = |block: &(u64, u64)| Blocks::joins(*block, data);
-        self.as_slice().iter().position(joins).unwrap_or(self.count)
-    }
-    /// Extends the block that data join. Returns whether it is none of those that are surely
-    /// reported.
-    pub fn extend(&mut self, data: (u64, u64)) -> bool {
-        let place = self.place(data);
-        if place < self.count {
-            let block = &mut self.kept[place];
-            *block = (block.0.min(data.0), block.1.max(data.1));
-        }
-        place >= Blocks::EXPECTED
-    }
-    /// Data arrive out of order (`tcp_sack_new_ofo_skb`, `tcp_sack_maybe_coalesce`).
-    pub fn add(&mut self, mut data: (u64, u64)) {
-        let mut place = self.place(data);
-        let is_known = place < self.count;
-        if is_known {
-            data = (data.0.min(self.kept[place].0), data.1.max(self.kept[place].1));
-        } else {
-            place = place.min(Blocks::MAX - 1);
-            self.count = place + 1;
-        }
-        self.kept.copy_within(..place, 1);
-        let (mut count, mut index) = (1, 1);
-        while is_known && index < self.count {
-            let block = self.kept[index];
-            index += 1;
-            if Blocks::joins(data, block) {
-                data = (data.0.min(block.0), data.1.max(block.1));
-            } else {
-                self.kept[count] = block;
-                count += 1;
-            }
-        }
-        if is_known {
-            self.count = count;
-        }
-        self.kept[0] = data;
-    }
-    /// All before `next` has arrived (`tcp_sack_remove`).
-    pub fn remove(&mut self, next: u64) {
-        let mut count = 0;
-        for index in 0..self.count {
-            if self.kept[index].0 > next {
-                self.kept[count] = self.kept[index];
-                count += 1;
-            }
-        }
-        self.count = count;
-    }
 }
 
 /// The state, in jiffies.
@@ -133,7 +56,6 @@ pub(crate) struct DelayedAck {
     pushed: bool,
     /// When the delayed acknowledgement leaves.
     timer: Option<u64>,
-    pub blocks: Blocks,
     compressed: u64,
     duplicates: u64,
     duplicates_of: u64,
@@ -156,7 +78,6 @@ impl DelayedAck {
             sack: params.sends_sack(),
             pushed: false,
             timer: None,
-            blocks: Blocks::default(),
             compressed: 0,
             duplicates: 0,
             duplicates_of: 0,
@@ -214,14 +135,8 @@ impl DelayedAck {
         if arrival.grew {
             self.quick |= 1;
         }
-        let is_second = arrival.unacknowledged > self.segment;
-        if arrival.has_gap && self.sack && !(is_second && arrival.open) {
-            // What is not acknowledged so is when the application has read it (tcp_cleanup_rbuf).
-            let due = self.beside_gap(now, arrival.next);
-            return if is_second { Due::Now } else { due };
-        }
         // What does not fill a segment is read, and acknowledged, at once.
-        let at_once = is_second
+        let at_once = arrival.unacknowledged > self.segment
             || self.quick > 0
             || arrival.had_gap
             || arrival.has_gap
@@ -236,16 +151,12 @@ impl DelayedAck {
         if grew {
             self.quick |= 1;
         }
-        self.beside_gap(now, next)
-    }
-    /// The first acknowledgements that data are missing leave at once.
-    fn beside_gap(&mut self, now: Time, next: u64) -> Due {
-        if self.quick > 0 || self.compressed >= COMPRESSED {
-            return Due::Now;
-        }
         if self.duplicates_of != next {
             self.duplicates_of = next;
             self.duplicates = 0;
+        }
+        if self.quick > 0 || self.compressed >= COMPRESSED {
+            return Due::Now;
         }
         if self.duplicates < DUPLICATES {
             self.duplicates += 1;
@@ -253,13 +164,9 @@ impl DelayedAck {
         }
         self.compressed += 1;
         let share = self.rtt.map_or(Span::ZERO, |rtt| Span::from_nanos(rtt.as_nanos() / 20));
-        Due::At(now + share.min(COMPRESSION) + SLACK)
+        Due::At(now + share.min(COMPRESSION))
     }
-    /// The buffer has little room (`__tcp_select_window`).
-    pub fn stop_hurrying(&mut self) {
-        self.quick = 0;
-    }
-    /// True if acknowledgements of data out of order wait to leave as one.
+    /// Whether acknowledgements of data out of order wait for one.
     pub fn is_compressing(&self) -> bool {
         self.compressed > 0
     }
@@ -319,38 +226,14 @@ mod tests {
     use super::*;
     use crate::params::Profile;
 
-    const SEGMENT: Arrival = Arrival {
-        len: 1448,
-        next: 1448,
-        unacknowledged: 1448,
-        had_gap: false,
-        has_gap: false,
-        grew: false,
-        open: true,
-    };
+    const SEGMENT: Arrival =
+        Arrival { len: 1448, unacknowledged: 1448, had_gap: false, has_gap: false, grew: false };
 
     fn acks() -> DelayedAck {
         DelayedAck::new(&TcpParams::of_profile(Profile::Linux6).unwrap())
     }
     fn at(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
-    }
-
-    /// As the kernel reports every second segment, and then the missing ones from the first on.
-    #[test]
-    fn the_kernel_forgets_the_fifth_block() {
-        let mut blocks = Blocks::default();
-        for start in [10, 30, 50, 70, 90] {
-            assert_eq!(blocks.extend((start, start + 10)), start >= 50, "{start}");
-            blocks.add((start, start + 10));
-        }
-        assert_eq!(blocks.as_slice(), [(90, 100), (70, 80), (50, 60), (30, 40)]);
-        blocks.add((20, 30));
-        assert_eq!(blocks.as_slice(), [(20, 40), (90, 100), (70, 80), (50, 60)]);
-        blocks.add((40, 50));
-        assert_eq!(blocks.as_slice(), [(20, 60), (90, 100), (70, 80)]);
-        blocks.remove(70);
-        assert_eq!(blocks.as_slice(), [(90, 100)]);
     }
 
     #[test]
@@ -406,7 +289,7 @@ mod tests {
             assert_eq!(acks.on_gap(at(60), 5000, false), Due::Now);
             acks.on_sent();
         }
-        assert_eq!(acks.on_gap(at(60), 5000, false), Due::At(at(61) + SLACK));
+        assert_eq!(acks.on_gap(at(60), 5000, false), Due::At(at(61)));
         assert_eq!(acks.on_gap(at(60), 6448, false), Due::Now, "another hole");
     }
 }
