@@ -180,10 +180,9 @@ def estimate(
     if not data.size:
         return _none(float("nan"), "there are no values", 0)
     if np.isinf(data).any():
-        of = {"mean": np.mean, "max": np.max}.get(
-            statistic, lambda it: _quantile(np.sort(it), share)
-        )
-        return _none(float(of(data)), "a value is infinite", data.size)
+        ends = {"mean": float(data.mean()), "max": float(data.max())}
+        value = ends[statistic] if statistic in ends else _quantile(np.sort(data), share)
+        return _none(value, "a value is infinite", data.size)
     if statistic == "max":
         return _largest(float(data.max()), data.size)
     if statistic == "mean":
