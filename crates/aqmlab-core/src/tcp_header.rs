@@ -50,6 +50,8 @@ impl SackOption {
 impl TcpHeader {
     /// SYN.
     pub const SYN: u16 = 0x002;
+    /// PSH.
+    pub const PSH: u16 = 0x008;
     /// ACK.
     pub const ACK: u16 = 0x010;
     /// ECE (RFC 3168).

@@ -49,12 +49,17 @@ impl Stats {
     }
 }
 
+/// Bytes that an application writes at a time, unless it writes less: as iperf3 does.
+const WRITE: u64 = 1 << 17;
+
 /// The sending side of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     pub state: ConnState,
     /// Bytes that the application has written.
     pub written: u64,
+    /// Bytes of a write of the application.
+    pub write: u64,
     finite: bool,
     pub syn_sent: Time,
     /// Retransmissions of the SYN.
@@ -70,6 +75,7 @@ impl Connection {
         Connection {
             state: ConnState::Closed,
             written: bytes.unwrap_or(u64::MAX / 4),
+            write: WRITE,
             finite: bytes.is_some(),
             syn_sent: Time::ZERO,
             syn_repeats: 0,
@@ -100,6 +106,12 @@ impl Connection {
     #[inline]
     pub fn is_finished(&self, acknowledged: u64) -> bool {
         self.finite && acknowledged == self.written
+    }
+    /// Returns true if a write of the application ends in this segment, or all its data do.
+    #[inline]
+    pub fn ends_write(&self, seq: u64, len: u32) -> bool {
+        let end = seq + u64::from(len);
+        seq / self.write != end / self.write || end == self.written
     }
     #[inline]
     pub fn take_timestamps(&mut self, ack: &Ack) {

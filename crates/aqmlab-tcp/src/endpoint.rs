@@ -205,6 +205,10 @@ impl Kernel<'_> {
     pub fn set_phases(&mut self, phases: &[u8]) {
         self.0.set_phases(phases);
     }
+    /// Sets the number of bytes that the application writes at a time.
+    pub fn set_write_size(&mut self, bytes: u64) {
+        self.0.set_write_size(bytes);
+    }
     /// Returns how often BBR has entered ProbeBW.
     pub fn phases_drawn(&self) -> usize {
         self.0.phases_drawn()

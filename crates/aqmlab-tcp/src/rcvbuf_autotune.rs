@@ -8,23 +8,21 @@
 //! A segment with which the window grows is acknowledged at once there.
 //!
 //! # Differences
-//! 1. Payload takes five eighths of the buffer for any segment size. Linux since 6.6 measures the
-//!    share that segments take: for 1448 bytes in 2304 of memory it is the same (before, it was
-//!    half, `tcp_adv_win_scale = 1`). Out-of-order data take nothing from the window.
-//! 2. The buffer belongs to one connection: there is no pressure on memory (`tcp_mem`), and so
+//! 1. The buffer belongs to one connection: there is no pressure on memory (`tcp_mem`), and so
 //!    `tcp_clamp_window` has nothing to reclaim.
+//! 2. Payload takes five eighths of the RFCs' buffer, which holds no data out of order.
 
 use aqmlab_core::{Span, Time};
 
 use crate::params::{Stack, TcpParams};
 use crate::segment::DataSegment;
 
-/// Share of the payload in a buffer, as a fraction: in Linux 6.1 half, since 6.6 that of segments
-/// of 1448 bytes.
+/// Share of the payload in a buffer, as a fraction: the RFCs', and until Linux 6.6, which measures
+/// it (`tcp_adv_win_scale`).
 const SHARE: (u64, u64) = (5, 8);
 const SHARE_61: (u64, u64) = (1, 2);
-/// Memory of the segment at hand, for which Linux 6.12 keeps room; 6.1 does so for its payload.
-const SEGMENT: u64 = 2304;
+/// A socket may ask for a buffer this large (net.core.rmem_max).
+const RMEM_MAX: u64 = 212_992;
 /// The window before data have come: what fits the field without scaling.
 const FIRST: u64 = 65_535;
 /// Segments shorter than this do not let the window grow: their headers would fill the buffer.
@@ -34,20 +32,68 @@ const EXPECTED: u64 = 10;
 /// Room for variations of the rate, in segments.
 const CUSHION: u64 = 16;
 
+/// Data that the receiver holds, out of order or not read yet, and the packets that hold them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Held {
+    pub bytes: u64,
+    pub heads: u64,
+}
+
+/// Whether there is room for a window, and whether more than half of the buffer is taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    pub is_open: bool,
+    pub is_tight: bool,
+}
+
 /// The window of one receiver.
 #[derive(Clone, Debug)]
 pub(crate) struct RightSizing {
     window: u64,
-    /// Bound of the window: the capacity of the present buffer.
-    clamp: u64,
-    /// Capacity of the largest buffer.
+    /// The present buffer, and the largest: memory with Linux's count, else payload.
+    buffer: u64,
     max: u64,
+    memory: Option<Memory>,
+    /// Bound of the window (`window_clamp`).
+    clamp: u64,
+    /// The window is a multiple of this, because of its scale.
+    unit: u64,
+    /// The window that was advertised last, and its end.
+    advertised: u64,
+    edge: u64,
     mss: u64,
     rtt: RoundTrips,
     /// The last round trip: since when, from where on, and what the best one before brought.
-    since: Time,
+    since: Option<Time>,
     from: u64,
     brought: u64,
+}
+
+/// Memory of packets that arrive, as their network interface allocates it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketMemory {
+    /// Bytes of a packet beside its payload (`truesize`).
+    pub head: u64,
+    /// Neighbours out of order that share it (`tcp_ooo_try_coalesce`).
+    pub shared: u32,
+}
+
+impl Default for PacketMemory {
+    /// Packets of a pair of virtual interfaces (veth), whose payload is in pages, of a kernel without
+    /// wireless devices and tunnels.
+    fn default() -> Self {
+        PacketMemory { head: 768, shared: 17 }
+    }
+}
+
+/// How Linux counts the memory of a buffer.
+#[derive(Clone, Copy, Debug)]
+struct Memory {
+    /// Share of the payload.
+    share: (u64, u64),
+    head: u64,
+    /// Memory of a segment for which the buffer grows; none for what its share says.
+    segment: Option<u64>,
 }
 
 /// The receiver's estimate of the round-trip time.
@@ -55,77 +101,153 @@ pub(crate) struct RightSizing {
 struct RoundTrips {
     estimate: Option<Span>,
     has_timestamps: bool,
+    /// Unit of the timestamps in nanoseconds.
+    tick: u64,
     /// With timestamps: the latest echoed one.
-    echo: Time,
+    echo: u64,
     /// Without: since when, and up to where, a window of data is awaited.
     since: Time,
     until: u64,
 }
 
 impl RightSizing {
-    pub fn new(params: &TcpParams) -> Self {
+    pub fn new(params: &TcpParams, packets: PacketMemory) -> Self {
         let (mss, stack) = (params.mss.get(), params.stack.or_newest());
-        let payload = |buffer: u64| {
-            let payload = match stack {
-                Stack::Rfc => buffer * SHARE.0 / SHARE.1,
-                Stack::Linux54 | Stack::Linux61 => {
-                    (buffer * SHARE_61.0 / SHARE_61.1).saturating_sub(mss)
-                }
-                Stack::Auto | Stack::Linux612 => buffer.saturating_sub(SEGMENT) * SHARE.0 / SHARE.1,
-            };
-            payload.max(mss)
+        let memory = match stack {
+            Stack::Rfc => None,
+            Stack::Linux54 | Stack::Linux61 => {
+                // tcp_rcv_space_adjust: with 832 bytes more, in steps of 128 until half is payload.
+                let segment = mss + 832 + mss.saturating_sub(832).next_multiple_of(128);
+                Some(Memory { share: SHARE_61, head: packets.head, segment: Some(segment) })
+            }
+            Stack::Auto | Stack::Linux612 => {
+                let share = ((mss << 8) / (mss + packets.head), 1 << 8);
+                Some(Memory { share, head: packets.head, segment: None })
+            }
         };
-        let max = payload(params.receive_buffer_max.get());
-        let clamp = payload(params.receive_buffer.get());
-        // Linux 6.12 knows half of its buffer as room from the beginning.
-        let first = match stack {
-            Stack::Linux612 => (params.receive_buffer.get() / 2).saturating_sub(mss).max(mss),
-            _ => FIRST,
+        let payload = |buffer: u64, (part, whole): (u64, u64)| buffer * part / whole;
+        let (buffer, max) = (params.receive_buffer.get(), params.receive_buffer_max.get());
+        let (buffer, max) = match memory {
+            Some(_) => (buffer.max(4 * mss), max.max(4 * mss)),
+            None => (payload(buffer, SHARE).max(mss), payload(max, SHARE).max(mss)),
         };
-        let window = clamp.min(first);
+        // tcp_init_buffer_space: Linux knows half of it as room, less a segment, 6.12 until data
+        // have come and 6.1 until the buffer grows.
+        let half = (buffer / 2).saturating_sub(mss);
+        let (window, clamp) = match memory {
+            None => (buffer.min(FIRST), buffer),
+            Some(Memory { segment: Some(_), .. }) => (half.min(FIRST), half),
+            Some(memory) => (half, payload(buffer, memory.share)),
+        };
         let rtt = RoundTrips {
             estimate: None,
             has_timestamps: params.timestamps,
-            echo: Time::ZERO,
+            tick: if memory.is_some() { 1_000_000 } else { 1 },
+            echo: 0,
             since: Time::ZERO,
             until: 0,
         };
         RightSizing {
             window,
-            clamp,
+            buffer,
             max,
+            memory,
+            clamp,
+            // tcp_select_initial_window: the field has 16 bits.
+            unit: match memory {
+                Some(_) => 1 << (max.max(RMEM_MAX).ilog2() - 15),
+                None => 1,
+            },
+            advertised: 0,
+            edge: 0,
             mss,
             rtt,
-            since: Time::ZERO,
+            since: None,
             from: 0,
             brought: window.min(EXPECTED * params.mss.get()),
         }
     }
 
-    /// The window in bytes, from the cumulative acknowledgement on. It never shrinks.
+    /// The window in bytes if no data are out of order.
     pub fn window(&self) -> u64 {
         self.window
+    }
+    /// Payload that fills so much of the buffer (`tcp_win_from_space`).
+    fn payload(&self, buffer: u64) -> u64 {
+        self.memory.map_or(buffer, |Memory { share: (part, whole), .. }| buffer * part / whole)
+    }
+    /// Payload for which there is room beside what the receiver holds.
+    fn room(&self, held: Held) -> u64 {
+        let taken = self.memory.map_or(0, |memory| held.bytes + memory.head * held.heads);
+        self.payload(self.buffer.saturating_sub(taken)).min(self.clamp)
+    }
+    /// Returns the window to advertise from `next` on, and whether more than half of the buffer
+    /// is taken. Its end never moves back (`tcp_select_window`).
+    pub fn advertise(&mut self, next: u64, held: Held) -> (u64, bool) {
+        let left = self.edge.saturating_sub(next);
+        let (mut window, is_tight) = self.selected(held);
+        if self.edge == 0 && self.memory.is_some() {
+            // tcp_select_initial_window: with the SYN, not scaled.
+            window = (self.buffer / 2 / self.mss * self.mss).min(FIRST);
+        }
+        self.advertised = window.max(left.next_multiple_of(self.unit));
+        self.edge = next + self.advertised;
+        (self.advertised, is_tight)
+    }
+    /// Returns whether there is room for a window as large as that advertised last.
+    pub fn room_for_last(&self, held: Held) -> Room {
+        let (window, is_tight) = self.selected(held);
+        Room { is_open: window >= self.advertised, is_tight }
+    }
+    /// Returns whether the window may be twice what is left of the advertised one.
+    pub fn has_grown(&self, next: u64, held: Held) -> bool {
+        let left = self.edge.saturating_sub(next);
+        self.memory.is_some() && 2 * left <= self.clamp && {
+            let (window, _) = self.selected(held);
+            window > 0 && window >= 2 * left
+        }
+    }
+    /// `__tcp_select_window`.
+    fn selected(&self, held: Held) -> (u64, bool) {
+        let mut room = self.room(held);
+        let is_tight = room < self.clamp / 2;
+        if is_tight {
+            room -= room % self.unit;
+            if room < (self.payload(self.buffer) / 16).max(self.mss) {
+                return (0, true);
+            }
+        }
+        (room.min(self.window).next_multiple_of(self.unit), is_tight)
     }
 
     /// The SYN has come.
     pub fn on_syn(&mut self, now: Time) {
-        self.since = now;
+        // Linux measures from the end of the handshake on.
+        self.since = self.memory.is_none().then_some(now);
     }
 
-    /// A segment with new data has come, and now `next` bytes are in order: the application
-    /// takes them at once. Whether the window has grown with it.
-    pub fn on_data(&mut self, now: Time, segment: &DataSegment, next: u64) -> bool {
-        self.rtt.on_data(now, segment, next, self.window, self.mss);
+    /// A segment with new data has come, with which the receiver holds so much, and now `next`
+    /// bytes are in order. Returns whether the window has grown with it.
+    pub fn on_data(&mut self, now: Time, segment: &DataSegment, next: u64, held: Held) -> bool {
+        let window = if self.memory.is_some() { self.advertised } else { self.window };
+        self.rtt.on_data(now, segment, next, window, self.mss);
+        self.since.get_or_insert(now);
         let before = self.window;
         if segment.len >= SHORT {
             let more = (2 * self.mss).max(2 * u64::from(segment.len));
-            self.window = (self.window + more).min(self.clamp);
-        }
-        if self.rtt.estimate.is_some_and(|rtt| now >= self.since + rtt) {
-            self.round(next - self.from);
-            (self.since, self.from) = (now, next);
+            self.window = (self.window + more).min(self.room(held)).max(before);
         }
         self.window > before
+    }
+
+    /// The application reads what has come up to `next`; a first packet ended at `first`
+    /// (`tcp_rcv_space_adjust` counts what it has read less what it has not).
+    pub fn on_read(&mut self, now: Time, first: u64, next: u64) {
+        let is_over = |since| self.rtt.estimate.is_some_and(|rtt| now >= since + rtt);
+        if self.since.is_some_and(is_over) {
+            self.round((first - self.from).saturating_sub(next - first));
+            (self.since, self.from) = (Some(now), first);
+        }
     }
 
     /// A round-trip time is over, in which so many bytes were taken.
@@ -139,8 +261,20 @@ impl RightSizing {
         let growth =
             u128::from(steady) * u128::from(taken - self.brought) / u128::from(self.brought);
         let wanted = u128::from(steady) + 2 * growth;
+        let wanted = match self.memory {
+            None => wanted,
+            Some(Memory { segment: Some(segment), .. }) => {
+                wanted / u128::from(self.mss) * u128::from(segment)
+            }
+            Some(Memory { share: (part, whole), .. }) => {
+                wanted * u128::from(whole) / u128::from(part)
+            }
+        };
         let wanted = u64::try_from(wanted).unwrap_or(u64::MAX).min(self.max);
-        self.clamp = self.clamp.max(wanted);
+        if wanted > self.buffer {
+            self.buffer = wanted;
+            self.clamp = self.payload(wanted);
+        }
         self.brought = taken;
     }
 }
@@ -156,11 +290,13 @@ impl RoundTrips {
     /// From an acknowledgement to the first full segment that echoes its timestamp; averaged, but
     /// a shorter time counts at once.
     fn by_timestamps(&mut self, now: Time, segment: &DataSegment, mss: u64) {
-        if segment.echo == self.echo || u64::from(segment.len) < mss {
+        let ticks = |time: Time| time.as_nanos() / self.tick;
+        let echo = ticks(segment.echo);
+        let is_known = std::mem::replace(&mut self.echo, echo) == echo;
+        let rtt = Span::from_nanos((ticks(now) - echo) * self.tick);
+        if is_known || u64::from(segment.len) < mss || rtt == Span::ZERO {
             return;
         }
-        self.echo = segment.echo;
-        let rtt = now - segment.echo;
         self.estimate = Some(match self.estimate {
             Some(estimate) if rtt > estimate => (estimate * 7 + rtt) / 8,
             _ => rtt,
@@ -203,7 +339,7 @@ mod tests {
     /// Rounds of so many segments each, sent when the acknowledgements of those before have
     /// come; the window before each.
     fn windows(params: &TcpParams, rounds: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
-        let mut sizing = RightSizing::new(params);
+        let mut sizing = RightSizing::new(params, PacketMemory::default());
         let (mut next, mut now) = (0, Time::ZERO + RTT);
         sizing.on_syn(now);
         let mut play = |segments: u64| {
@@ -214,7 +350,8 @@ mod tests {
                 let segment =
                     DataSegment { seq: next, len: MSS as u32, echo, ..DataSegment::default() };
                 next += MSS;
-                sizing.on_data(now, &segment, next);
+                sizing.on_data(now, &segment, next, Held::default());
+                sizing.on_read(now, next, next);
             }
             (segments * MSS, before)
         };
@@ -252,11 +389,27 @@ mod tests {
         assert!(windows(&small, slow_start(100)).iter().all(|(_, window)| *window == 12_500));
     }
 
+    /// Linux, tcp_select_window: the end of the window stays while data out of order fill the buffer.
+    #[test]
+    fn data_out_of_order_take_room_from_linuxs_window() {
+        let linux = |params| TcpParams { stack: Stack::Linux612, ..params };
+        let fixed = TcpParams { receive_buffer: Bytes::new(300_000), ..params(300_000) };
+        for (params, takes) in [(fixed.clone(), false), (linux(fixed), true)] {
+            let mut sizing = RightSizing::new(&params, PacketMemory::default());
+            let (first, _) = sizing.advertise(0, Held::default());
+            let held = Held { bytes: 100_000, heads: 15 };
+            let (window, is_tight) = sizing.advertise(40_000, held);
+            let room: u64 = (300_000 - 100_000 - 15 * 768) * 144 / 256;
+            let expected = if takes { room.next_multiple_of(8).max(first - 40_000) } else { first };
+            assert_eq!((window, is_tight), (expected, false));
+        }
+    }
+
     /// Fisk and Feng: without timestamps a window of data takes a round-trip time or more.
     #[test]
     fn without_timestamps_the_window_is_timed() {
         let params = TcpParams { timestamps: false, ..params(1 << 30) };
-        let mut sizing = RightSizing::new(&params);
+        let mut sizing = RightSizing::new(&params, PacketMemory::default());
         let (mut next, mut now) = (0, Time::ZERO);
         sizing.on_syn(now);
         for _ in 0..30 {
@@ -266,7 +419,8 @@ mod tests {
             for _ in 0..allowed {
                 let segment = DataSegment { seq: next, len: MSS as u32, ..DataSegment::default() };
                 next += MSS;
-                sizing.on_data(now, &segment, next);
+                sizing.on_data(now, &segment, next, Held::default());
+                sizing.on_read(now, next, next);
             }
             if let Some(estimate) = sizing.rtt.estimate {
                 assert!((RTT..RTT * 3).contains(&estimate), "{estimate:?}");

@@ -13,6 +13,9 @@ const NONE: u32 = u32::MAX;
 struct Block {
     start: u64,
     end: u64,
+    /// Packets that hold it, and segments in the last of them.
+    heads: u32,
+    shared: u32,
     /// The places of those that grew just after it and just before it.
     newer: u32,
     older: u32,
@@ -27,11 +30,23 @@ pub(crate) struct Reassembly {
     /// The places by sequence number; the blocks are apart from each other.
     sorted: VecDeque<u32>,
     newest: u32,
+    bytes: u64,
+    heads: u64,
+    /// Segments that share a head at most.
+    shared: u32,
 }
 
 impl Reassembly {
-    pub fn new() -> Self {
-        Reassembly { kept: Vec::new(), free: Vec::new(), sorted: VecDeque::new(), newest: NONE }
+    pub fn new(shared: u32) -> Self {
+        Reassembly {
+            kept: Vec::new(),
+            free: Vec::new(),
+            sorted: VecDeque::new(),
+            newest: NONE,
+            bytes: 0,
+            heads: 0,
+            shared,
+        }
     }
 
     /// True if no data are out of order.
@@ -60,14 +75,28 @@ impl Reassembly {
         let first = self.sorted.partition_point(|place| self.at(*place).end < start);
         let last = self.sorted.partition_point(|place| self.at(*place).start <= end);
         let mut is_known = false;
+        let (from, (mut heads, mut shared)) = (start, (1, 1));
         for index in first..last {
             let place = self.sorted[index];
             let block = *self.at(place);
             is_known |= block.start <= start && end <= block.end;
             start = start.min(block.start);
             end = end.max(block.end);
+            self.bytes -= block.end - block.start;
+            self.heads -= u64::from(block.heads);
+            if block.end == from && block.shared < self.shared {
+                (heads, shared) = (block.heads, block.shared + 1);
+            } else if block.end == from {
+                heads = block.heads + 1;
+            } else if block.start <= from && is_known {
+                (heads, shared) = (block.heads, block.shared);
+            } else {
+                (heads, shared) = (heads + block.heads, block.shared);
+            }
             self.unlink(place);
         }
+        self.bytes += end - start;
+        self.heads += u64::from(heads);
         let place = match self.sorted.get(first).filter(|_| first < last) {
             Some(&place) => {
                 self.free.extend(self.sorted.drain(first + 1..last));
@@ -79,7 +108,7 @@ impl Reassembly {
                 place
             }
         };
-        let block = Block { start, end, newer: NONE, older: self.newest };
+        let block = Block { start, end, heads, shared, newer: NONE, older: self.newest };
         match self.kept.get_mut(place as usize) {
             Some(kept) => *kept = block,
             None => self.kept.push(block),
@@ -96,7 +125,10 @@ impl Reassembly {
         while let Some(&place) = self.sorted.front()
             && self.at(place).start <= next
         {
-            next = next.max(self.at(place).end);
+            let block = *self.at(place);
+            next = next.max(block.end);
+            self.bytes -= block.end - block.start;
+            self.heads -= u64::from(block.heads);
             self.unlink(place);
             self.free.push(place);
             self.sorted.pop_front();
@@ -105,9 +137,14 @@ impl Reassembly {
     }
 
     /// Bytes in all blocks.
+    #[inline]
     pub fn bytes(&self) -> u64 {
-        let blocks = self.sorted.iter().map(|place| self.at(*place));
-        blocks.map(|block| block.end - block.start).sum()
+        self.bytes
+    }
+    /// Packets that hold them.
+    #[inline]
+    pub fn heads(&self) -> u64 {
+        self.heads
     }
 
     /// The blocks, the one with the latest arrival first.
@@ -147,7 +184,7 @@ mod tests {
         fn blocks_are_those_of_the_bytes_and_the_latest_comes_first(
             segments in prop::collection::vec((0u64..60, 1u64..6), 1..80),
         ) {
-            let (mut reassembly, mut next) = (Reassembly::new(), 0);
+            let (mut reassembly, mut next) = (Reassembly::new(1), 0);
             let mut arrived = vec![0; 70];
             for (stamp, (start, len)) in (1..).zip(segments) {
                 let end = start + len;

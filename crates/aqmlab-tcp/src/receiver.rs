@@ -14,7 +14,8 @@ use aqmlab_core::{Auto, Deadline, Ecn, Limit, Span, Time};
 
 use crate::linux::receiver::{Arrival, DelayedAck, Due};
 use crate::params::{EcnMode, Stack, TcpParams};
-use crate::rcvbuf_autotune::RightSizing;
+pub use crate::rcvbuf_autotune::PacketMemory;
+use crate::rcvbuf_autotune::{Held, RightSizing, Room};
 use crate::reassembly::Reassembly;
 use crate::segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};
 
@@ -33,6 +34,10 @@ pub struct Receiver {
     next: u64,
     /// Data beyond it.
     beyond: Reassembly,
+    /// What the last segment has put in order with Linux: read after the acknowledgement.
+    unread: Held,
+    /// The end of the first packet of it.
+    read_first: u64,
     hole: Option<ReorderGap>,
     duplicates: u64,
     /// A window that does not change; else what lets it grow.
@@ -77,14 +82,22 @@ pub struct Receiver {
 impl Receiver {
     /// A receiver that waits for a SYN.
     pub fn new(params: &TcpParams) -> Self {
+        Receiver::with_packets(params, PacketMemory::default())
+    }
+    /// A receiver that waits for a SYN, with Linux's rules behind an interface whose packets take
+    /// this memory.
+    pub fn with_packets(params: &TcpParams, packets: PacketMemory) -> Self {
+        let sizing = (params.receive_window == Auto::Auto)
+            .then(|| Box::new(RightSizing::new(params, packets)));
         Receiver {
             next: 0,
-            beyond: Reassembly::new(),
+            beyond: Reassembly::new(packets.shared),
+            unread: Held::default(),
+            read_first: 0,
             hole: None,
             duplicates: 0,
             window: params.in_bytes(params.receive_window.or_else(|| Limit::Unlimited)),
-            sizing: (params.receive_window == Auto::Auto)
-                .then(|| Box::new(RightSizing::new(params))),
+            sizing,
             mss: params.mss.get(),
             sack: params.sends_sack(),
             delayed_ack: params.delayed_ack,
@@ -123,6 +136,12 @@ impl Receiver {
     /// Bytes that have arrived, each counted once, whether in order or not.
     pub fn arrived(&self) -> u64 {
         self.next + self.beyond.bytes()
+    }
+    fn held(&self) -> Held {
+        Held {
+            bytes: self.beyond.bytes() + self.unread.bytes,
+            heads: self.beyond.heads() + self.unread.heads,
+        }
     }
     /// For how long data have arrived beyond the first byte that is still missing; zero if none is.
     pub fn held_up(&self) -> Span {
@@ -179,71 +198,86 @@ impl Receiver {
             self.store(now, segment.seq, segment.end());
             self.due = true;
         }
+        let held = self.held();
         if let Some(sizing) = self.sizing.as_mut().filter(|_| is_new) {
-            self.due |= sizing.on_data(now, segment, self.next);
+            self.due |= sizing.on_data(now, segment, self.next, held);
+            sizing.on_read(now, self.next, self.next);
         }
     }
 
     /// The same, with Linux's rules of when to acknowledge.
     fn on_segment_linux(&mut self, now: Time, segment: &DataSegment) {
-        let (had_gap, before) = (!self.beyond.is_empty(), self.next);
-        if segment.end() <= before {
+        let due = if segment.end() <= self.next {
             self.duplicates += 1;
             self.duplicate = (segment.len > 0).then_some((segment.seq, segment.end()));
-        } else if segment.seq <= before {
-            self.advance(segment.end());
-        } else {
-            self.send_compressed(now, segment);
-            self.store(now, segment.seq, segment.end());
-        }
-        let grew = match &mut self.sizing {
-            // Without SACK out of order data would hide that acknowledgements are duplicates.
-            Some(sizing) if segment.end() > before && (self.sack || segment.seq <= before) => {
-                sizing.on_data(now, segment, self.next)
+            if let Some(linux) = &mut self.linux {
+                linux.on_duplicate();
             }
-            _ => false,
-        };
-        let Some(linux) = &mut self.linux else { return };
-        let due = if segment.end() <= before {
-            linux.on_duplicate();
-            Due::Now
-        } else if segment.seq <= before {
-            let unacknowledged = self.next - self.last_ack;
-            self.unacknowledged = unacknowledged;
-            linux.on_data(
-                now,
-                Arrival {
-                    len: u64::from(segment.len),
-                    unacknowledged,
-                    had_gap,
-                    has_gap: !self.beyond.is_empty(),
-                    grew,
-                },
-            )
+            Some(Due::Now)
+        } else if segment.seq <= self.next {
+            self.take_in_order(now, segment)
         } else {
-            linux.on_gap(now, self.next, grew)
+            self.take_beyond(now, segment)
         };
         match due {
-            Due::Now => self.due = true,
-            Due::At(at) => self.deadline = self.deadline.min(Deadline::at(at)),
+            Some(Due::Now) => self.due = true,
+            Some(Due::Read) => {
+                self.read(now);
+                self.due = true;
+            }
+            Some(Due::At(at)) => self.deadline = self.deadline.min(Deadline::at(at)),
+            None => {}
         }
     }
 
-    /// A segment that extends neither of the two latest blocks could push one out of the compressed
-    /// acknowledgement: that leaves first, as it is (Linux, `tcp_sack_new_ofo_skb`).
-    fn send_compressed(&mut self, now: Time, segment: &DataSegment) {
-        let is_apart = |(start, end)| end < segment.seq || segment.end() < start;
-        let apart = self.beyond.latest().take(2).filter(|block| is_apart(*block)).count();
-        let Some(linux) = self.linux.as_mut().filter(|linux| linux.is_compressing()) else {
-            return;
+    /// The first missing byte comes, and perhaps more (Linux, `tcp_data_queue`).
+    fn take_in_order(&mut self, now: Time, segment: &DataSegment) -> Option<Due> {
+        let (had_gap, before, heads) = (!self.beyond.is_empty(), self.next, self.beyond.heads());
+        self.read_first = segment.end();
+        self.advance(segment.end());
+        let heads = 1 + heads - self.beyond.heads();
+        self.unread = Held { bytes: self.next - before, heads };
+        let (held, sizing) = (self.held(), &mut self.sizing);
+        let grew =
+            sizing.as_mut().is_some_and(|sizing| sizing.on_data(now, segment, segment.end(), held));
+        self.unacknowledged = self.next - self.last_ack;
+        let arrival = Arrival {
+            len: u64::from(segment.len),
+            push: segment.push,
+            next: self.next,
+            unacknowledged: self.unacknowledged,
+            had_gap,
+            has_gap: !self.beyond.is_empty(),
+            grew,
         };
-        if apart < 2 {
-            return;
+        let open = Room { is_open: true, is_tight: false };
+        let room = || sizing.as_ref().map_or(open, |sizing| sizing.room_for_last(held));
+        self.linux.as_mut().map(|linux| linux.on_data(now, arrival, room))
+    }
+
+    /// Data come out of order (Linux, `tcp_data_queue_ofo`).
+    ///
+    /// Data that extend neither of the two latest blocks could push one out of the compressed
+    /// acknowledgement: that leaves first, as it is, and these have none of their own
+    /// (`tcp_sack_new_ofo_skb`; `tcp_send_ack` ends what was scheduled).
+    fn take_beyond(&mut self, now: Time, segment: &DataSegment) -> Option<Due> {
+        let data = (segment.seq, segment.end());
+        let linux = self.linux.as_mut()?;
+        let leaves = linux.blocks.extend(data) && linux.is_compressing();
+        if leaves {
+            self.earlier = Some(self.send(now));
         }
-        linux.on_sent();
-        self.unacknowledged = 0;
-        self.deadline = Deadline::NEVER;
-        self.earlier = Some(self.ack(now));
+        let mut held = self.held();
+        self.store(now, segment.seq, segment.end());
+        // The memory of a packet of its own counts after the window grows.
+        if self.beyond.heads() == held.heads {
+            held = self.held();
+        }
+        // Without SACK a larger window would hide that acknowledgements are duplicates.
+        let sizing = self.sizing.as_mut().filter(|_| self.sack);
+        let grew = sizing.is_some_and(|sizing| sizing.on_data(now, segment, self.next, held));
+        let linux = self.linux.as_mut().filter(|_| !leaves)?;
+        Some(linux.on_gap(now, self.next, grew))
     }
 
     /// Changes the mode of ECN.
@@ -302,12 +336,18 @@ impl Receiver {
     #[inline]
     fn advance(&mut self, end: u64) {
         self.next = if self.beyond.is_empty() { end } else { self.beyond.advance(end) };
+        if let Some(linux) = &mut self.linux {
+            linux.blocks.remove(self.next);
+        }
     }
 
     /// Keeps what arrived out of order.
     fn store(&mut self, now: Time, start: u64, end: u64) {
         let since = self.hole.filter(|hole| hole.at == self.next).map_or(now, |hole| hole.since);
         self.hole = Some(ReorderGap { at: self.next, since, until: now });
+        if let Some(linux) = &mut self.linux {
+            linux.blocks.add((start, end));
+        }
         if self.beyond.store(start, end) {
             self.duplicates += 1;
             self.duplicate = Some((start, end));
@@ -324,17 +364,38 @@ impl Receiver {
         if self.earlier.is_some() {
             return self.earlier.take();
         }
-        if !self.due {
+        if !self.due && !self.read(now) {
             return None;
         }
         self.due = false;
+        Some(self.send(now))
+    }
+
+    /// Returns an acknowledgement of all that has come; nothing else is due then.
+    #[inline(always)]
+    fn send(&mut self, now: Time) -> Ack {
         self.unacknowledged = 0;
         self.new_marks = 0;
         self.deadline = Deadline::NEVER;
         if let Some(linux) = &mut self.linux {
             linux.on_sent();
         }
-        Some(self.ack(now))
+        self.ack(now)
+    }
+
+    /// The application reads what has come in order. Returns whether that frees so much room that
+    /// an acknowledgement says so (Linux, `tcp_cleanup_rbuf`).
+    #[inline]
+    fn read(&mut self, now: Time) -> bool {
+        if self.unread.bytes == 0 {
+            return false;
+        }
+        self.unread = Held::default();
+        let held = self.held();
+        self.sizing.as_mut().is_some_and(|sizing| {
+            sizing.on_read(now, self.read_first, self.next);
+            sizing.has_grown(self.next, held)
+        })
     }
 
     #[inline(always)]
@@ -345,16 +406,16 @@ impl Receiver {
             false => SackBlocks::default(),
         };
         self.last_ack = self.next;
-        let timestamps = self.timestamps.then_some(Timestamps { value: now, echo: self.recent });
-        Ack {
-            ack: self.next,
-            syn: false,
-            window: self.window(),
-            sack,
-            ece: self.ece,
-            ce: self.ce,
-            timestamps,
+        let (mut window, held) = (self.window, self.held());
+        if let Some(sizing) = &mut self.sizing {
+            let is_tight;
+            (window, is_tight) = sizing.advertise(self.next, held);
+            if let Some(linux) = &mut self.linux {
+                linux.on_window(window, is_tight);
+            }
         }
+        let timestamps = self.timestamps.then_some(Timestamps { value: now, echo: self.recent });
+        Ack { ack: self.next, syn: false, window, sack, ece: self.ece, ce: self.ce, timestamps }
     }
 
     /// RFC 2018, section 4: the block with the latest segment first, then
@@ -368,8 +429,14 @@ impl Receiver {
         // RFC 2018, section 3: beside timestamps there is room for three.
         let most =
             SackBlocks::MAX - usize::from(self.timestamps) - usize::from(duplicate.is_some());
-        for (start, end) in self.beyond.latest().take(most) {
-            sack.push(start, end);
+        match &self.linux {
+            Some(linux) => {
+                let blocks = linux.blocks.as_slice().iter().take(most);
+                blocks.for_each(|(start, end)| sack.push(*start, *end));
+            }
+            None => {
+                self.beyond.latest().take(most).for_each(|(start, end)| sack.push(start, end));
+            }
         }
         sack
     }
@@ -424,15 +491,17 @@ mod tests {
         }
         receiver.on_segment(at(50), &segment(23));
         assert_eq!(receiver.poll(at(50)), None);
-        // The next block: what waited leaves without it, and it waits itself.
+        // The next block: what waited leaves without it.
         receiver.on_segment(at(50), &segment(25));
         let ack = receiver.poll(at(50)).unwrap();
         let first = ack.sack.as_slice()[0];
         assert_eq!((first, blocks(ack)), ((23 * 1460, 24 * 1460), 3));
         assert_eq!(receiver.poll(at(50)), None);
-        // One that extends the latest block waits with it.
+        // Nothing is due for it, until one that extends its block comes.
+        assert_eq!(receiver.next_timeout(), None);
         receiver.on_segment(at(50), &segment(26));
-        assert_eq!((receiver.poll(at(50)), receiver.next_timeout()), (None, Some(at(51))));
+        let due = at(51) + Span::from_micros(100);
+        assert_eq!((receiver.poll(at(50)), receiver.next_timeout()), (None, Some(due)));
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct DataSegment {
     pub syn: bool,
     /// True for a retransmission.
     pub retransmission: bool,
+    /// PSH: a write of the application ends in it.
+    pub push: bool,
     /// TSval: when it was sent (RFC 7323); for receivers that send timestamps.
     pub sent_at: Time,
     /// TSecr: when the acknowledgement was sent that came last; for receivers that send

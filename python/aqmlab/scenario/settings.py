@@ -107,10 +107,10 @@ def parse_toml(text: str, file: str) -> dict[str, Any]:
         raise input_error("lists or tables are nested too deeply", file=file) from None
 
 
-def whole(value: Any, low: int, key: str, file: str | None = None) -> int:
+def whole(value: Any, low: int, key: str, file: str | None = None, below: float = 1 << 64) -> int:
     """A whole number of at least `low`. Raises `InputError` for anything else."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not is_whole or not low <= value < 1 << 64:
+    if not is_whole or not low <= value < below:
         raise input_error(f"expected a whole number from {low}", file=file, key=key, given=value)
     return int(value)
 

@@ -5,16 +5,17 @@ Imports no library for tables: `aqmlab run` works without one.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from numbers import Integral
 from pathlib import Path
 from typing import TypedDict
 
 from aqmlab import _core, signals
-from aqmlab.errors import StuckError, input_error
+from aqmlab.errors import StuckError
+from aqmlab.scenario.settings import whole
 
 Job = tuple[int, _core.Scenario, int]
 """Run number, scenario, replication."""
@@ -59,10 +60,9 @@ def polled(
 
     Raises `StuckError`, after all other results, if runs made no progress.
     """
-    is_whole = isinstance(threads, Integral) and not isinstance(threads, bool)
-    if threads is not None and not (is_whole and threads >= 1):
-        raise input_error("expected a whole number from 1", key="threads", given=threads)
-    threads = min(threads or len(os.sched_getaffinity(0)), max(1, count))
+    if threads is None:
+        threads = len(os.sched_getaffinity(0))
+    threads = min(whole(threads, 1, "threads", below=math.inf), max(1, count))
     feed, ahead = iter(jobs), AHEAD * threads
     runner = _core.Runner(
         list(islice(feed, ahead)),

@@ -81,7 +81,7 @@ def readings(measured: Measurements, case: str) -> list[Reading]:
     for key in DELAYS:
         at = -1 if key == "mean" else SHARES.index(int(key[1:]))
         theirs = np.array([run["delays"][at] for run in kept], dtype=np.float64)
-        ours = _delays(histograms, key, packet if is_shaped(case) else 0.0)
+        ours = delays(histograms, key, packet if is_shaped(case) else 0.0)
         found.append(Reading("delay", key, theirs, ours, max(packet, 0.1 * float(ours.mean()))))
     timely = [run for run in kept if not is_late(run)]  # counted from the beginning
     for key, link in ((DROPS, "down"), (ACKS, "up")):
@@ -93,7 +93,7 @@ def readings(measured: Measurements, case: str) -> list[Reading]:
     return found
 
 
-def _delays(histograms: Histograms, key: str, less: float) -> Floats:
+def delays(histograms: Histograms, key: str, less: float) -> Floats:
     """The mean or a percentile of the times in queue of each run, ms, each smaller by `less`."""
     values = np.maximum(1e3 * histograms.values - less, 0.0)
     if key == "mean":

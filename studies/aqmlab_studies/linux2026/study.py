@@ -16,13 +16,17 @@ from aqmlab_studies.linux2026 import cake
 from aqmlab_studies.linux2026.figures import figures
 from aqmlab_studies.linux2026.recorded import (
     CONTROLS,
+    FLOWS,
     QUANTITIES,
     QUEUES,
+    SHARES,
     Counted,
     Quantity,
     drops,
     in_most,
     is_inside,
+    recorded,
+    seconds,
     shares_of_seconds,
 )
 
@@ -222,5 +226,36 @@ def _reno_starts(measured: Measurements) -> Iterator[Cause]:
     )
 
 
-causes = (_send_buffer, _quantum, _starts, _reno_starts, _interval)
+IN_STEP = "cake-shaped_cubic_50mbit_40ms"
+"""Two of its recorded runs have both flows in step; of random starts few do."""
+IN_STEP_RUN = 1
+
+
+def in_step(measured: Measurements) -> tuple[Floats, Floats]:
+    """The runs with the start of a recorded one: the median time in queue of each, ms, and how far
+    the goodput of a second after the first is from the recorded one at most, Mbit/s."""
+    part, run = measured.part("experiments"), recorded(IN_STEP)[IN_STEP_RUN]
+    label = {"experiment": f"{IN_STEP}, start 0.2342 s"}
+    found = cake.delays(part.histograms(**label), "p50", cake.PACKET / cake.rate_of(IN_STEP))
+    off = [
+        np.abs(seconds(part, flow, **label) - np.array(run["seconds"][place]))[:, 1:].max(axis=1)
+        for place, flow in enumerate(FLOWS)
+    ]
+    return found, np.maximum(*off)
+
+
+def _in_step(measured: Measurements) -> Iterator[Cause]:
+    ours, off = in_step(measured)
+    theirs = recorded(IN_STEP)[IN_STEP_RUN]["delays"][SHARES.index(50)]
+    yield Cause(
+        "CUBIC through CAKE at 50 Mbit/s: both flows in step",
+        "Two of the three recorded runs have both flows in step, with the longer times in queue. "
+        f"That follows from when the second flow begins. For the second run it is 0.2342 s: "
+        f"recorded is a median of {theirs:.2f} ms, here with starts from 0.2340 to 0.2345 s "
+        f"{_range(ours)} ms, and in most of the runs no second's goodput after the first is "
+        f"farther than {np.median(off):.2f} Mbit/s from the recorded one.",
+    )
+
+
+causes = (_send_buffer, _quantum, _starts, _reno_starts, _interval, _in_step)
 """The experiments: what moves a quantity."""

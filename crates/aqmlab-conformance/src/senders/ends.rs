@@ -4,12 +4,14 @@
 use aqmlab_core::{Auto, Bytes, Result, Time};
 
 use super::case::Case;
-use aqmlab_tcp::Receiver;
 use aqmlab_tcp::Sender;
 use aqmlab_tcp::params::{EcnMode, TcpParams};
+use aqmlab_tcp::receiver::{PacketMemory, Receiver};
 
-/// The receivers of the recordings had buffers of 16 MB.
+/// The receivers of the recordings had buffers of 16 MB, which grew.
 const BUFFER: u64 = 1 << 24;
+/// Memory that a packet of any size took there.
+const PACKET: u64 = 2304;
 /// Bytes of IP and TCP, without options and with timestamps.
 const HEADERS: u32 = 40;
 const WITH_TIMESTAMPS: u32 = 52;
@@ -53,7 +55,7 @@ impl Case {
         let mut params = self.settings.params()?;
         params.receive_window = Auto::Auto;
         params.receive_buffer = Bytes::new(self.receive_buffer.unwrap_or(BUFFER));
-        params.receive_buffer_max = params.receive_buffer;
+        params.receive_buffer_max = Bytes::new(self.receive_buffer.unwrap_or(2 * BUFFER));
         if self.settings.ecn && self.settings.control == "dctcp" {
             params.ecn = EcnMode::Dctcp;
         }
@@ -74,7 +76,9 @@ impl Case {
         if let Some(mut linux) = sender.kernel() {
             linux.set_clock(best.clock.0, best.clock.1);
             linux.set_phases(&best.phases);
+            linux.set_write_size(u64::MAX);
         }
-        Ok(Ends { sender, receiver: Receiver::new(&params), header })
+        let packets = PacketMemory { head: PACKET - params.mss.get(), shared: 1 };
+        Ok(Ends { sender, receiver: Receiver::with_packets(&params, packets), header })
     }
 }

@@ -6,7 +6,7 @@ use aqmlab_core::{Auto, Packet, TcpHeader, Time};
 use aqmlab_tcp::params::EcnMode;
 use aqmlab_tcp::{Ack, DataSegment, TcpParams};
 
-use super::headers::{self, ACK, AE, Address, CWR, ECE, Ip, SYN, SegmentFields, Syn};
+use super::headers::{self, ACK, AE, Address, CWR, ECE, Ip, PSH, SYN, SegmentFields, Syn};
 use crate::endpoints::End;
 use crate::endpoints::flow::{Ends, Flow};
 use crate::endpoints::packet::{Content, SimPacket, Store, timestamp};
@@ -247,7 +247,8 @@ impl CapturedConnection {
             }
             (false, _) => ACK | self.echo_flags(side, transport, false),
         };
-        let cwr = if segment.cwr { CWR } else { 0 };
+        let flag = |flag, is_set| if is_set { flag } else { 0 };
+        let flags = flags | flag(CWR, segment.cwr) | flag(PSH, segment.push);
         let number = side.initial.wrapping_add(u32::from(!segment.syn));
         let is_first = segment.syn && !is_answer;
         headers::tcp(
@@ -256,7 +257,7 @@ impl CapturedConnection {
             &SegmentFields {
                 seq: number.wrapping_add(segment.seq as u32),
                 ack: if is_first { 0 } else { other.number(side.said.ack) },
-                flags: flags | cwr,
+                flags,
                 window: self.window(side.said.window, segment.syn),
                 times: transport.timestamps.then_some(if is_first { [times[0], 0] } else { times }),
                 sack: &[],

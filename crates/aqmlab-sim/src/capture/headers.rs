@@ -14,6 +14,7 @@ pub(super) const ECE: u16 = TcpHeader::ECE;
 pub(super) const CWR: u16 = TcpHeader::CWR;
 pub(super) const AE: u16 = TcpHeader::AE;
 pub(super) const SYN: u16 = TcpHeader::SYN;
+pub(super) const PSH: u16 = TcpHeader::PSH;
 pub(super) const ACK: u16 = TcpHeader::ACK;
 
 const TCP: u8 = 6;

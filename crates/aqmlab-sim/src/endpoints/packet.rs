@@ -93,6 +93,8 @@ impl Flags {
     pub const ECE: Flags = Flags(8);
     /// Acknowledgement with the counter of accurate ECN.
     pub const ACCURATE: Flags = Flags(16);
+    /// See [`DataSegment::push`].
+    pub const PUSH: Flags = Flags(32);
 
     #[inline(always)]
     fn has(self, flag: Flags) -> bool {

@@ -178,6 +178,10 @@ impl LinuxSender {
     pub fn set_clock(&mut self, phase: Span, jiffies: u64) {
         self.clock = Clock::new(phase, jiffies);
     }
+    /// The application writes so many bytes at a time.
+    pub fn set_write_size(&mut self, bytes: u64) {
+        self.conn.write = bytes;
+    }
     /// BBR enters ProbeBW in these phases.
     pub fn set_phases(&mut self, phases: &[u8]) {
         if let LinuxControl::Bbr(bbr) = &mut self.control {

@@ -158,6 +158,7 @@ impl LinuxSender {
             len,
             syn: false,
             retransmission: again,
+            push: self.conn.ends_write(seq, len),
             sent_at: self.clock.time(at),
             echo: self.conn.echo,
             ecn: if capable { self.sysctl.codepoint.into() } else { Ecn::NotEct },

@@ -6,6 +6,7 @@ use aqmlab_core::{Span, Time};
 
 use super::clock::{Clock, runs_out};
 use crate::params::TcpParams;
+use crate::rcvbuf_autotune::Room;
 
 /// The longest delay, and the longest of all for a sender that does not push, in jiffies.
 const LONGEST: u64 = 200;
@@ -13,15 +14,19 @@ const LONGEST_UNPUSHED: u64 = 500;
 /// Acknowledgements of a congestion mark that follow each other at once.
 const AFTER_MARK: u64 = 2;
 /// Out of order, so many acknowledgements leave at once before they are compressed; so many are
-/// compressed into one, for at most this long or a twentieth of a round trip.
+/// compressed into one, for at most this long or a twentieth of a round trip, and the slack of the
+/// timer (`tcp_comp_sack_slack_ns`).
 const DUPLICATES: u64 = 3;
 const COMPRESSED: u64 = 44;
 const COMPRESSION: Span = Span::from_millis(1);
+const SLACK: Span = Span::from_micros(100);
 
 /// When the next acknowledgement leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Now,
+    /// As soon as the application has read (`tcp_cleanup_rbuf`).
+    Read,
     At(Time),
 }
 
@@ -29,13 +34,88 @@ pub(crate) enum Due {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub len: u64,
-    /// Bytes in order since the last acknowledgement.
+    pub push: bool,
+    /// The first missing byte, and bytes in order since the last acknowledgement.
+    pub next: u64,
     pub unacknowledged: u64,
     /// True if data had arrived beyond it, and if some still have.
     pub had_gap: bool,
     pub has_gap: bool,
     /// The window has grown.
     pub grew: bool,
+}
+
+/// The blocks that acknowledgements report, the latest first (`selective_acks`). The kernel forgets
+/// older ones: what joins a forgotten block is a block of its own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Blocks {
+    kept: [(u64, u64); Blocks::MAX],
+    count: usize,
+}
+
+impl Blocks {
+    /// TCP_NUM_SACKS, and TCP_SACK_BLOCKS_EXPECTED.
+    const MAX: usize = 4;
+    const EXPECTED: usize = 2;
+
+    pub fn as_slice(&self) -> &[(u64, u64)] {
+        &self.kept[..self.count]
+    }
+    fn joins((start, end): (u64, u64), other: (u64, u64)) -> bool {
+        other.0 <= end && start <= other.1
+    }
+    fn place(&self, data: (u64, u64)) -> usize {
+        let joins = |block: &(u64, u64)| Blocks::joins(*block, data);
+        self.as_slice().iter().position(joins).unwrap_or(self.count)
+    }
+    /// Extends the block that data join. Returns whether it is none of those that are surely
+    /// reported.
+    pub fn extend(&mut self, data: (u64, u64)) -> bool {
+        let place = self.place(data);
+        if place < self.count {
+            let block = &mut self.kept[place];
+            *block = (block.0.min(data.0), block.1.max(data.1));
+        }
+        place >= Blocks::EXPECTED
+    }
+    /// Data arrive out of order (`tcp_sack_new_ofo_skb`, `tcp_sack_maybe_coalesce`).
+    pub fn add(&mut self, mut data: (u64, u64)) {
+        let mut place = self.place(data);
+        let is_known = place < self.count;
+        if is_known {
+            data = (data.0.min(self.kept[place].0), data.1.max(self.kept[place].1));
+        } else {
+            place = place.min(Blocks::MAX - 1);
+            self.count = place + 1;
+        }
+        self.kept.copy_within(..place, 1);
+        let (mut count, mut index) = (1, 1);
+        while is_known && index < self.count {
+            let block = self.kept[index];
+            index += 1;
+            if Blocks::joins(data, block) {
+                data = (data.0.min(block.0), data.1.max(block.1));
+            } else {
+                self.kept[count] = block;
+                count += 1;
+            }
+        }
+        if is_known {
+            self.count = count;
+        }
+        self.kept[0] = data;
+    }
+    /// All before `next` has arrived (`tcp_sack_remove`).
+    pub fn remove(&mut self, next: u64) {
+        let mut count = 0;
+        for index in 0..self.count {
+            if self.kept[index].0 > next {
+                self.kept[count] = self.kept[index];
+                count += 1;
+            }
+        }
+        self.count = count;
+    }
 }
 
 /// The state, in jiffies.
@@ -56,10 +136,15 @@ pub(crate) struct DelayedAck {
     pushed: bool,
     /// When the delayed acknowledgement leaves.
     timer: Option<u64>,
+    /// When the timer expires that was set last, even if its acknowledgement has left.
+    armed: Time,
+    pub blocks: Blocks,
     compressed: u64,
     duplicates: u64,
     duplicates_of: u64,
     syn_at: Time,
+    /// The window that was advertised last.
+    window: u64,
     /// The round-trip time of the handshake.
     rtt: Option<Span>,
 }
@@ -78,10 +163,13 @@ impl DelayedAck {
             sack: params.sends_sack(),
             pushed: false,
             timer: None,
+            armed: Time::ZERO,
+            blocks: Blocks::default(),
             compressed: 0,
             duplicates: 0,
             duplicates_of: 0,
             syn_at: Time::ZERO,
+            window: u64::MAX,
             rtt: None,
         }
     }
@@ -101,7 +189,9 @@ impl DelayedAck {
         rtt + (2 * rtt).max(200)
     }
     fn acknowledge_quickly(&mut self, most: u64) {
-        self.quick = self.quick.max(most);
+        // tcp_incr_quickack
+        let half = self.window / (2 * self.segment);
+        self.quick = self.quick.max(if half == 0 { 2 } else { half }.min(most));
     }
     fn measure(&mut self, now: Time, len: u64) {
         let now_jiffies = self.jiffies(now);
@@ -129,19 +219,38 @@ impl DelayedAck {
         self.last = now_jiffies;
     }
 
-    /// Data arrive in order.
-    pub fn on_data(&mut self, now: Time, arrival: Arrival) -> Due {
+    /// Data arrive in order (`__tcp_ack_snd_check`).
+    pub fn on_data(&mut self, now: Time, arrival: Arrival, room: impl FnOnce() -> Room) -> Due {
         self.measure(now, arrival.len);
         if arrival.grew {
             self.quick |= 1;
         }
-        // What does not fill a segment is read, and acknowledged, at once.
-        let at_once = arrival.unacknowledged > self.segment
-            || self.quick > 0
-            || arrival.had_gap
-            || arrival.has_gap
-            || arrival.len < self.segment;
-        if at_once { Due::Now } else { self.delayed(now) }
+        let is_second = arrival.unacknowledged > self.segment;
+        if is_second {
+            let room = room();
+            if room.is_tight {
+                self.quick = 0;
+            }
+            if room.is_open {
+                return Due::Now;
+            }
+        }
+        if self.quick > 0
+            || (arrival.had_gap && !arrival.has_gap)
+            || (arrival.has_gap && !self.sack)
+        {
+            return Due::Now;
+        }
+        let due = match arrival.has_gap {
+            true => self.beside_gap(now, arrival.next),
+            false => self.delayed(now),
+        };
+        // What ends a write is acknowledged once it is read.
+        let is_last = (arrival.push || arrival.len < self.segment) && !arrival.has_gap;
+        match due {
+            Due::At(_) if is_second || is_last => Due::Read,
+            due => due,
+        }
     }
     /// Data arrive out of order; `next` is the first missing byte.
     pub fn on_gap(&mut self, now: Time, next: u64, grew: bool) -> Due {
@@ -151,12 +260,16 @@ impl DelayedAck {
         if grew {
             self.quick |= 1;
         }
+        self.beside_gap(now, next)
+    }
+    /// The first acknowledgements that data are missing leave at once.
+    fn beside_gap(&mut self, now: Time, next: u64) -> Due {
+        if self.quick > 0 || self.compressed >= COMPRESSED {
+            return Due::Now;
+        }
         if self.duplicates_of != next {
             self.duplicates_of = next;
             self.duplicates = 0;
-        }
-        if self.quick > 0 || self.compressed >= COMPRESSED {
-            return Due::Now;
         }
         if self.duplicates < DUPLICATES {
             self.duplicates += 1;
@@ -164,9 +277,19 @@ impl DelayedAck {
         }
         self.compressed += 1;
         let share = self.rtt.map_or(Span::ZERO, |rtt| Span::from_nanos(rtt.as_nanos() / 20));
-        Due::At(now + share.min(COMPRESSION))
+        let due = now + share.min(COMPRESSION) + SLACK;
+        // The timer of an acknowledgement that has left sends it too (`tcp_delack_timer_handler`).
+        Due::At(if self.armed > now { due.min(self.armed) } else { due })
     }
-    /// Whether acknowledgements of data out of order wait for one.
+    /// A window is advertised, perhaps with more than half of the buffer taken
+    /// (`__tcp_select_window`).
+    pub fn on_window(&mut self, window: u64, is_tight: bool) {
+        self.window = window;
+        if is_tight {
+            self.quick = 0;
+        }
+    }
+    /// True if acknowledgements of data out of order wait to leave as one.
     pub fn is_compressing(&self) -> bool {
         self.compressed > 0
     }
@@ -198,7 +321,8 @@ impl DelayedAck {
             expires = expires.min(timer);
         }
         self.timer = Some(expires);
-        Due::At(self.clock.begin(runs_out(now, expires)))
+        self.armed = self.clock.begin(runs_out(now, expires));
+        Due::At(self.armed)
     }
 
     /// The time of a delayed acknowledgement has come.
@@ -226,8 +350,15 @@ mod tests {
     use super::*;
     use crate::params::Profile;
 
-    const SEGMENT: Arrival =
-        Arrival { len: 1448, unacknowledged: 1448, had_gap: false, has_gap: false, grew: false };
+    const SEGMENT: Arrival = Arrival {
+        len: 1448,
+        push: false,
+        next: 1448,
+        unacknowledged: 1448,
+        had_gap: false,
+        has_gap: false,
+        grew: false,
+    };
 
     fn acks() -> DelayedAck {
         DelayedAck::new(&TcpParams::of_profile(Profile::Linux6).unwrap())
@@ -235,18 +366,38 @@ mod tests {
     fn at(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
     }
+    fn room() -> Room {
+        Room { is_open: true, is_tight: false }
+    }
+
+    /// As the kernel reports every second segment, and then the missing ones from the first on.
+    #[test]
+    fn the_kernel_forgets_the_fifth_block() {
+        let mut blocks = Blocks::default();
+        for start in [10, 30, 50, 70, 90] {
+            assert_eq!(blocks.extend((start, start + 10)), start >= 50, "{start}");
+            blocks.add((start, start + 10));
+        }
+        assert_eq!(blocks.as_slice(), [(90, 100), (70, 80), (50, 60), (30, 40)]);
+        blocks.add((20, 30));
+        assert_eq!(blocks.as_slice(), [(20, 40), (90, 100), (70, 80), (50, 60)]);
+        blocks.add((40, 50));
+        assert_eq!(blocks.as_slice(), [(20, 60), (90, 100), (70, 80)]);
+        blocks.remove(70);
+        assert_eq!(blocks.as_slice(), [(90, 100)]);
+    }
 
     #[test]
     fn the_first_sixteen_are_acknowledged_at_once_and_then_every_second() {
         let mut acks = acks();
         acks.on_syn(at(0));
         for n in 0..16 {
-            assert_eq!(acks.on_data(at(40 + n), SEGMENT), Due::Now, "segment {n}");
+            assert_eq!(acks.on_data(at(40 + n), SEGMENT, room), Due::Now, "segment {n}");
             acks.on_sent();
         }
-        assert_eq!(acks.on_data(at(60), SEGMENT), Due::At(at(101)), "after 40 jiffies");
+        assert_eq!(acks.on_data(at(60), SEGMENT, room), Due::At(at(101)), "after 40 jiffies");
         let second = Arrival { unacknowledged: 2896, ..SEGMENT };
-        assert_eq!(acks.on_data(at(61), second), Due::Now);
+        assert_eq!(acks.on_data(at(61), second, room), Due::Now);
     }
 
     #[test]
@@ -254,27 +405,45 @@ mod tests {
         let mut acks = acks();
         acks.on_syn(at(0));
         for n in 0..16 {
-            acks.on_data(at(100 + n), SEGMENT);
+            acks.on_data(at(100 + n), SEGMENT, room);
             acks.on_sent();
         }
-        acks.on_data(at(130), SEGMENT);
+        acks.on_data(at(130), SEGMENT, room);
         acks.on_timeout();
         acks.on_sent();
         // 80 ms now, of which a gap of 50 makes 90; a round trip of 100 ms allows it.
-        assert_eq!(acks.on_data(at(180), SEGMENT), Due::At(at(272)));
+        assert_eq!(acks.on_data(at(180), SEGMENT, room), Due::At(at(272)));
     }
 
     #[test]
     fn growth_of_the_window_and_short_segments_are_acknowledged_at_once() {
         let mut acks = acks();
         for n in 0..16 {
-            acks.on_data(at(n), SEGMENT);
+            acks.on_data(at(n), SEGMENT, room);
             acks.on_sent();
         }
-        assert_eq!(acks.on_data(at(17), Arrival { grew: true, ..SEGMENT }), Due::Now);
+        assert_eq!(acks.on_data(at(17), Arrival { grew: true, ..SEGMENT }, room), Due::Now);
         acks.on_sent();
         let short = Arrival { len: 200, unacknowledged: 200, ..SEGMENT };
-        assert_eq!(acks.on_data(at(18), short), Due::Now);
+        assert_eq!(acks.on_data(at(18), short, room), Due::Read);
+        acks.on_sent();
+        assert_eq!(acks.on_data(at(19), Arrival { push: true, ..SEGMENT }, room), Due::Read);
+        acks.on_sent();
+        // Two segments with little room: the application has to read first, and nothing hurries.
+        let second = Arrival { unacknowledged: 2896, grew: true, ..SEGMENT };
+        let tight = || Room { is_open: false, is_tight: true };
+        assert_eq!(acks.on_data(at(20), second, tight), Due::Read);
+    }
+
+    #[test]
+    fn a_small_window_is_acknowledged_at_once_for_half_of_its_segments() {
+        let mut acks = acks();
+        acks.on_window(8 * 1448, false);
+        for n in 0..4 {
+            assert_eq!(acks.on_data(at(n), SEGMENT, room), Due::Now, "segment {n}");
+            acks.on_sent();
+        }
+        assert_eq!(acks.on_data(at(5), SEGMENT, room), Due::At(at(46)));
     }
 
     #[test]
@@ -282,14 +451,22 @@ mod tests {
         let mut acks = acks();
         acks.on_syn(at(0));
         for n in 0..16 {
-            acks.on_data(at(40 + n), SEGMENT);
+            acks.on_data(at(40 + n), SEGMENT, room);
             acks.on_sent();
         }
         for _ in 0..3 {
             assert_eq!(acks.on_gap(at(60), 5000, false), Due::Now);
             acks.on_sent();
         }
-        assert_eq!(acks.on_gap(at(60), 5000, false), Due::At(at(61)));
+        assert_eq!(acks.on_gap(at(60), 5000, false), Due::At(at(61) + SLACK));
         assert_eq!(acks.on_gap(at(60), 6448, false), Due::Now, "another hole");
+        // A timer still runs for an acknowledgement that has left: it sends what waits.
+        assert_eq!(acks.on_data(at(70), SEGMENT, room), Due::At(at(111)));
+        acks.on_sent();
+        for _ in 0..3 {
+            acks.on_gap(at(110), 9000, false);
+        }
+        assert_eq!(acks.on_gap(at(110), 9000, false), Due::At(at(111)));
+        assert_eq!(acks.on_gap(at(111), 9000, false), Due::At(at(112) + SLACK));
     }
 }

@@ -191,7 +191,8 @@ impl RfcSender {
     fn new_data_segment(&mut self, seq: u64, len: u32, now: Time) -> DataSegment {
         let (ecn, cwr) = self.ecn.of_new_data();
         let echo = self.conn.echo;
-        DataSegment { seq, len, ecn, cwr, sent_at: now, echo, ..DataSegment::default() }
+        let push = self.conn.ends_write(seq, len);
+        DataSegment { seq, len, ecn, cwr, push, sent_at: now, echo, ..DataSegment::default() }
     }
 
     fn new_segment(&mut self, now: Time) -> Option<DataSegment> {
@@ -244,7 +245,14 @@ impl RfcSender {
         let again = SentAgain { seq, now, nxt: self.board.nxt(), is_head };
         self.recovery.on_sent(&Sent { len, repair: Some(again) });
         self.undo.on_repair(seq + u64::from(len), now);
-        let echo = self.conn.echo;
-        DataSegment { seq, len, retransmission: true, sent_at: now, echo, ..DataSegment::default() }
+        DataSegment {
+            seq,
+            len,
+            retransmission: true,
+            push: self.conn.ends_write(seq, len),
+            sent_at: now,
+            echo: self.conn.echo,
+            ..DataSegment::default()
+        }
     }
 }

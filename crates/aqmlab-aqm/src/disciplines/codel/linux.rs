@@ -21,8 +21,8 @@ pub(super) fn over_sqrt(interval: f64, inverse_sqrt: u16) -> f64 {
     ((interval as u64 * inverse) >> 32) as f64
 }
 
-/// codel_time_before: with 32 bits, of which one is a sign, so that the time since a drop is short
-/// again after 37 to 73 minutes.
+/// codel_time_before compares 32 bits as a signed number: after 37 to 73 minutes the time since a
+/// drop counts as short again.
 pub(super) fn is_before(units: f64, other: f64) -> bool {
     ((units as i64 - other as i64) as i32) < 0
 }

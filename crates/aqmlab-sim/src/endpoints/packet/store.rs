@@ -66,7 +66,8 @@ impl Store {
         let flags = Flags::default()
             .with(Flags::SYN, segment.syn)
             .with(Flags::RETRANSMISSION, segment.retransmission)
-            .with(Flags::CWR, segment.cwr);
+            .with(Flags::CWR, segment.cwr)
+            .with(Flags::PUSH, segment.push);
         if has_times {
             return self.keep_segment(now, flags, segment);
         }
@@ -295,6 +296,7 @@ fn plain_segment(packet: &Packet, header: u32, flags: Flags, seq: u64) -> DataSe
         retransmission: flags.has(Flags::RETRANSMISSION),
         ecn: packet.ecn(),
         cwr: flags.has(Flags::CWR),
+        push: flags.has(Flags::PUSH),
         sent_at: Time::ZERO,
         echo: Time::ZERO,
     }
