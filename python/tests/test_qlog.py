@@ -250,9 +250,12 @@ endpoint = {{ kind = "quic", stack = "{stack}", controller = "cubic" }}
         assert 3900 < times[-1] <= 4000
         names = [event["name"].rpartition(":")[2] for event in events]
         # Packets of the handshake share datagrams.
-        assert 0 <= names.count("packet_sent") - flow["segments_sent"] <= 3
-        # A lost probe of the path's MTU is no lost packet in quinn's counts.
-        assert names.count("packet_lost") - flow["retransmissions"] in (0, 1)
+        headers = (event["data"].get("header", {}) for event in events)
+        shared = sum(header.get("packet_type") == "handshake" for header in headers)
+        assert 0 <= names.count("packet_sent") - flow["segments_sent"] <= shared
+        # The stacks' counts and logs may differ by one: quinn does not count a lost probe of the
+        # path's MTU.
+        assert abs(names.count("packet_lost") - flow["retransmissions"]) <= 1
         assert flow["retransmissions"] > 0
     again = tmp_path / "again"
     again.mkdir()

@@ -10,6 +10,7 @@ pub mod closed_loop;
 mod codec;
 mod ends;
 mod path;
+pub mod receivers;
 
 use aqmlab_core::{Result, Span, Time};
 use aqmlab_tcp::Sender;
@@ -208,7 +209,7 @@ fn differs(comparison: &mut Comparison, at: Time) {
 fn compare_segments(case: &Case, sent: &[SentSegment], comparison: &mut Comparison) {
     let mut next = 0;
     for event in &case.events {
-        let Event::Sent { at, seq, len } = *event else { continue };
+        let Event::Sent { at, seq, len, .. } = *event else { continue };
         comparison.segments += 1;
         let found = sent[next..]
             .iter()

@@ -51,6 +51,14 @@ pub enum Event {
         seq: u64,
         /// Payload.
         len: u32,
+        /// True for PSH.
+        push: bool,
+        /// True for CWR.
+        cwr: bool,
+        /// True if the path lost it.
+        lost: bool,
+        /// True if the path marked it.
+        marked: bool,
     },
 }
 
@@ -173,8 +181,13 @@ impl Case {
         for (number, line) in lines.enumerate() {
             let place = format!("line {}", number + 2);
             let before = case.events.len();
-            if line.split(',').nth(1) == Some("lost") {
+            let kind = line.split(',').nth(1).unwrap_or_default();
+            if kind == "lost" {
                 lost.push(sent);
+            }
+            if let Some(Event::Sent { lost, marked, .. }) = case.events.last_mut() {
+                *lost |= kind == "lost";
+                *marked |= kind == "marked";
             }
             let stamp = case.take_line(&columns, line).map_err(|error| error.at(&place))?;
             let is_data = matches!(case.events.last(), Some(Event::Sent { .. }));
@@ -213,7 +226,16 @@ impl Case {
                 let len = row.number("length")? as u32;
                 if len > 0 {
                     let seq = row.number("seq")?.saturating_sub(1);
-                    self.events.push(Event::Sent { at, seq, len });
+                    let flags = row.text("flags")?;
+                    self.events.push(Event::Sent {
+                        at,
+                        seq,
+                        len,
+                        push: flags.contains('P'),
+                        cwr: flags.contains('C'),
+                        lost: false,
+                        marked: false,
+                    });
                 }
                 return Ok(row.optional("ts_value")?.map(|stamp| (at, stamp)));
             }

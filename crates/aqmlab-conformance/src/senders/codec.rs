@@ -46,6 +46,11 @@ mod kind {
     pub const STAMPED: u64 = 16;
     pub const STATE: u64 = 32;
     pub const FINITE: u64 = 64;
+    /// Of what is sent.
+    pub const PUSH: u64 = 4;
+    pub const LOST: u64 = 8;
+    pub const MARKED: u64 = 16;
+    pub const CWR: u64 = 32;
 }
 
 /// What the next numbers are near: the last of each column.
@@ -81,7 +86,15 @@ impl Writer {
         self.last[column::TIME] += passed;
         let kind = match event {
             Event::Write { .. } => kind::WRITE,
-            Event::Sent { .. } => kind::SENT,
+            Event::Sent { push, cwr, lost, marked, .. } => {
+                let flags = [
+                    (*push, kind::PUSH),
+                    (*cwr, kind::CWR),
+                    (*lost, kind::LOST),
+                    (*marked, kind::MARKED),
+                ];
+                kind::SENT + flags.iter().map(|(has, flag)| u64::from(*has) * flag).sum::<u64>()
+            }
             Event::Acknowledged(seen) => {
                 let flags = [
                     (seen.ack.syn, kind::SYN),
@@ -180,7 +193,16 @@ impl Reader<'_> {
                 let seq = self.change(column::SEQ)?;
                 let len = self.change(column::LEN)?;
                 self.last[column::SEQ] += len;
-                Event::Sent { at, seq, len: len as u32 }
+                let has = |flag| kind & flag != 0;
+                Event::Sent {
+                    at,
+                    seq,
+                    len: len as u32,
+                    push: has(kind::PUSH),
+                    cwr: has(kind::CWR),
+                    lost: has(kind::LOST),
+                    marked: has(kind::MARKED),
+                }
             }
             kind::ACKNOWLEDGED => Event::Acknowledged(self.acknowledged(at, kind)?),
             _ => return Err(damaged()),

@@ -70,7 +70,6 @@ impl Case {
     /// Returns an error if the control is unknown.
     pub fn ends(&self) -> Result<Ends> {
         let params = self.closed_params()?;
-        let header = if params.timestamps { WITH_TIMESTAMPS } else { HEADERS };
         let mut sender = Sender::new(&params, Some(0), 0);
         let best = super::best_take(self)?;
         if let Some(mut linux) = sender.kernel() {
@@ -78,7 +77,20 @@ impl Case {
             linux.set_phases(&best.phases);
             linux.set_write_size(u64::MAX);
         }
+        Ok(Ends { sender, receiver: self.receiver()?, header: self.header() })
+    }
+
+    /// The receiver, as it begins.
+    ///
+    /// # Errors
+    /// Returns an error if the control is unknown.
+    pub fn receiver(&self) -> Result<Receiver> {
+        let params = self.closed_params()?;
         let packets = PacketMemory { head: PACKET - params.mss.get(), shared: 1 };
-        Ok(Ends { sender, receiver: Receiver::with_packets(&params, packets), header })
+        Ok(Receiver::with_packets(&params, packets))
+    }
+    /// Bytes of IP and TCP headers in each packet.
+    pub fn header(&self) -> u32 {
+        if self.settings.timestamps { WITH_TIMESTAMPS } else { HEADERS }
     }
 }

@@ -3,6 +3,7 @@
 mod archive;
 mod closed_loop;
 mod queues;
+mod receivers;
 mod senders;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
