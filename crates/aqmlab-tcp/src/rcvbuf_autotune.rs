@@ -17,10 +17,10 @@ use aqmlab_core::{Span, Time};
 use crate::params::{Stack, TcpParams};
 use crate::segment::DataSegment;
 
-/// Share of the payload in a buffer, as a fraction: the RFCs', and until Linux 6.6, which measures
-/// it (`tcp_adv_win_scale`).
+/// Share of the payload in the RFCs' buffer; and until Linux 6.6, which measures it, in 256ths
+/// (`tcp_adv_win_scale`).
 const SHARE: (u64, u64) = (5, 8);
-const SHARE_61: (u64, u64) = (1, 2);
+const SHARE_61: u64 = 128;
 /// A socket may ask for a buffer this large (net.core.rmem_max).
 const RMEM_MAX: u64 = 212_992;
 /// The window before data have come: what fits the field without scaling.
@@ -89,8 +89,8 @@ impl Default for PacketMemory {
 /// How Linux counts the memory of a buffer.
 #[derive(Clone, Copy, Debug)]
 struct Memory {
-    /// Share of the payload.
-    share: (u64, u64),
+    /// Share of the payload, in 256ths.
+    share: u64,
     head: u64,
     /// Memory of a segment for which the buffer grows; none for what its share says.
     segment: Option<u64>,
@@ -121,15 +121,15 @@ impl RightSizing {
                 Some(Memory { share: SHARE_61, head: packets.head, segment: Some(segment) })
             }
             Stack::Auto | Stack::Linux612 => {
-                let share = ((mss << 8) / (mss + packets.head), 1 << 8);
+                let share = (mss << 8) / (mss + packets.head);
                 Some(Memory { share, head: packets.head, segment: None })
             }
         };
-        let payload = |buffer: u64, (part, whole): (u64, u64)| buffer * part / whole;
+        let payload = |buffer: u64| buffer * SHARE.0 / SHARE.1;
         let (buffer, max) = (params.receive_buffer.get(), params.receive_buffer_max.get());
         let (buffer, max) = match memory {
             Some(_) => (buffer.max(4 * mss), max.max(4 * mss)),
-            None => (payload(buffer, SHARE).max(mss), payload(max, SHARE).max(mss)),
+            None => (payload(buffer).max(mss), payload(max).max(mss)),
         };
         // tcp_init_buffer_space: Linux knows half of it as room, less a segment, 6.12 until data
         // have come and 6.1 until the buffer grows.
@@ -137,7 +137,7 @@ impl RightSizing {
         let (window, clamp) = match memory {
             None => (buffer.min(FIRST), buffer),
             Some(Memory { segment: Some(_), .. }) => (half.min(FIRST), half),
-            Some(memory) => (half, payload(buffer, memory.share)),
+            Some(memory) => (half, (buffer * memory.share) >> 8),
         };
         let rtt = RoundTrips {
             estimate: None,
@@ -174,7 +174,7 @@ impl RightSizing {
     }
     /// Payload that fills so much of the buffer (`tcp_win_from_space`).
     fn payload(&self, buffer: u64) -> u64 {
-        self.memory.map_or(buffer, |Memory { share: (part, whole), .. }| buffer * part / whole)
+        self.memory.map_or(buffer, |memory| (buffer * memory.share) >> 8)
     }
     /// Payload for which there is room beside what the receiver holds.
     fn room(&self, held: Held) -> u64 {
@@ -190,7 +190,7 @@ impl RightSizing {
             // tcp_select_initial_window: with the SYN, not scaled.
             window = (self.buffer / 2 / self.mss * self.mss).min(FIRST);
         }
-        self.advertised = window.max(left.next_multiple_of(self.unit));
+        self.advertised = window.max(self.scaled(left));
         self.edge = next + self.advertised;
         (self.advertised, is_tight)
     }
@@ -212,12 +212,16 @@ impl RightSizing {
         let mut room = self.room(held);
         let is_tight = room < self.clamp / 2;
         if is_tight {
-            room -= room % self.unit;
+            room &= !(self.unit - 1);
             if room < (self.payload(self.buffer) / 16).max(self.mss) {
                 return (0, true);
             }
         }
-        (room.min(self.window).next_multiple_of(self.unit), is_tight)
+        (self.scaled(room.min(self.window)), is_tight)
+    }
+    /// A window as its field has it: no smaller.
+    fn scaled(&self, window: u64) -> u64 {
+        (window + self.unit - 1) & !(self.unit - 1)
     }
 
     /// The SYN has come.
@@ -233,7 +237,7 @@ impl RightSizing {
         self.rtt.on_data(now, segment, next, window, self.mss);
         self.since.get_or_insert(now);
         let before = self.window;
-        if segment.len >= SHORT {
+        if segment.len >= SHORT && before < self.clamp {
             let more = (2 * self.mss).max(2 * u64::from(segment.len));
             self.window = (self.window + more).min(self.room(held)).max(before);
         }
@@ -266,9 +270,7 @@ impl RightSizing {
             Some(Memory { segment: Some(segment), .. }) => {
                 wanted / u128::from(self.mss) * u128::from(segment)
             }
-            Some(Memory { share: (part, whole), .. }) => {
-                wanted * u128::from(whole) / u128::from(part)
-            }
+            Some(memory) => (wanted << 8) / u128::from(memory.share),
         };
         let wanted = u64::try_from(wanted).unwrap_or(u64::MAX).min(self.max);
         if wanted > self.buffer {
