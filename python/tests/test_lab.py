@@ -276,7 +276,7 @@ def test_the_texts_of_tours_say_what_the_page_shows(opened: Browser) -> None:
     assert flood["rates"][0] > 4e6 and flood["drops"]["codel"] > 10 * flood["drops"].get(
         "overlimit", 0
     )
-    assert middle(apart) > 200 and last["drops"]["codel"] > 50
+    assert middle(apart) > 200 and last["drops"]["codel"] > 20
     assert apart["words"].startswith("Packets of flood-1 wait up to ")
     assert "those of call-1 up to " in apart["words"]
     (_, (before, _), (pie, codel)) = shown(opened, 4)
@@ -291,7 +291,7 @@ def test_the_texts_of_tours_say_what_the_page_shows(opened: Browser) -> None:
     assert l4s == pytest.approx(2 * base, rel=0.1) and classic == pytest.approx(base**2, rel=0.1)
     (_, cubic, vegas) = shown(opened, 7)
     for was, now in zip(cubic, vegas, strict=True):
-        assert sum(now["drops"].values()) < 20 > sum(was["drops"].values())
+        assert sum(now["drops"].values()) < 25 > sum(was["drops"].values())
     assert sum(cubic[1]["rates"]) < 0.95 * sum(cubic[0]["rates"])
     (_, (alone, flows), _) = shown(opened, 10)
     assert middle(alone) == pytest.approx(middle(flows), rel=0.4)

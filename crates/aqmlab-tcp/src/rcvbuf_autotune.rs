@@ -39,10 +39,12 @@ pub(crate) struct Held {
     pub heads: u64,
 }
 
-/// Whether there is room for a window, and whether more than half of the buffer is taken.
+/// Room for a window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
+    /// True if the window can be as large as the last.
     pub is_open: bool,
+    /// True if more than half of the buffer is taken.
     pub is_tight: bool,
 }
 
@@ -86,7 +88,7 @@ impl Default for PacketMemory {
     }
 }
 
-/// How Linux counts the memory of a buffer.
+/// Linux's count of the memory of a buffer.
 #[derive(Clone, Copy, Debug)]
 struct Memory {
     /// Share of the payload, in 256ths.
@@ -155,7 +157,7 @@ impl RightSizing {
             clamp,
             // tcp_select_initial_window: the field has 16 bits.
             unit: match memory {
-                Some(_) => 1 << (max.max(RMEM_MAX).ilog2() - 15),
+                Some(_) => 1 << (max.max(RMEM_MAX).ilog2() - 15).min(14),
                 None => 1,
             },
             advertised: 0,
@@ -199,7 +201,7 @@ impl RightSizing {
         let (window, is_tight) = self.selected(held);
         Room { is_open: window >= self.advertised, is_tight }
     }
-    /// Returns whether the window may be twice what is left of the advertised one.
+    /// Returns whether the window may be twice the rest of the advertised one.
     pub fn has_grown(&self, next: u64, held: Held) -> bool {
         let left = self.edge.saturating_sub(next);
         self.memory.is_some() && 2 * left <= self.clamp && {
@@ -244,8 +246,8 @@ impl RightSizing {
         self.window > before
     }
 
-    /// The application reads what has come up to `next`; a first packet ended at `first`
-    /// (`tcp_rcv_space_adjust` counts what it has read less what it has not).
+    /// The application reads all data up to `next`, of which a first packet ends at `first`
+    /// (`tcp_rcv_space_adjust` counts the bytes read less those that are not read yet).
     pub fn on_read(&mut self, now: Time, first: u64, next: u64) {
         let is_over = |since| self.rtt.estimate.is_some_and(|rtt| now >= since + rtt);
         if self.since.is_some_and(is_over) {

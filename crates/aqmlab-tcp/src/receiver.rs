@@ -255,11 +255,11 @@ impl Receiver {
         self.linux.as_mut().map(|linux| linux.on_data(now, arrival, room))
     }
 
-    /// Data come out of order (Linux, `tcp_data_queue_ofo`).
+    /// Data arrive out of order (Linux, `tcp_data_queue_ofo`).
     ///
     /// Data that extend neither of the two latest blocks could push one out of the compressed
     /// acknowledgement: that leaves first, as it is, and these have none of their own
-    /// (`tcp_sack_new_ofo_skb`; `tcp_send_ack` ends what was scheduled).
+    /// (`tcp_sack_new_ofo_skb`; `tcp_send_ack` ends a scheduled one).
     fn take_beyond(&mut self, now: Time, segment: &DataSegment) -> Option<Due> {
         let data = (segment.seq, segment.end());
         let linux = self.linux.as_mut()?;
@@ -383,8 +383,8 @@ impl Receiver {
         self.ack(now)
     }
 
-    /// The application reads what has come in order. Returns whether that frees so much room that
-    /// an acknowledgement says so (Linux, `tcp_cleanup_rbuf`).
+    /// The application reads the data in order. Returns whether that frees so much room that an
+    /// acknowledgement reports it (Linux, `tcp_cleanup_rbuf`).
     #[inline]
     fn read(&mut self, now: Time) -> bool {
         if self.unread.bytes == 0 {

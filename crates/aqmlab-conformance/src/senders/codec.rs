@@ -46,7 +46,7 @@ mod kind {
     pub const STAMPED: u64 = 16;
     pub const STATE: u64 = 32;
     pub const FINITE: u64 = 64;
-    /// Of what is sent.
+    // Flags of segments that are sent.
     pub const PUSH: u64 = 4;
     pub const LOST: u64 = 8;
     pub const MARKED: u64 = 16;

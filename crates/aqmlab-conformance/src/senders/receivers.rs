@@ -2,8 +2,8 @@
 //! compared.
 //!
 //! A recording has what the sender saw. A segment arrives once the recorded path has delivered it:
-//! a queue with its rate, a delay, and what was late; an acknowledgement left a delay before it
-//! came.
+//! a queue with its rate, a delay, and more delay for late segments; an acknowledgement left a
+//! delay before it came.
 
 use aqmlab_core::{Ecn, Result, Span, Time};
 use aqmlab_tcp::{Ack, DataSegment, Receiver};
@@ -21,10 +21,10 @@ const BEGIN: u64 = 1_000 * MILLI;
 pub struct Comparison {
     /// Acknowledgements recorded.
     pub acks: u64,
-    /// Those that ours sent in the same place, with the same number, blocks and flags, at the same
-    /// time.
+    /// Acknowledgements that ours sent in the same place, with the same number, blocks and flags, at
+    /// the same time.
     pub acks_equal: u64,
-    /// Those with the same window as well.
+    /// Acknowledgements with the same window as well.
     pub windows_equal: u64,
     /// Acknowledgements that ours sent beyond, or less.
     pub excess: i64,

@@ -25,7 +25,7 @@ const SLACK: Span = Span::from_micros(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Now,
-    /// As soon as the application has read (`tcp_cleanup_rbuf`).
+    /// Once the application has read (`tcp_cleanup_rbuf`).
     Read,
     At(Time),
 }
@@ -370,7 +370,8 @@ mod tests {
         Room { is_open: true, is_tight: false }
     }
 
-    /// As the kernel reports every second segment, and then the missing ones from the first on.
+    /// The blocks that the kernel reports of every second segment, and then of the missing ones from
+    /// the first on.
     #[test]
     fn the_kernel_forgets_the_fifth_block() {
         let mut blocks = Blocks::default();
