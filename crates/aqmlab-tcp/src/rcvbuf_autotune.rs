@@ -55,7 +55,7 @@ pub(crate) struct RightSizing {
     /// The present buffer, and the largest: memory with Linux's count, else payload.
     buffer: u64,
     max: u64,
-    memory: Option<Memory>,
+    memory: Option<BufferMemory>,
     /// Bound of the window (`window_clamp`).
     clamp: u64,
     /// The window is a multiple of this, because of its scale.
@@ -90,7 +90,7 @@ impl Default for PacketMemory {
 
 /// Linux's count of the memory of a buffer.
 #[derive(Clone, Copy, Debug)]
-struct Memory {
+struct BufferMemory {
     /// Share of the payload, in 256ths.
     share: u64,
     head: u64,
@@ -120,11 +120,11 @@ impl RightSizing {
             Stack::Linux54 | Stack::Linux61 => {
                 // tcp_rcv_space_adjust: with 832 bytes more, in steps of 128 until half is payload.
                 let segment = mss + 832 + mss.saturating_sub(832).next_multiple_of(128);
-                Some(Memory { share: SHARE_61, head: packets.head, segment: Some(segment) })
+                Some(BufferMemory { share: SHARE_61, head: packets.head, segment: Some(segment) })
             }
             Stack::Auto | Stack::Linux612 => {
                 let share = (mss << 8) / (mss + packets.head);
-                Some(Memory { share, head: packets.head, segment: None })
+                Some(BufferMemory { share, head: packets.head, segment: None })
             }
         };
         let payload = |buffer: u64| buffer * SHARE.0 / SHARE.1;
@@ -138,7 +138,7 @@ impl RightSizing {
         let half = (buffer / 2).saturating_sub(mss);
         let (window, clamp) = match memory {
             None => (buffer.min(FIRST), buffer),
-            Some(Memory { segment: Some(_), .. }) => (half.min(FIRST), half),
+            Some(BufferMemory { segment: Some(_), .. }) => (half.min(FIRST), half),
             Some(memory) => (half, (buffer * memory.share) >> 8),
         };
         let rtt = RoundTrips {
@@ -269,7 +269,7 @@ impl RightSizing {
         let wanted = u128::from(steady) + 2 * growth;
         let wanted = match self.memory {
             None => wanted,
-            Some(Memory { segment: Some(segment), .. }) => {
+            Some(BufferMemory { segment: Some(segment), .. }) => {
                 wanted / u128::from(self.mss) * u128::from(segment)
             }
             Some(memory) => (wanted << 8) / u128::from(memory.share),

@@ -18,7 +18,7 @@ const BEGIN: u64 = 1_000 * MILLI;
 
 /// Agreement of our receiver with a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Comparison {
+pub struct AckComparison {
     /// Acknowledgements recorded.
     pub acks: u64,
     /// Acknowledgements that ours sent in the same place, with the same number, blocks and flags, at
@@ -30,7 +30,7 @@ pub struct Comparison {
     pub excess: i64,
 }
 
-impl Comparison {
+impl AckComparison {
     /// True if all acknowledgements are equal, apart from their windows.
     pub fn is_equal(&self) -> bool {
         self.acks == self.acks_equal && self.excess == 0
@@ -41,7 +41,7 @@ impl Comparison {
 ///
 /// # Errors
 /// Returns an error if the control is unknown.
-pub fn compare(case: &Case) -> Result<Comparison> {
+pub fn compare(case: &Case) -> Result<AckComparison> {
     let clock = HostClock::of(case);
     let ours = play(case.arrivals(&clock), case.receiver()?);
     let seen = case.events.iter().filter_map(|event| match event {
@@ -51,7 +51,7 @@ pub fn compare(case: &Case) -> Result<Comparison> {
     let lost = &case.path.acks_lost;
     let arrives = |(number, _): &(u64, _)| lost.binary_search(number).is_err();
     let ours: Vec<_> = (0..).zip(ours).filter(arrives).map(|(_, ack)| ack).collect();
-    let mut comparison = Comparison::default();
+    let mut comparison = AckComparison::default();
     for (place, seen) in seen.enumerate() {
         comparison.acks += 1;
         let Some((at, ack)) = ours.get(place) else { continue };

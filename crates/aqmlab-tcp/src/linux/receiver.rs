@@ -48,12 +48,12 @@ pub(crate) struct Arrival {
 /// The blocks that acknowledgements report, the latest first (`selective_acks`). The kernel forgets
 /// older ones: what joins a forgotten block is a block of its own.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Blocks {
-    kept: [(u64, u64); Blocks::MAX],
+pub(crate) struct ReportedBlocks {
+    kept: [(u64, u64); ReportedBlocks::MAX],
     count: usize,
 }
 
-impl Blocks {
+impl ReportedBlocks {
     /// TCP_NUM_SACKS, and TCP_SACK_BLOCKS_EXPECTED.
     const MAX: usize = 4;
     const EXPECTED: usize = 2;
@@ -65,7 +65,7 @@ impl Blocks {
         other.0 <= end && start <= other.1
     }
     fn place(&self, data: (u64, u64)) -> usize {
-        let joins = |block: &(u64, u64)| Blocks::joins(*block, data);
+        let joins = |block: &(u64, u64)| ReportedBlocks::joins(*block, data);
         self.as_slice().iter().position(joins).unwrap_or(self.count)
     }
     /// Extends the block that data join. Returns whether it is none of those that are surely
@@ -76,7 +76,7 @@ impl Blocks {
             let block = &mut self.kept[place];
             *block = (block.0.min(data.0), block.1.max(data.1));
         }
-        place >= Blocks::EXPECTED
+        place >= ReportedBlocks::EXPECTED
     }
     /// Data arrive out of order (`tcp_sack_new_ofo_skb`, `tcp_sack_maybe_coalesce`).
     pub fn add(&mut self, mut data: (u64, u64)) {
@@ -85,7 +85,7 @@ impl Blocks {
         if is_known {
             data = (data.0.min(self.kept[place].0), data.1.max(self.kept[place].1));
         } else {
-            place = place.min(Blocks::MAX - 1);
+            place = place.min(ReportedBlocks::MAX - 1);
             self.count = place + 1;
         }
         self.kept.copy_within(..place, 1);
@@ -93,7 +93,7 @@ impl Blocks {
         while is_known && index < self.count {
             let block = self.kept[index];
             index += 1;
-            if Blocks::joins(data, block) {
+            if ReportedBlocks::joins(data, block) {
                 data = (data.0.min(block.0), data.1.max(block.1));
             } else {
                 self.kept[count] = block;
@@ -138,7 +138,7 @@ pub(crate) struct DelayedAck {
     timer: Option<u64>,
     /// When the timer expires that was set last, even if its acknowledgement has left.
     armed: Time,
-    pub blocks: Blocks,
+    pub blocks: ReportedBlocks,
     compressed: u64,
     duplicates: u64,
     duplicates_of: u64,
@@ -164,7 +164,7 @@ impl DelayedAck {
             pushed: false,
             timer: None,
             armed: Time::ZERO,
-            blocks: Blocks::default(),
+            blocks: ReportedBlocks::default(),
             compressed: 0,
             duplicates: 0,
             duplicates_of: 0,
@@ -374,7 +374,7 @@ mod tests {
     /// the first on.
     #[test]
     fn the_kernel_forgets_the_fifth_block() {
-        let mut blocks = Blocks::default();
+        let mut blocks = ReportedBlocks::default();
         for start in [10, 30, 50, 70, 90] {
             assert_eq!(blocks.extend((start, start + 10)), start >= 50, "{start}");
             blocks.add((start, start + 10));
