@@ -5,7 +5,7 @@ const lab = { scene: null, first: null, log: [], time: 0, seen: 0, speed: 1, pla
 function newSide() {
   return { bins: [], queue: [], falling: [], leaving: [], last: null, open: emptyBin(), flows: [], recent: [] };
 }
-const emptyBin = () => ({ sojourn: 0, least: Infinity, left: 0, drops: 0, marks: 0, reason: {}, waits: [] });
+const emptyBin = () => ({ sojourn: 0, least: Infinity, left: 0, drops: 0, marks: 0, reason: {}, lost: [], waits: [] });
 
 // Opens a scene at its start.
 function openScene(scene) {
@@ -101,6 +101,7 @@ function takeEvent(side, events, at) {
     bin.drops += 1;
     const name = catalogue.reasons[reason];
     bin.reason[name] = (bin.reason[name] ?? 0) + 1;
+    bin.lost[group] = (bin.lost[group] ?? 0) + 1;
     packet.since = performance.now();
     packet.reason = name;
     side.falling.push(packet);
@@ -121,7 +122,8 @@ function closeBin(side, sample) {
   const delays = bin.waits.map((waited) => waited + propagation);
   side.bins[index] = {
     t: sample.t, sojourn: bin.left ? bin.sojourn : null, least: bin.left ? bin.least : null, left: bin.left,
-    drops: bin.drops, marks: bin.marks, reason: bin.reason, waits: bin.waits, delays, delivered, goodput, windows, state: sample.link,
+    drops: bin.drops, marks: bin.marks, reason: bin.reason, lost: bin.lost, waits: bin.waits,
+    delays, delivered, goodput, windows, state: sample.link,
   };
   side.open = emptyBin();
   side.flows = sample.flows;

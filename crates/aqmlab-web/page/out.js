@@ -115,14 +115,14 @@ class SvgContext {
 
 function csvText() {
   const quote = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  const rows = ["side,queue,time_s,sojourn_max_s,backlog_packets,drops,marks,group,delay_max_s,goodput_bps,window_bytes"];
+  const rows = ["side,queue,time_s,sojourn_max_s,backlog_packets,drops,marks,group,group_drops,delay_max_s,goodput_bps,window_bytes"];
   lab.sides.forEach((side, number) => {
     const name = byId(`name-${number}`).textContent;
     side.bins.forEach((bin) => {
       if (!bin) return;
       side.groups.forEach((group, index) => {
         const cells = ["AB"[number], quote(name), bin.t.toFixed(3), bin.sojourn ?? "", bin.state.backlog_packets, bin.drops, bin.marks,
-          quote(group), bin.delays[index]?.toFixed(6) ?? "", bin.goodput[index]?.toFixed(0) ?? "", bin.windows[index] ?? ""];
+          quote(group), bin.lost[index] ?? 0, bin.delays[index]?.toFixed(6) ?? "", bin.goodput[index]?.toFixed(0) ?? "", bin.windows[index] ?? ""];
         rows.push(cells.join(","));
       });
     });
