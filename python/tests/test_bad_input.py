@@ -31,6 +31,13 @@ SPOILT = {
     "route to no link": ('path = ["down"]', 'path = ["donw"]', ["flows.first.path", "`down`?"]),
     "empty route": ('path = ["down"]', "path = []", ["flows.first.path"]),
     "flow without packets": ('size = "350400b"', 'size = "0b"', ["flows.first.size", "0b"]),
+    # Charts cannot be drawn with the line separator U+2028 in a name.
+    "a group's name of two lines": (
+        "[flows.first]",
+        '[flows."a\\u2028b"]',
+        ["flows.a", "a name on one line"],
+    ),
+    "a link's name of two lines": ("[links.up]", '[links."u\\np"]', ["a name on one line"]),
     "no flows in a group": ("count = 2", "count = 0", ["flows.first.count", "0"]),
     "wrong kind": ("[links.down]", "[links]\ndown = 3\n[links.x]", ["links.down", "`3`", "table"]),
     "not TOML": ("seed = 1", "seed = = 1", ["line 3", "TOML"]),
@@ -59,7 +66,6 @@ STUDIES = {
     "unknown discipline": ('"codel"', '"codle"', ["queue=CoDel", "did you mean `codel`?"]),
     "absurd number of runs": ("replications = 2", "replications = 9999999", ["59,999,994 runs"]),
     "unknown key of an axis": ('name = "queue"', 'nam = "queue"', ["axes 1", "`name`?"]),
-    # Charts cannot be drawn with the line separator U+2028 in a name.
     "a label of two lines": (
         '"CoDel"',
         '"a\\u2028b"',

@@ -306,6 +306,16 @@ def test_the_texts_of_tours_say_what_the_page_shows(opened: Browser) -> None:
     assert middle(alone) == pytest.approx(middle(flows), rel=0.4)
 
 
+def test_a_wrong_time_is_refused_with_the_units(opened: Browser) -> None:
+    for wrong in ("1h", "1.2.3ms", "40"):
+        opened.choose("#rtt", wrong)
+        message = opened.run("document.getElementById('message').textContent")
+        assert "units: ns, us, ms, s, min" in message and f'"{wrong}"' in message, message
+    opened.choose("#rtt", "0.01min")
+    assert opened.run("document.getElementById('message').textContent") == ""
+    assert opened.run("lab.scene.rtt") == "0.01min"
+
+
 def test_knobs_are_turned_while_it_runs_and_saved(opened: Browser, tmp_path: Path) -> None:
     play(opened, 1)
     opened.choose("#rate", "4mbit")

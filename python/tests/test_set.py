@@ -185,4 +185,7 @@ def test_a_scenario_changes_while_packets_pass(aqmlab: Aqmlab, tmp_path: Path) -
 
 
 def test_names_that_are_none_are_refused(aqmlab: Aqmlab) -> None:
-    assert_refused(aqmlab("shell", "--name", "4711", "--", "true"), "name", "letters")
+    for wrong in ("4711", "", "a/b"):
+        assert_refused(
+            aqmlab("shell", "--name", wrong, "--", "true"), "name", f"`{wrong}`", "letters"
+        )

@@ -83,14 +83,15 @@ def test_the_exit_status_is_the_commands(aqmlab: Aqmlab, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(not shutil.which("dash"), reason="dash is not installed")
-def test_an_interactive_shell_has_job_control(tmp_path: Path) -> None:
+@pytest.mark.parametrize("hosts", [(), ("--topology", EXAMPLES / "topology.toml")])
+def test_an_interactive_shell_has_job_control(hosts: tuple[Any, ...], tmp_path: Path) -> None:
     """dash needs a process group that exists in its namespace."""
     (tmp_path / "sh").symlink_to(str(shutil.which("dash")))
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(tmp_path)
         script = '"$@"; echo "status $?"; read line; echo "read $line"'
-        words = ["sh", "-c", script, "sh", *command("shell", "-q", "--", "./sh")]
+        words = ["sh", "-c", script, "sh", *command("shell", "-q", *hosts, "--", "./sh")]
         os.execve("/bin/sh", words, environment() | {"PS1": "ready> "})
     seen = ""
     steps = [("ready> ", "sleep 99\n"), ("sleep 99", "\x03"), ("ready> ", "exit 7\n"),

@@ -102,6 +102,12 @@ impl fmt::Display for Error {
     }
 }
 
+/// Returns whether a character ends a line or controls the terminal: control characters, and the
+/// line and paragraph separators of Unicode.
+pub fn breaks_line(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
 /// Maximum number of known names in a message.
 const SHOWN_NAMES: usize = 100;
 /// Maximum number of characters of a given value in a message.
@@ -114,10 +120,10 @@ fn on_one_line(text: &str) -> Cow<'_, str> {
         let length = text.chars().count();
         return format!("{}... ({length} characters)", on_one_line(&text[..end])).into();
     }
-    if !text.contains(char::is_control) {
+    if !text.contains(breaks_line) {
         return text.into();
     }
-    let escaped = text.chars().map(|c| match c.is_control() {
+    let escaped = text.chars().map(|c| match breaks_line(c) {
         true => c.escape_default().to_string(),
         false => c.to_string(),
     });

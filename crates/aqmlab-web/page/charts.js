@@ -193,7 +193,3 @@ function bits(text) {
   const parts = /^([\d.]+)\s*([kmgt]?)bit$/.exec((text ?? "").trim());
   return parts ? Number(parts[1]) * { "": 1, k: 1e3, m: 1e6, g: 1e9, t: 1e12 }[parts[2]] : NaN;
 }
-function seconds(text) {
-  const parts = /^([\d.]+)\s*(ns|us|µs|ms|s)$/.exec(text ?? "");
-  return parts ? Number(parts[1]) * { ns: 1e-9, us: 1e-6, "µs": 1e-6, ms: 1e-3, s: 1 }[parts[2]] : null;
-}

@@ -20,10 +20,22 @@ const quicOf = (flow) => (canBeQuic(flow.kind) && flow.control?.includes(":") ? 
 const senders = () => [...catalogue.controls, ...catalogue.quic];
 const quoted = (text) => JSON.stringify(String(text));
 
+const TIMES = { ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60 };
+// The number and the unit of a time, or null.
+function timeParts(text) {
+  const parts = /^\s*(\d+\.?\d*|\.\d+)\s*(ns|us|ms|s|min)\s*$/i.exec(text ?? "");
+  return parts && [Number(parts[1]), parts[2].toLowerCase()];
+}
+
+function seconds(text) {
+  const parts = timeParts(text);
+  return parts && parts[0] * TIMES[parts[1]];
+}
+
 function halved(rtt) {
-  const parts = /^\s*([\d.]+)\s*([a-zµ]+)\s*$/.exec(rtt);
-  if (!parts) throw new Error(`round-trip time: expected a time such as "40ms", got "${rtt}"`);
-  return `${Number(parts[1]) / 2}${parts[2]}`;
+  const parts = timeParts(rtt);
+  if (!parts) throw new Error(`round-trip time: expected a time such as 40ms (units: ${Object.keys(TIMES).join(", ")}), got "${rtt}"`);
+  return `${parts[0] / 2}${parts[1]}`;
 }
 
 function floodRate(rate) {

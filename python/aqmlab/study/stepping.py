@@ -223,7 +223,7 @@ class Run:
         return self._run.snapshot()
 
     def restore(self, snapshot: _core.Snapshot) -> None:
-        """Returns to a snapshot of this run or of a copy, with the scenario of that time.
+        """Returns to a snapshot of this run or of another one, with the scenario of that time.
 
         The cost is that of copying the state, at any time of the run; see `snapshot`.
         """

@@ -48,13 +48,16 @@ impl Control {
     /// # Errors
     /// Returns an error if the name is not allowed.
     pub fn open(name: Option<&str>, routes: [Vec<u32>; 2]) -> Result<Self> {
-        let name = name.unwrap_or_default();
         let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        let is_number = !name.is_empty() && name.chars().all(|c| c.is_ascii_digit());
-        if name.len() > LONGEST_NAME || !name.chars().all(is_fit) || is_number {
+        // An empty name has digits alone, too.
+        let is_number = |name: &str| name.chars().all(|c| c.is_ascii_digit());
+        let is_wrong =
+            |name: &&str| name.len() > LONGEST_NAME || !name.chars().all(is_fit) || is_number(name);
+        if let Some(name) = name.filter(is_wrong) {
             let allowed = "letters, digits, `-`, `_` and `.`, at most 64, and not digits alone";
             return Err(Error::not_allowed(name, allowed).at("name"));
         }
+        let name = name.unwrap_or_default();
         Ok(Control { file: memory_file(&format!("{NAME}.{name}")).ok(), routes, answered: 0 })
     }
 

@@ -248,7 +248,7 @@ impl<'a> Shell<'a> {
 /// Returns whether this is a shell for a user. Its job control needs a process group that exists in
 /// its process namespace; dash reports an error without one. The shell itself handles Ctrl-Z. Other
 /// commands stay in the group of the emulator, so that Ctrl-Z stops both.
-fn is_interactive(command: &[OsString]) -> bool {
+pub(crate) fn is_interactive(command: &[OsString]) -> bool {
     matches!(command, [program] if program.as_encoded_bytes().ends_with(b"sh"))
 }
 

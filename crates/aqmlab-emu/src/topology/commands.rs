@@ -13,8 +13,9 @@ use crate::observe::Recordings;
 use crate::params::EmulatorParams;
 use crate::report::Outcome;
 use crate::routing::Topology;
+use crate::shell::is_interactive;
 use crate::sys::files;
-use crate::sys::process::{Foreground, Pid, Signals};
+use crate::sys::process::{Foreground, Pid, Signals, is_foreground, lead_foreground};
 
 /// File with the names of hosts.
 const HOSTS: &str = "/etc/hosts";
@@ -44,7 +45,16 @@ pub fn run(
     params: &EmulatorParams,
 ) -> Result<Outcome> {
     let _terminal = Foreground::here();
-    super::run(scenario, topology, commands, RunTimes::OPEN, &commands.recordings, params)
+    // In the process namespace of the hosts the group of this process has no number.
+    let leads = is_foreground() && is_interactive(&commands.words[commands.main]);
+    let job = HostCommands { commands, leads };
+    super::run(scenario, topology, &job, RunTimes::OPEN, &commands.recordings, params)
+}
+
+/// Commands to start, the main one perhaps as a shell in the foreground of the terminal.
+struct HostCommands<'a> {
+    commands: &'a Commands,
+    leads: bool,
 }
 
 /// Returns the name of the variable with a host's address.
@@ -71,11 +81,11 @@ impl Commands {
     }
 }
 
-impl Job for Commands {
+impl Job for HostCommands<'_> {
     /// Makes host names resolvable.
     fn prepare(&self, hosts: &Hosts) -> Result<()> {
         let mut text = format!("{} localhost\n::1 localhost\n", Ipv4Addr::LOCALHOST);
-        for (name, block) in self.names.iter().zip(&hosts.blocks) {
+        for (name, block) in self.commands.names.iter().zip(&hosts.blocks) {
             let (v4, v6) = block.near();
             text.push_str(&format!("{v4} {name}\n{v6} {name}\n"));
         }
@@ -83,17 +93,18 @@ impl Job for Commands {
     }
 
     fn start(&self, hosts: &Hosts, _zero: u64, signals: &Signals) -> Option<Pid> {
-        let others = (0..self.words.len()).filter(|host| *host != self.main);
-        let mut main = None;
-        for host in others.chain([self.main]) {
-            if !self.words[host].is_empty() {
-                let environment = self.environment_of(host, hosts);
-                let namespace = Some(&hosts.namespaces[host]);
-                let is_confined = !hosts.brokers.is_empty();
-                main = start(&self.words[host], &environment, namespace, signals, is_confined);
+        let Commands { words, main, .. } = self.commands;
+        let others = (0..words.len()).filter(|host| host != main);
+        let mut pid = None;
+        for host in others.chain([*main]).filter(|host| !words[*host].is_empty()) {
+            if self.leads && host == *main {
+                lead_foreground();
             }
+            let environment = self.commands.environment_of(host, hosts);
+            let namespace = Some(&hosts.namespaces[host]);
+            pid = start(&words[host], &environment, namespace, signals, !hosts.brokers.is_empty());
         }
-        main
+        pid
     }
 }
 

@@ -1,5 +1,6 @@
 //! Parsing and checking of scenarios.
 
+use aqmlab_core::error::breaks_line;
 use aqmlab_core::params::missing_key;
 use aqmlab_core::{Bytes, Error, ParamType, Params, Result, Span, Table, Value};
 use aqmlab_tcp::TcpParams;
@@ -289,6 +290,7 @@ fn read_link(
     duration: Span,
     outside: Outside<'_>,
 ) -> Result<LinkConfig> {
+    check_name(name)?;
     let process = RateProcess::read(&params.rate.to_value(), outside.read_file);
     let process = process.map_err(|error| error.at("rate"))?;
     let delay = DelayProcess::read(&params.delay.to_value(), outside.read_file);
@@ -368,6 +370,14 @@ pub(super) fn update_transport(
     read.and_then(|()| transport.check()).map_err(|error| error.at("transport"))
 }
 
+/// Refuses the name of a link or a group of flows that needs more than one line.
+fn check_name(name: &str) -> Result<()> {
+    match name.contains(breaks_line) {
+        true => Err(Error::new("expected a name on one line, without control characters")),
+        false => Ok(()),
+    }
+}
+
 /// Reads a group of flows that begins at `begin` unless it has a `start`.
 pub(super) fn read_flow(
     name: &str,
@@ -377,6 +387,7 @@ pub(super) fn read_flow(
     defaults: &TcpParams,
     outside: Outside<'_>,
 ) -> Result<FlowGroup> {
+    check_name(name)?;
     let value = with_columns(value, outside.read_file)?;
     let table = value.as_table()?;
     let params: FlowParams = read_params(table, &[])?;
