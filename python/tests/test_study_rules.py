@@ -22,8 +22,7 @@ from aqmlab.reproduce.signs import chance, same_signs
 from aqmlab.stats import Interval
 from aqmlab_studies.cs244_2015 import claims as cs244_2015
 from aqmlab_studies.jarvinen2014 import claims as jarvinen2014
-from aqmlab_studies.jarvinen2014.headline import HEADLINE
-from aqmlab_studies.jarvinen2014.levels import LEVELS
+from aqmlab_studies.jarvinen2014.levels import HEADLINE, LEVELS
 from aqmlab_studies.kuhn2014 import claims as kuhn2014
 from aqmlab_studies.kuhn2014.section_3 import SECTION_3
 from aqmlab_studies.l4s2020 import study as l4s2020

@@ -19,8 +19,7 @@ from aqmlab.reproduce.published import Published
 from aqmlab.reproduce.verdicts import DIFFERS, Criterion
 from aqmlab_studies.jarvinen2014 import study
 from aqmlab_studies.jarvinen2014.claims import HIGH_END, SPIKES, TIMES
-from aqmlab_studies.jarvinen2014.headline import HEADLINE
-from aqmlab_studies.jarvinen2014.levels import LEVELS
+from aqmlab_studies.jarvinen2014.levels import HEADLINE, LEVELS
 
 RULES = {rule.id: rule for rule in (*HEADLINE, *LEVELS, *SPIKES, *TIMES)}
 PAPER = {"CoDel", "PIEupdate", "PIEthresh", "HRED", "HRED (aggressive)", "SFQ CoDel"}

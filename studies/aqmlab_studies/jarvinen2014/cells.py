@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
+import polars as pl
 
-from aqmlab.campaign import Comparison, below
-from aqmlab.metrics.samples import Floats
+import aqmlab
+from aqmlab.campaign import Comparison, Rule, at_least, below
+from aqmlab.campaign.rule import Compared
+from aqmlab.metrics.samples import Floats, quartiles
 from aqmlab.reproduce.measure import Measurements, per_run
 from aqmlab_studies.jarvinen2014.figures import FLOWS, SPIKES, fairness
 from aqmlab_studies.jarvinen2014.ns2 import REST
@@ -21,8 +25,12 @@ ALL = (*SINGLE, SFQ)
 STEP = 0.006
 """One packet at 2 Mbit/s, in seconds: smaller differences are not counted."""
 
+WINDOW = 3
+"""Packets of an initial window."""
+
 Cells = dict[tuple[str, str], float]
 """(queue, load) to a number."""
+CellRule = Rule[Measurements, Cells]
 Measure = Callable[[Measurements], Cells]
 Value = Callable[..., float]
 """Takes the measurements and the labels of a point."""
@@ -59,14 +67,12 @@ def rows(**values: Sequence[float]) -> Cells:
     }
 
 
-def p95(measured: Measurements, **labels: str) -> float:
-    """The 95th percentile of the queuing delay of all packets, seconds."""
-    return measured.delay_quantile(0.95, **labels)
+def quantile(share: float) -> Value:
+    """A quantile of the queuing delay of all packets, seconds."""
+    return lambda measured, **labels: measured.delay_quantile(share, **labels)
 
 
-def p50(measured: Measurements, **labels: str) -> float:
-    """Median of the queuing delay of all packets, seconds."""
-    return measured.delay_quantile(0.5, **labels)
+p50, p95 = quantile(0.5), quantile(0.95)
 
 
 def worst(measured: Measurements, **labels: str) -> float:
@@ -74,38 +80,31 @@ def worst(measured: Measurements, **labels: str) -> float:
     return measured.largest(100, **labels)
 
 
-def middle(measured: Measurements, **labels: str) -> float:
-    """The median over the replications of the largest delay, seconds."""
-    return float(np.median(measured.maxima(**labels)))
+def median(values: Callable[..., Floats]) -> Value:
+    """The median over the replications."""
+    return lambda measured, **labels: float(np.median(values(measured, **labels)))
 
 
-def spread(measured: Measurements, **labels: str) -> float:
-    """The inter-quartile range of the largest delay as a share of its median."""
-    low, median, high = np.quantile(measured.maxima(**labels), [0.25, 0.5, 0.75])
-    return float((high - low) / median)
+middle = median(Measurements.maxima)
+"""Of the largest delay, seconds."""
+fair = median(fairness)
+"""Of Jain's index of the two groups' response times."""
 
 
 def spike(delay: int) -> Value:
     """The median duration of the longest spike above `delay` ms, seconds."""
-
-    def value(measured: Measurements, **labels: str) -> float:
-        return float(np.median(measured.spikes(SPIKES[delay], **labels)))
-
-    return value
+    return median(lambda measured, **labels: measured.spikes(SPIKES[delay], **labels))
 
 
 def response(group: str) -> Value:
     """The median response time of a group, seconds."""
-
-    def value(measured: Measurements, **labels: str) -> float:
-        return float(np.median(measured.responses(group, **labels)))
-
-    return value
+    return median(lambda measured, **labels: measured.responses(group, **labels))
 
 
-def fair(measured: Measurements, **labels: str) -> float:
-    """The median of Jain's index of the two groups' response times."""
-    return float(np.median(fairness(measured, **labels)))
+def spread(measured: Measurements, **labels: str) -> float:
+    """The inter-quartile range of the largest delay as a share of its median."""
+    low, median, high = quartiles(measured.maxima(**labels))
+    return float((high - low) / median)
 
 
 def one_spike(measured: Measurements, **labels: str) -> float:
@@ -123,6 +122,38 @@ def _total_spikes(measured: Measurements, **labels: str) -> Floats:
     rows = rows.filter(link=measured.link, threshold_bytes=SPIKES[60])
     total: Floats = rows.sort("run")["total_s"].to_numpy()
     return total
+
+
+def initial_windows(measured: Measurements, **labels: str) -> float:
+    """The mean share of initial windows in the queue at a run's largest delay."""
+    return float(_initial_shares(measured, **labels).mean())
+
+
+@per_run
+def _initial_shares(measured: Measurements, **labels: str) -> Floats:
+    """The share in each run: the runs are repeated with packets recorded."""
+    scenario = measured.result.scenarios[measured.point(**labels)]
+    seed = measured.result.info.seed
+    runs = (
+        aqmlab.run(scenario, seed=seed, record="packets", replication=number)
+        for number in range(measured.replications)
+    )
+    return np.array([_of_run(run.packets, measured.link) for run in runs])
+
+
+def _of_run(packets: pl.DataFrame, link: str) -> float:
+    """The share of one run: of the data packets that waited when the packet with the largest
+    delay arrived, those of the first three of their flows."""
+    data = packets.filter(
+        (pl.col("link") == link) & ~pl.col("is_ack") & (pl.col("size_bytes") > 100)
+    ).sort("arrival_s")
+    data = data.with_columns(initial=pl.int_range(pl.len()).over("flow") < WINDOW)
+    sent = data.filter(verdict="delivered")
+    slowest = sent.row(int((sent["end_s"] - sent["arrival_s"]).arg_max() or 0), named=True)
+    waiting = sent.filter(
+        (pl.col("arrival_s") <= slowest["arrival_s"]) & (pl.col("end_s") > slowest["arrival_s"])
+    )
+    return float(waiting["initial"].mean() or 0.0)  # type: ignore[arg-type]
 
 
 def of(found: Cells, queue: str, loads: Sequence[str] = FLOWS) -> list[float]:
@@ -164,35 +195,73 @@ def share_above(found: Cells, limit: float) -> float:
     return float(np.mean([value > limit for value in found.values()]))
 
 
-def share_of(pairs: tuple[int, int]) -> float:
-    """Pairs that are so as a share of all; 0 without any."""
-    return pairs[0] / max(pairs[1], 1)
+Counted = tuple[int, int]
+"""Number of cases that are so, and of all."""
 
 
-def told_ms(found: Cells) -> str:
-    """`CoDel 90, 120, 170, 246; HRED ... ms`."""
-    return f"{_told(found, lambda value: f'{1e3 * value:.0f}')} ms"
+def same_order(
+    found: Cells, queues: Iterable[str], forms: Sequence[str], apart: Callable[..., bool]
+) -> Counted:
+    """Pairs of queues at one load whose numbers of two kinds, forms of the queue's name, have the
+    same order, of those whose differences are `apart`."""
+    differences = [
+        [found[form.format(a), load] - found[form.format(b), load] for form in forms]
+        for load in FLOWS
+        for a, b in combinations(queues, 2)
+    ]
+    kept = [one * other > 0 for one, other in differences if apart(one, other)]
+    return sum(kept), len(kept)
 
 
-def told_s(found: Cells) -> str:
-    """The same in seconds."""
-    return f"{_told(found, lambda value: f'{value:.2f}')} s"
+def in_most(
+    ident: str,
+    text: str,
+    rule: str,
+    measure: Measure,
+    count: Callable[[Cells], Counted],
+    share: float,
+    refuted_by: Cells,
+    words: str = "{} of {} pairs",
+) -> CellRule:
+    """At least this share of the cases is so."""
 
+    def compared(found: Cells) -> Comparison:
+        right, total = count(found)
+        return at_least(right / max(total, 1), share, "share")
 
-def told_share(found: Cells) -> str:
-    """The same in per cent."""
-    return f"{_told(found, lambda value: f'{100 * value:.0f}')} %"
-
-
-def told_number(found: Cells) -> str:
-    """The same as plain numbers."""
-    return _told(found, lambda value: f"{value:.3f}")
-
-
-def _told(found: Cells, number: Callable[[float], str]) -> str:
-    queues = dict.fromkeys(queue for queue, _ in found)
-    loads = list(dict.fromkeys(load for _, load in found))
-    listed = "; ".join(
-        f"{queue} {', '.join(number(found[queue, load]) for load in loads)}" for queue in queues
+    return Rule(
+        ident, text, rule, measure, compared, lambda found: words.format(*count(found)), refuted_by
     )
-    return f"at {', '.join(loads)}: {listed}"
+
+
+def told(scale: float, digits: int, unit: str = "") -> Callable[[Cells], str]:
+    """Formats numbers by queue: `at 1+1, 2+2, 4+4, 6+6: CoDel 90, 126, 170, 246; HRED ... ms`."""
+
+    def words(found: Cells) -> str:
+        queues = dict.fromkeys(queue for queue, _ in found)
+        loads = list(dict.fromkeys(load for _, load in found))
+        listed = "; ".join(
+            f"{queue} {', '.join(f'{scale * found[queue, f]:.{digits}f}' for f in loads)}"
+            for queue in queues
+        )
+        return f"at {', '.join(loads)}: {listed}{unit}"
+
+    return words
+
+
+told_ms, told_s, told_share = told(1e3, 0, " ms"), told(1.0, 2, " s"), told(100.0, 0, " %")
+told_number = told(1.0, 3)
+
+
+def statement(
+    ident: str,
+    text: str,
+    rule: str,
+    measure: Measure,
+    compared: Callable[[Cells], Compared],
+    refuted_by: Cells,
+    words: Callable[[Cells], str] = told_ms,
+    beside: Callable[[Measurements], str] | None = None,
+) -> CellRule:
+    """A rule about one number a queue and load, delays unless said otherwise."""
+    return Rule(ident, text, rule, measure, compared, words, refuted_by, beside)

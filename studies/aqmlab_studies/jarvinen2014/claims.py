@@ -6,9 +6,8 @@ runs unless told otherwise (README.md); what the other readings give is told bes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -23,8 +22,8 @@ from aqmlab.campaign import (
     below,
     within,
 )
+from aqmlab.campaign.rule import Compared
 from aqmlab.reproduce.measure import Measurements
-from aqmlab_studies.jarvinen2014 import initial_windows
 from aqmlab_studies.jarvinen2014.cells import (
     ALL,
     CODEL,
@@ -34,12 +33,15 @@ from aqmlab_studies.jarvinen2014.cells import (
     SFQ,
     SINGLE,
     STEP,
+    CellRule,
     Cells,
     Measure,
     Value,
     cells,
     each,
     fair,
+    in_most,
+    initial_windows,
     lower,
     middle,
     of,
@@ -49,11 +51,12 @@ from aqmlab_studies.jarvinen2014.cells import (
     range_of,
     response,
     rows,
+    same_order,
     several,
     share_above,
-    share_of,
     spike,
     spread,
+    statement,
     told_ms,
     told_number,
     told_s,
@@ -61,30 +64,19 @@ from aqmlab_studies.jarvinen2014.cells import (
     worst,
 )  # fmt: skip
 from aqmlab_studies.jarvinen2014.figures import FLOWS
-from aqmlab_studies.jarvinen2014.headline import HEADLINE, MANY
-from aqmlab_studies.jarvinen2014.levels import LEVELS
+from aqmlab_studies.jarvinen2014.levels import HEADLINE, LEVELS, MANY
 from aqmlab_studies.jarvinen2014.ns2 import REST
 
 FAR = "101 ms"
 READINGS = ("in packets", "in packets, wait off")
 GROUPS = ("first", "second")
 FIFO = "DropTail"
-CellRule = Rule[Measurements, Cells]
 
 
 def claims(measured: Measurements) -> list[Asked]:
     """All statements for which the queues and paths were run."""
-    rules: tuple[Rule[Measurements, Any], ...] = (
-        *HEADLINE,
-        *HIGH_END,
-        *LEVELS,
-        *SPIKES,
-        *TIMES,
-        *LONG_PATH,
-        INERT,
-        RECALL,
-    )
-    return asked(rules, measured)
+    of_cells = (*HEADLINE, *HIGH_END, *LEVELS, *SPIKES, *TIMES, *LONG_PATH)
+    return [*asked(of_cells, measured), *asked((INERT,), measured), *asked((RECALL,), measured)]
 
 
 def _harsh_in_packets(measured: Measurements) -> str:
@@ -97,89 +89,81 @@ def _harsh_in_packets(measured: Measurements) -> str:
 
 
 HIGH_END: tuple[CellRule, ...] = (
-    Rule(
+    statement(
         "median-delay",
         "The median queuing delay is at most 24 ms with every queue and load.",
         "every median (pooled over the packets of all replications) is below 24.5 ms",
         cells(p50, ALL),
         lambda found: each(below, found, 0.0245),
-        told_ms,
         {(q, f): 0.030 if q == SFQ else 0.012 for q in ALL for f in FLOWS},
     ),
-    Rule(
+    statement(
         "aggressive-even-better",
         "The slightly more aggressive HRED is even better.",
         "at every load its 95th percentile is below HRED's by more than a packet",
         cells(p95, (HRED, HARSH)),
         lambda found: lower(found, HARSH, (HRED,), FLOWS),
-        told_ms,
         rows(HRED=(120, 126, 132, 132)) | rows(**{HARSH: (96, 96, 108, 130)}),
     ),
-    Rule(
+    statement(
         "hred-quartiles",
         "Figure 3: the inter-quartile range of HRED's largest delay is small up to 4+4 flows.",
         "with 1+1, 2+2 and 4+4 flows it is at most a fifth of the median",
         cells(spread, (HRED,), FLOWS[:3]),
         lambda found: each(at_most, found, 0.2),
-        told_share,
         {(HRED, "1+1"): 0.1, (HRED, "2+2"): 0.3, (HRED, "4+4"): 0.1},
+        told_share,
     ),
-    Rule(
+    statement(
         "sfq-same-level",
         "With SFQ CoDel the high-end delays stay roughly at the same level whatever the number of "
         "flows.",
         "the largest of the four 95th percentiles is at most 25 % above the smallest",
         cells(p95, (SFQ,)),
         lambda found: at_most(range_of(found, SFQ), 1.25, "largest over smallest"),
-        told_ms,
         rows(**{SFQ: (60, 60, 66, 90)}),
     ),
-    Rule(
+    statement(
         "sfq-below-hred",
         "SFQ CoDel's 95th percentiles are lower than HRED's.",
         "at every load, by more than a packet",
         cells(p95, (SFQ, HRED)),
         lambda found: lower(found, SFQ, (HRED,), FLOWS),
-        told_ms,
         rows(HRED=(120, 126, 132, 60), **{SFQ: (60, 57, 54, 66)}),
     ),
-    Rule(
+    statement(
         "sfq-medians-as-hred",
         "Figure 3: the medians of SFQ CoDel's largest delay are roughly at HRED's level.",
         "at every load within 25 % of HRED's",
         cells(middle, (SFQ, HRED)),
         lambda found: [within(found[SFQ, f] / found[HRED, f], 1, 0.25, f) for f in FLOWS],
-        told_ms,
         rows(HRED=(130, 130, 130, 140), **{SFQ: (120, 120, 120, 90)}),
     ),
-    Rule(
+    statement(
         "sfq-worst-with-one",
         "Table III: with 1+1 flows SFQ CoDel's worst case is not as good as that of CoDel.",
         "its largest delay of 100 replications is larger by more than a packet",
         cells(worst, (SFQ, CODEL), FLOWS[:1]),
         lambda found: above(found[SFQ, "1+1"] - found[CODEL, "1+1"], STEP),
-        told_ms,
         {(SFQ, "1+1"): 0.150, (CODEL, "1+1"): 0.150},
     ),
-    Rule(
+    statement(
         "sfq-worst-with-two",
         "Table III: with 2+2 flows SFQ CoDel's worst case is roughly equal to that of CoDel.",
         "the largest delays of 100 replications are within 10 % of each other",
         cells(worst, (SFQ, CODEL), FLOWS[1:2]),
         lambda found: within(found[SFQ, "2+2"] / found[CODEL, "2+2"], 1, 0.10),
-        told_ms,
         {(SFQ, "2+2"): 0.220, (CODEL, "2+2"): 0.186},
     ),
-    Rule(
+    statement(
         "sfq-worst-with-many",
         "Table III: beyond 2+2 flows SFQ CoDel clearly lowers the worst case compared with CoDel.",
         "with 4+4 and 6+6 flows its largest delay of 100 replications is at least 10 % lower",
         cells(worst, (SFQ, CODEL), MANY),
         lambda found: [at_most(found[SFQ, f] / found[CODEL, f], 0.9, f) for f in MANY],
-        told_ms,
         {(SFQ, "4+4"): 0.17, (SFQ, "6+6"): 0.29, (CODEL, "4+4"): 0.23, (CODEL, "6+6"): 0.30},
     ),
-    Rule(
+    statement(
         "hred-worst-below-sfq",
         "Table III: HRED's worst case is lower than SFQ CoDel's in most cases.",
         "HRED's largest delay of 100 replications is lower by more than half a packet at three of "
@@ -188,53 +172,50 @@ HIGH_END: tuple[CellRule, ...] = (
         lambda found: at_least(
             sum(found[HRED, f] < found[SFQ, f] - STEP / 2 for f in FLOWS), 3, "loads"
         ),
-        told_ms,
         rows(HRED=(150, 168, 190, 230), **{SFQ: (180, 180, 174, 222)}),
     ),
-    Rule(
+    statement(
         "initial-windows-hred",
         "With 6+6 flows a significant part of HRED's queue during the highest spikes are packets "
         "of initial windows.",
         "at the largest delay of a run, of the packets that wait at least 20 % are among the first "
         "three of their flows (mean over the replications)",
-        cells(initial_windows.share, (HRED,), FLOWS[3:]),
+        cells(initial_windows, (HRED,), FLOWS[3:]),
         lambda found: at_least(found[HRED, "6+6"], 0.2),
-        told_share,
         {(HRED, "6+6"): 0.03},
+        told_share,
     ),
-    Rule(
+    statement(
         "initial-windows-others",
         "With 6+6 flows a negligible part of the other single queues during the highest spikes are "
         "packets of initial windows.",
         "at most 5 % with CoDel and both variants of PIE, measured likewise",
-        cells(initial_windows.share, (CODEL, *PIES), FLOWS[3:]),
+        cells(initial_windows, (CODEL, *PIES), FLOWS[3:]),
         lambda found: each(at_most, found, 0.05),
-        told_share,
         {(CODEL, "6+6"): 0.2, ("PIEupdate", "6+6"): 0.0, ("PIEthresh", "6+6"): 0.0},
+        told_share,
     ),
 )
 
 SPIKES: tuple[CellRule, ...] = (
-    Rule(
+    statement(
         "spikes-60ms",
         "Figure 4: delay spikes above 60 ms typically last clearly more than 200 ms.",
         "at least nine of ten medians of the longest spike of a run are above 200 ms",
         cells(spike(60), SINGLE),
         lambda found: at_least(share_above(found, 0.2), 0.9, "share"),
-        told_ms,
         {(q, f): 0.15 if q == CODEL else 0.5 for q in SINGLE for f in FLOWS},
     ),
-    Rule(
+    statement(
         "spikes-100ms",
         "Figure 5: delay spikes above 100 ms last around 130 ms or longer (without aggressive "
         "HRED).",
         "at least nine of ten medians of the longest spike of a run are above 120 ms",
         cells(spike(100), tuple(q for q in SINGLE if q != HARSH)),
         lambda found: at_least(share_above(found, 0.12), 0.9, "share"),
-        told_ms,
         {(q, f): 0.1 if q == CODEL else 0.5 for q in SINGLE if q != HARSH for f in FLOWS},
     ),
-    Rule(
+    statement(
         "spikes-100ms-aggressive",
         "Figure 5: aggressive HRED's spikes above 100 ms are notably shorter.",
         "at every load its median is below 130 ms and at least 10 % below those of all other "
@@ -249,11 +230,10 @@ SPIKES: tuple[CellRule, ...] = (
                 for f in FLOWS
             ),
         ],
-        told_ms,
         {(q, f): 0.2 if q == HARSH else 0.5 for q in SINGLE for f in FLOWS},
         beside=_harsh_in_packets,
     ),
-    Rule(
+    statement(
         "spikes-longer-with-many",
         "With many flows PIE's and CoDel's spikes last significantly longer than HRED's.",
         "with 4+4 and 6+6 flows their medians above 60 ms are at least 25 % longer than HRED's",
@@ -263,18 +243,17 @@ SPIKES: tuple[CellRule, ...] = (
             for q in (CODEL, *PIES)
             for f in MANY
         ],
-        told_ms,
         {(q, f): 0.5 for q in (CODEL, *PIES, HRED) for f in MANY},
     ),
-    Rule(
+    statement(
         "one-spike",
         "There is usually just one major delay spike in a run.",
         "in at least three quarters of the runs with a spike above 60 ms the longest one has half "
         "of all the time above 60 ms or more, at every point",
         cells(one_spike, SINGLE),
         lambda found: each(at_least, found, 0.75),
-        told_share,
         {(q, f): 0.5 if q == "PIEupdate" else 0.9 for q in SINGLE for f in FLOWS},
+        told_share,
     ),
 )
 
@@ -307,10 +286,6 @@ def _largest_spread(found: Cells) -> float:
 def _longer(found: Cells) -> list[float]:
     """The second group's medians as multiples of the first's."""
     return [found[f"{q} (second)", f] / found[f"{q} (first)", f] for q in ALL for f in FLOWS]
-
-
-def _later(found: Cells) -> int:
-    return sum(ratio > 1.02 for ratio in _longer(found))
 
 
 def _slightly(found: Cells) -> int:
@@ -357,14 +332,15 @@ TIMES: tuple[CellRule, ...] = (
         _told_over_fifo,
         _both_groups(HRED=5.0, rest=3.5),
     ),
-    Rule(
+    in_most(
         "response-second-longer",
         "Figures 6, 7: the response times are generally longer in the second group.",
         "its median is longer by more than 2 % in at least nine of ten cases",
         _responses(*ALL),
-        lambda found: at_least(_later(found) / len(_longer(found)), 0.9, "share"),
-        lambda found: f"in {_later(found)} of {len(_longer(found))} cases",
+        lambda found: (sum(ratio > 1.02 for ratio in _longer(found)), len(_longer(found))),
+        0.9,
         _both_groups(rest=3.5),
+        "in {} of {} cases",
     ),
     Rule(
         "response-second-slightly",
@@ -379,16 +355,16 @@ TIMES: tuple[CellRule, ...] = (
             for q in ALL for g in GROUPS for f in FLOWS
         },
     ),
-    Rule(
+    statement(
         "fair",
         "Figure 8: the fairness between the groups is very good whatever the queue.",
         "every median of Jain's index of the response times is at least 0.95",
         cells(fair, ALL),
         lambda found: each(at_least, found, 0.95),
-        told_number,
         {(q, f): 0.9 if q == CODEL else 0.99 for q in ALL for f in FLOWS},
+        told_number,
     ),
-    Rule(
+    statement(
         "fairness",
         "Figure 8: SFQ CoDel does not provide the best fairness.",
         "at each load another queue's median of Jain's index is higher by more than 0.001",
@@ -396,8 +372,8 @@ TIMES: tuple[CellRule, ...] = (
         lambda found: [
             below(found[SFQ, f] - max(found[q, f] for q in SINGLE), -0.001, f) for f in FLOWS
         ],
-        told_number,
         {(q, f): 0.99 if (q, f) == (SFQ, "4+4") else 0.98 for q in ALL for f in FLOWS},
+        told_number,
     ),
 )  # fmt: skip
 
@@ -406,20 +382,32 @@ def _both_paths(value: Value, queues: tuple[str, ...]) -> Measure:
     return several({f"{{}}, {rest}": cells(value, queues, rest=rest) for rest in (REST, FAR)})
 
 
-def _order(found: Cells, queues: tuple[str, ...] = ALL) -> tuple[int, int]:
-    """Pairs of queues that keep their order with the longer path, and all pairs that are more
-    than a packet apart on both."""
-    kept = pairs = 0
-    for load in FLOWS:
-        for one, other in combinations(queues, 2):
-            near, far = (
-                found[f"{one}, {rest}", load] - found[f"{other}, {rest}", load]
-                for rest in (REST, FAR)
-            )
-            if min(abs(near), abs(far)) > STEP:
-                pairs += 1
-                kept += (near > 0) == (far > 0)
-    return kept, pairs
+def _same_order(
+    ident: str, text: str, what: str, queues: tuple[str, ...], value: Value
+) -> CellRule:
+    """The order of the queues is the same on both paths."""
+    return in_most(
+        ident,
+        text,
+        f"nine of ten pairs of {what} (those more than a packet apart) keep the order of the "
+        + (
+            "median durations above 60 ms" if queues == SINGLE else "medians of their largest delay"
+        ),
+        _both_paths(value, queues),
+        lambda found: same_order(
+            found,
+            queues,
+            [f"{{}}, {rest}" for rest in (REST, FAR)],
+            lambda near, far: min(abs(near), abs(far)) > STEP,
+        ),
+        0.9,
+        {
+            (f"{q}, {rest}", f): 0.1 + 0.05 * (ALL.index(q) if rest == REST else 5 - ALL.index(q))
+            for q in ALL
+            for rest in (REST, FAR)
+            for f in FLOWS
+        },
+    )
 
 
 def _shift(found: Cells, queue: str) -> float:
@@ -428,83 +416,85 @@ def _shift(found: Cells, queue: str) -> float:
     return float(np.mean([b / a for a, b in zip(near, far, strict=True)]))
 
 
-def _shifts(found: Cells, queues: tuple[str, ...]) -> str:
-    listed = ", ".join(f"{queue} {_shift(found, queue):.2f}" for queue in queues)
-    return f"long path over short path, mean over the loads: {listed}"
+def _shifted(
+    ident: str,
+    text: str,
+    rule: str,
+    value: Value,
+    queues: tuple[str, ...],
+    wrong: tuple[str, float, float],
+    compared: Callable[[Cells], Compared] | None = None,
+) -> CellRule:
+    """The mean ratio of every queue is within 25 % of 1, unless compared otherwise; `wrong` is a
+    queue with its number on the long path, and all other numbers."""
 
+    def near_one(found: Cells) -> Compared:
+        return [within(_shift(found, queue), 1, 0.25, queue) for queue in queues]
 
-SHIFTED = (CODEL, *PIES, HRED)
-_swapped = {
-    (f"{q}, {rest}", f): 0.1 + 0.05 * (ALL.index(q) if rest == REST else 5 - ALL.index(q))
-    for q in ALL for rest in (REST, FAR) for f in FLOWS
-}  # fmt: skip
+    def told(found: Cells) -> str:
+        listed = ", ".join(f"{queue} {_shift(found, queue):.2f}" for queue in queues)
+        return f"long path over short path, mean over the loads: {listed}"
+
+    queue, far, rest = wrong
+    refuted_by = {
+        (f"{q}, {path}", f): far if path == FAR and q == queue else rest
+        for q in queues
+        for path in (REST, FAR)
+        for f in FLOWS
+    }
+    measure = _both_paths(value, queues)
+    return Rule(ident, text, rule, measure, compared or near_one, told, refuted_by)
+
 
 LONG_PATH: tuple[CellRule, ...] = (
-    Rule(
+    _same_order(
         "long-path",
         "Figure 9: with 101 ms for the rest of the path the order of the queues stays.",
-        "nine of ten pairs of queues (those more than a packet apart) keep the order of the "
-        "medians of their largest delay",
-        _both_paths(middle, ALL),
-        lambda found: at_least(share_of(_order(found)), 0.9, "share"),
-        lambda found: f"{_order(found)[0]} of {_order(found)[1]} pairs",
-        _swapped,
+        "queues",
+        ALL,
+        middle,
     ),
-    Rule(
+    _shifted(
         "long-path-level",
         "Figure 9: the delays are roughly at the same level with the longer path.",
         "of every queue the mean ratio of the medians of the largest delay is within 25 % of 1",
-        _both_paths(middle, ALL),
-        lambda found: [within(_shift(found, queue), 1, 0.25, queue) for queue in ALL],
-        lambda found: _shifts(found, ALL),
-        {
-            (f"{q}, {rest}", f): 0.2 if rest == FAR and q == CODEL else 0.1
-            for q in ALL for rest in (REST, FAR) for f in FLOWS
-        },
+        middle,
+        ALL,
+        (CODEL, 0.2, 0.1),
     ),
-    Rule(
+    _same_order(
         "long-path-spikes",
         "Figure 10: with the longer path the order of the queues by the duration of the spikes "
         "stays.",
-        "nine of ten pairs of single queues (those more than a packet apart) keep the order of the "
-        "median durations above 60 ms",
-        _both_paths(spike(60), SINGLE),
-        lambda found: at_least(share_of(_order(found, SINGLE)), 0.9, "share"),
-        lambda found: "{} of {} pairs".format(*_order(found, SINGLE)),
-        _swapped,
+        "single queues",
+        SINGLE,
+        spike(60),
     ),
-    Rule(
+    _shifted(
         "long-path-spikes-level",
         "Figure 10: there are only small changes in the duration of the spikes.",
         "of every single queue the mean ratio of the median durations above 60 ms is within 25 % "
         "of 1",
-        _both_paths(spike(60), SINGLE),
-        lambda found: [within(_shift(found, queue), 1, 0.25, queue) for queue in SINGLE],
-        lambda found: _shifts(found, SINGLE),
-        {
-            (f"{q}, {rest}", f): 0.5 if rest == FAR and q == HRED else 1.0
-            for q in SINGLE for rest in (REST, FAR) for f in FLOWS
-        },
+        spike(60),
+        SINGLE,
+        (HRED, 0.5, 1.0),
     ),
-    Rule(
+    _shifted(
         "long-path-favours",
         "Figure 10: the longer path changes the duration of the spikes mainly in favour of CoDel "
         "and HRED.",
         "the mean ratio of the median durations above 60 ms is below 0.98 with CoDel and with "
         "HRED, and lower by more than 0.02 than with both variants of PIE",
-        _both_paths(spike(60), SHIFTED),
+        spike(60),
+        (CODEL, *PIES, HRED),
+        (HRED, 1.2, 1.0),
         lambda found: [
             below(_shift(found, queue) - other, -0.02, f"{queue} less {name}")
             for queue in (CODEL, HRED)
             for name, other in (("1", 1.0), *((pie, _shift(found, pie)) for pie in PIES))
         ],
-        lambda found: _shifts(found, SHIFTED),
-        {
-            (f"{q}, {rest}", f): 1.2 if rest == FAR and q == HRED else 1.0
-            for q in SHIFTED for rest in (REST, FAR) for f in FLOWS
-        },
     ),
-)  # fmt: skip
+)
 
 Inert = tuple[int, float]
 """Packets that PIE dropped early, and its largest distance from DropTail in seconds."""
@@ -542,14 +532,13 @@ def _linux(measured: Measurements) -> str:
 
 
 FORMULA = "CoDel, recall of RFC 8289"
-RECALL: CellRule = Rule(
+RECALL = statement(
     "recall",
     "Section VI: recalling CoDel's count as Linux does makes no noticeable change in the delays.",
     "the 95th percentiles with the formula of Linux and RFC 8289 are within a packet of those with "
     "ns-2's of 2012",
     cells(p95, (CODEL, FORMULA)),
     lambda found: [within(found[CODEL, f] - found[FORMULA, f], 0, STEP, f) for f in FLOWS],
-    told_ms,
     rows(CoDel=(90, 120, 170, 246), **{FORMULA: (90, 120, 170, 260)}),
     beside=_linux,
 )

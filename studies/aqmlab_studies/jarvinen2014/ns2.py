@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
+
+from aqmlab_studies.shared import packed
 
 REST = "11 ms"
 """The paper's main case of the rest of the path."""
@@ -16,9 +16,6 @@ REST = "11 ms"
 class Reference:
     """ns-2's values at one point of the study, pooled over 100 replications."""
 
-    queue: str
-    flows: str
-    rest: str
     packets: int
     percentiles: tuple[float, ...]
 
@@ -30,11 +27,12 @@ class Reference:
 @cache
 def references() -> dict[tuple[str, str, str], Reference]:
     """All of them, by (queue, flows, rest)."""
-    found = {}
-    for cell in _file()["cells"]:
-        key = (cell["queue"], cell["flows"], cell["rest"])
-        found[key] = Reference(*key, cell["packets"], tuple(cell["percentiles"]))
-    return found
+    return {
+        (cell["queue"], cell["flows"], cell["rest"]): Reference(
+            cell["packets"], tuple(cell["percentiles"])
+        )
+        for cell in _file()["cells"]
+    }
 
 
 def reference(queue: str, flows: str, rest: str = REST) -> Reference | None:
@@ -61,4 +59,4 @@ def offsets() -> list[float]:
 
 @cache
 def _file() -> Any:
-    return json.loads((Path(__file__).parent / "ns2.json").read_text(encoding="utf-8"))
+    return packed(__file__, "ns2.json")

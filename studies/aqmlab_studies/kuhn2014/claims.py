@@ -13,24 +13,23 @@ from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.kuhn2014.measure import (
     AQMS,
     CONTROLS,
+    CUBIC,
     MAIN_BUFFER,
     QUEUES,
-    increased,
-    packet_mean,
-    reduced,
-    transfer_mean,
-)
-from aqmlab_studies.kuhn2014.parts import (
-    CUBIC,
     AnyRule,
-    each,
+    Mean,
+    increased,
     ms,
     named,
-    percent,
+    packet_mean,
     range_within,
+    ratio,
+    reduced,
     times,
+    transfer_mean,
 )
 from aqmlab_studies.kuhn2014.section_3 import SECTION_3
+from aqmlab_studies.shared import each, percent
 
 POINTS = 0.05
 """A printed percentage is met within five points."""
@@ -44,14 +43,11 @@ def claims(measured: Measurements) -> list[Asked]:
 
 
 def _reduces(queue: str) -> AnyRule:
-    def reductions(study: Measurements, control: str) -> float:
-        return reduced(study, queue=queue, control=control, buffer=MAIN_BUFFER)
-
     return Rule(
         f"reduces-{queue}".lower(),
         f"Section 4: {queue} enables a better latency than DropTail.",
         "the reduction is more than 10 % with each congestion control",
-        _by_control(reductions),
+        _by_control(reduced(), queue),
         each(above, 0.1),
         named(percent),
         {control: 0.5 if control != "Vegas" else -0.1 for control in CONTROLS},
@@ -64,12 +60,11 @@ def _alike(queue: str) -> AnyRule:
         f"Introduction: with {queue} all congestion controls, loss-based or delay-based, "
         "experience relatively similar conditions.",
         "the mean packet transmission times of the four are within 25 % of each other",
-        _by_control(lambda study, control: packet_mean(
-            study, queue=queue, control=control, buffer=MAIN_BUFFER)),
+        _by_control(packet_mean, queue),
         range_within(1.25),
         named(ms),
         {"CUBIC": 0.2, "NewReno": 0.12, "Vegas": 0.1, "Compound": 0.12},
-    )  # fmt: skip
+    )
 
 
 def _printed(
@@ -91,42 +86,28 @@ def _delay(
         ident,
         text,
         f"the mean packet transmission time with CUBIC is within 5 % of {about}",
-        lambda study: packet_mean(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC),
+        _with_cubic(packet_mean, queue),
         lambda found: [at_least(found, low * (1 - SHARE)), at_most(found, high * (1 + SHARE))],
         ms,
         wrong,
     )
 
 
-def _reduction(queue: str) -> Callable[[Measurements], float]:
-    return lambda study: reduced(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC)
+def _with_cubic(mean: Mean, queue: str) -> Callable[[Measurements], float]:
+    return lambda study: mean(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC)
 
 
-def _increase(queue: str) -> Callable[[Measurements], float]:
-    return lambda study: increased(study, queue=queue, buffer=MAIN_BUFFER, **CUBIC)
-
-
-def _by_control(
-    value: Callable[[Measurements, str], float],
-) -> Callable[[Measurements], dict[str, float]]:
-    return lambda study: {control: value(study, control) for control in CONTROLS}
-
-
-def _droptail_times(study: Measurements) -> dict[str, float]:
-    return {
-        control: packet_mean(study, queue="DropTail", control=control, buffer=MAIN_BUFFER)
+def _by_control(mean: Mean, queue: str) -> Callable[[Measurements], dict[str, float]]:
+    return lambda study: {
+        control: mean(study, queue=queue, control=control, buffer=MAIN_BUFFER)
         for control in CONTROLS
     }
 
 
 def _vegas_over_cubic(study: Measurements) -> dict[str, float]:
     """The time for the 10 MB with Vegas as a multiple of that with CUBIC, by queue."""
-    at = {"buffer": MAIN_BUFFER}
-    return {
-        q: transfer_mean(study, queue=q, control="Vegas", **at)
-        / transfer_mean(study, queue=q, control="CUBIC", **at)
-        for q in QUEUES
-    }
+    over_cubic = ratio(transfer_mean, CUBIC)
+    return {q: over_cubic(study, queue=q, control="Vegas", buffer=MAIN_BUFFER) for q in QUEUES}
 
 
 def _fairer(queue: str) -> AnyRule:
@@ -145,24 +126,22 @@ def _fairer(queue: str) -> AnyRule:
 
 HEADLINE: tuple[AnyRule, ...] = (
     _printed("reduction-codel", "Abstract: CoDel reduces the latency by 87 % (with CUBIC).",
-             0.87, _reduction("CoDel"), 0.75),
+             0.87, _with_cubic(reduced(), "CoDel"), 0.75),
     _printed("reduction-red", "Abstract: RED reduces the latency by 75 % (with CUBIC).",
-             0.75, _reduction("RED"), 0.87),
+             0.75, _with_cubic(reduced(), "RED"), 0.87),
     _printed("codel-time-over-red", "Abstract: CoDel's transmission time of 10 MB is 42 % longer "
-             "than RED's (with CUBIC).", 0.42,
-             lambda study: increased(study, {"queue": "RED"}, queue="CoDel", buffer=MAIN_BUFFER,
-                                    **CUBIC), 0.31),
+             "than RED's (with CUBIC).", 0.42, _with_cubic(increased({"queue": "RED"}), "CoDel"),
+             0.31),
     _printed("codel-time", "Section 4: CoDel's transmission time of 10 MB is 42 % longer than "
-             "DropTail's (with CUBIC).", 0.42, _increase("CoDel"), 0.31),
+             "DropTail's (with CUBIC).", 0.42, _with_cubic(increased(), "CoDel"), 0.31),
     _printed("red-time", "Section 4: RED's transmission time of 10 MB is 5 % longer (with CUBIC).",
-             0.05, _increase("RED"), 0.15),
+             0.05, _with_cubic(increased(), "RED"), 0.15),
     Rule(
         "red-time-all",
         "Section 4: RED's drops do not impact the transmission time of 10 MB much, with any "
         "congestion control.",
         "its increase against DropTail is within 10 % with each of the four",
-        _by_control(lambda study, control: increased(
-            study, queue="RED", control=control, buffer=MAIN_BUFFER)),
+        _by_control(increased(), "RED"),
         lambda found: [within(value, 0, 0.1, name) for name, value in found.items()],
         named(percent),
         {"CUBIC": 0.02, "NewReno": 0.03, "Vegas": 0.30, "Compound": 0.0},
@@ -174,9 +153,7 @@ HEADLINE: tuple[AnyRule, ...] = (
         "Introduction: RED allows for shorter transmission times than CoDel.",
         "the mean time for the 10 MB is more than 5 % shorter with RED, with each congestion "
         "control",
-        _by_control(lambda study, control: transfer_mean(
-            study, queue="RED", control=control, buffer=MAIN_BUFFER) / transfer_mean(
-            study, queue="CoDel", control=control, buffer=MAIN_BUFFER)),
+        _by_control(ratio(transfer_mean, {"queue": "CoDel"}), "RED"),
         each(below, 0.95),
         lambda found: f"of CoDel's {named(percent)(found)}",
         {"CUBIC": 0.7, "NewReno": 0.7, "Vegas": 1.0, "Compound": 0.7},
@@ -186,9 +163,7 @@ HEADLINE: tuple[AnyRule, ...] = (
         "Section 3: RED reduces the packet delay, yet not as much as CoDel.",
         "the mean packet transmission time is more than 5 % longer with RED than with CoDel, with "
         "each congestion control",
-        _by_control(lambda study, control: packet_mean(
-            study, queue="RED", control=control, buffer=MAIN_BUFFER) / packet_mean(
-            study, queue="CoDel", control=control, buffer=MAIN_BUFFER)),
+        _by_control(ratio(packet_mean, {"queue": "CoDel"}), "RED"),
         each(above, 1.05),
         named(times),
         {"CUBIC": 2.0, "NewReno": 2.0, "Vegas": 0.99, "Compound": 2.0},
@@ -204,7 +179,7 @@ HEADLINE: tuple[AnyRule, ...] = (
         "Section 4: with DropTail, Vegas introduces less latency than any other congestion "
         "control.",
         "its mean packet transmission time is more than 5 % below each of the others",
-        _droptail_times,
+        _by_control(packet_mean, "DropTail"),
         lambda found: [
             below(found["Vegas"] / value, 0.95, name)
             for name, value in found.items() if name != "Vegas"
@@ -214,8 +189,8 @@ HEADLINE: tuple[AnyRule, ...] = (
     ),
     _printed("vegas-44", "Section 4: with DropTail, Vegas reduces the latency by 44 % against "
              "CUBIC.", 0.44,
-             lambda study: reduced(
-                 study, CUBIC, queue="DropTail", control="Vegas", buffer=MAIN_BUFFER),
+             lambda study: reduced(CUBIC)(
+                 study, queue="DropTail", control="Vegas", buffer=MAIN_BUFFER),
              0.85),
     _fairer("RED"),
     _fairer("CoDel"),

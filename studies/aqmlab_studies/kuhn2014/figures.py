@@ -92,46 +92,60 @@ def _present(study: Measurements) -> Iterator[tuple[str, str]]:
 
 
 def _packets(study: Measurements) -> Figure | None:
-    candles = {}
-    for control, queue in _present(study):
-        delays = _delays(study, buffer=MAIN_BUFFER, control=control, queue=queue)
-        within = interval(delays, "median")
-        ends = delays.quantiles(SHARES)
-        candles[queue, control] = charts.Candle.of(ends, within)
-    if not candles:
-        return None
-    told = ", ".join(
-        f"{_ms(each.median)} with {queue}" for (queue, cc), each in candles.items() if cc == "CUBIC"
-    )
-    return Figure(
-        "figure-5",
+    return _candles(
+        study,
         "Figure 5: packet transmission times",
-        f"With CUBIC half of the packets take no more than {told}." if told else "",
-        CANDLES + "Over the transfer's packets of all replications.",
-        charts.candles(candles, COLOURS, "packet transmission time (s)", "congestion control"),
+        lambda **labels: _delays(study, **labels),
+        lambda each: f"half of the packets take no more than {each}",
+        _ms,
+        "Over the transfer's packets of all replications.",
+        "packet transmission time (s)",
     )
 
 
 def _transfers(study: Measurements) -> Figure | None:
+    return _candles(
+        study,
+        "Figure 6: time needed to transmit 10 MB",
+        lambda **labels: transfer_times(study, **labels),
+        lambda each: f"the median transfer takes {each}",
+        lambda median: f"{median:.0f} s",
+        f"Over {study.replications} replications.",
+        "time to transmit 10 MB (s)",
+    )
+
+
+def _candles(
+    study: Measurements,
+    title: str,
+    times: Callable[..., Histograms | Floats],
+    message: Callable[[str], str],
+    form: Callable[[float], str],
+    over: str,
+    y_title: str,
+) -> Figure | None:
     candles = {}
     for control, queue in _present(study):
-        times = transfer_times(study, buffer=MAIN_BUFFER, control=control, queue=queue)
-        within = interval(times, "median")
-        ends = [quantile(times, share) for share in SHARES]
-        candles[queue, control] = charts.Candle.of(ends, within)
+        found = times(buffer=MAIN_BUFFER, control=control, queue=queue)
+        ends = (
+            found.quantiles(SHARES)
+            if isinstance(found, Histograms)
+            else [quantile(found, share) for share in SHARES]
+        )
+        candles[queue, control] = charts.Candle.of(ends, interval(found, "median"))
     if not candles:
         return None
     told = ", ".join(
-        f"{each.median:.0f} s with {queue}"
+        f"{form(each.median)} with {queue}"
         for (queue, cc), each in candles.items()
         if cc == "CUBIC"
     )
     return Figure(
-        "figure-6",
-        "Figure 6: time needed to transmit 10 MB",
-        f"With CUBIC the median transfer takes {told}." if told else "",
-        CANDLES + f"Over {study.replications} replications.",
-        charts.candles(candles, COLOURS, "time to transmit 10 MB (s)", "congestion control"),
+        title.partition(":")[0].lower().replace(" ", "-"),
+        title,
+        f"With CUBIC {message(told)}." if told else "",
+        CANDLES + over,
+        charts.candles(candles, COLOURS, y_title, "congestion control"),
     )
 
 

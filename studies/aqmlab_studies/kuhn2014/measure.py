@@ -1,9 +1,11 @@
-"""The study's quantities, of one point: their means over the replications, with intervals."""
+"""The study's quantities at one point, and parts that the rules of all sections share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from aqmlab.campaign import Comparison, Rule, at_most
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.stats import POSITIVE, Interval, interval
@@ -14,80 +16,107 @@ CONTROLS = ("CUBIC", "NewReno", "Vegas", "Compound")
 BUFFERS = ("10", "45", "125", "unlimited")
 MAIN_BUFFER = "125"
 """Buffer of figures 5 and 6, in packets."""
+ROOMY = BUFFERS[1:]
+"""The buffers in which an AQM has room to act."""
+DROPTAIL = {"queue": "DropTail"}
+CUBIC = {"control": "CUBIC"}
 
 Value = tuple[float, Interval | None]
-DROPTAIL = {"queue": "DropTail"}
+Times = Callable[..., Floats]
+"""Takes the measurements and the labels of a point: one value for each run, seconds."""
+Mean = Callable[..., float]
+"""The same for the mean over the replications."""
+AnyRule = Rule[Measurements, Any]
 
 
-def packet_times(measured: Measurements, **labels: str) -> Floats:
-    """The mean one-way transmission time of the transfer's packets in each run, seconds."""
-    return measured.times("transfer", "delay", "mean_s", **labels)
+def _of_transfer(quantity: str) -> Times:
+    return lambda measured, **labels: measured.times("transfer", quantity, "mean_s", **labels)
 
 
-def transfer_times(measured: Measurements, **labels: str) -> Floats:
-    """From the SYN to the last byte of the 10 MB in each run, seconds."""
-    return measured.times("transfer", "completion", "mean_s", **labels)
+packet_times = _of_transfer("delay")
+"""The mean one-way transmission time of the transfer's packets."""
+transfer_times = _of_transfer("completion")
+"""From the SYN to the last byte of the 10 MB."""
 
 
-def packet_time(measured: Measurements, **labels: str) -> Value:
-    """The mean of `packet_times`."""
-    return _mean(packet_times(measured, **labels))
+def _mean(times: Times) -> Mean:
+    return lambda measured, **labels: float(times(measured, **labels).mean())
 
 
-def transfer_time(measured: Measurements, **labels: str) -> Value:
-    """The mean of `transfer_times`."""
-    return _mean(transfer_times(measured, **labels))
+packet_mean, transfer_mean = _mean(packet_times), _mean(transfer_times)
 
 
-def reduction(
-    measured: Measurements, against: Mapping[str, str] = DROPTAIL, /, **labels: str
-) -> Value:
+def ratio(mean: Mean, against: Mapping[str, str] = DROPTAIL) -> Mean:
+    """A mean as a multiple of that at the point with the labels `against`."""
+    return lambda measured, **labels: (
+        mean(measured, **labels) / mean(measured, **{**labels, **against})
+    )
+
+
+def reduced(against: Mapping[str, str] = DROPTAIL) -> Mean:
     """By which share packets are faster than at the point with the labels `against`."""
-    ours = packet_times(measured, **labels)
-    return _share(packet_times(measured, **labels | dict(against)), ours, -1.0)
+    return lambda measured, **labels: 1 - ratio(packet_mean, against)(measured, **labels)
 
 
-def increase(
-    measured: Measurements, against: Mapping[str, str] = DROPTAIL, /, **labels: str
-) -> Value:
+def increased(against: Mapping[str, str] = DROPTAIL) -> Mean:
     """By which share the transfer takes longer than at the point with the labels `against`."""
-    ours = transfer_times(measured, **labels)
-    return _share(transfer_times(measured, **labels | dict(against)), ours, 1.0)
+    return lambda measured, **labels: ratio(transfer_mean, against)(measured, **labels) - 1
 
 
-def packet_mean(measured: Measurements, **labels: str) -> float:
-    """The mean of `packet_times`, without its interval."""
-    return float(packet_times(measured, **labels).mean())
+def within(times: Times) -> Callable[..., Value]:
+    """The mean with its interval."""
+
+    def value(measured: Measurements, **labels: str) -> Value:
+        values = times(measured, **labels)
+        return float(values.mean()), interval(values, bounds=POSITIVE)
+
+    return value
 
 
-def transfer_mean(measured: Measurements, **labels: str) -> float:
-    """The mean of `transfer_times`, without its interval."""
-    return float(transfer_times(measured, **labels).mean())
+def change(
+    times: Times, sign: float = 1.0, against: Mapping[str, str] = DROPTAIL
+) -> Callable[..., Value]:
+    """The ratio of the mean to that at the point with the labels `against`, less one. Replications
+    are pairs with the same arrivals, so the interval is that of ours - ratio * base (Fieller's, to
+    first order)."""
+
+    def value(measured: Measurements, **labels: str) -> Value:
+        ours, base = times(measured, **labels), times(measured, **{**labels, **against})
+        multiple = float(ours.mean() / base.mean())
+        value = sign * (multiple - 1)
+        spread = interval(sign * (ours - multiple * base) / float(base.mean()))
+        # The differences have the mean 0.
+        return value, spread and Interval(value + spread.low, value + spread.high)
+
+    return value
 
 
-def reduced(
-    measured: Measurements, against: Mapping[str, str] = DROPTAIL, /, **labels: str
-) -> float:
-    """`reduction` without its interval."""
-    return 1 - packet_mean(measured, **labels) / packet_mean(measured, **labels | dict(against))
+def ms(delay: float) -> str:
+    """Seconds as `115 ms`."""
+    return f"{1e3 * delay:.0f} ms"
 
 
-def increased(
-    measured: Measurements, against: Mapping[str, str] = DROPTAIL, /, **labels: str
-) -> float:
-    """`increase` without its interval."""
-    return transfer_mean(measured, **labels) / transfer_mean(measured, **labels | dict(against)) - 1
+def times(multiple: float) -> str:
+    """`1.23`."""
+    return f"{multiple:.2f}"
 
 
-def _share(base: Floats, ours: Floats, sign: float) -> Value:
-    """The ratio of two means less one. Replications are pairs with the same arrivals, so
-    the interval is that of ours - ratio * base (Fieller's, to first order)."""
-    ratio = float(ours.mean() / base.mean())
-    value = sign * (ratio - 1)
-    spread = interval(sign * (ours - ratio * base) / float(base.mean()))
-    # The differences have the mean 0.
-    return value, spread and Interval(value + spread.low, value + spread.high)
+def mbit(rate: float) -> str:
+    """`0.123`, in Mbit/s."""
+    return f"{rate:.3f}"
 
 
-def _mean(values: Floats) -> Value:
-    return float(values.mean()), interval(values, bounds=POSITIVE)
+def named(number: Callable[[float], str], unit: str = "") -> Callable[[dict[str, float]], str]:
+    """Formats numbers with their names: `1.2 (RED), 1.3 (CoDel)`."""
+
+    def told(found: dict[str, float]) -> str:
+        return ", ".join(f"{number(value)} ({name})" for name, value in found.items()) + unit
+
+    return told
+
+
+def range_within(multiple: float) -> Callable[[dict[str, float]], Comparison]:
+    """The largest number is at most this multiple of the smallest."""
+    return lambda found: at_most(
+        max(found.values()) / min(found.values()), multiple, "largest over smallest"
+    )

@@ -6,11 +6,11 @@ from README.md: where the two differ, something of the first set-up is not in it
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from statistics import fmean
+
+from aqmlab_studies.shared import packed
 
 
 @dataclass(frozen=True)
@@ -25,26 +25,20 @@ class Reference:
 
 
 @cache
-def references() -> dict[tuple[str, str], Reference]:
+def references(file: str = "ns2.json") -> dict[tuple[str, str], Reference]:
     """All of them, by (reading, queue)."""
-    return _read("ns2.json")
-
-
-@cache
-def reruns() -> dict[tuple[str, str], Reference]:
-    """Values that were measured again, by (reading, queue)."""
-    return _read("ns2-rerun.json")
-
-
-def _read(file: str) -> dict[tuple[str, str], Reference]:
-    text = (Path(__file__).parent / file).read_text(encoding="utf-8")
     return {
         (reading, queue): Reference(
             fmean(each["packet_s"]), fmean(each["transfer_s"]), len(each["packet_s"])
         )
-        for reading, queues in json.loads(text).items()
+        for reading, queues in packed(__file__, file).items()
         for queue, each in queues.items()
     }
+
+
+def reruns() -> dict[tuple[str, str], Reference]:
+    """Values that were measured again, by (reading, queue)."""
+    return references("ns2-rerun.json")
 
 
 def increase(reading: str, queue: str) -> float:

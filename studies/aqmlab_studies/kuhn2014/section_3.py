@@ -12,19 +12,23 @@ from aqmlab.campaign import Rule, above, at_least, at_most, within
 from aqmlab.metrics.samples import Floats, quantile
 from aqmlab.numbers import listed
 from aqmlab.reproduce.measure import Measurements
-from aqmlab_studies.kuhn2014.measure import AQMS, BUFFERS, MAIN_BUFFER, transfer_mean
-from aqmlab_studies.kuhn2014.parts import (
+from aqmlab_studies.kuhn2014.measure import (
+    AQMS,
+    BUFFERS,
     CUBIC,
+    MAIN_BUFFER,
     ROOMY,
     AnyRule,
-    each,
+    mbit,
     ms,
     named,
-    percent,
     range_within,
+    ratio,
     times,
+    transfer_mean,
 )
 from aqmlab_studies.kuhn2014.seconds import seconds
+from aqmlab_studies.shared import each, percent
 
 RANGES = {"CoDel": (0.01, 0.1), "RED": (0.1, 0.5)}
 MAXIMA = {"CoDel": 0.05, "RED": 0.3}
@@ -123,16 +127,16 @@ def _size(queue: str, text: str, most: float) -> AnyRule:
         range_within(1 + most),
         named(ms),
         {"45": 0.02, "125": 0.02, "unlimited": 0.03},
-    )  # fmt: skip
+    )
 
 
 def _throughputs(
-    control: str, queue: str = "DropTail"
+    control: str, queue: str = "DropTail", buffers: Iterable[str] = BUFFERS
 ) -> Callable[[Measurements], dict[str, float]]:
     """The mean throughput of the 10 MB in Mbit/s, by buffer."""
     return lambda study: {
         buffer: 80 / transfer_mean(study, queue=queue, control=control, buffer=buffer)
-        for buffer in BUFFERS
+        for buffer in buffers
     }
 
 
@@ -147,7 +151,7 @@ def _by_buffer(control: str, word: str, figure: int, sign: int) -> AnyRule:
         lambda found: [
             above(sign * (b / a - 1), 0.02, "step") for a, b in pairwise(found.values())
         ],
-        lambda found: f"{named(lambda rate: f'{rate:.3f}')(found)} Mbit/s",
+        named(mbit, " Mbit/s"),
         falls if sign > 0 else grows,
     )
 
@@ -165,11 +169,9 @@ def _ratios(control: str) -> Callable[[Measurements], dict[str, float]]:
 def vegas_loads(study: Measurements) -> str:
     """What the throughput with RED is as a multiple of that with CoDel under other loads."""
     part = study.part("vegas")
-    told = {}
-    for load in part.axes["load"]:
-        red, codel = (transfer_mean(part, queue=queue, load=load) for queue in AQMS)
-        told[load] = codel / red
-    listed = ", ".join(f"{ratio:.2f} with {load}" for load, ratio in told.items())
+    over_red = ratio(transfer_mean, {"queue": "RED"})
+    told = {load: over_red(part, queue="CoDel", load=load) for load in part.axes["load"]}
+    listed = ", ".join(f"{multiple:.2f} with {load}" for load, multiple in told.items())
     return f"a transfer by Vegas past other backgrounds, buffer {MAIN_BUFFER}: {listed}"
 
 
@@ -224,14 +226,11 @@ def _neglected(queue: str) -> AnyRule:
         "negative impact.",
         f"the mean throughputs of the 10 MB with CUBIC and buffers of {listed(ROOMY)} are within "
         "10 %",
-        lambda study: {
-            buffer: rate for buffer, rate in _throughputs("CUBIC", queue)(study).items()
-            if buffer in ROOMY
-        },
+        _throughputs("CUBIC", queue, ROOMY),
         range_within(1.1),
-        lambda found: f"{named(lambda rate: f'{rate:.3f}')(found)} Mbit/s",
+        named(mbit, " Mbit/s"),
         {"45": 0.2, "125": 0.3, "unlimited": 0.3},
-    )  # fmt: skip
+    )
 
 
 def _others_alike(control: str) -> AnyRule:

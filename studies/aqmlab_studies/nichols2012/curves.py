@@ -18,27 +18,26 @@ LARGE, SMALL = "830 packets", "10 packets"
 RATES = (100, 10, 1, 50, 1, 100)
 """The steps of the part `dynamic` in Mbit/s."""
 STEP = 50.0
+"""Seconds of each."""
 FALLS, RISES = (1, 2, 4), (3, 5)
+"""The steps that begin with less, and with more."""
 POSSIBLE = sum(RATES) * STEP * 1e6 / 8
+"""Bytes that the link could carry: 1637.5 MB."""
 SINGLE = "1 FTP"
 
 Metric = Callable[..., Floats]
 """Measure of one point: a value for each replication."""
 
 
-def median_delay(part: Measurements, **labels: str) -> Floats:
-    """The median of the time in queue of all packets, ms."""
-    return 1e3 * part.count("sojourn_p50_s", **labels)
+def of_link(column: str, scale: float = 1.0) -> Metric:
+    """A column of the table `links`."""
+    return lambda part, **labels: scale * part.count(column, **labels)
 
 
-def high_delay(part: Measurements, **labels: str) -> Floats:
-    """The 95th percentile of the time in queue, ms."""
-    return 1e3 * part.count("sojourn_p95_s", **labels)
-
-
-def utilisation(part: Measurements, **labels: str) -> Floats:
-    """Used share of the link's capacity."""
-    return part.count("utilisation", **labels)
+median_delay, high_delay = of_link("sojourn_p50_s", 1e3), of_link("sojourn_p95_s", 1e3)
+"""The median and the 95th percentile of the time in queue of all packets, ms."""
+utilisation = of_link("utilisation")
+"""Used share of the link's capacity."""
 
 
 @per_run
@@ -46,24 +45,17 @@ def drop_fairness(part: Measurements, **labels: str) -> Floats:
     """Jain's index over the FTPs of (segments sent again) / (segments sent): 1 if each flow
     loses in proportion to what it sends. NaN with a single FTP, or without losses."""
     found = np.full(part.replications, np.nan)
-    for (run,), own in _ftps(part, **labels).group_by("run"):
+    for (run,), own in ftps(part, **labels).group_by("run"):
         shares = (own["retransmissions"] / own["segments_sent"]).to_numpy()
         if shares.size > 1 and shares.any():
             found[int(str(run))] = jain_indices(shares[None, :])[0]
     return found
 
 
-def _ftps(part: Measurements, **labels: str) -> pl.DataFrame:
+def ftps(part: Measurements, **labels: str) -> pl.DataFrame:
     """The FTPs that sent anything."""
     is_ftp = pl.col("group").cast(pl.String).str.starts_with("ftp")
     return part.rows("flows", **labels).filter(is_ftp & (pl.col("segments_sent") > 0))
-
-
-def losses(part: Measurements, **labels: str) -> tuple[float, float]:
-    """Segments sent again and fast retransmits of an FTP, the means at one point."""
-    rows = _ftps(part, **labels)
-    sent, recoveries = rows["retransmissions"].to_numpy(), rows["fast_retransmits"].to_numpy()
-    return float(np.mean(sent)), float(np.mean(recoveries))
 
 
 def points(part: Measurements, **fixed: str) -> Iterator[dict[str, str]]:
@@ -98,21 +90,13 @@ def median_of(part: Measurements, metric: Metric, **fixed: str) -> float:
 def sampled(part: Measurements, quantity: str, queue: str, buffer: str = LARGE) -> Floats:
     """A sampled quantity, the mean over the replications, at the times `moments`. Where nothing
     left the queue it has no delay: NaN."""
-    rows = _sampled(part, quantity, queue=queue, buffer=buffer)
+    grid = moments(part)
+    times, rows = part.curves(quantity, queue=queue, buffer=buffer)
+    mean = np.full(grid.size, np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # all NaN
-        mean: Floats = np.nanmean(rows, axis=0)
+        mean[np.rint(times / grid[1]).astype(int)] = np.nanmean(rows, axis=0)
     return mean
-
-
-@per_run
-def _sampled(part: Measurements, quantity: str, **labels: str) -> Floats:
-    """A sampled quantity of each run at the times `moments`; NaN without a sample."""
-    grid = moments(part)
-    times, values = part.curves(quantity, **labels)
-    rows = np.full((part.replications, grid.size), np.nan)
-    rows[:, np.rint(times / grid[1]).astype(int)] = values
-    return rows
 
 
 def moments(part: Measurements) -> Floats:
@@ -122,13 +106,12 @@ def moments(part: Measurements) -> Floats:
     return np.arange(0, len(RATES) * STEP + interval / 2, interval)
 
 
-def within(part: Measurements, values: Floats, step: int) -> Floats:
+def within(times: Floats, values: Floats, step: int) -> Floats:
     """The samples of a step: each is of the half second before it."""
-    times = moments(part)
     inside: Floats = values[(times > step * STEP) & (times <= (step + 1) * STEP)]
     return inside
 
 
-def megabytes(part: Measurements, queue: str, buffer: str) -> Floats:
+def megabytes(part: Measurements, queue: str, buffer: str = LARGE) -> Floats:
     """Megabytes carried in each run."""
     return part.count("delivered_bytes", queue=queue, buffer=buffer) / 1e6

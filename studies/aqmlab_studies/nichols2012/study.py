@@ -4,10 +4,13 @@ the text gives for figure 7. Nothing is printed for the former but pictures."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
-from aqmlab.metrics.samples import Floats, quantile
+from aqmlab.campaign import made
+from aqmlab.metrics.samples import Floats, Quartiles, quantile
+from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import Criterion
@@ -17,6 +20,7 @@ from aqmlab_studies.nichols2012.claims import claims
 from aqmlab_studies.nichols2012.curves import (
     CODEL,
     LARGE,
+    POSSIBLE,
     QUEUES,
     RED,
     SINGLE,
@@ -25,15 +29,16 @@ from aqmlab_studies.nichols2012.curves import (
     Metric,
     across,
     drop_fairness,
-    losses,
+    ftps,
+    high_delay,
     median_delay,
     median_of,
     megabytes,
+    moments,
     over,
     sampled,
     utilisation,
 )
-from aqmlab_studies.nichols2012.figures import figures
 
 __all__ = ["causes", "claims", "figures", "tables"]
 
@@ -49,36 +54,24 @@ METRICS: tuple[tuple[str, str, str, Metric], ...] = (
 
 def _tables(measured: Measurements) -> Iterator[CellTable]:
     static = measured.part("study")
-    for axis, by, others in (
-        ("rate", "by rate", "round-trip times and loads"),
-        ("rtt", "by round-trip time", "rates and loads"),
+    method = f"{MEAN_METHOD}, of the medians"
+    for axis, by in (
+        ("rate", "by rate: median over all round-trip times and loads"),
+        ("rtt", "by round-trip time: median over all rates and loads"),
     ):
         for ident, name, unit, metric in METRICS:
-            about = f"{name} {by}: median over all {others}"
-            yield _medians(static, f"{ident}-{axis}", about, unit, metric, axis)
+            groups = sorted(_groups(static, metric, axis), key=lambda each: QUEUES.index(each[0]))
+            cells = [Cell.mean(queue, label, None, values[1]) for queue, label, values in groups]
+            yield CellTable(f"{ident}-{axis}", f"{name} {by}", unit, tuple(cells), method=method)
 
 
-def _medians(
-    static: Measurements, ident: str, name: str, unit: str, metric: Metric, axis: str
-) -> CellTable:
-    cells = []
-    for queue in (each for each in QUEUES if static.has(queue=each)):
-        for label in static.axes[axis]:
-            each = across(static, metric, **{"queue": queue, axis: label})[1:2].ravel()
-            if each.size:
-                cells.append(Cell.mean(queue, label, None, each))
-    return CellTable(ident, name, unit, tuple(cells), method=f"{MEAN_METHOD}, of the medians")
-
-
-def _by_time(dynamic: Measurements) -> Floats:
-    """What the largest delay of half a second does not exceed in 95 % of them, ms, each run."""
-    found = []
-    for replication in range(dynamic.replications):
-        _, values = dynamic.series(
-            "sojourn_max_s", replication=replication, queue=CODEL, buffer=LARGE
-        )
-        found.append(1e3 * quantile(values, 0.95))
-    return np.array(found)
+def _groups(static: Measurements, metric: Metric, axis: str) -> Iterator[tuple[str, str, Floats]]:
+    """The quartiles over the points of a queue with each label of an axis, where it has any."""
+    for label in static.axes[axis]:
+        for queue in (each for each in QUEUES if static.has(queue=each)):
+            values = across(static, metric, **{"queue": queue, axis: label})
+            if values.size:
+                yield queue, label, values
 
 
 def _few_flows(measured: Measurements) -> Iterator[Cause]:
@@ -112,7 +105,10 @@ def _first_losses(measured: Measurements) -> Iterator[Cause]:
         return
     words = []
     for queue in (CODEL, RED):
-        lost, recoveries = losses(static, queue=queue, **where)
+        rows = ftps(static, queue=queue, **where)
+        lost, recoveries = (
+            rows[each].to_numpy().mean() for each in ("retransmissions", "fast_retransmits")
+        )
         words.append(f"{queue} {lost:.0f} segments in {recoveries:.1f} recoveries")
     yield Cause(
         "The fairness of losses at 500 ms",
@@ -146,11 +142,12 @@ def _figure_7(measured: Measurements) -> CellTable:
     about = Criterion(ABOUT, relative=False)
     if dynamic.has(queue=CODEL, buffer=LARGE):
         large = {"queue": CODEL, "buffer": LARGE}
+        _, runs = dynamic.curves("sojourn_max_s", **large)
         given += [
             ("CoDel: median delay (ms)", 2.7, median_delay(dynamic, **large)),
             ("CoDel: 75 % of the delays (ms)", 5.0, 1e3 * dynamic.count("sojourn_p75_s", **large)),
             ("CoDel: 95 % of the delays (ms)", None, 1e3 * dynamic.count("sojourn_p95_s", **large)),
-            (BY_TIME, 90.0, _by_time(dynamic)),
+            (BY_TIME, 90.0, np.array([1e3 * quantile(run[~np.isnan(run)], 0.95) for run in runs])),
         ]
         if dynamic.has(queue=TAIL):
             less = 100 * (1 - megabytes(dynamic, CODEL, LARGE) / megabytes(dynamic, TAIL, LARGE))
@@ -181,6 +178,102 @@ def _figure_7(measured: Measurements) -> CellTable:
         "figure-7", "Figure 7: numbers in the text", "as named", tuple(cells),
         method=MEAN_METHOD, notes=notes,
     )  # fmt: skip
+
+
+COLOURS = {"CoDel": "#2f6fbb", "tail drop": "#d55e00", "RED": "#009e73"}
+SMALLER = {"CoDel": "#93bff0", "tail drop": "#eda77a", "RED": "#7fd1b5"}
+
+
+def figures(measured: Measurements) -> list[Figure]:
+    """All for which the parts were run."""
+    return [figure for figure in made((*BOXES, _delays, _bytes), measured) if figure]
+
+
+def _box(
+    ident: str, axis: str, title: str, unit: str, metric: Metric, measured: Measurements
+) -> Figure | None:
+    cells = {
+        (queue, label): Quartiles(*map(float, values.mean(axis=1)))
+        for queue, label, values in _groups(measured.part("study"), metric, axis)
+    }
+    if not cells:
+        return None
+    digits = 1 if unit else 2
+    medians: dict[str, list[float]] = {}
+    for (queue, _), each in cells.items():
+        medians.setdefault(queue, []).append(each.median)
+    words = (f"{queue} {np.median(each):.{digits}f}" for queue, each in medians.items())
+    y_title = f"{title.partition(': ')[2].partition(' by ')[0]}{f' ({unit})' if unit else ''}"
+    others = "RTTs" if axis == "rate" else "rates"
+    return Figure(
+        ident,
+        title,
+        f"Medians over the groups: {', '.join(words)}{f' {unit}' if unit else ''}.",
+        f"Bars or points: median over all {others} and loads; whiskers: quartiles; "
+        "means over the replications.",
+        charts.bars(
+            cells,
+            COLOURS,
+            y_title,
+            "rate of the link" if axis == "rate" else "round-trip time",
+            digits=digits,
+            zero=bool(unit),
+        ),
+    )
+
+
+BOXES = (
+    partial(_box, "figure-5a", "rate", "Figure 5: median delay by rate", "ms", median_delay),
+    partial(_box, "figure-5b", "rate", "Figure 5: utilisation by rate", "", utilisation),
+    partial(_box, "figure-8a", "rtt", "Figure 8: median delay by RTT", "ms", median_delay),
+    partial(_box, "figure-8b", "rtt", "Figure 8: 95 % of the delays", "ms", high_delay),
+    partial(_box, "figure-8c", "rtt", "Figure 8: utilisation by RTT", "", utilisation),
+    partial(_box, "figure-9", "rtt", "Figure 9: fairness of losses", "", drop_fairness),
+)
+
+
+def _delays(measured: Measurements) -> Figure | None:
+    dynamic = measured.part("dynamic")
+    times = moments(dynamic)
+    curves = {}
+    for queue in QUEUES:
+        if dynamic.has(queue=queue, buffer=LARGE):
+            values = sampled(dynamic, "sojourn_mean_s", queue)
+            known = ~np.isnan(values)
+            curves[queue] = (times[known], 1e3 * np.maximum(values[known], 1e-4))
+    if not curves:
+        return None
+    words = (f"{queue} {values.max() / 1e3:.2f} s" for queue, (_, values) in curves.items())
+    return Figure(
+        "figure-7a",
+        "Figure 7: delay while the rate goes 100, 10, 1, 50, 1, 100 Mbit/s",
+        f"Largest mean of half a second: {', '.join(words)}.",
+        f"Means over {dynamic.replications} replications; the scale is logarithmic (the article's "
+        "is linear).",
+        charts.series(curves, COLOURS, "time (s)", "queuing delay (ms)", log=True),
+    )
+
+
+def _bytes(measured: Measurements) -> Figure | None:
+    dynamic = measured.part("dynamic")
+    times = moments(dynamic)
+    curves, colours, words = {}, {}, []
+    for buffer, shade in ((LARGE, COLOURS), (SMALL, SMALLER)):
+        for queue in QUEUES:
+            if dynamic.has(queue=queue, buffer=buffer):
+                name = queue if buffer == LARGE else f"{queue}, {buffer}"
+                curves[name] = (times, sampled(dynamic, "delivered_bytes", queue, buffer) / 1e6)
+                colours[name] = shade[queue]
+                words.append(f"{name} {megabytes(dynamic, queue, buffer).mean():.0f}")
+    if not curves:
+        return None
+    return Figure(
+        "figure-7c",
+        "Figure 7: bytes carried while the rate changes",
+        f"Of {POSSIBLE / 1e6:.1f} MB: {', '.join(words)}.",
+        f"Means over {dynamic.replications} replications.",
+        charts.series(curves, colours, "time (s)", "megabytes"),
+    )
 
 
 tables = (_tables, _figure_7)

@@ -1,0 +1,32 @@
+"""Parts that several studies share: recorded numbers, comparisons, and numbers in words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from aqmlab.campaign import Comparison
+
+
+def packed(module: str, name: str) -> Any:
+    """The content of a JSON file beside a module, given by its `__file__`."""
+    return json.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
+
+
+def each(
+    compare: Callable[[float, float, str], Comparison], limit: float
+) -> Callable[[Mapping[str, float] | Iterable[float]], list[Comparison]]:
+    """Compares every number with the same limit, by its name if it has one."""
+
+    def compared(found: Mapping[str, float] | Iterable[float]) -> list[Comparison]:
+        named = found.items() if isinstance(found, Mapping) else (("", value) for value in found)
+        return [compare(value, limit, name) for name, value in named]
+
+    return compared
+
+
+def percent(share: float) -> str:
+    """`42.0 %`."""
+    return f"{100 * share:.1f} %"
