@@ -8,14 +8,12 @@ Other loads and senders are told beside it. README.md says which rules were chan
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from aqmlab.campaign import Asked, Rule, above, asked, at_least, at_most, within
 from aqmlab.campaign.rule import Compared
-from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.cs244_2015.curves import (
     BUFFER,
@@ -29,11 +27,13 @@ from aqmlab_studies.cs244_2015.curves import (
     average,
     both,
     carried,
+    inside,
     of_step,
     settings,
     shares,
     told,
 )  # fmt: skip
+from aqmlab_studies.shared import each, percent
 
 Labels = Mapping[str, str]
 Found = TypeVar("Found")
@@ -52,46 +52,38 @@ def claims(measured: Measurements) -> list[Asked]:
     return [*measured.asked(study=STEPS, lte=LTE), *asked((ACROSS,), measured)]
 
 
-@dataclass(frozen=True)
-class Statement:
-    """Builds the rule of a statement: measured at the own load, told for all others."""
+def _statement(
+    ident: str,
+    text: str,
+    rule: str,
+    value: Callable[[Measurements, Labels], Found],
+    compared: Callable[[Found], Compared],
+    words: Callable[[Found], str],
+    refuted_by: Found,
+) -> Rule[Measurements, Any]:
+    """The rule by which `value` decides: measured at the own load, told for all others."""
 
-    id: str
-    text: str
-    rule: str
+    def beside(part: Measurements) -> str:
+        others = (labels for labels in settings(part) if labels != own(part))
+        return "; ".join(f"{told(each)}: {words(value(part, each))}" for each in others)
 
-    def judged(
-        self,
-        value: Callable[[Measurements, Labels], Found],
-        compared: Callable[[Found], Compared],
-        words: Callable[[Found], str],
-        refuted_by: Found,
-    ) -> Rule[Measurements, Any]:
-        """The rule by which `value` decides."""
+    def measure(part: Measurements) -> Found:
+        return value(part, own(part))
 
-        def measure(part: Measurements) -> Found:
-            return value(part, own(part))
-
-        def beside(part: Measurements) -> str:
-            others = (labels for labels in settings(part) if labels != own(part))
-            return "; ".join(f"{told(each)}: {words(value(part, each))}" for each in others)
-
-        return Rule(self.id, self.text, self.rule, measure, compared, words, refuted_by, beside)
+    return Rule(ident, text, rule, measure, compared, words, refuted_by, beside)
 
 
 def _peaks(steps: Measurements, labels: Labels) -> list[float]:
     """The largest delay after each drop of the rate, as a share of a full buffer's at that rate."""
     times, values = average(steps, "sojourn_max_s", queue=TAIL, **labels)
-    return [
-        float(_within(times, values, step).max()) * RATES[step] * 1e6 / BUFFER for step in FALLS
-    ]
+    return [float(inside(times, values, step).max()) * RATES[step] * 1e6 / BUFFER for step in FALLS]
 
 
 def _of_peaks(steps: Measurements, labels: Labels) -> list[float]:
     """CoDel's largest mean delay after each drop of the rate, as a share of tail drop's."""
     times, curves = both(steps, "sojourn_mean_s", **labels)
     return [
-        float(_within(times, curves[CODEL], s).max() / _within(times, curves[TAIL], s).max())
+        float(inside(times, curves[CODEL], s).max() / inside(times, curves[TAIL], s).max())
         for s in FALLS
     ]
 
@@ -102,9 +94,9 @@ def _brought_down(steps: Measurements, labels: Labels) -> list[float]:
     times, curves = both(steps, "sojourn_mean_s", **labels)
     found = []
     for step in FALLS:
-        codel = _within(times, curves[CODEL], step)
-        after = (_within(times, times, step) - step * STEP)[
-            codel > _within(times, curves[TAIL], step).max() / 10
+        codel = inside(times, curves[CODEL], step)
+        after = (inside(times, times, step) - step * STEP)[
+            codel > inside(times, curves[TAIL], step).max() / 10
         ]
         found.append(float(after.max()) if after.size else 0.0)
     return found
@@ -129,17 +121,16 @@ def _share(queue: str) -> Callable[[Measurements, Labels], float]:
 
 def _less(steps: Measurements, labels: Labels) -> float:
     """By which share CoDel carries fewer bytes than tail drop."""
-    tail, codel = (shares(steps, queue=queue, **labels).mean() for queue in (TAIL, CODEL))
-    return float(1 - codel / tail)
+    return 1 - _share(CODEL)(steps, labels) / _share(TAIL)(steps, labels)
 
 
 def _constant(steps: Measurements, labels: Labels) -> list[float]:
     """By how much CoDel's utilisation is lower in the last 30 s of each of the fast steps."""
-    return [
-        float(np.mean(of_step(steps, step, 20.0, queue=TAIL, **labels)))
-        - float(np.mean(of_step(steps, step, 20.0, queue=CODEL, **labels)))
-        for step in (0, 3, 5)
-    ]
+    used = {
+        queue: [of_step(steps, step, 20.0, queue=queue, **labels).mean() for step in (0, 3, 5)]
+        for queue in (TAIL, CODEL)
+    }
+    return [float(tail - codel) for tail, codel in zip(used[TAIL], used[CODEL], strict=True)]
 
 
 Lost = tuple[float, float]
@@ -147,16 +138,12 @@ Lost = tuple[float, float]
 
 
 def _transitions(steps: Measurements, labels: Labels) -> Lost:
+    def sent(queue: str, start: float, seconds: float) -> float:
+        return float(carried(steps, start, start + seconds, queue=queue, **labels).mean())
+
     def lost(seconds: float) -> float:
-        total = 0.0
-        for step in range(len(RATES)):
-            start = step * STEP
-            tail, codel = (
-                float(carried(steps, start, start + seconds, queue=queue, **labels).mean())
-                for queue in (TAIL, CODEL)
-            )
-            total += tail - codel
-        return total
+        starts = [step * STEP for step in range(len(RATES))]
+        return sum(sent(TAIL, each, seconds) - sent(CODEL, each, seconds) for each in starts)
 
     return lost(10.0), lost(STEP)
 
@@ -175,36 +162,25 @@ def _ingress(queue: str) -> Callable[[Measurements, Labels], tuple[float, float]
 
 def _lags(steps: Measurements, labels: Labels) -> list[tuple[float, float]]:
     """Seconds after each rise of the rate until half a second is 90 % full: CoDel, tail drop."""
-    return [(_lag(steps, step, CODEL, labels), _lag(steps, step, TAIL, labels)) for step in RISES]
 
+    def lag(step: int, queue: str) -> float:
+        times, values = average(steps, "throughput_bps", queue=queue, **labels)
+        full = np.flatnonzero(inside(times, values, step) >= 0.9e6 * RATES[step])
+        after = inside(times, times, step) - step * STEP
+        return float(after[full[0]]) if full.size else STEP
 
-def _lag(steps: Measurements, step: int, queue: str, labels: Labels) -> float:
-    times, values = average(steps, "throughput_bps", queue=queue, **labels)
-    full = np.flatnonzero(_within(times, values, step) >= 0.9e6 * RATES[step])
-    after = _within(times, times, step) - step * STEP
-    return float(after[full[0]]) if full.size else STEP
+    return [(lag(step, CODEL), lag(step, TAIL)) for step in RISES]
 
 
 def _more(lte: Measurements, labels: Labels) -> float:
     """By which share tail drop carries more bytes than CoDel."""
-    tail, codel = (shares(lte, queue=queue, **labels).mean() for queue in (TAIL, CODEL))
-    return float(tail / codel - 1)
+    return _share(TAIL)(lte, labels) / _share(CODEL)(lte, labels) - 1
 
 
 def _spiking(lte: Measurements, labels: Labels) -> float:
     """CoDel's largest delay of a run (mean) as a multiple of its median delay."""
     peak = float(lte.maxima(queue=CODEL, **labels).mean())
     return peak / lte.delay_quantile(0.5, queue=CODEL, **labels)
-
-
-def _within(times: Floats, values: Floats, step: int) -> Floats:
-    """The samples of a step: each is of the half second before it."""
-    inside: Floats = values[(times > step * STEP) & (times <= (step + 1) * STEP)]
-    return inside
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _percents(shares_: list[float]) -> str:
@@ -215,115 +191,112 @@ def _seconds(values: list[float]) -> str:
     return ", ".join(f"{each:.1f}" for each in values) + " s"
 
 
-def _unused(printed: float) -> Callable[[float], Compared]:
-    """The unused share of the link is within a third of what the document leaves."""
-    return lambda share: within(share, printed, (1 - printed) / 3)
-
-
 def _share_rule(queue: str, printed: float, wrong: float) -> Rule[Measurements, Any]:
     low, high = printed - (1 - printed) / 3, printed + (1 - printed) / 3
-    return Statement(
+    return _statement(
         f"share-{queue.replace(' ', '-')}".lower(),
         f"{queue[0].upper()}{queue[1:]} sends {100 * printed:.0f} % of the possible bytes.",
         f"the unused share of the link is within a third of the document's "
         f"({100 * low:.0f} to {100 * high:.0f} % of {POSSIBLE / 1e6:.1f} MB are sent)",
-    ).judged(_share(queue), _unused(printed), _percent, wrong)
+        _share(queue),
+        lambda share: within(share, printed, (1 - printed) / 3),
+        percent,
+        wrong,
+    )
 
 
 STEPS: tuple[Rule[Measurements, Any], ...] = (
-    Statement(
+    _statement(
         "tail-drop-spikes",
         "Tail drop introduces extremely large delays when the rate drops.",
         "after each drop of the rate (at 50, 100 and 200 s) the largest delay is at least half of "
         "what a full buffer takes at the new rate (1, 10 and 10 s)",
-    ).judged(_peaks, lambda found: [at_least(each, 0.5) for each in found], _percents,
-             [1.0, 1.0, 0.2]),
-    Statement(
+        _peaks, each(at_least, 0.5), _percents, [1.0, 1.0, 0.2]),
+    _statement(
         "codel-not-too-high",
         "CoDel's delays do not spike too high.",
         "after each drop of the rate the largest mean delay of half a second is below a third of "
         "tail drop's",
-    ).judged(_of_peaks, lambda found: [at_most(each, 1 / 3) for each in found], _percents,
-             [0.1, 0.1, 0.5]),
-    Statement(
+        _of_peaks, each(at_most, 1 / 3), _percents, [0.1, 0.1, 0.5]),
+    _statement(
         "codel-quickly-down",
         "CoDel's delays, when they spike, are quickly brought down.",
         "10 s after each drop of the rate and later they are below a tenth of tail drop's peak",
-    ).judged(_brought_down, lambda found: [at_most(each, 10) for each in found], _seconds,
-             [1.0, 1.0, 30.0]),
-    Statement(
+        _brought_down, each(at_most, 10), _seconds, [1.0, 1.0, 30.0]),
+    _statement(
         "codel-below",
         "CoDel's delay is consistently less than tail drop's.",
         "in at least 99 % of the half seconds its mean delay is below tail drop's",
-    ).judged(_below, lambda found: at_least(found, 0.99), _percent, 0.9),
-    Statement(
+        _below, lambda found: at_least(found, 0.99), percent, 0.9),
+    _statement(
         "hundredfold",
         "Packet delays are at times 100 times smaller with CoDel.",
         "in at least 1 % of the half seconds tail drop's mean delay is at least 100 times CoDel's "
         "(delays below CoDel's target of 5 ms count as 5 ms)",
-    ).judged(_hundredfold, lambda found: at_least(found, 0.01), _percent, 0.0),
+        _hundredfold, lambda found: at_least(found, 0.01), percent, 0.0),
     _share_rule(TAIL, 0.97, 0.99),
     _share_rule(CODEL, 0.88, 0.96),
-    Statement(
+    _statement(
         "ten-percent-less",
         "CoDel transfers about 10 % less than tail drop.",
         "between 8 and 12 %",
-    ).judged(_less, lambda found: within(found, 0.1, 0.02), _percent, 0.03),
-    Statement(
+        _less, lambda found: within(found, 0.1, 0.02), percent, 0.03),
+    _statement(
         "lower-at-constant-rate",
         "Utilisation is clearly lower with CoDel even at a constant bandwidth.",
         "in the last 30 s of each of the three fast steps (100, 50 and 100 Mbit/s) it is lower by "
         "more than one point",
-    ).judged(_constant, lambda found: [above(each, 0.01) for each in found], lambda found: "by "
-             + ", ".join(f"{100 * each:.1f}" for each in found) + " points", [0.05, 0.05, 0.0]),
-    Statement(
+        _constant, each(above, 0.01),
+        lambda found: f"by {', '.join(f'{100 * each:.1f}' for each in found)} points",
+        [0.05, 0.05, 0.0]),
+    _statement(
         "transitions",
         "A significant source of the lost throughput is at the transition points.",
         "CoDel carries less, and of the bytes that it carries less more than 30 % are missing from "
         "the first 10 s of the steps, which are 20 % of the time",
-    ).judged(_transitions, lambda found: [above(found[1], 0, "all"),
-                                    above(found[0] - 0.3 * found[1], 0, "first 10 s")],
-             lambda found: f"{found[0] / 1e6:.0f} of {found[1] / 1e6:.0f} MB", (10e6, 100e6)),
-    Statement(
+        _transitions, lambda found: [
+            above(found[1], 0, "all"), above(found[0] - 0.3 * found[1], 0, "first 10 s")],
+        lambda found: f"{found[0] / 1e6:.0f} of {found[1] / 1e6:.0f} MB", (10e6, 100e6)),
+    _statement(
         "ingress-codel",
         "With CoDel the arrival rate at the switch almost never exceeds the capacity of the link.",
         "the mean ingress is more than 10 % above the capacity in at most 10 % of the half seconds",
-    ).judged(_ingress(CODEL), lambda found: at_most(found[0], 0.1),
-             lambda found: _percent(found[0]), (0.3, 0.3)),
-    Statement(
+        _ingress(CODEL), lambda found: at_most(found[0], 0.1),
+        lambda found: percent(found[0]), (0.3, 0.3)),
+    _statement(
         "ingress-tail-drop",
         "With tail drop the arrival rate goes above and below the capacity of the link.",
         "the mean ingress is more than 10 % above the capacity in at least 10 % of the half "
         "seconds, and more than 10 % below it in at least 10 %",
-    ).judged(_ingress(TAIL), lambda found: [at_least(each, 0.1) for each in found],
-             lambda found: f"{_percent(found[0])} above, {_percent(found[1])} below", (0.6, 0.0)),
-    Statement(
+        _ingress(TAIL), each(at_least, 0.1),
+        lambda found: f"{percent(found[0])} above, {percent(found[1])} below", (0.6, 0.0)),
+    _statement(
         "slower-to-adapt",
         "CoDel is slower than tail drop at adapting to changes.",
         "after both rises of the rate (at 150 and 250 s) it takes CoDel more than a second longer "
         "than tail drop (two samples) until half a second is 90 % full",
-    ).judged(_lags, lambda found: [above(codel - tail, 1, "later") for codel, tail in found],
-             lambda found: "CoDel and tail drop "
-             + ", ".join(f"{c:.1f} and {t:.1f} s" for c, t in found), [(1.0, 0.5), (1.0, 1.0)]),
+        _lags, lambda found: [above(codel - tail, 1, "later") for codel, tail in found],
+        lambda found: f"CoDel and tail drop {', '.join(f'{c:.1f} and {t:.1f} s' for c, t in found)}",
+        [(1.0, 0.5), (1.0, 1.0)]),
 )  # fmt: skip
 
 LTE: tuple[Rule[Measurements, Any], ...] = (
-    Statement(
+    _statement(
         "lte-12-percent",
         "On LTE tail drop transfers around 12 % more than CoDel.",
         "between 9 and 15 %",
-    ).judged(_more, lambda found: within(found, 0.12, 0.03), _percent, 0.003),
-    Statement(
+        _more, lambda found: within(found, 0.12, 0.03), percent, 0.003),
+    _statement(
         "codel-below-lte",
         "On LTE the delay at any time is more with tail drop than with CoDel.",
         "in at least 99 % of the half seconds CoDel's mean delay is below tail drop's",
-    ).judged(_below, lambda found: at_least(found, 0.99), _percent, 0.9),
-    Statement(
+        _below, lambda found: at_least(found, 0.99), percent, 0.9),
+    _statement(
         "lte-spikes",
         "On LTE CoDel's delay spikes.",
         "the largest delay of a run (mean over the replications) is at least five times the median",
-    ).judged(_spiking, lambda found: at_least(found, 5), lambda found: f"{found:.1f} times", 2.0),
-)
+        _spiking, lambda found: at_least(found, 5), lambda found: f"{found:.1f} times", 2.0),
+)  # fmt: skip
 
 
 def _gaps(measured: Measurements) -> tuple[float, float]:
@@ -339,6 +312,6 @@ ACROSS: Rule[Measurements, Any] = Rule(
     "point and at most 5 points",
     _gaps,
     lambda found: [at_least(found[0] - found[1], 0.005), at_most(found[0] - found[1], 0.05)],
-    lambda found: f"{_percent(found[0])} on LTE, {_percent(found[1])} with the rate steps",
+    lambda found: f"{percent(found[0])} on LTE, {percent(found[1])} with the rate steps",
     (0.02, 0.05),
 )

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements, per_run
+from aqmlab_studies.nichols2012.curves import FALLS, POSSIBLE, RATES, RISES, STEP, inside
+from aqmlab_studies.shared import packed
 
-RATES = (100, 10, 1, 50, 1, 100)
-"""The rates of the steps in Mbit/s."""
-STEP = 50.0
-"""Seconds of each."""
-POSSIBLE = sum(RATES) * STEP * 1e6 / 8
-"""Bytes that the link could carry: 1637.5 MB."""
-FALLS, RISES = (1, 2, 4), (3, 5)
-"""The steps that begin with less, and with more."""
+__all__ = ["FALLS", "POSSIBLE", "RATES", "RISES", "STEP", "inside"]
+
 BUFFER = 830 * 1500 * 8
 """Bits in a full buffer."""
 TAIL, CODEL = "tail drop", "CoDel"
@@ -31,8 +25,7 @@ SENDERS = ("CUBIC", "Reno")
 @cache
 def recorded() -> dict[str, Any]:
     """mahimahi's runs: `steps` and `lte`, a list of points each."""
-    text = (Path(__file__).parent / "mahimahi.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
+    found: dict[str, Any] = packed(__file__, "mahimahi.json")
     return found
 
 

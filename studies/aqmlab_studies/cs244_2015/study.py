@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import Criterion
@@ -26,13 +27,9 @@ from aqmlab_studies.cs244_2015.curves import (
     told,
 )
 from aqmlab_studies.cs244_2015.figures import figures
-from aqmlab_studies.cs244_2015.packets import shortened
+from aqmlab_studies.cs244_2015.packets import POINTS, shortened
 
 __all__ = ["METRICS", "causes", "claims", "figures", "shortened", "tables"]
-
-POINTS = Criterion(0.03, relative=False)
-"""Shares that differ by no more than this agree: the project's aim."""
-MILLISECOND = Criterion(1e-3)
 
 
 def _share(measured: Measurements, labels: dict[str, str]) -> tuple[float, Interval | None]:
@@ -53,46 +50,40 @@ def is_recorded_trace(lte: Measurements) -> bool:
 def _of_steps(measured: Measurements) -> Iterator[CellTable]:
     """Costs of CoDel, and our runs beside mahimahi's."""
     steps = measured.part("study")
-    yield _less(steps)
+    cells = [
+        Cell.mean(
+            labels["sender"], labels["load"], 0.096 if labels == own(steps) else None,
+            1 - _times(steps, CODEL, TAIL, labels), POINTS, SHARE,
+        )
+        for labels in settings(steps)
+    ]  # fmt: skip
+    name = "Bytes that CoDel carries less than tail drop"
+    yield CellTable("less", name, "share of tail drop's", tuple(cells), method=MEAN_METHOD)
     yield from _beside(steps, recorded()["steps"], "")
     yield from (_steps(steps, queue) for queue in (TAIL, CODEL))
 
 
 def _of_lte(measured: Measurements) -> Iterator[CellTable]:
     lte = measured.part("lte")
-    yield _more(lte)
+    cells = [
+        Cell.mean(
+            "CUBIC", labels["load"], 0.12 if labels == own(lte) else None,
+            _times(lte, TAIL, CODEL, labels) - 1, POINTS, SHARE,
+        )
+        for labels in settings(lte)
+    ]  # fmt: skip
+    name = "LTE: bytes that tail drop carries more than CoDel"
+    yield CellTable("more-lte", name, "share of CoDel's", tuple(cells), method=MEAN_METHOD)
     if is_recorded_trace(lte):
         yield from _beside(lte, recorded()["lte"], "-lte")
 
 
+def _times(part: Measurements, queue: str, other: str, labels: dict[str, str]) -> Floats:
+    """The share of the possible bytes as a multiple of that with the other queue."""
+    return shares(part, queue=queue, **labels) / shares(part, queue=other, **labels)
+
+
 tables = (_of_steps, _of_lte, packets.tables)
-
-
-def _less(steps: Measurements) -> CellTable:
-    cells = []
-    for labels in settings(steps):
-        tail, codel = (shares(steps, queue=queue, **labels) for queue in (TAIL, CODEL))
-        values = 1 - codel / tail
-        published = 0.096 if labels == own(steps) else None
-        sender, load = labels["sender"], labels["load"]
-        cells.append(Cell.mean(sender, load, published, values, POINTS, SHARE))
-    return CellTable(
-        "less", "Bytes that CoDel carries less than tail drop", "share of tail drop's",
-        tuple(cells), method=MEAN_METHOD,
-    )  # fmt: skip
-
-
-def _more(lte: Measurements) -> CellTable:
-    cells = []
-    for labels in settings(lte):
-        tail, codel = (shares(lte, queue=queue, **labels) for queue in (TAIL, CODEL))
-        values = tail / codel - 1
-        published = 0.12 if labels == own(lte) else None
-        cells.append(Cell.mean("CUBIC", labels["load"], published, values, POINTS, SHARE))
-    return CellTable(
-        "more-lte", "LTE: bytes that tail drop carries more than CoDel", "share of CoDel's",
-        tuple(cells), method=MEAN_METHOD,
-    )  # fmt: skip
 
 
 def _beside(measured: Measurements, theirs: list[dict[str, Any]], suffix: str) -> list[CellTable]:
@@ -112,7 +103,7 @@ def _beside(measured: Measurements, theirs: list[dict[str, Any]], suffix: str) -
                     f"{row}, {100 * share:g} %", labels["queue"],
                     point[f"delay_p{100 * share:g}_ms"] / 1e3,
                     measured.delay_quantile(share, **labels),
-                    measured.delay_quantile_interval(share, **labels), MILLISECOND,
+                    measured.delay_quantile_interval(share, **labels), Criterion(1e-3),
                 )
             )  # fmt: skip
     where = " on the recorded LTE trace" if suffix else ""

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from aqmlab.campaign import Asked, Rule, above, asked, at_least, at_most, below
-from aqmlab.campaign import within as near
+from aqmlab.campaign import Asked, Rule, above, asked, at_least, at_most, below, within
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.nichols2012.curves import (
     CODEL,
@@ -26,6 +25,7 @@ from aqmlab_studies.nichols2012.curves import (
     TAIL,
     Metric,
     drop_fairness,
+    inside,
     median_delay,
     median_of,
     megabytes,
@@ -34,7 +34,6 @@ from aqmlab_studies.nichols2012.curves import (
     points,
     sampled,
     utilisation,
-    within,
 )
 from aqmlab_studies.shared import each, percent
 
@@ -136,7 +135,7 @@ STATIC: tuple[AnyRule, ...] = (
         "similar-delay-at-3-mbit", "RED's delays are similar to CoDel's on links of 3 Mbit/s.",
         "the medians of the median delays are within 30 %",
         _pairs(median_delay, RED, CODEL, "rate", (SLOW,)),
-        lambda found: near(found[SLOW][0] / found[SLOW][1], 1, 0.3),
+        lambda found: within(found[SLOW][0] / found[SLOW][1], 1, 0.3),
         _told("RED", "CoDel", 1, " ms"), {SLOW: (14.0, 10.0)},
     ),
     Rule(
@@ -144,7 +143,7 @@ STATIC: tuple[AnyRule, ...] = (
         "RED's utilisations are similar to CoDel's on links of 3 Mbit/s.",
         "the medians of the utilisations are within 3 points",
         _pairs(utilisation, RED, CODEL, "rate", (SLOW,)),
-        lambda found: near(found[SLOW][0] - found[SLOW][1], 0, 0.03),
+        lambda found: within(found[SLOW][0] - found[SLOW][1], 0, 0.03),
         _told("RED", "CoDel", 3), {SLOW: (0.90, 0.95)},
     ),
     Rule(
@@ -203,7 +202,7 @@ STATIC: tuple[AnyRule, ...] = (
         "CoDel's utilisation is very close to tail drop's (except at 500 ms).",
         "at each round-trip time the medians are within 5 points",
         _pairs(utilisation, CODEL, TAIL, "rtt", SHORT),
-        lambda found: [near(a - b, 0, 0.05, rtt) for rtt, (a, b) in found.items()],
+        lambda found: [within(a - b, 0, 0.05, rtt) for rtt, (a, b) in found.items()],
         _told("CoDel", "tail drop", 3), dict.fromkeys(SHORT, (0.8, 0.9)),
     ),
     Rule(
@@ -273,7 +272,7 @@ def _calm(dynamic: Measurements) -> list[tuple[float, float]]:
     times = moments(dynamic)
 
     def calm(queue: str, step: int) -> float:
-        delay = within(times, sampled(dynamic, "sojourn_mean_s", queue), step)
+        delay = inside(times, sampled(dynamic, "sojourn_mean_s", queue), step)
         above = np.flatnonzero(np.nan_to_num(delay) > 0.1)
         return float(above[-1] + 1) * float(times[1]) if above.size else 0.0
 
@@ -286,7 +285,7 @@ def _spikes(*steps: int) -> Callable[[Measurements], dict[str, float]]:
     def value(dynamic: Measurements) -> dict[str, float]:
         largest = sampled(dynamic, "sojourn_max_s", CODEL)
         return {
-            f"{int(step * STEP)} s": float(np.nanmax(within(moments(dynamic), largest, step)[:20]))
+            f"{int(step * STEP)} s": float(np.nanmax(inside(moments(dynamic), largest, step)[:20]))
             for step in steps
         }
 
@@ -333,7 +332,7 @@ DYNAMIC: tuple[AnyRule, ...] = (
         "tail-drop-10-s", "With tail drop the delay can be as much as 10 s.",
         "the largest delay is between 9 and 11 s",
         lambda dynamic: float(dynamic.maxima(queue=TAIL, buffer=LARGE).max()),
-        lambda found: near(found, 10, 1), lambda found: f"{found:.2f} s", 2.0,
+        lambda found: within(found, 10, 1), lambda found: f"{found:.2f} s", 2.0,
     ),
     Rule(
         "red-below-tail-drop", "RED keeps the delay below tail drop's.",
@@ -363,12 +362,12 @@ DYNAMIC: tuple[AnyRule, ...] = (
     ),
     Rule(
         "almost-the-same", "CoDel transfers almost the same total kilobytes as tail drop.",
-        "less or more by at most 5 %", _less, lambda found: near(found, 0, 0.05), percent, 0.1,
+        "less or more by at most 5 %", _less, lambda found: within(found, 0, 0.05), percent, 0.1,
     ),
     Rule(
         "ten-percent-less",
         "It was actually about 10 % less (Hill and Shah, by the pixels of the figure).",
-        "between 5 and 15 %", _less, lambda found: near(found, 0.1, 0.05), percent, 0.03,
+        "between 5 and 15 %", _less, lambda found: within(found, 0.1, 0.05), percent, 0.03,
     ),
     Rule(
         "at-the-jumps",
@@ -395,7 +394,7 @@ DYNAMIC: tuple[AnyRule, ...] = (
     Rule(
         "small-buffers", "With buffers of 10 packets throughput is about 75 % less for all three.",
         "less than CoDel's with 830 packets by 70 to 80 %, with each",
-        _small, lambda found: [near(less, 0.75, 0.05, queue) for queue, less in found.items()],
+        _small, lambda found: [within(less, 0.75, 0.05, queue) for queue, less in found.items()],
         _named(percent),
         {CODEL: 0.75, TAIL: 0.75, RED: 0.9},
     ),
@@ -404,7 +403,7 @@ DYNAMIC: tuple[AnyRule, ...] = (
         "With buffers of 10 packets tail drop and CoDel are identical.",
         "their bytes are within 2 %",
         lambda dynamic: _carried(dynamic, TAIL, SMALL) / _carried(dynamic, CODEL, SMALL) - 1,
-        lambda found: near(found, 0, 0.02),
+        lambda found: within(found, 0, 0.02),
         lambda found: f"tail drop carries {100 * found:+.1f} %", 0.1,
     ),
 )  # fmt: skip

@@ -106,10 +106,10 @@ def moments(part: Measurements) -> Floats:
     return np.arange(0, len(RATES) * STEP + interval / 2, interval)
 
 
-def within(times: Floats, values: Floats, step: int) -> Floats:
+def inside(times: Floats, values: Floats, step: int) -> Floats:
     """The samples of a step: each is of the half second before it."""
-    inside: Floats = values[(times > step * STEP) & (times <= (step + 1) * STEP)]
-    return inside
+    found: Floats = values[(times > step * STEP) & (times <= (step + 1) * STEP)]
+    return found
 
 
 def megabytes(part: Measurements, queue: str, buffer: str = LARGE) -> Floats:
