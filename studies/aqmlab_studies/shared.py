@@ -1,18 +1,33 @@
-"""Parts that several studies share: recorded numbers, comparisons, and numbers in words."""
+"""Parts that several studies share: recorded numbers, tables, comparisons, numbers in words."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from aqmlab.campaign import Comparison
+from aqmlab.reproduce.model import Cell, CellTable
+from aqmlab.stats import MEAN_METHOD
 
 
 def packed(module: str, name: str) -> Any:
     """The content of a JSON file beside a module, given by its `__file__`."""
     return json.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
+
+
+def mean_table(
+    ident: str,
+    name: str,
+    unit: str,
+    cells: Iterable[Cell],
+    reference: str = "published",
+    notes: Mapping[str, str] = MappingProxyType({}),
+) -> CellTable:
+    """A table of means over the replications."""
+    return CellTable(ident, name, unit, tuple(cells), reference, MEAN_METHOD, dict(notes))
 
 
 def each(

@@ -8,7 +8,7 @@ from typing import Any
 
 from aqmlab import stats
 from aqmlab.metrics.samples import Floats
-from aqmlab.reproduce.verdicts import UNPUBLISHED, Criterion
+from aqmlab.reproduce.verdicts import UNPUBLISHED, Criterion, agreement
 from aqmlab.stats import POSITIVE, Bounds, Interval
 
 SAME = Criterion()
@@ -54,10 +54,15 @@ class Cell:
         values: Floats,
         criterion: Criterion = SAME,
         bounds: Bounds = POSITIVE,
+        verdict: str | tuple[float, float] = "",
     ) -> Cell:
-        """A cell with the mean of values, one a replication."""
-        within = stats.interval(values, bounds=bounds)
-        return Cell.judged(row, column, published, float(values.mean()), within, criterion)
+        """A cell with the mean of values, one a replication. `verdict` is that of its study, or
+        where the study expects the mean; otherwise the criterion decides."""
+        mean, within = float(values.mean()), stats.interval(values, bounds=bounds)
+        if isinstance(verdict, tuple):
+            verdict = agreement(within, *verdict)
+        word = verdict or criterion.verdict(published, within)
+        return Cell.told(row, column, published, mean, within, word, criterion)
 
     @staticmethod
     def told(

@@ -276,7 +276,8 @@ STEPS: tuple[Rule[Measurements, Any], ...] = (
         "after both rises of the rate (at 150 and 250 s) it takes CoDel more than a second longer "
         "than tail drop (two samples) until half a second is 90 % full",
         _lags, lambda found: [above(codel - tail, 1, "later") for codel, tail in found],
-        lambda found: f"CoDel and tail drop {', '.join(f'{c:.1f} and {t:.1f} s' for c, t in found)}",
+        lambda found: "CoDel and tail drop "
+        + ", ".join(f"{codel:.1f} and {tail:.1f} s" for codel, tail in found),
         [(1.0, 0.5), (1.0, 1.0)]),
 )  # fmt: skip
 

@@ -17,8 +17,9 @@ from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import Criterion
-from aqmlab.stats import MEAN_METHOD, SHARE
+from aqmlab.stats import SHARE
 from aqmlab_studies.cs244_2015.curves import CODEL, RATES, TAIL, average, settings, shares, told
+from aqmlab_studies.shared import mean_table
 
 POINTS = Criterion(0.03, relative=False)
 """Emulated and simulated shares that differ by no more than this agree: the project's aim."""
@@ -73,13 +74,17 @@ def tables(measured: Measurements) -> list[CellTable]:
             ours = float(shares(short, queue=queue, **labels).mean())
             values = shares(real, queue=queue, **labels)
             beside.append(Cell.mean(told(labels), queue, ours, values, POINTS, SHARE))
+    share = "Share of the possible bytes"
     return [
-        CellTable("packets", "Share of the possible bytes: the document, simulated, real packets",
-              "share", tuple(shown), method=MEAN_METHOD),
-        CellTable("packets-simulated",
-              f"Share of the possible bytes with real packets, {_duration(real)}", "share",
-              tuple(beside), reference="the simulator, same steps", method=MEAN_METHOD),
-    ]  # fmt: skip
+        mean_table("packets", f"{share}: the document, simulated, real packets", "share", shown),
+        mean_table(
+            "packets-simulated",
+            f"{share} with real packets, {_duration(real)}",
+            "share",
+            beside,
+            "the simulator, same steps",
+        ),
+    ]
 
 
 def causes(measured: Measurements) -> Iterator[Cause]:

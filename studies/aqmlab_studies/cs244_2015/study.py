@@ -28,6 +28,7 @@ from aqmlab_studies.cs244_2015.curves import (
 )
 from aqmlab_studies.cs244_2015.figures import figures
 from aqmlab_studies.cs244_2015.packets import POINTS, shortened
+from aqmlab_studies.shared import mean_table
 
 __all__ = ["METRICS", "causes", "claims", "figures", "shortened", "tables"]
 
@@ -58,7 +59,7 @@ def _of_steps(measured: Measurements) -> Iterator[CellTable]:
         for labels in settings(steps)
     ]  # fmt: skip
     name = "Bytes that CoDel carries less than tail drop"
-    yield CellTable("less", name, "share of tail drop's", tuple(cells), method=MEAN_METHOD)
+    yield mean_table("less", name, "share of tail drop's", cells)
     yield from _beside(steps, recorded()["steps"], "")
     yield from (_steps(steps, queue) for queue in (TAIL, CODEL))
 
@@ -73,7 +74,7 @@ def _of_lte(measured: Measurements) -> Iterator[CellTable]:
         for labels in settings(lte)
     ]  # fmt: skip
     name = "LTE: bytes that tail drop carries more than CoDel"
-    yield CellTable("more-lte", name, "share of CoDel's", tuple(cells), method=MEAN_METHOD)
+    yield mean_table("more-lte", name, "share of CoDel's", cells)
     if is_recorded_trace(lte):
         yield from _beside(lte, recorded()["lte"], "-lte")
 
@@ -108,8 +109,8 @@ def _beside(measured: Measurements, theirs: list[dict[str, Any]], suffix: str) -
             )  # fmt: skip
     where = " on the recorded LTE trace" if suffix else ""
     return [
-        CellTable(f"mahimahi-share{suffix}", f"Share of the possible bytes{where}", "share",
-              tuple(columns["share"]), reference="mahimahi", method=MEAN_METHOD),
+        mean_table(f"mahimahi-share{suffix}", f"Share of the possible bytes{where}", "share",
+                   columns["share"], "mahimahi"),
         CellTable(f"mahimahi-delay{suffix}", f"Percentiles of the queuing delay{where}", "s",
               tuple(columns["delay"]), reference="mahimahi",
               method=POOLED_METHOD),
@@ -126,11 +127,9 @@ def _steps(steps: Measurements, queue: str) -> CellTable:
             values = of_step(steps, step, 0.0, **labels)
             row = f"from {50 * step} s, {RATES[step]} Mbit/s"
             cells.append(Cell.mean(row, told(labels), theirs, values, POINTS, SHARE))
-    return CellTable(
-        f"mahimahi-steps-{queue.replace(' ', '-').lower()}",
-        f"Share of the possible bytes in each step, {queue}", "share",
-        tuple(cells), reference="mahimahi", method=MEAN_METHOD,
-    )  # fmt: skip
+    ident = f"mahimahi-steps-{queue.replace(' ', '-').lower()}"
+    name = f"Share of the possible bytes in each step, {queue}"
+    return mean_table(ident, name, "share", cells, "mahimahi")
 
 
 def _mean(part: Measurements, variation: str, queue: str) -> float:

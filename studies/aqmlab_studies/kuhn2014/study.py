@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, CellTable
-from aqmlab.stats import MEAN_METHOD
 from aqmlab_studies.kuhn2014 import ns2
 from aqmlab_studies.kuhn2014.claims import claims
 from aqmlab_studies.kuhn2014.figures import figures
@@ -28,6 +27,7 @@ from aqmlab_studies.kuhn2014.measure import (
     transfer_times,
     within,
 )
+from aqmlab_studies.shared import mean_table
 
 __all__ = ["causes", "claims", "figures", "tables"]
 
@@ -71,14 +71,14 @@ def _published(measured: Measurements) -> Iterator[CellTable]:
         }
         published = {key: known.get(key[0], {}).get(key[1]) for key in places}
         cells = _cells(study, value, places, published)
-        yield CellTable(ident, name, unit, tuple(cells), method=MEAN_METHOD)
+        yield mean_table(ident, name, unit, cells)
     where = {"buffer": MAIN_BUFFER, "queue": "DropTail"}
     if study.has(control="CUBIC", **where) and study.has(control="Vegas", **where):
         vegas = change(packet_times, -1.0, CUBIC)(study, control="Vegas", **where)
         reference = numbers["vegas_reduction"]
         cell = Cell.judged("Vegas against CUBIC", "DropTail", reference, *vegas)
         name = "Section 4: reduction of the packet transmission time by Vegas"
-        yield CellTable("vegas_reduction", name, "share", (cell,), method=MEAN_METHOD)
+        yield mean_table("vegas_reduction", name, "share", (cell,))
 
 
 def _beside_ns2(measured: Measurements) -> Iterator[CellTable]:
@@ -114,7 +114,7 @@ def _beside_ns2(measured: Measurements) -> Iterator[CellTable]:
     ):
         cells = _cells(readings, value, {key: places[key] for key in theirs}, theirs)
         made = tuple(map(_narrow, cells))
-        yield CellTable(ident, name, unit, made, reference="ns-2", method=MEAN_METHOD, notes=notes)
+        yield mean_table(ident, name, unit, made, "ns-2", notes)
 
 
 def _narrow(cell: Cell) -> Cell:
@@ -141,7 +141,7 @@ def _experiments(measured: Measurements) -> Iterator[CellTable]:
         ("experiments-transfer", "Time to transmit 10 MB, one thing changed", transfer_time),
     ):
         made = tuple(_cells(part, value, places))
-        yield CellTable(ident, name, "s", made, method=MEAN_METHOD)
+        yield mean_table(ident, name, "s", made)
 
 
 tables = (_published, _beside_ns2, _experiments)

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from aqmlab.campaign import Asked, Rule, at_least, at_most
-from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, CellTable
-from aqmlab.reproduce.verdicts import Criterion, agreement
-from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
+from aqmlab.reproduce.verdicts import Criterion
 from aqmlab_studies.l4s2020.causes import causes
 from aqmlab_studies.l4s2020.law import by_the_rules, states
 from aqmlab_studies.l4s2020.measured import FLOWS, goodput, published
+from aqmlab_studies.shared import mean_table
 
 __all__ = ["causes", "claims", "tables"]
 
@@ -33,13 +32,6 @@ Ratios = list[tuple[float, float]]
 NEAR = Criterion(STEP)
 
 
-def _corner(row: str, column: str, law: float, ratios: Floats) -> Cell:
-    mean = float(ratios.mean())
-    found = interval(ratios, bounds=POSITIVE)
-    word = agreement(found, (1 - LAW) * law, (1 + LAW) * law)
-    return Cell.told(row, column, law, mean, found, word, NEAR_LAW)
-
-
 def _scenario_1(measured: Measurements) -> Iterator[CellTable]:
     whole = measured.part("study")
     for queue in whole.axes["queue"]:
@@ -55,7 +47,7 @@ def _scenario_1(measured: Measurements) -> Iterator[CellTable]:
             for at, flow in enumerate(FLOWS)
         ]
         name = f"Scenario 1, {queue}: goodput of two flows"
-        yield CellTable(queue.lower(), name, "Mbit/s", tuple(cells), method=MEAN_METHOD)
+        yield mean_table(queue.lower(), name, "Mbit/s", cells)
 
 
 def _scenario_6(measured: Measurements) -> CellTable:
@@ -73,7 +65,7 @@ def _scenario_6(measured: Measurements) -> CellTable:
         for at, flow in enumerate(FLOWS)
     ]
     name = "Scenario 6, queues of RFC 3168: goodput of Prague and of the flow beside it"
-    return CellTable("classic", name, "Mbit/s", tuple(cells), method=MEAN_METHOD)
+    return mean_table("classic", name, "Mbit/s", cells)
 
 
 def _corners(measured: Measurements) -> CellTable:
@@ -85,19 +77,19 @@ def _corners(measured: Measurements) -> CellTable:
             found = states(corners, rate, rtt)
             ratios = np.array([each.ratio for each in found])
             law = float(np.mean([by_the_rules(each) for each in found]))
-            cells.append(_corner(rate, rtt, law, ratios))
+            band = (1 - LAW) * law, (1 + LAW) * law
+            cells.append(Cell.mean(rate, rtt, law, ratios, NEAR_LAW, verdict=band))
             window = np.mean([each.windows[0] for each in found])
             steady = np.mean([each.steadiness for each in found])
             told.append(f"{rtt} {window:.0f}, {steady:.2f}")
         notes[rate] = "Prague's window in segments, variation of p': " + "; ".join(told)
-    return CellTable(
+    return mean_table(
         "corners",
         "Goodput of Prague over CUBIC's through DualPI2, by rate and round-trip time",
         "1",
-        tuple(cells),
-        reference="by the rules",
-        method=MEAN_METHOD,
-        notes=notes,
+        cells,
+        "by the rules",
+        notes,
     )
 
 

@@ -17,8 +17,8 @@ from aqmlab.metrics.samples import Floats, Histograms, weighted_quantile
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.reproduce.verdicts import AGREES, DIFFERS, Criterion
-from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.linux2026.recorded import BEGINS, SHARES, drops, is_late, recorded, seconds
+from aqmlab_studies.shared import mean_table
 
 FLOWS = ("first", "second", "third", "fourth", "fifth")
 DELAYS = ("p50", "p95", "mean")
@@ -110,28 +110,23 @@ def compared(measured: Measurements) -> Iterator[tuple[str, list[Reading]]]:
             yield case, readings(measured, case)
 
 
-def tables(measured: Measurements) -> list[CellTable]:
+def tables(measured: Measurements) -> Iterator[CellTable]:
     """A table for each unit: our mean beside the recorded one."""
-    found = list(compared(measured.part("cake")))
-    return [
-        CellTable(
-            f"cake-{kind}",
-            f"CAKE: {kind}",
-            unit,
-            tuple(_cell(case, each) for case, all_ in found for each in all_ if each.kind == kind),
-            reference="Linux 6.12",
-            method=MEAN_METHOD,
-            notes={},
-        )
-        for kind, unit in UNITS.items()
-    ]
-
-
-def _cell(case: str, reading: Reading) -> Cell:
-    theirs, ours = float(reading.theirs.mean()), float(reading.ours.mean())
-    within = interval(reading.ours, bounds=POSITIVE)
-    verdict = AGREES if reading.fits else DIFFERS
-    return Cell.told(case, reading.key, theirs, ours, within, verdict, FITS)
+    found = [(case, each) for case, all_ in compared(measured.part("cake")) for each in all_]
+    for kind, unit in UNITS.items():
+        cells = [
+            Cell.mean(
+                case,
+                each.key,
+                float(each.theirs.mean()),
+                each.ours,
+                FITS,
+                verdict=AGREES if each.fits else DIFFERS,
+            )
+            for case, each in found
+            if each.kind == kind
+        ]
+        yield mean_table(f"cake-{kind}", f"CAKE: {kind}", unit, cells, "Linux 6.12")
 
 
 def claims(measured: Measurements) -> list[Asked]:

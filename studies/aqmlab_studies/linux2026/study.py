@@ -11,7 +11,6 @@ from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import AGREES, DIFFERS, Criterion
-from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.linux2026 import cake
 from aqmlab_studies.linux2026.figures import figures
 from aqmlab_studies.linux2026.recorded import (
@@ -29,6 +28,7 @@ from aqmlab_studies.linux2026.recorded import (
     seconds,
     shares_of_seconds,
 )
+from aqmlab_studies.shared import mean_table
 
 __all__ = ["causes", "claims", "figures", "tables"]
 
@@ -53,25 +53,19 @@ def _table(quantity: Quantity, whole: Measurements) -> CellTable:
         for control in whole.axes["control"]:
             values = quantity.simulated(whole, control=control, queue=queue)
             theirs = quantity.recorded(control, queue)
-            cells.append(_cell(queue, control, theirs, values, quantity.step(queue)))
+            mean = float(theirs.mean())
+            word = AGREES if is_inside(mean, values, quantity.step(queue)) else DIFFERS
+            cells.append(Cell.mean(queue, control, mean, values, INSIDE, verdict=word))
             told.append(f"{control} {_range(theirs)} / {_range(values)}")
         notes[queue] = "recorded / simulated: " + "; ".join(told)
-    return CellTable(
+    return mean_table(
         quantity.key,
         f"{quantity.name}, runs from least to most in brackets",
         quantity.unit,
-        tuple(cells),
-        reference="Linux 6.12",
-        method=MEAN_METHOD,
-        notes=notes,
+        cells,
+        "Linux 6.12",
+        notes,
     )
-
-
-def _cell(row: str, column: str, theirs: Floats, values: Floats, step: float) -> Cell:
-    recorded, mean = float(theirs.mean()), float(values.mean())
-    word = AGREES if is_inside(recorded, values, step) else DIFFERS
-    within = interval(values, bounds=POSITIVE)
-    return Cell.told(row, column, recorded, mean, within, word, INSIDE)
 
 
 def _range(values: Floats) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, CellTable
-from aqmlab.stats import MEAN_METHOD
 from aqmlab_studies.monga2016.sweeps import (
     DROPS,
     FILL,
@@ -22,6 +21,7 @@ from aqmlab_studies.monga2016.sweeps import (
     document,
     unlimited,
 )
+from aqmlab_studies.shared import mean_table
 
 COLOURS = {
     "DropTail": "#8c8c8c",
@@ -113,7 +113,7 @@ def tables(measured: Measurements) -> Iterator[CellTable]:
             cells = tuple(_cells(points, metric, sweep))
             name = f"{metric.title.capitalize()} by {sweep.title.partition(' (')[0]}"
             ident = f"{metric.id}-{sweep.id}"
-            yield CellTable(ident, name, metric.unit, cells, method=MEAN_METHOD)
+            yield mean_table(ident, name, metric.unit, cells)
 
 
 def _cells(points: Points, metric: Metric, sweep: Sweep) -> Iterator[Cell]:

@@ -39,6 +39,7 @@ from aqmlab_studies.nichols2012.curves import (
     sampled,
     utilisation,
 )
+from aqmlab_studies.shared import mean_table
 
 __all__ = ["causes", "claims", "figures", "tables"]
 
@@ -174,10 +175,8 @@ def _figure_7(measured: Measurements) -> CellTable:
         BY_TIME: "the largest delay of each half second, 95 % of them",
         "CoDel: less than tail drop, by the pixels (%)": "measured by Hill and Shah (2015)",
     }
-    return CellTable(
-        "figure-7", "Figure 7: numbers in the text", "as named", tuple(cells),
-        method=MEAN_METHOD, notes=notes,
-    )  # fmt: skip
+    name = "Figure 7: numbers in the text"
+    return mean_table("figure-7", name, "as named", cells, notes=notes)
 
 
 COLOURS = {"CoDel": "#2f6fbb", "tail drop": "#d55e00", "RED": "#009e73"}

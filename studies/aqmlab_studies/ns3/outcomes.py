@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,6 +13,7 @@ from aqmlab.campaign import Replicated
 from aqmlab.metrics.samples import Floats, Histograms, jain_indices, weighted_quantile
 from aqmlab.reproduce.measure import Measurements, per_run
 from aqmlab.reproduce.verdicts import Criterion
+from aqmlab_studies.shared import packed
 
 JOBS = ("b CUBIC", "b Reno", "c CoDel", "c FQ-CoDel", "d")
 BUILDS = ("ns-3.48", "ns-3.48, TCP of 2026-07-23")
@@ -23,8 +22,7 @@ PAYLOAD = 1446
 PACKET = 1500
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(NamedTuple):
     """Where a right answer may lie."""
 
     low: float
@@ -45,20 +43,17 @@ class Quantity:
         low, high = min(values), max(values)
         if self.key == "utilisation":
             return Band(low - 0.02, high + 0.02)
-        if self.key == "jain":
-            return Band(low - 0.02, 1.0)
-        return Band(0.75 * low, 1.25 * high)
+        return Band(low - 0.02, 1.0) if self.key == "jain" else Band(0.75 * low, 1.25 * high)
 
     @property
     def criterion(self) -> Criterion:
         """Meaning of `agrees`."""
-        if self.key == "utilisation":
-            return Criterion(
-                text="from 0.02 below the lower to 0.02 above the higher of ns-3's builds"
-            )
         if self.key == "jain":
             return Criterion(text="no more than 0.02 below the lower of ns-3's two builds")
-        return Criterion(text="from 25 % below the lower to 25 % above the higher of ns-3's builds")
+        by = "0.02" if self.key == "utilisation" else "25 %"
+        return Criterion(
+            text=f"from {by} below the lower to {by} above the higher of ns-3's builds"
+        )
 
 
 QUANTITIES = (
@@ -72,8 +67,7 @@ QUANTITIES = (
 
 @cache
 def _outcomes() -> dict[tuple[str, str], dict[str, Any]]:
-    file = Path(__file__).parent / "outcomes.json"
-    runs = json.loads(file.read_text(encoding="utf-8"))["runs"]
+    runs = packed(__file__, "outcomes.json")["runs"]
     return {(run["build"], run["job"]): run for run in runs}
 
 
@@ -105,42 +99,32 @@ class Window(Replicated):
     def values(self, key: str) -> Floats:
         """A quantity, or `superfluous` or `timeouts`, in each replication; times in ms."""
         if key in ("p50", "p95"):
-            return self._quantile(int(key[1:]) / 100)
-        if key == "utilisation":
-            return self._links("delivered_bytes") / self._links("capacity_bytes")
+            whole, before = (part.histograms(job=self.job) for part in self._parts)
+            counts = whole.counts - _aligned(before, whole.values)
+            share = int(key[1:]) / 100
+            return np.array([1e3 * weighted_quantile(whole.values, each, share) for each in counts])
+        if key == "jain":
+            return jain_indices(self._flows("acked"))
+        if key == "timeouts":
+            return np.asarray(self._flows("timeouts").sum(axis=1))
+        if key == "superfluous":
+            useful = self._flows("acked").sum(axis=1) / PAYLOAD * PACKET
+            return np.asarray(1 - useful / self._links("delivered_bytes"))
         if key == "loss":
             dropped = self._links("dropped")
-            share: Floats = dropped / (dropped + self._links("delivered"))
-            return 100 * share
-        if key == "jain":
-            return jain_indices(self._acked())
-        if key == "superfluous":
-            useful = self._acked().sum(axis=1) / PAYLOAD * PACKET
-            in_vain: Floats = 1 - useful / self._links("delivered_bytes")
-            return in_vain
-        if key == "timeouts":
-            count: Floats = self._flows("timeouts").sum(axis=1)
-            return count
+            return 100 * np.asarray(dropped / (dropped + self._links("delivered")))
+        if key == "utilisation":
+            return self._links("delivered_bytes") / self._links("capacity_bytes")
         raise KeyError(key)
 
     def _links(self, column: str) -> Floats:
         whole, before = (part.count(column, job=self.job) for part in self._parts)
-        difference: Floats = whole - before
-        return difference
-
-    def _quantile(self, share: float) -> Floats:
-        whole, before = (part.histograms(job=self.job) for part in self._parts)
-        counts = whole.counts - _aligned(before, whole.values)
-        return np.array([1e3 * weighted_quantile(whole.values, each, share) for each in counts])
-
-    def _acked(self) -> Floats:
-        """Bytes acknowledged in the window: shape (replications, flows)."""
-        return self._flows("acked")
+        return np.subtract(whole, before)
 
     def _flows(self, what: str) -> Floats:
+        """A column of the flows, or the bytes acknowledged: shape (replications, flows)."""
         whole, before = (_by_flow(part, what, job=self.job) for part in self._parts)
-        difference: Floats = whole - before
-        return difference
+        return np.subtract(whole, before)
 
 
 def _aligned(histograms: Histograms, values: Floats) -> Any:

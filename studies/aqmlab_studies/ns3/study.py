@@ -8,8 +8,6 @@ from functools import partial
 from aqmlab.campaign import Asked, Rule, at_least, at_most, made
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, CellTable
-from aqmlab.reproduce.verdicts import agreement
-from aqmlab.stats import MEAN_METHOD, POSITIVE, interval
 from aqmlab_studies.ns3.outcomes import (
     BUILDS,
     JOBS,
@@ -20,6 +18,7 @@ from aqmlab_studies.ns3.outcomes import (
     superfluous,
     window,
 )
+from aqmlab_studies.shared import mean_table
 
 __all__ = ["causes", "claims", "tables"]
 
@@ -38,23 +37,13 @@ def tables(measured: Measurements) -> list[CellTable]:
 def _table(quantity: Quantity, windows: dict[str, Window]) -> CellTable:
     cells, notes = [], {}
     for job, each in windows.items():
-        values = each.values(quantity.key)
-        mean, within = float(values.mean()), interval(values, bounds=POSITIVE)
-        band = quantity.band(job)
-        word = agreement(within, band.low, band.high)
+        values, band = each.values(quantity.key), quantity.band(job)
         notes[job] = f"the band: {band.low:.4g} to {band.high:.4g}"
         for build in BUILDS:
             theirs = float(outcome(build, job)[quantity.key])
-            cells.append(Cell.told(job, build, theirs, mean, within, word, quantity.criterion))
-    return CellTable(
-        quantity.key,
-        quantity.name,
-        quantity.unit,
-        tuple(cells),
-        reference="ns-3",
-        method=MEAN_METHOD,
-        notes=notes,
-    )
+            criterion = quantity.criterion
+            cells.append(Cell.mean(job, build, theirs, values, criterion, verdict=band))
+    return mean_table(quantity.key, quantity.name, quantity.unit, cells, "ns-3", notes)
 
 
 def claims(measured: Measurements) -> list[Asked]:
@@ -68,15 +57,15 @@ def claims(measured: Measurements) -> list[Asked]:
 
 def rule(job: str, quantity: Quantity) -> Rule[Window, float]:
     """The mean of a quantity is inside its band."""
-    band = quantity.band(job)
+    low, high = quantity.band(job)
     return Rule(
         f"{job} {quantity.key}".lower().replace(" ", "-"),
         f"Job {job}, {quantity.key}: what ns-3 gives lies around what we measure.",
-        f"inside the band of ns-3, {band.low:.4g} to {band.high:.4g}",
+        f"inside the band of ns-3, {low:.4g} to {high:.4g}",
         lambda window: float(window.values(quantity.key).mean()),
         lambda found: [
-            at_least(found, band.low),
-            *([] if quantity.key == "jain" else [at_most(found, band.high)]),  # 1 is its bound
+            at_least(found, low),
+            *([] if quantity.key == "jain" else [at_most(found, high)]),  # 1 is its bound
         ],
         lambda found: f"{found:.4g}",
         own=True,
@@ -151,7 +140,7 @@ def _fq_codel(measured: Measurements) -> Iterator[Cause]:
     labels = ("c FQ-CoDel", *(f"c FQ-CoDel, {kind}" for kind in kinds))
     usual, together, rfc, packet = (window(measured, label) for label in labels)
     keys = ("p50", "p95", "loss")
-    band = next(each for each in QUANTITIES if each.key == "p50").band("c FQ-CoDel")
+    low, high = next(each for each in QUANTITIES if each.key == "p50").band("c FQ-CoDel")
     yield Cause(
         "FQ-CoDel: which backlog is small",
         "CoDel leaves a queue of one packet alone (RFC 8289, section 5.5). ns-3's FQ-CoDel looks "
@@ -160,7 +149,7 @@ def _fq_codel(measured: Measurements) -> Iterator[Cause]:
         "100 Mbit/s a second packet in the queue of a flow waits for a round of 6 ms, above the "
         "target: so Linux's keeps the queues of most flows empty, and ns-3's lets each flow have "
         f"one or two. As ns-3 (`small_backlog = flow`): {_told(usual, *keys)}; as Linux: "
-        f"{_told(together, *keys)}; the band for the median is {band.low:.3g} to {band.high:.3g} "
+        f"{_told(together, *keys)}; the band for the median is {low:.3g} to {high:.3g} "
         f"ms. With the window of RFC 9438: {_told(rfc, *keys)}; with a quantum of just a packet, "
         f"with which pairs cannot leave together: {_told(packet, *keys)}.",
     )

@@ -12,7 +12,8 @@ from aqmlab.campaign import Asked, Comparison, Rule, asked, at_least, at_most
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements, per_run
 from aqmlab.reproduce.model import Cause, Cell, CellTable
-from aqmlab.stats import MEAN_METHOD, POSITIVE, SHARE, interval
+from aqmlab.stats import POSITIVE, SHARE, interval
+from aqmlab_studies.shared import mean_table
 
 __all__ = ["causes", "claims", "tables"]
 
@@ -151,7 +152,7 @@ def _table(study: Measurements, quantity: Quantity, path: str) -> CellTable:
         cells.append(Cell.judged(sender, queue, None, float(values.mean()), within))
     ident = f"{quantity.id}-{path}".replace(" ", "-")
     name = f"{quantity.name}, {path}"
-    return CellTable(ident, name, quantity.unit, tuple(cells), method=MEAN_METHOD)
+    return mean_table(ident, name, quantity.unit, cells)
 
 
 def _window(part: Measurements, **labels: str) -> Floats:

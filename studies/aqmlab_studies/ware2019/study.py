@@ -14,7 +14,8 @@ from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements, per_run
 from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import Criterion
-from aqmlab.stats import MEAN_METHOD, SHARE
+from aqmlab.stats import SHARE
+from aqmlab_studies.shared import mean_table
 
 __all__ = ["causes", "claims", "tables"]
 
@@ -127,7 +128,7 @@ def _shares_of(measured: Measurements) -> Iterator[CellTable]:
 
 
 def _table(ident: str, name: str, cells: list[Cell], reference: str) -> CellTable:
-    return CellTable(ident, name, "1", tuple(cells), reference=reference, method=MEAN_METHOD)
+    return mean_table(ident, name, "1", cells, reference)
 
 
 def _means(measured: Measurements) -> list[list[float]] | None:
