@@ -15,7 +15,6 @@ from aqmlab_studies.monga2016.sweeps import (
     UTILISATION,
     Metric,
     Points,
-    document,
     unlimited,
 )
 
@@ -34,7 +33,7 @@ def _range(points: Points, metric: Metric, place: str) -> str:
 
 
 def _window(measured: Measurements) -> Iterator[Cause]:
-    points, free = document(measured), Points(measured.part("window"), window="unlimited")
+    points, free = Points(measured), Points(measured.part("window"), window="unlimited")
     each = UTILISATION.text(list(free.runs(UTILISATION, "DropTail", "1000 Mbit/s")))
     yield Cause(
         "The window in figures 2 and 8",
@@ -50,7 +49,7 @@ def _window(measured: Measurements) -> Iterator[Cause]:
 
 
 def _short_rtts(measured: Measurements) -> Iterator[Cause]:
-    points = document(measured)
+    points = Points(measured)
     full = {queue: 100 * points.share_of_drops("overlimit", queue, "RTT 1 ms") for queue in QUEUES}
     told = ", ".join(f"{queue} {share:.0f} %" for queue, share in full.items())
     yield Cause(
@@ -62,7 +61,7 @@ def _short_rtts(measured: Measurements) -> Iterator[Cause]:
 
 
 def _experiments(measured: Measurements) -> Iterator[Cause]:
-    points, free = document(measured), unlimited(measured)
+    points, free = Points(measured), unlimited(measured)
     experiments = Points(measured.part("experiments"), axis="experiment")
     yield from _degraded(points, experiments, free)
     yield _streams(points, experiments)
@@ -171,7 +170,7 @@ INTERVAL_PLACES = ("1 Mbit/s", BASE, "30 FTP", "1000 FTP", "RTT 100 ms")
 
 
 def _intervals(measured: Measurements) -> Iterator[Cause]:
-    points, intervals = document(measured), Points(measured.part("intervals"))
+    points, intervals = Points(measured), Points(measured.part("intervals"))
 
     def told(metric: Metric, places: Sequence[str]) -> str:
         each = []

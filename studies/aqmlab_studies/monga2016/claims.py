@@ -29,12 +29,12 @@ from aqmlab_studies.monga2016.sweeps import (
     Metric,
     Points,
     Sweep,
-    document,
     unlimited,
 )
 
 Series = dict[str, list[float]]
 """Queue to its means along a sweep."""
+Compare = Callable[[float, float, str], Comparison]
 Wins = tuple[int, int, int]
 """At how many points sfqCoDel is not behind the best of the others, at how many it is ahead of it,
 and of how many."""
@@ -48,17 +48,13 @@ BELOW_100_MS = 4
 
 def claims(measured: Measurements) -> list[Asked]:
     """All statements, if all queues and places were run."""
-    points, free = document(measured), unlimited(measured)
-    if not _complete(points):
+    points, free = Points(measured), unlimited(measured)
+    if any(len(points.places(sweep)) < len(sweep.places) for sweep in SWEEPS):
         return []
     rules = RULES
     if free and all(free.places(sweep) for sweep in SWEEPS):
         rules = tuple(replace(rule, beside=_without_limit(rule, free)) for rule in RULES)
     return asked(rules, points)
-
-
-def _complete(points: Points) -> bool:
-    return all(len(points.places(sweep)) == len(sweep.places) for sweep in SWEEPS)
 
 
 def _without_limit(rule: Rule[Points, Any], free: Points) -> Callable[[Points], str]:
@@ -72,24 +68,6 @@ def _without_limit(rule: Rule[Points, Any], free: Points) -> Callable[[Points], 
     return told
 
 
-def along(metric: Metric, sweep: Sweep) -> Callable[[Points], Series]:
-    """Builds a function that measures the means of every queue along a sweep."""
-
-    def measure(points: Points) -> Series:
-        places = points.places(sweep)
-        return {queue: points.along(metric, queue, places) for queue in QUEUES}
-
-    return measure
-
-
-def _words(metric: Metric, sweep: Sweep) -> Callable[[Series], str]:
-    def told(found: Series) -> str:
-        each = "; ".join(f"{queue} {metric.text(values)}" for queue, values in found.items())
-        return f"{metric.title} in {metric.unit} along the {sweep.title}: {each}"
-
-    return told
-
-
 def _figure(
     ident: str,
     text: str,
@@ -99,8 +77,17 @@ def _figure(
     compared: Callable[[Series], Compared],
     refuted_by: Series,
 ) -> Rule[Points, Series]:
-    words = _words(metric, sweep)
-    return Rule(ident, text, rule, along(metric, sweep), compared, words, refuted_by)
+    """A rule about the means of every queue along a sweep."""
+
+    def along(points: Points) -> Series:
+        places = points.places(sweep)
+        return {queue: points.along(metric, queue, places) for queue in QUEUES}
+
+    def words(found: Series) -> str:
+        each = "; ".join(f"{queue} {metric.text(values)}" for queue, values in found.items())
+        return f"{metric.title} in {metric.unit} along the {sweep.title}: {each}"
+
+    return Rule(ident, text, rule, along, compared, words, refuted_by)
 
 
 def _others(found: Series) -> list[tuple[float, ...]]:
@@ -113,12 +100,6 @@ def _ahead(found: Series) -> list[float]:
     return [own - max(others) for own, others in zip(found[SFQ], _others(found), strict=True)]
 
 
-def _slowest(found: Series) -> list[tuple[float, tuple[float, ...]]]:
-    """sfqCoDel and the others up to 10 Mbit/s; without a limit of the window these are two."""
-    pairs = list(zip(found[SFQ], _others(found), strict=True))
-    return pairs[: SLOW if len(pairs) == len(BANDWIDTH.places) else 2]
-
-
 def _aqms(found: Series) -> list[tuple[float, ...]]:
     return list(zip(*(found[queue] for queue in AQMS), strict=True))
 
@@ -128,22 +109,18 @@ FALLING = (
 )
 
 
-def _falls(found: Series) -> list[Comparison]:
-    """`FALLING`."""
-    return [
-        *(below(values[-1] - 0.9 * values[0], 0, f"{q}, ends") for q, values in found.items()),
-        *(
-            at_most(b - 1.1 * a, 0, f"{queue}, step {number}")
-            for queue, values in found.items()
-            for number, (a, b) in enumerate(pairwise(values), start=1)
-        ),
-    ]
+def _falls(
+    found: Series, end: float = 0.9, factor: float = 1.1, points: float = 0.0
+) -> list[Comparison]:
+    """With every queue the last is less than this part of the first, and no step up is by more
+    than a factor and so many points; by default `FALLING`."""
+    ends = (below(v[-1] - end * v[0], 0, f"{queue}, ends") for queue, v in found.items())
+    return [*ends, *_no_step_up(found, factor, points)]
 
 
-def _no_step_up(found: Series, points: float) -> list[Comparison]:
-    """With every queue no step up by more than so many points."""
+def _no_step_up(found: Series, factor: float, points: float) -> list[Comparison]:
     return [
-        at_most(b - a, points, f"{queue}, step {number}")
+        at_most(b - factor * a, points, f"{queue}, step {number}")
         for queue, values in found.items()
         for number, (a, b) in enumerate(pairwise(values), start=1)
     ]
@@ -183,13 +160,14 @@ def _rises_and_falls(values: Sequence[float]) -> list[Comparison]:
     ]
 
 
-def _shorter(found: Series, ratio: float) -> list[Comparison]:
-    """sfqCoDel's number is below this multiple of every other's at each place."""
+def _shorter(
+    found: Series, ratio: float, compare: Compare = below, most: int | None = None
+) -> list[Comparison]:
+    """sfqCoDel's number is below this multiple of every other's at each place, or at the first."""
+    pairs = list(zip(found[SFQ], _others(found), strict=True))[:most]
     return [
-        below(own - ratio * other, 0, f"place {number}")
-        for number, (own, others) in enumerate(
-            zip(found[SFQ], _others(found), strict=True), start=1
-        )
+        compare(own - ratio * other, 0, f"place {number}")
+        for number, (own, others) in enumerate(pairs, start=1)
         for other in others
     ]
 
@@ -200,32 +178,25 @@ def _same(values: Sequence[float], **own: Sequence[float]) -> Series:
     return {queue: named.get(queue, list(values)) for queue in QUEUES}
 
 
-def _wins(metric: Metric, ahead: Callable[[float, list[float]], int]) -> Callable[[Points], Wins]:
-    def measure(points: Points) -> Wins:
-        places = dict.fromkeys(place for sweep in SWEEPS for place in points.places(sweep))
-        signs = [
-            ahead(
-                points.mean(metric, SFQ, place),
-                [points.mean(metric, queue, place) for queue in QUEUES if queue != SFQ],
-            )
-            for place in places
-        ]
-        return sum(sign >= 0 for sign in signs), sum(sign > 0 for sign in signs), len(signs)
-
-    return measure
-
-
 def _conclusion(
     ident: str, what: str, margin: str, metric: Metric, ahead: Callable[[float, list[float]], int]
 ) -> Rule[Points, Wins]:
     """`ahead` is 1, 0 or -1: ahead of the best of the others by more than a margin, behind it by
     more, or neither."""
+
+    def wins(points: Points) -> Wins:
+        signs = []
+        for place in dict.fromkeys(each for sweep in SWEEPS for each in points.places(sweep)):
+            means = {queue: points.mean(metric, queue, place) for queue in QUEUES}
+            signs.append(ahead(means.pop(SFQ), list(means.values())))
+        return sum(sign >= 0 for sign in signs), sum(sign > 0 for sign in signs), len(signs)
+
     return Rule(
         ident,
         f"Conclusion: in almost all scenarios sfqCoDel outperforms the others in {what}.",
         f"at nine of ten points it is not behind the best of the others by more than {margin}, and "
         "it is ahead of it by more at more points than behind",
-        _wins(metric, ahead),
+        wins,
         lambda found: [
             at_least(found[0] / found[2], MOST, "share not behind"),
             above(found[0] + found[1] - found[2], 0, "ahead less behind"),
@@ -267,27 +238,17 @@ def _constant(queue: str) -> Rule[Points, Series]:
     )
 
 
-def _more_than_droptail(queue: str) -> Rule[Points, Series]:
+def _dropping(ident: str, more: str, verb: str, other: str, wrong: str) -> Rule[Points, Series]:
+    """The first queue drops more than the other or, if the verb says so, less."""
+    pair = (more, other) if verb == "more" else (other, more)
     return _figure(
-        f"rtt-drops-more-{queue.lower()}",
-        f"Figure 10: {queue} drops more than DropTail.",
+        ident.lower(),
+        f"Figure 10: {more} drops {verb} than {other}.",
         DROPPING,
         DROPS,
         RTT,
-        lambda found: _drops_more(found, queue, "DropTail"),
-        _same([2.0] * 7, DropTail=[1, 1, 1, 3, 1, 1, 1]),
-    )
-
-
-def _sfq_drops_less(other: str) -> Rule[Points, Series]:
-    return _figure(
-        f"rtt-sfq-drops-less-{other.lower()}",
-        f"Figure 10: sfqCoDel drops less than {other}.",
-        DROPPING,
-        DROPS,
-        RTT,
-        lambda found: _drops_more(found, other, SFQ),
-        _same([2.0] * 7, sfqCoDel=[1, 1, 1, 3, 1, 1, 1]),
+        lambda found: _drops_more(found, *pair),
+        _same([2.0] * 7, **{wrong: [1, 1, 1, 3, 1, 1, 1]}),
     )
 
 
@@ -315,10 +276,7 @@ RULES: tuple[Rule[Points, Any], ...] = (
         "Figure 2: the utilisation falls for all queues as the bandwidth rises.",
         "at 1 Gbit/s less than half of that at 1 Mbit/s, and no step up by more than 5 points",
         UTILISATION, BANDWIDTH,
-        lambda found: [
-            *(below(v[-1] - v[0] / 2, 0, f"{q}, ends") for q, v in found.items()),
-            *_no_step_up(found, 5),
-        ],
+        lambda found: _falls(found, 0.5, 1.0, 5),
         _same([100, 90, 80, 70, 60, 50, 40, 30, 20, 10], CoDel=[100.0] * 10),
     ),
     _figure(
@@ -346,11 +304,9 @@ RULES: tuple[Rule[Points, Any], ...] = (
         "Figure 3: at low bandwidths sfqCoDel's mean queue is tremendously shorter.",
         "up to 10 Mbit/s at most half of any other's",
         QUEUE, BANDWIDTH,
-        lambda found: [
-            at_most(own - 0.5 * other, 0, f"place {number}")
-            for number, (own, others) in enumerate(_slowest(found), start=1)
-            for other in others
-        ],
+        # Up to 10 Mbit/s without a limit of the window there are two bandwidths.
+        lambda found: _shorter(
+            found, 0.5, at_most, SLOW if len(found[SFQ]) == len(BANDWIDTH.places) else 2),
         _same([10.0] * 10, sfqCoDel=[2.0, 9.0, *[2.0] * 8]),
     ),
     _figure(
@@ -381,10 +337,7 @@ RULES: tuple[Rule[Points, Any], ...] = (
         "at 1 Gbit/s less than 0.9 of that at 1 Mbit/s, and no step up by more than a point, with "
         "every queue",
         DROPS, BANDWIDTH,
-        lambda found: [
-            *(below(v[-1] - 0.9 * v[0], 0, f"{q}, ends") for q, v in found.items()),
-            *_no_step_up(found, 1),
-        ],
+        lambda found: _falls(found, 0.9, 1.0, 1),
         _same([9, 8, 7, 6, 5, 4, 3, 2, 1, 0.5], CoDel=[9, 3, 9, 6, 5, 4, 3, 2, 1, 0.5]),
     ),
     _figure(
@@ -395,7 +348,7 @@ RULES: tuple[Rule[Points, Any], ...] = (
         UTILISATION, FLOWS,
         lambda found: [
             *(above(v[-1] - v[0], 10, f"{q}, ends") for q, v in found.items()),
-            *_no_step_up({q: v[::-1] for q, v in found.items()}, 5),
+            *_no_step_up({q: v[::-1] for q, v in found.items()}, 1.0, 5),
         ],
         _same([60, 90, 90, 90, 90, 90, 90, 90], CoDel=[88.0] + [90.0] * 7),
     ),
@@ -493,6 +446,6 @@ RULES: tuple[Rule[Points, Any], ...] = (
         lambda found: _shorter(found, 0.75),
         _same([5.0] * 7, sfqCoDel=[4.5] * 7),
     ),
-    *(_more_than_droptail(queue) for queue in AQMS),
-    *(_sfq_drops_less(queue) for queue in AQMS if queue != SFQ),
+    *(_dropping(f"rtt-drops-more-{q}", q, "more", "DropTail", "DropTail") for q in AQMS),
+    *(_dropping(f"rtt-sfq-drops-less-{q}", SFQ, "less", q, SFQ) for q in AQMS if q != SFQ),
 )  # fmt: skip

@@ -18,7 +18,6 @@ from aqmlab_studies.monga2016.sweeps import (
     Metric,
     Points,
     Sweep,
-    document,
     unlimited,
 )
 from aqmlab_studies.shared import mean_table
@@ -36,7 +35,7 @@ METRICS = (UTILISATION, QUEUE, DROPS)
 
 def figures(measured: Measurements) -> Iterator[Figure]:
     """All figures of which something was run."""
-    points, free = document(measured), unlimited(measured)
+    points, free = Points(measured), unlimited(measured)
     number = 2
     for sweep in SWEEPS:
         for metric in METRICS:
@@ -107,20 +106,20 @@ def _message(points: Points, metric: Metric, sweep: Sweep) -> str:
 
 def tables(measured: Measurements) -> Iterator[CellTable]:
     """The numbers behind the figures; the paper prints none."""
-    points = document(measured)
+    points = Points(measured)
     for sweep in SWEEPS:
+        title, _, unit = sweep.title.partition(" (")
+        places = [(p, q) for p in sweep.places for q in QUEUES if points.has(q, p)]
         for metric in METRICS:
-            cells = tuple(_cells(points, metric, sweep))
-            name = f"{metric.title.capitalize()} by {sweep.title.partition(' (')[0]}"
-            ident = f"{metric.id}-{sweep.id}"
-            yield mean_table(ident, name, metric.unit, cells)
-
-
-def _cells(points: Points, metric: Metric, sweep: Sweep) -> Iterator[Cell]:
-    unit = sweep.title.partition(" (")[2].rstrip(")")
-    for place, number in sweep.places.items():
-        for queue in QUEUES:
-            if points.has(queue, place):
-                runs = points.runs(metric, queue, place)
-                row = f"{number:g} {unit}".strip()
-                yield Cell.mean(row, queue, None, runs, bounds=metric.bounds)
+            cells = [
+                Cell.mean(
+                    f"{sweep.places[place]:g} {unit.rstrip(')')}".strip(),
+                    queue,
+                    None,
+                    points.runs(metric, queue, place),
+                    bounds=metric.bounds,
+                )
+                for place, queue in places
+            ]
+            name = f"{metric.title.capitalize()} by {title}"
+            yield mean_table(f"{metric.id}-{sweep.id}", name, metric.unit, cells)

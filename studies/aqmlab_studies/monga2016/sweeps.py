@@ -55,14 +55,14 @@ RTT = Sweep(
 SWEEPS = (BANDWIDTH, FLOWS, RTT)
 
 
+@dataclass(frozen=True)
 class Metric:
     """Something measured at the bottleneck in each run."""
 
-    def __init__(self, id: str, title: str, unit: str, digits: int) -> None:
-        self.id = id
-        self.title = title
-        self.unit = unit
-        self.digits = digits
+    id: str
+    title: str
+    unit: str
+    digits: int
 
     @property
     def bounds(self) -> Bounds:
@@ -155,11 +155,6 @@ class Points(Replicated):
             float(each["links"][self.measured.link]["queue"]["limit"].rstrip("p"))
             for each in scenarios
         ]
-
-
-def document(measured: Measurements) -> Points:
-    """The part as the paper has it."""
-    return Points(measured)
 
 
 def unlimited(measured: Measurements) -> Points | None:
