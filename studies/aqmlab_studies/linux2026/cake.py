@@ -10,19 +10,24 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from aqmlab.campaign import Asked, Rule, at_most
-from aqmlab.metrics.samples import Floats, Histograms, weighted_quantile
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.reproduce.verdicts import AGREES, DIFFERS, Criterion
-from aqmlab_studies.linux2026.recorded import BEGINS, SHARES, drops, is_late, recorded, seconds
+from aqmlab_studies.linux2026.recorded import (
+    ACKS,
+    COUNTS,
+    DROPS,
+    FLOWS,
+    delays,
+    drops,
+    goodput,
+    of_runs,
+    recorded,
+)
 from aqmlab_studies.shared import mean_table
 
-FLOWS = ("first", "second", "third", "fourth", "fifth")
-DELAYS = ("p50", "p95", "mean")
-DROPS, ACKS = "drops", "ACKs dropped"
 PACKET = 12.0
 """Bits of a packet, in thousands."""
 UNITS = {"goodput": "Mbit/s", "delay": "ms", "drops": "packets"}
@@ -72,35 +77,23 @@ def readings(measured: Measurements, case: str) -> list[Reading]:
     kept = recorded(case)
     rate = rate_of(case)
     packet = PACKET / rate
-    found = []
-    for place, flow in enumerate(FLOWS[: len(kept[0]["goodput"])]):
-        theirs = np.array([run["goodput"][place] for run in kept], dtype=np.float64)
-        ours: Floats = seconds(measured, flow, queue=case)[:, BEGINS:].mean(axis=1)
-        found.append(Reading("goodput", flow, theirs, ours, 0.05 * rate))
+    found = [
+        Reading(
+            "goodput", flow, of_runs(kept, flow), goodput(measured, flow, queue=case), rate / 20
+        )
+        for flow in FLOWS[: len(kept[0]["goodput"])]
+    ]
     histograms = measured.histograms(queue=case)
-    for key in DELAYS:
-        at = -1 if key == "mean" else SHARES.index(int(key[1:]))
-        theirs = np.array([run["delays"][at] for run in kept], dtype=np.float64)
+    for key in ("p50", "p95", "mean"):
         ours = delays(histograms, key, packet if is_shaped(case) else 0.0)
-        found.append(Reading("delay", key, theirs, ours, max(packet, 0.1 * float(ours.mean()))))
-    timely = [run for run in kept if not is_late(run)]  # counted from the beginning
+        tolerance = max(packet, 0.1 * float(ours.mean()))
+        found.append(Reading("delay", key, of_runs(kept, key), ours, tolerance))
     for key, link in ((DROPS, "down"), (ACKS, "up")):
-        name = "drops" if key == DROPS else "back"
-        if name in timely[0]:
-            theirs = np.array([run[name] for run in timely], dtype=np.float64)
+        if COUNTS[key] in kept[0]:
             ours = drops(measured, link, queue=case)
-            found.append(Reading("drops", key, theirs, ours, max(1.0, 0.15 * float(ours.mean()))))
+            tolerance = max(1.0, 0.15 * float(ours.mean()))
+            found.append(Reading("drops", key, of_runs(kept, key), ours, tolerance))
     return found
-
-
-def delays(histograms: Histograms, key: str, less: float) -> Floats:
-    """The mean or a percentile of the times in queue of each run, ms, each smaller by `less`."""
-    values = np.maximum(1e3 * histograms.values - less, 0.0)
-    if key == "mean":
-        means = [float((values * counts).sum() / counts.sum()) for counts in histograms.counts]
-        return np.array(means)
-    share = int(key[1:]) / 100
-    return np.array([weighted_quantile(values, counts, share) for counts in histograms.counts])
 
 
 def compared(measured: Measurements) -> Iterator[tuple[str, list[Reading]]]:

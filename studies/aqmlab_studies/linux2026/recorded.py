@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -12,15 +11,21 @@ from typing import Any
 import numpy as np
 
 from aqmlab.campaign import Rule, at_least
-from aqmlab.metrics.samples import Floats, weighted_quantile
+from aqmlab.metrics.samples import Floats, Histograms, weighted_quantile
 from aqmlab.reproduce.measure import Measurements
+from aqmlab_studies.shared import packed
 
 FILE = Path(__file__).parent / "recorded.json"
 SHARES = (5, 25, 50, 75, 95, 99)
 """The percentiles of the time in queue that are compared."""
 BEGINS = 5
 """From this second on everything is measured but drops and the course."""
-FLOWS = ("first", "second")
+FLOWS = ("first", "second", "third", "fourth", "fifth")
+"""Names of the flows; all cases but some of CAKE have the first two."""
+PAIR = FLOWS[:2]
+DROPS, ACKS = "drops", "ACKs dropped"
+COUNTS = {DROPS: "drops", ACKS: "back"}
+"""Numbers of dropped packets, and their keys in the recordings."""
 SHARE = 0.9
 """Share of the cells of a case, and of the seconds of its course, that have to be inside."""
 CONTROLS = {"BBR": "bbr", "CUBIC": "cubic", "Reno": "reno"}
@@ -41,7 +46,7 @@ def transmission(queue: str) -> float:
 
 @cache
 def _recorded() -> dict[str, list[dict[str, Any]]]:
-    cases: dict[str, list[dict[str, Any]]] = json.loads(FILE.read_text(encoding="utf-8"))
+    cases: dict[str, list[dict[str, Any]]] = packed(__file__, FILE.name)
     return cases
 
 
@@ -60,6 +65,35 @@ def is_late(run: dict[str, Any]) -> bool:
     return bool(run["seconds"][0][0] == 0)
 
 
+def of_runs(kept: list[dict[str, Any]], key: str) -> Floats:
+    """A quantity in recorded runs; of drops, which are counted from the beginning, in those that
+    began in time."""
+    if key in COUNTS:
+        found = [run[COUNTS[key]] for run in kept if not is_late(run)]
+    elif key in FLOWS:
+        found = [run["goodput"][FLOWS.index(key)] for run in kept]
+    else:
+        at = -1 if key == "mean" else SHARES.index(int(key[1:]))
+        found = [run["delays"][at] for run in kept]
+    return np.array(found, dtype=np.float64)
+
+
+def goodput(measured: Measurements, flow: str, **labels: str) -> Floats:
+    """Mean goodput of a flow in each of our runs, Mbit/s."""
+    means: Floats = seconds(measured, flow, **labels)[:, BEGINS:].mean(axis=1)
+    return means
+
+
+def delays(histograms: Histograms, key: str, less: float = 0.0) -> Floats:
+    """The mean or a percentile of the times in queue of each run, ms, each smaller by `less`."""
+    values = np.maximum(1e3 * histograms.values - less, 0.0)
+    if key == "mean":
+        means = [float((values * counts).sum() / counts.sum()) for counts in histograms.counts]
+        return np.array(means)
+    share = int(key[1:]) / 100
+    return np.array([weighted_quantile(values, counts, share) for counts in histograms.counts])
+
+
 @dataclass(frozen=True)
 class Quantity:
     """Something that is compared, one value a run."""
@@ -70,36 +104,21 @@ class Quantity:
 
     def recorded(self, control: str, queue: str) -> Floats:
         """Values in the recorded runs."""
-        kept = runs(control, queue)
-        if self.key == "drops":  # counted from the beginning
-            kept = [run for run in kept if not is_late(run)]
-        return np.array([self._of(run) for run in kept], dtype=np.float64)
-
-    def _of(self, run: dict[str, Any]) -> float:
-        if self.key in FLOWS:
-            return float(run["goodput"][FLOWS.index(self.key)])
-        if self.key == "drops":
-            return float(run["drops"])
-        return float(run["delays"][-1 if self.key == "mean" else SHARES.index(int(self.key[1:]))])
+        return of_runs(runs(control, queue), self.key)
 
     def simulated(self, measured: Measurements, **labels: str) -> Floats:
         """Values in our runs."""
         if self.key in FLOWS:
-            means: Floats = seconds(measured, self.key, **labels)[:, BEGINS:].mean(axis=1)
-            return means
-        if self.key == "drops":
+            return goodput(measured, self.key, **labels)
+        if self.key == DROPS:
             return drops(measured, **labels)
         if self.key == "mean":
-            milliseconds: Floats = 1e3 * measured.count("sojourn_mean_s", **labels)
-            return milliseconds
-        histograms = measured.histograms(**labels)
-        share = int(self.key[1:]) / 100
-        found = [weighted_quantile(histograms.values, each, share) for each in histograms.counts]
-        return 1e3 * np.array(found)
+            return 1e3 * measured.count("sojourn_mean_s", **labels)
+        return delays(measured.histograms(**labels), self.key)
 
     def step(self, queue: str) -> float:
         """Resolution: a packet's transmission, or one drop."""
-        return 0.0 if self.key in FLOWS else 1.0 if self.key == "drops" else transmission(queue)
+        return 0.0 if self.key in FLOWS else 1.0 if self.key == DROPS else transmission(queue)
 
 
 QUANTITIES = (
@@ -160,7 +179,7 @@ Counted = tuple[int, int]
 def shares_of_seconds(measured: Measurements, **labels: str) -> Counted:
     """Numbers of the seconds of the course of both flows."""
     inside = total = 0
-    for flow in FLOWS:
+    for flow in PAIR:
         ours, theirs = seconds(measured, flow, **labels), recorded_seconds(flow=flow, **labels)
         for at in range(min(ours.shape[1], theirs.shape[1])):
             inside += is_inside(float(theirs[:, at].mean()), ours[:, at], 0.0)

@@ -15,12 +15,12 @@ from aqmlab_studies.linux2026 import cake
 from aqmlab_studies.linux2026.figures import figures
 from aqmlab_studies.linux2026.recorded import (
     CONTROLS,
-    FLOWS,
+    PAIR,
     QUANTITIES,
     QUEUES,
     SHARES,
     Counted,
-    Quantity,
+    delays,
     drops,
     in_most,
     is_inside,
@@ -38,34 +38,23 @@ INSIDE = Criterion(
 )
 
 
-def _tables(measured: Measurements) -> list[CellTable]:
+def _tables(measured: Measurements) -> Iterator[CellTable]:
     """A table for each quantity: our mean beside the recorded one."""
-    return [_table(quantity, measured.part("study")) for quantity in QUANTITIES]
-
-
-tables = (_tables, cake.tables)
-
-
-def _table(quantity: Quantity, whole: Measurements) -> CellTable:
-    cells, notes = [], {}
-    for queue in whole.axes["queue"]:
-        told = []
-        for control in whole.axes["control"]:
-            values = quantity.simulated(whole, control=control, queue=queue)
-            theirs = quantity.recorded(control, queue)
-            mean = float(theirs.mean())
-            word = AGREES if is_inside(mean, values, quantity.step(queue)) else DIFFERS
-            cells.append(Cell.mean(queue, control, mean, values, INSIDE, verdict=word))
-            told.append(f"{control} {_range(theirs)} / {_range(values)}")
-        notes[queue] = "recorded / simulated: " + "; ".join(told)
-    return mean_table(
-        quantity.key,
-        f"{quantity.name}, runs from least to most in brackets",
-        quantity.unit,
-        cells,
-        "Linux 6.12",
-        notes,
-    )
+    whole = measured.part("study")
+    for quantity in QUANTITIES:
+        cells, notes = [], {}
+        for queue in whole.axes["queue"]:
+            told = []
+            for control in whole.axes["control"]:
+                values = quantity.simulated(whole, control=control, queue=queue)
+                theirs = quantity.recorded(control, queue)
+                mean = float(theirs.mean())
+                word = AGREES if is_inside(mean, values, quantity.step(queue)) else DIFFERS
+                cells.append(Cell.mean(queue, control, mean, values, INSIDE, verdict=word))
+                told.append(f"{control} {_range(theirs)} / {_range(values)}")
+            notes[queue] = f"recorded / simulated: {'; '.join(told)}"
+        name = f"{quantity.name}, runs from least to most in brackets"
+        yield mean_table(quantity.key, name, quantity.unit, cells, "Linux 6.12", notes)
 
 
 def _range(values: Floats) -> str:
@@ -91,7 +80,7 @@ def _claims(measured: Measurements) -> list[Asked]:
     return [Asked(rule, whole) for rule in rules]
 
 
-claims = (_claims, cake.claims)
+tables, claims = (_tables, cake.tables), (_claims, cake.claims)
 
 
 def _inside(whole: Measurements, cases: list[tuple[str, str]]) -> Counted:
@@ -146,12 +135,14 @@ def _interval(measured: Measurements) -> Iterator[Cause]:
 
 
 def _drops(measured: Measurements, label: str) -> str:
-    values = drops(measured.part("experiments"), experiment=label)
-    return f"{values.mean():.0f} ({values.min():.0f} to {values.max():.0f})"
+    return _mean_of(drops(measured.part("experiments"), experiment=label))
 
 
 def _recorded_drops(control: str, queue: str) -> str:
-    values = QUANTITIES[-1].recorded(control, queue)
+    return _mean_of(QUANTITIES[-1].recorded(control, queue))
+
+
+def _mean_of(values: Floats) -> str:
     return f"{values.mean():.0f} ({values.min():.0f} to {values.max():.0f})"
 
 
@@ -230,10 +221,10 @@ def in_step(measured: Measurements) -> tuple[Floats, Floats]:
     the goodput of a second after the first is from the recorded one at most, Mbit/s."""
     part, run = measured.part("experiments"), recorded(IN_STEP)[IN_STEP_RUN]
     label = {"experiment": f"{IN_STEP}, start 0.2342 s"}
-    found = cake.delays(part.histograms(**label), "p50", cake.PACKET / cake.rate_of(IN_STEP))
+    found = delays(part.histograms(**label), "p50", cake.PACKET / cake.rate_of(IN_STEP))
     off = [
         np.abs(seconds(part, flow, **label) - np.array(run["seconds"][place]))[:, 1:].max(axis=1)
-        for place, flow in enumerate(FLOWS)
+        for place, flow in enumerate(PAIR)
     ]
     return found, np.maximum(*off)
 
