@@ -24,7 +24,6 @@ from aqmlab_studies.cs244_2015 import claims as cs244_2015
 from aqmlab_studies.jarvinen2014 import claims as jarvinen2014
 from aqmlab_studies.jarvinen2014.levels import HEADLINE, LEVELS
 from aqmlab_studies.kuhn2014 import claims as kuhn2014
-from aqmlab_studies.kuhn2014.section_3 import SECTION_3
 from aqmlab_studies.l4s2020 import study as l4s2020
 from aqmlab_studies.monga2016 import claims as monga2016
 from aqmlab_studies.nichols2012 import claims as nichols2012
@@ -46,7 +45,7 @@ RULES: dict[str, tuple[AnyRule, ...]] = {
         jarvinen2014.RECALL,
     ),
     "cs244_2015": (*cs244_2015.STEPS, *cs244_2015.LTE, cs244_2015.ACROSS),
-    "kuhn2014": (*kuhn2014.HEADLINE, *SECTION_3),
+    "kuhn2014": (*kuhn2014.HEADLINE, *kuhn2014.SECTION_3),
     "l4s2020": (*l4s2020.SCENARIO_1, *l4s2020.SCENARIO_6, *l4s2020.CORNERS),
     "monga2016": monga2016.RULES,
     "nichols2012": (*nichols2012.STATIC, *nichols2012.DYNAMIC),
