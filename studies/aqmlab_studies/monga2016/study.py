@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, CellTable
+from aqmlab_studies.monga2016.claims import claims
 from aqmlab_studies.monga2016.sweeps import (
     AQMS,
     BASE,
@@ -25,8 +26,6 @@ from aqmlab_studies.monga2016.sweeps import (
 from aqmlab_studies.shared import mean_table
 
 __all__ = ["causes", "claims", "figures", "tables"]
-
-from aqmlab_studies.monga2016.claims import claims
 
 COLOURS = {
     "DropTail": "#8c8c8c",
