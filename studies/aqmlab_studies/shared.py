@@ -6,16 +6,46 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import aqmlab
 from aqmlab.campaign import Comparison
+from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cell, CellTable
 from aqmlab.stats import MEAN_METHOD
+
+Found = TypeVar("Found")
 
 
 def packed(module: str, name: str) -> Any:
     """The content of a JSON file beside a module, given by its `__file__`."""
     return json.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
+
+
+def each_run(function: Callable[..., Found]) -> Callable[..., list[Found]]:
+    """Makes a function of one run, `f(measured, replication, **labels)`, one of all runs of a point
+    that also works for draws of the replications: it is computed once."""
+
+    def runs(measured: Measurements, **labels: str) -> list[Found]:
+        def compute(root: Measurements, point: int) -> NDArray[np.object_]:
+            found = np.empty(root.replications, dtype=object)
+            for number in range(root.replications):
+                found[number] = function(root, number, **root.labels(point))
+            return found
+
+        return list(measured.each((function,), compute, **labels))
+
+    return runs
+
+
+def packets_of(measured: Measurements, number: int, **labels: str) -> pl.DataFrame:
+    """The packets of a run, which is repeated with packets recorded."""
+    scenario, seed = measured.result.scenarios[measured.point(**labels)], measured.result.info.seed
+    return aqmlab.run(scenario, seed=seed, replication=number, record="packets").packets
 
 
 def mean_table(

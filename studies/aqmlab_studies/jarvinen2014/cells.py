@@ -8,13 +8,13 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
-import aqmlab
 from aqmlab.campaign import Comparison, Rule, at_least, below
 from aqmlab.campaign.rule import Compared
 from aqmlab.metrics.samples import Floats, quartiles
 from aqmlab.reproduce.measure import Measurements, per_run
 from aqmlab_studies.jarvinen2014.figures import FLOWS, SPIKES, fairness
 from aqmlab_studies.jarvinen2014.ns2 import REST
+from aqmlab_studies.shared import each_run, packets_of
 
 CODEL, SFQ = "CoDel", "SFQ CoDel"
 HRED, HARSH = "HRED", "HRED (aggressive)"
@@ -124,28 +124,13 @@ def _total_spikes(measured: Measurements, **labels: str) -> Floats:
     return total
 
 
-def initial_windows(measured: Measurements, **labels: str) -> float:
-    """The mean share of initial windows in the queue at a run's largest delay."""
-    return float(_initial_shares(measured, **labels).mean())
-
-
-@per_run
-def _initial_shares(measured: Measurements, **labels: str) -> Floats:
-    """The share in each run: the runs are repeated with packets recorded."""
-    scenario = measured.result.scenarios[measured.point(**labels)]
-    seed = measured.result.info.seed
-    runs = (
-        aqmlab.run(scenario, seed=seed, record="packets", replication=number)
-        for number in range(measured.replications)
-    )
-    return np.array([_of_run(run.packets, measured.link) for run in runs])
-
-
-def _of_run(packets: pl.DataFrame, link: str) -> float:
-    """The share of one run: of the data packets that waited when the packet with the largest
-    delay arrived, those of the first three of their flows."""
+@each_run
+def _initial_share(measured: Measurements, number: int, **labels: str) -> float:
+    """Of the data packets that waited when the packet with the largest delay of a run arrived, the
+    share of those of the first three of their flows."""
+    packets = packets_of(measured, number, **labels)
     data = packets.filter(
-        (pl.col("link") == link) & ~pl.col("is_ack") & (pl.col("size_bytes") > 100)
+        (pl.col("link") == measured.link) & ~pl.col("is_ack") & (pl.col("size_bytes") > 100)
     ).sort("arrival_s")
     data = data.with_columns(initial=pl.int_range(pl.len()).over("flow") < WINDOW)
     sent = data.filter(verdict="delivered")
@@ -154,6 +139,11 @@ def _of_run(packets: pl.DataFrame, link: str) -> float:
         (pl.col("arrival_s") <= slowest["arrival_s"]) & (pl.col("end_s") > slowest["arrival_s"])
     )
     return float(waiting["initial"].mean() or 0.0)  # type: ignore[arg-type]
+
+
+def initial_windows(measured: Measurements, **labels: str) -> float:
+    """The mean share of initial windows in the queue at a run's largest delay."""
+    return float(np.mean(_initial_share(measured, **labels)))
 
 
 def of(found: Cells, queue: str, loads: Sequence[str] = FLOWS) -> list[float]:

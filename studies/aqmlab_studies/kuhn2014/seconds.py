@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-import aqmlab
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
+from aqmlab_studies.shared import each_run, packets_of
 
 FLOW = "transfer.0"
 
@@ -30,25 +29,10 @@ class Seconds:
     """Arrival rate at node 5, headers included, bit/s."""
 
 
-def seconds(measured: Measurements, **labels: str) -> list[Seconds]:
-    """Seconds of each run of the point with these labels, which are repeated once."""
-    return list(measured.each(("seconds",), _seconds, **labels))
-
-
-def _seconds(measured: Measurements, point: int) -> NDArray[np.object_]:
-    found = np.empty(measured.replications, dtype=object)
-    for number in range(measured.replications):
-        result = aqmlab.run(
-            measured.result.scenarios[point],
-            seed=measured.result.info.seed,
-            replication=number,
-            record="packets",
-        )
-        found[number] = _by_second(result.packets.filter(flow=FLOW, is_ack=False))
-    return found
-
-
-def _by_second(packets: pl.DataFrame) -> Seconds:
+@each_run
+def seconds(measured: Measurements, number: int, **labels: str) -> Seconds:
+    """Seconds of a run of the point with these labels."""
+    packets = packets_of(measured, number, **labels).filter(flow=FLOW, is_ack=False)
     packets = packets.with_columns(second=pl.col("end_s").floor().cast(pl.Int64))
     centre = packets.filter(link="centre")
     count = int(packets["second"].to_numpy().max())  # whole ones: the last is left out

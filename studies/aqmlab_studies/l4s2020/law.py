@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
+from aqmlab_studies.shared import each_run
 
 VIRTUAL = 0.025
 """Prague's virtual round-trip time, s."""
@@ -78,42 +79,27 @@ def by_the_rules(state: State) -> float:
     return ours / (cubic(state.base_rms, state.rtt_classic) / state.rtt_classic)
 
 
-def state(measured: Measurements, replication: int, **labels: str) -> State:
+@each_run
+def states(measured: Measurements, replication: int, **labels: str) -> State:
     """What a run was like."""
 
-    def values(
-        quantity: str, subject: str | None = None
-    ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def values(quantity: str, subject: str | None = None) -> Floats:
         times, found = measured.series(quantity, subject, replication=replication, **labels)
-        return found[times > FROM]
+        return np.asarray(found[times > FROM])
 
     def mean(quantity: str, subject: str) -> float:
         return float(np.nanmean(values(quantity, subject)))
 
     base = values("base_probability")
     flows = ("first.0", "second.0")
-    windows = [mean("cwnd_bytes", flow) / 1448 for flow in flows]
-    goodput = [1e-6 * mean("goodput_bps", flow) for flow in flows]
+    first, second = (mean("cwnd_bytes", flow) / 1448 for flow in flows)
+    ours, theirs = (1e-6 * mean("goodput_bps", flow) for flow in flows)
     return State(
         alpha=mean("alpha", flows[0]),
         base=float(base.mean()),
         base_rms=sqrt(float((base**2).mean())),
         rtt=mean("smoothed_rtt_s", flows[0]),
         rtt_classic=mean("smoothed_rtt_s", flows[1]),
-        windows=(windows[0], windows[1]),
-        goodput=(goodput[0], goodput[1]),
+        windows=(first, second),
+        goodput=(ours, theirs),
     )
-
-
-def states(corners: Measurements, rate: str, rtt: str) -> list[State]:
-    """What the runs of a corner were like."""
-    return list(corners.each(("states",), _states, rate=rate, rtt=rtt))
-
-
-def _states(corners: Measurements, point: int) -> NDArray[np.object_]:
-    found = np.empty(corners.replications, dtype=object)
-    found[:] = [
-        state(corners, replication, **corners.labels(point))
-        for replication in range(corners.replications)
-    ]
-    return found

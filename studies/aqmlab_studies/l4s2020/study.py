@@ -70,7 +70,7 @@ def _corners(measured: Measurements) -> CellTable:
     for rate in corners.axes["rate"]:
         told = []
         for rtt in corners.axes["rtt"]:
-            found = states(corners, rate, rtt)
+            found = states(corners, rate=rate, rtt=rtt)
             ratios = np.array([each.ratio for each in found])
             law = float(np.mean([by_the_rules(each) for each in found]))
             band = (1 - LAW) * law, (1 + LAW) * law
@@ -190,10 +190,11 @@ SCENARIO_6: tuple[Rule[Measurements, list[float]], ...] = (
 
 def _warm(corners: Measurements) -> Ratios | None:
     """The cells in which marks are rare, windows large and p' steady: there the rules hold."""
-    cells = [states(corners, *each) for each in product(corners.axes["rate"], corners.axes["rtt"])]
+    places = product(corners.axes["rate"], corners.axes["rtt"])
     found = [
         (float(np.mean([each.ratio for each in runs])), float(np.mean([*map(by_the_rules, runs)])))
-        for runs in cells
+        for rate, rtt in places
+        for runs in [states(corners, rate=rate, rtt=rtt)]
         if all(each.windows[0] >= 15 and each.steadiness < 2 for each in runs)
     ]
     return found or None
@@ -349,7 +350,7 @@ def _classic(measured: Measurements) -> Cause:
 
 def _of_corners(measured: Measurements) -> Iterator[Cause]:
     corners = measured.part("corners")
-    high = states(corners, "200 Mbit/s", "20 ms")[0]
+    high = states(corners, rate="200 Mbit/s", rtt="20 ms")[0]
     queue = 1e3 * (high.rtt_classic - high.rtt)
     yield Cause(
         "Prague beside CUBIC just below the virtual round-trip time",
@@ -358,7 +359,7 @@ def _of_corners(measured: Measurements) -> Iterator[Cause]:
         f"mark, and CUBIC has {queue:.0f} ms of DualPI2's queue too. At 200 Mbit/s and 20 ms: "
         f"{high.ratio:.2f}, by the rules {by_the_rules(high):.2f}.",
     )
-    slow = states(corners, "12 Mbit/s", "5 ms")[0]
+    slow = states(corners, rate="12 Mbit/s", rtt="5 ms")[0]
     yield Cause(
         "Prague beside CUBIC with windows of a few segments",
         "Its share falls with the round-trip time below 25 ms by the rule. The rules are for rare "
@@ -367,7 +368,7 @@ def _of_corners(measured: Measurements) -> Iterator[Cause]:
         f"{slow.windows[0]:.1f} segments and one in {1 / slow.alpha:.0f} is marked: "
         f"{slow.ratio:.2f}, by the rules {by_the_rules(slow):.2f}.",
     )
-    late = states(corners, "200 Mbit/s", "100 ms")[0]
+    late = states(corners, rate="200 Mbit/s", rtt="100 ms")[0]
     yield Cause(
         "Prague beside CUBIC in runs that may be too short",
         "Prague grows by one segment a round trip. At 200 Mbit/s and 100 ms its window has "
