@@ -10,10 +10,19 @@ import numpy as np
 
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements, per_run
-from aqmlab_studies.nichols2012.curves import FALLS, POSSIBLE, RATES, RISES, STEP, inside
+from aqmlab_studies.nichols2012.curves import (
+    FALLS,
+    POSSIBLE,
+    RATES,
+    RISES,
+    STEP,
+    average,
+    inside,
+    together,
+)
 from aqmlab_studies.shared import packed
 
-__all__ = ["FALLS", "POSSIBLE", "RATES", "RISES", "STEP", "inside"]
+__all__ = ["FALLS", "POSSIBLE", "RATES", "RISES", "STEP", "average", "inside"]
 
 BUFFER = 830 * 1500 * 8
 """Bits in a full buffer."""
@@ -59,20 +68,9 @@ def shares(measured: Measurements, **labels: str) -> Floats:
     return share
 
 
-def average(measured: Measurements, quantity: str, **labels: str) -> tuple[Floats, Floats]:
-    """Times and means over the replications of a quantity; samples without it are left out."""
-    times, rows = measured.curves(quantity, **labels)
-    known = ~np.isnan(rows)
-    some = known.any(axis=0)
-    sums: Floats = np.where(known, rows, 0.0).sum(axis=0)[some]
-    return times[some].round(6), sums / known.sum(axis=0)[some]
-
-
 def both(measured: Measurements, quantity: str, **labels: str) -> tuple[Floats, dict[str, Floats]]:
-    """The same with tail drop and with CoDel, at the times that both have."""
-    curves = {queue: average(measured, quantity, queue=queue, **labels) for queue in (TAIL, CODEL)}
-    times = np.intersect1d(curves[TAIL][0], curves[CODEL][0])
-    return times, {queue: values[np.isin(own, times)] for queue, (own, values) in curves.items()}
+    """Times and means over the replications of a quantity with tail drop and with CoDel."""
+    return together(measured, quantity, (TAIL, CODEL), **labels)
 
 
 @per_run

@@ -450,34 +450,26 @@ LONG_PATH: tuple[CellRule, ...] = (
     _same_order(
         "long-path",
         "Figure 9: with 101 ms for the rest of the path the order of the queues stays.",
-        "queues",
-        ALL,
-        middle,
+        "queues", ALL, middle,
     ),
     _shifted(
         "long-path-level",
         "Figure 9: the delays are roughly at the same level with the longer path.",
         "of every queue the mean ratio of the medians of the largest delay is within 25 % of 1",
-        middle,
-        ALL,
-        (CODEL, 0.2, 0.1),
+        middle, ALL, (CODEL, 0.2, 0.1),
     ),
     _same_order(
         "long-path-spikes",
         "Figure 10: with the longer path the order of the queues by the duration of the spikes "
         "stays.",
-        "single queues",
-        SINGLE,
-        spike(60),
+        "single queues", SINGLE, spike(60),
     ),
     _shifted(
         "long-path-spikes-level",
         "Figure 10: there are only small changes in the duration of the spikes.",
         "of every single queue the mean ratio of the median durations above 60 ms is within 25 % "
         "of 1",
-        spike(60),
-        SINGLE,
-        (HRED, 0.5, 1.0),
+        spike(60), SINGLE, (HRED, 0.5, 1.0),
     ),
     _shifted(
         "long-path-favours",
@@ -485,16 +477,14 @@ LONG_PATH: tuple[CellRule, ...] = (
         "and HRED.",
         "the mean ratio of the median durations above 60 ms is below 0.98 with CoDel and with "
         "HRED, and lower by more than 0.02 than with both variants of PIE",
-        spike(60),
-        (CODEL, *PIES, HRED),
-        (HRED, 1.2, 1.0),
+        spike(60), (CODEL, *PIES, HRED), (HRED, 1.2, 1.0),
         lambda found: [
             below(_shift(found, queue) - other, -0.02, f"{queue} less {name}")
             for queue in (CODEL, HRED)
             for name, other in (("1", 1.0), *((pie, _shift(found, pie)) for pie in PIES))
         ],
     ),
-)
+)  # fmt: skip
 
 Inert = tuple[int, float]
 """Packets that PIE dropped early, and its largest distance from DropTail in seconds."""

@@ -45,23 +45,13 @@ packet_time, transfer_time = within(packet_times), within(transfer_times)
 def _published(measured: Measurements) -> Iterator[CellTable]:
     study = measured.part("study")
     numbers = study.paper["numbers"]
+    faster = "Section 4: reduction of the packet transmission time"
+    longer = "Section 4: increase of the time to transmit 10 MB against DropTail"
     for ident, name, unit, queues, value in (
         ("packet_s", "Figure 5: packet transmission time, mean", "s", QUEUES, packet_time),
-        (
-            "reduction",
-            "Section 4: reduction of the packet transmission time against DropTail",
-            "share",
-            AQMS,
-            change(packet_times, -1.0),
-        ),
+        ("reduction", f"{faster} against DropTail", "share", AQMS, change(packet_times, -1.0)),
         ("transfer_s", "Figure 6: time to transmit 10 MB, mean", "s", QUEUES, transfer_time),
-        (
-            "increase",
-            "Section 4: increase of the time to transmit 10 MB against DropTail",
-            "share",
-            AQMS,
-            change(transfer_times),
-        ),
+        ("increase", longer, "share", AQMS, change(transfer_times)),
     ):
         known: Mapping[str, Mapping[str, float]] = numbers.get(ident, {})
         places = {
@@ -77,8 +67,7 @@ def _published(measured: Measurements) -> Iterator[CellTable]:
         vegas = change(packet_times, -1.0, CUBIC)(study, control="Vegas", **where)
         reference = numbers["vegas_reduction"]
         cell = Cell.judged("Vegas against CUBIC", "DropTail", reference, *vegas)
-        name = "Section 4: reduction of the packet transmission time by Vegas"
-        yield mean_table("vegas_reduction", name, "share", (cell,))
+        yield mean_table("vegas_reduction", f"{faster} by Vegas", "share", (cell,))
 
 
 def _beside_ns2(measured: Measurements) -> Iterator[CellTable]:
@@ -89,32 +78,16 @@ def _beside_ns2(measured: Measurements) -> Iterator[CellTable]:
     seeds = {reading: known[reading, "DropTail"].seeds for reading in labels}
     notes = {reading: f"ns-2: mean of {many} seeds" for reading, many in seeds.items() if many > 1}
     ratios = {key: ns2.increase(*key) + 1 for key in places if key[1] != "DropTail"}
+    packets = {key: known[key].packet for key in places}
+    transfers = {key: known[key].transfer for key in places}
+    multiple = "Time to transmit 10 MB as a multiple of DropTail's"
     for ident, name, unit, value, theirs in (
-        (
-            "ns2-packet",
-            "Packet transmission time, beside ns-2",
-            "s",
-            packet_time,
-            {key: known[key].packet for key in places},
-        ),
-        (
-            "ns2-transfer",
-            "Time to transmit 10 MB, beside ns-2",
-            "s",
-            transfer_time,
-            {key: known[key].transfer for key in places},
-        ),
-        (
-            "ns2-ratio",
-            "Time to transmit 10 MB as a multiple of DropTail's, beside ns-2",
-            "ratio",
-            _multiple,
-            ratios,
-        ),
+        ("ns2-packet", "Packet transmission time", "s", packet_time, packets),
+        ("ns2-transfer", "Time to transmit 10 MB", "s", transfer_time, transfers),
+        ("ns2-ratio", multiple, "ratio", _multiple, ratios),
     ):
         cells = _cells(readings, value, {key: places[key] for key in theirs}, theirs)
-        made = tuple(map(_narrow, cells))
-        yield mean_table(ident, name, unit, made, "ns-2", notes)
+        yield mean_table(ident, f"{name}, beside ns-2", unit, map(_narrow, cells), "ns-2", notes)
 
 
 def _narrow(cell: Cell) -> Cell:
@@ -140,8 +113,7 @@ def _experiments(measured: Measurements) -> Iterator[CellTable]:
         ("experiments-packet", "Packet transmission time, one thing changed", packet_time),
         ("experiments-transfer", "Time to transmit 10 MB, one thing changed", transfer_time),
     ):
-        made = tuple(_cells(part, value, places))
-        yield mean_table(ident, name, "s", made)
+        yield mean_table(ident, name, "s", _cells(part, value, places))
 
 
 tables = (_published, _beside_ns2, _experiments)

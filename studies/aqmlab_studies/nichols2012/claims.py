@@ -24,15 +24,15 @@ from aqmlab_studies.nichols2012.curves import (
     STEP,
     TAIL,
     Metric,
+    average,
     drop_fairness,
     inside,
     median_delay,
     median_of,
     megabytes,
-    moments,
     over,
     points,
-    sampled,
+    together,
     utilisation,
 )
 from aqmlab_studies.shared import each, percent
@@ -260,21 +260,19 @@ def _below(low: str, high: str) -> Callable[[Measurements], float]:
     """The share of the half seconds in which one queue's mean delay is below another's."""
 
     def value(dynamic: Measurements) -> float:
-        one, other = (sampled(dynamic, "sojourn_mean_s", queue) for queue in (low, high))
-        known = ~np.isnan(one) & ~np.isnan(other)
-        return float(np.mean(one[known] < other[known]))
+        _, curves = together(dynamic, "sojourn_mean_s", (low, high), buffer=LARGE)
+        return float(np.mean(curves[low] < curves[high]))
 
     return value
 
 
 def _calm(dynamic: Measurements) -> list[tuple[float, float]]:
     """Seconds from each drop of the rate until the delay stays at 100 ms or less: RED, CoDel."""
-    times = moments(dynamic)
 
     def calm(queue: str, step: int) -> float:
-        delay = inside(times, sampled(dynamic, "sojourn_mean_s", queue), step)
-        above = np.flatnonzero(np.nan_to_num(delay) > 0.1)
-        return float(above[-1] + 1) * float(times[1]) if above.size else 0.0
+        times, delay = average(dynamic, "sojourn_mean_s", queue=queue, buffer=LARGE)
+        above = inside(times, times, step)[inside(times, delay, step) > 0.1]
+        return float(above.max()) - step * STEP if above.size else 0.0
 
     return [(calm(RED, step), calm(CODEL, step)) for step in FALLS]
 
@@ -283,13 +281,20 @@ def _spikes(*steps: int) -> Callable[[Measurements], dict[str, float]]:
     """CoDel's largest delay in the 10 s after the beginning of these steps."""
 
     def value(dynamic: Measurements) -> dict[str, float]:
-        largest = sampled(dynamic, "sojourn_max_s", CODEL)
+        times, largest = average(dynamic, "sojourn_max_s", queue=CODEL, buffer=LARGE)
+        begins = {f"{int(step * STEP)} s": step * STEP for step in steps}
         return {
-            f"{int(step * STEP)} s": float(np.nanmax(inside(moments(dynamic), largest, step)[:20]))
-            for step in steps
+            name: float(largest[(times > begin) & (times <= begin + 10)].max())
+            for name, begin in begins.items()
         }
 
     return value
+
+
+def _full(dynamic: Measurements) -> float:
+    """The share of the half seconds in which tail drop's buffer is at least half full."""
+    times, packets = average(dynamic, "backlog_packets", queue=TAIL, buffer=LARGE)
+    return float(np.mean(packets[times >= 1] >= 415))
 
 
 def _carried(dynamic: Measurements, queue: str, buffer: str = LARGE) -> float:
@@ -304,8 +309,8 @@ def _less(dynamic: Measurements) -> float:
 
 def _at_the_jumps(dynamic: Measurements) -> float:
     """The share of what CoDel carries less that is missing from the 15 s after the rises."""
-    sent = {queue: sampled(dynamic, "delivered_bytes", queue) for queue in (TAIL, CODEL)}
-    gap, times = sent[TAIL] - sent[CODEL], moments(dynamic)
+    times, sent = together(dynamic, "delivered_bytes", (TAIL, CODEL), buffer=LARGE)
+    gap = sent[TAIL] - sent[CODEL]
     at = [
         float(np.interp(step * STEP + 15, times, gap) - np.interp(step * STEP, times, gap))
         for step in RISES
@@ -325,7 +330,7 @@ DYNAMIC: tuple[AnyRule, ...] = (
     Rule(
         "tail-drop-full", "Tail drop generally keeps its buffer full.",
         "it is at least half full in 80 % of the half seconds",
-        lambda dynamic: np.mean(sampled(dynamic, "backlog_packets", TAIL)[2:] >= 415),
+        _full,
         lambda found: at_least(found, 0.8), percent, 0.5,
     ),
     Rule(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
 
 import numpy as np
 import polars as pl
@@ -87,23 +87,23 @@ def median_of(part: Measurements, metric: Metric, **fixed: str) -> float:
     return float(across(part, metric, **fixed)[1].mean())
 
 
-def sampled(part: Measurements, quantity: str, queue: str, buffer: str = LARGE) -> Floats:
-    """A sampled quantity, the mean over the replications, at the times `moments`. Where nothing
-    left the queue it has no delay: NaN."""
-    grid = moments(part)
-    times, rows = part.curves(quantity, queue=queue, buffer=buffer)
-    mean = np.full(grid.size, np.nan)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # all NaN
-        mean[np.rint(times / grid[1]).astype(int)] = np.nanmean(rows, axis=0)
-    return mean
+def average(part: Measurements, quantity: str, **labels: str) -> tuple[Floats, Floats]:
+    """Times and means over the replications of a sampled quantity; samples without it, as of a
+    delay where nothing left the queue, are left out."""
+    times, rows = part.curves(quantity, **labels)
+    known = ~np.isnan(rows)
+    some = known.any(axis=0)
+    sums: Floats = np.where(known, rows, 0.0).sum(axis=0)[some]
+    return times[some].round(6), sums / known.sum(axis=0)[some]
 
 
-def moments(part: Measurements) -> Floats:
-    """The times of the samples."""
-    scenario = part.result.scenarios[0]
-    interval = float(scenario["record"]["interval"].removesuffix("ms")) / 1e3
-    return np.arange(0, len(RATES) * STEP + interval / 2, interval)
+def together(
+    part: Measurements, quantity: str, queues: Iterable[str], **labels: str
+) -> tuple[Floats, dict[str, Floats]]:
+    """The same with several queues, at the times that all have."""
+    curves = {queue: average(part, quantity, queue=queue, **labels) for queue in queues}
+    times = reduce(np.intersect1d, (own for own, _ in curves.values()))
+    return times, {queue: values[np.isin(own, times)] for queue, (own, values) in curves.items()}
 
 
 def inside(times: Floats, values: Floats, step: int) -> Floats:

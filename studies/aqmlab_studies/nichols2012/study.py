@@ -28,15 +28,14 @@ from aqmlab_studies.nichols2012.curves import (
     TAIL,
     Metric,
     across,
+    average,
     drop_fairness,
     ftps,
     high_delay,
     median_delay,
     median_of,
     megabytes,
-    moments,
     over,
-    sampled,
     utilisation,
 )
 from aqmlab_studies.shared import mean_table
@@ -124,8 +123,8 @@ def _percentiles(measured: Measurements) -> Iterator[Cause]:
     dynamic = measured.part("dynamic")
     packets = [1e3 * dynamic.count(f"sojourn_p{share}_s", queue=CODEL, buffer=LARGE).mean()
                for share in (50, 75, 95)]  # fmt: skip
-    means = sampled(dynamic, "sojourn_mean_s", CODEL)
-    times = [1e3 * quantile(means[~np.isnan(means)], share) for share in (0.5, 0.75, 0.95)]
+    _, means = average(dynamic, "sojourn_mean_s", queue=CODEL, buffer=LARGE)
+    times = [1e3 * quantile(means, share) for share in (0.5, 0.75, 0.95)]
     yield Cause(
         "Figure 7: percentiles of packets and of time",
         "The article gives a median of 2.7 ms and a 75th percentile of 5 ms, and says that the "
@@ -233,13 +232,11 @@ BOXES = (
 
 def _delays(measured: Measurements) -> Figure | None:
     dynamic = measured.part("dynamic")
-    times = moments(dynamic)
     curves = {}
     for queue in QUEUES:
         if dynamic.has(queue=queue, buffer=LARGE):
-            values = sampled(dynamic, "sojourn_mean_s", queue)
-            known = ~np.isnan(values)
-            curves[queue] = (times[known], 1e3 * np.maximum(values[known], 1e-4))
+            times, values = average(dynamic, "sojourn_mean_s", queue=queue, buffer=LARGE)
+            curves[queue] = (times, 1e3 * np.maximum(values, 1e-4))
     if not curves:
         return None
     words = (f"{queue} {values.max() / 1e3:.2f} s" for queue, (_, values) in curves.items())
@@ -255,13 +252,13 @@ def _delays(measured: Measurements) -> Figure | None:
 
 def _bytes(measured: Measurements) -> Figure | None:
     dynamic = measured.part("dynamic")
-    times = moments(dynamic)
     curves, colours, words = {}, {}, []
     for buffer, shade in ((LARGE, COLOURS), (SMALL, SMALLER)):
         for queue in QUEUES:
             if dynamic.has(queue=queue, buffer=buffer):
                 name = queue if buffer == LARGE else f"{queue}, {buffer}"
-                curves[name] = (times, sampled(dynamic, "delivered_bytes", queue, buffer) / 1e6)
+                times, values = average(dynamic, "delivered_bytes", queue=queue, buffer=buffer)
+                curves[name] = (times, values / 1e6)
                 colours[name] = shade[queue]
                 words.append(f"{name} {megabytes(dynamic, queue, buffer).mean():.0f}")
     if not curves:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 
+import numpy as np
 import polars as pl
 
 from aqmlab.campaign import Asked, Comparison, Rule, asked, at_least, at_most
 from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements, per_run
 from aqmlab.reproduce.model import Cause, Cell, CellTable
-from aqmlab.stats import POSITIVE, SHARE, interval
+from aqmlab.stats import POSITIVE, SHARE
 from aqmlab_studies.shared import mean_table
 
 __all__ = ["causes", "claims", "tables"]
@@ -29,12 +30,8 @@ Value = Callable[..., Floats]
 @per_run
 def _spurious(measured: Measurements, **labels: str) -> Floats:
     """Share of the packets that were declared lost but not lost."""
-    first = measured.point(**labels) * measured.replications
     extra = pl.col("retransmissions").cast(pl.Int64) - pl.col("dropped") - pl.col("lost")
-    rows = measured.result.raw("flows").sort("run").filter(
-        (pl.col("group") == "own")
-        & pl.col("run").is_between(first, first + measured.replications - 1)
-    )  # fmt: skip
+    rows = measured.rows("flows", **labels).sort("run").filter(group="own")
     found: Floats = rows.select(extra.clip(0) / pl.col("segments_sent")).to_series().to_numpy()
     return found
 
@@ -138,18 +135,18 @@ def tables(measured: Measurements) -> list[CellTable]:
     return [
         _table(study, each, path)
         for each in QUANTITIES
-        if study and study.has(beside=each.beside)
+        if study.has(beside=each.beside)
         for path in study.axes["path"]
     ]
 
 
 def _table(study: Measurements, quantity: Quantity, path: str) -> CellTable:
-    cells = []
-    for sender, queue in product(study.axes["sender"], study.axes["queue"]):
-        labels = {"sender": sender, "queue": queue, "path": path, "beside": quantity.beside}
-        values = quantity.of(study, **labels)
-        within = interval(values, bounds=SHARE if quantity.unit == "share" else POSITIVE)
-        cells.append(Cell.judged(sender, queue, None, float(values.mean()), within))
+    at = {"path": path, "beside": quantity.beside}
+    bounds = SHARE if quantity.unit == "share" else POSITIVE
+    cells = [
+        Cell.mean(each, q, None, quantity.of(study, sender=each, queue=q, **at), bounds=bounds)
+        for each, q in product(study.axes["sender"], study.axes["queue"])
+    ]
     ident = f"{quantity.id}-{path}".replace(" ", "-")
     name = f"{quantity.name}, {path}"
     return mean_table(ident, name, quantity.unit, cells)
@@ -171,8 +168,7 @@ def _startup(part: Measurements, **labels: str) -> Floats:
 
 def _failed(part: Measurements, **labels: str) -> Floats:
     """Whether the connection ended early."""
-    found: Floats = (part.metric("utilisation", "down", **labels) < 0.05).astype(float)
-    return found
+    return np.less(part.metric("utilisation", "down", **labels), 0.05).astype(float)
 
 
 SHOWN: dict[str, tuple[str, Value, float, str]] = {
@@ -190,7 +186,7 @@ SHOWN: dict[str, tuple[str, Value, float, str]] = {
 def causes(measured: Measurements) -> list[Cause]:
     """Causes whose experiments were run."""
     part = measured.part("experiments")
-    return [each for name in measured.paper["numbers"] if part and (each := _cause(part, name))]
+    return [each for name in measured.paper["numbers"] if (each := _cause(part, name))]
 
 
 def _cause(part: Measurements, name: str) -> Cause | None:
