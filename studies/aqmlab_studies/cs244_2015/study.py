@@ -3,7 +3,7 @@ mahimahi's recorded runs, the document's figures, and the causes of differences.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -55,30 +55,18 @@ def is_recorded_trace(lte: Measurements) -> bool:
 def _of_steps(measured: Measurements) -> Iterator[CellTable]:
     """Costs of CoDel, and our runs beside mahimahi's."""
     steps = measured.part("study")
-    cells = [
-        Cell.mean(
-            labels["sender"], labels["load"], 0.096 if labels == own(steps) else None,
-            1 - _times(steps, CODEL, TAIL, labels), POINTS, SHARE,
-        )
-        for labels in settings(steps)
-    ]  # fmt: skip
+    less = lambda labels: 1 - _times(steps, CODEL, TAIL, labels)  # noqa: E731
     name = "Bytes that CoDel carries less than tail drop"
-    yield mean_table("less", name, "share of tail drop's", cells)
+    yield _gaps(steps, "less", name, "share of tail drop's", 0.096, less)
     yield from _beside(steps, recorded()["steps"], "")
     yield from (_steps(steps, queue) for queue in (TAIL, CODEL))
 
 
 def _of_lte(measured: Measurements) -> Iterator[CellTable]:
     lte = measured.part("lte")
-    cells = [
-        Cell.mean(
-            "CUBIC", labels["load"], 0.12 if labels == own(lte) else None,
-            _times(lte, TAIL, CODEL, labels) - 1, POINTS, SHARE,
-        )
-        for labels in settings(lte)
-    ]  # fmt: skip
+    more = lambda labels: _times(lte, TAIL, CODEL, labels) - 1  # noqa: E731
     name = "LTE: bytes that tail drop carries more than CoDel"
-    yield mean_table("more-lte", name, "share of CoDel's", cells)
+    yield _gaps(lte, "more-lte", name, "share of CoDel's", 0.12, more)
     if is_recorded_trace(lte):
         yield from _beside(lte, recorded()["lte"], "-lte")
 
@@ -86,6 +74,22 @@ def _of_lte(measured: Measurements) -> Iterator[CellTable]:
 def _times(part: Measurements, queue: str, other: str, labels: dict[str, str]) -> Floats:
     """The share of the possible bytes as a multiple of that with the other queue."""
     return shares(part, queue=queue, **labels) / shares(part, queue=other, **labels)
+
+
+def _gaps(
+    part: Measurements,
+    ident: str,
+    name: str,
+    unit: str,
+    printed: float,
+    values: Callable[[dict[str, str]], Floats],
+) -> CellTable:
+    cells = []
+    for labels in settings(part):
+        published = printed if labels == own(part) else None
+        row, column = labels.get("sender", "CUBIC"), labels["load"]
+        cells.append(Cell.mean(row, column, published, values(labels), POINTS, SHARE))
+    return mean_table(ident, name, unit, cells)
 
 
 tables = (_of_steps, _of_lte, packets.tables)
@@ -146,29 +150,24 @@ def _over_time(name: str, measured: Measurements) -> Iterator[Figure]:
     for labels in settings(part):
         if labels.get("sender") in (None, "CUBIC"):
             ident = f"{name}-{labels['load'].replace(' ', '-')}"
-            yield _delay(part, ident, labels)
-            yield _bytes(part, ident, labels)
-            yield _capacity(part, ident, labels)
+            where = f"{'LTE' if name == 'lte' else 'rate steps'}, {told(labels)}"
+            means = f"Means over {part.replications} replications and half a second each."
+            yield _delay(part, ident, where, means, labels)
+            yield _bytes(part, ident, where, means, labels)
+            yield _capacity(part, ident, where, labels)
 
 
-def _where(ident: str, labels: dict[str, str]) -> str:
-    link = "LTE" if ident.startswith("lte") else "rate steps"
-    return f"{link}, {told(labels)}"
-
-
-def _replications(part: Measurements) -> str:
-    return f"Means over {part.replications} replications and half a second each."
-
-
-def _delay(part: Measurements, ident: str, labels: dict[str, str]) -> Figure:
+def _delay(
+    part: Measurements, ident: str, where: str, means: str, labels: dict[str, str]
+) -> Figure:
     times, curves = both(part, "sojourn_mean_s", **labels)
     medians = {queue: 1e3 * float(np.median(values)) for queue, values in curves.items()}
     return Figure(
         f"delay-{ident}",
-        f"Queuing delay: {_where(ident, labels)}",
+        f"Queuing delay: {where}",
         f"The median of the half seconds is {medians[CODEL]:.1f} ms with CoDel and "
         f"{medians[TAIL]:.0f} ms with tail drop.",
-        f"{_replications(part)} The scale is logarithmic.",
+        f"{means} The scale is logarithmic.",
         charts.series(
             {queue: (times, 1e3 * np.maximum(values, 1e-4)) for queue, values in curves.items()},
             COLOURS,
@@ -179,16 +178,18 @@ def _delay(part: Measurements, ident: str, labels: dict[str, str]) -> Figure:
     )
 
 
-def _bytes(part: Measurements, ident: str, labels: dict[str, str]) -> Figure:
+def _bytes(
+    part: Measurements, ident: str, where: str, means: str, labels: dict[str, str]
+) -> Figure:
     times, curves = both(part, "delivered_bytes", **labels)
     offered_at, offered = average(part, "capacity_bps", queue=TAIL, **labels)
     possible = np.cumsum(offered * np.diff(offered_at, prepend=0.0)) / 8e6
     less = 1 - curves[CODEL][-1] / curves[TAIL][-1]
     return Figure(
         f"bytes-{ident}",
-        f"Bytes carried: {_where(ident, labels)}",
+        f"Bytes carried: {where}",
         f"At the end CoDel has carried {100 * less:.1f} % less than tail drop.",
-        _replications(part),
+        means,
         charts.series(
             {"possible": (offered_at, possible)}
             | {queue: (times, values / 1e6) for queue, values in curves.items()},
@@ -199,7 +200,7 @@ def _bytes(part: Measurements, ident: str, labels: dict[str, str]) -> Figure:
     )
 
 
-def _capacity(part: Measurements, ident: str, labels: dict[str, str]) -> Figure:
+def _capacity(part: Measurements, ident: str, where: str, labels: dict[str, str]) -> Figure:
     panels = []
     quantities = ("capacity_bps", "ingress_bps", "throughput_bps")
     for queue in (TAIL, CODEL):
@@ -211,7 +212,7 @@ def _capacity(part: Measurements, ident: str, labels: dict[str, str]) -> Figure:
     end = float(times[-1])
     return Figure(
         f"capacity-{ident}",
-        f"Into and out of the switch: {_where(ident, labels)}",
+        f"Into and out of the switch: {where}",
         "Where more comes than leaves, the queue grows or packets are dropped; where less leaves "
         "than could, the queue was empty.",
         "One replication, half a second each, as mahimahi's own graphs.",
@@ -228,10 +229,8 @@ def _shares(measured: Measurements) -> Figure:
     }
     if not ours:
         raise NotRun("study")
-    cells = ours | {
-        (TAIL, "document"): quartiles([97.0]),
-        (CODEL, "document"): quartiles([88.0]),
-    }
+    printed = {TAIL: 97.0, CODEL: 88.0}
+    cells = ours | {(queue, "document"): quartiles([share]) for queue, share in printed.items()}
     least = min(ours, key=lambda key: ours[key].median)
     return Figure(
         "figure-shares",

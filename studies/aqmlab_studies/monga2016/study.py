@@ -59,15 +59,16 @@ def figures(measured: Measurements) -> Iterator[Figure]:
 def _figure(
     ident: str, title: str, metric: Metric, sweep: Sweep, points: Points, free: Points | None
 ) -> Figure:
-    values = _values(points, metric, sweep, "")
-    names = list(QUEUES)
-    if free:
-        values |= _values(free, metric, sweep, FREE)
-        names += [f"{queue}{FREE}" for queue in QUEUES]
-    # By place first, so that the axis has the order of the sweep.
-    ats = [f"{number:g}" for number in sweep.places.values()]
-    ordered = {(n, at): values[n, at] for at in ats for n in names if (n, at) in values}
-    colours = COLOURS | {f"{queue}{FREE}": colour for queue, colour in COLOURS.items()}
+    sources = {"": points} | ({FREE: free} if free else {})
+    values = {
+        (f"{queue}{suffix}", f"{number:g}"): source.mean(metric, queue, place)
+        for place, number in sweep.places.items()
+        for suffix, source in sources.items()
+        for queue in QUEUES
+        if source.has(queue, place)
+    }
+    colours = {f"{queue}{suffix}": c for suffix in sources for queue, c in COLOURS.items()}
+    dashed = [f"{queue}{FREE}" for queue in QUEUES if free]
     runs = points.measured.replications
     caption = f"Means of {runs} replication{'s' if runs > 1 else ''} of 100 s."
     if free:
@@ -78,24 +79,9 @@ def _figure(
         _message(points, metric, sweep),
         caption + " Click on the legend to single out a line.",
         charts.lines(
-            ordered,
-            colours,
-            f"{metric.title} ({metric.unit})",
-            sweep.title,
-            dashed=[name for name in names if name.endswith(FREE)],
+            values, colours, f"{metric.title} ({metric.unit})", sweep.title, dashed=dashed
         ),
     )
-
-
-def _values(
-    points: Points, metric: Metric, sweep: Sweep, suffix: str
-) -> dict[tuple[str, str], float]:
-    return {
-        (f"{queue}{suffix}", f"{number:g}"): points.mean(metric, queue, place)
-        for place, number in sweep.places.items()
-        for queue in QUEUES
-        if points.has(queue, place)
-    }
 
 
 def _message(points: Points, metric: Metric, sweep: Sweep) -> str:
