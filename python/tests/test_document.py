@@ -39,7 +39,7 @@ from aqmlab.report.document import (
 )
 from aqmlab.report.document.vega import light, table
 from aqmlab.stats import Interval
-from aqmlab_studies.kuhn2014 import charts as paper
+from aqmlab_studies.kuhn2014 import figures as paper
 
 TABLE = Table(
     (Column("queue", label=True), Column("delay", unit="ms"), Column("beside ns-3")),
@@ -133,7 +133,7 @@ CHARTS: dict[str, Any] = {
     "bars": charts.bars(
         {k: Quartiles(v, v + 1, v + 2) for k, v in CELLS.items()}, COLOURS, "y (s)", "x"
     ),
-    "candles": paper.candles(dict.fromkeys(CELLS, CANDLE), COLOURS, "y (s)", "x"),
+    "candles": paper.candlesticks(dict.fromkeys(CELLS, CANDLE), COLOURS, "y (s)", "x"),
     "scatter": paper.scatter(
         dict.fromkeys(CELLS, (x[:9], SHARES[:9])),
         COLOURS,

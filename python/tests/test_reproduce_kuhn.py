@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aqmlab.reproduce import Reproduction, reproduce
-from aqmlab_studies.kuhn2014.seconds import seconds
+from aqmlab_studies.kuhn2014.measure import seconds
 from aqmlab_studies.kuhn2014.study import DEFAULT
 
 UDP = "UDP, 12 kbit/s, 210 b"

@@ -11,7 +11,7 @@ from helpers import Aqmlab
 from aqmlab.reproduce import Reproduction, reproduce
 from aqmlab.reproduce.published import Published
 from aqmlab.reproduce.verdicts import DIFFERS
-from aqmlab_studies.ns3.outcomes import (
+from aqmlab_studies.ns3.study import (
     BUILDS,
     JOBS,
     QUANTITIES,

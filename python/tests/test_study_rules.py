@@ -27,7 +27,7 @@ from aqmlab_studies.kuhn2014 import claims as kuhn2014
 from aqmlab_studies.l4s2020 import study as l4s2020
 from aqmlab_studies.monga2016 import claims as monga2016
 from aqmlab_studies.nichols2012 import claims as nichols2012
-from aqmlab_studies.ns3.outcomes import BUILDS, JOBS, QUANTITIES, Quantity, outcome
+from aqmlab_studies.ns3.study import BUILDS, JOBS, QUANTITIES, Quantity, outcome
 from aqmlab_studies.ns3.study import rule as rule_of
 from aqmlab_studies.quic2026 import study as quic2026
 from aqmlab_studies.ware2019 import study as ware2019

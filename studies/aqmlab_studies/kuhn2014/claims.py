@@ -33,10 +33,10 @@ from aqmlab_studies.kuhn2014.measure import (
     range_within,
     ratio,
     reduced,
+    seconds,
     times,
     transfer_mean,
 )
-from aqmlab_studies.kuhn2014.seconds import seconds
 from aqmlab_studies.shared import each, percent
 
 POINTS = 0.05

@@ -1,24 +1,38 @@
-"""Figures 2 to 6 of the paper."""
+"""Figures 2 to 6 of the paper: candlesticks, and points of two kinds on a logarithmic axis."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from aqmlab.metrics.samples import Floats, Histograms, quantile
 from aqmlab.report.document import Figure
+from aqmlab.report.document.charts import labels, place
+from aqmlab.report.document.vega import (
+    PICK,
+    Colours,
+    Spec,
+    colour,
+    data,
+    name,
+    number,
+    picked,
+    spec,
+    tip,
+)
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.stats import interval
-from aqmlab_studies.kuhn2014 import charts
+from aqmlab.stats import Interval, interval
 from aqmlab_studies.kuhn2014.measure import (
     BUFFERS,
     CONTROLS,
     MAIN_BUFFER,
     QUEUES,
+    Seconds,
+    seconds,
     transfer_times,
 )
-from aqmlab_studies.kuhn2014.seconds import Seconds, seconds
 
 COLOURS = {"DropTail": "#8c8c8c", "RED": "#c8453f", "CoDel": "#2f6fbb"}
 SHAPES = {"10": "circle", "45": "square", "125": "triangle-up", "unlimited": "cross"}
@@ -35,6 +49,103 @@ CANDLES = (
     "Thin line: least to largest; box: the middle 95 %; bar across: the median, with its 95 % "
     "interval, where there is one, as the dark box. "
 )
+
+
+@dataclass(frozen=True)
+class Candle:
+    """A distribution as a candlestick: its ends, a box, the median and its interval."""
+
+    least: float
+    low: float
+    median: float
+    high: float
+    largest: float
+    median_low: float
+    median_high: float
+
+    @staticmethod
+    def of(quantiles: Sequence[float], median: Interval | None) -> Candle:
+        """From its five quantiles, ascending, and the interval of the median if it has one."""
+        least, low, middle, high, largest = quantiles
+        ends = (median.low, median.high) if median else (middle, middle)
+        return Candle(least, low, middle, high, largest, *ends)
+
+
+def candlesticks(
+    cells: Mapping[tuple[str, str], Candle], colours: Colours, y_title: str, x_title: str
+) -> Spec:
+    """Candlesticks; keys are (candle's name, group on the x axis)."""
+    names, groups = labels(cells)
+    rows = [
+        {"name": each, "group": group, **{key: round(v, 5) for key, v in asdict(of).items()}}
+        for (each, group), of in cells.items()
+    ]
+    told = {
+        "least": "least",
+        "low": "2.5 %",
+        "median": "median",
+        "high": "97.5 %",
+        "largest": "largest",
+    }
+
+    def layer(mark: Spec, low: str, high: str = "") -> Spec:
+        y = number(low, y_title, scale={"zero": True})
+        return {"mark": mark, "encoding": {"y": y} | ({"y2": {"field": high}} if high else {})}
+
+    return spec(
+        {
+            "data": data(rows),
+            "encoding": {
+                "x": place("group", groups, x_title),
+                "xOffset": name("name", names, scale={"padding": 0.4}),
+                "color": colour(names, colours),
+                "tooltip": [
+                    tip("name", "queue"),
+                    tip("group", x_title),
+                    *(tip(key, title, ".4~g") for key, title in told.items()),
+                ],
+            },
+            "layer": [
+                layer({"type": "rule", "strokeWidth": 1.4}, "least", "largest"),
+                layer({"type": "bar", "size": 16, "opacity": 0.45}, "low", "high"),
+                layer({"type": "bar", "size": 16}, "median_low", "median_high"),
+                layer({"type": "tick", "size": 24, "thickness": 2.5}, "median"),
+            ],
+        }
+    )
+
+
+def scatter(
+    points: Mapping[tuple[str, str], tuple[Floats, Floats]],
+    colours: Colours,
+    shapes: Mapping[str, str],
+    x_title: str,
+    y_title: str,
+    shape_title: str,
+) -> Spec:
+    """Points on a logarithmic x axis; keys are (what the colour says, what the shape says)."""
+    names, kinds = labels(points)
+    rows = [
+        {"name": each, "kind": kind, "x": float(f"{x:.4g}"), "y": round(float(y), 4)}
+        for (each, kind), (xs, ys) in points.items()
+        for x, y in zip(xs, ys, strict=True)
+    ]
+    shape = {"domain": kinds, "range": [shapes[kind] for kind in kinds]}
+    log = {"scale": {"type": "log"}, "axis": {"tickCount": 6, "format": "~g"}}
+    return spec(
+        {
+            "data": data(rows),
+            "mark": {"type": "point", "size": 26, "strokeWidth": 1.1},
+            "encoding": {
+                "x": number("x", x_title, **log),
+                "y": number("y", y_title, scale={"zero": True}),
+                "color": colour(names, colours, "stroke"),
+                "shape": name("kind", kinds, scale=shape, title=shape_title),
+                "opacity": picked(0.55, 0.04),
+            },
+            "params": [PICK],
+        }
+    )
 
 
 def figures(measured: Measurements) -> list[Figure]:
@@ -80,7 +191,7 @@ def _scatter(
         f"Figure {ident[-1]}: TCP {control}, {what} and queuing delay",
         f"95 % of the seconds lie between queuing delays of {told}.",
         SCATTER,
-        charts.scatter(points, COLOURS, SHAPES, "queuing delay (s)", y_title, "buffer (packets)"),
+        scatter(points, COLOURS, SHAPES, "queuing delay (s)", y_title, "buffer (packets)"),
     )
 
 
@@ -132,7 +243,7 @@ def _candles(
             if isinstance(found, Histograms)
             else [quantile(found, share) for share in SHARES]
         )
-        candles[queue, control] = charts.Candle.of(ends, interval(found, "median"))
+        candles[queue, control] = Candle.of(ends, interval(found, "median"))
     if not candles:
         return None
     told = ", ".join(
@@ -145,7 +256,7 @@ def _candles(
         title,
         f"With CUBIC {message(told)}." if told else "",
         CANDLES + over,
-        charts.candles(candles, COLOURS, y_title, "congestion control"),
+        candlesticks(candles, COLOURS, y_title, "congestion control"),
     )
 
 
