@@ -9,7 +9,7 @@ import pytest
 from aqmlab.reproduce import reproduce
 from aqmlab.reproduce.verdicts import DIFFERS
 from aqmlab_studies.l4s2020.law import State, by_the_rules, cubic, prague
-from aqmlab_studies.l4s2020.measured import FILE, published
+from aqmlab_studies.l4s2020.study import FILE, published
 
 PAIR = "Prague 10 ms, CUBIC 10 ms"
 

@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aqmlab.campaign import Asked, Rule, above, asked, at_least, at_most, within
 from aqmlab.campaign.rule import Compared
+from aqmlab.metrics.samples import Floats
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.cs244_2015.curves import (
     BUFFER,
@@ -102,17 +104,19 @@ def _brought_down(steps: Measurements, labels: Labels) -> list[float]:
     return found
 
 
-def _below(part: Measurements, labels: Labels) -> float:
-    """The share of the half seconds in which CoDel's mean delay is below tail drop's."""
-    _, curves = both(part, "sojourn_mean_s", **labels)
-    return float(np.mean(curves[CODEL] < curves[TAIL]))
+def _often(
+    holds: Callable[[Floats, Floats], NDArray[np.bool_]],
+) -> Callable[[Measurements, Labels], float]:
+    """The share of the half seconds in which the mean delays with tail drop and CoDel are so."""
+
+    def value(part: Measurements, labels: Labels) -> float:
+        _, curves = both(part, "sojourn_mean_s", **labels)
+        return float(np.mean(holds(curves[TAIL], curves[CODEL])))
+
+    return value
 
 
-def _hundredfold(steps: Measurements, labels: Labels) -> float:
-    """The share of the half seconds in which tail drop's mean delay is at least 100 times
-    CoDel's."""
-    _, curves = both(steps, "sojourn_mean_s", **labels)
-    return float(np.mean(curves[TAIL] >= 100 * np.maximum(curves[CODEL], TARGET)))
+_below = _often(lambda tail, codel: codel < tail)
 
 
 def _share(queue: str) -> Callable[[Measurements, Labels], float]:
@@ -233,7 +237,8 @@ STEPS: tuple[Rule[Measurements, Any], ...] = (
         "Packet delays are at times 100 times smaller with CoDel.",
         "in at least 1 % of the half seconds tail drop's mean delay is at least 100 times CoDel's "
         "(delays below CoDel's target of 5 ms count as 5 ms)",
-        _hundredfold, lambda found: at_least(found, 0.01), percent, 0.0),
+        _often(lambda tail, codel: tail >= 100 * np.maximum(codel, TARGET)),
+        lambda found: at_least(found, 0.01), percent, 0.0),
     _share_rule(TAIL, 0.97, 0.99),
     _share_rule(CODEL, 0.88, 0.96),
     _statement(

@@ -12,10 +12,11 @@ import numpy as np
 from aqmlab.campaign import NotRun
 from aqmlab.metrics.samples import Floats, quartiles
 from aqmlab.report.document import Figure, charts
+from aqmlab.reproduce import published
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import Criterion
-from aqmlab.stats import MEAN_METHOD, POOLED_METHOD, SHARE, Interval, interval
+from aqmlab.stats import MEAN_METHOD, SHARE, Interval, interval
 from aqmlab_studies.cs244_2015 import packets
 from aqmlab_studies.cs244_2015.claims import claims, own
 from aqmlab_studies.cs244_2015.curves import (
@@ -98,6 +99,7 @@ tables = (_of_steps, _of_lte, packets.tables)
 def _beside(measured: Measurements, theirs: list[dict[str, Any]], suffix: str) -> list[CellTable]:
     """Shares and delays of whole runs."""
     columns: dict[str, list[Cell]] = {"share": [], "delay": []}
+    quantile, method = published.METRICS["delay_quantile"]
     for point in theirs:
         labels = point_labels(point)
         if not measured.has(**labels):
@@ -111,8 +113,7 @@ def _beside(measured: Measurements, theirs: list[dict[str, Any]], suffix: str) -
                 Cell.judged(
                     f"{row}, {100 * share:g} %", labels["queue"],
                     point[f"delay_p{100 * share:g}_ms"] / 1e3,
-                    measured.delay_quantile(share, **labels),
-                    measured.delay_quantile_interval(share, **labels), Criterion(1e-3),
+                    *quantile(measured, labels, share), Criterion(1e-3),
                 )
             )  # fmt: skip
     where = " on the recorded LTE trace" if suffix else ""
@@ -120,8 +121,7 @@ def _beside(measured: Measurements, theirs: list[dict[str, Any]], suffix: str) -
         mean_table(f"mahimahi-share{suffix}", f"Share of the possible bytes{where}", "share",
                    columns["share"], "mahimahi"),
         CellTable(f"mahimahi-delay{suffix}", f"Percentiles of the queuing delay{where}", "s",
-              tuple(columns["delay"]), reference="mahimahi",
-              method=POOLED_METHOD),
+              tuple(columns["delay"]), reference="mahimahi", method=method),
     ]  # fmt: skip
 
 

@@ -516,11 +516,6 @@ INERT: Rule[Measurements, Inert] = Rule(
 )
 
 
-def _linux(measured: Measurements) -> str:
-    found = cells(p95, ("CoDel as in Linux",))(measured)
-    return f"with Linux's arithmetic too (an inverse square root in small steps) {told_ms(found)}"
-
-
 FORMULA = "CoDel, recall of RFC 8289"
 RECALL = statement(
     "recall",
@@ -530,5 +525,8 @@ RECALL = statement(
     cells(p95, (CODEL, FORMULA)),
     lambda found: [within(found[CODEL, f] - found[FORMULA, f], 0, STEP, f) for f in FLOWS],
     rows(CoDel=(90, 120, 170, 246), **{FORMULA: (90, 120, 170, 260)}),
-    beside=_linux,
+    beside=lambda measured: (
+        "with Linux's arithmetic too (an inverse square root in small steps) "
+        + told_ms(cells(p95, ("CoDel as in Linux",))(measured))
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -58,21 +59,17 @@ def figures(measured: Measurements) -> list[Figure]:
         _beside_ns2,
         _inert,
     )
-    return [_titled(figure, measured) for figure in made(makers, measured)]
+    runs = f"{measured.replications} replications"
+    return [
+        replace(figure, caption=figure.caption.replace("100 replications", runs))
+        for figure in made(makers, measured)
+    ]
 
 
 def fairness(measured: Measurements, **labels: str) -> Floats:
     """Jain's index between the response times of the two groups, one value a replication."""
     pairs = [measured.responses(group, **labels) for group in ("first", "second")]
     return jain_indices(np.stack(pairs, axis=1))
-
-
-def _titled(figure: Figure, measured: Measurements) -> Figure:
-    """The figure with its number of replications, if not the paper's 100."""
-    if measured.replications == 100:
-        return figure
-    caption = figure.caption.replace("100 replications", f"{measured.replications} replications")
-    return Figure(figure.id, figure.title, figure.message, caption, figure.spec)
 
 
 def _present(
@@ -195,11 +192,12 @@ def _hred(measured: Measurements) -> Figure:
         for f in FLOWS
         for q in settings
     }
+    shares = [100 * points["HRED", f] / each for f, each in zip(FLOWS, printed, strict=True)]
     return Figure(
         "hred",
         "HRED: the printed parameters and the printed table",
         f"As ns-2 runs RED unless told otherwise the printed parameters give "
-        f"{_p95_range(points, printed)} of the printed delays.",
+        f"{min(shares):.0f} to {max(shares):.0f} % of the printed delays.",
         "Diamonds: the printed table. Lines: 95th percentile of the queuing delay of all packets "
         "as measured. HRED: Table I in bytes, mean packet 1000, `wait_` on. Dashes: one "
         "parameter changed, in packets, `wait_` off.",
@@ -212,12 +210,6 @@ def _hred(measured: Measurements) -> Figure:
             emphasised="published (HRED)",
         ),
     )
-
-
-def _p95_range(points: dict[tuple[str, str], float], printed: Iterable[float]) -> str:
-    """`90 to 95 %`: HRED's delays as a share of the printed ones."""
-    shares = [points["HRED", f] / each for f, each in zip(FLOWS, printed, strict=True)]
-    return f"{100 * min(shares):.0f} to {100 * max(shares):.0f} %"
 
 
 def _beside_ns2(measured: Measurements) -> Figure:

@@ -4,13 +4,13 @@ ns-2, the causes of differences, and where figures and statements are made."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from aqmlab.campaign import made
+from aqmlab.reproduce import published
 from aqmlab.reproduce.measure import Measurements
 from aqmlab.reproduce.model import Cause, Cell, CellTable
-from aqmlab.reproduce.published import LARGEST_METHOD
 from aqmlab.reproduce.verdicts import Criterion
-from aqmlab.stats import POOLED_METHOD
 from aqmlab_studies.jarvinen2014 import ns2
 from aqmlab_studies.jarvinen2014.claims import claims
 from aqmlab_studies.jarvinen2014.figures import FLOWS, figures
@@ -23,38 +23,31 @@ RECONSTRUCTED = ("PIE (default)", "PIEupdate", "PIEthresh")
 """Queues of which ns-2 has only a reconstruction: no ground truth."""
 
 
-def tables(measured: Measurements) -> list[CellTable]:
+KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "p95": ("95th percentile of the delay", "delay_quantile", {"share": 0.95}),
+    "maximum": ("Maximum delay", "delay_maximum", {"of": 100}),
+}
+"""Name of a table, and its metric as in `published.toml`."""
+
+
+def tables(measured: Measurements) -> Iterator[CellTable]:
     """Measured values beside those of ns-2 on the same scenario."""
-    return [
-        CellTable(
-            f"ns2-{kind}{suffix}",
-            f"{name}{about}, beside ns-2",
-            "s",
-            tuple(_cells(measured, kind, rest)),
-            reference="ns-2",
-            method=POOLED_METHOD if kind == "p95" else LARGEST_METHOD,
-            notes=dict.fromkeys(RECONSTRUCTED, "ns-2: a reconstruction, not the authors' code"),
-        )
-        for rest, suffix, about in ((REST, "", ""), ("101 ms", "-far", ", rest of the path 101 ms"))
-        for kind, name in (("p95", "95th percentile of the delay"), ("maximum", "Maximum delay"))
-    ]
-
-
-def _cells(measured: Measurements, kind: str, rest: str) -> Iterator[Cell]:
-    queues = dict.fromkeys(queue for queue, _, where in ns2.references() if where == rest)
-    for queue in queues:
-        for flows in FLOWS:
-            labels = {"queue": queue, "flows": flows, "rest": rest}
-            theirs = ns2.value(kind, **labels)
-            if theirs is None or not measured.has(**labels):
-                continue
-            if kind == "p95":
-                ours = measured.delay_quantile(0.95, **labels)
-                within = measured.delay_quantile_interval(0.95, **labels)
-            else:
-                ours = measured.largest(100, **labels)
-                within = measured.largest_interval(100, **labels)
-            yield Cell.judged(queue, flows, theirs, ours, within, Criterion(STEP))
+    notes = dict.fromkeys(RECONSTRUCTED, "ns-2: a reconstruction, not the authors' code")
+    for rest, suffix, about in ((REST, "", ""), ("101 ms", "-far", ", rest of the path 101 ms")):
+        for kind, (name, metric, keys) in KINDS.items():
+            function, method = published.METRICS[metric]
+            cells = []
+            for queue in dict.fromkeys(q for q, _, where in ns2.references() if where == rest):
+                for flows in FLOWS:
+                    labels = {"queue": queue, "flows": flows, "rest": rest}
+                    theirs = ns2.value(kind, **labels)
+                    if theirs is not None and measured.has(**labels):
+                        ours = function(measured, labels, **keys)
+                        cells.append(Cell.judged(queue, flows, theirs, *ours, Criterion(STEP)))
+            yield CellTable(
+                f"ns2-{kind}{suffix}", f"{name}{about}, beside ns-2", "s", tuple(cells),
+                reference="ns-2", method=method, notes=notes,
+            )  # fmt: skip
 
 
 def _p95(measured: Measurements, queue: str) -> str:

@@ -155,8 +155,24 @@ def figures(measured: Measurements) -> list[Figure]:
         _scatter(study, "CUBIC", "figure-2", "drop ratio", lambda each: each.drops),
         _scatter(study, "Vegas", "figure-3", "throughput (Mbit/s)", _throughput),
         _scatter(study, "CUBIC", "figure-4", "throughput (Mbit/s)", _throughput),
-        _packets(study),
-        _transfers(study),
+        _candles(
+            study,
+            "Figure 5: packet transmission times",
+            lambda **labels: _delays(study, **labels),
+            lambda each: f"half of the packets take no more than {each}",
+            _ms,
+            "Over the transfer's packets of all replications.",
+            "packet transmission time (s)",
+        ),
+        _candles(
+            study,
+            "Figure 6: time needed to transmit 10 MB",
+            lambda **labels: transfer_times(study, **labels),
+            lambda each: f"the median transfer takes {each}",
+            lambda median: f"{median:.0f} s",
+            f"Over {study.replications} replications.",
+            "time to transmit 10 MB (s)",
+        ),
     ]
     return [figure for figure in made if figure]
 
@@ -200,30 +216,6 @@ def _present(study: Measurements) -> Iterator[tuple[str, str]]:
         for queue in QUEUES:
             if study.has(buffer=MAIN_BUFFER, control=control, queue=queue):
                 yield control, queue
-
-
-def _packets(study: Measurements) -> Figure | None:
-    return _candles(
-        study,
-        "Figure 5: packet transmission times",
-        lambda **labels: _delays(study, **labels),
-        lambda each: f"half of the packets take no more than {each}",
-        _ms,
-        "Over the transfer's packets of all replications.",
-        "packet transmission time (s)",
-    )
-
-
-def _transfers(study: Measurements) -> Figure | None:
-    return _candles(
-        study,
-        "Figure 6: time needed to transmit 10 MB",
-        lambda **labels: transfer_times(study, **labels),
-        lambda each: f"the median transfer takes {each}",
-        lambda median: f"{median:.0f} s",
-        f"Over {study.replications} replications.",
-        "time to transmit 10 MB (s)",
-    )
 
 
 def _candles(

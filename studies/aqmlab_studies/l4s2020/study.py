@@ -3,20 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 
 from aqmlab.campaign import Asked, Rule, at_least, at_most
 from aqmlab.metrics.samples import Floats
-from aqmlab.reproduce.measure import Measurements
+from aqmlab.reproduce.measure import Measurements, per_run
 from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab_studies.l4s2020.law import by_the_rules, states
-from aqmlab_studies.l4s2020.measured import FLOWS, both, goodput, published
-from aqmlab_studies.shared import mean_table
+from aqmlab_studies.shared import mean_table, packed
 
 __all__ = ["causes", "claims", "tables"]
+
+FILE = Path(__file__).parent / "published.json"
+FLOWS = ("first", "second")
+
+
+@cache
+def published(part: str) -> dict[str, dict[str, list[float]]]:
+    """Goodput of both flows, Mbit/s, by queue and by pair."""
+    found: dict[str, dict[str, list[float]]] = packed(__file__, FILE.name)[part]
+    return found
+
+
+@per_run
+def goodput(measured: Measurements, flow: str, **labels: str) -> Floats:
+    """Goodput of the last interval of each run, Mbit/s."""
+    _, rows = measured.curves("goodput_bps", f"{flow}.0", **labels)
+    last: Floats = 1e-6 * rows[:, -1]
+    return last
+
+
+def both(measured: Measurements, **labels: str) -> tuple[float, float]:
+    """The mean goodputs of both flows, Mbit/s."""
+    first, second = (float(goodput(measured, flow, **labels).mean()) for flow in FLOWS)
+    return first, second
+
 
 STEP = 1.0
 """A fiftieth of the link, Mbit/s: what one run cannot tell apart."""
