@@ -62,12 +62,15 @@ def mean_table(
 
 def each(
     compare: Callable[[float, float, str], Comparison], limit: float
-) -> Callable[[Mapping[str, float] | Iterable[float]], list[Comparison]]:
-    """Compares every number with the same limit, by its name if it has one."""
+) -> Callable[[Mapping[Any, float] | Iterable[float]], list[Comparison]]:
+    """Compares every number with the same limit, by its name or names if it has any."""
 
-    def compared(found: Mapping[str, float] | Iterable[float]) -> list[Comparison]:
+    def compared(found: Mapping[Any, float] | Iterable[float]) -> list[Comparison]:
         named = found.items() if isinstance(found, Mapping) else (("", value) for value in found)
-        return [compare(value, limit, name) for name, value in named]
+        return [
+            compare(value, limit, name if isinstance(name, str) else ", ".join(name))
+            for name, value in named
+        ]
 
     return compared
 

@@ -7,7 +7,7 @@ Other loads and senders are told beside it. README.md says which rules were chan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -137,11 +137,9 @@ def _constant(steps: Measurements, labels: Labels) -> list[float]:
     return [float(tail - codel) for tail, codel in zip(used[TAIL], used[CODEL], strict=True)]
 
 
-Lost = tuple[float, float]
-"""Bytes that CoDel carries less: in the first 10 s of the steps, and in all."""
+def _transitions(steps: Measurements, labels: Labels) -> tuple[float, float]:
+    """Bytes that CoDel carries less: in the first 10 s of the steps, and in all."""
 
-
-def _transitions(steps: Measurements, labels: Labels) -> Lost:
     def sent(queue: str, start: float, seconds: float) -> float:
         return float(carried(steps, start, start + seconds, queue=queue, **labels).mean())
 
@@ -187,12 +185,15 @@ def _spiking(lte: Measurements, labels: Labels) -> float:
     return peak / lte.delay_quantile(0.5, queue=CODEL, **labels)
 
 
-def _percents(shares_: list[float]) -> str:
-    return ", ".join(f"{100 * each:.0f}" for each in shares_) + " %"
+def _listed(form: str, unit: str) -> Callable[[Iterable[float]], str]:
+    return lambda found: f"{', '.join(form.format(each) for each in found)} {unit}"
 
 
-def _seconds(values: list[float]) -> str:
-    return ", ".join(f"{each:.1f}" for each in values) + " s"
+_seconds = _listed("{:.1f}", "s")
+
+
+def _percents(found: list[float]) -> str:
+    return _listed("{:.0f}", "%")(100 * each for each in found)
 
 
 def _share_rule(queue: str, printed: float, wrong: float) -> Rule[Measurements, Any]:

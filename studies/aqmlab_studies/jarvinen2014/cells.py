@@ -173,13 +173,6 @@ def lower(
     ]
 
 
-def each(
-    compare: Callable[[float, float, str], Comparison], found: Cells, limit: float
-) -> list[Comparison]:
-    """Every number beside the same limit."""
-    return [compare(value, limit, f"{queue}, {load}") for (queue, load), value in found.items()]
-
-
 def share_above(found: Cells, limit: float) -> float:
     """The share of the numbers that are above the limit."""
     return float(np.mean([value > limit for value in found.values()]))

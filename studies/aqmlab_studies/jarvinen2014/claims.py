@@ -11,17 +11,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from aqmlab.campaign import (
-    Asked,
-    NotRun,
-    Rule,
-    above,
-    asked,
-    at_least,
-    at_most,
-    below,
-    within,
-)
+from aqmlab.campaign import Asked, NotRun, Rule, above, asked, at_least, at_most, below, within
 from aqmlab.campaign.rule import Compared
 from aqmlab.reproduce.measure import Measurements
 from aqmlab_studies.jarvinen2014.cells import (
@@ -38,7 +28,6 @@ from aqmlab_studies.jarvinen2014.cells import (
     Measure,
     Value,
     cells,
-    each,
     fair,
     in_most,
     initial_windows,
@@ -66,6 +55,7 @@ from aqmlab_studies.jarvinen2014.cells import (
 from aqmlab_studies.jarvinen2014.figures import FLOWS
 from aqmlab_studies.jarvinen2014.levels import HEADLINE, LEVELS, MANY
 from aqmlab_studies.jarvinen2014.ns2 import REST
+from aqmlab_studies.shared import each
 
 FAR = "101 ms"
 READINGS = ("in packets", "in packets, wait off")
@@ -94,7 +84,7 @@ HIGH_END: tuple[CellRule, ...] = (
         "The median queuing delay is at most 24 ms with every queue and load.",
         "every median (pooled over the packets of all replications) is below 24.5 ms",
         cells(p50, ALL),
-        lambda found: each(below, found, 0.0245),
+        each(below, 0.0245),
         {(q, f): 0.030 if q == SFQ else 0.012 for q in ALL for f in FLOWS},
     ),
     statement(
@@ -110,7 +100,7 @@ HIGH_END: tuple[CellRule, ...] = (
         "Figure 3: the inter-quartile range of HRED's largest delay is small up to 4+4 flows.",
         "with 1+1, 2+2 and 4+4 flows it is at most a fifth of the median",
         cells(spread, (HRED,), FLOWS[:3]),
-        lambda found: each(at_most, found, 0.2),
+        each(at_most, 0.2),
         {(HRED, "1+1"): 0.1, (HRED, "2+2"): 0.3, (HRED, "4+4"): 0.1},
         told_share,
     ),
@@ -191,7 +181,7 @@ HIGH_END: tuple[CellRule, ...] = (
         "packets of initial windows.",
         "at most 5 % with CoDel and both variants of PIE, measured likewise",
         cells(initial_windows, (CODEL, *PIES), FLOWS[3:]),
-        lambda found: each(at_most, found, 0.05),
+        each(at_most, 0.05),
         {(CODEL, "6+6"): 0.2, ("PIEupdate", "6+6"): 0.0, ("PIEthresh", "6+6"): 0.0},
         told_share,
     ),
@@ -251,7 +241,7 @@ SPIKES: tuple[CellRule, ...] = (
         "in at least three quarters of the runs with a spike above 60 ms the longest one has half "
         "of all the time above 60 ms or more, at every point",
         cells(one_spike, SINGLE),
-        lambda found: each(at_least, found, 0.75),
+        each(at_least, 0.75),
         {(q, f): 0.5 if q == "PIEupdate" else 0.9 for q in SINGLE for f in FLOWS},
         told_share,
     ),
@@ -328,7 +318,7 @@ TIMES: tuple[CellRule, ...] = (
         "Figures 6, 7: little or no harm is caused by any of the AQMs on the response times.",
         "no median is more than 1.25 times that with DropTail at the same load",
         _responses(*ALL, FIFO),
-        lambda found: each(at_most, _over_fifo(found), 1.25),
+        lambda found: each(at_most, 1.25)(_over_fifo(found)),
         _told_over_fifo,
         _both_groups(HRED=5.0, rest=3.5),
     ),
@@ -360,7 +350,7 @@ TIMES: tuple[CellRule, ...] = (
         "Figure 8: the fairness between the groups is very good whatever the queue.",
         "every median of Jain's index of the response times is at least 0.95",
         cells(fair, ALL),
-        lambda found: each(at_least, found, 0.95),
+        each(at_least, 0.95),
         {(q, f): 0.9 if q == CODEL else 0.99 for q in ALL for f in FLOWS},
         told_number,
     ),

@@ -56,24 +56,21 @@ def _p95(measured: Measurements, queue: str) -> str:
     return _in_ms(values)
 
 
+HREDS = ("HRED", "HRED (aggressive)")
+
+
 def _hred(measured: Measurements) -> Iterator[Cause]:
-    told = {
-        reading: (_p95(measured, f"HRED{reading}"), _p95(measured, f"HRED (aggressive){reading}"))
-        for reading in ("", ", mean packet 500", " in packets", " in packets, wait off",
-                        " fitted: th_max 50", " fitted: max_p 0.5")
-    }  # fmt: skip
-
     def text(reading: str) -> str:
-        return f"{told[reading][0]} (aggressive: {told[reading][1]}) ms"
+        own, aggressive = (_p95(measured, f"{name}{reading}") for name in HREDS)
+        return f"{own} (aggressive: {aggressive}) ms"
 
-    own, aggressive = (_in_ms(_printed(measured, name)) for name in ("HRED", "HRED (aggressive)"))
-    printed = f"{own} ({aggressive}) ms"
+    own, aggressive = (_in_ms(measured.printed("table-2", name)) for name in HREDS)
     yield Cause(
         "HRED: how ns-2 reads Table I",
-        f"Table II prints {printed}. RED of ns-2 measures its queue in bytes unless told "
-        "otherwise, takes the thresholds in mean packets, and weighs its drops by the size of the "
-        f"packet. With Table I unchanged, a mean packet of 1000 bytes and `wait_` on: {text('')}. "
-        "The mean packet is not in the paper: ns-2's "
+        f"Table II prints {own} ({aggressive}) ms. RED of ns-2 measures its queue in bytes "
+        "unless told otherwise, takes the thresholds in mean packets, and weighs its drops by the "
+        "size of the packet. With Table I unchanged, a mean packet of 1000 bytes and `wait_` on: "
+        f"{text('')}. The mean packet is not in the paper: ns-2's "
         f"default of 500 bytes gives {text(', mean packet 500')}. A queue that is "
         f"measured in packets gives {text(' in packets')} with `wait_` on and "
         f"{text(' in packets, wait off')} with it off. Two settings were fitted to print, in "
@@ -90,29 +87,19 @@ PIE_EXPERIMENTS = {
 """Reconstructions of PIE and their variations."""
 
 
-def _printed(measured: Measurements, queue: str) -> list[float]:
-    """What the paper's Table II says of a queue, in seconds."""
-    return measured.printed("table-2", queue)
-
-
 def _in_ms(values: Iterable[float]) -> str:
     return ", ".join(f"{1e3 * value:.0f}" for value in values)
 
 
 def _pie(measured: Measurements) -> Iterator[Cause]:
-    told = {
-        queue: [(varied, _p95(measured, f"{queue}, {varied}")) for varied in experiments]
-        for queue, experiments in PIE_EXPERIMENTS.items()
-    }
-    ours = {queue: _p95(measured, queue) for queue in told}
     sentences = [
         "What the papers of 2013 leave open had to be chosen, and experiments show what the "
         "choices move. 95th percentiles in ms at the four loads."
     ]
-    for queue, variants in told.items():
-        printed = _in_ms(_printed(measured, queue))
-        varied = "; ".join(f"{what}: {text}" for what, text in variants)
-        sentences.append(f"{queue}: printed {printed}; ours {ours[queue]}; {varied}.")
+    for queue, experiments in PIE_EXPERIMENTS.items():
+        printed, ours = _in_ms(measured.printed("table-2", queue)), _p95(measured, queue)
+        varied = "; ".join(f"{each}: {_p95(measured, f'{queue}, {each}')}" for each in experiments)
+        sentences.append(f"{queue}: printed {printed}; ours {ours}; {varied}.")
     sentences.append(
         "If the packet that begins a measurement of n counts, the rate is n/(n - 1) too high, and "
         "the estimated delay as much too low."
@@ -131,7 +118,7 @@ def far_from_every_pie(measured: Measurements) -> Iterator[str]:
     """Printed cells of PIE that no reconstruction comes within 10 % of."""
     for queue, experiments in PIE_EXPERIMENTS.items():
         variants = (queue, *(f"{queue}, {varied}" for varied in experiments))
-        for flows, printed in zip(FLOWS, _printed(measured, queue), strict=True):
+        for flows, printed in zip(FLOWS, measured.printed("table-2", queue), strict=True):
             found = (
                 measured.delay_quantile(0.95, queue=variant, flows=flows, rest=REST)
                 for variant in variants

@@ -133,13 +133,10 @@ def _fairer(queue: str) -> AnyRule:
 
 
 RANGES = {"CoDel": (0.01, 0.1), "RED": (0.1, 0.5)}
-MAXIMA = {"CoDel": 0.05, "RED": 0.3}
-UP_TO = {"RED": 0.75, "CoDel": 0.45}
 LIMITED = BUFFERS[:-1]
 """The buffers with a limit, in packets."""
 PACKET = 8 * 1050 / 1e6
 """The transmission time of a packet of the transfer, seconds."""
-OTHER_LOSS_BASED = ("NewReno", "Compound")
 
 
 def _delays(study: Measurements, queue: str, control: str, buffers: Iterable[str]) -> Floats:
@@ -204,8 +201,7 @@ def _range(queue: str, control: str) -> AnyRule:
     )
 
 
-def _maximum(queue: str) -> AnyRule:
-    limit = MAXIMA[queue]
+def _maximum(queue: str, limit: float) -> AnyRule:
     return Rule(
         f"delay-maximum-{queue}".lower(),
         f"Figure 2: {queue} reduces the maximum queuing delay to {ms(limit)} (with CUBIC).",
@@ -258,12 +254,14 @@ def _by_buffer(control: str, word: str, figure: int, sign: int) -> AnyRule:
     )
 
 
-def _ratios(control: str) -> Callable[[Measurements], dict[str, float]]:
+def _ratios(
+    control: str, buffers: Iterable[str] = BUFFERS
+) -> Callable[[Measurements], dict[str, float]]:
     """The throughput with RED as a multiple of that with CoDel, by buffer."""
 
     def value(study: Measurements) -> dict[str, float]:
-        red, codel = (_throughputs(control, queue)(study) for queue in AQMS)
-        return {buffer: red[buffer] / codel[buffer] for buffer in BUFFERS}
+        red, codel = (_throughputs(control, queue, buffers)(study) for queue in AQMS)
+        return {buffer: red[buffer] / codel[buffer] for buffer in buffers}
 
     return value
 
@@ -277,8 +275,7 @@ def vegas_loads(study: Measurements) -> str:
     return f"a transfer by Vegas past other backgrounds, buffer {MAIN_BUFFER}: {listed}"
 
 
-def _up_to(queue: str) -> AnyRule:
-    limit = UP_TO[queue]
+def _up_to(queue: str, limit: float) -> AnyRule:
     at = {"queue": queue, "buffer": MAIN_BUFFER, **CUBIC}
     return Rule(
         f"up-to-{queue}".lower(),
@@ -343,8 +340,7 @@ def _others_alike(control: str) -> AnyRule:
         "with CoDel, as that of CUBIC",
         lambda study: {
             f"{name}, {buffer}": ratio
-            for name in (control, "CUBIC") for buffer, ratio in _ratios(name)(study).items()
-            if buffer in ROOMY
+            for name in (control, "CUBIC") for buffer, ratio in _ratios(name, ROOMY)(study).items()
         },
         each(above, 1.05),
         named(times),
@@ -376,8 +372,8 @@ SECTION_3: tuple[AnyRule, ...] = (
         {"10": 0.95, "45": 0.95, "125": 0.4},
     ),
     *(_range(queue, control) for queue in RANGES for control in ("CUBIC", "Vegas")),
-    _maximum("RED"),
-    _maximum("CoDel"),
+    _maximum("RED", 0.3),
+    _maximum("CoDel", 0.05),
     _size("CoDel", "Section 3: with CoDel the size of the queue has no impact.", 0.1),
     _size("RED", "Section 3: with RED there is a tiny impact of the buffer size.", 0.25),
     _by_buffer("Vegas", "decreases", 3, -1),
@@ -401,9 +397,9 @@ SECTION_3: tuple[AnyRule, ...] = (
         named(times),
         {"10": 1.0, "45": 1.3, "125": 0.9, "unlimited": 1.3},
     ),
-    _up_to("RED"),
-    _up_to("CoDel"),
-    *(_others_alike(control) for control in OTHER_LOSS_BASED),
+    _up_to("RED", 0.75),
+    _up_to("CoDel", 0.45),
+    *(_others_alike(control) for control in ("NewReno", "Compound")),
     Rule(
         "red-better-used",
         "Section 3: RED better exploits the capacity of the bottleneck than CoDel.",

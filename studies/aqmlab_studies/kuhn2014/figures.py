@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 
 import numpy as np
 
@@ -151,10 +152,11 @@ def scatter(
 def figures(measured: Measurements) -> list[Figure]:
     """Figures whose points were run."""
     study = measured.part("study")
+    rate = lambda each: each.throughput * 1e-6  # noqa: E731
     made = [
         _scatter(study, "CUBIC", "figure-2", "drop ratio", lambda each: each.drops),
-        _scatter(study, "Vegas", "figure-3", "throughput (Mbit/s)", _throughput),
-        _scatter(study, "CUBIC", "figure-4", "throughput (Mbit/s)", _throughput),
+        _scatter(study, "Vegas", "figure-3", "throughput (Mbit/s)", rate),
+        _scatter(study, "CUBIC", "figure-4", "throughput (Mbit/s)", rate),
         _candles(
             study,
             "Figure 5: packet transmission times",
@@ -177,14 +179,10 @@ def figures(measured: Measurements) -> list[Figure]:
     return [figure for figure in made if figure]
 
 
-def _throughput(each: Seconds) -> Floats:
-    return each.throughput * 1e-6
-
-
 def _scatter(
     study: Measurements, control: str, ident: str, y_title: str, value: Callable[[Seconds], Floats]
 ) -> Figure | None:
-    places = [(queue, buffer) for queue in QUEUES for buffer in BUFFERS]
+    places = product(QUEUES, BUFFERS)
     found = [(q, b) for q, b in places if study.has(queue=q, buffer=b, control=control)]
     if not found:
         return None
@@ -211,13 +209,6 @@ def _scatter(
     )
 
 
-def _present(study: Measurements) -> Iterator[tuple[str, str]]:
-    for control in CONTROLS:
-        for queue in QUEUES:
-            if study.has(buffer=MAIN_BUFFER, control=control, queue=queue):
-                yield control, queue
-
-
 def _candles(
     study: Measurements,
     title: str,
@@ -228,7 +219,9 @@ def _candles(
     y_title: str,
 ) -> Figure | None:
     candles = {}
-    for control, queue in _present(study):
+    for control, queue in product(CONTROLS, QUEUES):
+        if not study.has(buffer=MAIN_BUFFER, control=control, queue=queue):
+            continue
         found = times(buffer=MAIN_BUFFER, control=control, queue=queue)
         ends = (
             found.quantiles(SHARES)

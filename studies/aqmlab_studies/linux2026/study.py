@@ -78,16 +78,11 @@ def figures(measured: Measurements) -> Iterator[Figure]:
         queues = [each for each in whole.axes["queue"] if each.endswith(path)]
         for control in whole.axes["control"]:
             if queues:
-                ident = f"{control}-{path.split()[0]}".lower()
-                yield _delay_figure(whole, control, queues, f"delay-{ident}", f"{control}, {path}")
-                yield _course_figure(
-                    whole, control, queues, f"course-{ident}", f"{control}, {path}"
-                )
+                yield _delay_figure(whole, control, path, queues)
+                yield _course_figure(whole, control, path, queues)
 
 
-def _delay_figure(
-    whole: Measurements, control: str, queues: list[str], ident: str, name: str
-) -> Figure:
+def _delay_figure(whole: Measurements, control: str, path: str, queues: list[str]) -> Figure:
     points, told = {}, []
     quantities = {share: each for each in QUANTITIES for share in SHARES if each.key == f"p{share}"}
     for share, quantity in quantities.items():
@@ -101,8 +96,8 @@ def _delay_figure(
                 told.append(f"{short} {ours:.3g} (recorded {theirs:.3g})")
     colours = COLOURS | {f"{queue}{RECORDED}": colour for queue, colour in COLOURS.items()}
     return Figure(
-        ident,
-        f"{name}: time in queue",
+        f"delay-{control}-{path.split()[0]}".lower(),
+        f"{control}, {path}: time in queue",
         f"Medians in ms: {', '.join(told)}.",
         f"Means of {whole.replications} replications; dashes: means of the recorded runs.",
         charts.lines(
@@ -115,9 +110,7 @@ def _delay_figure(
     )
 
 
-def _course_figure(
-    whole: Measurements, control: str, queues: list[str], ident: str, name: str
-) -> Figure:
+def _course_figure(whole: Measurements, control: str, path: str, queues: list[str]) -> Figure:
     flow = FLOWS[0]
     panels, length = [], 0
     for queue in queues:
@@ -132,8 +125,8 @@ def _course_figure(
         }
         panels.append((f"{queue.partition(',')[0]} (Mbit/s)", curves, COURSE))
     return Figure(
-        ident,
-        f"{name}: goodput of the first flow, second by second",
+        f"course-{control}-{path.split()[0]}".lower(),
+        f"{control}, {path}: goodput of the first flow, second by second",
         "The recorded mean between the least and the most of the simulated runs.",
         f"{whole.replications} replications; the second flow begins within the first second.",
         charts.panels(panels, "Time (s)", x_domain=(0.0, float(length)), height=90),

@@ -159,17 +159,10 @@ def _figure_7(measured: Measurements) -> CellTable:
                 ("tail drop, 10 packets: of CoDel's throughput (%)", 25.0, share),
                 ("tail drop, 10 packets: largest delay (ms)", 120.0, worst),
             ]
-    cells = [
-        Cell.mean(
-            row,
-            "figure 7",
-            published,
-            values,
-            about if "%" in row and published else Criterion(),
-            UNBOUNDED,
-        )
-        for row, published, values in given
-    ]
+    cells = []
+    for row, published, values in given:
+        criterion = about if "%" in row and published else Criterion()
+        cells.append(Cell.mean(row, "figure 7", published, values, criterion, UNBOUNDED))
     notes = {
         BY_TIME: "the largest delay of each half second, 95 % of them",
         "CoDel: less than tail drop, by the pixels (%)": "measured by Hill and Shah (2015)",

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.campaign import Asked, Replicated, Rule, at_least, at_most, made
-from aqmlab.metrics.samples import Floats, Histograms, jain_indices, weighted_quantile
+from aqmlab.metrics.samples import Floats, jain_indices, weighted_quantile
 from aqmlab.reproduce.measure import Measurements, per_run
 from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import Criterion
@@ -105,7 +105,8 @@ class Window(Replicated):
         """A quantity, or `superfluous` or `timeouts`, in each replication; times in ms."""
         if key in ("p50", "p95"):
             whole, before = (part.histograms(job=self.job) for part in self._parts)
-            counts = whole.counts - _aligned(before, whole.values)
+            counts = whole.counts.copy()
+            counts[:, np.searchsorted(whole.values, before.values)] -= before.counts
             share = int(key[1:]) / 100
             return np.array([1e3 * weighted_quantile(whole.values, each, share) for each in counts])
         if key == "jain":
@@ -132,13 +133,6 @@ class Window(Replicated):
         return np.subtract(whole, before)
 
 
-def _aligned(histograms: Histograms, values: Floats) -> Any:
-    """The counts of histograms at these values, which hold all of theirs."""
-    counts = np.zeros((histograms.replications, values.size), dtype=np.int64)
-    counts[:, np.searchsorted(values, histograms.values)] = histograms.counts
-    return counts
-
-
 ACKED = pl.col("goodput_bps") * (pl.col("end_s") - pl.col("start_s")) / 8
 
 
@@ -163,22 +157,18 @@ def _windows(measured: Measurements) -> dict[str, Window]:
     return {each.job: each for each in found}
 
 
-def tables(measured: Measurements) -> list[CellTable]:
+def tables(measured: Measurements) -> Iterator[CellTable]:
     """A table for each quantity: our mean beside the two builds'."""
     windows = _windows(measured)
-    return [_table(quantity, windows) for quantity in QUANTITIES if windows]
-
-
-def _table(quantity: Quantity, windows: dict[str, Window]) -> CellTable:
-    cells, notes = [], {}
-    for job, each in windows.items():
-        values, band = each.values(quantity.key), quantity.band(job)
-        notes[job] = f"the band: {band.low:.4g} to {band.high:.4g}"
-        for build in BUILDS:
-            theirs = float(outcome(build, job)[quantity.key])
-            criterion = quantity.criterion
-            cells.append(Cell.mean(job, build, theirs, values, criterion, verdict=band))
-    return mean_table(quantity.key, quantity.name, quantity.unit, cells, "ns-3", notes)
+    for quantity in QUANTITIES:
+        cells, notes = [], {}
+        for job, each in windows.items():
+            values, band = each.values(quantity.key), quantity.band(job)
+            notes[job] = f"the band: {band.low:.4g} to {band.high:.4g}"
+            for build in BUILDS:
+                theirs, criterion = float(outcome(build, job)[quantity.key]), quantity.criterion
+                cells.append(Cell.mean(job, build, theirs, values, criterion, verdict=band))
+        yield mean_table(quantity.key, quantity.name, quantity.unit, cells, "ns-3", notes)
 
 
 def claims(measured: Measurements) -> list[Asked]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -129,27 +129,22 @@ def claims(measured: Measurements) -> list[Asked]:
     return asked(RULES, measured.part("study"))
 
 
-def tables(measured: Measurements) -> list[CellTable]:
+def tables(measured: Measurements) -> Iterator[CellTable]:
     """A table for each quantity and path."""
     study = measured.part("study")
-    return [
-        _table(study, each, path)
-        for each in QUANTITIES
-        if study.has(beside=each.beside)
-        for path in study.axes["path"]
-    ]
-
-
-def _table(study: Measurements, quantity: Quantity, path: str) -> CellTable:
-    at = {"path": path, "beside": quantity.beside}
-    bounds = SHARE if quantity.unit == "share" else POSITIVE
-    cells = [
-        Cell.mean(each, q, None, quantity.of(study, sender=each, queue=q, **at), bounds=bounds)
-        for each, q in product(study.axes["sender"], study.axes["queue"])
-    ]
-    ident = f"{quantity.id}-{path}".replace(" ", "-")
-    name = f"{quantity.name}, {path}"
-    return mean_table(ident, name, quantity.unit, cells)
+    places = list(product(study.axes["sender"], study.axes["queue"]))
+    for quantity, path in product(QUANTITIES, study.axes["path"]):
+        at = {"path": path, "beside": quantity.beside}
+        if study.has(**at):
+            bounds = SHARE if quantity.unit == "share" else POSITIVE
+            cells = [
+                Cell.mean(
+                    each, q, None, quantity.of(study, sender=each, queue=q, **at), bounds=bounds
+                )
+                for each, q in places
+            ]
+            ident = f"{quantity.id}-{path}".replace(" ", "-")
+            yield mean_table(ident, f"{quantity.name}, {path}", quantity.unit, cells)
 
 
 def _window(part: Measurements, **labels: str) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -87,9 +87,10 @@ class Point:
         return self.model * float(self.filled.mean())
 
 
-def points(measured: Measurements, beside: str) -> list[Point]:
-    """Results beside a control, by buffer."""
-    return [_point(measured, beside, buffer) for buffer in measured.axes["buffer"]]
+def _all(measured: Measurements) -> dict[tuple[str, str], Point]:
+    """Results by buffer and rival."""
+    places = product(measured.axes["beside"], measured.axes["buffer"])
+    return {(buffer, beside): _point(measured, beside, buffer) for beside, buffer in places}
 
 
 def _point(measured: Measurements, beside: str, buffer: str) -> Point:
@@ -111,11 +112,7 @@ def _shares_of(measured: Measurements) -> Iterator[CellTable]:
     """Shares beside the model, and beside the model times what was in flight."""
     study = measured.part("study")
     name = "BBR's share of the goodput"
-    found = {
-        (buffer, beside): point
-        for beside in study.axes["beside"]
-        for buffer, point in zip(study.axes["buffer"], points(study, beside), strict=True)
-    }
+    found = _all(study)
     cells = [Cell.mean(*at, each.model, each.shares, NEAR, SHARE) for at, each in found.items()]
     yield _table("shares", name, cells, "model of the paper")
     cells = [
@@ -135,21 +132,17 @@ def _means(measured: Measurements) -> list[list[float]] | None:
     """BBR's share by rival and buffer, if all buffers were run."""
     if len(measured.axes["buffer"]) < 7:
         return None
+    found = _all(measured)
     return [
-        [float(point.shares.mean()) for point in points(measured, beside)]
+        [float(each.shares.mean()) for (_, rival), each in found.items() if rival == beside]
         for beside in measured.axes["beside"]
     ]
 
 
 def _deep(measured: Measurements) -> list[tuple[float, float]] | None:
     """Shares and the model times what is in flight, where buffers are deep enough for a window."""
-    found = [
-        (float(point.shares.mean()), point.limited)
-        for beside in measured.axes["beside"]
-        for point in points(measured, beside)
-        if point.buffer >= DEEP
-    ]
-    return found or None
+    deep = [each for each in _all(measured).values() if each.buffer >= DEEP]
+    return [(float(each.shares.mean()), each.limited) for each in deep] or None
 
 
 SHAPE: Rule[Measurements, list[list[float]]] = Rule(
@@ -191,19 +184,18 @@ class Place:
     """So many flows of BBR in a buffer, beside one flow of another control."""
 
     measured: Measurements
-    beside: str
-    bbr: str
-    buffer: str
+    at: dict[str, str]
+    """Labels of the point."""
 
     @property
     def flows(self) -> int:
         """Flows of BBR."""
-        return int(self.bbr.split()[0])
+        return int(self.at["bbr"].split()[0])
 
     @property
     def model(self) -> float:
         """The share of all flows of BBR by the paper."""
-        return VALIDATION.share(float(self.buffer.split()[0]), self.flows)
+        return VALIDATION.share(float(self.at["buffer"].split()[0]), self.flows)
 
     @property
     def shares(self) -> Floats:
@@ -229,15 +221,11 @@ class Place:
         share = float(self.shares.mean())
         return abs(self.model - share) / share
 
-    @property
-    def _labels(self) -> dict[str, str]:
-        return {"beside": self.beside, "bbr": self.bbr, "buffer": self.buffer}
-
     def _goodput(self, flow: str) -> Floats:
-        return late(self.measured, "goodput_bps", flow, **self._labels)
+        return late(self.measured, "goodput_bps", flow, **self.at)
 
     def _first(self, quantity: str, flow: str) -> Floats:
-        times, rows = self.measured.curves(quantity, flow, **self._labels)
+        times, rows = self.measured.curves(quantity, flow, **self.at)
         first: Floats = rows[0, times > FROM]
         return first
 
@@ -246,7 +234,9 @@ def places(measured: Measurements, beside: str) -> list[Place]:
     """All that were run beside a control."""
     axes = measured.axes
     return [
-        Place(measured, beside, bbr, buffer) for buffer in axes["buffer"] for bbr in axes["bbr"]
+        Place(measured, {"beside": beside, "bbr": bbr, "buffer": buffer})
+        for buffer in axes["buffer"]
+        for bbr in axes["bbr"]
     ]
 
 
@@ -255,7 +245,7 @@ def _validation(measured: Measurements) -> Iterator[CellTable]:
     measured = measured.part("validation")
     for beside in measured.axes["beside"]:
         cells = [
-            Cell.mean(each.buffer, each.bbr, each.model, each.shares, NEAR, SHARE)
+            Cell.mean(each.at["buffer"], each.at["bbr"], each.model, each.shares, NEAR, SHARE)
             for each in places(measured, beside)
         ]
         name = f"The paper's validation: share of the flows of BBR beside one of {beside}"
@@ -296,8 +286,8 @@ def _of_one(measured: Measurements) -> Cause:
     study = measured.part("study")
     study.point(beside="CUBIC", buffer="8 BDP")
     told = []
-    for point in points(study, "CUBIC"):
-        if point.buffer >= DEEP:
+    for (_, beside), point in _all(study).items():
+        if beside == "CUBIC" and point.buffer >= DEEP:
             supposed = 1e3 * PATH.rtt * (1 + PATH.others(point.buffer) * point.buffer)
             told.append(
                 f"{point.buffer:g}: {1e3 * point.least_rtt.mean():.0f} ({supposed:.0f}) ms, "
@@ -315,9 +305,10 @@ def _of_one(measured: Measurements) -> Cause:
 def _of_several(measured: Measurements) -> Cause:
     """The sum of what several flows of BBR estimate."""
     measured = measured.part("validation")
-    measured.point(beside="CUBIC", buffer="8 BDP", bbr="16 BBR")
+    at = {"beside": "CUBIC", "buffer": "8 BDP"}
+    measured.point(**at, bbr="16 BBR")
     told = [
-        f"{flows}: {Place(measured, 'CUBIC', flows, '8 BDP').overestimated:.2f} times"
+        f"{flows}: {Place(measured, at | {'bbr': flows}).overestimated:.2f} times"
         for flows in measured.axes["bbr"]
     ]
     return Cause(
