@@ -39,14 +39,13 @@ from aqmlab_studies.shared import each, percent
 
 Labels = Mapping[str, str]
 Found = TypeVar("Found")
-OWN_LOAD, OWN_SENDER = "bulk and web", "CUBIC"
 TARGET = 0.005
 """CoDel's target, in seconds: below it one delay is as good as another."""
 
 
 def own(part: Measurements) -> dict[str, str]:
     """The labels of the document's own load and sender."""
-    return {"load": OWN_LOAD} | ({"sender": OWN_SENDER} if "sender" in part.axes else {})
+    return {"load": "bulk and web"} | ({"sender": "CUBIC"} if "sender" in part.axes else {})
 
 
 def claims(measured: Measurements) -> list[Asked]:
@@ -174,11 +173,6 @@ def _lags(steps: Measurements, labels: Labels) -> list[tuple[float, float]]:
     return [(lag(step, CODEL), lag(step, TAIL)) for step in RISES]
 
 
-def _more(lte: Measurements, labels: Labels) -> float:
-    """By which share tail drop carries more bytes than CoDel."""
-    return _share(TAIL)(lte, labels) / _share(CODEL)(lte, labels) - 1
-
-
 def _spiking(lte: Measurements, labels: Labels) -> float:
     """CoDel's largest delay of a run (mean) as a multiple of its median delay."""
     peak = float(lte.maxima(queue=CODEL, **labels).mean())
@@ -292,7 +286,8 @@ LTE: tuple[Rule[Measurements, Any], ...] = (
         "lte-12-percent",
         "On LTE tail drop transfers around 12 % more than CoDel.",
         "between 9 and 15 %",
-        _more, lambda found: within(found, 0.12, 0.03), percent, 0.003),
+        lambda lte, labels: _share(TAIL)(lte, labels) / _share(CODEL)(lte, labels) - 1,
+        lambda found: within(found, 0.12, 0.03), percent, 0.003),
     _statement(
         "codel-below-lte",
         "On LTE the delay at any time is more with tail drop than with CoDel.",

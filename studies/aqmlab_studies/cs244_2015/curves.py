@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -45,12 +46,11 @@ def point_labels(point: Mapping[str, Any]) -> dict[str, str]:
 
 def settings(measured: Measurements) -> Iterator[dict[str, str]]:
     """Load and sender of the points at which both queues were run."""
-    axes = [axis for axis in ("load", "sender") if axis in measured.axes]
-    for load in LOADS:
-        for sender in SENDERS if "sender" in axes else ("",):
-            labels = {"load": load} | ({"sender": sender} if sender else {})
-            if all(measured.has(queue=queue, **labels) for queue in (TAIL, CODEL)):
-                yield labels
+    axes = {"load": LOADS} | ({"sender": SENDERS} if "sender" in measured.axes else {})
+    for each in product(*axes.values()):
+        labels = dict(zip(axes, each, strict=True))
+        if all(measured.has(queue=queue, **labels) for queue in (TAIL, CODEL)):
+            yield labels
 
 
 def told(labels: dict[str, str]) -> str:
@@ -76,11 +76,9 @@ def both(measured: Measurements, quantity: str, **labels: str) -> tuple[Floats, 
 @per_run
 def carried(measured: Measurements, start: float, end: float, **labels: str) -> Floats:
     """Bytes that left the queue from `start` to `end` in each run."""
-    made = []
-    for replication in range(measured.replications):
-        times, values = measured.series("delivered_bytes", replication=replication, **labels)
-        made.append(float(np.interp(end, times, values) - np.interp(start, times, values)))
-    return np.array(made)
+    times, rows = measured.curves("delivered_bytes", **labels)
+    ends = [np.interp((start, end), times[~np.isnan(row)], row[~np.isnan(row)]) for row in rows]
+    return np.diff(ends, axis=1)[:, 0]
 
 
 def of_step(measured: Measurements, step: int, after: float = 0.0, **labels: str) -> Floats:

@@ -81,13 +81,8 @@ def candlesticks(
         {"name": each, "group": group, **{key: round(v, 5) for key, v in asdict(of).items()}}
         for (each, group), of in cells.items()
     ]
-    told = {
-        "least": "least",
-        "low": "2.5 %",
-        "median": "median",
-        "high": "97.5 %",
-        "largest": "largest",
-    }
+    keys = ("least", "low", "median", "high", "largest")
+    titles = ("least", "2.5 %", "median", "97.5 %", "largest")
 
     def layer(mark: Spec, low: str, high: str = "") -> Spec:
         y = number(low, y_title, scale={"zero": True})
@@ -103,7 +98,7 @@ def candlesticks(
                 "tooltip": [
                     tip("name", "queue"),
                     tip("group", x_title),
-                    *(tip(key, title, ".4~g") for key, title in told.items()),
+                    *(tip(key, title, ".4~g") for key, title in zip(keys, titles, strict=True)),
                 ],
             },
             "layer": [

@@ -17,8 +17,6 @@ from aqmlab.reproduce.verdicts import Criterion
 from aqmlab_studies.l4s2020.law import by_the_rules, states
 from aqmlab_studies.shared import mean_table, packed
 
-__all__ = ["causes", "claims", "tables"]
-
 FILE = Path(__file__).parent / "published.json"
 FLOWS = ("first", "second")
 
@@ -44,8 +42,8 @@ def both(measured: Measurements, **labels: str) -> tuple[float, float]:
     return first, second
 
 
-STEP = 1.0
-"""A fiftieth of the link, Mbit/s: what one run cannot tell apart."""
+NEAR = Criterion(1.0)
+"""Within a fiftieth of the link, Mbit/s: what one run cannot tell apart."""
 LAW = 0.3
 """The rules leave out so much: a share of the ratio."""
 NEAR_LAW = Criterion(text=f"within {LAW:.0%} of what the rules give")
@@ -54,9 +52,6 @@ Pairs = list[tuple[Sequence[float], Sequence[float]]]
 """Published and measured goodput of both flows, of several cells."""
 Ratios = list[tuple[float, float]]
 """Measured ratios and those of the rules."""
-
-
-NEAR = Criterion(STEP)
 
 
 def _cells(part: Measurements, name: str, /, **labels: str) -> Iterator[tuple[str, float, Floats]]:

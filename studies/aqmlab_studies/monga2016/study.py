@@ -263,9 +263,6 @@ def _degraded(points: Points, experiments: Points, free: Points | None) -> Itera
     )
 
 
-INTERVAL_PLACES = ("1 Mbit/s", BASE, "30 FTP", "1000 FTP", "RTT 100 ms")
-
-
 def _intervals(measured: Measurements) -> Iterator[Cause]:
     points, intervals = Points(measured), Points(measured.part("intervals"))
 
@@ -281,10 +278,11 @@ def _intervals(measured: Measurements) -> Iterator[Cause]:
             each.append(f"{place}: {', '.join(values)}")
         return "; ".join(each)
 
+    places = ("1 Mbit/s", BASE, "30 FTP", "1000 FTP", "RTT 100 ms")
     yield Cause(
         "The interval",
         "With an interval of 10 ms / 100 ms / 1 s the mean queue in packets is, at "
-        f"{told(QUEUE, INTERVAL_PLACES)}. The utilisation in %, at "
+        f"{told(QUEUE, places)}. The utilisation in %, at "
         f"{told(UTILISATION, (BASE, 'RTT 100 ms'))}.",
     )
 

@@ -17,9 +17,6 @@ from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.reproduce.verdicts import Criterion
 from aqmlab_studies.shared import mean_table, packed
 
-__all__ = ["causes", "claims", "tables"]
-
-
 JOBS = ("b CUBIC", "b Reno", "c CoDel", "c FQ-CoDel", "d")
 BUILDS = ("ns-3.48", "ns-3.48, TCP of 2026-07-23")
 PAYLOAD = 1446

@@ -16,8 +16,6 @@ from aqmlab.reproduce.model import Cause, Cell, CellTable
 from aqmlab.stats import POSITIVE, SHARE
 from aqmlab_studies.shared import mean_table
 
-__all__ = ["causes", "claims", "tables"]
-
 PEERS = {
     f"{stack}:{name}": peer
     for stack, bbr in (("noq", "bbr3"), ("quinn", "bbr"))

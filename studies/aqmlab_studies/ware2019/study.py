@@ -17,8 +17,6 @@ from aqmlab.reproduce.verdicts import Criterion
 from aqmlab.stats import SHARE
 from aqmlab_studies.shared import mean_table
 
-__all__ = ["causes", "claims", "tables"]
-
 PACKET = 1500
 STEP = 0.05
 """A share is the same within this much."""
@@ -114,18 +112,14 @@ def _shares_of(measured: Measurements) -> Iterator[CellTable]:
     name = "BBR's share of the goodput"
     found = _all(study)
     cells = [Cell.mean(*at, each.model, each.shares, NEAR, SHARE) for at, each in found.items()]
-    yield _table("shares", name, cells, "model of the paper")
+    yield mean_table("shares", name, "1", cells, "model of the paper")
     cells = [
         Cell.mean(*at, each.limited, each.shares, NEAR, SHARE)
         for at, each in found.items()
         if each.buffer >= DEEP
     ]
     of_window = "model times what is in flight of the window"
-    yield _table("limited", f"{name}, its window not always full", cells, of_window)
-
-
-def _table(ident: str, name: str, cells: list[Cell], reference: str) -> CellTable:
-    return mean_table(ident, name, "1", cells, reference)
+    yield mean_table("limited", f"{name}, its window not always full", "1", cells, of_window)
 
 
 def _means(measured: Measurements) -> list[list[float]] | None:
@@ -249,7 +243,7 @@ def _validation(measured: Measurements) -> Iterator[CellTable]:
             for each in places(measured, beside)
         ]
         name = f"The paper's validation: share of the flows of BBR beside one of {beside}"
-        yield _table(f"validation-{beside.lower()}", name, cells, "model of the paper")
+        yield mean_table(f"validation-{beside.lower()}", name, "1", cells, "model of the paper")
 
 
 def _median_error(beside: str) -> Rule[Measurements, float]:
