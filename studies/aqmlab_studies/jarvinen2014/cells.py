@@ -86,9 +86,9 @@ def median(values: Callable[..., Floats]) -> Value:
 
 
 middle = median(Measurements.maxima)
-"""Of the largest delay, seconds."""
+"""Median of the largest delay, seconds."""
 fair = median(fairness)
-"""Of Jain's index of the two groups' response times."""
+"""Median of Jain's index of the two groups' response times."""
 
 
 def spike(delay: int) -> Value:
@@ -126,8 +126,8 @@ def _total_spikes(measured: Measurements, **labels: str) -> Floats:
 
 @each_run
 def _initial_share(measured: Measurements, number: int, **labels: str) -> float:
-    """Of the data packets that waited when the packet with the largest delay of a run arrived, the
-    share of those of the first three of their flows."""
+    """Share of the first three packets of their flows in the data packets that waited when the
+    packet with the largest delay of a run arrived."""
     packets = packets_of(measured, number, **labels)
     data = packets.filter(
         (pl.col("link") == measured.link) & ~pl.col("is_ack") & (pl.col("size_bytes") > 100)

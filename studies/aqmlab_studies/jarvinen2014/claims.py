@@ -58,7 +58,6 @@ from aqmlab_studies.jarvinen2014.ns2 import REST
 from aqmlab_studies.shared import each
 
 FAR = "101 ms"
-READINGS = ("in packets", "in packets, wait off")
 GROUPS = ("first", "second")
 FIFO = "DropTail"
 
@@ -72,7 +71,7 @@ def claims(measured: Measurements) -> list[Asked]:
 def _harsh_in_packets(measured: Measurements) -> str:
     """The durations of aggressive HRED's spikes above 100 ms in the other readings."""
     told = []
-    for reading in READINGS:
+    for reading in ("in packets", "in packets, wait off"):
         with suppress(NotRun):
             told.append(told_ms(cells(spike(100), (f"{HARSH} {reading}",))(measured)))
     return "; ".join(told)

@@ -1,4 +1,5 @@
-"""The study's quantities at one point, and parts that the rules of all sections share."""
+"""The study's quantities at one point, the transfer second by second (figures 2 to 4), and parts
+that the rules of all sections share."""
 
 from __future__ import annotations
 
@@ -96,9 +97,6 @@ def change(
     return value
 
 
-FLOW = "transfer.0"
-
-
 @dataclass(frozen=True)
 class Seconds:
     """One value a second of the transfer."""
@@ -114,7 +112,7 @@ class Seconds:
 @each_run
 def seconds(measured: Measurements, number: int, **labels: str) -> Seconds:
     """Seconds of a run of the point with these labels."""
-    packets = packets_of(measured, number, **labels).filter(flow=FLOW, is_ack=False)
+    packets = packets_of(measured, number, **labels).filter(flow="transfer.0", is_ack=False)
     packets = packets.with_columns(second=pl.col("end_s").floor().cast(pl.Int64))
     centre = packets.filter(link="centre")
     count = int(packets["second"].to_numpy().max())  # whole ones: the last is left out

@@ -1,4 +1,4 @@
-"""The published tables beside ours, the corners beside the rules, and causes."""
+"""The published tables beside ours, the corners beside the rules, statements and causes."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def _constant(queue: str) -> Rule[Points, Series]:
 
 
 def _dropping(ident: str, more: str, verb: str, other: str, wrong: str) -> Rule[Points, Series]:
-    """The first queue drops more than the other or, if the verb says so, less."""
+    """One queue drops more (or `less`, by the verb) than the other."""
     pair = (more, other) if verb == "more" else (other, more)
     return _figure(
         ident.lower(),

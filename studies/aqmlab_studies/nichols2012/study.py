@@ -1,5 +1,8 @@
-"""The tables: medians of figures 5, 8 and 9 by rate and by round-trip time, and the numbers that
-the text gives for figure 7. Nothing is printed for the former but pictures."""
+"""Tables, figures 5, 7, 8 and 9 of the article, and causes of differences.
+
+The tables have medians of figures 5, 8 and 9 by rate and by round-trip time, for which nothing is
+printed but pictures, and the numbers that the text gives for figure 7.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +45,6 @@ from aqmlab_studies.shared import mean_table
 
 __all__ = ["causes", "claims", "figures", "tables"]
 
-ABOUT = 5.0
-"""Margin of shares that are printed as "about 10 %" and "about 75 % less", in points."""
 BY_TIME = "CoDel: not above this 95 % of the time (ms)"
 METRICS: tuple[tuple[str, str, str, Metric], ...] = (
     ("delay", "Median queuing delay", "ms", median_delay),
@@ -139,7 +140,7 @@ def _figure_7(measured: Measurements) -> CellTable:
     """The numbers in the text."""
     dynamic = measured.part("dynamic")
     given: list[tuple[str, float | None, Floats]] = []
-    about = Criterion(ABOUT, relative=False)
+    about = Criterion(5.0, relative=False)  # points; printed are "about 10 %" and "75 % less"
     if dynamic.has(queue=CODEL, buffer=LARGE):
         large = {"queue": CODEL, "buffer": LARGE}
         _, runs = dynamic.curves("sojourn_max_s", **large)

@@ -1,4 +1,5 @@
-"""The comparison with ns-3: tables, one statement a job, and the experiments on what differs."""
+"""The comparison with ns-3: bands around its results (`outcomes.json`), the same measures of our
+runs, tables, one statement a job and quantity, and the experiments on the differences."""
 
 from __future__ import annotations
 
