@@ -3,14 +3,14 @@ mahimahi's recorded runs, the document's figures, and the causes of differences.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from aqmlab.campaign import NotRun
-from aqmlab.metrics.samples import Floats, quartiles
+from aqmlab.metrics.samples import quartiles
 from aqmlab.report.document import Figure, charts
 from aqmlab.reproduce import published
 from aqmlab.reproduce.measure import Measurements
@@ -56,41 +56,31 @@ def is_recorded_trace(lte: Measurements) -> bool:
 def _of_steps(measured: Measurements) -> Iterator[CellTable]:
     """Costs of CoDel, and our runs beside mahimahi's."""
     steps = measured.part("study")
-    less = lambda labels: 1 - _times(steps, CODEL, TAIL, labels)  # noqa: E731
     name = "Bytes that CoDel carries less than tail drop"
-    yield _gaps(steps, "less", name, "share of tail drop's", 0.096, less)
+    yield _gaps(steps, "less", name, CODEL, TAIL, -1, 0.096)
     yield from _beside(steps, recorded()["steps"], "")
     yield from (_steps(steps, queue) for queue in (TAIL, CODEL))
 
 
 def _of_lte(measured: Measurements) -> Iterator[CellTable]:
     lte = measured.part("lte")
-    more = lambda labels: _times(lte, TAIL, CODEL, labels) - 1  # noqa: E731
     name = "LTE: bytes that tail drop carries more than CoDel"
-    yield _gaps(lte, "more-lte", name, "share of CoDel's", 0.12, more)
+    yield _gaps(lte, "more-lte", name, TAIL, CODEL, +1, 0.12)
     if is_recorded_trace(lte):
         yield from _beside(lte, recorded()["lte"], "-lte")
 
 
-def _times(part: Measurements, queue: str, other: str, labels: dict[str, str]) -> Floats:
-    """The share of the possible bytes as a multiple of that with the other queue."""
-    return shares(part, queue=queue, **labels) / shares(part, queue=other, **labels)
-
-
 def _gaps(
-    part: Measurements,
-    ident: str,
-    name: str,
-    unit: str,
-    printed: float,
-    values: Callable[[dict[str, str]], Floats],
+    part: Measurements, ident: str, name: str, queue: str, other: str, sign: int, printed: float
 ) -> CellTable:
+    """By which share a queue carries more bytes than the other, or fewer if the sign is -1."""
     cells = []
     for labels in settings(part):
         published = printed if labels == own(part) else None
-        row, column = labels.get("sender", "CUBIC"), labels["load"]
-        cells.append(Cell.mean(row, column, published, values(labels), POINTS, SHARE))
-    return mean_table(ident, name, unit, cells)
+        ours, theirs = (shares(part, queue=each, **labels) for each in (queue, other))
+        row, gaps = labels.get("sender", "CUBIC"), sign * (ours / theirs - 1)
+        cells.append(Cell.mean(row, labels["load"], published, gaps, POINTS, SHARE))
+    return mean_table(ident, name, f"share of {other}'s", cells)
 
 
 tables = (_of_steps, _of_lte, packets.tables)

@@ -147,11 +147,14 @@ def scatter(
 def figures(measured: Measurements) -> list[Figure]:
     """Figures whose points were run."""
     study = measured.part("study")
-    rate = lambda each: each.throughput * 1e-6  # noqa: E731
     made = [
         _scatter(study, "CUBIC", "figure-2", "drop ratio", lambda each: each.drops),
-        _scatter(study, "Vegas", "figure-3", "throughput (Mbit/s)", rate),
-        _scatter(study, "CUBIC", "figure-4", "throughput (Mbit/s)", rate),
+        *(
+            _scatter(
+                study, control, ident, "throughput (Mbit/s)", lambda each: each.throughput * 1e-6
+            )
+            for control, ident in (("Vegas", "figure-3"), ("CUBIC", "figure-4"))
+        ),
         _candles(
             study,
             "Figure 5: packet transmission times",
