@@ -168,8 +168,8 @@ def _experiments(measured: Measurements) -> Iterator[Cause]:
         "has to grow far: the mean queue with 1000 flows is "
         f"{_all(points, QUEUE, '1000 FTP')} packets over 100 s, "
         f"{_all(experiments, QUEUE, '400 s, 1000 FTP')} over 400 s. In sfqCoDel each flow has a "
-        "queue, and CoDel leaves the last packet of each alone, so what waits grows with the "
-        "flows whatever the buffer: with one of 2010 packets "
+        "queue, and CoDel leaves the last packet of each alone, so the backlog grows with the "
+        "flows at any buffer: with one of 2010 packets "
         f"{QUEUE.text([experiments.mean(QUEUE, 'sfqCoDel', 'two packets a flow, 1000 FTP')])}.",
     )
     yield Cause(

@@ -118,7 +118,7 @@ def _shares_of(measured: Measurements) -> Iterator[CellTable]:
         for at, each in found.items()
         if each.buffer >= DEEP
     ]
-    of_window = "model times what is in flight of the window"
+    of_window = "model times the share of the window that is in flight"
     yield mean_table("limited", f"{name}, its window not always full", "1", cells, of_window)
 
 
@@ -161,7 +161,7 @@ SHAPE: Rule[Measurements, list[list[float]]] = Rule(
 WINDOW: Rule[Measurements, list[tuple[float, float]]] = Rule(
     "window",
     "What separates the shares from the model is that BBR does not always fill its window.",
-    "within 0.1 of the model times what was in flight of the window in nine of ten points of at "
+    "within 0.1 of the model times the share of the window in flight in nine of ten points of at "
     "least two bandwidth-delay products",
     _deep,
     lambda found: at_least(
