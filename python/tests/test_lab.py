@@ -236,8 +236,8 @@ def test_every_tour_can_be_walked_through(opened: Browser) -> None:
     assert opened.problems == []
 
 
-# Of one side in a span of time: the longest wait of each 20 ms (ms), packets that left, drops by
-# reason and by group, goodputs.
+# Of one side in a span of time: the longest wait of each 20 ms (ms), drops by reason and by
+# group, goodputs.
 SHOWN = """((number, from, until) => {
     const side = lab.sides[number];
     const bins = side.bins.slice(Math.round(from / 0.02), Math.round(until / 0.02)).filter(Boolean);
@@ -248,9 +248,8 @@ SHOWN = """((number, from, until) => {
     const mean = (of) => bins.reduce((sum, bin) => sum + (of(bin) ?? 0), 0) / bins.length;
     const rates = side.groups.map((_, group) => mean((bin) => bin.goodput[group]));
     const words = document.getElementById(`words-${number}`).textContent;
-    const left = bins.reduce((sum, bin) => sum + bin.left, 0);
     const lost = side.groups.map((_, group) => bins.length * mean((bin) => bin.lost[group]));
-    return { waits, left, drops, lost, rates, words };
+    return { waits, drops, lost, rates, words };
 })"""
 
 
@@ -279,7 +278,7 @@ def test_the_texts_of_tours_say_what_the_page_shows(opened: Browser) -> None:
     assert flood["rates"][0] > 4e6 and flood["drops"]["codel"] > 10 * flood["drops"].get(
         "overlimit", 0
     )
-    assert middle(apart) > 200
+    assert middle(apart) > 200 and last["drops"]["codel"] > 20
     # One queue drops everybody's packets alike, so most are the flood's, which sends 80 % of all.
     download, call, flood_1 = last["lost"]
     assert 0 < download < flood_1 and call + download + flood_1 == last["drops"]["codel"]
@@ -298,8 +297,7 @@ def test_the_texts_of_tours_say_what_the_page_shows(opened: Browser) -> None:
     assert l4s == pytest.approx(2 * base, rel=0.1) and classic == pytest.approx(base**2, rel=0.1)
     (_, cubic, vegas) = shown(opened, 7)
     for was, now in zip(cubic, vegas, strict=True):
-        for side in (was, now):  # The paper's rates of loss are below 1 %.
-            assert 0 < sum(side["drops"].values()) < 0.01 * side["left"]
+        assert sum(now["drops"].values()) < 25 > sum(was["drops"].values()) > 0
         assert sum(now["drops"].values()) < 1.5 * sum(was["drops"].values())
     assert sum(cubic[1]["rates"]) < 0.95 * sum(cubic[0]["rates"])
     (_, (alone, flows), _) = shown(opened, 10)
