@@ -14,8 +14,11 @@ import pytest
 from helpers import Aqmlab
 from polars.testing import assert_frame_equal
 
-from aqmlab.conformance import RecordedCase, check, check_all, find_cases, read_case
 from aqmlab.conformance.archive import Archive
+from aqmlab.conformance.case import RecordedCase
+from aqmlab.conformance.folder import find_cases, read_case
+from aqmlab.conformance.replay import check
+from aqmlab.conformance.run import check_all
 from aqmlab.conformance.settings import algorithms, queue_of
 from aqmlab.conformance.words import remarks
 from aqmlab.errors import InputError

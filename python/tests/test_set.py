@@ -32,8 +32,7 @@ def arrived() -> int:
     """Packets that have arrived at the link `up` of the emulator of our name."""
     for each in view.running():
         if each.name == NAME:
-            each.watch()
-            links = (each.read() or {"links": []})["links"]
+            links = (each.look() or {"links": []})["links"]
             return sum(link["arrived"] for link in links if link["link"] == "up")
     return 0
 

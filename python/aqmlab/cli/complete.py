@@ -13,7 +13,7 @@ from aqmlab import plain
 from aqmlab._core import reference
 from aqmlab.cli import COMMANDS, loaded
 from aqmlab.cli.completion import SCRIPTS
-from aqmlab.cli.listing import catalogue, metrics, profiles
+from aqmlab.cli.listing import catalogue, entries
 from aqmlab.cli.new import KINDS
 
 TOP_KEYS = ("duration=", "warmup=", "seed=", "bottleneck=", "queue=", "queue.", "transport.",
@@ -104,9 +104,9 @@ def _names(kind: str) -> list[str]:
 
 def _explained() -> list[str]:
     """Everything that can be explained, and its parameters."""
-    entries = [*reference(), *metrics()]
-    params = [f"{each['name']}.{param['name']}" for each in entries for param in each["params"]]
-    return [each["name"] for each in (*entries, *profiles())] + params
+    every = entries()
+    params = [f"{each['name']}.{param['name']}" for each in every for param in each["params"]]
+    return [each["name"] for each in every] + params
 
 
 def _settings(last: str, before: Sequence[str]) -> list[str]:

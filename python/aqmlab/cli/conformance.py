@@ -14,7 +14,7 @@ from aqmlab.errors import input_error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aqmlab.conformance import Report
+    from aqmlab.conformance.replay import Report
     from aqmlab.conformance.senders import ClosedReport, SenderReport
     from aqmlab.conformance.words import Columns
 
@@ -60,7 +60,7 @@ def conformance(
         return
     if closed:
         raise input_error("`--closed` needs `--tcp`")
-    from aqmlab.conformance import check_all
+    from aqmlab.conformance.run import check_all
     from aqmlab.conformance.words import QUEUES, named_remarks, page, summary
 
     with progress_bar("conformance", shown=not (json or markdown), unit="cases") as progress:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from aqmlab.conformance.archive import Archive
 from aqmlab.conformance.case import RecordedCase
@@ -20,13 +20,8 @@ Progress = Callable[[int, int], None]
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
-
-class Job(NamedTuple):
-    """A case that is still to be read."""
-
-    algorithm: str
-    name: str
-    read: Callable[[], RecordedCase]
+Job = tuple[str, str, Callable[[], RecordedCase]]
+"""Algorithm and name of a case, and what reads it."""
 
 
 def check_all(
@@ -44,8 +39,8 @@ def check_all(
     that cannot be read, or that there is no counterpart of here, is reported like the others.
     With `emulator`, packets go through the emulator's data path.
     """
-    jobs = list(_jobs(vectors))
-    known = list(dict.fromkeys(job.algorithm for job in jobs))
+    jobs = _jobs(vectors)
+    known = list(dict.fromkeys(algorithm for algorithm, _, _ in jobs))
     meant = set()
     for name in algorithms:
         found = [each for each in known if each == name or each.startswith(f"{name}_")]
@@ -56,17 +51,18 @@ def check_all(
             problem = f"unknown algorithm; known: {', '.join(known)}"
             raise input_error(problem, given=name, hint=hint)
         meant.update(found)
-    jobs = [job for job in jobs if not algorithms or job.algorithm in meant]
 
     def run(job: Job) -> Report:
+        algorithm, name, read = job
         try:
-            case = job.read()
+            case = read()
         except InputError as error:
-            return Report(job.algorithm, job.name, False, "unreadable", str(error))
+            return Report(algorithm, name, False, "unreadable", str(error))
         # The names are those of its folder.
-        return replace(check(case, emulator=emulator), algorithm=job.algorithm, case=job.name)
+        return replace(check(case, emulator=emulator), algorithm=algorithm, case=name)
 
-    return in_threads(run, jobs, threads, progress)
+    wanted = [job for job in jobs if not algorithms or job[0] in meant]
+    return in_threads(run, wanted, threads, progress)
 
 
 def in_threads(
@@ -85,11 +81,10 @@ def in_threads(
     return made
 
 
-def _jobs(vectors: Path | None) -> Iterator[Job]:
+def _jobs(vectors: Path | None) -> list[Job]:
     if vectors is not None:
-        for algorithm, name, folder in find_cases(vectors):
-            yield Job(algorithm, name, partial(read_case, folder))
-        return
+        found = find_cases(vectors)
+        return [(algorithm, name, partial(read_case, case)) for algorithm, name, case in found]
     archive = Archive()
-    for index, entry in enumerate(archive.entries):
-        yield Job(entry["algorithm"], entry["name"], partial(archive.case, index))
+    entries = enumerate(archive.entries)
+    return [(each["algorithm"], each["name"], partial(archive.case, at)) for at, each in entries]

@@ -123,7 +123,8 @@ def _elsewhere(emulation: Emulation, command: str) -> Path | None:
 
 
 def _write(emulation: Emulation, folder: Path, command: str) -> None:
-    from aqmlab.emulator.report import title, write
+    from aqmlab.emulator.report import document, title
+    from aqmlab.report.document import save
     from aqmlab.results import resolved
     from aqmlab.study import Study
     from aqmlab.study.execute import folder_of
@@ -135,4 +136,5 @@ def _write(emulation: Emulation, folder: Path, command: str) -> None:
     with folder_of(study, folder, emulated=True) as results:
         results.add([emulation.results])
         results.finish()
-        write(folder, results.result(computed=1).single(), command)
+        page = document(results.result(computed=1).single(), command, folder)
+        save(page, folder, figures=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import struct
 import time
 from collections.abc import Iterator
@@ -40,29 +39,17 @@ class Emulator:
     control: Path | None = None
     """File for requested changes."""
 
-    def watch(self) -> None:
-        """Says that somebody looks. Raises `OSError` if the emulator has ended."""
-        descriptor = os.open(self.file, os.O_RDWR)
-        try:
-            os.pwrite(descriptor, struct.pack("<Q", time.monotonic_ns() + WATCH), 0)
-        finally:
-            os.close(descriptor)
-
-    def read(self) -> dict[str, Any] | None:
-        """The numbers; `None` before there are any. Raises `OSError` if it has ended."""
-        for _ in range(3):
-            text = self.file.read_bytes()[HEAD:]
-            # Half written: a moment later it is whole.
-            with contextlib.suppress(ValueError):
-                return dict(json.loads(text)) if text else None
-            time.sleep(0.002)
-        return None
-
     def look(self) -> dict[str, Any] | None:
-        """Watches and reads; `None` if there are no numbers, or if it has ended."""
-        with contextlib.suppress(OSError):
-            self.watch()
-            return self.read()
+        """Requests the numbers and returns the present ones; `None` before there are any, or if the
+        emulator has ended."""
+        with contextlib.suppress(OSError), self.file.open("r+b", buffering=0) as file:
+            file.write(struct.pack("<Q", time.monotonic_ns() + WATCH))
+            for _ in range(3):
+                text = self.file.read_bytes()[HEAD:]
+                # Half written: a moment later it is whole.
+                with contextlib.suppress(ValueError):
+                    return dict(json.loads(text)) if text else None
+                time.sleep(0.002)
         return None
 
 
