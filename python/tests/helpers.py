@@ -190,6 +190,16 @@ def table_bytes(folder: Path) -> dict[str, bytes]:
     return files
 
 
+def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:
+    """The rows of a table of a results folder."""
+    return pl.read_parquet(folder / f"{table}.parquet").to_dicts()
+
+
+def link_of(folder: Path, name: str = "up") -> dict[str, Any]:
+    """What a link did: its row in a results folder."""
+    return next(row for row in rows_of(folder, "links") if row["link"] == name)
+
+
 def runs_kept(out: Path) -> list[int]:
     """Numbers of the finished runs in the folder of a study that is not finished."""
     chunks = [each for each in sorted(out.glob("chunks/*")) if not each.suffix]
