@@ -6,11 +6,13 @@ import copy
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+from browser import CHROMIUM, LAB, Browser, browser
 from helpers import (
     SCENARIO,
     SCENARIO_TEXT,
@@ -129,3 +131,23 @@ def done(study: Path) -> Path:
 def mapping() -> dict[str, Any]:
     """A good scenario as a mapping, to be spoilt."""
     return copy.deepcopy(SCENARIO)
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Browser]:
+    """A page of Chromium."""
+    if not CHROMIUM:
+        pytest.skip("there is no chromium")
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture
+def opened(page: Browser) -> Browser:
+    """The live lab in a page, without a tour."""
+    page.problems.clear()
+    page.look(1200, 900)
+    page.open("about:blank")
+    page.open(f"{LAB.as_uri()}#free")
+    page.wait_for("window.meter && meter.ready")
+    return page

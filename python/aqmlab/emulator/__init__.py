@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core
-from aqmlab.emulator.recordings import NOTHING, Capture, Log, Recordings
+from aqmlab.emulator.recordings import NOTHING, Recordings
 
 if TYPE_CHECKING:
     from aqmlab.emulator.links import EmulatedPath
@@ -27,18 +27,13 @@ Job = tuple[int, _core.Scenario, int]
 """Number of the run, scenario, replication."""
 
 
+def shell_unless(command: Sequence[str]) -> list[str]:
+    """The program and its arguments; `$SHELL` without any."""
+    return list(command) or [os.environ.get("SHELL") or DEFAULT_SHELL]
+
+
 def emulate(
-    path: EmulatedPath,
-    command: Sequence[str],
-    *,
-    far: str = "",
-    nat: bool = False,
-    settings: Mapping[str, Any] | None = None,
-    logs: Sequence[Log] = (),
-    capture: Capture | None = None,
-    until: float | None = None,
-    attached: int | None = None,
-    interface: str | None = None,
+    path: EmulatedPath, command: Sequence[str], *, far: str = "", **options: Any
 ) -> _core.Emulation:
     """Runs a command behind an emulated path, in real time (docs/emulator.md).
 
@@ -50,20 +45,9 @@ def emulate(
         Program and arguments; empty for `$SHELL`.
     far : str, optional
         Command line of a server at the other end of the path.
-    nat : bool, default False
-        Lets the command reach other networks through a gateway.
-    settings : mapping, optional
-        Keys of the section `emulator` of the reference, such as `precision`.
-    logs : sequence of Log, optional
-        Links to log in mahimahi's format.
-    capture : Capture, optional
-        Packets to capture in pcapng.
-    until : float, optional
-        Time in seconds after which the command is ended.
-    attached : int, optional
-        Process ID: the path is put in front of its network namespace, and the command runs there.
-    interface : str, optional
-        Ethernet interface of this network namespace: the path is put in front of it.
+    **options
+        Other arguments of `_core.emulate`: `nat`, `settings`, `logs`, `capture`, `until`,
+        `attached`, `interface`.
 
     Returns
     -------
@@ -75,21 +59,14 @@ def emulate(
     InputError
         If an argument is invalid or the system cannot create the path.
     """
-    words = list(command) or [os.environ.get("SHELL") or DEFAULT_SHELL]
     return _core.emulate(
         path.scenario,
-        words,
+        shell_unless(command),
         down=path.down,
         up=path.up,
         far=shlex.split(far),
-        nat=nat,
         environment=list(os.environ.items()),
-        settings=dict(settings or {}),
-        logs=logs,
-        capture=capture,
-        until=until,
-        attached=attached,
-        interface=interface,
+        **options,
     )
 
 

@@ -17,8 +17,6 @@ from aqmlab.errors import FolderError, stored
 from aqmlab.files import LOCK, OWNER, lock, unlock
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from aqmlab._core import Emulation
 
 PROBE_BYTES = 1 << 20
@@ -45,12 +43,7 @@ class Reserved:
                 self._reserve(self.folder)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._release()
         if kind is not None and self._made and self.folder is not None:
             with suppress(OSError):

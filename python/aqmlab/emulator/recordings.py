@@ -20,11 +20,6 @@ WHOLE = 1 << 18
 LEAST_RING = 1 << 20
 NEAR = "near"
 """Where packets are captured if nothing else is said: where the command sends or gets them."""
-Log = tuple[str, str, Sequence[str]]
-"""A log as the engine takes it: the link, the file, and the lines that it begins with."""
-
-Capture = tuple[str, int | None, int, str]
-"""A capture: the file, of how many bytes the last are kept, how many of each packet, and where."""
 
 
 @dataclass(frozen=True)
