@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from aqmlab import _core
 from aqmlab.conformance.folder import read, read_object
-from aqmlab.conformance.run import Progress, in_threads
+from aqmlab.conformance.replay import Progress, in_threads
 from aqmlab.errors import InputError, input_error, unknown
 
 Made = TypeVar("Made")

@@ -2,7 +2,7 @@
 
 * `links`: links from options of the command line, as a scenario.
 * `mahimahi`: links from mahimahi's command lines.
-* `keep`: results folders of emulations.
+* `keep`: captures, logs and results folders of emulations.
 
 The engine does the work in real time, without the interpreter. It makes a copy of the process,
 which must have one thread: nothing here, and nothing that was imported before, may use numpy or
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core
-from aqmlab.emulator.recordings import NOTHING, Recordings
+from aqmlab.emulator.keep import NOTHING, Capture, Log, Recordings
 
 if TYPE_CHECKING:
     from aqmlab.emulator.links import EmulatedPath
@@ -33,7 +33,17 @@ def shell_unless(command: Sequence[str]) -> list[str]:
 
 
 def emulate(
-    path: EmulatedPath, command: Sequence[str], *, far: str = "", **options: Any
+    path: EmulatedPath,
+    command: Sequence[str],
+    *,
+    far: str = "",
+    nat: bool = False,
+    settings: Mapping[str, Any] | None = None,
+    logs: Sequence[Log] = (),
+    capture: Capture | None = None,
+    until: float | None = None,
+    attached: int | None = None,
+    interface: str | None = None,
 ) -> _core.Emulation:
     """Runs a command behind an emulated path, in real time (docs/emulator.md).
 
@@ -45,9 +55,20 @@ def emulate(
         Program and arguments; empty for `$SHELL`.
     far : str, optional
         Command line of a server at the other end of the path.
-    **options
-        Other arguments of `_core.emulate`: `nat`, `settings`, `logs`, `capture`, `until`,
-        `attached`, `interface`.
+    nat : bool, default False
+        Lets the command reach other networks through a gateway.
+    settings : mapping, optional
+        Keys of the section `emulator` of the reference, such as `precision`.
+    logs : sequence of Log, optional
+        Links to log in mahimahi's format.
+    capture : Capture, optional
+        Packets to capture in pcapng.
+    until : float, optional
+        Time in seconds after which the command is ended.
+    attached : int, optional
+        Process ID: the path is put in front of its network namespace, and the command runs there.
+    interface : str, optional
+        Ethernet interface of this network namespace: the path is put in front of it.
 
     Returns
     -------
@@ -65,8 +86,14 @@ def emulate(
         down=path.down,
         up=path.up,
         far=shlex.split(far),
+        nat=nat,
         environment=list(os.environ.items()),
-        **options,
+        settings=dict(settings or {}),
+        logs=logs,
+        capture=capture,
+        until=until,
+        attached=attached,
+        interface=interface,
     )
 
 
