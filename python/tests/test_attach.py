@@ -120,7 +120,7 @@ def attached(words: list[str]) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str], end: int) -> str:
-    """Ends it with a signal: what it said since."""
+    """Ends it with a signal, and returns its later output."""
     process.send_signal(end)
     return process.communicate(timeout=PATIENCE)[1]
 

@@ -1,4 +1,4 @@
-"""The tours of the live lab, in Chromium: their steps, and that their texts say what is shown."""
+"""The tours of the live lab, in Chromium: their steps, and their texts beside the page."""
 
 from __future__ import annotations
 

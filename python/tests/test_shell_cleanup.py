@@ -7,7 +7,6 @@ that there are with every program.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -76,20 +75,19 @@ class Running:
     def assert_gone(self) -> None:
         wait_until(lambda: not self.processes())
         wait_until(lambda: not devices() & self.device)
-        alive = {network(int(each.name)) for each in Path("/proc").iterdir() if each.name.isdigit()}
-        assert not alive & set(self.networks)
+        assert not {network(pid) for pid in processes()} & set(self.networks)
         for held in self.networks.values():
             os.close(held)
         assert host() == self.host
 
 
+def processes() -> list[int]:
+    return sorted(int(each.name) for each in Path("/proc").glob("[0-9]*"))
+
+
 def marked_by(mark: str) -> list[int]:
     """The processes that have the mark in their environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and mark.encode() in contents(entry / "environ"):
-            found.append(int(entry.name))
-    return sorted(found)
+    return [pid for pid in processes() if mark.encode() in contents(Path(f"/proc/{pid}/environ"))]
 
 
 def devices_of(pid: int) -> list[str]:
@@ -348,17 +346,6 @@ print(text[:1].decode(), len(descriptors), text[1:].decode(errors="replace"))
 """Asks the first process of a shell for a device."""
 
 
-def processes_with(token: str) -> list[int]:
-    """The processes with this text in their command line, in other network namespaces."""
-    found, own = [], Path("/proc/self/ns/net").readlink()
-    for place in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            words = (place / "cmdline").read_bytes().decode(errors="replace")
-            if token in words and (place / "ns/net").readlink() != own:
-                found.append(int(place.name))
-    return found
-
-
 @as_root
 @pytest.mark.needs("nsenter", "setpriv")
 def test_only_processes_of_the_shell_get_devices(tmp_path: Path) -> None:
@@ -371,7 +358,9 @@ def test_only_processes_of_the_shell_get_devices(tmp_path: Path) -> None:
         assert shell.stdin and shell.stdout
         inside = shell.stdout.readline()
         assert shell.stdout.readline().strip() == str(tmp_path)
-        place = f"/proc/{max(processes_with(token))}/ns/net"
+        own = ("", network(os.getpid()))
+        there = [pid for pid in processes() if token in " ".join(arguments(pid))]
+        place = f"/proc/{max(pid for pid in there if network(pid) not in own)}/ns/net"
         outside = run_program(["nsenter", f"--net={place}", *asks], check=True, timeout=PATIENCE)
         shell.communicate("\n")
     assert inside.startswith("M 1 ")

@@ -1,8 +1,8 @@
-"""What is kept of an emulation: captures (`--pcap`), logs (`--log`), and results, in a folder like
-that of any run.
+"""Captures (`--pcap`), logs (`--log`) and results of an emulation.
 
-The folder must be new, and is made, locked and written to before the command starts: an emulation
-cannot be computed again. If it cannot be written to afterwards, the results go elsewhere.
+The folder of the results is like that of any run. It must be new, and is made, locked and written
+to before the command starts: an emulation cannot be computed again. If it cannot be written to
+afterwards, the results go elsewhere.
 """
 
 from __future__ import annotations

@@ -77,9 +77,9 @@ def from_options(
             option = next(iter(common), "profile")
             problem = f"`--{direction}` gives more than one link: set this in each of them"
             raise input_error(problem, key=f"--{option}")
-        names[direction] = []
-        for number, text in enumerate(texts or [""], start=1):
-            name = direction if len(texts) <= 1 else f"{direction}{number}"
+        numbers = range(1, len(texts) + 1) if len(texts) > 1 else [""]
+        names[direction] = [f"{direction}{number}" for number in numbers]
+        for name, text in zip(names[direction], texts or [""], strict=True):
             pairs = _pairs(text, f"--{direction}")
             try:
                 own[name] = link(pairs)
@@ -87,7 +87,6 @@ def from_options(
                 raise renamed(error, f"--{direction} ({error.key.removeprefix('--')})") from None
             given = link(common) | own[name]
             links[name] = {"rate": UNLIMITED, "delay": "0s"} | line.get(direction, {}) | given
-            names[direction].append(name)
     try:
         return from_tables(links, names["down"], names["up"], settings)
     except InputError as error:

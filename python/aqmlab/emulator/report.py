@@ -40,7 +40,7 @@ QUANTITIES = {
 
 
 def document(result: RunResult, command: str, folder: Path) -> Document:
-    """The page of an emulation: `command` is what made the results, `folder` has the tables."""
+    """The page of an emulation: the command that made the results, and the folder of its tables."""
     scores = dict(result.scores.select("quantity", "value").iter_rows())
     told = Text("Real packets through the links below, in real time.", "lead")
     noted = of_run(result)

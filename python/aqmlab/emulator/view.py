@@ -59,15 +59,15 @@ def running() -> list[Emulator]:
     for process in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
         with contextlib.suppress(OSError):
             files = dict(_files(process))
-            view = next((file for file, target in files.items() if target == NAME), None)
-            control = next((each for each in files.items() if each[1].startswith(CONTROL)), None)
-            if view is None:
+            if NAME not in files:
                 continue
             words = (process / "cmdline").read_bytes().split(b"\0")
             command = b" ".join(words).decode(errors="replace").strip()
-            file, name = control or (None, CONTROL)
-            pid = int(process.name)
-            found.append(Emulator(pid, command, view, name.removeprefix(CONTROL), file))
+            control = next((name for name in files if name.startswith(CONTROL)), CONTROL)
+            name = control.removeprefix(CONTROL)
+            found.append(
+                Emulator(int(process.name), command, files[NAME], name, files.get(control))
+            )
     return found
 
 
@@ -95,13 +95,13 @@ def named(emulator: str | int, *, key: str) -> Emulator:
     raise unknown("emulator", text, [each.name or str(each.pid) for each in known], key=key)
 
 
-def _files(process: Path) -> Iterator[tuple[Path, str]]:
-    """The files in memory of an emulator, with their names."""
+def _files(process: Path) -> Iterator[tuple[str, Path]]:
+    """Names of the files in memory of an emulator, and the files."""
     for file in (process / "fd").iterdir():
         with contextlib.suppress(OSError):
             target = str(file.readlink())
             if target.startswith((NAME, CONTROL)):
-                yield file, target.removesuffix(DELETED)
+                yield target.removesuffix(DELETED), file
 
 
 def between(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
