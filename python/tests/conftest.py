@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -22,7 +23,7 @@ from helpers import (
     in_process,
     write_study,
 )
-from real_packets import missing
+from real_packets import PORT, TRAFFIC, missing
 
 from aqmlab.cli import main
 from aqmlab.metrics.registry import _REGISTRY
@@ -103,6 +104,19 @@ def aqmlab_process(tmp_path: Path) -> Aqmlab:
         )
 
     return Aqmlab(run)
+
+
+@pytest.fixture
+def client(aqmlab: Aqmlab) -> Callable[..., Any]:
+    """Runs a client behind a path with a server at its far end: what the client found."""
+
+    def run(*options: object, do: str, far: str = "$AQMLAB_FAR") -> Any:
+        mode, _, rest = do.partition(" ")
+        words = ["sh", "-c", f"{TRAFFIC} {mode} {far} {PORT} {rest}"]
+        done = aqmlab.ok("shell", *options, "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
+        return json.loads(done.stdout)
+
+    return run
 
 
 @pytest.fixture

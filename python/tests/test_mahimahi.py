@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import statistics
 import subprocess
@@ -15,9 +14,7 @@ from typing import Any
 
 import pytest
 from helpers import PATIENCE, Aqmlab, assert_refused, command, link_of, run_program
-from real_packets import TRAFFIC, as_root, without
-
-PORT = 40_000 + os.getpid() % 20_000
+from real_packets import PORT, TRAFFIC, as_root, without
 
 
 @pytest.fixture(scope="module")

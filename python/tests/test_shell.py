@@ -32,7 +32,7 @@ from helpers import (
     started,
     wait_until,
 )
-from real_packets import NOBODY, TRAFFIC, as_root, tun_for_all, without
+from real_packets import NOBODY, PORT, TRAFFIC, as_root, tun_for_all, without
 
 from aqmlab.emulator import keep
 from aqmlab.study.folder import open_results
@@ -41,7 +41,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 QUEUE = "queue={ discipline = 'droptail', limit = 'unlimited' }"
 FAST = f"rate=50mbit {QUEUE}"
 """So fast that the receiver's buffer holds what comes."""
-PORT = 20_000 + os.getpid() % 20_000
 
 
 pytestmark = pytest.mark.real_packets
@@ -63,19 +62,6 @@ class Bad(Good):
         raise ValueError("too bad")
 """
 Client = Callable[..., Any]
-
-
-@pytest.fixture
-def client(aqmlab: Aqmlab) -> Client:
-    """Runs a client behind a path with a server at its far end: what the client found."""
-
-    def run(*options: object, do: str, far: str = "$AQMLAB_FAR") -> Any:
-        mode, _, rest = do.partition(" ")
-        words = ["sh", "-c", f"{TRAFFIC} {mode} {far} {PORT} {rest}"]
-        done = aqmlab.ok("shell", *options, "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
-        return json.loads(done.stdout)
-
-    return run
 
 
 def scores_of(folder: Path) -> dict[str, float]:

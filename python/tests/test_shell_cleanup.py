@@ -26,7 +26,7 @@ from random import Random
 
 import pytest
 from helpers import PATIENCE, command, environment, run_program, wait_until
-from real_packets import NOBODY, TRAFFIC, as_root, python_for_all, tun_for_all, without
+from real_packets import NOBODY, PORT, TRAFFIC, as_root, python_for_all, tun_for_all, without
 
 pytestmark = pytest.mark.real_packets
 SIOCGIFADDR = 0x8915
@@ -265,9 +265,6 @@ def test_what_the_command_leaves_behind_ends_with_it() -> None:
         running.assert_gone()
     finally:
         running.shell.kill()
-
-
-PORT = 20_000 + os.getpid() % 20_000
 
 
 def as_nobody(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

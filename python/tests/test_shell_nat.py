@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from helpers import PATIENCE, command, environment, rows_of, run_program
-from real_packets import NOBODY, TRAFFIC, as_root, tun_for_all
-from test_shell import PORT
+from real_packets import NOBODY, PORT, TRAFFIC, as_root, tun_for_all
 
 pytestmark = [pytest.mark.real_packets, pytest.mark.needs("ip"), as_root]
 

@@ -7,7 +7,6 @@ import json
 import os
 import pty
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from helpers import (
     run_program,
     wait_until,
 )
-from real_packets import NOBODY, TRAFFIC
+from real_packets import NOBODY, PORT, TRAFFIC
 
 from aqmlab.emulator import view
 from aqmlab.emulator.change import change
@@ -36,7 +35,6 @@ from aqmlab.errors import InputError
 from aqmlab.scenario.quantity import quantity
 from aqmlab.study.folder import open_results
 
-PORT = 10_000 + os.getpid() % 5_000
 NAME = f"top-{PORT}"
 pytestmark = pytest.mark.real_packets
 
@@ -94,41 +92,33 @@ def nested(shell: int) -> list[str]:
 
 def test_nested_shells_are_seen_in_a_terminal(aqmlab: Aqmlab, shell: int) -> None:
     once(aqmlab, shell)
-    master, slave = pty.openpty()
-    words = [COMMAND, "top", *nested(shell), "--interval", "0.5"]
-    process = subprocess.Popen(words, stdout=slave, stdin=slave,
-                               stderr=slave, env=environment() | {"COLUMNS": "130", "LINES": "50",
-                                                                  "TERM": "xterm"})  # fmt: skip
-    os.close(slave)
-    seen = ""
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until and "rate=1gbit" not in seen:
-        if select.select([master], [], [], 0.2)[0]:
-            seen += os.read(master, 65_536).decode(errors="replace")
-    assert "--rate 20mbit" in seen
-    assert "rate=1gbit" in seen
-    assert "Mbit/s" in seen
+    words = ("top", *nested(shell), "--interval", "0.5")
     # It ends when there is nothing to see any more.
-    os.kill(shell, 9)
-    with contextlib.suppress(OSError):
-        while os.read(master, 65_536):
-            pass
-    assert process.wait(timeout=PATIENCE) == 0
-    os.close(master)
+    seen, status = in_a_terminal(*words, at="rate=1gbit", then=lambda _: os.kill(shell, 9))
+    assert status == 0
+    for text in ("--rate 20mbit", "rate=1gbit", "Mbit/s"):
+        assert text in seen, text
 
 
-def in_a_terminal(*words: str, interrupt_at: str = "never") -> tuple[str, int]:
-    """Runs it in a terminal; returns output and status. Presses Ctrl-C once a text is shown."""
+def interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Presses Ctrl-C."""
+    os.killpg(process.pid, signal.SIGINT)
+
+
+def in_a_terminal(
+    *words: str, at: str = "never", then: Callable[[Any], object] = interrupt
+) -> tuple[str, int]:
+    """Runs it in a terminal, and does something once a text is shown; returns output and status."""
     master, slave = pty.openpty()
-    environ = environment() | {"TERM": "xterm"}
+    environ = environment() | {"TERM": "xterm", "LINES": "50"}
     process = subprocess.Popen(command(*words), stdin=slave, stdout=slave, stderr=slave,
                                env=environ, start_new_session=True)  # fmt: skip
     os.close(slave)
     seen = b""
     with contextlib.suppress(OSError):
         while new := os.read(master, 65_536):
-            if interrupt_at.encode() in seen + new and interrupt_at.encode() not in seen:
-                os.killpg(process.pid, signal.SIGINT)
+            if at.encode() in seen + new and at.encode() not in seen:
+                then(process)
             seen += new
     os.close(master)
     return seen.decode(errors="replace"), process.wait(timeout=PATIENCE)
@@ -144,7 +134,7 @@ def test_a_view_below_what_the_command_says() -> None:
     # The view is gone at the end.
     assert "sojourn time" not in seen[seen.index("late by") :]
     words = ["sh", "-c", "echo ready; trap 'echo stopped; exit 3' INT; while :; do sleep 0.1; done"]
-    seen, status = in_a_terminal("shell", "--watch", "-q", "--", *words, interrupt_at="ready")
+    seen, status = in_a_terminal("shell", "--watch", "-q", "--", *words, at="ready")
     assert status == 3
     assert "stopped" in seen
     assert "Traceback" not in seen
