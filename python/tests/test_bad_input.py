@@ -238,6 +238,7 @@ LINES: dict[str, list[str]] = {
     f"{HOSTS} --at bob -- true": ["--at", "bob", "alice"],
     f"{HOSTS} --host alice -- true": ["NAME=COMMAND"],
     f"{HOSTS} --rate 1mbit -- true": ["--rate"],
+    f"{HOSTS} --loss 0 -- true": ["--loss", "--topology"],
     "shell --at alice -- true": ["--at", "--topology"],
 }  # fmt: skip
 """Command lines, in a folder with the files of `given`, and the words of the message."""

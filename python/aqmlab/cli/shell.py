@@ -118,12 +118,13 @@ def shell(
     recorded = recordings(pcap, pcap_ring, log or [], pcap_at)
     output = _output_to_stderr() if json else contextlib.nullcontext()
     view = watching(command or []) if watch else contextlib.nullcontext()
+    of_links = dict.fromkeys(common, True)  # a value may be 0
     place: EmulatedPath | hosts.Topology
     run: Callable[..., Emulation]
     if topology is not None:
         on_path = {"profile": profile, "scenario": scenario, "down": down, "up": up}
         _refuse(
-            {**common, **on_path, "far": far, "nat": nat},
+            {**of_links, **on_path, "far": far, "nat": nat},
             "the links are those of --topology; change them with --set",
         )
         commands = _commands(host or [])
@@ -134,8 +135,8 @@ def shell(
         if scenario is None:
             place = from_options(common, down or [], up or [], settings, profile)
         else:
-            of_links = {"profile": profile, **dict.fromkeys(common, True)}
-            _refuse(of_links, "the links are those of --scenario; change them with --set")
+            problem = "the links are those of --scenario; change them with --set"
+            _refuse({"profile": profile, **of_links}, problem)
             place = from_scenario(scenario, down or [], up or [], settings)
         run = partial(emulate, place, far=far, nat=nat)
     with Reserved(out) as kept, output, view:
