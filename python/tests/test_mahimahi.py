@@ -16,6 +16,8 @@ import pytest
 from helpers import PATIENCE, Aqmlab, assert_refused, command, link_of, run_program
 from real_packets import PORT, TRAFFIC, as_root, without
 
+pytestmark = pytest.mark.real_packets
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[None]:
@@ -84,21 +86,18 @@ def uplink(aqmlab: Aqmlab, server: None, trace: Path, tmp_path: Path) -> Callabl
     return run
 
 
-@pytest.mark.real_packets
 def test_delay_is_in_both_directions(aqmlab: Aqmlab, server: None) -> None:
     times = aqmlab.json("mahimahi", "delay", "15", *client("rtt 20"))
     assert min(times) >= 30
     assert statistics.median(times) < 32
 
 
-@pytest.mark.real_packets
 @as_root
 def test_servers_here_are_reached_without_a_device_here(server: None, tmp_path: Path) -> None:
     words = command("mahimahi", "delay", "15", *client("rtt 5"))
     assert min(json.loads(without("-net_admin", words, tmp_path).stdout)) >= 30
 
 
-@pytest.mark.real_packets
 def test_the_log_of_a_link_is_mahimahis(
     aqmlab: Aqmlab, server: None, trace: Path, tmp_path: Path
 ) -> None:
@@ -127,7 +126,6 @@ def test_the_log_of_a_link_is_mahimahis(
     assert events(tmp_path / "down.log")
 
 
-@pytest.mark.real_packets
 def test_drops_at_dequeue_are_in_the_log(uplink: Callable[..., Any], tmp_path: Path) -> None:
     arguments = "packets=1000, target=5, interval=100"
     _, up = uplink("codel", arguments, "--uplink-log=up.log", do="flood 1.5 15")
@@ -136,7 +134,6 @@ def test_drops_at_dequeue_are_in_the_log(uplink: Callable[..., Any], tmp_path: P
     assert count["+"] == up["arrived"]
 
 
-@pytest.mark.real_packets
 @pytest.mark.parametrize(
     ("queue", "arguments", "key"),
     [("drophead", "packets=1000 bytes=30000", "drop_overlimit"),
@@ -153,7 +150,6 @@ def test_queues(uplink: Callable[..., Any], queue: str, arguments: str, key: str
         assert limit - 1 <= up["backlog_max_packets"] <= limit
 
 
-@pytest.mark.real_packets
 def test_pie_keeps_a_slow_link_short(uplink: Callable[..., Any], tmp_path: Path) -> None:
     """2 Mbit/s: mahimahi's departure rate is measured there, too."""
     slow = tmp_path / "2mbit.trace"
@@ -163,7 +159,6 @@ def test_pie_keeps_a_slow_link_short(uplink: Callable[..., Any], tmp_path: Path)
     assert up["sojourn_mean_s"] < 0.3
 
 
-@pytest.mark.real_packets
 def test_loss_and_nesting(aqmlab: Aqmlab, server: None, tmp_path: Path) -> None:
     inner = [sys.executable, "-m", "aqmlab", "mahimahi", "delay", "5", *client("burst 1000 0")]
     words = ["mahimahi", "--out", "out", "loss", "uplink", "0.2", *inner]
@@ -174,7 +169,6 @@ def test_loss_and_nesting(aqmlab: Aqmlab, server: None, tmp_path: Path) -> None:
     assert came > 0
 
 
-@pytest.mark.real_packets
 def test_a_link_that_is_off_drops(aqmlab: Aqmlab, tmp_path: Path) -> None:
     words = ["mahimahi", "--out", "out", "onoff", "uplink", "0.05", "0.05"]
     done = aqmlab(*words, *datagrams(1000, "time.sleep(1e-3)"))
@@ -187,13 +181,11 @@ def test_a_link_that_is_off_drops(aqmlab: Aqmlab, tmp_path: Path) -> None:
     assert up["sojourn_max_s"] < 0.001
 
 
-@pytest.mark.real_packets
 def test_once_ends_with_the_trace(aqmlab: Aqmlab, trace: Path) -> None:
     """And not with its command, which would exceed the test's patience."""
     aqmlab.ok("mahimahi", "link", "--once", trace, trace, "sleep", "9999")
 
 
-@pytest.mark.real_packets
 def test_random_losses_are_new_in_each_run_and_can_be_had_again(
     aqmlab: Aqmlab, tmp_path: Path
 ) -> None:
@@ -208,7 +200,6 @@ def test_random_losses_are_new_in_each_run_and_can_be_had_again(
     assert lost("again", "--seed", seed) == (first, "")
 
 
-@pytest.mark.real_packets
 def test_options_may_stand_anywhere_and_traces_be_pipes(aqmlab: Aqmlab, tmp_path: Path) -> None:
     """Pipes as in mm-link: `mm-link <(echo 1) <(echo 1) COMMAND OPTION`."""
     link = f"{sys.executable} -m aqmlab mahimahi link"
@@ -219,7 +210,6 @@ def test_options_may_stand_anywhere_and_traces_be_pipes(aqmlab: Aqmlab, tmp_path
     assert (tmp_path / "down.log").exists()
 
 
-@pytest.mark.real_packets
 def test_shells_show_where_they_are(aqmlab: Aqmlab, trace: Path) -> None:
     inner = [sys.executable, "-m", "aqmlab", "mahimahi", "link", trace, trace,
              "sh", "-c", "echo $MAHIMAHI_SHELL_PREFIX"]  # fmt: skip
@@ -227,13 +217,11 @@ def test_shells_show_where_they_are(aqmlab: Aqmlab, trace: Path) -> None:
     assert done.stdout == "[delay 1 ms] [link]\n"
 
 
-@pytest.mark.real_packets
 def test_a_log_that_cannot_be_written_is_named(aqmlab: Aqmlab, trace: Path) -> None:
     words = [trace, trace, "--uplink-log=nowhere/up.log", "echo", "never"]
     assert_refused(aqmlab("mahimahi", "link", *words), "nowhere/up.log")
 
 
-@pytest.mark.real_packets
 @pytest.mark.parametrize(
     ("text", "least"),
     [
@@ -263,7 +251,6 @@ def test_strange_traces_work(
     assert sum(row[1] == "-" for row in rows) >= 10
 
 
-@pytest.mark.real_packets
 @pytest.mark.needs("curl")
 def test_the_copy_of_a_site_in_the_guide_is_served_behind_the_path(tmp_path: Path) -> None:
     """What the guide says to use in place of mm-webreplay."""
@@ -278,7 +265,6 @@ def test_the_copy_of_a_site_in_the_guide_is_served_behind_the_path(tmp_path: Pat
     assert 0.2 < float(took) < 5
 
 
-@pytest.mark.real_packets
 def test_a_newline_in_the_command_makes_no_line_of_a_log(aqmlab: Aqmlab, tmp_path: Path) -> None:
     aqmlab.ok("shell", "-q", "--log", "up=up.log", "--", "true", "x\n5 + 1500")
     lines = (tmp_path / "up.log").read_text().splitlines()

@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused, run_program
 
+pytestmark = pytest.mark.real_packets
 Client = Callable[..., Any]
 ALL = ["--pcap", "all.pcapng", "--pcap-at", "all"]
 
@@ -88,7 +89,6 @@ def v4_checksum_is_right(packet: bytes) -> bool:
     return total == 0xFFFF
 
 
-@pytest.mark.real_packets
 def test_every_packet_is_in_it_before_and_after(client: Client, tmp_path: Path) -> None:
     before = time.time_ns()
     queue = ["--rate", "20mbit", "--queue", "codel limit=20p", "--delay", "2ms"]
@@ -121,7 +121,6 @@ def tcp(packet: Captured) -> tuple[int, int, int]:
     return port, number, packet.size - head - (packet.data[head + 12] >> 4) * 4
 
 
-@pytest.mark.real_packets
 @pytest.mark.parametrize("at", ["near", "far"])
 def test_each_packet_is_once_in_it(client: Client, tmp_path: Path, at: str) -> None:
     """Captures as on either host: TCP's analysis treats all interfaces as one."""
@@ -135,7 +134,6 @@ def test_each_packet_is_once_in_it(client: Client, tmp_path: Path, at: str) -> N
     assert set(segments.values()) == {1}, "nothing was dropped: nothing is there twice"
 
 
-@pytest.mark.real_packets
 @pytest.mark.needs("tshark")
 def test_wireshark_finds_no_retransmissions_where_there_are_none(
     client: Client, tmp_path: Path
@@ -148,7 +146,6 @@ def test_wireshark_finds_no_retransmissions_where_there_are_none(
         assert done.stdout == "", name
 
 
-@pytest.mark.real_packets
 def test_times_are_exact_and_marks_are_seen(client: Client, tmp_path: Path) -> None:
     queue = "queue={ discipline = 'codel', ecn = true, ce_threshold = '1ms' }"
     client("--up", f"rate=10mbit {queue}", *ALL, do="burst 100 2")
@@ -163,7 +160,6 @@ def test_times_are_exact_and_marks_are_seen(client: Client, tmp_path: Path) -> N
     assert sum(gap == 822_400 for gap in gaps) > 80
 
 
-@pytest.mark.real_packets
 def test_a_packet_lost_on_the_link_has_a_comment(client: Client, tmp_path: Path) -> None:
     client("--up", "loss=0.3 rate=50mbit", *ALL, do="burst 200 0")
     dropped = [each for each in read(tmp_path / "all.pcapng") if each.interface == "up dropped"]
@@ -171,7 +167,6 @@ def test_a_packet_lost_on_the_link_has_a_comment(client: Client, tmp_path: Path)
     assert {packet.comment for packet in dropped} == {"lost on the link"}
 
 
-@pytest.mark.real_packets
 def test_a_ring_keeps_the_last(client: Client, tmp_path: Path) -> None:
     ring = ["--pcap", "ring.pcapng", "--pcap-ring", "2mb"]
     client("--rate", "50mbit", *ring, do="bulk 1")
@@ -182,7 +177,6 @@ def test_a_ring_keeps_the_last(client: Client, tmp_path: Path) -> None:
     assert sum(packet.size for packet in older) > 1_500_000
 
 
-@pytest.mark.real_packets
 @pytest.mark.needs("tshark")
 def test_wireshark_reads_it(client: Client, tmp_path: Path) -> None:
     client("--rate", "20mbit", *ALL, do="burst 50 0")
@@ -191,7 +185,6 @@ def test_wireshark_reads_it(client: Client, tmp_path: Path) -> None:
     assert Counter(done.stdout.splitlines())["up out\t17"] >= 50
 
 
-@pytest.mark.real_packets
 def test_a_file_that_cannot_be_written_is_named(aqmlab: Aqmlab) -> None:
     done = aqmlab("shell", "--pcap", "nowhere/all.pcapng", "--", "echo", "never")
     assert_refused(done, "nowhere/all.pcapng")
