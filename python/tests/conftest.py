@@ -21,6 +21,8 @@ from helpers import (
     command,
     environment,
     in_process,
+    is_open,
+    wait_until,
     write_study,
 )
 from real_packets import PORT, TRAFFIC, missing
@@ -117,6 +119,15 @@ def client(aqmlab: Aqmlab) -> Callable[..., Any]:
         return json.loads(done.stdout)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[None]:
+    """A server of traffic.py on this machine."""
+    with subprocess.Popen([*TRAFFIC.split(), "serve", str(PORT)]) as process:
+        wait_until(lambda: is_open(PORT), process)
+        yield
+        process.kill()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -161,6 +162,12 @@ def wait_until(is_so: Callable[[], object], process: subprocess.Popen[Any] | Non
         assert not process or process.poll() is None, process.stderr and process.stderr.read()
         assert time.monotonic() < until, f"condition not met in {PATIENCE} s"
         time.sleep(0.02)
+
+
+def is_open(port: int) -> bool:
+    """True if a server listens on this machine."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def environment() -> dict[str, str]:

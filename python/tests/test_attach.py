@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from helpers import PATIENCE, Aqmlab, assert_refused, command, environment, run_program, wait_until
-from real_packets import as_root
+from real_packets import PORT, as_root
 
 from aqmlab.study.folder import open_results
 
@@ -141,25 +139,6 @@ def box() -> Iterator[Box]:
         yield found
 
 
-@pytest.fixture
-def server() -> Iterator[int]:
-    """Echoes one byte a connection, at the machine: its port."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve() -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            connection.sendall(connection.recv(1))
-            connection.close()
-
-    threading.Thread(target=serve, daemon=True).start()
-    yield listener.getsockname()[1]
-    listener.close()
-
-
 class Machine:
     """Two network namespaces, with an interface `there` of a kind in the first, and servers in the
     second."""
@@ -211,14 +190,14 @@ def machine() -> Iterator[Machine]:
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
-def test_a_path_comes_and_goes(box: Box, server: int, end: signal.Signals) -> None:
+def test_a_path_comes_and_goes(box: Box, server: None, end: signal.Signals) -> None:
     before = box.state()
     words = command("attach", "--pid", str(box.pid), "--delay", "15ms", "--rate", "10mbit")
     process = attached(words)
     assert "aqmlab" in box.state()
     far = box.run(sys.executable, "-c", FAR_OF).strip()
     # A round trip to connect and one for the byte.
-    assert 0.06 < min(box.trip(far, 1, server)[1] for _ in range(5)) < 0.2
+    assert 0.06 < min(box.trip(far, 1, PORT)[1] for _ in range(5)) < 0.2
     said = ended(process, end)
     assert box.state_like(before) == before
     assert ("detached" in said) == (end == signal.SIGINT)

@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,6 @@ from helpers import PATIENCE, Aqmlab, assert_refused, command, link_of, run_prog
 from real_packets import PORT, TRAFFIC, as_root, without
 
 pytestmark = pytest.mark.real_packets
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[None]:
-    process = subprocess.Popen([*TRAFFIC.split(), "serve", str(PORT)])
-    yield
-    process.kill()
-    process.wait()
 
 
 @pytest.fixture
