@@ -3,6 +3,7 @@ a trace."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from helpers import PATIENCE, Aqmlab, assert_refused, command, environment, run_program, wait_until
-from real_packets import PORT, as_root
+from real_packets import PORT, TRAFFIC, as_root
 
 from aqmlab.study.folder import open_results
 
@@ -38,30 +39,6 @@ STATE = ("ip -d link | sed 's/_timer *[0-9.]*//g'; ip address; ip -4 route show 
          "ip -6 route show table all; ip rule; ip -6 rule; tc qdisc;"
          "tc filter show dev there ingress; tc filter show dev there egress;"
          "sysctl -a -r '^net.ipv[46].(conf|ip_forward)' 2>/dev/null")  # fmt: skip
-SERVE = """
-import socket, sys, threading
-def serve(family, address):
-    listener = socket.create_server((address, 5000), family=family)
-    while True:
-        connection, _ = listener.accept()
-        while data := connection.recv(1 << 16):
-            connection.sendall(data[:1])
-        connection.close()
-threads = [threading.Thread(target=serve, args=(socket.AF_INET, sys.argv[1])),
-           threading.Thread(target=serve, args=(socket.AF_INET6, sys.argv[2]))]
-[thread.start() for thread in threads]
-"""
-TRIP = """
-import socket, sys, time
-began = time.perf_counter()
-s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=5)
-print(time.perf_counter() - began)
-s.sendall(b"x" * int(sys.argv[3]))
-s.shutdown(socket.SHUT_WR)
-while s.recv(1 << 16):
-    pass
-print(time.perf_counter() - began)
-"""
 FAR_OF = """
 import fcntl, socket, struct
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -101,10 +78,10 @@ class Box:
             time.sleep(0.02)
         return state
 
-    def trip(self, to: str, size: int = 1000, port: int = 5000) -> list[float]:
-        """Seconds to connect, and until all of so many bytes are answered."""
-        words = (sys.executable, "-c", TRIP, to, str(port), str(size))
-        return [float(word) for word in self.run(*words).split()]
+    def trip(self, to: str, size: int = 1000) -> list[float]:
+        """Seconds to connect, and until so many bytes are answered; nothing without a server."""
+        found = self.run(*TRAFFIC.split(), "trip", to, str(PORT), str(size))
+        return list(json.loads(found or "[]"))
 
 
 def attached(words: list[str]) -> subprocess.Popen[str]:
@@ -157,7 +134,7 @@ class Machine:
                           f"-6 address add {v6}/64 dev {name} nodad", f"link set {name} up",
                           "link set lo up"):  # fmt: skip
                 here.run("ip", *words.split())
-        self.server = subprocess.Popen(far.words(sys.executable, "-c", SERVE, FAR, FAR6))
+        self.server = subprocess.Popen(far.words(*TRAFFIC.split(), "serve", str(PORT)))
         wait_until(lambda: len(self.trip(FAR, 1) + self.trip(FAR6, 1)) >= 4)
         # Neighbours are known, and addresses settled.
         self.before = near.state()
@@ -197,7 +174,7 @@ def test_a_path_comes_and_goes(box: Box, server: None, end: signal.Signals) -> N
     assert "aqmlab" in box.state()
     far = box.run(sys.executable, "-c", FAR_OF).strip()
     # A round trip to connect and one for the byte.
-    assert 0.06 < min(box.trip(far, 1, PORT)[1] for _ in range(5)) < 0.2
+    assert 0.06 < min(box.trip(far, 1)[1] for _ in range(5)) < 0.2
     said = ended(process, end)
     assert box.state_like(before) == before
     assert ("detached" in said) == (end == signal.SIGINT)
@@ -238,13 +215,13 @@ def test_both_directions_are_counted(machine: Machine, tmp_path: Path) -> None:
     out = tmp_path / "out"
     process = attached(machine.words("--down", "rate=10mbit", "--up", "rate=5mbit",
                                      "--out", str(out), "--name", "interface"))  # fmt: skip
-    assert machine.trip(FAR, 100_000)[1] > 0.1
+    assert machine.trip(FAR, 200_000)[1] > 0.2
     refused = run_program(machine.words(), env=environment())
     assert_refused(refused, "--interface", "`there`: this interface has a path already")
     ended(process, signal.SIGINT)
     assert machine.is_as_before()
     links = {row["link"]: row for row in open_results(out).single().links.to_dicts()}
-    assert links["up"]["delivered_bytes"] > 100_000
+    assert links["up"]["delivered_bytes"] > 200_000
     assert 2_000 < links["down"]["delivered_bytes"] < 50_000
 
 

@@ -2,6 +2,7 @@
 
 traffic.py serve PORT          TCP sink and UDP echo, both versions of IP
 traffic.py bulk HOST PORT S    sends for S seconds: what came in, in bit/s
+traffic.py trip HOST PORT N       sends N bytes: seconds until connected, and until all is answered
 traffic.py flood HOST PORT S MBIT   datagrams of 1000 bytes for S seconds at that rate: how many
 traffic.py rtt HOST PORT N     N datagrams one after the other: round trips in ms
 traffic.py burst HOST PORT N TOS   N datagrams at once: [came back, with CE at the server]
@@ -84,6 +85,17 @@ def bulk(host: str, port: int, seconds: float) -> float:
     answer = connection.recv(16, socket.MSG_WAITALL)
     received, took = struct.unpack("!Qd", answer)
     return received * 8 / took
+
+
+def trip(host: str, port: int, size: int) -> list[float]:
+    began = time.perf_counter()
+    connection = socket.create_connection((host, port), timeout=5)
+    connected = time.perf_counter() - began
+    connection.sendall(bytes(size))
+    connection.shutdown(socket.SHUT_WR)
+    while connection.recv(1 << 16):
+        pass
+    return [connected, time.perf_counter() - began]
 
 
 def datagrams(host: str, port: int, tos: int = 0) -> socket.socket:
@@ -203,7 +215,7 @@ def send_each_ms(udp: socket.socket, seconds: float) -> list[tuple[int, int]]:
     return times
 
 
-MODES = {each.__name__: each for each in (bulk, flood, rtt, burst, classes, loaded)}
+MODES = {each.__name__: each for each in (bulk, trip, flood, rtt, burst, classes, loaded)}
 
 
 def main(mode: str, *words: str) -> None:
