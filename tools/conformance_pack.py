@@ -26,8 +26,7 @@ from aqmlab.conformance.archive import (
     expected_time,
     with_arrivals,
 )
-from aqmlab.conformance.case import RecordedCase
-from aqmlab.conformance.folder import find_cases, read_case
+from aqmlab.conformance.folder import RecordedCase, find_cases, read_case
 from aqmlab.conformance.senders import SHIPPED as SENDERS
 from aqmlab.conformance.senders import find_senders, pack_case
 from aqmlab.conformance.settings import queue_of

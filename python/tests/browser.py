@@ -16,6 +16,7 @@ from typing import Any
 
 from helpers import PATIENCE
 
+LAB = Path(__file__).parents[2] / "docs" / "lab" / "index.html"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
@@ -105,6 +106,10 @@ class Browser:
         )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
+
+    def text(self, identifier: str) -> str:
+        """The text of an element."""
+        return str(self.run(f"document.getElementById({json.dumps(identifier)}).textContent"))
 
     def wait_for(self, script: str) -> Any:
         """The value of an expression as soon as it is true."""

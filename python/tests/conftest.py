@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
+import json
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+from browser import CHROMIUM, LAB, Browser, browser
 from helpers import (
     SCENARIO,
     SCENARIO_TEXT,
@@ -18,9 +21,11 @@ from helpers import (
     command,
     environment,
     in_process,
+    is_open,
+    wait_until,
     write_study,
 )
-from real_packets import missing
+from real_packets import PORT, TRAFFIC, missing
 
 from aqmlab.cli import main
 from aqmlab.metrics.registry import _REGISTRY
@@ -104,6 +109,28 @@ def aqmlab_process(tmp_path: Path) -> Aqmlab:
 
 
 @pytest.fixture
+def client(aqmlab: Aqmlab) -> Callable[..., Any]:
+    """Runs a client behind a path with a server at its far end: what the client found."""
+
+    def run(*options: object, do: str, far: str = "$AQMLAB_FAR") -> Any:
+        mode, _, rest = do.partition(" ")
+        words = ["sh", "-c", f"{TRAFFIC} {mode} {far} {PORT} {rest}"]
+        done = aqmlab.ok("shell", *options, "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[None]:
+    """A server of traffic.py on this machine."""
+    with subprocess.Popen([*TRAFFIC.split(), "serve", str(PORT)]) as process:
+        wait_until(lambda: is_open(PORT), process)
+        yield
+        process.kill()
+
+
+@pytest.fixture
 def scenario(tmp_path: Path) -> Path:
     """The path of a good scenario file."""
     path = tmp_path / "scenario.toml"
@@ -129,3 +156,23 @@ def done(study: Path) -> Path:
 def mapping() -> dict[str, Any]:
     """A good scenario as a mapping, to be spoilt."""
     return copy.deepcopy(SCENARIO)
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Browser]:
+    """A page of Chromium."""
+    if not CHROMIUM:
+        pytest.skip("there is no chromium")
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture
+def opened(page: Browser) -> Browser:
+    """The live lab in a page, without a tour."""
+    page.problems.clear()
+    page.look(1200, 900)
+    page.open("about:blank")
+    page.open(f"{LAB.as_uri()}#free")
+    page.wait_for("window.meter && meter.ready")
+    return page

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -163,6 +164,12 @@ def wait_until(is_so: Callable[[], object], process: subprocess.Popen[Any] | Non
         time.sleep(0.02)
 
 
+def is_open(port: int) -> bool:
+    """True if a server listens on this machine."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
 def environment() -> dict[str, str]:
     return {**os.environ, "COLUMNS": "200", "AQMLAB_TRACEBACK": ""}
 
@@ -188,6 +195,16 @@ def table_bytes(folder: Path) -> dict[str, bytes]:
     files = {path.name: path.read_bytes() for path in folder.glob("*.parquet")}
     assert len(files) >= 6, f"no tables in {folder}"
     return files
+
+
+def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:
+    """The rows of a table of a results folder."""
+    return pl.read_parquet(folder / f"{table}.parquet").to_dicts()
+
+
+def link_of(folder: Path, name: str = "up") -> dict[str, Any]:
+    """What a link did: its row in a results folder."""
+    return next(row for row in rows_of(folder, "links") if row["link"] == name)
 
 
 def runs_kept(out: Path) -> list[int]:

@@ -13,6 +13,8 @@ import pytest
 from helpers import PATIENCE, command, run_program
 
 TRAFFIC = f"{sys.executable} {Path(__file__).parent / 'traffic.py'}"
+PORT = 20_000 + os.getpid() % 20_000
+"""Port of the server of a test: others may run here at the same time."""
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
 

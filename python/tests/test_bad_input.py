@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helpers import SCENARIO_TEXT, Aqmlab, assert_refused, command
+from helpers import Aqmlab, assert_refused, command
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SPOILT = {
@@ -46,14 +46,6 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize("case", SPOILT)
-def test_a_spoilt_scenario_is_refused(case: str, scenario: Path, aqmlab: Aqmlab) -> None:
-    good, bad, words = SPOILT[case]
-    assert good in SCENARIO_TEXT
-    scenario.write_text(SCENARIO_TEXT.replace(good, bad, 1))
-    assert_refused(aqmlab("run", scenario), str(scenario), *words)
-
-
 STUDIES = {
     "unknown key": ("replications = 2", "replicatons = 2", ["replicatons", "`replications`?"]),
     "no replications": ("replications = 2", "replications = 0", ["replications", "`0`"]),
@@ -75,13 +67,21 @@ STUDIES = {
 }
 
 
-@pytest.mark.parametrize("case", STUDIES)
-def test_a_spoilt_study_is_refused(case: str, study: Path, aqmlab: Aqmlab) -> None:
-    good, bad, words = STUDIES[case]
-    text = study.read_text()
+FILES = {"run": ("scenario.toml", SPOILT), "study": ("study.toml", STUDIES)}
+
+
+@pytest.mark.parametrize(
+    ("command", "case"), [(name, case) for name, (_, cases) in FILES.items() for case in cases]
+)
+def test_a_spoilt_file_is_refused(command: str, case: str, study: Path, aqmlab: Aqmlab) -> None:
+    name, cases = FILES[command]
+    good, bad, words = cases[case]
+    file = study.with_name(name)
+    text = file.read_text()
     assert good in text
-    study.write_text(text.replace(good, bad, 1))
-    assert_refused(aqmlab("study", study), *words)
+    file.write_text(text.replace(good, bad, 1))
+    done = aqmlab(command, file)
+    assert_refused(done, *words, str(file) if command == "run" else "")
     assert not (study.parent / "results").exists()
 
 
@@ -238,6 +238,7 @@ LINES: dict[str, list[str]] = {
     f"{HOSTS} --at bob -- true": ["--at", "bob", "alice"],
     f"{HOSTS} --host alice -- true": ["NAME=COMMAND"],
     f"{HOSTS} --rate 1mbit -- true": ["--rate"],
+    f"{HOSTS} --loss 0 -- true": ["--loss", "--topology"],
     "shell --at alice -- true": ["--at", "--topology"],
 }  # fmt: skip
 """Command lines, in a folder with the files of `given`, and the words of the message."""

@@ -1,27 +1,29 @@
-"""What the commands print, for people and for programs."""
+"""What the commands print, for people, programs and shells that complete words."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
 
 import pytest
-from helpers import Aqmlab, assert_refused, command, environment, run_program
+from helpers import COMMAND, Aqmlab, assert_refused, command, environment, run_program
 
+from aqmlab import _core
+from aqmlab.cli import COMMANDS
+from aqmlab.cli.completion import SCRIPTS, complete
+from aqmlab.report.run_console import busy_links
 from tools import discipline_pages as pages
 
 DOCS = Path(__file__).parents[2] / "docs"
-COMMANDS = ("run", "study", "reproduce", "characterize", "evaluate", "list", "explain",
-            "conformance", "shell", "mahimahi", "top", "parity")  # fmt: skip
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_each_command_has_examples(name: str, aqmlab: Aqmlab) -> None:
-    done = aqmlab.ok(name, "--help")
-    examples = done.stdout.partition("Examples")[2]
-    assert f"aqmlab {name}" in examples
+def test_the_help_of_each_command_has_examples(aqmlab: Aqmlab) -> None:
+    for name in COMMANDS:
+        examples = aqmlab.ok(name, "--help").stdout.partition("Examples")[2]
+        assert f"aqmlab {name}" in examples, name
 
 
 def test_run_shows_links_flows_and_where_the_results_went(scenario: Path, aqmlab: Aqmlab) -> None:
@@ -173,3 +175,135 @@ def test_the_version_and_the_module(aqmlab: Aqmlab) -> None:
     line = [sys.executable, "-m", "aqmlab", "--version"]
     done = run_program(line)
     assert done.stdout == aqmlab("--version").stdout
+
+
+def results_of(down: str, up: str, workload: str = "bulk") -> _core.Results:
+    scenario = {
+        "duration": "5s",
+        "bottleneck": "down",
+        "links": {
+            "down": {"rate": down, "delay": "10ms", "queue": "codel"},
+            "up": {"rate": up, "delay": "10ms", "queue": "codel"},
+        },
+        "flows": {"upload": {"path": "up", "return_path": "down", "workload": workload}},
+    }
+    runner = _core.Runner([(0, _core.Scenario(scenario), 0)], threads=1)
+    while (found := runner.poll(0.1)) is None:
+        pass
+    return found
+
+
+def test_an_upload_is_told_at_its_link_and_not_at_the_idle_one() -> None:
+    line, *notes = busy_links(results_of("20mbit", "2mbit"))
+    assert line.startswith("up: 9") and "% busy" in line
+    assert not any("busy, in the queue" in note for note in notes)
+    assert "dropped (" in line and "codel)" in line and "(p95)" in line
+
+
+def test_both_directions_are_told_where_both_are_busy() -> None:
+    told = [
+        line for line in busy_links(results_of("40kbit", "2mbit")) if "% busy, in the queue" in line
+    ]
+    assert [line.split(":")[0] for line in told] == ["down", "up"]
+
+
+def test_idle_links_are_not_told() -> None:
+    assert not any(
+        "% busy, in" in line for line in busy_links(results_of("20mbit", "20mbit", "voip"))
+    )
+
+
+OFFERED = {
+    "stu": ["study"],
+    "run --see": ["--seed"],
+    "run x.toml --set queue=fq_p": ["queue=fq_pie"],
+    "run x.toml --set queue=codel --set queue.va": ["queue.variant="],
+    "run x.toml --set queue=codel --set queue.variant=rfc": ["queue.variant=rfc8289"],
+    "run x.toml --set transport.congestion_control=cu": ["transport.congestion_control=cubic"],
+    "run x.toml --set record.le": ["record.level="],
+    "run x.toml --set record.level=pa": ["record.level=packets"],
+    "explain codel.ta": ["codel.target"],
+    "try --access sa": ["satellite"],
+    "try fq_co": ["fq_codel", "fq_cobalt"],
+    "reproduce jarv": ["jarvinen2014"],
+    "list stu": ["studies"],
+    "new qu": ["queue", "quic-controller"],
+    "shell --queue dual": ["dualpi2"],
+    "try --profile ca": ["cable"],
+    "attach --pid 7 --profile off": ["office"],
+    "shell -- pi": [],
+    "shell --queue pfi": ["pfifo"],
+    'run x.toml --set "queue=cake bandw': ["queue=cake bandwidth"],
+    'run x.toml --set "down.queue=cake bandwidth 5mbit pppoe-p': [
+        "down.queue=cake bandwidth 5mbit pppoe-ptm"
+    ],
+    "shell --queue 'codel variant=lin": ["codel variant=linux"],
+    "shell --queue 'red_linux ecn adapti": ["red_linux ecn adaptive"],
+    "try cake 'fq_codel mem": ["fq_codel memory_limit"],
+    "explain cake.sp": [],
+    "run x": [],
+}
+
+
+@pytest.mark.parametrize("line", OFFERED)
+def test_what_is_offered(line: str) -> None:
+    assert complete(line.split()) == OFFERED[line]
+
+
+def test_everything_is_offered_after_a_space() -> None:
+    assert {"run", "study", "try", "--help"} <= set(complete([""]))
+    assert "codel" in complete(["characterize", ""])
+    assert complete(["try", "'cake bandwidth", ""]) == [], "a rate"
+    assert {"queue=", "queue.", "links."} <= set(complete(["run", "x.toml", "--set", ""]))
+
+
+def completed(shell: str, program: str, aqmlab: Aqmlab, folder: Path) -> list[str]:
+    """What a program for a shell prints that has read its script, a line each."""
+    script = aqmlab("completion", shell)
+    assert script.returncode == 0 and script.stdout == SCRIPTS[shell]
+    (folder / "script").write_text(script.stdout)
+    path = {**os.environ, "PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}"}
+    plain = {"bash": "--norc", "zsh": "-f", "fish": "--no-config"}[shell]
+    done = run_program([shell, plain, "-c", program], cwd=folder, env=path)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [line.split("\t")[0] for line in done.stdout.splitlines() if line]
+
+
+PROGRAMS = {
+    "bash": ". ./script; compopt() {{ :; }}; COMP_LINE='{line}' COMP_POINT={length}; "
+    'COMP_LINE=$COMP_LINE; _aqmlab; printf "%s\\n" "${{COMPREPLY[@]}}"',
+    # Outside of its line editor zsh has neither the words nor a place for completions.
+    "zsh": 'compdef() {{ }}; compadd() {{ print -rl -- "${{@[${{@[(i)--]}}+1,-1]}}"; }}; '
+    ". ./script; words=({line}); CURRENT={count}; _aqmlab",
+    "fish": "source script; complete -C '{line}'",
+}
+LINES = {
+    "aqmlab stu": "study",
+    "aqmlab run x.toml --set queue=fq_p": "queue=fq_pie",
+    "aqmlab run x.toml --set queue=codel --set queue.tar": "queue.target=",
+    "aqmlab explain codel.tar": "codel.target",
+    'aqmlab run x.toml --set "queue=cake besteffort bandw': "queue=cake besteffort bandwidth",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize(
+    "shell", [pytest.param(name, marks=pytest.mark.needs(name)) for name in PROGRAMS]
+)
+def test_a_shell_completes(shell: str, line: str, aqmlab: Aqmlab, tmp_path: Path) -> None:
+    if shell != "bash" and '"' in line:
+        pytest.skip("words in quotes are split by bash alone")
+    text = PROGRAMS[shell].format(line=line, length=len(line), count=len(line.split()))
+    # Readline of bash begins a new word after `=`, outside of quotes.
+    found = (
+        LINES[line].removeprefix("queue=") if shell == "bash" and '"' not in line else LINES[line]
+    )
+    assert completed(shell, text, aqmlab, tmp_path) == [found]
+
+
+@pytest.mark.needs("fish")
+def test_fish_offers_files_only_where_there_is_nothing_else(aqmlab: Aqmlab, tmp_path: Path) -> None:
+    (tmp_path / "line.toml").write_text("")
+    asked = [f"complete -C 'aqmlab {line}'" for line in ("try --load ", "run li")]
+    found = completed("fish", "source script; " + "; ".join(asked), aqmlab, tmp_path)
+    assert sorted(found) == ["gaming", "home", "line.toml", "office", "rrul"]

@@ -1,12 +1,14 @@
-"""What the user's guide says is so."""
+"""What the user's guide says is so, and the API reference has every public name."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import shlex
 import tomllib
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import polars as pl
@@ -328,3 +330,53 @@ def test_files_that_the_guide_names_exist() -> None:
         for name in path.findall(text):
             places = [root / name, root / "crates" / "aqmlab-sim" / name]
             assert "NAME" in name or any(each.exists() for each in places), f"{page.name}: {name}"
+
+
+INTERNAL = {"accessors"}
+"""Modules that results load by name."""
+ERRORS = {name for name in aqmlab.__all__ if name.endswith("Error")}
+MADE_ELSEWHERE = ERRORS | {"RunResult", "StudyResult"}
+"""Classes that users do not construct."""
+PUBLIC = [name for name in aqmlab.__all__ if not isinstance(getattr(aqmlab, name), ModuleType)]
+
+
+def test_every_public_name_is_on_the_page() -> None:
+    named = set(
+        re.findall(
+            r"^\.\. auto\w+:: aqmlab\.(?:report\.)?(\w+)\b(?!\.)",
+            (DOCS / "api.md").read_text(),
+            re.MULTILINE,
+        )
+    )
+    assert named == set(aqmlab.__all__) - INTERNAL
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_functions_and_classes_describe_their_parameters(name: str) -> None:
+    found = getattr(aqmlab, name)
+    text = inspect.getdoc(found)
+    assert text, name
+    if not (inspect.isfunction(found) or inspect.isclass(found)) or name in MADE_ELSEWHERE:
+        return
+    assert "Parameters\n----------" in text, name
+    for parameter in inspect.signature(found).parameters:
+        entry = rf"^[\w, ]*\b{parameter}\b[\w, ]*( :.*)?$"
+        assert re.search(entry, text, re.MULTILINE), f"{name}: {parameter} is not described"
+
+
+def test_the_walkthrough_has_every_method_of_a_stack() -> None:
+    source = (DOCS.parent / "crates/aqmlab-quic/src/stack.rs").read_text()
+    trait = source.partition("pub trait Stack")[2].partition("\n}\n")[0]
+    page = (DOCS.parent / "docs/your-own-quic-stack.md").read_text()
+    table = page.partition("| method | task |")[2].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in table.splitlines()[2:]]
+    assert re.findall(r"    fn (\w+)\(", trait) == [
+        name for cell in cells for name in re.findall(r"`(\w+)`", cell)
+    ]
+    for name in re.findall(r"`([\w/]+\.rs)`", page.partition("## s2n-quic")[0]):
+        places = [
+            DOCS.parent,
+            DOCS.parent / "crates/aqmlab-quic/src",
+            DOCS.parent / "crates/aqmlab-quic",
+        ]
+        assert any((place / name).exists() for place in places), name

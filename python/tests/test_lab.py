@@ -6,28 +6,26 @@ import csv
 import io
 import itertools
 import json
-import re
 import subprocess
 import sys
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import process_time
 from typing import Any
 from xml.etree import ElementTree
 
-import browser as chromium
 import pytest
-from browser import Browser
+from browser import LAB, Browser
 from helpers import Aqmlab, assert_refused
 
 import aqmlab as lab
-from aqmlab.cli.lab_server import LabServer
+from aqmlab.cli.lab_server import LabServer, Live
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "lab" / "index.html"
 BUILD = ROOT / "crates" / "aqmlab-web" / "build.py"
 QUEUES = "JSON.stringify(lab.sides.map((s) => s.queue.map((p) => [p.flow, p.arrival])))"
 SCENE = """
@@ -49,11 +47,11 @@ def test_the_page_is_made_of_the_sources_as_they_are() -> None:
     command = [sys.executable, str(BUILD), "--digest"]
     digest = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     stale = "docs/lab/index.html is older than the engine or the page: run `make lab`"
-    assert f'<meta name="engine-sources" content="{digest}">' in PAGE.read_text(), stale
+    assert f'<meta name="engine-sources" content="{digest}">' in LAB.read_text(), stale
 
 
 def test_the_page_asks_for_nothing_from_elsewhere() -> None:
-    text = PAGE.read_text()
+    text = LAB.read_text()
     before, after = text.split('<script type="text/plain" id="engine">')
     rest = before + after.split("</script>", 1)[1]
     assert "http://" not in rest.replace("http://www.w3.org/2000/svg", "")
@@ -61,22 +59,11 @@ def test_the_page_asks_for_nothing_from_elsewhere() -> None:
     assert len(text) <= 2_000_000
 
 
-@pytest.fixture(scope="module")
-def page() -> Iterator[Browser]:
-    if not chromium.CHROMIUM:
-        pytest.skip("there is no chromium")
-    with chromium.browser() as opened:
-        yield opened
-
-
-@pytest.fixture
-def opened(page: Browser) -> Browser:
-    page.problems.clear()
-    page.look(1200, 900)
-    page.open("about:blank")
-    page.open(f"{PAGE.as_uri()}#free")
-    page.wait_for("window.meter && meter.ready")
-    return page
+def digest_of(scenario: Any) -> str:
+    """The digest of a whole run in this process."""
+    run = lab.Run(scenario)
+    run.finish()
+    return run.digest
 
 
 def play(page: Browser, seconds: float) -> None:
@@ -93,224 +80,35 @@ def saved_as_played(page: Browser, folder: Path) -> str:
     results = json.loads(page.run("document.getElementById('dialog').dataset.results"))
     text: str = page.run("document.getElementById('dialog-value').value")
     for part, expected in zip(text.split("# ------"), results, strict=True):
-        saved = folder / "saved.toml"
-        saved.write_text(f"# {part}")
-        run = lab.Run(saved)
-        run.finish()
-        assert run.digest == expected
+        (folder / "saved.toml").write_text(f"# {part}")
+        assert digest_of(folder / "saved.toml") == expected
     return text
 
 
 def test_the_check_gives_the_native_digests(page: Browser) -> None:
-    page.open(f"{PAGE.as_uri()}#check")
+    page.open(f"{LAB.as_uri()}#check")
     text = page.wait_for("document.getElementById('check')?.textContent")
     cases = json.loads(text)
     assert len(cases) == 22
-    native = {}
     for name, case in cases.items():
-        run = lab.Run(lab.Scenario.from_toml(case["toml"]))
-        run.finish()
-        native[name] = run.digest
-    assert {name: case["digest"] for name, case in cases.items()} == native
+        assert case["digest"] == digest_of(lab.Scenario.from_toml(case["toml"])), name
 
 
 def test_it_plays_without_an_error_or_a_request(opened: Browser) -> None:
     play(opened, 3)
     assert opened.run("lab.sides.every((side) => side.bins.length > 100)")
-    assert opened.run("document.getElementById('words-0').textContent").startswith("Standing queue")
+    assert opened.text("words-0").startswith("Standing queue")
     assert opened.problems == []
-    assert opened.requests == [PAGE.as_uri()]
-
-
-def test_a_tour_is_played_by_clicks(opened: Browser) -> None:
-    opened.choose("#tour", "0")
-    texts = []
-    while not opened.run("document.getElementById('guide').hidden"):
-        texts.append(opened.run("document.getElementById('guide-text').textContent"))
-        opened.click("#guide-next")
-    assert len(set(texts)) == len(texts) == 5
-    assert opened.run("lab.sides[0].groups") == ["call-1", "game-1", "download-1", "download-2"]
-    waits = opened.run(
-        "lab.sides.map((side) => Math.max(...side.bins.slice(600, 1200).map((b) => b.sojourn)))"
-    )
-    assert waits[0] > 0.3, "the buffer of A is bloated"
-    assert waits[1] < waits[0]
-    assert opened.problems == []
-
-
-# A tour, a step, where to go from there while it plays, and the tour and step in which that ends.
-TRANSITIONS = [
-    (0, 0, "next", 0, 1),
-    (0, 1, "back", 0, 0),
-    (0, 2, "back", 0, 1),
-    (0, 4, "back", 0, 3),
-    (0, 0, 5, 5, 0),
-    (0, 4, 5, 5, 0),
-    (5, 2, 0, 0, 0),
-    (3, 1, 2, 2, 0),
-    (2, 1, "end", None, None),
-]
-
-
-@pytest.mark.parametrize("paused", [False, True])
-@pytest.mark.parametrize(("tour", "step", "way", "to", "place"), TRANSITIONS)
-def test_a_tour_goes_on_back_and_to_another_from_any_step(
-    opened: Browser,
-    tour: int,
-    step: int,
-    way: str | int,
-    to: int | None,
-    place: int | None,
-    paused: bool,
-) -> None:
-    tours = json.loads(opened.run("document.getElementById('tours').textContent"))
-    opened.choose("#tour", str(tour))
-    for _ in range(step):
-        opened.click("#guide-next")
-    opened.wait_for("lab.playing && lab.time > 0")
-    if paused:
-        opened.click("#play")
-    # The page is asked in the same turn, before another frame plays on.
-    target = f"document.getElementById('guide-{way}').click()"
-    if isinstance(way, int):
-        target = f"""{{ const tour = document.getElementById('tour'); tour.value = '{way}';
-            tour.dispatchEvent(new Event('change')); }}"""
-    time, text, playing = opened.run(
-        f"(() => {{ {target}; return [lab.time,"
-        " document.getElementById('guide-text').textContent, lab.playing]; })()"
-    )
-    assert opened.problems == []
-    assert opened.run("document.getElementById('message').textContent") == ""
-    assert opened.run("document.getElementById('guide').hidden") == (to is None)
-    if to is None or place is None:
-        return
-    steps = tours[to]["steps"]
-    assert time == pytest.approx(steps[place - 1]["until"] if place else 0)
-    assert text == steps[place]["text"]
-    assert playing
-    assert opened.run("document.getElementById('tour').value") == str(to)
-    opened.choose("#speed", "10")
-    opened.wait_for(f"!lab.playing && Math.abs(lab.time - {steps[place]['until']}) < 1e-6")
-
-
-def test_the_first_tour_plays_at_once_unless_motion_is_not_wanted(page: Browser) -> None:
-    for motion in ("no-preference", "reduce"):
-        page.problems.clear()
-        page.look(1200, 900, "light", motion)
-        page.open("about:blank")
-        page.open(PAGE.as_uri())
-        page.wait_for("window.meter && meter.ready")
-        assert page.run("document.getElementById('guide-place').textContent") == "1 of 5"
-        if motion == "reduce":
-            assert not page.run("lab.playing || lab.time > 0")
-            page.click("#play")
-        page.wait_for("lab.time > 0.5")
-        assert page.problems == []
-    page.look(1200, 900)
-
-
-def test_users_of_both_queues_are_compared(opened: Browser) -> None:
-    opened.choose("#tour", "0")
-    opened.click("#guide-next")
-    opened.click("#guide-next")
-    rows = opened.wait_for(
-        "[...document.querySelectorAll('#users tbody tr')].map((row) =>"
-        " [...row.children].map((cell) => cell.textContent))"
-    )
-    quality = {row[0]: [float(value.split()[0]) for value in row[1:]] for row in rows}
-    scores = quality["call-1: call quality (MOS, 1 to 4.5)"]
-    assert scores[0] < 3 < 4 < scores[1]
-    waits = opened.run(
-        "lab.sides.map((side) => Math.max(...side.bins.map((bin) => bin.delays[0] ?? 0)))"
-    )
-    assert waits[0] > 0.4 > 0.1 > waits[1] > 0.02
-
-
-def test_every_tour_can_be_walked_through(opened: Browser) -> None:
-    for number in range(opened.run("document.querySelectorAll('#tour option').length - 1")):
-        opened.choose("#tour", str(number))
-        while not opened.run("document.getElementById('guide').hidden"):
-            opened.click("#guide-next")
-        assert opened.run("document.getElementById('message').textContent") == ""
-    assert number == 10
-    assert opened.problems == []
-
-
-# Of one side in a span of time: the longest wait of each 20 ms (ms), drops by reason and by
-# group, goodputs.
-SHOWN = """((number, from, until) => {
-    const side = lab.sides[number];
-    const bins = side.bins.slice(Math.round(from / 0.02), Math.round(until / 0.02)).filter(Boolean);
-    const drops = {};
-    for (const { reason } of bins)
-        for (const name in reason) drops[name] = (drops[name] ?? 0) + reason[name];
-    const waits = bins.map((bin) => 1000 * (bin.sojourn ?? 0)).sort((a, b) => a - b);
-    const mean = (of) => bins.reduce((sum, bin) => sum + (of(bin) ?? 0), 0) / bins.length;
-    const rates = side.groups.map((_, group) => mean((bin) => bin.goodput[group]));
-    const words = document.getElementById(`words-${number}`).textContent;
-    const lost = side.groups.map((_, group) => bins.length * mean((bin) => bin.lost[group]));
-    return { waits, drops, lost, rates, words };
-})"""
-
-
-def shown(page: Browser, tour: int) -> list[list[dict[str, Any]]]:
-    """What a tour shows in the second half of each step, by step and side."""
-    steps = json.loads(page.run("document.getElementById('tours').textContent"))[tour]["steps"]
-    page.choose("#tour", str(tour))
-    for _ in steps[1:]:
-        page.click("#guide-next")
-    page.choose("#speed", "10")
-    page.wait_for(f"!lab.playing && lab.time >= {steps[-1]['until']} - 1e-6")
-    times = itertools.pairwise([0.0, *(step["until"] for step in steps)])
-    spans = [((start + end) / 2, end) for start, end in times]
-    return [
-        [page.run(f"{SHOWN}({side}, {start}, {end})") for side in (0, 1)] for start, end in spans
-    ]
-
-
-def test_the_texts_of_tours_say_what_the_page_shows(opened: Browser) -> None:
-    def middle(side: dict[str, Any]) -> float:
-        return float(side["waits"][len(side["waits"]) // 2])
-
-    small_buffer = shown(opened, 0)[4]
-    assert 10 < middle(small_buffer[0]) < small_buffer[0]["waits"][-1] <= 24
-    (_, (_, flood), (last, apart)) = shown(opened, 3)
-    assert flood["rates"][0] > 4e6 and flood["drops"]["codel"] > 10 * flood["drops"].get(
-        "overlimit", 0
-    )
-    assert middle(apart) > 200 and last["drops"]["codel"] > 20
-    # One queue drops everybody's packets alike, so most are the flood's, which sends 80 % of all.
-    download, call, flood_1 = last["lost"]
-    assert 0 < download < flood_1 and call + download + flood_1 == last["drops"]["codel"]
-    assert apart["lost"][2] > 0.95 * sum(apart["lost"]) > 0
-    assert apart["words"].startswith("Packets of flood-1 wait up to ")
-    assert "those of call-1 up to " in apart["words"]
-    (_, (before, _), (pie, codel)) = shown(opened, 4)
-    assert pie["waits"][-1] > 2 * 60 and codel["waits"][-1] < 100
-    assert pie["drops"]["pie"] / 8 < 0.8 * before["drops"]["pie"] / 7  # steps of 16 and 14 s
-    (_, (_, two), (_, five)) = shown(opened, 5)
-    assert 1.1 < two["rates"][1] / two["rates"][0] < 2
-    assert 1.1 < five["rates"][1] * 4 / (sum(five["rates"]) - five["rates"][1]) < 2
-    base, l4s, classic = (
-        float(share) / 100 for share in re.findall(r"([\d.]+)\xa0%", five["words"])
-    )
-    assert l4s == pytest.approx(2 * base, rel=0.1) and classic == pytest.approx(base**2, rel=0.1)
-    (_, cubic, vegas) = shown(opened, 7)
-    for was, now in zip(cubic, vegas, strict=True):
-        assert sum(now["drops"].values()) < 25 > sum(was["drops"].values()) > 0
-        assert sum(now["drops"].values()) < 1.5 * sum(was["drops"].values())
-    assert sum(cubic[1]["rates"]) < 0.95 * sum(cubic[0]["rates"])
-    (_, (alone, flows), _) = shown(opened, 10)
-    assert middle(alone) == pytest.approx(middle(flows), rel=0.4)
+    assert opened.requests == [LAB.as_uri()]
 
 
 def test_a_wrong_time_is_refused_with_the_units(opened: Browser) -> None:
     for wrong in ("1h", "1.2.3ms", "40"):
         opened.choose("#rtt", wrong)
-        message = opened.run("document.getElementById('message').textContent")
+        message = opened.text("message")
         assert "units: ns, us, ms, s, min" in message and f'"{wrong}"' in message, message
     opened.choose("#rtt", "0.01min")
-    assert opened.run("document.getElementById('message').textContent") == ""
+    assert opened.text("message") == ""
     assert opened.run("lab.scene.rtt") == "0.01min"
 
 
@@ -330,7 +128,7 @@ def test_knobs_are_turned_while_it_runs_and_saved(opened: Browser, tmp_path: Pat
     assert opened.run("lab.log.length") == 13
     opened.choose("#discipline-1", "pie")
     opened.choose("#knob-1-target", "fast")
-    assert "target" in opened.run("document.getElementById('message').textContent")
+    assert "target" in opened.text("message")
     saved_as_played(opened, tmp_path)
     assert opened.problems == []
 
@@ -455,15 +253,24 @@ def test_pictures_and_a_table_can_be_taken(opened: Browser) -> None:
     assert opened.problems == []
 
 
+@contextmanager
+def serving(given: object, live: Live) -> Iterator[LabServer]:
+    """A server of the lab that answers."""
+    with LabServer(given, live) as made:
+        thread = threading.Thread(target=made.serve_forever)
+        thread.start()
+        try:
+            yield made
+        finally:
+            made.shutdown()
+            thread.join()
+
+
 @pytest.fixture
 def server() -> Iterator[LabServer]:
     rows = [{"link": "down", "delivered": 3}]
-    with LabServer({"toml": [SCENE, SCENE], "names": ["codel", "codel"]}, lambda: rows) as made:
-        thread = threading.Thread(target=made.serve_forever)
-        thread.start()
+    with serving({"toml": [SCENE, SCENE], "names": ["codel", "codel"]}, lambda: rows) as made:
         yield made
-        made.shutdown()
-        thread.join()
 
 
 def test_the_links_of_an_emulator_are_described_as_it_tells_them(page: Browser) -> None:
@@ -476,21 +283,15 @@ def test_the_links_of_an_emulator_are_described_as_it_tells_them(page: Browser) 
         idle = {"sojourn_p50_s": None, "sojourn_p95_s": None, "delivered": 0, "dropped": 0}
         return [down, row | waits | idle | {"link": "b", "direction": "up", "backlog_packets": 0}]
 
-    with LabServer({"live": "my client"}, rows) as made:
-        thread = threading.Thread(target=made.serve_forever)
-        thread.start()
-        try:
-            page.problems.clear()
-            page.open(made.address)
-            page.wait_for("window.lab && lab.time >= 1.5")
-            words = [page.run(f"document.getElementById('words-{n}').textContent") for n in (0, 1)]
-            names = page.run("[0, 1].map((n) => lab.scene.names[n])")
-            about = page.run("document.getElementById('about').textContent")
-            waiting = page.run("lab.sides[0].queue.length")
-        finally:
-            page.open("about:blank")
-            made.shutdown()
-            thread.join()
+    with serving({"live": "my client"}, rows) as made:
+        page.problems.clear()
+        page.open(made.address)
+        page.wait_for("window.lab && lab.time >= 1.5")
+        words = [page.text(f"words-{n}") for n in (0, 1)]
+        names = page.run("[0, 1].map((n) => lab.scene.names[n])")
+        about = page.text("about")
+        waiting = page.run("lab.sides[0].queue.length")
+        page.open("about:blank")
     wait = "Half of the packets wait at most 250 ms, one in twenty 400 ms or more."
     assert words[0].startswith(f"{wait} In the last second 14 packets were dropped.")
     assert words[1] == "No packet passes. Nothing was dropped or marked in the last second."
@@ -531,16 +332,11 @@ def test_the_command_says_where_the_lab_is_and_what_is_wrong(
     tmp_path: Path, aqmlab: Aqmlab
 ) -> None:
     (tmp_path / "scene.toml").write_text(SCENE)
-    done = aqmlab("lab", "--digest", "scene.toml", "--json")
-    run = lab.Run(lab.Scenario.from_toml(SCENE))
-    run.finish()
-    assert json.loads(done.stdout) == {"file": "scene.toml", "result": run.digest}
+    found = aqmlab.json("lab", "--digest", "scene.toml", "--json")
+    digest = digest_of(lab.Scenario.from_toml(SCENE))
+    assert found == {"file": "scene.toml", "result": digest}
     assert_refused(aqmlab("lab", "scene.toml", "--against", "codell"), "codel")
     assert_refused(aqmlab("lab", "--shell", "no such emulator"), "emulator")
-
-
-def observed(run: lab.Run) -> Any:
-    return run.observe()
 
 
 def test_a_run_in_steps_is_the_run_of_the_scenario_that_it_leaves() -> None:
@@ -551,23 +347,21 @@ def test_a_run_in_steps_is_the_run_of_the_scenario_that_it_leaves() -> None:
     run.set("flows.late", MORE)
     run.set("queue.target", "20ms")
     snapshot = run.snapshot()
-    before = observed(run)
+    before = run.observe()
     assert before["links"]["bottleneck"]["backlog_packets"] > 0
     assert [flow["group"] for flow in before["flows"]] == ["download"] * 2
     assert all(flow["cwnd_bytes"] > 0 for flow in before["flows"])
     run.advance(3)
-    assert [flow["group"] for flow in observed(run)["flows"]] == ["download"] * 2 + ["late"]
+    assert [flow["group"] for flow in run.observe()["flows"]] == ["download"] * 2 + ["late"]
     run.restore(snapshot)
-    assert observed(run) == before
+    assert run.observe() == before
     assert run.time == snapshot.time == 2
     saved = run.scenario.to_toml()
     result = run.finish()
     again = lab.run(lab.Scenario.from_toml(saved))
     assert again.links.equals(result.links)
     assert again.groups["group"].to_list() == ["download", "late"]
-    same = lab.Run(lab.Scenario.from_toml(saved))
-    same.finish()
-    assert same.digest == run.digest
+    assert digest_of(lab.Scenario.from_toml(saved)) == run.digest
     assert run.is_over
 
 
@@ -599,23 +393,21 @@ def test_a_run_goes_back_and_forgets_and_says_what_cannot_be() -> None:
 def test_a_parameter_keeps_the_state_and_a_replacement_does_not() -> None:
     run = lab.Run(lab.Scenario.from_toml(SCENE))
     run.advance(3)
-    while not observed(run)["links"]["bottleneck"]["dropping"]:
+    while not run.observe()["links"]["bottleneck"]["dropping"]:
         run.step()
     run.set("queue.interval", "90ms")
     run.step()
-    assert observed(run)["links"]["bottleneck"]["count"] >= 1
+    assert run.observe()["links"]["bottleneck"]["count"] >= 1
     run.replace("queue", "codel")
     run.step()
-    assert observed(run)["links"]["bottleneck"]["count"] == 0
+    assert run.observe()["links"]["bottleneck"]["count"] == 0
     with pytest.raises(lab.InputError, match=r"queue\.variant: .*replace"):
         run.set("queue.variant", "linux")
     with pytest.raises(lab.InputError, match="only a queue can be replaced"):
         run.replace("links.bottleneck.rate", "1mbit")
     saved = run.scenario.to_toml()
     run.finish()
-    same = lab.Run(lab.Scenario.from_toml(saved))
-    same.finish()
-    assert same.digest == run.digest
+    assert digest_of(lab.Scenario.from_toml(saved)) == run.digest
 
 
 def test_the_cost_of_a_change_does_not_grow_with_their_number() -> None:

@@ -1,10 +1,9 @@
 """Reports on a telephone: nothing is wider than the page."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import Browser, browser
+from browser import Browser
 
 import aqmlab
 
@@ -26,12 +25,6 @@ AXES = [
     {"name": "downloads", "key": "flows.a_long_download.count", "values": [1, 4]},
     {"name": "delay", "key": "links.down.delay", "values": ["10ms", "40ms", "80ms"]},
 ]
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import itertools
-import os
 import struct
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 from helpers import Aqmlab, assert_refused, run_program
-from real_packets import TRAFFIC
 
-PORT = 15_000 + os.getpid() % 5_000
-
-
+pytestmark = pytest.mark.real_packets
+Client = Callable[..., Any]
 ALL = ["--pcap", "all.pcapng", "--pcap-at", "all"]
 
 
@@ -91,17 +89,10 @@ def v4_checksum_is_right(packet: bytes) -> bool:
     return total == 0xFFFF
 
 
-def run(aqmlab: Aqmlab, *words: object, do: str) -> None:
-    mode, _, rest = do.partition(" ")
-    client = ["sh", "-c", f"{TRAFFIC} {mode} $AQMLAB_FAR {PORT} {rest}"]
-    aqmlab.ok("shell", *words, "--far", f"{TRAFFIC} serve {PORT}", "--", *client)
-
-
-@pytest.mark.real_packets
-def test_every_packet_is_in_it_before_and_after(aqmlab: Aqmlab, tmp_path: Path) -> None:
+def test_every_packet_is_in_it_before_and_after(client: Client, tmp_path: Path) -> None:
     before = time.time_ns()
     queue = ["--rate", "20mbit", "--queue", "codel limit=20p", "--delay", "2ms"]
-    run(aqmlab, *queue, "--out", "out", *ALL, do="bulk 1")
+    client(*queue, "--out", "out", *ALL, do="bulk 1")
     packets = read(tmp_path / "all.pcapng")
     count = Counter(packet.interface for packet in packets)
     for row in pl.read_parquet(tmp_path / "out/links.parquet").to_dicts():
@@ -130,12 +121,11 @@ def tcp(packet: Captured) -> tuple[int, int, int]:
     return port, number, packet.size - head - (packet.data[head + 12] >> 4) * 4
 
 
-@pytest.mark.real_packets
 @pytest.mark.parametrize("at", ["near", "far"])
-def test_each_packet_is_once_in_it(aqmlab: Aqmlab, tmp_path: Path, at: str) -> None:
+def test_each_packet_is_once_in_it(client: Client, tmp_path: Path, at: str) -> None:
     """Captures as on either host: TCP's analysis treats all interfaces as one."""
     path = ["--rate", "20mbit", "--delay", "2ms", "--queue", "droptail limit=1000p"]
-    run(aqmlab, *path, "--pcap", "one.pcapng", "--pcap-at", at, do="bulk 0.5")
+    client(*path, "--pcap", "one.pcapng", "--pcap-at", at, do="bulk 0.5")
     packets = read(tmp_path / "one.pcapng")
     sides = {"near": {"up in", "down out"}, "far": {"up out", "down in"}}
     assert {packet.interface for packet in packets} == sides[at]
@@ -144,23 +134,21 @@ def test_each_packet_is_once_in_it(aqmlab: Aqmlab, tmp_path: Path, at: str) -> N
     assert set(segments.values()) == {1}, "nothing was dropped: nothing is there twice"
 
 
-@pytest.mark.real_packets
 @pytest.mark.needs("tshark")
 def test_wireshark_finds_no_retransmissions_where_there_are_none(
-    aqmlab: Aqmlab, tmp_path: Path
+    client: Client, tmp_path: Path
 ) -> None:
     path = ["--rate", "20mbit", "--delay", "2ms", "--queue", "droptail limit=1000p"]
-    run(aqmlab, *path, "--pcap", "one.pcapng", do="bulk 0.5")
+    client(*path, "--pcap", "one.pcapng", do="bulk 0.5")
     words = ["tshark", "-r", str(tmp_path / "one.pcapng"), "-Y"]
     for name in ("retransmission", "out_of_order", "lost_segment"):
         done = run_program([*words, f"tcp.analysis.{name}"], check=True)
         assert done.stdout == "", name
 
 
-@pytest.mark.real_packets
-def test_times_are_exact_and_marks_are_seen(aqmlab: Aqmlab, tmp_path: Path) -> None:
+def test_times_are_exact_and_marks_are_seen(client: Client, tmp_path: Path) -> None:
     queue = "queue={ discipline = 'codel', ecn = true, ce_threshold = '1ms' }"
-    run(aqmlab, "--up", f"rate=10mbit {queue}", *ALL, do="burst 100 2")
+    client("--up", f"rate=10mbit {queue}", *ALL, do="burst 100 2")
     packets = [packet for packet in read(tmp_path / "all.pcapng") if packet.size == 1028]
     out = [packet for packet in packets if packet.interface == "up out"]
     assert len(out) == 100
@@ -172,18 +160,16 @@ def test_times_are_exact_and_marks_are_seen(aqmlab: Aqmlab, tmp_path: Path) -> N
     assert sum(gap == 822_400 for gap in gaps) > 80
 
 
-@pytest.mark.real_packets
-def test_a_packet_lost_on_the_link_has_a_comment(aqmlab: Aqmlab, tmp_path: Path) -> None:
-    run(aqmlab, "--up", "loss=0.3 rate=50mbit", *ALL, do="burst 200 0")
+def test_a_packet_lost_on_the_link_has_a_comment(client: Client, tmp_path: Path) -> None:
+    client("--up", "loss=0.3 rate=50mbit", *ALL, do="burst 200 0")
     dropped = [each for each in read(tmp_path / "all.pcapng") if each.interface == "up dropped"]
     assert 30 < len(dropped) < 100
     assert {packet.comment for packet in dropped} == {"lost on the link"}
 
 
-@pytest.mark.real_packets
-def test_a_ring_keeps_the_last(aqmlab: Aqmlab, tmp_path: Path) -> None:
+def test_a_ring_keeps_the_last(client: Client, tmp_path: Path) -> None:
     ring = ["--pcap", "ring.pcapng", "--pcap-ring", "2mb"]
-    run(aqmlab, "--rate", "50mbit", *ring, do="bulk 1")
+    client("--rate", "50mbit", *ring, do="bulk 1")
     files = [tmp_path / "ring.pcapng", tmp_path / "ring.pcapng.old"]
     assert all(file.stat().st_size < 2_200_000 for file in files)
     older, newer = read(files[1]), read(files[0])
@@ -191,16 +177,14 @@ def test_a_ring_keeps_the_last(aqmlab: Aqmlab, tmp_path: Path) -> None:
     assert sum(packet.size for packet in older) > 1_500_000
 
 
-@pytest.mark.real_packets
 @pytest.mark.needs("tshark")
-def test_wireshark_reads_it(aqmlab: Aqmlab, tmp_path: Path) -> None:
-    run(aqmlab, "--rate", "20mbit", *ALL, do="burst 50 0")
+def test_wireshark_reads_it(client: Client, tmp_path: Path) -> None:
+    client("--rate", "20mbit", *ALL, do="burst 50 0")
     shown = ["-T", "fields", "-e", "frame.interface_name", "-e", "ip.proto"]
     done = run_program(["tshark", "-r", str(tmp_path / "all.pcapng"), *shown], check=True)
     assert Counter(done.stdout.splitlines())["up out\t17"] >= 50
 
 
-@pytest.mark.real_packets
 def test_a_file_that_cannot_be_written_is_named(aqmlab: Aqmlab) -> None:
     done = aqmlab("shell", "--pcap", "nowhere/all.pcapng", "--", "echo", "never")
     assert_refused(done, "nowhere/all.pcapng")

@@ -13,7 +13,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,8 +20,19 @@ from typing import Any, cast
 
 import polars as pl
 import pytest
-from helpers import PATIENCE, Aqmlab, assert_refused, command, environment, run_program
-from real_packets import NOBODY, TRAFFIC, as_root, tun_for_all, without
+from helpers import (
+    PATIENCE,
+    Aqmlab,
+    assert_refused,
+    command,
+    environment,
+    link_of,
+    rows_of,
+    run_program,
+    started,
+    wait_until,
+)
+from real_packets import NOBODY, PORT, TRAFFIC, as_root, tun_for_all, without
 
 from aqmlab.emulator import keep
 from aqmlab.study.folder import open_results
@@ -31,7 +41,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 QUEUE = "queue={ discipline = 'droptail', limit = 'unlimited' }"
 FAST = f"rate=50mbit {QUEUE}"
 """So fast that the receiver's buffer holds what comes."""
-PORT = 20_000 + os.getpid() % 20_000
 
 
 pytestmark = pytest.mark.real_packets
@@ -55,21 +64,8 @@ class Bad(Good):
 Client = Callable[..., Any]
 
 
-@pytest.fixture
-def client(aqmlab: Aqmlab) -> Client:
-    """Runs a client behind a path with a server at its far end: what the client found."""
-
-    def run(*options: object, do: str, far: str = "$AQMLAB_FAR") -> Any:
-        mode, _, rest = do.partition(" ")
-        words = ["sh", "-c", f"{TRAFFIC} {mode} {far} {PORT} {rest}"]
-        done = aqmlab.ok("shell", *options, "--far", f"{TRAFFIC} serve {PORT}", "--", *words)
-        return json.loads(done.stdout)
-
-    return run
-
-
-def table(folder: Path, name: str) -> list[dict[str, Any]]:
-    return pl.read_parquet(folder / f"{name}.parquet").to_dicts()
+def scores_of(folder: Path) -> dict[str, float]:
+    return {row["quantity"]: row["value"] for row in rows_of(folder, "scores")}
 
 
 def test_the_exit_status_is_the_commands(aqmlab: Aqmlab, tmp_path: Path) -> None:
@@ -82,7 +78,7 @@ def test_the_exit_status_is_the_commands(aqmlab: Aqmlab, tmp_path: Path) -> None
     assert aqmlab("shell", "--", "./file").returncode == 126
 
 
-@pytest.mark.skipif(not shutil.which("dash"), reason="dash is not installed")
+@pytest.mark.needs("dash")
 @pytest.mark.parametrize("hosts", [(), ("--topology", EXAMPLES / "topology.toml")])
 def test_an_interactive_shell_has_job_control(hosts: tuple[Any, ...], tmp_path: Path) -> None:
     """dash needs a process group that exists in its namespace."""
@@ -123,11 +119,9 @@ def test_a_second_interrupt_does_not_lose_results(
 
 
 def test_the_results_are_about_the_link_where_packets_waited(
-    aqmlab: Aqmlab, tmp_path: Path
+    client: Client, tmp_path: Path
 ) -> None:
-    words = ["sh", "-c", f"{TRAFFIC} flood $AQMLAB_FAR {PORT} 1 10"]
-    aqmlab.ok("shell", "--rate", "5mbit", "--out", "out", "--far", f"{TRAFFIC} serve {PORT}",
-              "--", *words)  # fmt: skip
+    client("--rate", "5mbit", "--out", "out", do="flood 1 10")
     result = open_results(tmp_path / "out").single()
     assert result.bottleneck == "up"
     assert set(result.sojourn["link"]) == {"up"}
@@ -192,7 +186,7 @@ def test_the_rate_is_exact(client: Client, tmp_path: Path) -> None:
 
 def test_a_queue_keeps_its_target(client: Client, tmp_path: Path) -> None:
     client("--up", "rate=20mbit queue=codel", "--out", "out", do="bulk 1.5")
-    up = next(row for row in table(tmp_path / "out", "links") if row["link"] == "up")
+    up = link_of(tmp_path / "out")
     assert up["drop_codel"] > 0
     assert up["dropped"] == up["drop_codel"]
     assert up["sojourn_p50_s"] < 0.025
@@ -205,7 +199,7 @@ def test_it_is_fast_where_no_rate_is_asked_for(client: Client) -> None:
 def test_packets_are_lost_on_the_way(client: Client, tmp_path: Path) -> None:
     came, _ = client("--up", f"loss=0.1 {FAST}", "--out", "out", do="burst 2000 0")
     assert 1700 < came < 1900
-    up = next(row for row in table(tmp_path / "out", "links") if row["link"] == "up")
+    up = link_of(tmp_path / "out")
     assert up["dropped"] == 0
     assert 100 < up["lost"] < 300
 
@@ -213,24 +207,24 @@ def test_packets_are_lost_on_the_way(client: Client, tmp_path: Path) -> None:
 def test_duplicates_and_disorder(client: Client, tmp_path: Path) -> None:
     options = ["--duplicate", "0.2", "--jitter", "3ms", "--delay", "10ms", "--reordering"]
     client(*options, "--up", FAST, "--out", "out", do="burst 500 0")
-    up = next(row for row in table(tmp_path / "out", "links") if row["link"] == "up")
+    up = link_of(tmp_path / "out")
     assert 50 < up["duplicated"] < 160
     assert up["reordered"] > 50
 
 
-@pytest.mark.parametrize("far", ["$AQMLAB_FAR", "$AQMLAB_FAR6"])
-def test_marks_reach_the_receiver(client: Client, tmp_path: Path, far: str) -> None:
+@pytest.mark.parametrize(
+    ("far", "ecn"), [("$AQMLAB_FAR", 2), ("$AQMLAB_FAR6", 2), ("$AQMLAB_FAR", 0)]
+)
+def test_marks_reach_the_receiver_if_it_is_capable_of_ecn(
+    client: Client, tmp_path: Path, far: str, ecn: int
+) -> None:
     """CE in real packets, with a checksum that the kernel accepts."""
     queue = "queue={ discipline = 'codel', ecn = true, ce_threshold = '1ms' }"
-    came, marked = client("--up", f"rate=10mbit {queue}", "--out", "out", do="burst 100 2", far=far)
-    up = next(row for row in table(tmp_path / "out", "links") if row["link"] == "up")
+    options = ["--up", f"rate=10mbit {queue}", "--out", "out"]
+    came, marked = client(*options, do=f"burst 100 {ecn}", far=far)
     assert came == 100
-    assert marked == up["marked"] > 50
-
-
-def test_what_is_not_capable_of_ecn_is_not_marked(client: Client) -> None:
-    queue = "queue={ discipline = 'codel', ecn = true, ce_threshold = '1ms' }"
-    assert client("--up", f"rate=10mbit {queue}", do="burst 100 0") == [100, 0]
+    assert marked == link_of(tmp_path / "out")["marked"]
+    assert marked > 50 if ecn else marked == 0
 
 
 @as_root
@@ -240,7 +234,7 @@ def test_tcp_learns_of_marks(aqmlab: Aqmlab, tmp_path: Path) -> None:
     queue = "queue={ discipline = 'codel', ecn = true }"
     done = aqmlab.ok("shell", "--up", f"rate=100mbit {queue}", "--delay", "5ms", "--out", "out",
                   "--far", f"{TRAFFIC} serve {PORT}", "--", "sh", "-c", script)  # fmt: skip
-    up = next(row for row in table(tmp_path / "out", "links") if row["link"] == "up")
+    up = link_of(tmp_path / "out")
     assert up["marked"] > 0
     assert up["drop_codel"] == 0
     assert float(done.stdout) > 60e6
@@ -265,7 +259,7 @@ os.execvp("sh", ["sh", "-c", "{TRAFFIC} burst $AQMLAB_FAR {PORT} 20 0"])
     done = aqmlab("shell", "--queue", "fq_codel", "--rate", "50mbit", "--out", "out", "--far",
                   f"{TRAFFIC} serve {PORT}", "--", sys.executable, "strange.py")  # fmt: skip
     assert done.stdout == "[20, 0]\n", done.stderr
-    scores = {row["quantity"]: row["value"] for row in table(tmp_path / "out", "scores")}
+    scores = scores_of(tmp_path / "out")
     unfit = sum(value for name, value in scores.items() if name.startswith("unfit_"))
     assert scores["unfit_truncated"] > 100 and scores["unfit_not_ip"] > 100
     assert scores["packets_in"] + unfit + scores["packets_not_read_in_time"] > 3000
@@ -297,7 +291,7 @@ def test_a_scenario_gives_the_links(client: Client, scenario: Path, tmp_path: Pa
     times = client("--scenario", scenario, "--set", "links.up.delay=5ms", "--out", "out",
                    do="rtt 20")  # fmt: skip
     assert 25 < statistics.median(times) < 32
-    assert {row["link"] for row in table(tmp_path / "out", "links")} == {"down", "up"}
+    assert {row["link"] for row in rows_of(tmp_path / "out", "links")} == {"down", "up"}
 
 
 def test_a_named_access_line_gives_the_links_and_options_change_it(
@@ -327,8 +321,8 @@ def test_a_queue_in_python(client: Client, aqmlab: Aqmlab, tmp_path: Path) -> No
 
 def test_every_packet_is_accounted_for(client: Client, tmp_path: Path) -> None:
     client("--rate", "50mbit", "--loss", "0.01", "--out", "out", do="bulk 0.5")
-    scores = {row["quantity"]: row["value"] for row in table(tmp_path / "out", "scores")}
-    links = table(tmp_path / "out", "links")
+    scores = scores_of(tmp_path / "out")
+    links = rows_of(tmp_path / "out", "links")
     lost = sum(row["lost"] + row["dropped"] for row in links)
     assert scores["packets_in"] == scores["packets_out"] + lost + scores["packets_under_way"]
     assert scores["packets_in"] == sum(row["arrived"] for row in links)
@@ -337,7 +331,7 @@ def test_every_packet_is_accounted_for(client: Client, tmp_path: Path) -> None:
     # The title is the command, the tiles are the queue's, and what the emulator added is below.
     assert "<h1>sh -c &#39;" in page and "of the packets dropped" in page
     assert page.index("99th percentile") < page.index("Precision of the emulator")
-    lateness = table(tmp_path / "out", "times")[0]
+    lateness = rows_of(tmp_path / "out", "times")[0]
     assert (lateness["quantity"], lateness["count"]) == ("lateness", scores["packets_out"])
 
 
@@ -351,7 +345,7 @@ def test_packets_in_flight_arrive_when_the_command_has_ended(
     )
     options = ["--delay", "400ms", "--drain", drain, "--out", "out"]
     aqmlab.ok("shell", *options, "--", sys.executable, "-c", script)
-    scores = {row["quantity"]: row["value"] for row in table(tmp_path / "out", "scores")}
+    scores = scores_of(tmp_path / "out")
     assert scores["packets_in"] >= 10
     assert (scores["packets_out"] >= 10) == arrive
     assert (scores["packets_under_way"] == 0) == arrive
@@ -359,7 +353,7 @@ def test_packets_in_flight_arrive_when_the_command_has_ended(
 
 def test_every_packet_can_be_recorded(client: Client, tmp_path: Path) -> None:
     client("--rate", "50mbit", "--set", "record.level=packets", "--out", "out", do="bulk 0.3")
-    links = {row["link"]: row["arrived"] for row in table(tmp_path / "out", "links")}
+    links = {row["link"]: row["arrived"] for row in rows_of(tmp_path / "out", "links")}
     packets = pl.read_parquet(tmp_path / "out/packets.parquet")
     assert dict(packets.group_by("link").len().iter_rows()) == links
     # The connection in both directions, and attempts while the server started.
@@ -380,7 +374,7 @@ def test_a_loaded_core_is_seen_as_packets_see_it(aqmlab: Aqmlab, tmp_path: Path)
                   "--", "sh", "-c", client)  # fmt: skip
     longest, gap = json.loads(done.stdout)
     assert longest > 0.003, "the loops did not load the processor"
-    times = {row["quantity"]: row for row in table(tmp_path / "out", "times")}
+    times = {row["quantity"]: row for row in rows_of(tmp_path / "out", "times")}
     for each in ("lateness", "input_lateness"):
         # Bounds: a time without a packet counts as if one had come at its beginning.
         assert 0.8 * longest <= times[each]["max_s"] <= 1.2 * longest + gap, each
@@ -388,7 +382,7 @@ def test_a_loaded_core_is_seen_as_packets_see_it(aqmlab: Aqmlab, tmp_path: Path)
     assert series.filter(quantity="input_lateness_max_s")["value"].max() == pytest.approx(
         times["input_lateness"]["max_s"]
     )
-    notes = [row["text"] for row in table(tmp_path / "out", "notes")]
+    notes = [row["text"] for row in rows_of(tmp_path / "out", "notes")]
     assert any("could not read them in time" in text for text in notes)
     for text in notes:
         assert text in done.stderr
@@ -397,15 +391,14 @@ def test_a_loaded_core_is_seen_as_packets_see_it(aqmlab: Aqmlab, tmp_path: Path)
 def test_large_packets_and_small_mtus(client: Client, tmp_path: Path) -> None:
     for mtu in ("9000b", "600b"):
         assert client("--mtu", mtu, "--out", mtu, do="bulk 0.3") > 1e8
-        up = next(row for row in table(tmp_path / mtu, "links") if row["link"] == "up")
+        up = link_of(tmp_path / mtu)
         mean = up["delivered_bytes"] / up["delivered"]
         assert float(mtu[:-1]) * 0.9 < mean <= float(mtu[:-1])
 
 
 @as_root
+@pytest.mark.needs("setpriv")
 def test_a_user_who_is_not_root_has_a_path(tmp_path: Path) -> None:
-    if not shutil.which("setpriv"):
-        pytest.skip("setpriv is not installed")
     script = "id -u; cat /proc/net/dev; sleep 0.5; exit 5"
     words = command(
         "shell", "--delay", "5ms", "--far", "cat /proc/net/dev", "--", "sh", "-c", script
@@ -489,7 +482,7 @@ def test_a_stop_of_the_emulator_is_noted(stopped: Any, tmp_path: Path) -> None:
         _, told = shell.communicate()
     found = re.search(r"did not run for (0\.\d+) s, once in all", told)
     assert found and 0.25 < float(found[1]) < 0.6, told
-    assert [row["id"] for row in table(tmp_path / "out", "notes")].count("stopped") == 1
+    assert [row["id"] for row in rows_of(tmp_path / "out", "notes")].count("stopped") == 1
 
 
 @as_root
@@ -531,10 +524,6 @@ def test_what_is_missing_is_named(tmp_path: Path, machine: str, words: list[str]
     assert_refused(done, *words)
 
 
-def aqmlab_at(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run_program(command(*arguments), cwd=folder, timeout=PATIENCE)
-
-
 def test_a_folder_with_things_in_it_is_left_alone(aqmlab: Aqmlab, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/letter").write_text("dear")
@@ -545,19 +534,14 @@ def test_a_folder_with_things_in_it_is_left_alone(aqmlab: Aqmlab, tmp_path: Path
 def test_a_folder_is_made_and_held_before_the_command_starts(
     aqmlab: Aqmlab, tmp_path: Path
 ) -> None:
-    command = ("sh", "-c", "echo ran; while [ ! -e go ]; do sleep 0.05; done")
-    results: list[subprocess.CompletedProcess[str]] = []
-    first = threading.Thread(
-        target=lambda: results.append(aqmlab_at(tmp_path, "shell", "--out", "o", "--", *command))
-    )
-    first.start()
-    while not (tmp_path / "o/.lock").exists():
-        time.sleep(0.02)
-    done = aqmlab_at(tmp_path, "shell", "--out", "o", "--", "echo", "never")
+    words = ("sh", "-c", "echo ran; while [ ! -e go ]; do sleep 0.05; done")
+    first = started(command("shell", "--out", "o", "--", *words), cwd=tmp_path)
+    wait_until((tmp_path / "o/.lock").exists, first)
+    done = aqmlab("shell", "--out", "o", "--", "echo", "never")
     assert_refused(done, "o", "another aqmlab process")
     (tmp_path / "go").write_text("")
-    first.join()
-    assert results[0].returncode == 0
+    first.communicate(timeout=PATIENCE)
+    assert first.returncode == 0
     assert (tmp_path / "o/report.html").exists()
     assert not (tmp_path / "o/.lock").exists()
     refused = aqmlab("shell", "--out", "new", "--rate", "fast", "--", "true")
@@ -565,15 +549,15 @@ def test_a_folder_is_made_and_held_before_the_command_starts(
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
-def test_a_disk_that_is_full_in_the_end_costs_no_results(tmp_path: Path) -> None:
+@as_root
+def test_a_disk_that_is_full_in_the_end_costs_no_results(aqmlab: Aqmlab, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1200k", "tmpfs", str(tmp_path / "disk")]
     if subprocess.run(mount, check=False).returncode:
         pytest.skip("nothing can be mounted here")
     try:
         fill = "head -c 1150k /dev/zero > disk/filler; exit 3"
-        done = aqmlab_at(tmp_path, "shell", "--out", "disk/o", "--", "sh", "-c", fill)
+        done = aqmlab("shell", "--out", "disk/o", "--", "sh", "-c", fill)
     finally:
         subprocess.run(["umount", str(tmp_path / "disk")], check=True)
     assert done.returncode == 3

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
+import resource
 import subprocess
 from pathlib import Path
 
 import pytest
-from helpers import PATIENCE, command, environment, run_program
-from real_packets import NOBODY, TRAFFIC, tun_for_all
-from test_shell import PORT
+from helpers import PATIENCE, command, environment, rows_of, run_program
+from real_packets import NOBODY, PORT, TRAFFIC, as_root, tun_for_all
 
-pytestmark = [
-    pytest.mark.real_packets,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a machine of its own"),
-    pytest.mark.skipif(not shutil.which("ip"), reason="`ip` is not installed"),
-]
+pytestmark = [pytest.mark.real_packets, pytest.mark.needs("ip"), as_root]
 
 OUTSIDE, OUTSIDE6 = "198.51.100.7", "2001:db8::7"
 NAME_SERVER = """
@@ -163,54 +157,11 @@ print(json.dumps([*[closed(host) for host in hosts], too_big()]))
 """
 
 
-CLASSES = """
-import socket, sys, threading
-port, hosts = int(sys.argv[1]), sys.argv[2:]
-LEVELS = {4: (0, 1, 13), 6: (41, 67, 66)}  # level, IP_TOS or IPV6_TCLASS, and to receive it
-
-def socket_of(version):
-    end = socket.socket(socket.AF_INET if version == 4 else socket.AF_INET6, socket.SOCK_DGRAM)
-    end.setsockopt(LEVELS[version][0], LEVELS[version][2], 1)
-    return end
-
-def answer(version):
-    end = socket_of(version)
-    end.bind(("", port + version))
-    while True:
-        _, control, _, sender = end.recvmsg(100, 100)
-        found = control[0][2][0]
-        # Another ECN field, so that the directions differ.
-        end.setsockopt(*LEVELS[version][:2], found ^ 3)
-        end.sendto(bytes([found]), sender)
-
-if not hosts:
-    threading.Thread(target=answer, args=(4,)).start()
-    answer(6)
-for version, host in zip((4, 6), hosts):
-    end = socket_of(version)
-    end.settimeout(5)
-    end.connect((host, port + version))
-    for sent in (0, 1, 2, 3, 40):
-        end.setsockopt(*LEVELS[version][:2], sent)
-        for _ in range(50):
-            end.send(b"x")
-            try:
-                data, control, _, _ = end.recvmsg(100, 100)
-                break
-            except ConnectionRefusedError:  # The server begins.
-                pass
-        print(version, sent, data[0], control[0][2][0])
-"""
-
-
 def test_the_ecn_field_of_datagrams_passes_both_ways(tmp_path: Path) -> None:
-    (tmp_path / "classes.py").write_text(CLASSES)
-    python = f"{TRAFFIC.split()[0]} {tmp_path}/classes.py {PORT}"
-    done = on_a_machine(tmp_path, f"{python} {OUTSIDE} {OUTSIDE6}", "--delay", "5ms",
-                        before=f"{python} & server=$!")  # fmt: skip
-    sent = [(version, each) for version in (4, 6) for each in (0, 1, 2, 3, 40)]
-    expected = [f"{version} {each} {each} {each ^ 3}" for version, each in sent]
-    assert done.stdout.splitlines() == expected
+    script = "; ".join(f"{TRAFFIC} classes {host} {PORT}" for host in (OUTSIDE, OUTSIDE6))
+    done = on_a_machine(tmp_path, script, "--delay", "5ms")
+    expected = [[each, each, each ^ 3] for each in (0, 1, 2, 3, 40)]
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [expected] * 2
 
 
 def test_icmp_errors_come_back_over_the_path(tmp_path: Path) -> None:
@@ -225,3 +176,120 @@ def test_icmp_errors_come_back_over_the_path(tmp_path: Path) -> None:
         assert name == "ECONNREFUSED"
         assert 0.04 <= seconds < 2
     assert too_big == ["EMSGSIZE", 1300, 1400]
+
+
+MOST = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+MANY = min(10_000, (MOST - 200) // 2)
+"""Number of connections for these descriptors: the relay needs two for each."""
+HEAD = """
+import os, resource, selectors, socket, struct, sys, time
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+def ready():
+    open("ready", "w").close()
+"""
+STREAMS = """
+many = int(sys.argv[2])
+if sys.argv[1] == "serve":
+    server = socket.create_server(("", 7001), backlog=4096)
+    ready()
+    kept = []
+    while True:
+        connection, _ = server.accept()
+        connection.sendall(struct.pack("!I", connection.getpeername()[1]))
+        kept.append(connection)
+selector, found, kept = selectors.DefaultSelector(), set(), []
+for first in range(0, many, 500):
+    for _ in range(first, min(first + 500, many)):
+        each = socket.socket()
+        each.setblocking(False)
+        each.connect_ex((sys.argv[3], 7001))
+        selector.register(each, selectors.EVENT_READ)
+        kept.append(each)
+    until = time.monotonic() + 20
+    while selector.get_map() and time.monotonic() < until:
+        for key, _ in selector.select(1):
+            selector.unregister(key.fileobj)
+            try:
+                text = key.fileobj.recv(4)
+                if len(text) == 4:
+                    found.add(text)
+            except OSError:
+                pass
+print(len(found), len(kept))
+"""
+DATAGRAMS = """
+many = int(sys.argv[2])
+ports = range(10_000, 10_000 + many)  # Those of other servers begin at 20,000.
+selector = selectors.DefaultSelector()
+if sys.argv[1] == "serve":
+    for port in ports:
+        each = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        each.bind(("", port))
+        selector.register(each, selectors.EVENT_READ)
+    ready()
+    while True:
+        for key, _ in selector.select():
+            text, sender = key.fileobj.recvfrom(64)
+            key.fileobj.sendto(text, sender)
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+udp.settimeout(0.3)
+found = set()
+for turn in range(5):
+    for port in ports:
+        if port not in found:
+            udp.sendto(struct.pack("!H", port), (sys.argv[3], port))
+        if port % 100 == 99:
+            time.sleep(0.01)
+    try:
+        while len(found) < many:
+            text, sender = udp.recvfrom(64)
+            if struct.unpack("!H", text)[0] == sender[1]:
+                found.add(sender[1])
+    except TimeoutError:
+        pass
+names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+names.settimeout(5)
+question = b"\\7\\7\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0\\4some\\4name\\0\\0\\1\\0\\1"
+names.sendto(question, (os.environ["AQMLAB_FAR"], 53))
+print(len(found), names.recv(512)[:2] == question[:2])
+"""
+
+
+def run_many(
+    tmp_path: Path, program: str, many: int, *options: str, before: str = ""
+) -> tuple[str, str]:
+    """What the client printed, and what the emulator said. The client begins when the server
+    listens, however long that takes; a server that ended has said why."""
+    (tmp_path / "ready").unlink(missing_ok=True)
+    (tmp_path / "many.py").write_text(HEAD + program)
+    python = TRAFFIC.split()[0]
+    client = f"{python} {tmp_path}/many.py client {many} {OUTSIDE}"
+    server = f"{python} {tmp_path}/many.py serve {many} & server=$!;"
+    server += " while kill -0 $server && ! [ -e ready ]; do sleep 0.1; done;"
+    done = on_a_machine(tmp_path, client, *options, before=f"{server} {before}")
+    return done.stdout.strip(), done.stderr
+
+
+def test_ten_thousand_connections_at_once(tmp_path: Path) -> None:
+    found, said = run_many(tmp_path, STREAMS, MANY)
+    assert found == f"{MANY} {MANY}", said
+    assert "to the outside" not in said
+
+
+def test_ten_thousand_ports_and_names_still(tmp_path: Path) -> None:
+    found, said = run_many(tmp_path, DATAGRAMS, MANY)
+    assert found == f"{MANY} True", said
+    assert "to the outside" not in said
+
+
+def test_what_finds_no_room_is_refused_and_counted(tmp_path: Path) -> None:
+    """Root without CAP_SYS_RESOURCE has the limit that is set here."""
+    found, said = run_many(tmp_path, STREAMS, 400, "--out", "out", before="LIMIT=500")
+    many, tried = map(int, found.split())
+    assert tried == 400
+    assert 150 < many < 250
+    assert f"{400 - many} connections to the outside were reset" in said
+    notes = [row["text"] for row in rows_of(tmp_path / "out", "notes")]
+    assert any("connections to the outside were reset" in text for text in notes)

@@ -16,7 +16,7 @@ from rich.console import Console
 
 import aqmlab as package
 from aqmlab import plain
-from aqmlab.cli import COMMANDS, FILES
+from aqmlab.cli import COMMANDS, FILES, summary
 from aqmlab.cli.run import TABLES as SHOWN
 from aqmlab.report import run_console
 from aqmlab.report.document import Note, terminal
@@ -102,7 +102,7 @@ def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
     file = FILES.get(name, name)
     own = inspect.getdoc(getattr(import_module(f"aqmlab.cli.{file}"), file))
     assert own is not None
-    assert " ".join(own.split("\n\n")[0].split()) == COMMANDS[name]
+    assert " ".join(own.split("\n\n")[0].split()) == summary(name)
 
 
 def test_any_encoding_will_do(aqmlab: Aqmlab, scenario: Path) -> None:

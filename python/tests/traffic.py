@@ -2,9 +2,11 @@
 
 traffic.py serve PORT          TCP sink and UDP echo, both versions of IP
 traffic.py bulk HOST PORT S    sends for S seconds: what came in, in bit/s
+traffic.py trip HOST PORT N       sends N bytes: seconds until connected, and until all is answered
 traffic.py flood HOST PORT S MBIT   datagrams of 1000 bytes for S seconds at that rate: how many
 traffic.py rtt HOST PORT N     N datagrams one after the other: round trips in ms
 traffic.py burst HOST PORT N TOS   N datagrams at once: [came back, with CE at the server]
+traffic.py classes HOST PORT   ECN fields both ways, each [sent, at the server, in the answer]
 traffic.py stamp PORT          a server that says how long the way of the datagrams was
 traffic.py loaded HOST PORT S CPU   one datagram each ms, and for S seconds of that two busy loops
                                on a processor: the longest way, the longest gap in s
@@ -24,14 +26,21 @@ import threading
 import time
 
 CE = 3
+TURN = b"\xff"
+"""Asks the server for an answer with another ECN field."""
+FIELDS = {
+    socket.AF_INET: (socket.IPPROTO_IP, socket.IP_TOS, socket.IP_RECVTOS),
+    socket.AF_INET6: (socket.IPPROTO_IPV6, socket.IPV6_TCLASS, socket.IPV6_RECVTCLASS),
+}
+"""Level of the socket options, the one that sets the field, and the one that receives it."""
 
 
 def serve(port: int) -> None:
     tcp = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
     udp = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
     udp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-    udp.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
-    udp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVTCLASS, 1)
+    for level, _, receive in FIELDS.values():
+        udp.setsockopt(level, receive, 1)
     udp.bind(("::", port))
     threading.Thread(target=echo, args=(udp,), daemon=True).start()
     while True:
@@ -52,6 +61,8 @@ def echo(udp: socket.socket) -> None:
     while True:
         data, control, _, sender = udp.recvmsg(2048, 256)
         tos = next((each[2][0] for each in control), 0)
+        for level, field, _ in FIELDS.values():
+            udp.setsockopt(level, field, tos ^ CE if data == TURN else 0)
         udp.sendto(bytes([tos]) + data[1:], sender)
 
 
@@ -76,14 +87,22 @@ def bulk(host: str, port: int, seconds: float) -> float:
     return received * 8 / took
 
 
+def trip(host: str, port: int, size: int) -> list[float]:
+    began = time.perf_counter()
+    connection = socket.create_connection((host, port), timeout=5)
+    connected = time.perf_counter() - began
+    connection.sendall(bytes(size))
+    connection.shutdown(socket.SHUT_WR)
+    while connection.recv(1 << 16):
+        pass
+    return [connected, time.perf_counter() - began]
+
+
 def datagrams(host: str, port: int, tos: int = 0) -> socket.socket:
     connect(host, port).close()
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     udp = socket.socket(family, socket.SOCK_DGRAM)
-    if family == socket.AF_INET6:
-        udp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, tos)
-    else:
-        udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+    udp.setsockopt(*FIELDS[family][:2], tos)
     udp.connect((host, port))
     udp.settimeout(2)
     return udp
@@ -123,6 +142,19 @@ def burst(host: str, port: int, count: int, tos: int) -> list[int]:
             tos = udp.recv(2048)[0]
             came, marked = came + 1, marked + (tos & CE == CE)
     return [came, marked]
+
+
+def classes(host: str, port: int) -> list[list[int]]:
+    udp = datagrams(host, port)
+    level, field, receive = FIELDS[udp.family]
+    udp.setsockopt(level, receive, 1)
+    found = []
+    for tos in (0, 1, 2, 3, 40):
+        udp.setsockopt(level, field, tos)
+        udp.send(TURN)
+        data, control, _, _ = udp.recvmsg(100, 100)
+        found.append([tos, data[0], control[0][2][0]])
+    return found
 
 
 SO_TIMESTAMPNS = 35
@@ -183,7 +215,7 @@ def send_each_ms(udp: socket.socket, seconds: float) -> list[tuple[int, int]]:
     return times
 
 
-MODES = {"bulk": bulk, "flood": flood, "rtt": rtt, "burst": burst, "loaded": loaded}
+MODES = {each.__name__: each for each in (bulk, trip, flood, rtt, burst, classes, loaded)}
 
 
 def main(mode: str, *words: str) -> None:

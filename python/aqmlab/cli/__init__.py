@@ -6,9 +6,11 @@ libraries for tables and charts inside their functions: `--help` of each works a
 
 from __future__ import annotations
 
+import ast
 import resource
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -20,58 +22,12 @@ from aqmlab.cli.common import EXAMPLES, FAILURE, INPUT_ERROR, INTERRUPTED, fail,
 from aqmlab.cli.misuse import Command, Misuse, told
 from aqmlab.errors import nearest
 
-COMMANDS = {
-    "run": "Run a scenario once and show what its queues did.",
-    "study": "Run a study, or resume an interrupted one.",
-    "search": "Search the keys of a scenario: tune parameters, or find what hurts most.",
-    "merge": (
-        "Merge the parts of a study into one folder, with the same bytes as a run on one machine."
-    ),
-    "cluster": (
-        "Show the workers of a dask cluster, and whether each has the same aqmlab as this machine."
-    ),
-    "compare": (
-        "Compare results of runs, studies and emulations side by side, in tables and one figure."
-    ),
-    "export": "Write results in the format of another program.",
-    "bundle": "Write results as one file, which `aqmlab rerun` verifies and repeats elsewhere.",
-    "rerun": "Verify results, repeat their runs, and compare all tables byte for byte.",
-    "reproduce": "Reproduce a published study and compare it with its paper, number by number.",
-    "characterize": (
-        "Characterise a queue discipline by RFC 7928: every scenario of sections 4 to 10."
-    ),
-    "try": "Compare queues on your access line by what each user would notice.",
-    "evaluate": "Evaluate a congestion control by the criteria of RFC 9743.",
-    "check": (
-        "Answer the questions of a pack: does each rule hold, with intervals over the replications?"
-    ),
-    "shell": "Run a command behind a path of links with the simulator's queues, in real time.",
-    "parity": "Run a scenario with simulated senders and with the kernel's own, and compare.",
-    "mahimahi": (
-        "Run a command as mm-delay, mm-link, mm-loss and mm-onoff do: the same arguments, "
-        "trace files and logs, and $MAHIMAHI_BASE for the other end."
-    ),
-    "attach": (
-        "Put a path in front of the network namespace of a running process, such as a "
-        "container's, or of an interface."
-    ),
-    "set": (
-        "Change the links of a running emulator: `aqmlab shell --name NAME` in another terminal."
-    ),
-    "top": "Show the links of running emulators: rate, sojourn time, drops, marks, backlog.",
-    "new": "Write a scenario, study, pack, queue, control, metric or crate to start from.",
-    "completion": "Print a script that completes commands, options, names, keys and values.",
-    "lab": "Open the live lab: two queues side by side under the same traffic.",
-    "list": (
-        "List disciplines, presets, congestion controls, transports, workloads, metrics, "
-        "studies, access lines."
-    ),
-    "explain": "Explain a queue discipline, parameter or metric: default, range, meaning, source.",
-    "conformance": (
-        "Replay recorded runs of reference implementations (Linux, ns-2, RFC pseudo-code)."
-    ),
-}
-"""The commands in the order of help, each with the first paragraph of its help."""
+COMMANDS = (
+    "run", "study", "search", "merge", "cluster", "compare", "export", "bundle", "rerun",
+    "reproduce", "characterize", "try", "evaluate", "check", "shell", "parity", "mahimahi",
+    "attach", "set", "top", "new", "completion", "lab", "list", "explain", "conformance",
+)  # fmt: skip
+"""The commands in the order of help."""
 FILES = {"try": "try_", "set": "set_", "list": "listing"}
 """File of a command and function in it, where they are not called like the command."""
 RUN_PROGRAMS = ("shell", "mahimahi")
@@ -87,16 +43,27 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command as the list shows it: name and summary."""
-        return Command(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+        return Command(cmd_name, help=summary(cmd_name)) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is meant, with its options and its function; refuses other names."""
-        if not args[0].startswith("-") and args[0] not in COMMANDS:
-            guess = nearest(args[0], COMMANDS)
-            hint = f"; did you mean `{guess}`?" if guess else ""
-            raise Misuse(f"no command `{args[0]}`{hint}", ctx)
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, loaded(name) if name in COMMANDS else command, rest
+        name = args[0]
+        if name in COMMANDS:
+            return name, loaded(name), args[1:]
+        if name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        guess = nearest(name, COMMANDS)
+        raise Misuse(f"no command `{name}`" + (f"; did you mean `{guess}`?" if guess else ""), ctx)
+
+
+def summary(name: str) -> str:
+    """The first paragraph of a command's help, from its file, which is not loaded."""
+    file = FILES.get(name, name)
+    module = ast.parse(Path(__file__).with_name(f"{file}.py").read_text(encoding="utf-8"))
+    [command] = (
+        each for each in module.body if isinstance(each, ast.FunctionDef) and each.name == file
+    )
+    return " ".join((ast.get_docstring(command) or "").partition("\n\n")[0].split())
 
 
 def loaded(name: str) -> Any:
@@ -155,7 +122,7 @@ def main() -> None:
     words = sys.argv[1:]
     try:
         if words[:1] == [COMPLETE]:
-            import_module("aqmlab.cli.complete").show(words[1:])
+            import_module("aqmlab.cli.completion").show(words[1:])
             return
         status = app(words or ["--help"], standalone_mode=False)
         if not words:

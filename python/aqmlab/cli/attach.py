@@ -8,9 +8,8 @@ from aqmlab.cli import options
 from aqmlab.cli.common import command_line, say, settings_of_real_packets
 from aqmlab.cli.options import link_option, option
 from aqmlab.emulator import emulate
-from aqmlab.emulator.keep import Reserved
+from aqmlab.emulator.keep import Reserved, recordings
 from aqmlab.emulator.links import from_options
-from aqmlab.emulator.recordings import recordings
 from aqmlab.errors import input_error
 from aqmlab.report.run_console import busy_links
 

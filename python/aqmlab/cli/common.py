@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from aqmlab import plain, signals
 from aqmlab.errors import (
@@ -159,12 +159,7 @@ def load_own(files: Sequence[str] | None) -> None:
 
 
 def show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
 ) -> None:
     """Prints warnings about results in one line, and other warnings with their place."""
     place = "" if issubclass(category, DamageWarning | ClusterWarning) else f"{filename}:{lineno}: "

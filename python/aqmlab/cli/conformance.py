@@ -14,7 +14,7 @@ from aqmlab.errors import input_error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aqmlab.conformance import Report
+    from aqmlab.conformance.replay import Report
     from aqmlab.conformance.senders import ClosedReport, SenderReport
     from aqmlab.conformance.words import Columns
 
@@ -60,7 +60,7 @@ def conformance(
         return
     if closed:
         raise input_error("`--closed` needs `--tcp`")
-    from aqmlab.conformance import check_all
+    from aqmlab.conformance.replay import check_all
     from aqmlab.conformance.words import QUEUES, named_remarks, page, summary
 
     with progress_bar("conformance", shown=not (json or markdown), unit="cases") as progress:
@@ -82,8 +82,7 @@ def _senders(words: list[str], threads: int | None, *, closed: bool, json: bool)
     from aqmlab.conformance.words import CLOSED, SENDERS
 
     is_folder = bool(words) and (Path(words[0]).is_dir() or "/" in words[0])
-    folder = Path(words[0]) if is_folder else None
-    names = words[1:] if is_folder else words
+    folder, names = (Path(words[0]), words[1:]) if is_folder else (None, words)
     with progress_bar("conformance", shown=not json, unit="cases") as progress:
         if closed:
             ends = senders.close_senders(folder, names, threads=threads, progress=progress)

@@ -10,8 +10,7 @@ from aqmlab import plain
 from aqmlab._core import describe, reference
 from aqmlab.cli import options
 from aqmlab.cli.common import check_chart, load_own, print_json, save_chart
-from aqmlab.cli.listing import metrics, studies
-from aqmlab.cli.listing import profiles as listed
+from aqmlab.cli.listing import entries, studies
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.errors import input_error, unknown
 
@@ -51,17 +50,6 @@ def explain(
         print(text(entry))
 
 
-def entries() -> list[dict[str, Any]]:
-    """The reference, metrics among it."""
-    return [*reference(), *metrics(), *profiles()]
-
-
-def profiles() -> list[dict[str, Any]]:
-    """The named access lines as entries of the reference."""
-    empty: dict[str, Any] = {"section": "profile", "preset_of": None, "settings": {}, "params": []}
-    return [{**empty, **profile} for profile in listed()]
-
-
 def _draw(name: str | None, path: Path) -> None:
     """Draws the discipline `name` at work."""
     from aqmlab.report.behaviour import figure
@@ -84,15 +72,13 @@ def find(name: str | None) -> list[dict[str, Any]]:
     if name in (study["name"] for study in studies()):
         hint = f"`aqmlab reproduce {name}` runs it"
         raise input_error("this is a study: it has no parameters", given=name, hint=hint)
-    found = matching(name, entries())
-    if found:
+    every = entries()
+    if found := matching(name, every):
         return found
     head, dot, parameter = name.partition(".")
     named = [entry for entry in reference() if head in (entry["name"], entry["section"])]
-    if not dot:
-        raise unknown("name", name, _names())
-    if not named:
-        raise unknown("name", head, _names())
+    if not dot or not named:
+        raise unknown("name", head, dict.fromkeys(entry["name"] for entry in every))
     known = dict.fromkeys(each["name"] for entry in named for each in entry["params"])
     known |= {each["word"]: None for entry in named for each in entry.get("words", ())}
     raise unknown(f"parameter of {head}", parameter, known)
@@ -135,10 +121,6 @@ def _own(name: str) -> dict[str, Any]:
         "source": None,
         "params": [more | param for param in params],
     }
-
-
-def _names() -> list[str]:
-    return list(dict.fromkeys(entry["name"] for entry in entries()))
 
 
 def text(entry: Mapping[str, Any]) -> str:

@@ -53,13 +53,13 @@ def listing(
 
 def catalogue() -> dict[str, list[dict[str, Any]]]:
     """Lists of {"name", "summary", ...} by kind: what `--json` prints."""
-    entries = reference()
+    every = entries()
 
     def short(entry: Mapping[str, Any], *more: str) -> dict[str, Any]:
         return {key: entry[key] for key in ("name", "summary", *more)}
 
     def section(name: str) -> list[Mapping[str, Any]]:
-        return [entry for entry in entries if entry["section"] == name]
+        return [entry for entry in every if entry["section"] == name]
 
     queues, workloads = section("queue"), section("workload")
     return {
@@ -70,32 +70,23 @@ def catalogue() -> dict[str, list[dict[str, Any]]]:
         "congestion_controls": [short(each) for each in section("congestion_control")],
         "transports": [short(each) for each in section("transport") + section("endpoint")],
         "workloads": [short(each) for each in workloads if not each["preset_of"]],
-        "metrics": [short(each, "of", "unit") for each in metrics()],
+        "metrics": [short(each, "of", "unit") for each in section("metric")],
         "studies": studies(),
-        "profiles": profiles(),
+        "profiles": [short(each, "source") for each in section("profile")],
     }
 
 
-def metrics() -> list[dict[str, Any]]:
-    """The metrics as entries of the reference."""
-    from aqmlab.metrics import entries
-
-    return entries()
-
-
-def studies() -> list[dict[str, str]]:
-    """The studies that can be reproduced by name: {"name", "summary"}."""
-    from aqmlab.reproduce.catalogue import places
-
-    return [{"name": each.name, "summary": each.title} for each in places().values()]
-
-
-def profiles() -> list[dict[str, str]]:
-    """The named access lines: {"name", "summary", "source"}."""
+def entries() -> list[dict[str, Any]]:
+    """The reference, with the metrics and the named access lines as entries of it."""
+    from aqmlab.metrics import entries as metrics
     from aqmlab.scenario.access import PROFILES
 
-    return [
+    profiles: list[dict[str, Any]] = [
         {
+            "section": "profile",
+            "preset_of": None,
+            "settings": {},
+            "params": [],
             "name": name,
             "summary": f"{each.summary}: {each.line.down} down, {each.line.up} up, "
             f"{each.line.rtt} there and back ({each.line.access})",
@@ -103,6 +94,14 @@ def profiles() -> list[dict[str, str]]:
         }
         for name, each in PROFILES.items()
     ]
+    return [*reference(), *metrics(), *profiles]
+
+
+def studies() -> list[dict[str, str]]:
+    """The studies that can be reproduced by name: {"name", "summary"}."""
+    from aqmlab.reproduce.catalogue import places
+
+    return [{"name": each.name, "summary": each.title} for each in places().values()]
 
 
 def text(everything: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:

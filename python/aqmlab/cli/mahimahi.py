@@ -11,9 +11,8 @@ from aqmlab.cli import options
 from aqmlab.cli.common import command_line, say, settings_of_real_packets
 from aqmlab.cli.options import argument, flag, option
 from aqmlab.emulator import emulate
-from aqmlab.emulator.keep import Reserved
+from aqmlab.emulator.keep import Reserved, recordings
 from aqmlab.emulator.mahimahi import USAGE, read
-from aqmlab.emulator.recordings import recordings
 
 EXAMPLE = (
     "aqmlab mahimahi delay 20 sh -c 'ping -c 3 $MAHIMAHI_BASE'\n\n"

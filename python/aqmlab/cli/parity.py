@@ -8,8 +8,7 @@ from typing import Any
 from aqmlab.cli import options
 from aqmlab.cli.common import default_folder, finish, say, settings_of_real_packets
 from aqmlab.cli.options import argument, option
-from aqmlab.emulator.keep import Reserved
-from aqmlab.emulator.recordings import recordings
+from aqmlab.emulator.keep import Reserved, recordings
 from aqmlab.files import free
 from aqmlab.packs.parity import parity as run_both
 

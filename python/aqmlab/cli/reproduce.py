@@ -110,23 +110,16 @@ def reproduce(
             raise input_error("this option needs a single study", key=key, given=f"{key} with all")
         each = (_one(every, out and out / every, json, **common) for every in known)
         done = _all(each, json)
-        if check:
-            _check(done, strict)
-        return
-    words = [*(only or []), *(with_ or []), *(["emulated", step or ""] if emulate else [])]
-    words += [f"trace_{trace.name}"] if trace else []
-    own = {"only": only or (), "beside": with_ or (), "trace": trace, "step": step}
-    common |= own | {"emulate": emulate}
-    reproduction, folder = _one(name, out, json, list(filter(None, words)), **common)
-    finish(reproduction, folder, json=json, figures=figures, no_report=no_report)
-    if check:
-        _check([Summary.of(reproduction)], strict)
-
-
-def _check(done: Sequence[Summary], strict: bool) -> None:
-    """Ends with status 1 and names the studies that are not reproduced, if any."""
+    else:
+        words = [*(only or []), *(with_ or []), *(["emulated", step or ""] if emulate else [])]
+        words += [f"trace_{trace.name}"] if trace else []
+        own = {"only": only or (), "beside": with_ or (), "trace": trace, "step": step}
+        common |= own | {"emulate": emulate}
+        reproduction, folder = _one(name, out, json, list(filter(None, words)), **common)
+        finish(reproduction, folder, json=json, figures=figures, no_report=no_report)
+        done = [Summary.of(reproduction)] if check else []
     failed = [f"{each.study}: {text}" for each in done if (text := each.problem(strict))]
-    if failed:
+    if check and failed:
         fail("; ".join(failed), FAILURE)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,10 @@ from aqmlab.cli import options
 from aqmlab.cli.common import command_line, print_json, say, settings_of_real_packets
 from aqmlab.cli.options import argument, flag, host_option, link_option, option
 from aqmlab.cli.watch import watching
-from aqmlab.emulator import emulate, topology
-from aqmlab.emulator.keep import Reserved
+from aqmlab.emulator import emulate
+from aqmlab.emulator import topology as hosts
+from aqmlab.emulator.keep import Reserved, recordings
 from aqmlab.emulator.links import from_options, from_scenario
-from aqmlab.emulator.recordings import recordings
 from aqmlab.errors import input_error
 from aqmlab.numbers import is_none, seconds
 from aqmlab.report.run_console import busy_links
@@ -25,7 +26,6 @@ from aqmlab.report.run_console import busy_links
 if TYPE_CHECKING:
     from aqmlab._core import Emulation
     from aqmlab.emulator.links import EmulatedPath
-    from aqmlab.emulator.recordings import Recordings
 
 EXAMPLE = (
     "aqmlab shell --rate 12mbit --delay 20ms --queue codel\n\n"
@@ -118,20 +118,29 @@ def shell(
     recorded = recordings(pcap, pcap_ring, log or [], pcap_at)
     output = _output_to_stderr() if json else contextlib.nullcontext()
     view = watching(command or []) if watch else contextlib.nullcontext()
-    on_path = {"profile": profile, "scenario": scenario, "down": down, "up": up}
+    of_links = dict.fromkeys(common, True)  # a value may be 0
+    place: EmulatedPath | hosts.Topology
+    run: Callable[..., Emulation]
     if topology is not None:
+        on_path = {"profile": profile, "scenario": scenario, "down": down, "up": up}
         _refuse(
-            {**common, **on_path, "far": far, "nat": nat},
+            {**of_links, **on_path, "far": far, "nat": nat},
             "the links are those of --topology; change them with --set",
         )
-        with Reserved(out) as kept, output, view:
-            done = _in_hosts(topology, command or [], at, host or [], settings, emulator, recorded)
+        commands = _commands(host or [])
+        place = hosts.load(topology, settings)
+        run = partial(hosts.run, place, at=at, commands=commands)
     else:
         _refuse({"at": at, "host": host}, "this option needs --topology")
-        path = _path(scenario, common, down or [], up or [], settings, profile)
-        with Reserved(out) as kept, output, view:
-            recording = recorded.of_run(1, path.scenario)
-            done = emulate(path, command or [], far=far, nat=nat, settings=emulator, **recording)
+        if scenario is None:
+            place = from_options(common, down or [], up or [], settings, profile)
+        else:
+            problem = "the links are those of --scenario; change them with --set"
+            _refuse({"profile": profile, **of_links}, problem)
+            place = from_scenario(scenario, down or [], up or [], settings)
+        run = partial(emulate, place, far=far, nat=nat)
+    with Reserved(out) as kept, output, view:
+        done = run(command or [], settings=emulator, **recorded.of_run(1, place.scenario))
     kept.keep(done, command_line())
     if json:
         print_json(_as_json(done))
@@ -172,25 +181,15 @@ def _as_json(done: Emulation) -> dict[str, Any]:
     }
 
 
-def _in_hosts(
-    file: Path,
-    command: list[str],
-    at: str | None,
-    host: list[str],
-    settings: dict[str, Any],
-    emulator: dict[str, Any],
-    recorded: Recordings,
-) -> Emulation:
-    """Runs the command in a topology."""
+def _commands(texts: list[str]) -> dict[str, str]:
+    """The commands of `--host`, by host."""
     commands = {}
-    for text in host:
+    for text in texts:
         name, equals, words = text.partition("=")
         if not equals:
             raise input_error("expected NAME=COMMAND", key="--host", given=text)
         commands[name] = words
-    found = topology.load(file, settings)
-    recordings = recorded.of_run(1, found.scenario)
-    return topology.run(found, command, at=at, commands=commands, settings=emulator, **recordings)
+    return commands
 
 
 def _refuse(options: dict[str, Any], problem: str) -> None:
@@ -205,24 +204,6 @@ def _value(key: str, text: Any) -> Any:
     if key in ("rate", "delay", "overhead", "loss", "duplicate") and not str(text).endswith("%"):
         return parse_value(str(text))
     return str(text) if key == "trace" else text
-
-
-def _path(
-    scenario: Path | None,
-    common: dict[str, Any],
-    down: list[str],
-    up: list[str],
-    settings: dict[str, Any],
-    profile: str | None,
-) -> EmulatedPath:
-    if scenario is None:
-        return from_options(common, down, up, settings, profile)
-    if profile is not None:
-        common = {"profile": profile, **common}
-    if common:
-        problem = "the links are those of --scenario; change them with --set"
-        raise input_error(problem, key=f"--{next(iter(common))}")
-    return from_scenario(scenario, down, up, settings)
 
 
 def _tell(done: Emulation, kept: Reserved) -> None:

@@ -23,7 +23,6 @@ from aqmlab.scenario.settings import parse_selection, parse_settings
 from aqmlab.study.shards import Shard
 
 if TYPE_CHECKING:
-    from aqmlab.results import StudyResult
     from aqmlab.study import Study
 
 EXAMPLE = (
@@ -94,7 +93,11 @@ def study(
 
         print_json(to_json(result, wall))
         return
-    show_study(result, folder, _done(result, wall), figures=figures, no_report=no_report)
+    total = result.info.points * result.info.replications
+    done = f"All {total:,} runs were there already: nothing to do. Results: {result.folder}"
+    if result.computed:
+        done = _done(result.computed, total, wall, result.folder)
+    show_study(result, folder, done, figures=figures, no_report=no_report)
     if tradeoff is not None:
         from aqmlab.report.tradeoff import figure
 
@@ -121,15 +124,10 @@ def _run_shard(
         counts = {"runs": runs, "computed": computed, "wall_seconds": round(wall, 3)}
         print_json({**form, "shard": shard.to_json(), **counts})
         return
-    there = f" ({runs - computed:,} were there already)" if computed < runs else ""
-    done = f"Part {shard}: {count(computed, 'run')} in {wall:.1f} s{there}. Results: {folder}"
-    console().print(done, soft_wrap=True)
+    console().print(f"Part {shard}: {_done(computed, runs, wall, folder)}", soft_wrap=True)
 
 
-def _done(result: StudyResult, wall: float) -> str:
-    total = result.info.points * result.info.replications
-    if not result.computed:
-        return f"All {total:,} runs were there already: nothing to do. Results: {result.folder}"
-    before = total - result.computed
-    rest = f" ({before:,} were there already)" if before else ""
-    return f"{count(result.computed, 'run')} in {wall:.1f} s{rest}. Results: {result.folder}"
+def _done(computed: int, total: int, wall: float, folder: Path | None) -> str:
+    """Number of runs that were computed, of how many, and the time they took."""
+    there = f" ({total - computed:,} were there already)" if computed < total else ""
+    return f"{count(computed, 'run')} in {wall:.1f} s{there}. Results: {folder}"

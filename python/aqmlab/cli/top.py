@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterator
@@ -45,16 +46,21 @@ def top(
     end. Nested shells are shown, too.
     """
     emulators = [named(name, key="NAME") for name in names or []] or some_running()
-    before = _first(emulators)
+    before = _newer(emulators, readings_of(emulators), PATIENCE)
     if openmetrics:
         time.sleep(interval)
         print(exposition(emulators, readings_of(emulators)), end="")
-    elif json and not once:
-        for rows in _looks(emulators, before, interval):
-            print(json_text(_as_json(emulators, rows)), flush=True)
     elif once:
         time.sleep(interval)
-        _once(emulators, before, as_json=json)
+        rows = changes(before, _newer(emulators, before, 1.0))
+        if json:
+            print_json(_as_json(emulators, rows))
+        else:
+            screen = console()
+            screen.print(tables(emulators, rows, screen))
+    elif json:
+        for rows in _looks(emulators, before, interval):
+            print(json_text(_as_json(emulators, rows)), flush=True)
     else:
         _follow(emulators, before, interval)
 
@@ -67,41 +73,23 @@ def readings_of(emulators: list[Emulator]) -> Readings:
     return {each.pid: found for each in emulators if (found := each.look()) is not None}
 
 
-def _first(emulators: list[Emulator]) -> Readings:
-    """The first numbers, which come when the emulators see that somebody looks."""
-    until = time.monotonic() + PATIENCE
-    stale = readings_of(emulators)
-    while time.monotonic() < until:
-        readings = readings_of(emulators)
-        fresh = {
-            pid: found
-            for pid, found in readings.items()
-            if pid not in stale or found["time_s"] > stale[pid]["time_s"]
-        }
-        if len(fresh) == len(emulators):
-            return fresh
+def _newer(emulators: list[Emulator], stale: Readings, patience: float) -> Readings:
+    """The numbers of all emulators after those that are `stale`, or the present ones after so many
+    seconds: emulators compute them twice a second, once they see that somebody looks."""
+    until = time.monotonic() + patience
+    while True:
+        now = readings_of(emulators)
+        fresh = (
+            pid not in stale or found["time_s"] > stale[pid]["time_s"] for pid, found in now.items()
+        )
+        if (len(now) == len(emulators) and all(fresh)) or time.monotonic() >= until:
+            return now
         time.sleep(POLL)
-    return readings_of(emulators)
 
 
 def changes(before: Readings, now: Readings) -> dict[int, list[dict[str, Any]]]:
     """What the links of each emulator did between two looks."""
     return {pid: between(before[pid], found) for pid, found in now.items() if pid in before}
-
-
-def _once(emulators: list[Emulator], before: Readings, *, as_json: bool) -> None:
-    # The next reading: numbers come twice a second.
-    now = readings_of(emulators)
-    until = time.monotonic() + 1.0
-    while any(now.get(pid) == found for pid, found in before.items()) and time.monotonic() < until:
-        time.sleep(POLL)
-        now = readings_of(emulators)
-    rows = changes(before, now)
-    if as_json:
-        print_json(_as_json(emulators, rows))
-    else:
-        screen = console()
-        screen.print(tables(emulators, rows, screen))
 
 
 METRICS = {
@@ -161,12 +149,10 @@ def _follow(emulators: list[Emulator], before: Readings, interval: float) -> Non
     from rich.live import Live
 
     screen = console()
-    try:
-        with Live(console=screen, auto_refresh=False, screen=sys.stdout.isatty()) as live:
-            for rows in _looks(emulators, before, interval):
-                live.update(tables(emulators, rows, screen), refresh=True)
-    except KeyboardInterrupt:
-        return
+    live = Live(console=screen, auto_refresh=False, screen=sys.stdout.isatty())
+    with contextlib.suppress(KeyboardInterrupt), live:
+        for rows in _looks(emulators, before, interval):
+            live.update(tables(emulators, rows, screen), refresh=True)
 
 
 def tables(

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from aqmlab.conformance.case import ARRIVALS, OUTCOMES, RecordedCase
+from aqmlab.conformance.folder import ARRIVALS, OUTCOMES, RecordedCase
 
 SHIPPED = Path(__file__).parent / "recorded"
 FACTS = [each.name for each in fields(RecordedCase) if each.name not in ("arrivals", "outcomes")]

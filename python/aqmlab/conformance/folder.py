@@ -1,4 +1,4 @@
-"""Reads recorded cases from a folder.
+"""Recorded cases, arrivals at a reference implementation and its decisions, and folders of them.
 
 docs/conformance.md describes the format for people who bring their own cases.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
 from pydantic import BaseModel, Field
 
-from aqmlab.conformance.case import ARRIVALS, MAY_BE_EMPTY, OUTCOMES, RecordedCase
 from aqmlab.errors import input_error
 from aqmlab.files import gunzip, read_bytes
 from aqmlab.scenario.form import checked
@@ -26,6 +26,51 @@ LATEST = 2**53
 LARGEST = 2**64 - 1
 Positive = Annotated[int, Field(ge=1, le=LARGEST)]
 BITS: dict[pl.DataType, int] = {pl.UInt8(): 8, pl.UInt32(): 32, pl.UInt64(): 64}
+VERDICTS = ["delivered", "marked", "dropped_enqueue", "dropped_dequeue", "dropped_overlimit"]
+ARRIVALS = {
+    "id": pl.UInt32(),
+    "t_ns": pl.UInt64(),
+    "flow": pl.UInt32(),
+    "size_bytes": pl.UInt32(),
+    "ecn": pl.UInt8(),
+}
+OUTCOMES = {
+    "id": pl.UInt32(),
+    "verdict": pl.Enum(VERDICTS),
+    "t_ns": pl.UInt64(),
+    "sojourn_ns": pl.UInt64(),
+    "t_mark_ns": pl.UInt64(),
+    "reason": pl.String(),
+}
+MAY_BE_EMPTY = {"t_mark_ns", "reason"}
+
+
+class Unsupported(Exception):
+    """A case without counterpart in aqmlab; `str(error)` names the missing feature."""
+
+
+@dataclass(frozen=True)
+class RecordedCase:
+    """A run of a reference implementation."""
+
+    algorithm: str
+    name: str
+    description: str
+    reference: str
+    rate_bps: int
+    ns_per_byte: int
+    parameters: Mapping[str, Any]
+    timer: Mapping[str, int] | None
+    random_seed: int | None
+    arrivals: pl.DataFrame
+    """Columns `ARRIVALS`, in the order of the arrivals; `id` counts them from 0."""
+    outcomes: pl.DataFrame
+    """Columns `OUTCOMES`, in the order of the decisions; one for each arrival."""
+
+    @property
+    def path(self) -> str:
+        """What the case is called in messages, and its folder in a folder of cases."""
+        return f"{self.algorithm}/{self.name}"
 
 
 def find_cases(folder: Path) -> list[tuple[str, str, Path]]:

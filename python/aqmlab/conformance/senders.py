@@ -6,7 +6,7 @@ A case is a folder with `case.json` and `events.csv.gz`; docs/conformance.md des
 from __future__ import annotations
 
 import lzma
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
@@ -14,10 +14,9 @@ from typing import Any, TypeVar
 
 from aqmlab import _core
 from aqmlab.conformance.folder import read, read_object
-from aqmlab.conformance.run import Progress, in_threads
+from aqmlab.conformance.replay import Progress, in_threads
 from aqmlab.errors import InputError, input_error, unknown
 
-Chosen = TypeVar("Chosen")
 Made = TypeVar("Made")
 SHIPPED = Path(__file__).parent / "recorded" / "senders.xz"
 CASE, EVENTS = "case.json", "events.csv.gz"
@@ -88,12 +87,14 @@ def _each(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> list[Made]:
-    packed: Iterable[bytes]
-    if folder:
-        cases = {case.name: case for case in find_senders(folder)}
-        packed = (pack_case(case) for case in _chosen(cases, names))
-    else:
-        packed = _chosen(read_archive(), names)
+    found: Mapping[str, Path | bytes] = (
+        {case.name: case for case in find_senders(folder)} if folder else read_archive()
+    )
+    for name in names:
+        if name not in found:
+            raise unknown("case", name, list(found))
+    chosen = [case for name, case in found.items() if not names or name in names]
+    packed = (pack_case(case) if isinstance(case, Path) else case for case in chosen)
     return in_threads(work, packed, threads, progress)
 
 
@@ -114,13 +115,6 @@ that come with aqmlab are replayed. Raises `InputError` if a case cannot be read
 or control has no counterpart here."""
 close_senders = partial(_each, _close)
 """Plays the same cases with both ends ours."""
-
-
-def _chosen(cases: Mapping[str, Chosen], names: Sequence[str]) -> list[Chosen]:
-    for name in names:
-        if name not in cases:
-            raise unknown("case", name, list(cases))
-    return [case for name, case in cases.items() if not names or name in names]
 
 
 def find_senders(folder: Path) -> list[Path]:

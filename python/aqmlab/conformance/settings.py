@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from aqmlab.conformance.case import RecordedCase, Unsupported
+from aqmlab.conformance.folder import RecordedCase, Unsupported
 from aqmlab.errors import unknown
 
 Number = int | float
@@ -22,18 +22,12 @@ MTU = 1514
 """The largest packet of the recorded device: 1500 bytes and an Ethernet header."""
 
 
-class Parameters:
-    """The parameters of a case, of which it is known which were taken."""
-
-    def __init__(self, parameters: Mapping[str, Any]) -> None:
-        self._left = dict(parameters)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._left
+class Parameters(dict[str, Any]):
+    """The parameters of a case that have not been taken yet."""
 
     def take(self, name: str) -> Number | None:
         """The value of `name`, or `None` if the case does not set it."""
-        value = self._left.pop(name, None)
+        value = self.pop(name, None)
         if isinstance(value, float) and value.is_integer():
             return int(value)
         if value is None or isinstance(value, int | float):
@@ -53,10 +47,6 @@ class Parameters:
         if value not in (None, 0, 1):
             raise Unsupported(f"parameter {name} = {value}: 0 or 1 is expected")
         return bool(value)
-
-    def left(self) -> list[str]:
-        """The parameters that were not taken."""
-        return [f"{name} = {value}" for name, value in self._left.items()]
 
 
 @cache
@@ -165,7 +155,11 @@ def queue_of(case: RecordedCase) -> tuple[Settings, int, list[str]]:
         more(given, own)
     settings = _settings(entry, given) | own
     _check_timer(case)
-    return settings, int(MTU if mtu is None else mtu), given.left()
+    return (
+        settings,
+        int(MTU if mtu is None else mtu),
+        [f"{name} = {value}" for name, value in given.items()],
+    )
 
 
 def _check_timer(case: RecordedCase) -> None:

@@ -2,7 +2,7 @@
 
 * `links`: links from options of the command line, as a scenario.
 * `mahimahi`: links from mahimahi's command lines.
-* `keep`: results folders of emulations.
+* `keep`: captures, logs and results folders of emulations.
 
 The engine does the work in real time, without the interpreter. It makes a copy of the process,
 which must have one thread: nothing here, and nothing that was imported before, may use numpy or
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aqmlab import _core
-from aqmlab.emulator.recordings import NOTHING, Capture, Log, Recordings
+from aqmlab.emulator.keep import NOTHING, Capture, Log, Recordings
 
 if TYPE_CHECKING:
     from aqmlab.emulator.links import EmulatedPath
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 DEFAULT_SHELL = "/bin/sh"
 Job = tuple[int, _core.Scenario, int]
 """Number of the run, scenario, replication."""
+
+
+def shell_unless(command: Sequence[str]) -> list[str]:
+    """The program and its arguments; `$SHELL` without any."""
+    return list(command) or [os.environ.get("SHELL") or DEFAULT_SHELL]
 
 
 def emulate(
@@ -75,10 +80,9 @@ def emulate(
     InputError
         If an argument is invalid or the system cannot create the path.
     """
-    words = list(command) or [os.environ.get("SHELL") or DEFAULT_SHELL]
     return _core.emulate(
         path.scenario,
-        words,
+        shell_unless(command),
         down=path.down,
         up=path.up,
         far=shlex.split(far),

@@ -1,28 +1,114 @@
-"""The results of an emulation, in a folder like that of any run.
+"""Captures (`--pcap`), logs (`--log`) and results of an emulation.
 
-The folder must be new, and is made, locked and written to before the command starts: an emulation
-cannot be computed again. If it cannot be written to afterwards, the results go elsewhere.
+The folder of the results is like that of any run. It must be new, and is made, locked and written
+to before the command starts: an emulation cannot be computed again. If it cannot be written to
+afterwards, the results go elsewhere.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
+import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aqmlab import signals
-from aqmlab.errors import FolderError, stored
+from aqmlab.errors import FolderError, input_error, stored
 from aqmlab.files import LOCK, OWNER, lock, unlock
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from aqmlab._core import Emulation
+    from aqmlab._core import Emulation, Scenario
 
 PROBE_BYTES = 1 << 20
 """Size that must be free before anything is run."""
+WHOLE = 1 << 18
+"""Bytes of each packet that are kept: all of them."""
+LEAST_RING = 1 << 20
+NEAR = "near"
+"""Where packets are captured if nothing else is said: where the command sends or gets them."""
+Log = tuple[str, str, Sequence[str]]
+"""A log as the engine takes it: the link, the file, and the lines that it begins with."""
+
+Capture = tuple[str, int | None, int, str]
+"""A capture: the file, of how many bytes the last are kept, how many of each packet, and where."""
+
+
+@dataclass(frozen=True)
+class Recordings:
+    """Recordings during an emulation."""
+
+    pcap: Path | None = None
+    ring: int | None = None
+    """Size of the last part of a capture, held by two files; `None`: all of it."""
+    logs: Sequence[tuple[str, Path]] = ()
+    """Links and files."""
+    places: str = NEAR
+    """Where packets are captured."""
+
+    def of_run(self, number: int, scenario: Scenario) -> dict[str, Any]:
+        """The arguments `logs` and `capture` of the engine; files of the second run and later
+        ones have its number in their names."""
+
+        def named(file: Path) -> str:
+            return str(file if number == 1 else file.with_stem(f"{file.stem}-{number}"))
+
+        links = json.loads(scenario.resolved)["links"] if self.logs else {}
+        return {
+            "capture": self.pcap and (named(self.pcap), self.ring, WHOLE, self.places),
+            "logs": [
+                (link, named(file), _head(link, links.get(link, {}), named(file)))
+                for link, file in self.logs
+            ],
+        }
+
+
+NOTHING = Recordings()
+
+
+def recordings(
+    pcap: Path | None = None,
+    ring: str | None = None,
+    log: Sequence[str] = (),
+    places: str | None = None,
+) -> Recordings:
+    """Parses options: `ring` is a size in bytes (`100mb`), `log` are texts `LINK=FILE`, `places` is
+    `near`, `far` or `all`. Raises `InputError` for one that is none."""
+    for option, value in (("ring", ring), ("at", places)):
+        if pcap is None and value is not None:
+            raise input_error("this is for a capture: give --pcap as well", key=f"--pcap-{option}")
+    logs = []
+    for text in log:
+        link, equals, file = text.partition("=")
+        if not equals or not link or not file:
+            raise input_error("expected LINK=FILE, such as up=up.log", key="--log", given=text)
+        logs.append((link, Path(file)))
+    return Recordings(pcap, None if ring is None else _size(ring), logs, places or NEAR)
+
+
+def _head(link: str, table: dict[str, Any], file: str) -> list[str]:
+    """The first lines of a log, as mm-link has them."""
+    queue = ", ".join(f"{key}={value}" for key, value in table.get("queue", {}).items())
+    line = shlex.join(["aqmlab", *sys.argv[1:]])
+    return [f"aqmlab ({link}) > {file}", f"command line: {line}", f"queue: {queue}"]
+
+
+def _size(text: str) -> int:
+    units = {"gb": 10**9, "mb": 10**6, "kb": 10**3, "b": 1}
+    unit = next((unit for unit in units if text.lower().endswith(unit)), "")
+    try:
+        size = int(float(text[: -len(unit)]) * units[unit])
+    except (KeyError, ValueError, OverflowError):
+        size = 0
+    if size < LEAST_RING:
+        problem = "expected a size of at least 1mb, such as 100mb"
+        raise input_error(problem, key="--pcap-ring", given=text)
+    return size
 
 
 class Reserved:
@@ -45,12 +131,7 @@ class Reserved:
                 self._reserve(self.folder)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._release()
         if kind is not None and self._made and self.folder is not None:
             with suppress(OSError):
@@ -123,7 +204,8 @@ def _elsewhere(emulation: Emulation, command: str) -> Path | None:
 
 
 def _write(emulation: Emulation, folder: Path, command: str) -> None:
-    from aqmlab.emulator.report import title, write
+    from aqmlab.emulator.report import document, title
+    from aqmlab.report.document import save
     from aqmlab.results import resolved
     from aqmlab.study import Study
     from aqmlab.study.execute import folder_of
@@ -135,4 +217,5 @@ def _write(emulation: Emulation, folder: Path, command: str) -> None:
     with folder_of(study, folder, emulated=True) as results:
         results.add([emulation.results])
         results.finish()
-        write(folder, results.result(computed=1).single(), command)
+        page = document(results.result(computed=1).single(), command, folder)
+        save(page, folder, figures=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,9 +77,9 @@ def from_options(
             option = next(iter(common), "profile")
             problem = f"`--{direction}` gives more than one link: set this in each of them"
             raise input_error(problem, key=f"--{option}")
-        names[direction] = []
-        for number, text in enumerate(texts or [""], start=1):
-            name = direction if len(texts) <= 1 else f"{direction}{number}"
+        numbers = range(1, len(texts) + 1) if len(texts) > 1 else [""]
+        names[direction] = [f"{direction}{number}" for number in numbers]
+        for name, text in zip(names[direction], texts or [""], strict=True):
             pairs = _pairs(text, f"--{direction}")
             try:
                 own[name] = link(pairs)
@@ -87,7 +87,6 @@ def from_options(
                 raise renamed(error, f"--{direction} ({error.key.removeprefix('--')})") from None
             given = link(common) | own[name]
             links[name] = {"rate": UNLIMITED, "delay": "0s"} | line.get(direction, {}) | given
-            names[direction].append(name)
     try:
         return from_tables(links, names["down"], names["up"], settings)
     except InputError as error:
@@ -115,34 +114,27 @@ def link(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The table of a link, of options with their short forms."""
     table: dict[str, Any] = {}
     for key, value in settings.items():
-        if key == "trace":
+        outer, dot, inner = key.partition(".")
+        if dot:
+            table.setdefault(outer, {})[inner] = value
+        elif key == "trace":
             table["rate"] = {"trace": value}
-        elif key == "queue" and isinstance(value, str):
-            table["queue"] = {"discipline": value}
-        elif key == "jitter" and isinstance(value, str):
-            table["jitter"] = jitter(value)
-        elif key == "slot" and isinstance(value, str):
-            table["slot"] = slot(value)
-        elif key in ("loss", "duplicate") and isinstance(value, str):
-            table[key] = chance(value, f"--{key}")
-        elif "." in key:
-            outer, _, inner = key.partition(".")
-            table.setdefault(outer, {})
-            table[outer][inner] = value
+        elif key in SHORT_FORMS and isinstance(value, str):
+            table[key] = SHORT_FORMS[key](value, f"--{key}")
         else:
             table[key] = value
     return table
 
 
-def chance(text: str, option: str) -> Any:
+def _chance(text: str, option: str) -> Any:
     """`1%`, or with netem's correlation `1% 25%` (with a comma where spaces part settings)."""
-    values = [share(word, option) for word in _words(text)]
+    values = [_share(word, option) for word in _words(text)]
     if len(values) > 2:
         raise input_error("expected a share and a correlation: 1% 25%", key=option, given=text)
     return values[0] if len(values) == 1 else {"chance": values[0], "correlation": values[1]}
 
 
-def jitter(text: str) -> dict[str, Any]:
+def _jitter(text: str, option: str) -> dict[str, Any]:
     """`2ms`, and what netem's delay takes after that: `2ms 25% pareto`."""
     spread, *words = _words(text)
     table: dict[str, Any] = {"spread": spread}
@@ -151,12 +143,12 @@ def jitter(text: str) -> dict[str, Any]:
         key = "correlation" if is_share else "distribution"
         if key in table:
             problem = "expected a spread, a correlation and a distribution: 2ms 25% normal"
-            raise input_error(problem, key="--jitter", given=text)
-        table[key] = share(word, "--jitter") if is_share else word
+            raise input_error(problem, key=option, given=text)
+        table[key] = _share(word, option) if is_share else word
     return table
 
 
-def slot(text: str) -> dict[str, Any]:
+def _slot(text: str, option: str) -> dict[str, Any]:
     """Slots as netem takes them: `2ms`, `2ms 8ms packets 16 bytes 40000`."""
     problem = "expected the shortest and longest time until a slot: 2ms 8ms packets 16 bytes 40000"
     words = _words(text)
@@ -165,7 +157,7 @@ def slot(text: str) -> dict[str, Any]:
     names, values = limited[::2], limited[1::2]
     is_known = len(set(names)) == len(names) == len(values) and set(names) <= set(SLOT_LIMITS)
     if not 1 <= len(times) <= 2 or not is_known:
-        raise input_error(problem, key="--slot", given=text)
+        raise input_error(problem, key=option, given=text)
     table: dict[str, Any] = dict(zip(("min", "max"), times, strict=False))
     for name, value in zip(names, values, strict=True):
         # netem's numbers are bytes.
@@ -173,11 +165,21 @@ def slot(text: str) -> dict[str, Any]:
     return table
 
 
+SHORT_FORMS: Mapping[str, Callable[[str, str], Any]] = {
+    "queue": lambda text, _: {"discipline": text},
+    "jitter": _jitter,
+    "slot": _slot,
+    "loss": _chance,
+    "duplicate": _chance,
+}
+"""Keys of a link whose values may be texts as netem has them; the option is for errors."""
+
+
 def _words(text: str) -> list[str]:
     return [word for word in re.split(r"[\s,]+", text) if word] or [""]
 
 
-def share(text: str, option: str) -> Any:
+def _share(text: str, option: str) -> Any:
     """`1%` or `0.01` as a number."""
     if not text.endswith("%"):
         return parse_value(text)

@@ -36,10 +36,6 @@ METERS = ("meter-uplink", "meter-uplink-delay", "meter-downlink", "meter-downlin
 FLAGS = ("once", *METERS)
 SHORT = {"-u": "uplink-log", "-d": "downlink-log"}
 INFINITE = {"discipline": "droptail", "limit": "unlimited"}
-QUEUES = ("infinite", "droptail", "drophead", "codel", "pie")
-TIMES = {"codel": ("target", "interval"), "pie": ("qdelay_ref", "max_burst")}
-"""Further parameters of a queue, in milliseconds."""
-ARGUMENTS = ("packets", "bytes", *TIMES["codel"], *TIMES["pie"])
 PIE = {
     "discipline": "pie",
     "delay": "rate",
@@ -54,6 +50,20 @@ PIE = {
 """mahimahi's PIE is that of a draft of RFC 8033, before drops were kept apart and steps
 limited. It counts in milliseconds and divides by 128, 32 or 16 where the draft counts in
 seconds and divides by 8, 2 or 1: its weights 0.125 and 1.25 are 62.5 times those of the draft."""
+QUEUES: dict[str, dict[str, Any]] = {
+    "infinite": {},
+    "droptail": {"drop": "tail"},
+    "drophead": {"drop": "head"},
+    "codel": {"discipline": "codel"},
+    "pie": PIE,
+}
+"""mahimahi's queues, as changes of one without a limit."""
+TIMES = {
+    "codel": {"target": "target", "interval": "interval"},
+    "pie": {"qdelay_ref": "target", "max_burst": "max_burst"},
+}
+"""Further parameters of a queue, in milliseconds, with our names."""
+ARGUMENTS = ("packets", "bytes", *TIMES["codel"], *TIMES["pie"])
 
 
 @dataclass(frozen=True)
@@ -216,9 +226,9 @@ def _options(given: list[str]) -> tuple[tuple[str, str], dict[str, str], list[st
             break
         if option in FLAGS and value is not None:
             raise input_error("this option has no value", key=f"--{option}", given=value)
-        if option not in FLAGS and value is None and not rest:
-            raise input_error("this option needs a value", key=f"--{option}")
         if option not in FLAGS and value is None:
+            if not rest:
+                raise input_error("this option needs a value", key=f"--{option}")
             value = rest.pop(0)
         options[option] = value or ""
     if len(words) < 2:
@@ -228,59 +238,43 @@ def _options(given: list[str]) -> tuple[tuple[str, str], dict[str, str], list[st
 
 
 def _option(word: str) -> tuple[str, str | None]:
-    """An option and the value that is written with it."""
+    """An option, which may be abbreviated as in mahimahi, and the value that is written with it."""
     if word[:2] in SHORT:
         return SHORT[word[:2]], word[2:] or None
     name, equals, value = word.partition("=")
-    return _long(name), value if equals else None
-
-
-def _long(name: str) -> str:
-    """A long option, which may be abbreviated, as in mahimahi."""
-    known = [*VALUES, *FLAGS]
-    given = name.removeprefix("--")
-    if not name.startswith("--"):
-        raise unknown("option", name, [f"--{option}" for option in known])
-    if given in known:
-        return given
-    matching = [option for option in known if option.startswith(given)]
-    if len(matching) != 1:
-        raise unknown("option", name, [f"--{option}" for option in known])
-    return matching[0]
+    known = [f"--{option}" for option in (*VALUES, *FLAGS)]
+    matching = [name] if name in known else [each for each in known if each.startswith(name)]
+    if len(matching) != 1 or not name.startswith("--"):
+        raise unknown("option", name, known)
+    return matching[0].removeprefix("--"), value if equals else None
 
 
 def _queue(option: str, name: str, text: str) -> tuple[dict[str, Any], str]:
     """A queue of mahimahi's as one of ours, and as mahimahi describes it."""
     if name not in QUEUES:
         raise unknown("queue", name, QUEUES, key=option)
+    option = f"{option}-args"
     if name == "infinite":
         if text:
             problem = "the queue `infinite` takes no arguments"
-            raise input_error(problem, key=f"{option}-args", given=text)
+            raise input_error(problem, key=option, given=text)
         return INFINITE, name
-    arguments = _arguments(f"{option}-args", text)
-    times = TIMES.get(name, ())
+    arguments = _arguments(option, text)
+    times = TIMES.get(name, {})
     for key in times:
         if key not in arguments:
             problem = f'the queue `{name}` needs {key}, in ms: "packets=1000, {key}=..."'
-            raise input_error(problem, key=f"{option}-args", given=text or None)
+            raise input_error(problem, key=option, given=text or None)
     limits = {key: arguments[key] for key in ("bytes", "packets") if key in arguments}
     if not limits:
         problem = f'the queue `{name}` needs a limit: "packets=1000", "bytes=1500000" or both'
-        raise input_error(problem, key=f"{option}-args", given=text or None)
+        raise input_error(problem, key=option, given=text or None)
     described = f"{name} [{', '.join(f'{key}={value}' for key, value in limits.items())}]"
-    table: dict[str, Any] = {"limit": "unlimited"}
+    table = INFINITE | QUEUES[name] | {own: f"{arguments[key]}ms" for key, own in times.items()}
     if "packets" in limits:
         table["limit"] = f"{limits['packets']}p"
     if "bytes" in limits:
         table["byte_limit"] = f"{limits['bytes']}b"
-    values = [f"{arguments[key]}ms" for key in times]
-    if name == "codel":
-        table |= {"discipline": "codel"} | dict(zip(("target", "interval"), values, strict=True))
-    elif name == "pie":
-        table |= PIE | dict(zip(("target", "max_burst"), values, strict=True))
-    else:
-        table |= {"discipline": "droptail", "drop": "head" if name == "drophead" else "tail"}
     return table, described
 
 

@@ -18,7 +18,6 @@ from aqmlab.report.document import (
     Tiles,
     charts,
     notes,
-    save,
 )
 from aqmlab.report.document.colours import by_label
 from aqmlab.report.made import made
@@ -40,17 +39,8 @@ QUANTITIES = {
 }
 
 
-def write(folder: Path, result: RunResult, command: str = "", *, figures: bool = True) -> Path:
-    """Writes `report.html`, and with `figures` the pictures into `figures/`; returns the path of
-    the page. `command` is what made the results.
-
-    Raises `StorageError` if a file cannot be written.
-    """
-    return save(document(result, command, folder), folder, figures=figures)
-
-
-def document(result: RunResult, command: str = "", folder: Path | None = None) -> Document:
-    """The page of an emulation; `folder` is where its tables are, if they are kept."""
+def document(result: RunResult, command: str, folder: Path) -> Document:
+    """The page of an emulation: the command that made the results, and the folder of its tables."""
     scores = dict(result.scores.select("quantity", "value").iter_rows())
     told = Text("Real packets through the links below, in real time.", "lead")
     noted = of_run(result)
@@ -118,16 +108,12 @@ def _facts(result: RunResult, scores: dict[str, float]) -> Iterator[tuple[str, s
 def _changes(result: RunResult) -> Iterator[Section]:
     """Changes during the emulation."""
     made = result.scenario.get("changes", [])
-    if made:
-        lines = tuple(
-            (f"{time:.3f} s", each["key"], shown(each["value"]))
-            for time, each in zip(_change_times(result), made, strict=True)
-        )
-        columns = (
-            Column("time", label=True),
-            Column("key", label=True),
-            Column("value", label=True),
-        )
+    lines = tuple(
+        (f"{time:.3f} s", each["key"], shown(each["value"]))
+        for time, each in zip(_change_times(result), made, strict=True)
+    )
+    if lines:
+        columns = tuple(Column(name, label=True) for name in ("time", "key", "value"))
         yield Section("Changes", (Table(columns, lines),))
 
 

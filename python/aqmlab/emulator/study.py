@@ -11,7 +11,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,28 +23,8 @@ if TYPE_CHECKING:
     from aqmlab.study import Study
     from aqmlab.study.folder import ResultsFolder
 
-
-@dataclass(frozen=True)
-class Order:
-    """The study: arguments of `Study`."""
-
-    file: str
-    set: Mapping[str, Any]
-    only: Mapping[str, Sequence[str]]
-    seed: int | None
-    replications: int | None
-
-    def study(self) -> Study:
-        """The study."""
-        from aqmlab.study import Study
-
-        return Study(
-            Path(self.file),
-            set=self.set,
-            only=self.only,
-            seed=self.seed,
-            replications=self.replications,
-        )
+Order = Mapping[str, Any]
+"""Arguments of `Study`, as JSON can hold them."""
 
 
 def run(order: Order, out: Path, told: Callable[[str], None] | None = None) -> StudyResult:
@@ -56,11 +35,12 @@ def run(order: Order, out: Path, told: Callable[[str], None] | None = None) -> S
     Raises `EmulationError` if a run could not be made.
     """
     told = told or (lambda _: None)
+    from aqmlab.study import Study
     from aqmlab.study.execute import folder_of, said
     from aqmlab.study.folder import open_results
     from aqmlab.study.manifest import read_manifest
 
-    study = order.study()
+    study = Study(**order)
     if (out / "manifest.json").exists() and read_manifest(out)["complete"]:
         there: StudyResult = open_results(out)
         if there.info.digest == study.digest:
@@ -109,7 +89,7 @@ def _run_one(order: Order, number: int, chunk: Path) -> list[str]:
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
-            said, _ = process.communicate(json.dumps(asdict(order)))
+            said, _ = process.communicate(json.dumps(order))
         except BaseException:
             process.kill()
             raise
@@ -122,8 +102,10 @@ def _run_one(order: Order, number: int, chunk: Path) -> list[str]:
 def _made() -> list[str]:
     """Reads an order from stdin, makes the run of it that is named, and writes it down; what the
     emulator has to say of it."""
+    from aqmlab.study import Study
+
     number, chunk = int(sys.argv[1]), Path(sys.argv[2])
-    study = Order(**json.load(sys.stdin)).study()
+    study = Study(**json.load(sys.stdin))
     point, replication = divmod(number, study.replications)
     (done,) = played([(number, study.points[point].scenario, replication)])
     # From here on there may be threads.

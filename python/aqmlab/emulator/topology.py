@@ -29,8 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from aqmlab import _core
-from aqmlab.emulator import DEFAULT_SHELL
-from aqmlab.emulator.recordings import Capture, Log
+from aqmlab.emulator import shell_unless
 from aqmlab.errors import input_error, unknown
 from aqmlab.scenario.settings import check_keys, parse_toml, read_text
 
@@ -60,9 +59,8 @@ def load(file: Path, settings: Mapping[str, Any]) -> Topology:
     if not isinstance(given, Mapping):
         raise input_error("expected tables [hosts.NAME]", file=name, key="hosts", given=given)
     commands = {host: _command(entry, host, name) for host, entry in given.items()}
-    if "flows" in table:
-        return _of_flows(table, commands, file, settings)
-    return _of_nodes(table, commands, file, settings)
+    make = _of_flows if "flows" in table else _of_nodes
+    return make(table, commands, file, settings)
 
 
 def _command(entry: Any, host: str, file: str) -> list[str]:
@@ -178,13 +176,11 @@ def run(
     *,
     at: str | None = None,
     commands: Mapping[str, str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    logs: Sequence[Log] = (),
-    capture: Capture | None = None,
+    **options: Any,
 ) -> _core.Emulation:
     """Runs `command` at the host `at` (default: the first) and the others' own commands in
-    theirs; all ends when `command` does. `commands` take the place of those in the file;
-    `logs` and `capture` are as in `_core.emulate`.
+    theirs; all ends when `command` does. `commands` replace those in the file; `options` are
+    `settings`, `logs` and `capture` of `_core.emulate`.
 
     Raises `InputError` for a host that there is not, and as `emulate`.
     """
@@ -196,7 +192,7 @@ def run(
     main = next(iter(words)) if at is None else at
     if main not in words:
         raise unknown("host", main, topology.commands, key="--at")
-    words[main] = list(command) or words[main] or [os.environ.get("SHELL") or DEFAULT_SHELL]
+    words[main] = shell_unless(list(command) or words[main])
     place = {host: number for number, host in enumerate(words)}
     return _core.emulate_hosts(
         topology.scenario,
@@ -204,7 +200,5 @@ def run(
         [(place[a], place[b], links) for (a, b), links in topology.ways.items()],
         main=place[main],
         environment=list(os.environ.items()),
-        settings=dict(settings or {}),
-        logs=logs,
-        capture=capture,
+        **options,
     )

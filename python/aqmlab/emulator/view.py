@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import struct
 import time
 from collections.abc import Iterator
@@ -40,29 +39,17 @@ class Emulator:
     control: Path | None = None
     """File for requested changes."""
 
-    def watch(self) -> None:
-        """Says that somebody looks. Raises `OSError` if the emulator has ended."""
-        descriptor = os.open(self.file, os.O_RDWR)
-        try:
-            os.pwrite(descriptor, struct.pack("<Q", time.monotonic_ns() + WATCH), 0)
-        finally:
-            os.close(descriptor)
-
-    def read(self) -> dict[str, Any] | None:
-        """The numbers; `None` before there are any. Raises `OSError` if it has ended."""
-        for _ in range(3):
-            text = self.file.read_bytes()[HEAD:]
-            # Half written: a moment later it is whole.
-            with contextlib.suppress(ValueError):
-                return dict(json.loads(text)) if text else None
-            time.sleep(0.002)
-        return None
-
     def look(self) -> dict[str, Any] | None:
-        """Watches and reads; `None` if there are no numbers, or if it has ended."""
-        with contextlib.suppress(OSError):
-            self.watch()
-            return self.read()
+        """Requests the numbers and returns the present ones; `None` before there are any, or if the
+        emulator has ended."""
+        with contextlib.suppress(OSError), self.file.open("r+b", buffering=0) as file:
+            file.write(struct.pack("<Q", time.monotonic_ns() + WATCH))
+            for _ in range(3):
+                text = self.file.read_bytes()[HEAD:]
+                # Half written: a moment later it is whole.
+                with contextlib.suppress(ValueError):
+                    return dict(json.loads(text)) if text else None
+                time.sleep(0.002)
         return None
 
 
@@ -72,15 +59,15 @@ def running() -> list[Emulator]:
     for process in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
         with contextlib.suppress(OSError):
             files = dict(_files(process))
-            view = next((file for file, target in files.items() if target == NAME), None)
-            control = next((each for each in files.items() if each[1].startswith(CONTROL)), None)
-            if view is None:
+            if NAME not in files:
                 continue
             words = (process / "cmdline").read_bytes().split(b"\0")
             command = b" ".join(words).decode(errors="replace").strip()
-            file, name = control or (None, CONTROL)
-            pid = int(process.name)
-            found.append(Emulator(pid, command, view, name.removeprefix(CONTROL), file))
+            control = next((name for name in files if name.startswith(CONTROL)), CONTROL)
+            name = control.removeprefix(CONTROL)
+            found.append(
+                Emulator(int(process.name), command, files[NAME], name, files.get(control))
+            )
     return found
 
 
@@ -108,13 +95,13 @@ def named(emulator: str | int, *, key: str) -> Emulator:
     raise unknown("emulator", text, [each.name or str(each.pid) for each in known], key=key)
 
 
-def _files(process: Path) -> Iterator[tuple[Path, str]]:
-    """The files in memory of an emulator, with their names."""
+def _files(process: Path) -> Iterator[tuple[str, Path]]:
+    """Names of the files in memory of an emulator, and the files."""
     for file in (process / "fd").iterdir():
         with contextlib.suppress(OSError):
             target = str(file.readlink())
             if target.startswith((NAME, CONTROL)):
-                yield file, target.removesuffix(DELETED)
+                yield target.removesuffix(DELETED), file
 
 
 def between(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:

@@ -26,12 +26,12 @@ from aqmlab.reproduce.published import MAIN, Published
 from aqmlab.reproduce.schema import Remark
 from aqmlab.reproduce.signs import same_signs
 from aqmlab.stats import estimate
+from aqmlab.study import Study
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from aqmlab.results import StudyResult
-    from aqmlab.study import Study
 
 
 def reproduce(
@@ -167,14 +167,14 @@ def _emulated(
     told: Callable[[str], None] | None,
 ) -> dict[str, StudyResult]:
     """The study shortened: simulated, and with real packets."""
-    from aqmlab.emulator.study import Order, run
+    from aqmlab.emulator.study import run
 
     file, settings, axes = shortened
-    order = Order(file, settings, axes, seed, 1)
-    short = replace(order, replications=replications).study()
+    given: dict[str, Any] = {"source": file, "set": settings, "only": axes, "seed": seed}
+    short = Study(**given, replications=replications)
     return {
         "short": short.run(Path(out) / "short", threads=threads),
-        "emulated": run(order, Path(out) / "emulated", told),
+        "emulated": run(given | {"replications": 1}, Path(out) / "emulated", told),
     }
 
 

@@ -118,7 +118,6 @@ MODELS: Mapping[str, type[Part]] = {
 }
 DEEP = 100
 """Tables and lists that are deeper stay as they are: the engine refuses them."""
-SINGLE = ("link", "shaper", "driver", "jitter", "slot", "flow", "reroute", "transport", "record")
 SPELLING = {
     "codel": "CoDel",
     "codel_dt": "CoDelDt",
@@ -149,9 +148,7 @@ def base_of(entry: Mapping[str, Any]) -> type[Part] | None:
         return BASES[section]
     if section == "link" and name in MODELS:
         return MODELS[name]
-    if name in SINGLE or section == "transport" or (section, name) == ("scenario", "change"):
-        return Part
-    return None
+    return Part if section == "transport" or (section, name) in ENTRIES.values() else None
 
 
 def argument(name: str) -> str:

@@ -215,6 +215,4 @@ def quantity(text: str, key: str, option: str) -> float:
 
 def canonical(text: str) -> float:
     """The value of a rate or time in the text that a resolved scenario has for it."""
-    if text.endswith("bit"):
-        return float(Rate(text))
-    return float(Duration(text))
+    return float((Rate if text.endswith("bit") else Duration)(text))

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 
 def toml(table: Mapping[str, Any]) -> str:
     """A mapping as TOML: tables of the first two levels under headings, the others inline."""
-    lines = [f"{_key(key)} = {toml_value(value)}" for key, value in table.items()
-             if not isinstance(value, Mapping)]  # fmt: skip
-    for name, part in table.items():
-        if not isinstance(part, Mapping):
-            continue
-        below = {key: value for key, value in part.items() if isinstance(value, Mapping)}
-        if name not in ("links", "flows"):
-            below = {}
-        own = {key: value for key, value in part.items() if key not in below}
+    tables = {name: part for name, part in table.items() if isinstance(part, Mapping)}
+    lines = _pairs(table, without=tables)
+    for name, part in tables.items():
+        has_parts = name in ("links", "flows")
+        below = {k: v for k, v in part.items() if has_parts and isinstance(v, Mapping)}
+        own = _pairs(part, without=below)
         if own or not below:
-            lines += [
-                "",
-                f"[{_key(name)}]",
-                *(f"{_key(k)} = {toml_value(v)}" for k, v in own.items()),
-            ]
+            lines += ["", f"[{_key(name)}]", *own]
         for key, value in below.items():
-            lines += ["", f"[{_key(name)}.{_key(key)}]"]
-            lines += [f"{_key(k)} = {toml_value(v)}" for k, v in value.items()]
+            lines += ["", f"[{_key(name)}.{_key(key)}]", *_pairs(value)]
     return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _pairs(table: Mapping[str, Any], without: Collection[str] = ()) -> list[str]:
+    return [f"{_key(k)} = {toml_value(v)}" for k, v in table.items() if k not in without]
 
 
 def _key(name: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aqmlab.emulator import played
-from aqmlab.emulator.recordings import NOTHING, Recordings
+from aqmlab.emulator.keep import NOTHING, Recordings
 from aqmlab.errors import input_error
 from aqmlab.scenario.settings import parse_toml, read_text
 
