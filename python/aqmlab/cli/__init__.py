@@ -6,7 +6,6 @@ libraries for tables and charts inside their functions: `--help` of each works a
 
 from __future__ import annotations
 
-import ast
 import resource
 import sys
 from importlib import import_module
@@ -59,11 +58,9 @@ class Commands(TyperGroup):
 def summary(name: str) -> str:
     """The first paragraph of a command's help, from its file, which is not loaded."""
     file = FILES.get(name, name)
-    module = ast.parse(Path(__file__).with_name(f"{file}.py").read_text(encoding="utf-8"))
-    [command] = (
-        each for each in module.body if isinstance(each, ast.FunctionDef) and each.name == file
-    )
-    return " ".join((ast.get_docstring(command) or "").partition("\n\n")[0].split())
+    text = Path(__file__).with_name(f"{file}.py").read_text(encoding="utf-8")
+    docstring = text.partition(f"\ndef {file}(")[2].split('"""')[1]
+    return " ".join(docstring.partition("\n\n")[0].split())
 
 
 def loaded(name: str) -> Any:
