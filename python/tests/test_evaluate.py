@@ -181,7 +181,7 @@ def test_a_victim_alone_loses_packets_in_the_measured_time() -> None:
     solo = [case for case in filled if case.startswith("solo")]
     assert len(solo) == 22
     for case in solo:
-        assert filled[case].flow("victim", "dropped") > 1, case
+        assert filled[case].total("flows", "dropped", group="victim") > 1, case
 
 
 def test_notes_on_runs_that_are_too_short_are_told() -> None:

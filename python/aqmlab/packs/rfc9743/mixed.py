@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from math import inf
 
 import numpy as np
+import polars as pl
 
 from aqmlab.campaign import Filled, Question, Reading
+from aqmlab.campaign.readings import CaseResults
 from aqmlab.metrics.registry import LESS, MORE
 from aqmlab.metrics.samples import Floats
 from aqmlab.packs.rfc9743.alone import PATH, SHORT
@@ -90,16 +92,12 @@ def _beside(
     return criterion(ident, "5.2.1", title, "mixed", level, text, cases, read)
 
 
-def _longest_starved(samples: list[tuple[Floats, Floats]], fair: float) -> Floats:
-    """The longest time after the warm-up for which the rate is below a share of the fair one."""
-    found = []
-    for times, rates in samples:
-        longest = here = 0
-        for low in (rates[times > WARM] < STARVED * fair).tolist():
-            here = here + 1 if low else 0
-            longest = max(longest, here)
-        found.append(longest * SLICE)
-    return np.array(found)
+def _longest_starved(at: CaseResults, fair: float) -> Floats:
+    """Seconds after the warm-up for which the rate is longest below a share of the fair one."""
+    rows = at.sampled("goodput_bps").filter(pl.col("time_s") > WARM, subject="victim.0")
+    spans = (pl.col("value") < STARVED * fair).sort_by("time_s").rle()
+    longest = spans.struct["len"].filter(spans.struct["value"]).max()
+    return SLICE * np.nan_to_num(at.each(rows, longest))
 
 
 def _read_starvation(results: Filled) -> list[Reading]:
@@ -108,7 +106,7 @@ def _read_starvation(results: Filled) -> list[Reading]:
         fair = 10e6 / (int(case.rpartition(" ")[2]) + 1)
         at = results[case]
         share = at.between("goodput_bps", "victim.0", WARM, LASTS) / fair
-        starved = _longest_starved(at.samples("goodput_bps", "victim.0"), fair)
+        starved = _longest_starved(at, fair)
         made += [
             reading(case, "longest time below 5 % of a fair share", "s", LESS, starved, 0.5),
             reading(case, "share of a fair share", "%", MORE, 100 * share, most=inf),
