@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import aqmlab
 from aqmlab.campaign.beside import BETTER, OTHER, WORSE, QuestionRows, ReadingRow, value_of
-from aqmlab.campaign.outcomes import OUTCOMES, TRADE, UNDECIDED, VIOLATION
+from aqmlab.campaign.outcomes import OUTCOMES, TRADE, VIOLATION
 from aqmlab.campaign.outcomes import TONES as OUTCOME_TONES
-from aqmlab.campaign.rule import FAILS, HOLDS, VERDICTS, Answer
+from aqmlab.campaign.rule import FAILS, HOLDS, UNDECIDED, VERDICTS, Answer
 from aqmlab.metrics import scale
 from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import count
@@ -164,11 +164,11 @@ def _comparisons(campaign: Campaign) -> Table:
             (
                 line.question.title,
                 line.question.level,
-                Verdict(row.short, tone(row), row.words),
+                _compared(row),
                 f"{line.behind} of {len(line.rows)}",
                 value_of(row.value, row),
                 *(value_of(row.others[name], row) for name in others),
-                f"{row.measure}; {row.case}",
+                f"{row.own.metric}; {row.own.case}",
             )
         )
     targets = {place: anchor(line.question) for place, line in enumerate(campaign.lines)}
@@ -182,9 +182,9 @@ def _comparisons(campaign: Campaign) -> Table:
     )
 
 
-def tone(row: ReadingRow) -> str:
-    """The colour of a comparison: that of its word, if it has one for all others."""
-    return ROW_TONES.get(row.short, PLAIN)
+def _compared(row: ReadingRow) -> Verdict:
+    """A comparison in the colour of its word, if it has one for all others."""
+    return Verdict(row.short, ROW_TONES.get(row.short, PLAIN), row.words)
 
 
 def _sections(campaign: Campaign) -> Sequence[Block]:
@@ -354,11 +354,11 @@ def _rows(campaign: Campaign, line: QuestionRows) -> Table:
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
-            row.case,
-            f"{row.measure} ({row.unit})" if row.unit else row.measure,
-            row.estimate,
+            row.own.case,
+            f"{row.own.metric} ({row.own.unit})" if row.own.unit else row.own.metric,
+            row.own.estimate,
             *(row.others[name] for name in others),
-            Verdict(row.short, tone(row), row.words),
+            _compared(row),
         )
         for row in line.rows
     )
@@ -378,11 +378,12 @@ def figure(campaign: Campaign, line: QuestionRows) -> Figure:
     """Every measure of every case, the contender beside the others."""
     panels: dict[str, dict[tuple[str, str], Floats | Estimate]] = {}
     for row in line.rows:
-        own = panels.setdefault(row.measure, {})
-        own[campaign.subject, row.case] = row.estimate
-        own |= {(name, row.case): Estimate(value) for name, value in row.others.items()}
+        cells = panels.setdefault(row.own.metric, {})
+        cells[campaign.subject, row.own.case] = row.own.estimate
+        cells |= {(name, row.own.case): Estimate(value) for name, value in row.others.items()}
     worst = line.worst
-    told = f"{worst.measure}, {worst.case}: {value_of(worst.value, worst)}, {worst.words}."
+    where = f"{worst.own.metric}, {worst.own.case}"
+    told = f"{where}: {value_of(worst.value, worst)}, {worst.words}."
     palette = colours([campaign.subject, *campaign.others])
     return Figure(
         f"readings-{line.question.id}",
@@ -390,6 +391,10 @@ def figure(campaign: Campaign, line: QuestionRows) -> Figure:
         told[0].upper() + told[1:],
         f"Points: means over the replications; lines: 95 % intervals of {campaign.subject}.",
         ranges(
-            panels, palette, {row.measure: row.unit for row in line.rows}, columns=1, width=WIDTH
+            panels,
+            palette,
+            {row.own.metric: row.own.unit for row in line.rows},
+            columns=1,
+            width=WIDTH,
         ),
     )

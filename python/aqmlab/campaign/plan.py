@@ -234,10 +234,6 @@ class Campaign(Reported):
         """The number of simulations behind it."""
         return self.result.info.points * self.result.info.replications
 
-    def filled(self, question: Question, contender: str) -> Filled:
-        """The results of a question's cases with one contender."""
-        return Filled(self, question, contender)
-
     def at(self, question: str, contender: str, number: int | None = None) -> Filled:
         """The results of the question with this id, all or a draw; without cases if it was not
         run."""
@@ -299,14 +295,12 @@ class Campaign(Reported):
         """Question to the outcome of the first contender beside each other one, of those with a
         judge."""
         return {
-            question.id: {
-                other: question.judge(
-                    Beside(self.filled(question, self.subject), self.filled(question, other))
-                )
+            each.id: {
+                other: each.judge(Beside(self.at(each.id, self.subject), self.at(each.id, other)))
                 for other in self.others
             }
-            for question in self.plan.pack.questions
-            if question.judge is not None
+            for each in self.plan.pack.questions
+            if each.judge is not None
         }
 
     def with_outcome(self, outcome: str) -> list[Question]:
@@ -320,7 +314,7 @@ class Campaign(Reported):
         its outcomes."""
         return {
             (question.id, name): [
-                *answers(question.rules, self.filled(question, name)),
+                *answers(question.rules, self.at(question.id, name)),
                 *(
                     finding.answer(question, other)
                     for other, finding in self.findings.get(question.id, {}).items()
@@ -358,7 +352,7 @@ class Campaign(Reported):
     def readings_of(self, question: Question, contender: str) -> Sequence[Reading]:
         """The readings of a question with one contender."""
         if (question.id, contender) not in self._read:
-            self._read[question.id, contender] = question.read(self.filled(question, contender))
+            self._read[question.id, contender] = question.read(self.at(question.id, contender))
         return self._read[question.id, contender]
 
     def notes_of(self, question: Question) -> list[dict[str, Any]]:
@@ -366,7 +360,7 @@ class Campaign(Reported):
         and `cases`. A question with a judge has those of the first contender."""
         cases: dict[int, str] = {}
         for name in [self.subject] if question.judge else self.plan.contenders:
-            filled = self.filled(question, name)
+            filled = self.at(question.id, name)
             for case in filled:
                 parts = (case, "" if name == self.subject else name)
                 cases.setdefault(filled[case].point, ", ".join(filter(None, parts)))

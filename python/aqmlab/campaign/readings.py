@@ -204,5 +204,5 @@ class CaseResults:
     ) -> Floats:
         """The mean (`how`: max, min, last) of a sampled quantity from `begin` to `end` seconds."""
         when = pl.col("time_s") > begin, pl.col("time_s") <= end
-        rows = self.sampled(quantity).filter(*when, subject=subject)
+        rows = self._own(self._readings.samples(quantity).filter(*when, subject=subject))
         return self.each(rows, getattr(pl.col("value"), how)())

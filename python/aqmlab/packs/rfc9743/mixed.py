@@ -2,6 +2,17 @@
 
 A victim runs beside the control. The standard controls run beside the same victim, so that each
 harm stands beside the harm that Reno and CUBIC do to it.
+
+Harm is that of R. Ware, M. Mukerjee, S. Seshan and J. Sherry, "Beyond Jain's Fairness Index:
+Setting the Bar for the Deployment of Congestion Control Algorithms", HotNets 2019. It is 0 if
+nothing is lost and 1 if everything is: (solo - beside) / solo of what is better if it is more, and
+(beside - solo) / beside of what is better if it is less. The bar is the harm that the victim's
+own control does.
+
+The harm is that of the means over the replications. A mean of the ratios would depend on the few
+replications with a small denominator, and harm clipped at 0 in each replication would count chance
+as harm. The values of the replications are the ratio of the means in linear approximation: their
+mean is the harm, and their spread that of the harm. They can be negative; the mean is clipped.
 """
 
 from __future__ import annotations
@@ -17,7 +28,6 @@ from aqmlab.campaign.readings import CaseResults
 from aqmlab.metrics.registry import LESS, MORE
 from aqmlab.metrics.samples import Floats
 from aqmlab.packs.rfc9743.alone import PATH, SHORT
-from aqmlab.packs.rfc9743.harm import of_less, of_more
 from aqmlab.packs.rfc9743.readings import criterion, reading
 from aqmlab.packs.rfc9743.scene import OWN, STANDARD, ControlSetup, Flow, Path, bulk, load, scenario
 
@@ -49,6 +59,25 @@ LOSSLESS = 1e-4
 VIDEO = {"kind": "cbr", "rate": "2mbit", "packet": "1200b"}
 """A video call of a constant rate that responds to nothing."""
 CALLS = {"call": load("voip", count=2), "video": load(VIDEO)}
+
+
+def of_more(solo: Floats, beside: Floats, least: float = 1e-12) -> Floats:
+    """The harm to a measure that is better if it is more, such as goodput; values below `least`
+    count as `least`."""
+    solo, beside = np.maximum(solo, least), np.maximum(beside, least)
+    both = np.isfinite(solo + beside)
+    if not both.any():
+        return solo + beside
+    whole = solo.mean(where=both)
+    kept = beside.mean(where=both) / whole
+    harm: Floats = 1 - kept - (beside - kept * solo) / whole
+    return harm
+
+
+def of_less(solo: Floats, beside: Floats, least: float = 1e-12) -> Floats:
+    """The harm to a measure that is better if it is less, such as delay; values below `least`
+    count as `least`."""
+    return of_more(beside, solo, least)
 
 
 def _run(path: Path, **flows: Flow) -> Flow:

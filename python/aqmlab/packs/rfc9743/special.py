@@ -235,7 +235,8 @@ CRITERIA: tuple[Question, ...] = (
             CaseMeasure("segments that delivered no new data", "%", LESS,
                     lambda at: 100 * (1 - _delivered(at) / sent(at)), 1.0),
             CaseMeasure("control packets", "a segment delivered", LESS,
-                    lambda at: at.total("links", "arrived", link="up") / np.maximum(_delivered(at), 1.0), 0.05),
+                    lambda at: at.total("links", "arrived", link="up")
+                    / np.maximum(_delivered(at), 1.0), 0.05),
         ),
     ),
     criterion(
