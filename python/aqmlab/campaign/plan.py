@@ -205,6 +205,12 @@ class Filled(Replicated):
         row: Floats = self.campaign.readings.grid(metric, subject)[point]
         return row[self._picked]
 
+    def reading(self, case: str, metric: str, subject: str) -> Reading:
+        """A metric of the registry or the pack as a reading of a case."""
+        found = self.campaign.readings.described(metric)
+        values = self.values(case, metric, subject)
+        return Reading(case, metric, subject, found.unit, found.direction, values)
+
     def mean(self, case: str, metric: str, subject: str) -> float:
         """The mean over the replications that have the metric; NaN without any."""
         point = self.point(case)

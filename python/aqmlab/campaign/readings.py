@@ -69,12 +69,16 @@ class Readings:
         """The samples of a quantity after the warm-up."""
         return self._kept.once(("samples", quantity), lambda: windows.samples(self._runs, quantity))
 
+    def described(self, metric: str) -> Metric:
+        """The metric of the registry or of the pack with this name."""
+        return self._own.get(metric) or self._kept.once(("find", metric), lambda: find(metric)[0])
+
     def _grids_of(self, metric: str, *, forward: bool | None) -> dict[str, Floats]:
         """A metric of each subject; shape (points, replications), NaN where there is none."""
-        own = self._own.get(metric)
-        found, statistic = (own, "") if own else find(metric)
+        found, is_own = self.described(metric), metric in self._own
+        statistic = "" if is_own else find(metric)[1]
         if forward is None:
-            forward = found.of == CLASS if own else self._is_pooled and "link" not in found.of
+            forward = found.of == CLASS if is_own else self._is_pooled and "link" not in found.of
         rows = found.values(self._forward if forward else self._runs, statistic)
         grids = {
             str(subject): grid_of(part["run"], part["value"], self.result.info)
@@ -82,7 +86,7 @@ class Readings:
             .partition_by("subject", as_dict=True)
             .items()
         }
-        if self._is_pooled and not own and grids:
+        if self._is_pooled and not is_own and grids:
             every = np.stack(list(grids.values()))
             total = np.where(np.isnan(every).all(axis=0), np.nan, np.nansum(every, axis=0))
             grids.setdefault(ALL, total)

@@ -206,17 +206,13 @@ METRICS = (
 
 def read(filled: Filled) -> Sequence[Reading]:
     """All metrics of the links under test, classes of flows and phases, of every case."""
-    known = {each.name: each for each in METRICS}
-    known |= {name: find(name)[0] for name in (*OF_LINKS, *OF_CLASSES) if name not in known}
-    found = []
-    for case in filled:
-        _, table = filled.campaign.plan.scenarios[filled[case].point]
-        for name, subject in _asked(table):
-            values = filled.values(case, name, subject)
-            if np.isfinite(values).any():
-                unit, direction = known[name].unit, known[name].direction
-                found.append(Reading(case, name, subject, unit, direction, values))
-    return found
+    scenarios = filled.campaign.plan.scenarios
+    every = (
+        filled.reading(case, name, subject)
+        for case in filled
+        for name, subject in _asked(scenarios[filled[case].point][1])
+    )
+    return [each for each in every if np.isfinite(each.values).any()]
 
 
 def _asked(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
