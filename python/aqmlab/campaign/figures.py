@@ -262,11 +262,18 @@ class Distributions(Drawing):
         for case in dict.fromkeys(case for _, filled in everyone for case in filled):
             own = [(name, filled[case]) for name, filled in everyone if case in filled]
             head = f"{case}: " if case else ""
-            delays = {name: _tail(*at.histogram()) for name, at in own}
+            delays = {}
+            for name, at in own:
+                times, counts = at.histogram()
+                x, shares = _at(1e3 * times, counts, np.array(TAIL))
+                delays[name] = x, 1.0 - shares
             drawn[f"{head}delay"] = charts.Panel(
                 delays, "queuing delay (ms)", "packets that wait longer", tail=True
             )
-            goodput = {name: _quantiles(at.goodput_samples()) for name, at in own}
+            goodput = {}
+            for name, at in own:
+                samples = 1e-6 * np.sort(at.goodput_samples())
+                goodput[name] = _at(samples, np.ones(samples.size), EVEN)
             drawn[f"{head}goodput"] = charts.Panel(
                 goodput, "goodput (Mbit/s)", "samples not above", share=True, zero=False
             )
@@ -275,17 +282,6 @@ class Distributions(Drawing):
             "all flows together, in the samples of all runs: the share that is not above."
         )
         return caption, charts.curves(drawn, palette, columns=2, width=WIDE)
-
-
-def _tail(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
-    """Times in ms, and the share of packets above each."""
-    times, shares = _at(1e3 * values, counts, np.array(TAIL))
-    return times, 1.0 - shares
-
-
-def _quantiles(samples: Floats) -> tuple[Floats, Floats]:
-    """Rates in Mbit/s, and the share of samples that is not above each."""
-    return _at(1e-6 * np.sort(samples), np.ones(samples.size), EVEN)
 
 
 def _at(values: Floats, counts: Floats, shares: Floats) -> tuple[Floats, Floats]:

@@ -21,7 +21,7 @@ from aqmlab.campaign.pack import Pack, Question, Reading
 from aqmlab.campaign.readings import CaseResults, Readings
 from aqmlab.campaign.reported import SCHEMA, Reported
 from aqmlab.campaign.rule import VERDICTS, Answer, Replicated, answers, picks
-from aqmlab.errors import InputError, input_error, unknown
+from aqmlab.errors import InputError, renamed, unknown
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.numbers import count
 from aqmlab.report.document import Document
@@ -74,10 +74,8 @@ class Plan:
         """The cases as a study with one axis, as a study file has it."""
         values = [{"label": label, "set": dict(table)} for label, table in self.scenarios]
         link = {"rate": "10mbit", "delay": "10ms"}
-        whole = {
-            "links": {"down": link, "up": link},
-            "flows": {"own": {"path": "down", "return_path": "up"}},
-        }
+        flow = {"path": "down", "return_path": "up"}
+        whole = {"links": {"down": link, "up": link}, "flows": {"own": flow}}
         return {
             "name": self.pack.name,
             "title": self.pack.title,
@@ -100,9 +98,7 @@ class Plan:
             )
         except InputError as error:
             place = (error.file or "<study>").replace("<study>", file or self.pack.name)
-            raise input_error(
-                error.problem, file=place, key=error.key, given=error.given, hint=error.hint
-            ) from error
+            raise renamed(error, error.key, place) from error
 
     def run(
         self,

@@ -16,7 +16,7 @@ from typing import Any
 
 from aqmlab._core import queue_in_tc, shaper_in_tc
 from aqmlab.errors import input_error
-from aqmlab.packs.access_line.setup import PORTS
+from aqmlab.packs.access_line.setup import PORTS, is_shaping
 
 ETHERNET_HEADER = 14
 HEADERLESS = ("ppp", "wwan", "tun", "wg")
@@ -45,7 +45,8 @@ class SetupCommands:
 
 def commands(links: Links, device: str) -> SetupCommands:
     """Commands for the links of a simulated scenario, every default filled in."""
-    shaped = {way: links[port] for way, port in PORTS.items() if _is_shaped(links[port])}
+    ports = {way: links[port] for way, port in PORTS.items()}
+    shaped = {w: each for w, each in ports.items() if "shaper" in each or is_shaping(each["queue"])}
     problem = next(filter(None, map(_problem, reversed(shaped.values()))), "")
     if problem:
         return SetupCommands(problem=problem)
@@ -76,10 +77,6 @@ def check_device(name: str) -> None:
             key="--device",
             given=name,
         )
-
-
-def _is_shaped(link: Mapping[str, Any]) -> bool:
-    return "shaper" in link or link["queue"].get("bandwidth", "unlimited") != "unlimited"
 
 
 def _in_tc(link: Mapping[str, Any]) -> tuple[str, list[str]] | None:

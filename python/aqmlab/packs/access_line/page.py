@@ -18,7 +18,7 @@ from aqmlab.packs.access_line.choice import (
     sentences,
 )
 from aqmlab.packs.access_line.commands import SetupCommands, commands
-from aqmlab.packs.access_line.setup import BASELINE, PATHS
+from aqmlab.packs.access_line.setup import BASELINE, PATHS, is_shaping
 from aqmlab.report.document import (
     Block,
     Cell,
@@ -168,8 +168,7 @@ def _shaper(link: Mapping[str, Any]) -> str:
     queue = link["queue"]
     if "shaper" in link:
         return f"HTB, {link['shaper']['rate']}, with {queue['discipline']}"
-    rate = queue.get("bandwidth", "unlimited")
-    return f"{queue['discipline']}, {rate}" if rate != "unlimited" else ""
+    return f"{queue['discipline']}, {queue['bandwidth']}" if is_shaping(queue) else ""
 
 
 def answer(trial: LineTrial) -> dict[str, Any]:

@@ -68,7 +68,8 @@ def settings(words: str, line: Line, share: float | None = None) -> dict[str, An
         if own != BASELINE:
             stage = _stage(own, way, line, share or line.kind.share)
             found |= {f"links.{PORTS[way]}.{key}": value for key, value in stage.items()}
-    if line.down != line.up and not WAY.search(words) and _has_bandwidth(words):
+    has_bandwidth = not WAY.search(words) and is_shaping(_parsed(words))
+    if line.down != line.up and has_bandwidth:
         problem = "one bandwidth for two directions of different rates"
         hint = "leave it out, or give each direction its own: `up: cake bandwidth 9mbit down: cake`"
         raise input_error(problem, key="QUEUE", given=words, hint=hint)
@@ -108,9 +109,9 @@ def _kbit(rate: float) -> str:
     return f"{max(1, int(rate / 1e3))}kbit"
 
 
-def _has_bandwidth(words: str) -> bool:
-    queue = _parsed(words)
-    return queue["discipline"] == "cake" and bool(queue["bandwidth"] != "unlimited")
+def is_shaping(queue: Mapping[str, Any]) -> bool:
+    """Whether a queue with every parameter is cake, and has a rate."""
+    return bool(queue["discipline"] == "cake" and queue["bandwidth"] != "unlimited")
 
 
 def _parsed(words: str) -> dict[str, Any]:

@@ -163,9 +163,10 @@ def _control(place: Environment, of: Campaign) -> Iterator[Block]:
         Column("source", prose=True),
     )
     yield Table(columns, tuple(_parameters(own, entry)))
+    tuned = ", ".join(f"{key} = {value}" for key, value in own.settings.items())
     yield Text(
         "RFC 7567, section 4: AQM algorithms should not require tuning in common use cases. "
-        + _tuned(own)
+        + (f"Tuned for this page: {tuned}." if tuned else "Nothing was tuned for this page.")
     )
 
 
@@ -180,12 +181,6 @@ def _parameters(own: Contender, entry: dict[str, Any]) -> Iterator[tuple[str, ..
             each["name"], shown, str(each["default"] or NONE), span or each["kind"],
             each["meaning"], each["source"] or NONE,
         )  # fmt: skip
-
-
-def _tuned(own: Contender) -> str:
-    if own.settings:
-        return f"Tuned for this page: {', '.join(f'{k} = {v}' for k, v in own.settings.items())}."
-    return "Nothing was tuned for this page."
 
 
 @cache
