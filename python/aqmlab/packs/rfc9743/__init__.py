@@ -148,7 +148,7 @@ def evaluate(
     FolderError, StorageError, StuckError, ClusterError
         As in `Study.run`.
     """
-    subject = ControlSetup(name or _name(control), control, dict(transport or {}))
+    subject = ControlSetup(name or name_of(control), control, dict(transport or {}))
     try:
         return plan_of(subject, only).run(
             replications, seed, out=out, threads=threads, executor=executor, progress=progress
@@ -160,17 +160,14 @@ def evaluate(
         raise renamed(error, f"{argument}{found['rest']}") from None
 
 
-def _name(control: Any) -> str:
+def name_of(control: Any) -> str:
+    """The name of a class, the algorithm of a table, the class of `FILE:CLASS`; other names as they
+    are, `STACK:CONTROLLER` too."""
     if isinstance(control, type):
         return control.__name__
     if isinstance(control, Mapping):
         return str(control.get("algorithm", "control"))
-    return name_of(str(control))
-
-
-def name_of(control: str) -> str:
-    """The class of `FILE:CLASS`; other names as they are, `STACK:CONTROLLER` too."""
-    return control if quic_endpoint(control) else control.rpartition(":")[2]
+    return str(control) if quic_endpoint(control) else str(control).rpartition(":")[2]
 
 
 def plan_of(subject: ControlSetup, only: Sequence[str] = ()) -> Plan:
