@@ -279,26 +279,28 @@ def test_the_same_control_under_another_name_is_found_no_different() -> None:
     assert alone > 75
 
 
+def compared(*values: list[float], direction: int = -1) -> ReadingRow:
+    """The row of `x`, beside `reno` and `cubic` if there are so many."""
+    read = [reading(each, direction=direction) for each in values]
+    return row_of(dict(zip(("x", "reno", "cubic"), read, strict=False)))
+
+
 def test_rows_compare_pairs() -> None:
     noise = [1.0, 5.0, 3.0, 4.0, 2.0]
     more = [each + 2 for each in noise]
-    row = row_of({"x": reading(more), "reno": reading(noise), "cubic": reading(noise)})
+    row = compared(more, noise, noise)
     assert row.words == "worse than both", "each pair differs by 2, with any noise"
     assert row.excess == pytest.approx(2 / 10), "the larger number is 5, twenty grains are 10"
-    row = row_of(
-        {"x": reading(more, direction=1), "reno": reading(noise, direction=1),
-         "cubic": reading([9.0, 0.0, 9.0, 1.0, 7.0], direction=1)})  # fmt: skip
+    row = compared(more, noise, [9.0, 0.0, 9.0, 1.0, 7.0], direction=1)
     assert row.word("reno") == BETTER and row.word("cubic") not in (BETTER, WORSE)
     assert row.words == "better than reno, indistinguishable from cubic"
     assert row.excess == 0 and QuestionRows(NOTHING, (row,)).worst is row
-    slightly = [each + 0.4 for each in noise]
-    row = row_of({"x": reading(slightly), "reno": reading(noise), "cubic": reading(noise)})
+    row = compared([each + 0.4 for each in noise], noise, noise)
     assert row.words == "indistinguishable from both", "0.5 % of loss is the margin"
     about = [each + apart for each, apart in zip(noise, (0.4, 0.5, 0.6, 0.5, 0.6), strict=True)]
-    row = row_of({"x": reading(about), "reno": reading(noise), "cubic": reading(noise)})
+    row = compared(about, noise, noise)
     assert row.words == "worse than both", "the interval reaches beyond the margin"
-    few = {"x": reading(more[:2]), "reno": reading(noise[:2]), "cubic": reading(noise[:2])}
-    row = row_of(few)
+    row = compared(more[:2], noise[:2], noise[:2])
     assert row.words == "not compared with both" and row.excess == 0
 
 
@@ -339,12 +341,11 @@ def test_what_is_not_measured_is_no_number(tmp_path: Path, monkeypatch: pytest.M
 
 def test_replications_without_a_value_are_left_out_of_pairs() -> None:
     values = [1.0, 5.0, 3.0, 4.0, 2.0]
-    read = {"x": reading([*values, 100.0]), "reno": reading([*values, np.nan])}
-    row = row_of(read)
+    row = compared([*values, 100.0], [*values, np.nan])
     assert row.differences["reno"] is not None and row.word("reno") == "indistinguishable"
-    row = row_of({"x": reading(values), "reno": reading([*values[:4], np.nan])})
+    row = compared(values, [*values[:4], np.nan])
     assert row.word("reno") == "not compared" and row.others["reno"] == 3.25
-    none = row_of({"x": reading([np.nan] * 5), "reno": reading(values)})
+    none = compared([np.nan] * 5, values)
     assert none.word("reno") == "not compared" and QuestionRows(NOTHING, (row, none)).worst is none
     harm = of_more(np.array([10.0, 10.0, np.nan]), np.array([5.0, 6.0, 7.0]))
     assert np.nanmean(harm) == pytest.approx(0.45) and np.isnan(harm[2])

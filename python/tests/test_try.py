@@ -6,7 +6,6 @@ import json
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -102,7 +101,7 @@ def test_the_command_prints_json_and_writes_a_study_that_runs(
     assert found["commands"]["cake"]["down"] == found["tc"][1:]
     assert found["commands"]["droptail"] == {"up": [], "down": [], "undo": [], "problem": ""}
     text = (tmp_path / "here/study.toml").read_text()
-    again = aqmlab_study(tomllib.loads(text))
+    again = json.loads(Study(tomllib.loads(text)).points[0].scenario.resolved)
     assert again["flows"]["game"]["workload"]["kind"] == "game"
     done = aqmlab.ok("study", "here/study.toml", "--replications", 1, "--json", "--out", "again")
     assert json.loads(done.stdout)["runs"] == 3
@@ -131,10 +130,6 @@ def test_no_interval_reaches_below_zero(aqmlab: Aqmlab) -> None:
     found = json.loads(aqmlab("try", *slow, "codel", "--json", "--no-report").stdout)
     lows = {name: each["low"] for name, each in found["queues"]["codel"].items()}
     assert all(low is None or low >= 0 for low in lows.values()), lows
-
-
-def aqmlab_study(table: dict[str, Any]) -> dict[str, Any]:
-    return dict(json.loads(Study(table).points[0].scenario.resolved))
 
 
 def test_assertions_decide_the_exit_status(aqmlab: Aqmlab) -> None:

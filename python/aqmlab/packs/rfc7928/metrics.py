@@ -74,21 +74,16 @@ def phases(scenario: Mapping[str, Any]) -> list[Phase]:
 def least_delay(scenario: Mapping[str, Any], group: str) -> float:
     """Propagation and transmission of a full packet over a group's path, in seconds."""
     flow = scenario["flows"][group]
-    size = canonical_size(flow["transport"]["mss"]) + HEADER
+    size = float(flow["transport"]["mss"].removesuffix("b")) + HEADER
     if flow["workload"]["kind"] == "voip":
         size = VOIP_PACKET
     elif "packet" in flow["workload"]:
-        size = canonical_size(flow["workload"]["packet"])
+        size = float(flow["workload"]["packet"].removesuffix("b"))
     total = 0.0
     for name in flow["path"]:
         link = scenario["links"][name]
         total += canonical(link["delay"]) + 8 * size / _largest(link["rate"])
     return total
-
-
-def canonical_size(text: str) -> float:
-    """Bytes of the size that a resolved scenario has."""
-    return float(text.removesuffix("b"))
 
 
 def _largest(rate: str | Mapping[str, str]) -> float:

@@ -31,7 +31,7 @@ from aqmlab.campaign.outcomes import (
     judged,
 )
 from aqmlab.metrics.samples import unfairness
-from aqmlab.packs.rfc7928.cases import BOTH_WAYS, TARGETS
+from aqmlab.packs.rfc7928.cases import TARGETS
 from aqmlab.packs.rfc7928.metrics import phases as phases_of
 from aqmlab.scenario.quantity import canonical
 
@@ -74,6 +74,10 @@ def trade(ratio: float, change: float) -> str:
     if ratio >= LONGER or change < KEPT:
         return WORSE
     return EVEN if change <= GAINED else BETTER
+
+
+def _graded(better: float, worse: float) -> Callable[[float], str]:
+    return lambda value: BETTER if value <= better else WORSE if value >= worse else EVEN
 
 
 class TwoNumbers(NamedTuple):
@@ -198,9 +202,15 @@ def packet_sizes(view: Beside) -> Outcome:
     """RFC 7567, section 4.4: no advantage for small packets. Their loss rate is set against that
     of the large ones for each kind of sender and both ways. None decides alone: how packets come
     in trains is the senders' doing, so only what they all have in common is the discipline's."""
-    asked = {case: view.measured(_small_to_large(case), BIAS) for case in view.cases()}
+
+    def small_to_large(case: str) -> Callable[[Beside], float]:
+        names = ("small", "large")
+        return lambda each: ratio_of(*(each.own.mean(case, "loss_share", of) for of in names))
+
+    senders = {"": "bulk", "jitter": "with jitter"}
+    asked = {case: view.measured(small_to_large(case), BIAS) for case in view.cases()}
     told = [
-        f"{_sender(case)} {each.value:.2f}"
+        f"{senders.get(case, case)} {each.value:.2f}"
         + ("" if each.why else f" ({max(each.low, 0.0):.2f}–{each.high:.2f})")
         for case, each in asked.items()
         if isfinite(each.value)
@@ -223,16 +233,6 @@ def packet_sizes(view: Beside) -> Outcome:
 def _favours(*ratios: float) -> str:
     # Not by the largest: a ratio that cannot be computed, NaN, shows no bias.
     return VIOLATION if all(each < BIAS for each in ratios) else EVEN
-
-
-def _small_to_large(case: str) -> Callable[[Beside], float]:
-    return lambda each: ratio_of(
-        *(each.own.mean(case, "loss_share", name) for name in ("small", "large"))
-    )
-
-
-def _sender(case: str) -> str:
-    return {"": "bulk", "jitter": "with jitter", BOTH_WAYS: BOTH_WAYS}.get(case, case)
 
 
 def ecn(view: Beside) -> Outcome:
@@ -304,23 +304,17 @@ def sensitivity(view: Beside) -> Outcome:
     low, high = names[min(names)], names[max(names)]
     goods = {name: view.own.mean(name, "goodput", "all") for name in names.values()}
     least, most = min(goods, key=lambda each: goods[each]), max(goods, key=lambda each: goods[each])
-    spread = view.measured(
-        lambda each: (
-            1 - ratio_of(*(each.own.mean(name, "goodput", "all") for name in (least, most)))
-        ),
-        ROBUST,
-        SENSITIVE,
-    )
+
+    def within(each: Beside) -> float:
+        return 1 - ratio_of(*(each.own.mean(name, "goodput", "all") for name in (least, most)))
+
+    spread = view.measured(within, ROBUST, SENSITIVE)
     queues = (ms(view.own.mean(name, "sojourn_mean", "down")) for name in (low, high))
     words = (
         f"from {low} to {high.split()[-1]}: queue {' to '.join(queues)}, goodput "
         f"within {spread.value:.1%}{_steadiness(view)}"
     )
-    return judged(
-        lambda within: BETTER if within <= ROBUST else WORSE if within >= SENSITIVE else EVEN,
-        words,
-        spread,
-    )
+    return judged(_graded(ROBUST, SENSITIVE), words, spread)
 
 
 def _steadiness(view: Beside) -> str:
@@ -406,24 +400,17 @@ def rtt_fairness(view: Beside) -> Outcome:
     """Distance of goodput_Cat_II / goodput_Cat_I from 1, over all round-trip times."""
 
     def apart(of: Filled, cases: list[str]) -> float:
-        return unfairness(
-            [
-                ratio_of(*(of.mean(case, "goodput", name) for name in ("cat2", "cat1")))
-                for case in cases
-            ]
-        )
+        pairs = ([of.mean(case, "goodput", name) for name in ("cat2", "cat1")] for case in cases)
+        return unfairness([ratio_of(*pair) for pair in pairs])
 
     def both(each: Beside) -> tuple[float, float]:
         return apart(each.own, each.cases()), apart(each.other, each.cases())
 
     own, other = both(view)
     words = f"shares a factor {own:.2f} apart, with {view.other.contender} {other:.2f}"
-    return judged(
-        lambda ratio: BETTER if ratio <= SHORTER else WORSE if ratio >= LONGER else EVEN,
-        words,
-        # A factor of 1 is fair: the excess over it counts.
-        ratio(view, lambda each: (both(each)[0] - 1, both(each)[1] - 1)),
-    )
+    # A factor of 1 is fair: the excess over it counts.
+    excess = ratio(view, lambda each: (both(each)[0] - 1, both(each)[1] - 1))
+    return judged(_graded(SHORTER, LONGER), words, excess)
 
 
 def levels(view: Beside) -> Outcome:
