@@ -11,13 +11,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import Aqmlab, assert_refused
+from helpers import Aqmlab
 from rich.console import Console
 
 from aqmlab import stats
 from aqmlab.campaign import Campaign, Question, Reading
 from aqmlab.campaign.beside import BETTER, WORSE, QuestionRows, ReadingRow, rows_of
-from aqmlab.errors import InputError
 from aqmlab.packs.rfc9743 import GROUPS, UNTESTED, ControlSetup, criteria, evaluate, plan_of
 from aqmlab.packs.rfc9743.mixed import of_less, of_more
 from aqmlab.packs.rfc9743.scene import Path as Route
@@ -366,8 +365,6 @@ def test_from_the_command_line(tmp_path: Path, aqmlab: Aqmlab) -> None:
     assert len(readings) == 1 + 2 * 4
     again = aqmlab(*command, "--out", "r")
     assert again.stdout == done.stdout, "the same bytes each time"
-    wrong = aqmlab("evaluate", "reno", "--only", "constraned")
-    assert wrong.returncode == 2 and "did you mean `constrained`" in wrong.stderr
 
 
 def test_a_controller_of_a_quic_stack_is_evaluated() -> None:
@@ -379,30 +376,3 @@ def test_a_controller_of_a_quic_stack_is_evaluated() -> None:
     assert quinn.flow(ecn="classic") == {"endpoint": endpoint}
     assert quinn.flow(mss="536b") == {"endpoint": endpoint | {"max_mtu": "none"}}
     assert quinn.sets_ecn
-
-
-@pytest.mark.parametrize(
-    ("control", "message"),
-    [
-        ("nope", "control: `nope`: unknown congestion control"),
-        ("quiche:cubic", "control: `quiche`: expected one of noq, quinn"),
-        ("noq:vegas", "control: `vegas`: expected one of new_reno, cubic, bbr, bbr3"),
-        ("noq:bbr", "control: `bbr`: expected one of new_reno, cubic, bbr3 with stack `noq`"),
-    ],
-)
-def test_an_unknown_stack_or_controller_names_the_known(control: str, message: str) -> None:
-    with pytest.raises(InputError, match=f"^{message}"):
-        evaluate(control, only=["loss"], replications=2)
-
-
-@pytest.mark.parametrize(
-    ("words", "start"),
-    [
-        (["nope"], "CONTROL: `nope`: unknown congestion control"),
-        (["cubic", "--param", "bta=1"], "CONTROL bta: unknown key"),
-        (["cubic", "--set", "enc=classic"], "--set enc: unknown key"),
-    ],
-)
-def test_a_mistake_names_the_argument(words: list[str], start: str, aqmlab: Aqmlab) -> None:
-    refused = aqmlab("evaluate", *words, "--only", "loss", "--replications", "1")
-    assert_refused(refused, f"error: {start}")

@@ -157,12 +157,6 @@ def test_satellites_in_low_orbits_are_no_fibre() -> None:
     assert line.links() == fibre.links() and line.buffer("up") == fibre.buffer("up")
 
 
-@pytest.mark.parametrize("name", ["averyveryverylongname", "eth0; reboot", "..", ""])
-def test_a_device_has_a_name_that_linux_accepts(aqmlab: Aqmlab, name: str) -> None:
-    refused = aqmlab("try", "--profile", "dsl", "--device", name, "codel", "--no-report")
-    assert_refused(refused, "--device", "1 to 15", "such as eth0")
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_line_carries_every_load(kind: str) -> None:
     for load in loads.KINDS:
