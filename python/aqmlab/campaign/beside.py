@@ -33,7 +33,7 @@ class ReadingRow:
     """One measure of one case."""
 
     own: Reading
-    """That of the subject."""
+    """Reading of the subject."""
     others: Mapping[str, float]
     """Means of the others."""
     differences: Mapping[str, stats.Interval | None]
