@@ -12,6 +12,7 @@ import pytest
 from helpers import Aqmlab, assert_refused
 
 from aqmlab.campaign import Plan
+from aqmlab.numbers import short
 from aqmlab.packs.access_line import LineTrial, loads, pack_of
 from aqmlab.packs.access_line import trial as run
 from aqmlab.packs.access_line.choice import comparisons, recommended, sentences
@@ -61,6 +62,10 @@ def test_a_difference_that_nobody_would_notice_does_not_count(trial: LineTrial) 
     _, low, high = each.difference
     far = max(abs(low), abs(high))
     assert type(each)(each.what, each.one, each.other, each.found, far).better is None
+
+
+def test_a_large_number_has_no_exponent() -> None:
+    assert [short(each) for each in (12.34, 123.4, 999.7)] == ["12.3", "123", "1000"]
 
 
 def test_the_same_queue_twice_by_another_name_shows_no_difference() -> None:

@@ -19,7 +19,7 @@ from aqmlab import stats
 from aqmlab.campaign.pack import Question, Reading
 from aqmlab.metrics.registry import LESS, NEITHER
 from aqmlab.metrics.samples import Floats
-from aqmlab.numbers import finite
+from aqmlab.numbers import finite, short
 
 BETTER, ALIKE, WORSE, OTHER = "better", "indistinguishable", "worse", "different"
 UNKNOWN = "not compared"
@@ -114,8 +114,7 @@ def value_of(value: float, row: ReadingRow) -> str:
     """A value of a row with its unit, in three digits."""
     if not isfinite(value):
         return "not measured"
-    text = f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    return f"{text} {row.own.unit}".strip()
+    return f"{short(value)} {row.own.unit}".strip()
 
 
 def _than(word: str) -> str:

@@ -16,7 +16,7 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from aqmlab import stats
-from aqmlab.numbers import count, listed
+from aqmlab.numbers import count, listed, short
 from aqmlab.packs.access_line.setup import BASELINE
 
 if TYPE_CHECKING:
@@ -74,11 +74,6 @@ class PairedDifference:
             return text
         low, high = sorted(abs(end) for end in ends)
         return f"{text} ({short(low)} to {short(high)} {'less' if one < two else 'more'})"
-
-
-def short(value: float) -> str:
-    """A number with three digits, without an exponent."""
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def comparisons(trial: LineTrial) -> list[PairedDifference]:
