@@ -29,14 +29,14 @@ WINDOW_OF_STREAMS = "2400kb"
 THROUGHPUT, QUEUE, LOSS = "throughput", "queue", "loss"
 GAIN, ESTIMATE, WINDOW = "gain", "bandwidth estimate", "window"
 KINDS = {
-    THROUGHPUT: ("share", 1),
-    QUEUE: ("s", -1),
-    LOSS: ("share", -1),
-    GAIN: ("ratio", 0),
-    ESTIMATE: ("share", 0),
-    WINDOW: ("bytes", 0),
+    THROUGHPUT: ("share", 1, "throughput_bps"),
+    QUEUE: ("s", -1, "sojourn_mean_s"),
+    LOSS: ("share", -1, "dropped"),
+    GAIN: ("ratio", 0, "pacing_gain"),
+    ESTIMATE: ("share", 0, "bandwidth_bps"),
+    WINDOW: ("bytes", 0, "cwnd_bytes"),
 }
-"""Unit and direction of each quantity; the last three are reported by the control."""
+"""Unit, direction and samples of each quantity; the last three are reported by the control."""
 
 
 def responses(size: str, think: Any) -> Table:
@@ -73,13 +73,9 @@ class Check:
             dropped -= at.between("dropped", "down", 0, self.begin, "last")
             sent = at.between("throughput_bps", "down", *window) * (self.end - self.begin)
             return dropped / (dropped + sent / (8 * PACKET))
-        name, subject, unit = {
-            THROUGHPUT: ("throughput_bps", "down", self.rate),
-            QUEUE: ("sojourn_mean_s", "down", 1.0),
-            ESTIMATE: ("bandwidth_bps", flow, self.rate),
-            WINDOW: ("cwnd_bytes", flow, 1.0),
-            GAIN: ("pacing_gain", flow, 1.0),
-        }[self.quantity]
+        _, _, name = KINDS[self.quantity]
+        subject = "down" if self.quantity in (THROUGHPUT, QUEUE) else flow
+        unit = self.rate if self.quantity in (THROUGHPUT, ESTIMATE) else 1.0
         if subject == "down" or at.has(name, flow):
             return at.between(name, subject, *window, self.how) / unit
         parts = "pacing_rate_bps", "bandwidth_bps"
@@ -113,7 +109,8 @@ class Check:
         if values is None:
             return None
         name, window = f"{self.how} {self.quantity}", (self.begin, self.end)
-        return Reading("", name, "", *KINDS[self.quantity], values, window=window)
+        unit, direction, _ = KINDS[self.quantity]
+        return Reading("", name, "", unit, direction, values, window=window)
 
 
 def case(

@@ -21,7 +21,7 @@ from typing import Any
 
 from aqmlab._core import InputError, parse_queue
 from aqmlab.errors import input_error
-from aqmlab.scenario.access import WAYS, Access, Line
+from aqmlab.scenario.access import WAYS, Line
 
 BASELINE = "droptail"
 """The line as it is: no shaper, so that packets wait in the FIFOs of modem and provider."""
@@ -91,18 +91,15 @@ def _stage(words: str, way: str, line: Line, share: float) -> dict[str, str]:
     """Queue and shaper of one direction, in words."""
     kind, rate = line.kind, share * line.rate(way)
     if _parsed(words)["discipline"] != "cake":
-        return {"queue": words, "shaper": _htb(rate, kind)}
+        rate *= CODING.get(kind.layer, 1.0)
+        burst = f"{max(LEAST_BURST, rate * BURST / 8):.0f}"
+        htb = f"htb rate {_kbit(rate)} burst {burst} cburst {burst} {STAB[kind.layer]}"
+        return {"queue": words, "shaper": htb.strip()}
     # Without a keyword cake counts the header of an Ethernet device.
     framing = "overhead 0" if kind.layer == "raw" else kind.layer
     ingress = " ingress" if way == "down" else ""
     own = words.partition("cake")[2]  # after ours: the last of two words counts
     return {"queue": f"cake bandwidth {_kbit(rate)} {framing}{ingress}{own}"}
-
-
-def _htb(rate: float, kind: Access) -> str:
-    rate *= CODING.get(kind.layer, 1.0)
-    burst = f"{max(LEAST_BURST, rate * BURST / 8):.0f}"
-    return f"htb rate {_kbit(rate)} burst {burst} cburst {burst} {STAB[kind.layer]}".strip()
 
 
 def _kbit(rate: float) -> str:

@@ -104,10 +104,11 @@ def bidirectional(view: Beside) -> Outcome:
     and the mix."""
     mixes = [case for case in view.cases() if case.startswith(MIX)]
     mild = [case for case in view.cases() if case not in mixes]
-    found, aspects = rules.queue_and_goodput(view, mild), _aspects(view, mixes)
+    queue, *found = rules.queue_and_goodput(view, mild)
+    aspects = _aspects(view, mixes)
     own, other = view.average("ack_loss", "all", mild)
     words = (
-        f"{found.words}; {own:.2%} of the acknowledgements lost against {other:.2%}; "
+        f"{queue}; {own:.2%} of the acknowledgements lost against {other:.2%}; "
         f"mix: {'; '.join(each.words for each in aspects)}"
     )
     answers = _answers(aspects)
@@ -121,4 +122,4 @@ def bidirectional(view: Beside) -> Outcome:
 
     lost = rules.more_than_theirs(view, "ack_loss", "all", CONTROL_LOSS, mild)
     numbers = (each.number for each in aspects)
-    return judged(rule, words, found.ratio, found.change, *lost, *numbers)
+    return judged(rule, words, *found, *lost, *numbers)

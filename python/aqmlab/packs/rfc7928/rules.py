@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 from operator import methodcaller
-from typing import NamedTuple
 
 import numpy as np
 
@@ -80,18 +79,6 @@ def _graded(better: float, worse: float) -> Callable[[float], str]:
     return lambda value: BETTER if value <= better else WORSE if value >= worse else EVEN
 
 
-class TwoNumbers(NamedTuple):
-    """Two numbers and the words for them."""
-
-    ratio: RuleNumber
-    change: RuleNumber
-    words: str
-
-    def outcome(self, more: str = "") -> Outcome:
-        """The outcome by the rule of most sections; `more` are words behind these."""
-        return judged(trade, f"{self.words}{more}", self.ratio, self.change)
-
-
 def ratio(view: Beside, pair: Pair, *edges: float) -> RuleNumber:
     """The discipline's number over the other's."""
     return view.measured(lambda each: ratio_of(*pair(each)), *(edges or RATIO))
@@ -102,15 +89,19 @@ def change(view: Beside, pair: Pair, *edges: float) -> RuleNumber:
     return view.measured(lambda each: ratio_of(*pair(each)) - 1, *(edges or CHANGE))
 
 
-def compared(view: Beside, delay: Pair, goodput: Pair, what: str) -> TwoNumbers:
-    """The ratio of delays and the change of goodput."""
+Numbers = tuple[str, RuleNumber, RuleNumber]
+"""Words, and the two numbers of `trade`."""
+
+
+def compared(view: Beside, delay: Pair, goodput: Pair, what: str) -> Numbers:
+    """The ratio of delays and the change of goodput, with words for both."""
     own, other = delay(view)
     changed = change(view, goodput)
     words = f"{what} {ms(own)} against {ms(other)}, goodput {percent(changed.value)}"
-    return TwoNumbers(ratio(view, delay), changed, words)
+    return words, ratio(view, delay), changed
 
 
-def queue_and_goodput(view: Beside, cases: Sequence[str] | None = None) -> TwoNumbers:
+def queue_and_goodput(view: Beside, cases: Sequence[str] | None = None) -> Numbers:
     """Mean time in the queue and goodput of all flows, over some (default: all) of the cases."""
     return compared(
         view,
@@ -335,17 +326,14 @@ def _steadiness(view: Beside) -> str:
 
 def of_all_flows(view: Beside) -> Outcome:
     """Mean time in the queue and goodput of all flows, over the section's cases."""
-    return queue_and_goodput(view).outcome()
+    return judged(trade, *queue_and_goodput(view))
 
 
 def short_flows(view: Beside) -> Outcome:
     """Completion times of the short flows, and the long flow's goodput."""
-    return compared(
-        view,
-        methodcaller("typical", "completion_mean", "short"),
-        methodcaller("typical", "goodput", "bulk"),
-        "short flows done in",
-    ).outcome()
+    times = methodcaller("typical", "completion_mean", "short")
+    goodput = methodcaller("typical", "goodput", "bulk")
+    return judged(trade, *compared(view, times, goodput, "short flows done in"))
 
 
 def unresponsive(view: Beside) -> Outcome:
@@ -417,10 +405,11 @@ def levels(view: Beside) -> Outcome:
     """Time in the queue and goodput; drops and synchronisation are reported."""
     drops, other = view.pair("", "drop_share", "down")
     together, theirs = view.pair("", "loss_synchronisation", "down")
-    words = f"; {drops:.2%} dropped against {other:.2%}"
+    words, *numbers = queue_and_goodput(view)
+    words += f"; {drops:.2%} dropped against {other:.2%}"
     if isfinite(together) and isfinite(theirs):
         words += f", {together:.0%} of the flows lose at once against {theirs:.0%}"
-    return queue_and_goodput(view).outcome(words)
+    return judged(trade, words, *numbers)
 
 
 def phases(view: Beside) -> Outcome:
@@ -433,20 +422,20 @@ def phases(view: Beside) -> Outcome:
     def delays(each: Beside) -> list[tuple[float, float]]:
         return [each.pair(case, "phase_delay", name) for case in cases for name in names[case]]
 
-    found = compared(
+    words, *numbers = compared(
         view,
         lambda each: geometric(delays(each)),
         lambda each: each.typical("goodput", "all", cases=cases),
         "queue over the phases",
     )
     worst = [np.nanmax([pair[place] for pair in delays(view)] or [np.nan]) for place in (0, 1)]
-    words = f"; worst phase {ms(worst[0])} against {ms(worst[1])}"
+    words += f"; worst phase {ms(worst[0])} against {ms(worst[1])}"
     for name in view.cases():
         if name not in cases:
             own, other = view.pair(name, "sojourn_mean", "down")
             change = ratio_of(*view.pair(name, "goodput", "all")) - 1
             words += f"; {name}: queue {ms(own)} against {ms(other)}, goodput {percent(change)}"
-    return found.outcome(words)
+    return judged(trade, words, *numbers)
 
 
 def bursts(view: Beside) -> Outcome:
@@ -470,7 +459,7 @@ def bursts(view: Beside) -> Outcome:
 
 def in_series(view: Beside) -> Outcome:
     """The delay of those who pass both queues, and all goodput, with the same queue twice."""
-    found = compared(
+    words, *numbers = compared(
         view,
         methodcaller("pair", "same", "waiting", "a"),
         methodcaller("pair", "same", "goodput", "all"),
@@ -478,6 +467,5 @@ def in_series(view: Beside) -> Outcome:
     )
     every, a = view.pair("same", "goodput", "all"), view.pair("same", "goodput", "a")
     own, other = map(ratio_of, a, every)
-    return found.outcome(
-        f"; senders A have {own:.0%} of it, with {view.other.contender} {other:.0%}"
-    )
+    words += f"; senders A have {own:.0%} of it, with {view.other.contender} {other:.0%}"
+    return judged(trade, words, *numbers)
