@@ -178,9 +178,6 @@ class Filled(Replicated):
     def __iter__(self) -> Iterator[str]:
         return (each.name for each in self.question.cases if self.point(each.name) is not None)
 
-    def __contains__(self, case: str) -> bool:
-        return self.point(case) is not None
-
     def places(self) -> dict[str, float]:
         """The cases that have a place on the axis of the question."""
         found = {each.name: each.place(self.slot) for each in self.question.cases}

@@ -44,6 +44,13 @@ def grid_of(runs: pl.Series, values: pl.Series, info: StudyInfo) -> Floats:
     return grid.reshape(-1, info.replications)
 
 
+def along_paths(samples: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """The samples of flows along their paths."""
+    name = pl.format("{}.{}", pl.col("group").cast(pl.String), pl.col("index"))
+    along = flows.filter(direction="forward").select("run", subject=name)
+    return samples.join(along, on=["run", "subject"], how="semi", maintain_order="left")
+
+
 class Readings:
     """Metrics and tables of all points, each read when first asked for."""
 
@@ -196,10 +203,7 @@ class CaseResults:
 
     def goodput_samples(self) -> Floats:
         """Goodput of all flows along their paths together, in each sample of each replication."""
-        flow = pl.format("{}.{}", pl.col("group").cast(pl.String), pl.col("index"))
-        forward = self._own(self._readings.raw("flows")).filter(direction="forward")
-        forward = forward.select("run", subject=flow)
-        rows = self.sampled("goodput_bps").join(forward, on=["run", "subject"], how="semi")
+        rows = along_paths(self.sampled("goodput_bps"), self._readings.raw("flows"))
         found = rows.group_by("run", "since", maintain_order=True).agg(pl.col("value").sum())
         return found["value"].to_numpy()
 

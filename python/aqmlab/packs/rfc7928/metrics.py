@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.campaign import Reading
-from aqmlab.campaign.readings import ALL, CLASS
+from aqmlab.campaign.readings import ALL, CLASS, along_paths
 from aqmlab.metrics import Metric, find, windows
 from aqmlab.metrics.flows import is_endless
 from aqmlab.metrics.pools import BOTH, Pools
@@ -148,14 +148,12 @@ def _swing(runs: Runs, _: str) -> pl.DataFrame:
 def _in_phases(runs: Runs) -> pl.DataFrame:
     """`run`, `subject` (the phase), and the metrics of phases."""
     found = []
-    name = pl.format("{}.{}", pl.col("group").cast(pl.String), pl.col("index"))
-    forward = runs.table("flows").filter(direction="forward").select("run", subject=name)
     for point, scenario in enumerate(runs.scenarios):
         asked = phases(scenario)
         if not asked:
             continue
         own = _series(runs).filter(pl.col("run") // runs.replications == point)
-        flows = own.filter(quantity="goodput_bps").join(forward, on=["run", "subject"], how="semi")
+        flows = along_paths(own.filter(quantity="goodput_bps"), runs.table("flows"))
         total = flows.group_by("run", "since").agg(pl.col("value").sum())
         link = own.filter(pl.col("quantity") != "goodput_bps", subject="down")
         for phase in asked:

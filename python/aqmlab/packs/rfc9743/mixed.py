@@ -105,18 +105,16 @@ def _beside(
         made = []
         for case, (victim, _) in where.items():
             solo, beside = results[f"solo | {case}"], results[f"beside | {case}"]
-            goodput = of_more(solo.goodput("victim"), beside.goodput("victim"))
-            delays = of_less(solo.waiting, beside.waiting)
-            losses = of_less(solo.loss("victim"), beside.loss("victim"), LOSSLESS)
+            harms = {
+                "goodput": of_more(solo.goodput("victim"), beside.goodput("victim")),
+                "queuing delay": of_less(solo.waiting, beside.waiting),
+                "loss": of_less(solo.loss("victim"), beside.loss("victim"), LOSSLESS),
+            }
             made += [
                 _harm(f"one flow beside one of {case}", f"{victim.name}'s {what}", harm)
-                for what, harm in (
-                    ("goodput", goodput),
-                    ("queuing delay", delays),
-                    ("loss", losses),
-                )
+                for what, harm in harms.items()
             ]
-        return made  # fmt: skip
+        return made
 
     return criterion(ident, "5.2.1", title, "mixed", level, text, cases, read)
 
@@ -163,10 +161,8 @@ def _read_short(results: Filled) -> list[Reading]:
             for kind in ("solo", "beside")
         )
         at = results[f"long | {victim}"]
-        short, long = (
-            f"short flows of {victim} beside 2 long ones",
-            f"short flows beside 2 long ones of {victim}",
-        )
+        short = f"short flows of {victim} beside 2 long ones"
+        long = f"short flows beside 2 long ones of {victim}"
         taken, share = at.time("completion_p95", "own"), at.goodput("victim") / PATH.rate
         made += [
             reading(short, "completion of 30 kB, p95", "ms", LESS, 1e3 * beside),
