@@ -129,7 +129,7 @@ def _title(question: Question, between: str = " ") -> str:
 
 def _finding(result: Campaign, question: Question, name: str) -> tuple[str, str]:
     assert question.judge is not None
-    own, other = (result.filled(question, each) for each in (name, "droptail"))
+    own, other = (result.at(question.id, each) for each in (name, "droptail"))
     found = question.judge(Beside(own, other))
     return found.outcome, found.text
 

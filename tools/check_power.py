@@ -60,7 +60,7 @@ def regression() -> float:
     for segment in (SEGMENT, PLANTED):
         campaign = plan(segment).run(SURE, 1)
         [question] = campaign.plan.pack.questions
-        means.append(campaign.filled(question, "code").mean("", "goodput", "bulk"))
+        means.append(campaign.at(question.id, "code").mean("", "goodput", "bulk"))
     return 1 - means[1] / means[0]
 
 

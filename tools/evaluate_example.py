@@ -58,7 +58,7 @@ def _overview(result: Campaign) -> Iterator[str]:
         cells = (
             line.question.title,
             line.question.level,
-            f"{row.measure}; {row.case}",
+            f"{row.own.metric}; {row.own.case}",
             *numbers,
             row.words,
             f"{line.behind} of {len(line.rows)}",

@@ -20,6 +20,11 @@ def plain(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def short(value: float) -> str:
+    """A number with three digits; a large one with all of them, and without an exponent."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
 def listed(names: Sequence[str]) -> str:
     """`a, b and c`."""
     *others, last = names

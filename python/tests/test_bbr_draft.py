@@ -9,7 +9,7 @@ import pytest
 
 from aqmlab.campaign import FAILS, HOLDS, Plan
 from aqmlab.campaign.packfile import load
-from aqmlab.packs.bbr_draft import TESTS
+from aqmlab.packs.bbr_draft import CASES as APPENDIX
 
 OWN = f"{Path(__file__).parents[2] / 'examples' / 'my_control.py'}:MyControl"
 CASES = ("A.1", "A.7", "A.10", "A.20")
@@ -22,7 +22,7 @@ def test_every_case_of_the_appendix_is_there() -> None:
     assert list(pack.contenders) == ["bbr3", "noq:bbr3", "linux"]
     # The engine takes every scenario.
     plan = Plan(pack, {"quinn": "quinn:bbr", "own": OWN})
-    assert len(plan.points) == 2 * len(TESTS)
+    assert len(plan.points) == 2 * len(APPENDIX)
     assert len(plan.study(1, 1).points) == len(set(plan.points.values()))
 
 

@@ -283,9 +283,3 @@ def test_a_published_study_runs_with_real_packets(aqmlab: Aqmlab, tmp_path: Path
     again = aqmlab("reproduce", "cs244_2015", *chosen, *run, "--json")
     assert "real packets, run" not in again.stderr
     assert json.loads((tmp_path / "out" / "emulated" / "manifest.json").read_text()) == manifest
-
-
-def test_a_study_without_real_packets_says_so(aqmlab: Aqmlab) -> None:
-    done = aqmlab("reproduce", "jarvinen2014", "--emulate", "--out", "out")
-    assert_refused(done, "jarvinen2014", "real packets")
-    assert_refused(aqmlab("reproduce", "cs244_2015", "--step", "1s"), "--step", "--emulate")

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 """Version of the file; docs/check.md describes it."""
+READING = ("case", "metric", "subject", "unit", "values")
+"""Keys of a reading in the file, after its contender."""
 AGAIN = "write it again with --save"
 Key = tuple[str, str, str, str]
 """Contender, case, metric and subject."""
@@ -103,6 +105,12 @@ class Baseline:
 def save(campaign: Campaign, path: Path) -> None:
     """Writes the readings of a campaign. Raises `StorageError` if the file cannot be written."""
     info = campaign.result.info
+    rows = {
+        (contender, each.case, each.metric, each.subject): each
+        for question in campaign.plan.pack.questions
+        for contender in campaign.plan.contenders
+        for each in campaign.readings_of(question, contender)
+    }
     form = {
         "schema": SCHEMA,
         "version": aqmlab.__version__,
@@ -110,23 +118,14 @@ def save(campaign: Campaign, path: Path) -> None:
         "seed": info.seed,
         "replications": info.replications,
         "cases": {case.name: _digest(case) for case in _cases(campaign.plan)},
-        "readings": list(_rows(campaign)),
+        "readings": [
+            {"contender": contender} | {key: form[key] for key in READING}
+            for (contender, *_), each in rows.items()
+            for form in [each.to_json()]
+        ],
     }
     text = json.dumps(form, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     write_text(path, text, "the baseline was not written")
-
-
-def _rows(campaign: Campaign) -> Iterator[dict[str, Any]]:
-    rows = {
-        (contender, each.case, each.metric, each.subject): each
-        for question in campaign.plan.pack.questions
-        for contender in campaign.plan.contenders
-        for each in campaign.readings_of(question, contender)
-    }
-    for (contender, *_), each in rows.items():
-        form = each.to_json()
-        keys = ("case", "metric", "subject", "unit", "values")
-        yield {"contender": contender} | {key: form[key] for key in keys}
 
 
 def _cases(plan: Plan) -> list[Case]:

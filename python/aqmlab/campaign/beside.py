@@ -19,8 +19,7 @@ from aqmlab import stats
 from aqmlab.campaign.pack import Question, Reading
 from aqmlab.metrics.registry import LESS, NEITHER
 from aqmlab.metrics.samples import Floats
-from aqmlab.numbers import finite
-from aqmlab.report.document import Estimate
+from aqmlab.numbers import finite, short
 
 BETTER, ALIKE, WORSE, OTHER = "better", "indistinguishable", "worse", "different"
 UNKNOWN = "not compared"
@@ -33,14 +32,8 @@ MARGIN = 0.05
 class ReadingRow:
     """One measure of one case."""
 
-    case: str
-    measure: str
-    unit: str
-    direction: int
-    """1 if more is better, -1 if less is, 0 if neither is."""
-    grain: float
-    estimate: Estimate
-    """Mean of the subject over the replications, with its interval."""
+    own: Reading
+    """Reading of the subject."""
     others: Mapping[str, float]
     """Means of the others."""
     differences: Mapping[str, stats.Interval | None]
@@ -49,7 +42,7 @@ class ReadingRow:
     @property
     def value(self) -> float:
         """The mean of the subject."""
-        return self.estimate.value
+        return self.own.estimate.value
 
     def word(self, other: str) -> str:
         """How the subject compares with one of them."""
@@ -60,9 +53,9 @@ class ReadingRow:
         is_small = -margin <= interval.low and interval.high <= margin
         if is_small or interval.low <= 0 <= interval.high:
             return ALIKE
-        if self.direction == NEITHER:
+        if self.own.direction == NEITHER:
             return OTHER
-        return BETTER if (interval.high < 0) == (self.direction == LESS) else WORSE
+        return BETTER if (interval.high < 0) == (self.own.direction == LESS) else WORSE
 
     @property
     def words(self) -> str:
@@ -84,7 +77,7 @@ class ReadingRow:
         """Distance by which the subject is behind the worst of the others: 0 if it is not behind, 1
         if the difference is the whole larger number. It is a share of that number, or of twenty
         grains if these are more: a tiny number instead of 0 does not give 1."""
-        if self.direction == NEITHER:
+        if self.own.direction == NEITHER:
             return 0.0
         behind = []
         for other, value in self.others.items():
@@ -95,15 +88,19 @@ class ReadingRow:
 
     def _scale(self, other: str) -> float:
         """The number of which a difference is a share."""
-        return max(abs(self.value), abs(self.others[other]), 20 * self.grain)
+        return max(abs(self.value), abs(self.others[other]), 20 * self.own.grain)
 
     def to_json(self) -> dict[str, Any]:
         """All of it, numbers unrounded."""
-        keys = ("case", "measure", "unit", "direction")
-        return {key: getattr(self, key) for key in keys} | {
+        own = self.own
+        return {
+            "case": own.case,
+            "measure": own.metric,
+            "unit": own.unit,
+            "direction": own.direction,
             "value": finite(self.value),
-            "low": self.estimate.low,
-            "high": self.estimate.high,
+            "low": own.estimate.low,
+            "high": own.estimate.high,
             "others": {other: finite(value) for other, value in self.others.items()},
             "differences": {
                 other: [each.low, each.high] if each else None
@@ -117,8 +114,7 @@ def value_of(value: float, row: ReadingRow) -> str:
     """A value of a row with its unit, in three digits."""
     if not isfinite(value):
         return "not measured"
-    text = f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    return f"{text} {row.unit}".strip()
+    return f"{short(value)} {row.own.unit}".strip()
 
 
 def _than(word: str) -> str:
@@ -131,35 +127,33 @@ def rows_of(
     """The readings of all contenders of each question, row by row. All comparisons are those of
     one page."""
     pairs = [
-        (own, {other: read[other][number] for other in read if other != subject})
+        [
+            (own, {name: read[name][row] for name in read if name != subject})
+            for row, own in enumerate(read[subject])
+        ]
         for read in reads
-        for number, own in enumerate(read[subject])
     ]
-    findings = iter(
+    found = iter(
         stats.compare(
             [
-                stats.Contest(own.metric, own.unit, dict(zip(("own", "other"), both, strict=True)))
-                for own, beside in pairs
-                for both in (_paired(own, other) for other in beside.values())
+                stats.Contest(own.metric, own.unit, {"own": one, "other": two})
+                for question in pairs
+                for own, others in question
+                for one, two in (_paired(own, other) for other in others.values())
             ]
         )
     )
-    rows = iter(
-        [
+    return [
+        tuple(
             ReadingRow(
-                own.case,
-                own.metric,
-                own.unit,
-                own.direction,
-                own.grain,
-                own.estimate,
-                {name: other.estimate.value for name, other in beside.items()},
-                {name: _difference(own, other, next(findings)) for name, other in beside.items()},
+                own,
+                {name: other.estimate.value for name, other in others.items()},
+                {name: _difference(own, other, next(found)) for name, other in others.items()},
             )
-            for own, beside in pairs
-        ]
-    )
-    return [tuple(next(rows) for _ in read[subject]) for read in reads]
+            for own, others in question
+        )
+        for question in pairs
+    ]
 
 
 def _difference(
@@ -183,12 +177,6 @@ def _paired(own: Reading, other: Reading) -> tuple[Floats, Floats]:
     return own.values[kept], other.values[kept]
 
 
-def worst(rows: Sequence[ReadingRow]) -> ReadingRow:
-    """The row in which the subject is furthest behind all others; if it is behind in none, one that
-    is not measured, or the first one."""
-    return max(rows, key=lambda row: (row.excess, not isfinite(row.value)))
-
-
 @dataclass(frozen=True)
 class QuestionRows:
     """A question with its rows."""
@@ -198,8 +186,9 @@ class QuestionRows:
 
     @property
     def worst(self) -> ReadingRow:
-        """The row in which the subject is furthest behind, see `worst`."""
-        return worst(self.rows)
+        """The row in which the subject is furthest behind all others; if it is behind in none, one
+        that is not measured, or the first one."""
+        return max(self.rows, key=lambda row: (row.excess, not isfinite(row.value)))
 
     @property
     def behind(self) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from aqmlab.report.document import panels as charts
 
 if TYPE_CHECKING:
     from aqmlab.campaign.plan import Campaign, Filled
-    from aqmlab.report.document.vega import Spec
+    from aqmlab.report.document.vega import Colours, Spec
 
 ELLIPSE = (
     "A small dot is a run, the circle the mean, the line the 1σ ellipse of the most likely "
@@ -51,6 +51,11 @@ class AxisMeasure(NamedTuple):
         return self.factor * filled.values(case, self.metric, self.subject)
 
 
+QUEUE = AxisMeasure("sojourn_mean_s", "down", "queuing delay (ms)", 1e3)
+THROUGHPUT = AxisMeasure("throughput_bps", "down", "throughput (Mbit/s)", 1e-6)
+"""Sampled quantities of the bottleneck."""
+
+
 @dataclass(frozen=True, eq=False)
 class Drawing(ABC):
     """A figure before it is drawn."""
@@ -61,22 +66,19 @@ class Drawing(ABC):
 
     def __call__(self, campaign: Campaign) -> Figure | None:
         """The figure, None if nothing of it was run."""
-        caption, spec = self._drawn(campaign)
+        palette = charts.colours(list(campaign.plan.contenders))
+        caption, spec = self._drawn(campaign, palette)
         drawn = Figure(self.id, self.title, self.message, caption, spec)
         return drawn if spec["concat"] else None
 
     @abstractmethod
-    def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
-        """The caption and the chart."""
+    def _drawn(self, campaign: Campaign, palette: Colours) -> tuple[str, Spec]:
+        """The caption and the chart, with the colours of the contenders."""
 
 
 def _everyone(campaign: Campaign, question: str) -> Iterator[tuple[str, Filled]]:
     for name in campaign.plan.contenders:
         yield name, campaign.at(question, name)
-
-
-def _palette(campaign: Campaign) -> dict[str, str]:
-    return charts.colours(list(campaign.plan.contenders))
 
 
 class PanelPlace(NamedTuple):
@@ -95,7 +97,7 @@ class Tradeoffs(Drawing):
     panels: Mapping[str, PanelPlace]
     columns: int = charts.COLUMNS
 
-    def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
+    def _drawn(self, campaign: Campaign, palette: Colours) -> tuple[str, Spec]:
         drawn = {}
         for title, (question, case, *axes) in self.panels.items():
             points = {}
@@ -106,8 +108,8 @@ class Tradeoffs(Drawing):
                     points[name] = x[kept], y[kept]
             if points:
                 drawn[title] = points
-        first = next(iter(self.panels.values()))
-        spec = charts.tradeoff(drawn, _palette(campaign), first.x.title, first.y.title)
+        _, _, x_axis, y_axis = next(iter(self.panels.values()))
+        spec = charts.tradeoff(drawn, palette, x_axis.title, y_axis.title)
         return ELLIPSE, spec | {"columns": self.columns}
 
 
@@ -132,14 +134,13 @@ class Ranges(Drawing):
     alone: bool = False
     """True if only the first contender is drawn."""
 
-    def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
+    def _drawn(self, campaign: Campaign, palette: Colours) -> tuple[str, Spec]:
         drawn: dict[str, dict[tuple[str, str], Floats]] = {}
         for title, panel in self.panels.items():
-            cells = {key: values for each in panel for key, values in self._cells(campaign, each)}
+            cells = dict(pair for each in panel for pair in self._cells(campaign, each))
             if any(values.size for values in cells.values()):
                 drawn[title] = cells
         titles = {title: panel[0].measure.title for title, panel in self.panels.items()}
-        palette = _palette(campaign)
         if self.alone:
             palette = dict(list(palette.items())[:1])
         width = self.width or WIDTHS.get(self.columns, charts.WIDTH)
@@ -184,7 +185,7 @@ class Curves(Drawing):
     panels: Mapping[str, Along]
     caption: str = MEANS
 
-    def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
+    def _drawn(self, campaign: Campaign, palette: Colours) -> tuple[str, Spec]:
         drawn = {}
         for title, panel in self.panels.items():
             points, spans = {}, {}
@@ -193,15 +194,15 @@ class Curves(Drawing):
                 if rows:
                     _, x, y, low, high = np.array(rows).T
                     points[name], spans[name] = (x, y), (low, high)
-            of_places = isinstance(panel.x, str)
-            ticks = sorted({float(x) for xs, _ in points.values() for x in xs}) if of_places else ()
-            x_title = panel.x if isinstance(panel.x, str) else panel.x.title
+            x_title, ticks = panel.x, sorted({float(x) for xs, _ in points.values() for x in xs})
+            if isinstance(x_title, AxisMeasure):
+                x_title, ticks = x_title.title, []
             if points:
                 drawn[title] = charts.Panel(
                     points, x_title, panel.y.title, dots=True, spans=spans, ticks=ticks,
                     log_x=panel.log, zero=panel.zero,
                 )  # fmt: skip
-        spec = charts.curves(drawn, _palette(campaign), columns=2, width=WIDE)
+        spec = charts.curves(drawn, palette, columns=2, width=WIDE)
         return self.caption, spec
 
 
@@ -230,16 +231,10 @@ class Timelines(Drawing):
     case: str
     end: float = float("inf")
     """Seconds after the warm-up that are drawn."""
-    quantities: Mapping[str, AxisMeasure] = field(
-        default_factory=lambda: {
-            "queue": AxisMeasure("sojourn_mean_s", "down", "queuing delay (ms)", 1e3),
-            "throughput": AxisMeasure("throughput_bps", "down", "throughput (Mbit/s)", 1e-6),
-        }
-    )
 
-    def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
+    def _drawn(self, campaign: Campaign, palette: Colours) -> tuple[str, Spec]:
         drawn = {}
-        for title, of in self.quantities.items():
+        for title, of in {"queue": QUEUE, "throughput": THROUGHPUT}.items():
             points = {}
             for name, filled in _everyone(campaign, self.question):
                 if self.case in filled:
@@ -251,7 +246,7 @@ class Timelines(Drawing):
                     )  # fmt: skip
             if points:
                 drawn[title] = charts.Panel(points, "time (s)", of.title)
-        spec = charts.curves(drawn, _palette(campaign), columns=1, width=FULL)
+        spec = charts.curves(drawn, palette, columns=1, width=FULL)
         return "Medians over the runs.", spec
 
 
@@ -261,17 +256,24 @@ class Distributions(Drawing):
 
     question: str
 
-    def _drawn(self, campaign: Campaign) -> tuple[str, Spec]:
+    def _drawn(self, campaign: Campaign, palette: Colours) -> tuple[str, Spec]:
         everyone = list(_everyone(campaign, self.question))
         drawn: dict[str, charts.Panel] = {}
         for case in dict.fromkeys(case for _, filled in everyone for case in filled):
             own = [(name, filled[case]) for name, filled in everyone if case in filled]
             head = f"{case}: " if case else ""
-            delays = {name: _tail(*at.histogram()) for name, at in own}
+            delays = {}
+            for name, at in own:
+                times, counts = at.histogram()
+                x, shares = _at(1e3 * times, counts, np.array(TAIL))
+                delays[name] = x, 1.0 - shares
             drawn[f"{head}delay"] = charts.Panel(
                 delays, "queuing delay (ms)", "packets that wait longer", tail=True
             )
-            goodput = {name: _quantiles(at.goodput_samples()) for name, at in own}
+            goodput = {}
+            for name, at in own:
+                samples = 1e-6 * np.sort(at.goodput_samples())
+                goodput[name] = _at(samples, np.ones(samples.size), EVEN)
             drawn[f"{head}goodput"] = charts.Panel(
                 goodput, "goodput (Mbit/s)", "samples not above", share=True, zero=False
             )
@@ -279,18 +281,7 @@ class Distributions(Drawing):
             "Delay: the share of all packets of all runs that wait longer, to p99.9. Goodput of "
             "all flows together, in the samples of all runs: the share that is not above."
         )
-        return caption, charts.curves(drawn, _palette(campaign), columns=2, width=WIDE)
-
-
-def _tail(values: Floats, counts: Floats) -> tuple[Floats, Floats]:
-    """Times in ms, and the share of packets above each."""
-    times, shares = _at(1e3 * values, counts, np.array(TAIL))
-    return times, 1.0 - shares
-
-
-def _quantiles(samples: Floats) -> tuple[Floats, Floats]:
-    """Rates in Mbit/s, and the share of samples that is not above each."""
-    return _at(1e-6 * np.sort(samples), np.ones(samples.size), EVEN)
+        return caption, charts.curves(drawn, palette, columns=2, width=WIDE)
 
 
 def _at(values: Floats, counts: Floats, shares: Floats) -> tuple[Floats, Floats]:

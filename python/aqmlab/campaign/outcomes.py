@@ -9,23 +9,14 @@ remain.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise, product
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aqmlab.campaign.rule import (
-    LEVEL,
-    Answer,
-    Data,
-    Replicated,
-    reaches,
-)
-from aqmlab.campaign.rule import (
-    UNDECIDED as UNDECIDED,
-)
+from aqmlab.campaign.rule import LEVEL, UNDECIDED, Answer, Replicated, reaches
 from aqmlab.numbers import finite
 from aqmlab.report.document import BAD, GOOD, NEAR, PLAIN, Verdict
 from aqmlab.stats import FEWEST
@@ -34,14 +25,8 @@ if TYPE_CHECKING:
     from aqmlab.campaign.pack import Question
     from aqmlab.campaign.plan import Filled
 
-BETTER, TRADE, EVEN, WORSE, VIOLATION, OPEN = (
-    "better",
-    "trade-off",
-    "even",
-    "worse",
-    "violation",
-    "not judged",
-)
+BETTER, TRADE, EVEN, WORSE = "better", "trade-off", "even", "worse"
+VIOLATION, OPEN = "violation", "not judged"
 OUTCOMES = {
     BETTER: "better than the other by the section's rule",
     TRADE: "better in one respect at the cost of another",
@@ -137,22 +122,17 @@ class Beside(Replicated):
 
     def measured(self, of: Callable[[Beside], float], *edges: float) -> RuleNumber:
         """A number with its interval over the replications, and the thresholds of the judge."""
-        return measured(self, of, edges)
-
-
-def measured(data: Data, of: Callable[[Data], float], edges: Sequence[float] = ()) -> RuleNumber:
-    """A number that is computed from results, with its interval over the replications."""
-    value, edges, count = of(data), tuple(edges), data.replications
-    if not isfinite(value):
-        return RuleNumber(value, value, value, edges)
-    if count < FEWEST:
-        why = f"{count} values are too few: an interval needs {FEWEST}"
-        return RuleNumber(value, value, value, edges, why)
-    drawn = np.array([[of(each)] for each in data.draws])
-    ((below, above),) = reaches(drawn, count, 1)
-    if not isfinite(below[0]):
-        return RuleNumber(value, value, value, edges, "too few replications have a value")
-    return RuleNumber(value, value - float(below[0]), value + float(above[0]), edges)
+        value, count = of(self), self.replications
+        if not isfinite(value):
+            return RuleNumber(value, value, value, edges)
+        if count < FEWEST:
+            why = f"{count} values are too few: an interval needs {FEWEST}"
+            return RuleNumber(value, value, value, edges, why)
+        drawn = np.array([[of(each)] for each in self.draws])
+        ((below, above),) = reaches(drawn, count, 1)
+        if not isfinite(below[0]):
+            return RuleNumber(value, value, value, edges, "too few replications have a value")
+        return RuleNumber(value, value - float(below[0]), value + float(above[0]), edges)
 
 
 def geometric(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -171,7 +151,7 @@ class Outcome:
     outcome: str
     text: str
     """The numbers, in words."""
-    possible: tuple[str, ...] = field(default=())
+    possible: tuple[str, ...] = ()
     """Outcomes that the intervals allow, if it is not decided."""
     numbers: tuple[RuleNumber, ...] = ()
 

@@ -238,9 +238,7 @@ class Expected:
 
     def reading(self, filled: Filled, case: str) -> Reading:
         """The values in a case."""
-        subject = self.at(filled, case)
-        values = filled.values(case, self.name, subject)
-        return Reading(case, self.name, subject, self.metric.unit, self.metric.direction, values)
+        return filled.reading(case, self.name, self.at(filled, case))
 
     def rule(self, ident: str) -> Rule[Filled, list[Comparison]]:
         """The rule of the engine."""

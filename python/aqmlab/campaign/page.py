@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import aqmlab
 from aqmlab.campaign.beside import BETTER, OTHER, WORSE, QuestionRows, ReadingRow, value_of
-from aqmlab.campaign.outcomes import OUTCOMES, TRADE, UNDECIDED, VIOLATION
+from aqmlab.campaign.outcomes import OUTCOMES, TRADE, VIOLATION
 from aqmlab.campaign.outcomes import TONES as OUTCOME_TONES
-from aqmlab.campaign.rule import FAILS, HOLDS, VERDICTS, Answer
+from aqmlab.campaign.rule import FAILS, HOLDS, UNDECIDED, VERDICTS, Answer
 from aqmlab.metrics import scale
 from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import count
@@ -79,9 +79,12 @@ def document(campaign: Campaign, command: str = "") -> Document:
             f"{count(info.replications, 'replication')}, "
             f"seed {info.seed}"
         )
-    blocks = (*_notes(campaign), *_sections(campaign), *_untested(campaign))
-    head = tuple(_head(campaign))
-    return Document(pack.title, (*blocks, how(campaign, command)), soft=soft, head=head)
+    notes: list[Note] = []
+    if not campaign.others:  # of a comparison, each section has its own
+        copies = campaign.result.pooled_notes.filter(id=COPIES)["text"].head(1)
+        notes = [Note(text) for text in (*pack.notes, *copies)]
+    blocks = (*notes, *_sections(campaign), *_untested(campaign), how(campaign, command))
+    return Document(pack.title, blocks, soft=soft, head=tuple(_head(campaign)))
 
 
 def summary(campaign: Campaign) -> Document:
@@ -91,14 +94,6 @@ def summary(campaign: Campaign) -> Document:
     if not campaign.others:
         return page
     return Document(page.title, tuple(_untested(campaign)), soft=page.soft, head=page.head)
-
-
-def _notes(campaign: Campaign) -> list[Note]:
-    """What a reader has to know; of a comparison, each section has its own."""
-    if campaign.others:
-        return []
-    copies = campaign.result.pooled_notes.filter(id=COPIES)["text"].head(1)
-    return [Note(text) for text in (*campaign.plan.pack.notes, *copies)]
 
 
 def _head(campaign: Campaign) -> Iterator[Block]:
@@ -157,34 +152,26 @@ def _comparisons(campaign: Campaign) -> Table:
         *(Column(name) for name in (campaign.subject, *others)),
         Column("where it is furthest behind", prose=True),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for line in campaign.lines:
-        row = line.worst
-        rows.append(
-            (
-                line.question.title,
-                line.question.level,
-                Verdict(row.short, tone(row), row.words),
-                f"{line.behind} of {len(line.rows)}",
-                value_of(row.value, row),
-                *(value_of(row.others[name], row) for name in others),
-                f"{row.measure}; {row.case}",
-            )
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            line.question.title,
+            line.question.level,
+            _compared(row),
+            f"{line.behind} of {len(line.rows)}",
+            value_of(row.value, row),
+            *(value_of(row.others[name], row) for name in others),
+            f"{row.own.metric}; {row.own.case}",
         )
-    targets = {place: anchor(line.question) for place, line in enumerate(campaign.lines)}
-    return Table(
-        columns,
-        tuple(rows),
-        title="Overview",
-        id="overview",
-        kind="verdict glance",
-        targets=targets,
+        for line in campaign.lines
+        for row in [line.worst]
     )
+    targets = {place: anchor(line.question) for place, line in enumerate(campaign.lines)}
+    return Table(columns, rows, "Overview", "overview", "verdict glance", targets=targets)
 
 
-def tone(row: ReadingRow) -> str:
-    """The colour of a comparison: that of its word, if it has one for all others."""
-    return ROW_TONES.get(row.short, PLAIN)
+def _compared(row: ReadingRow) -> Verdict:
+    """A comparison in the colour of its word, if it has one for all others."""
+    return Verdict(row.short, ROW_TONES.get(row.short, PLAIN), row.words)
 
 
 def _sections(campaign: Campaign) -> Sequence[Block]:
@@ -215,12 +202,9 @@ def _sections(campaign: Campaign) -> Sequence[Block]:
 
 
 def _untested(campaign: Campaign) -> Iterator[Block]:
-    names = ("question", "source", "level", "why")
-    columns = tuple(Column(each, label=each == "question", prose=True) for each in names)
-    untested = campaign.plan.pack.untested
-    rows = tuple(
-        (each["criterion"], each["source"], each["level"], each["why"]) for each in untested
-    )
+    names = {"criterion": "question", "source": "source", "level": "level", "why": "why"}
+    columns = tuple(Column(each, label=each == "question", prose=True) for each in names.values())
+    rows = tuple(tuple(each[key] for key in names) for each in campaign.plan.pack.untested)
     if rows:
         yield Section("Not tested", (Table(columns, rows),), id="untested", short="Not tested")
 
@@ -239,7 +223,11 @@ def _question(
         blocks.append(figure(campaign, line))
     drawn = [made for each in draw if (made := each(campaign))]
     blocks += [each for each in drawn if not each.id.endswith(KEPT)]
-    blocks += _noted(campaign, question)
+    noted = [
+        Text(f"{note['text']} ({'; '.join(note['cases'])})" if note["cases"] else note["text"])
+        for note in campaign.notes_of(question)
+    ]
+    blocks += [Items(tuple(noted), "noted")] if noted else []
     kept = tuple(each for each in drawn if each.id.endswith(KEPT))
     if kept:
         blocks.append(Section("Distributions", kept, folded=True))
@@ -324,9 +312,7 @@ def readings(of: Campaign, question: Question) -> Table:
 def how(of: Campaign, command: str) -> Section:
     """The section on how the page was made."""
     info = of.result.info
-    used = {each.verdict for found in of.answers.values() for each in found}
-    meanings = OUTCOMES if of.findings else VERDICTS
-    tones = OUTCOME_TONES if of.findings else TONES
+    meanings, tones = (OUTCOMES, OUTCOME_TONES) if of.findings else (VERDICTS, TONES)
     words = Items(
         tuple(Verdict(word, tones[word], text=text) for word, text in meanings.items()), "key"
     )
@@ -339,7 +325,7 @@ def how(of: Campaign, command: str) -> Section:
             ("Digest", info.digest),
         )
     )
-    judged = [words] if used else []
+    judged = [words] if any(of.answers.values()) else []
     origin = made(command, of.result.folder, info)
     return Section("How this was made", (*judged, facts, *origin), "how")
 
@@ -354,42 +340,33 @@ def _rows(campaign: Campaign, line: QuestionRows) -> Table:
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
-            row.case,
-            f"{row.measure} ({row.unit})" if row.unit else row.measure,
-            row.estimate,
+            row.own.case,
+            f"{row.own.metric} ({row.own.unit})" if row.own.unit else row.own.metric,
+            row.own.estimate,
             *(row.others[name] for name in others),
-            Verdict(row.short, tone(row), row.words),
+            _compared(row),
         )
         for row in line.rows
     )
     return Table(columns, rows)
 
 
-def _noted(campaign: Campaign, question: Question) -> list[Block]:
-    """The engine's notes on the runs of a question."""
-    items = []
-    for note in campaign.notes_of(question):
-        where = f" ({'; '.join(note['cases'])})" if note["cases"] else ""
-        items.append(Text(f"{note['text']}{where}"))
-    return [Items(tuple(items), "noted")] if items else []
-
-
 def figure(campaign: Campaign, line: QuestionRows) -> Figure:
     """Every measure of every case, the contender beside the others."""
     panels: dict[str, dict[tuple[str, str], Floats | Estimate]] = {}
     for row in line.rows:
-        own = panels.setdefault(row.measure, {})
-        own[campaign.subject, row.case] = row.estimate
-        own |= {(name, row.case): Estimate(value) for name, value in row.others.items()}
+        cells = panels.setdefault(row.own.metric, {})
+        cells[campaign.subject, row.own.case] = row.own.estimate
+        cells |= {(name, row.own.case): Estimate(value) for name, value in row.others.items()}
     worst = line.worst
-    told = f"{worst.measure}, {worst.case}: {value_of(worst.value, worst)}, {worst.words}."
+    where = f"{worst.own.metric}, {worst.own.case}"
+    told = f"{where}: {value_of(worst.value, worst)}, {worst.words}."
     palette = colours([campaign.subject, *campaign.others])
+    units = {row.own.metric: row.own.unit for row in line.rows}
     return Figure(
         f"readings-{line.question.id}",
         line.question.title,
         told[0].upper() + told[1:],
         f"Points: means over the replications; lines: 95 % intervals of {campaign.subject}.",
-        ranges(
-            panels, palette, {row.measure: row.unit for row in line.rows}, columns=1, width=WIDTH
-        ),
+        ranges(panels, palette, units, columns=1, width=WIDTH),
     )

@@ -21,7 +21,7 @@ from aqmlab.campaign.pack import Pack, Question, Reading
 from aqmlab.campaign.readings import CaseResults, Readings
 from aqmlab.campaign.reported import SCHEMA, Reported
 from aqmlab.campaign.rule import VERDICTS, Answer, Replicated, answers, picks
-from aqmlab.errors import InputError, input_error, unknown
+from aqmlab.errors import InputError, renamed, unknown
 from aqmlab.metrics.samples import Floats, Whole
 from aqmlab.numbers import count
 from aqmlab.report.document import Document
@@ -74,10 +74,8 @@ class Plan:
         """The cases as a study with one axis, as a study file has it."""
         values = [{"label": label, "set": dict(table)} for label, table in self.scenarios]
         link = {"rate": "10mbit", "delay": "10ms"}
-        whole = {
-            "links": {"down": link, "up": link},
-            "flows": {"own": {"path": "down", "return_path": "up"}},
-        }
+        flow = {"path": "down", "return_path": "up"}
+        whole = {"links": {"down": link, "up": link}, "flows": {"own": flow}}
         return {
             "name": self.pack.name,
             "title": self.pack.title,
@@ -100,9 +98,7 @@ class Plan:
             )
         except InputError as error:
             place = (error.file or "<study>").replace("<study>", file or self.pack.name)
-            raise input_error(
-                error.problem, file=place, key=error.key, given=error.given, hint=error.hint
-            ) from error
+            raise renamed(error, error.key, place) from error
 
     def run(
         self,
@@ -182,9 +178,6 @@ class Filled(Replicated):
     def __iter__(self) -> Iterator[str]:
         return (each.name for each in self.question.cases if self.point(each.name) is not None)
 
-    def __contains__(self, case: str) -> bool:
-        return self.point(case) is not None
-
     def places(self) -> dict[str, float]:
         """The cases that have a place on the axis of the question."""
         found = {each.name: each.place(self.slot) for each in self.question.cases}
@@ -204,6 +197,12 @@ class Filled(Replicated):
             return np.full(self.replications, np.nan)
         row: Floats = self.campaign.readings.grid(metric, subject)[point]
         return row[self._picked]
+
+    def reading(self, case: str, metric: str, subject: str) -> Reading:
+        """A metric of the registry or the pack as a reading of a case."""
+        found = self.campaign.readings.described(metric)
+        values = self.values(case, metric, subject)
+        return Reading(case, metric, subject, found.unit, found.direction, values)
 
     def mean(self, case: str, metric: str, subject: str) -> float:
         """The mean over the replications that have the metric; NaN without any."""
@@ -233,10 +232,6 @@ class Campaign(Reported):
     def runs(self) -> int:
         """The number of simulations behind it."""
         return self.result.info.points * self.result.info.replications
-
-    def filled(self, question: Question, contender: str) -> Filled:
-        """The results of a question's cases with one contender."""
-        return Filled(self, question, contender)
 
     def at(self, question: str, contender: str, number: int | None = None) -> Filled:
         """The results of the question with this id, all or a draw; without cases if it was not
@@ -299,14 +294,12 @@ class Campaign(Reported):
         """Question to the outcome of the first contender beside each other one, of those with a
         judge."""
         return {
-            question.id: {
-                other: question.judge(
-                    Beside(self.filled(question, self.subject), self.filled(question, other))
-                )
+            each.id: {
+                other: each.judge(Beside(self.at(each.id, self.subject), self.at(each.id, other)))
                 for other in self.others
             }
-            for question in self.plan.pack.questions
-            if question.judge is not None
+            for each in self.plan.pack.questions
+            if each.judge is not None
         }
 
     def with_outcome(self, outcome: str) -> list[Question]:
@@ -320,7 +313,7 @@ class Campaign(Reported):
         its outcomes."""
         return {
             (question.id, name): [
-                *answers(question.rules, self.filled(question, name)),
+                *answers(question.rules, self.at(question.id, name)),
                 *(
                     finding.answer(question, other)
                     for other, finding in self.findings.get(question.id, {}).items()
@@ -358,7 +351,7 @@ class Campaign(Reported):
     def readings_of(self, question: Question, contender: str) -> Sequence[Reading]:
         """The readings of a question with one contender."""
         if (question.id, contender) not in self._read:
-            self._read[question.id, contender] = question.read(self.filled(question, contender))
+            self._read[question.id, contender] = question.read(self.at(question.id, contender))
         return self._read[question.id, contender]
 
     def notes_of(self, question: Question) -> list[dict[str, Any]]:
@@ -366,7 +359,7 @@ class Campaign(Reported):
         and `cases`. A question with a judge has those of the first contender."""
         cases: dict[int, str] = {}
         for name in [self.subject] if question.judge else self.plan.contenders:
-            filled = self.filled(question, name)
+            filled = self.at(question.id, name)
             for case in filled:
                 parts = (case, "" if name == self.subject else name)
                 cases.setdefault(filled[case].point, ", ".join(filter(None, parts)))

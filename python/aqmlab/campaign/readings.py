@@ -44,6 +44,13 @@ def grid_of(runs: pl.Series, values: pl.Series, info: StudyInfo) -> Floats:
     return grid.reshape(-1, info.replications)
 
 
+def along_paths(samples: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """The samples of flows along their paths."""
+    name = pl.format("{}.{}", pl.col("group").cast(pl.String), pl.col("index"))
+    along = flows.filter(direction="forward").select("run", subject=name)
+    return samples.join(along, on=["run", "subject"], how="semi", maintain_order="left")
+
+
 class Readings:
     """Metrics and tables of all points, each read when first asked for."""
 
@@ -61,13 +68,6 @@ class Readings:
         self._own = {each.name: each for each in metrics}
         self._kept = Kept()
 
-    def metric(self, name: str, *, forward: bool) -> pl.DataFrame:
-        """`run`, `subject` and `value` of a metric; with `forward` along the path of each group,
-        else of the worse direction."""
-        metric, statistic = find(name)
-        runs = self._forward if forward else self._runs
-        return self._kept.once((name, forward), lambda: metric.values(runs, statistic))
-
     def raw(self, name: str) -> pl.DataFrame:
         """A table of the engine."""
         return self._kept.once(name, lambda: self._runs.table(name))
@@ -76,31 +76,35 @@ class Readings:
         """The samples of a quantity after the warm-up."""
         return self._kept.once(("samples", quantity), lambda: windows.samples(self._runs, quantity))
 
-    def rows(self, metric: str) -> pl.DataFrame:
-        """`run`, `subject` and `value` of a metric of the registry or of the pack."""
-        if metric in self._own:
-            own = self._own[metric]
-            return own.values(self._forward if own.of == CLASS else self._runs)
-        of_links = "link" in find(metric)[0].of
-        return self.metric(metric, forward=self._is_pooled and not of_links)
+    def described(self, metric: str) -> Metric:
+        """The metric of the registry or of the pack with this name."""
+        return self._own.get(metric) or self._kept.once(("find", metric), lambda: find(metric)[0])
 
-    def _grids_of(self, metric: str) -> dict[str, Floats]:
+    def _grids_of(self, metric: str, *, forward: bool | None) -> dict[str, Floats]:
         """A metric of each subject; shape (points, replications), NaN where there is none."""
-        rows = self.rows(metric).filter(pl.col("value").is_finite())
-        found = {
+        found, is_own = self.described(metric), metric in self._own
+        statistic = "" if is_own else find(metric)[1]
+        if forward is None:
+            forward = found.of == CLASS if is_own else self._is_pooled and "link" not in found.of
+        rows = found.values(self._forward if forward else self._runs, statistic)
+        grids = {
             str(subject): grid_of(part["run"], part["value"], self.result.info)
-            for (subject,), part in rows.partition_by("subject", as_dict=True).items()
+            for (subject,), part in rows.filter(pl.col("value").is_finite())
+            .partition_by("subject", as_dict=True)
+            .items()
         }
-        if self._is_pooled and metric not in self._own and found:
-            every = np.stack(list(found.values()))
+        if self._is_pooled and not is_own and grids:
+            every = np.stack(list(grids.values()))
             total = np.where(np.isnan(every).all(axis=0), np.nan, np.nansum(every, axis=0))
-            found.setdefault(ALL, total)
-        return found
+            grids.setdefault(ALL, total)
+        return grids
 
-    def grid(self, metric: str, subject: str) -> Floats:
+    def grid(self, metric: str, subject: str, *, forward: bool | None = None) -> Floats:
         """A metric of the registry or of the pack; shape (points, replications), NaN where there is
-        none."""
-        grids = self._kept.once(("grids", metric), lambda: self._grids_of(metric))
+        none. With `forward` along the path of each group, without it in the worse direction;
+        default: along the path if groups are pooled."""
+        key = "grids", metric, forward
+        grids = self._kept.once(key, lambda: self._grids_of(metric, forward=forward))
         shape = self.result.info.points, self.replications
         return grids.setdefault(subject, np.full(shape, np.nan))
 
@@ -133,19 +137,23 @@ class CaseResults:
         rows = rows.filter(pl.col("run").is_between(first, first + self._readings.replications - 1))
         return rows.with_columns(replication=pl.col("run") - first)
 
-    def _array(self, rows: pl.DataFrame, value: pl.Expr) -> Floats:
+    def each(self, rows: pl.DataFrame, value: pl.Expr) -> Floats:
+        """An aggregate over the rows of each replication, such as those of `sampled`."""
         values = np.full(self._readings.replications, np.nan)
-        own = self._own(rows).group_by("replication").agg(value.alias("value"))
+        own = rows.group_by("replication").agg(value.alias("value"))
         values[own["replication"].to_numpy()] = own["value"].fill_null(np.nan).to_numpy()
         return values[self._picked]
 
-    def _sum(self, rows: pl.DataFrame, column: str) -> Floats:
-        return np.nan_to_num(self._array(rows, pl.col(column).cast(float).sum()))
+    def total(self, table: str, column: str, **where: str) -> Floats:
+        """The sum of a column of the engine's table over the rows with these labels."""
+        rows = self._own(self._readings.raw(table).filter(**where))
+        return np.nan_to_num(self.each(rows, pl.col(column).cast(float).sum()))
 
     def metric(self, name: str, subject: str, *, forward: bool = False) -> Floats:
         """A metric of the registry."""
-        rows = self._readings.metric(name, forward=forward).filter(subject=subject)
-        return self._array(rows, pl.col("value").first())
+        grid = self._readings.grid(name, subject, forward=forward)
+        values: Floats = grid[self.point][self._picked]
+        return values
 
     def time(self, name: str, subject: str) -> Floats:
         """A time of a group's packets or transfers, seconds; if none arrives it is as long as what
@@ -166,17 +174,6 @@ class CaseResults:
         return canonical(scenario["links"]["down"]["rate"])
 
     @property
-    def offered(self) -> Floats:
-        """Rate that the bottleneck could transmit, bit/s."""
-        rows = self._readings.raw("links").filter(pl.col("link") == "down")
-        return 8 * self._sum(rows, "capacity_bytes") / self.lasted
-
-    def arrived(self, link: str) -> Floats:
-        """Packets that arrived at a link."""
-        rows = self._readings.raw("links").filter(pl.col("link") == link)
-        return self._sum(rows, "arrived")
-
-    @property
     def waiting(self) -> Floats:
         """95th percentile of the time in the bottleneck's queue, seconds."""
         return self.metric("sojourn_p95", "down")
@@ -189,22 +186,9 @@ class CaseResults:
         """Share of a group's packets along its path that queues dropped."""
         return self.metric("loss_share_queue", group, forward=True)
 
-    def flow(self, group: str, column: str) -> Floats:
-        """A column of the table `flows`, summed over the group."""
-        rows = self._readings.raw("flows").filter(pl.col("group") == group)
-        return self._sum(rows, column)
-
-    def samples(self, quantity: str, subject: str) -> list[tuple[Floats, Floats]]:
-        """Times and values of a sampled quantity after the warm-up, for each replication."""
-        rows = self._own(self._readings.samples(quantity).filter(subject=subject)).sort("time_s")
-        parts = rows.partition_by("replication", as_dict=True)
-        numbers = np.arange(self._readings.replications)[self._picked].tolist()
-        each = [parts.get((number,), rows.clear()) for number in numbers]
-        return [(part["time_s"].to_numpy(), part["value"].to_numpy()) for part in each]
-
     def has(self, quantity: str, subject: str) -> bool:
         """Whether a quantity was sampled."""
-        return self._own(self._readings.samples(quantity).filter(subject=subject)).height > 0
+        return self.sampled(quantity).filter(subject=subject).height > 0
 
     def sampled(self, quantity: str) -> pl.DataFrame:
         """The samples of a quantity in all replications: `run`, `subject`, `since`, `value`, ..."""
@@ -219,10 +203,7 @@ class CaseResults:
 
     def goodput_samples(self) -> Floats:
         """Goodput of all flows along their paths together, in each sample of each replication."""
-        flow = pl.format("{}.{}", pl.col("group").cast(pl.String), pl.col("index"))
-        forward = self._own(self._readings.raw("flows")).filter(direction="forward")
-        forward = forward.select("run", subject=flow)
-        rows = self.sampled("goodput_bps").join(forward, on=["run", "subject"], how="semi")
+        rows = along_paths(self.sampled("goodput_bps"), self._readings.raw("flows"))
         found = rows.group_by("run", "since", maintain_order=True).agg(pl.col("value").sum())
         return found["value"].to_numpy()
 
@@ -230,7 +211,6 @@ class CaseResults:
         self, quantity: str, subject: str, begin: float, end: float, how: str = "mean"
     ) -> Floats:
         """The mean (`how`: max, min, last) of a sampled quantity from `begin` to `end` seconds."""
-        rows = self._readings.samples(quantity).filter(
-            pl.col("time_s") > begin, pl.col("time_s") <= end, subject=subject
-        )
-        return self._array(rows, getattr(pl.col("value"), how)())
+        when = pl.col("time_s") > begin, pl.col("time_s") <= end
+        rows = self._own(self._readings.samples(quantity).filter(*when, subject=subject))
+        return self.each(rows, getattr(pl.col("value"), how)())

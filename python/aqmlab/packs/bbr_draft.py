@@ -15,8 +15,7 @@ Differences from the appendix:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from aqmlab.campaign import Case, Filled, Pack, Question, Reading, Rule, at_least, at_most
@@ -30,14 +29,14 @@ WINDOW_OF_STREAMS = "2400kb"
 THROUGHPUT, QUEUE, LOSS = "throughput", "queue", "loss"
 GAIN, ESTIMATE, WINDOW = "gain", "bandwidth estimate", "window"
 KINDS = {
-    THROUGHPUT: ("share", 1),
-    QUEUE: ("s", -1),
-    LOSS: ("share", -1),
-    GAIN: ("ratio", 0),
-    ESTIMATE: ("share", 0),
-    WINDOW: ("bytes", 0),
+    THROUGHPUT: ("share", 1, "throughput_bps"),
+    QUEUE: ("s", -1, "sojourn_mean_s"),
+    LOSS: ("share", -1, "dropped"),
+    GAIN: ("ratio", 0, "pacing_gain"),
+    ESTIMATE: ("share", 0, "bandwidth_bps"),
+    WINDOW: ("bytes", 0, "cwnd_bytes"),
 }
-"""Unit and direction of each quantity; the last three are reported by the control."""
+"""Unit, direction and samples of each quantity; the last three are reported by the control."""
 
 
 def responses(size: str, think: Any) -> Table:
@@ -65,7 +64,7 @@ class Check:
     def values(self, filled: Filled) -> Floats | None:
         """A value for each replication; None if the control does not report the quantity."""
         at = filled[""]
-        window = (self.begin, self.end)
+        window = self.begin, self.end
         # Responses are the second flow of a group.
         bulk = filled.scenario("")["flows"]["bulk"]
         flow = "bulk.0" if bulk["workload"]["kind"] == "bulk" else "bulk.1"
@@ -74,19 +73,15 @@ class Check:
             dropped -= at.between("dropped", "down", 0, self.begin, "last")
             sent = at.between("throughput_bps", "down", *window) * (self.end - self.begin)
             return dropped / (dropped + sent / (8 * PACKET))
-        name, subject, unit = {
-            THROUGHPUT: ("throughput_bps", "down", self.rate),
-            QUEUE: ("sojourn_mean_s", "down", 1.0),
-            ESTIMATE: ("bandwidth_bps", flow, self.rate),
-            WINDOW: ("cwnd_bytes", flow, 1.0),
-            GAIN: ("pacing_gain", flow, 1.0),
-        }[self.quantity]
+        _, _, name = KINDS[self.quantity]
+        subject = "down" if self.quantity in (THROUGHPUT, QUEUE) else flow
+        unit = self.rate if self.quantity in (THROUGHPUT, ESTIMATE) else 1.0
         if subject == "down" or at.has(name, flow):
             return at.between(name, subject, *window, self.how) / unit
-        parts = ("bandwidth_bps", "pacing_rate_bps")
+        parts = "pacing_rate_bps", "bandwidth_bps"
         if self.quantity == GAIN and all(at.has(each, flow) for each in parts):
-            bandwidth = at.between("bandwidth_bps", flow, *window)
-            return at.between("pacing_rate_bps", flow, *window, self.how) / bandwidth
+            rate, bandwidth = parts
+            return at.between(rate, flow, *window, self.how) / at.between(bandwidth, flow, *window)
         return None
 
     def rule(self) -> Rule[Filled, float]:
@@ -113,65 +108,53 @@ class Check:
         values = self.values(filled)
         if values is None:
             return None
-        unit, direction = KINDS[self.quantity]
-        name = f"{self.how} {self.quantity}"
-        window = (self.begin, self.end)
+        name, window = f"{self.how} {self.quantity}", (self.begin, self.end)
+        unit, direction, _ = KINDS[self.quantity]
         return Reading("", name, "", unit, direction, values, window=window)
 
 
-@dataclass(frozen=True)
-class Test:
-    """A case of the appendix."""
+def case(
+    number: int,
+    title: str,
+    text: str,
+    checks: tuple[Check, ...],
+    *,
+    duration: float = 5.0,
+    flow: Table | None = None,
+    down: Table | None = None,
+    up: Table | None = None,
+    changes: tuple[tuple[float, str, Any], ...] = (),
+    rate: str = "10mbit",
+    rtt: float = RTT,
+) -> Question:
+    """A case of the appendix; `flow`, `down` and `up` are keys of the flow and of the links."""
+    queue = {"discipline": "droptail", "limit": "2000p"}
+    link = {"rate": rate, "delay": f"{round(rtt / 2 * 1e9)}ns", "queue": queue}
 
-    number: int
-    title: str
-    text: str
-    checks: tuple[Check, ...]
-    duration: float = 5.0
-    flow: Mapping[str, Any] = field(default_factory=dict)
-    down: Mapping[str, Any] | None = None
-    up: Mapping[str, Any] | None = None
-    changes: tuple[tuple[float, str, Any], ...] = ()
-    rate: str = "10mbit"
-    rtt: float = RTT
-
-    def scenario(self, control: Any) -> Table:
-        """The scenario with a control."""
-        delay = f"{round(self.rtt / 2 * 1e9)}ns"
-        link = {
-            "rate": self.rate,
-            "delay": delay,
-            "queue": {"discipline": "droptail", "limit": "2000p"},
-        }
-        ways = {"path": "down", "return_path": "up"}
+    def scenario(control: Any) -> Table:
         own = ControlSetup(str(control), control).flow()
         if "endpoint" in own:
             own["endpoint"] = {"stream_window": WINDOW_OF_STREAMS, **own["endpoint"]}
+        ways = {"path": "down", "return_path": "up"}
         start = {"each": ["0s", "50ms"]}
         return {
-            "duration": f"{self.duration:g}s",
+            "duration": f"{duration:g}s",
             "bottleneck": "down",
-            "links": {"down": {**link, **(self.down or {})}, "up": {**link, **(self.up or {})}},
-            "flows": {"bulk": {**ways, **own, "start": start, **self.flow}},
-            "changes": [{"at": f"{at:g}s", "key": k, "value": v} for at, k, v in self.changes],
+            "links": {"down": {**link, **(down or {})}, "up": {**link, **(up or {})}},
+            "flows": {"bulk": {**ways, **own, "start": start, **(flow or {})}},
+            "changes": [{"at": f"{at:g}s", "key": k, "value": v} for at, k, v in changes],
             "record": {"level": "series", "interval": "100ms", "warmup": "0s"},
         }
 
-    def question(self) -> Question:
-        """The case as a question."""
-
-        def read(filled: Filled) -> list[Reading]:
-            return [row for each in self.checks if (row := each.reading(filled)) is not None]
-
-        return Question(
-            f"A.{self.number}",
-            f"{self.number} {self.title}",
-            self.text,
-            (Case("", self.scenario),),
-            tuple(each.rule() for each in self.checks),
-            read,
-            source=f"{DRAFT}.{self.number}",
-        )
+    return Question(
+        f"A.{number}",
+        f"{number} {title}",
+        text,
+        (Case("", scenario),),
+        tuple(each.rule() for each in checks),
+        lambda filled: [row for each in checks if (row := each.reading(filled)) is not None],
+        source=f"{DRAFT}.{number}",
+    )
 
 
 def _use(begin: float, end: float, limit: float, text: str = "", **more: Any) -> Check:
@@ -202,8 +185,8 @@ BURSTY: Table = {
     }
 }
 """Acknowledgements pass for 1 ms in each 41 ms."""
-TESTS = (
-    Test(
+CASES = (
+    case(
         1, "Exiting STARTUP on bandwidth plateau",
         "STARTUP ends after three rounds without growth, with the bandwidth known.",
         (
@@ -214,7 +197,7 @@ TESTS = (
             _gain("state", "Its gain is that of PROBE_BW.", "mean", 2, 4.5, "<=", 1.3),
         ),
     ),
-    Test(
+    case(
         2, "Exiting STARTUP on loss when application-limited",
         "Loss above 2 % over a round trip ends STARTUP although samples are application-limited.",
         (
@@ -224,7 +207,7 @@ TESTS = (
         flow=responses("80kb", "0s"),
         changes=_burst(1.5, 1.8, 0.3),
     ),
-    Test(
+    case(
         3, "Exiting DRAIN based on inflight",
         "DRAIN sends at half the bandwidth until the data in flight fit the path, then ends.",
         (
@@ -233,7 +216,7 @@ TESTS = (
             _use(2, 4.5, 0.9, "Has left DRAIN: sends at the bandwidth."),
         ),
     ),
-    Test(
+    case(
         4, "Exiting DRAIN based on time",
         "DRAIN ends after three round trips although the bandwidth has fallen by 10 %.",
         (
@@ -242,7 +225,7 @@ TESTS = (
         ),
         changes=((1.0, "links.down.rate", "9mbit"),),
     ),
-    Test(
+    case(
         5, "Exiting PROBE_UP on bandwidth plateau",
         "PROBE_UP ends when the delivery rate no longer grows.",
         (
@@ -251,7 +234,7 @@ TESTS = (
         ),
         duration=12,
     ),
-    Test(
+    case(
         6, "Exiting PROBE_UP on loss when application-limited",
         "Loss above 2 % ends PROBE_UP although samples are application-limited.",
         (_gain("state", "Is not in PROBE_UP during losses.", "mean", 6.5, 11.5, "<=", 1.1),),
@@ -259,13 +242,13 @@ TESTS = (
         flow=responses("1mb", "0s"),
         changes=((6.0, "links.down.loss", 0.1),),
     ),
-    Test(
+    case(
         7, "Never exiting PROBE_UP (or STARTUP) when application-limited with no loss",
         "Without loss an application-limited flow stays in STARTUP.",
         (_gain("state", "Stays in STARTUP.", "mean", 1, 4.5, ">=", 2),),
         flow=responses("20kb", "0s"),
     ),
-    Test(
+    case(
         8, "Exiting PROBE_DOWN on inflight",
         "PROBE_DOWN ends when the data in flight fit the path with headroom.",
         (
@@ -275,7 +258,7 @@ TESTS = (
         ),
         duration=12,
     ),
-    Test(
+    case(
         9, "Exiting PROBE_DOWN after max time",
         "PROBE_DOWN ends after a time although the bandwidth falls by 10 %, here every 2 s.",
         (
@@ -287,7 +270,7 @@ TESTS = (
             (2.0 * step, "links.down.rate", f"{round(RATE * 0.9**step)}bit") for step in range(1, 5)
         ),
     ),
-    Test(
+    case(
         10, "Entering and exiting PROBE_RTT",
         "Without a new minimum for 5 s (version 1: 10 s) the flow halves its window for 200 ms.",
         (
@@ -296,7 +279,7 @@ TESTS = (
         ),
         duration=14,
     ),
-    Test(
+    case(
         11, "Skipping PROBE_RTT due to application-limited sending",
         "After an idle time of 6 s PROBE_RTT is skipped.",
         (
@@ -309,20 +292,20 @@ TESTS = (
         duration=14,
         flow=responses("4mb", "6s"),
     ),
-    Test(
+    case(
         12, "Achieving expected STARTUP bandwidth on a link with aggregation",
         "Acknowledgements in bursts do not keep STARTUP from the bandwidth.",
         (_use(1.5, 5, 0.9),),
         up=BURSTY,
     ),
-    Test(
+    case(
         13, "Achieving expected cruise bandwidth on a link with aggregation",
         "Acknowledgements in bursts do not stall the flow later.",
         (_use(5, 20, 0.9),),
         duration=20,
         up=BURSTY,
     ),
-    Test(
+    case(
         14, "Correctly managing sub-packet BDPs",
         "Four packets in flight suffice for a path that holds less than one.",
         (
@@ -335,14 +318,14 @@ TESTS = (
         rate="64kbit",
         rtt=0.01,
     ),
-    Test(
+    case(
         15, "Increasing bandwidth 10x and ensuring full bandwidth is reached",
         "A flow that knows 10 Mbit/s finds 100 Mbit/s in O(log(BDP)) round trips of probing.",
         (_use(18, 20, 0.9, rate=100e6),),
         duration=20,
         changes=((4.0, "links.down.rate", "100mbit"),),
     ),
-    Test(
+    case(
         16, "Decreasing bandwidth 10x and ensuring max bandwidth adapts down",
         "Over a buffer of one bandwidth-delay product, it adapts to a tenth of the bandwidth.",
         (
@@ -354,7 +337,7 @@ TESTS = (
         down={"queue": {"discipline": "droptail", "limit": "833p"}},
         changes=((4.0, "links.down.rate", "10mbit"),),
     ),
-    Test(
+    case(
         17, "Handling token bucket policers",
         "A bucket of 10 Mbit/s and 60 kB without a queue: a stable point without continuous loss.",
         (
@@ -368,28 +351,28 @@ TESTS = (
             "queue": {"discipline": "droptail", "limit": "2p"},
         },
     ),
-    Test(
+    case(
         18, "Handling spurious fast recovery",
         "Reordering that looks like loss leaves no trace.",
         (_use(2, 12, 0.9),),
         duration=12,
         down={"jitter": {"spread": "10ms"}, "reordering": True},
     ),
-    Test(
+    case(
         19, "Handling spurious RTO recovery",
         "A delay of 1.5 s that looks like a timeout leaves no trace.",
         (_use(8, 12, 0.9),),
         duration=12,
         changes=((5.0, "links.down.delay", "1550ms"), (5.1, "links.down.delay", "50ms")),
     ),
-    Test(
+    case(
         20, "Entering and exiting PROBE_RTT during STARTUP",
         "STARTUP that is application-limited for longer than 5 s goes on after PROBE_RTT.",
         (_gain("state", "Is in STARTUP after PROBE_RTT.", "mean", 6.5, 9.5, ">=", 2),),
         duration=10,
         flow=responses("20kb", "0s"),
     ),
-    Test(
+    case(
         21, "Handling loss during PROBE_UP after inflight_longterm is set",
         "Over a buffer of a tenth of the product, each probe loses packets and ends.",
         (
@@ -399,7 +382,7 @@ TESTS = (
         duration=20,
         down={"queue": {"discipline": "droptail", "limit": "9p"}},
     ),
-    Test(
+    case(
         22, "Handling application-limited sending during PROBE_REFILL",
         "Pauses of the application do not lower the estimate: the flow resumes at the bandwidth.",
         (
@@ -416,7 +399,7 @@ TESTS = (
 PACK = Pack(
     "bbr-draft",
     "The test cases of draft-ietf-ccwg-bbr",
-    tuple(each.question() for each in TESTS),
+    CASES,
     DRAFT,
     replications=5,
     contenders={"bbr3": "bbr3", "noq:bbr3": "noq:bbr3", "linux": "bbr"},

@@ -16,7 +16,7 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from aqmlab import stats
-from aqmlab.numbers import count, listed
+from aqmlab.numbers import count, listed, short
 from aqmlab.packs.access_line.setup import BASELINE
 
 if TYPE_CHECKING:
@@ -74,11 +74,6 @@ class PairedDifference:
             return text
         low, high = sorted(abs(end) for end in ends)
         return f"{text} ({short(low)} to {short(high)} {'less' if one < two else 'more'})"
-
-
-def short(value: float) -> str:
-    """A number with three digits, without an exponent."""
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def comparisons(trial: LineTrial) -> list[PairedDifference]:
@@ -140,9 +135,14 @@ def recommended(trial: LineTrial, compared: Sequence[PairedDifference]) -> Choic
 
 def _improves(queue: str, compared: Sequence[PairedDifference]) -> bool:
     """Whether the queue is better than the line as it is in something, and worse in nothing."""
-    own = [each for each in _between(queue, BASELINE, compared) if not each.what.is_cost]
+    own = _gains(queue, compared)
     is_worse = any(each.ahead == BASELINE for each in own)
     return any(each.better == queue for each in own) and not is_worse
+
+
+def _gains(queue: str, compared: Sequence[PairedDifference]) -> list[PairedDifference]:
+    """The comparisons with the line as it is that decide."""
+    return [each for each in _between(queue, BASELINE, compared) if not each.what.is_cost]
 
 
 def _between(one: str, other: str, compared: Sequence[PairedDifference]) -> list[PairedDifference]:
@@ -172,11 +172,7 @@ def sentences(trial: LineTrial, compared: Sequence[PairedDifference]) -> list[st
 def _answer(choice: Choice, compared: Sequence[PairedDifference]) -> str:
     """The queue to use, and its gain over the line as it is."""
     name = choice.queue
-    won = [
-        each
-        for each in _between(name, BASELINE, compared)
-        if each.better == name and not each.what.is_cost
-    ]
+    won = [each for each in _gains(name, compared) if each.better == name]
     others = len(won) - 1
     more = f", and {count(others, 'more measure')} {'is' if others == 1 else 'are'} better"
     alike = f" ({listed(choice.as_good)}: as good)" if choice.as_good else ""
@@ -188,15 +184,10 @@ def _answer(choice: Choice, compared: Sequence[PairedDifference]) -> str:
 
 def _none(queues: Sequence[str], compared: Sequence[PairedDifference]) -> str:
     """Why no queue is recommended."""
-    own = [
-        each
-        for queue in queues
-        for each in _between(queue, BASELINE, compared)
-        if not each.what.is_cost
-    ]
-    if any(each.better not in (None, BASELINE) for each in own):
+    better = {each.better for queue in queues for each in _gains(queue, compared)}
+    if better - {None, BASELINE}:
         return "No recommendation: each queue is better in some measures and worse in others."
-    if any(each.better == BASELINE for each in own):
+    if BASELINE in better:
         return "Leave the line as it is: no queue is better in anything that users notice."
     return f"Not decided: no difference of more than {LEAST} is shown in what users notice."
 
@@ -218,7 +209,7 @@ def _doubtful(queue: str, compared: Sequence[PairedDifference]) -> list[str]:
     """Measures with a worse mean, which keep a queue from being recommended."""
     told = [
         each.told(queue)
-        for each in _between(queue, BASELINE, compared)
-        if each.ahead == BASELINE and each.better is None and not each.what.is_cost
+        for each in _gains(queue, compared)
+        if each.ahead == BASELINE and each.better is None
     ]
     return [f"{queue} is worse in the mean, not shown: {'; '.join(told)}."] if told else []

@@ -16,7 +16,7 @@ from typing import Any
 
 from aqmlab._core import queue_in_tc, shaper_in_tc
 from aqmlab.errors import input_error
-from aqmlab.packs.access_line.setup import PORTS
+from aqmlab.packs.access_line.setup import PORTS, is_shaping
 
 ETHERNET_HEADER = 14
 HEADERLESS = ("ppp", "wwan", "tun", "wg")
@@ -45,20 +45,27 @@ class SetupCommands:
 
 def commands(links: Links, device: str) -> SetupCommands:
     """Commands for the links of a simulated scenario, every default filled in."""
-    shaped = {way: links[port] for way, port in PORTS.items() if _is_shaped(links[port])}
-    problem = next(filter(None, map(_problem, reversed(shaped.values()))), "")
-    if problem:
-        return SetupCommands(problem=problem)
+    ports = {way: links[port] for way, port in PORTS.items()}
+    shaped = {w: each for w, each in ports.items() if "shaper" in each or is_shaping(each["queue"])}
+    words = {}
+    for way, link in reversed(shaped.items()):
+        found = queue_in_tc(link["queue"], link["shaper"]["rate"] if "shaper" in link else None)
+        if found is None:
+            return SetupCommands(problem=f"Linux has no {link['queue']['discipline']}.")
+        words[way], left_out = found
+        if left_out:
+            return SetupCommands(problem=f"tc has no words for {', '.join(left_out)}.")
     ifb = f"ifb4{device}"[:NAME_LENGTH]
+    header = 0 if device.startswith(HEADERLESS) else ETHERNET_HEADER
     up, down, undo = [], [], []
     if "up" in shaped:
-        up = _queue(shaped["up"], device, _header(device))
+        up = _queue(shaped["up"], words["up"], device, header)
         undo = [f"tc qdisc del dev {device} root"]
     if "down" in shaped:
         down = [
             f"ip link add name {ifb} type ifb",
             f"ip link set dev {ifb} up",
-            *_queue(shaped["down"], ifb, _header(device)),
+            *_queue(shaped["down"], words["down"], ifb, header),
             f"tc qdisc replace dev {device} handle ffff: ingress",
             f"tc filter replace dev {device} parent ffff: matchall "
             f"action mirred egress redirect dev {ifb}",
@@ -78,29 +85,8 @@ def check_device(name: str) -> None:
         )
 
 
-def _is_shaped(link: Mapping[str, Any]) -> bool:
-    return "shaper" in link or link["queue"].get("bandwidth", "unlimited") != "unlimited"
-
-
-def _in_tc(link: Mapping[str, Any]) -> tuple[str, list[str]] | None:
-    """Words of tc for the queue, and settings that tc has no words for."""
-    return queue_in_tc(link["queue"], link["shaper"]["rate"] if "shaper" in link else None)
-
-
-def _problem(link: Mapping[str, Any]) -> str:
-    """Reason why tc cannot set the queue up; empty if it can."""
-    found = _in_tc(link)
-    if found is None:
-        return f"Linux has no {link['queue']['discipline']}."
-    _, left_out = found
-    return f"tc has no words for {', '.join(left_out)}." if left_out else ""
-
-
-def _queue(link: Mapping[str, Any], device: str, header: int) -> list[str]:
-    """Commands for one device's shaper and queue, which has no `_problem`."""
-    found = _in_tc(link)
-    assert found is not None
-    words, _ = found
+def _queue(link: Mapping[str, Any], words: str, device: str, header: int) -> list[str]:
+    """Commands for one device's shaper and queue, whose words of tc are `words`."""
     if "shaper" not in link:
         return [f"tc qdisc replace dev {device} root {words} nat"]
     shaper = link["shaper"]
@@ -114,17 +100,9 @@ def _queue(link: Mapping[str, Any], device: str, header: int) -> list[str]:
 
 def _stab(shaper: Mapping[str, Any], header: int) -> str:
     """tc's words for the size of packets that the shaper counts, with a space behind."""
-    overhead = _octets(shaper, "overhead") - header
-    mpu = _octets(shaper, "mpu")
+    octets = [int(shaper.get(key, "0b").removesuffix("b")) for key in ("overhead", "mpu")]
+    overhead, mpu = octets[0] - header, octets[1]
     layer = "atm" if shaper.get("framing") == "atm" else "ethernet"
     # A table with an entry for every size: without it tc rounds up to multiples of 4 bytes.
     exact = f"mtu 2047 tsize 2048 mpu {mpu} " if mpu or layer == "atm" else ""
     return f"stab {exact}overhead {overhead} linklayer {layer} " if exact or overhead else ""
-
-
-def _octets(shaper: Mapping[str, Any], key: str) -> int:
-    return int(shaper.get(key, "0b").removesuffix("b"))
-
-
-def _header(device: str) -> int:
-    return 0 if device.startswith(HEADERLESS) else ETHERNET_HEADER

@@ -18,14 +18,13 @@ from aqmlab.packs.access_line.choice import (
     sentences,
 )
 from aqmlab.packs.access_line.commands import SetupCommands, commands
-from aqmlab.packs.access_line.setup import BASELINE
+from aqmlab.packs.access_line.setup import BASELINE, PATHS, is_shaping
 from aqmlab.report.document import (
     Block,
     Cell,
     Code,
     Column,
     Document,
-    Estimate,
     Facts,
     Figure,
     Items,
@@ -57,9 +56,8 @@ def table(trial: LineTrial, choice: Choice | None = None) -> Table:
     """A row a measure, a column a queue: means of the replications, with intervals."""
     rows: list[tuple[Cell, ...]] = []
     for what in trial.noticed:
-        found = (trial.estimate(what, queue) for queue in trial.queues)
         title = f"{what.heading} ({what.unit})" if what.unit else what.heading
-        rows.append((title, *(Estimate.within(each.value, each.interval) for each in found)))
+        rows.append((title, *(trial.shown(what, queue) for queue in trial.queues)))
     best = choice and choice.queue
     columns = [Column(called(queue), chosen=queue == best) for queue in trial.queues]
     number = trial.result.info.replications
@@ -74,11 +72,7 @@ def figure(trial: LineTrial, choice: Choice | None) -> Figure:
     panels = {
         what.heading: draw.Means(
             what.unit or what.title,
-            {
-                called(queue): Estimate.within(found.value, found.interval)
-                for queue in trial.queues
-                for found in [trial.estimate(what, queue)]
-            },
+            {called(queue): trial.shown(what, queue) for queue in trial.queues},
             SCALES.get(what.short),
         )
         for what in trial.noticed
@@ -136,8 +130,7 @@ def _set_up(trial: LineTrial, queue: str) -> Section:
                 "get 1.1.1.1` names it, and `--device` puts it into the commands."
             )
         )
-    titles = (("Up", found.up), ("Down", found.down), ("To undo it", found.undo))
-    for title, lines in titles:
+    for title, lines in (("Up", found.up), ("Down", found.down), ("To undo it", found.undo)):
         if lines:
             blocks += [Text(f"{title}:"), Code("\n".join(lines))]
     return Section(f"Set {queue} up", tuple(blocks), id="set-up")
@@ -147,7 +140,7 @@ def _simulated(trial: LineTrial, queue: str, command: str) -> Section:
     """Line and load, and what packets pass in each direction, in order."""
     links, line = trial.links(queue), trial.access
     facts = [("line and load", trial.about)]
-    for way, path in (("down", ("down", "ingress")), ("up", ("egress", "up"))):
+    for way, path in PATHS.items():
         stages = [
             _carrier(getattr(line.kind, way).owner, links[name], getattr(line, way))
             if name == way
@@ -175,8 +168,7 @@ def _shaper(link: Mapping[str, Any]) -> str:
     queue = link["queue"]
     if "shaper" in link:
         return f"HTB, {link['shaper']['rate']}, with {queue['discipline']}"
-    rate = queue.get("bandwidth", "unlimited")
-    return f"{queue['discipline']}, {rate}" if rate != "unlimited" else ""
+    return f"{queue['discipline']}, {queue['bandwidth']}" if is_shaping(queue) else ""
 
 
 def answer(trial: LineTrial) -> dict[str, Any]:
@@ -187,10 +179,9 @@ def answer(trial: LineTrial) -> dict[str, Any]:
     return {
         "queues": {
             queue: {
-                what.short: Estimate.within(each.value, each.interval).to_json()
-                | {"unit": what.unit, "why": each.why}
+                what.short: trial.shown(what, queue).to_json()
+                | {"unit": what.unit, "why": trial.estimate(what, queue).why}
                 for what in trial.noticed
-                for each in [trial.estimate(what, queue)]
             }
             for queue in trial.queues
         },

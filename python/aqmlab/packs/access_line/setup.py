@@ -21,7 +21,7 @@ from typing import Any
 
 from aqmlab._core import InputError, parse_queue
 from aqmlab.errors import input_error
-from aqmlab.scenario.access import WAYS, Access, Line
+from aqmlab.scenario.access import WAYS, Line
 
 BASELINE = "droptail"
 """The line as it is: no shaper, so that packets wait in the FIFOs of modem and provider."""
@@ -68,7 +68,8 @@ def settings(words: str, line: Line, share: float | None = None) -> dict[str, An
         if own != BASELINE:
             stage = _stage(own, way, line, share or line.kind.share)
             found |= {f"links.{PORTS[way]}.{key}": value for key, value in stage.items()}
-    if line.down != line.up and not WAY.search(words) and _has_bandwidth(words):
+    has_bandwidth = not WAY.search(words) and is_shaping(_parsed(words))
+    if line.down != line.up and has_bandwidth:
         problem = "one bandwidth for two directions of different rates"
         hint = "leave it out, or give each direction its own: `up: cake bandwidth 9mbit down: cake`"
         raise input_error(problem, key="QUEUE", given=words, hint=hint)
@@ -90,7 +91,10 @@ def _stage(words: str, way: str, line: Line, share: float) -> dict[str, str]:
     """Queue and shaper of one direction, in words."""
     kind, rate = line.kind, share * line.rate(way)
     if _parsed(words)["discipline"] != "cake":
-        return {"queue": words, "shaper": _htb(rate, kind)}
+        rate *= CODING.get(kind.layer, 1.0)
+        burst = f"{max(LEAST_BURST, rate * BURST / 8):.0f}"
+        htb = f"htb rate {_kbit(rate)} burst {burst} cburst {burst} {STAB[kind.layer]}"
+        return {"queue": words, "shaper": htb.strip()}
     # Without a keyword cake counts the header of an Ethernet device.
     framing = "overhead 0" if kind.layer == "raw" else kind.layer
     ingress = " ingress" if way == "down" else ""
@@ -98,19 +102,13 @@ def _stage(words: str, way: str, line: Line, share: float) -> dict[str, str]:
     return {"queue": f"cake bandwidth {_kbit(rate)} {framing}{ingress}{own}"}
 
 
-def _htb(rate: float, kind: Access) -> str:
-    rate *= CODING.get(kind.layer, 1.0)
-    burst = f"{max(LEAST_BURST, rate * BURST / 8):.0f}"
-    return f"htb rate {_kbit(rate)} burst {burst} cburst {burst} {STAB[kind.layer]}".strip()
-
-
 def _kbit(rate: float) -> str:
     return f"{max(1, int(rate / 1e3))}kbit"
 
 
-def _has_bandwidth(words: str) -> bool:
-    queue = _parsed(words)
-    return queue["discipline"] == "cake" and bool(queue["bandwidth"] != "unlimited")
+def is_shaping(queue: Mapping[str, Any]) -> bool:
+    """Whether a queue with every parameter is cake, and has a rate."""
+    return bool(queue["discipline"] == "cake" and queue["bandwidth"] != "unlimited")
 
 
 def _parsed(words: str) -> dict[str, Any]:

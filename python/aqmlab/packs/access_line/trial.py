@@ -18,7 +18,7 @@ from aqmlab.metrics.samples import Floats
 from aqmlab.packs.access_line import loads, page, setup
 from aqmlab.packs.access_line.commands import check_device
 from aqmlab.packs.access_line.setup import BASELINE, PATHS, PORT, PORTS
-from aqmlab.report.document import Document
+from aqmlab.report.document import Document, Estimate
 from aqmlab.results import StudyResult
 from aqmlab.scenario.access import Line
 
@@ -163,18 +163,13 @@ def _rule(text: str, noticed: Sequence[Noticed], queues: Sequence[str]) -> Rule[
 
 def _read(filled: Filled) -> list[Reading]:
     """The measures of a queue, in the units of the table."""
-    flows = filled.scenario("")["flows"]
+    found = [
+        (each, filled.reading("", each.metric, each.group))
+        for each in _noticed(filled.scenario("")["flows"])
+    ]
     return [
-        Reading(
-            "",
-            each.metric,
-            each.group,
-            each.unit,
-            each.direction,
-            each.factor * filled.values("", each.metric, each.group),
-            each.least,
-        )
-        for each in _noticed(flows)
+        replace(own, unit=each.unit, values=each.factor * own.values, grain=each.least)
+        for each, own in found
     ]
 
 
@@ -211,8 +206,7 @@ class LineTrial(Campaign):
 
     def links(self, queue: str) -> Mapping[str, Mapping[str, Any]]:
         """The simulated links of a queue, every default filled in."""
-        scenario = self.result.scenarios[self.plan.points["", queue, ""]]
-        links: Mapping[str, Mapping[str, Any]] = scenario["links"]
+        links: Mapping[str, Mapping[str, Any]] = self.at("", queue).scenario("")["links"]
         return links
 
     def values(self, what: Noticed, queue: str) -> Floats:
@@ -224,6 +218,11 @@ class LineTrial(Campaign):
     def estimate(self, what: Noticed, queue: str) -> stats.Statistic:
         """The mean over the replications, with its interval where it has one."""
         return stats.estimate(self.values(what, queue), bounds=stats.POSITIVE)
+
+    def shown(self, what: Noticed, queue: str) -> Estimate:
+        """The same as a cell of a table."""
+        found = self.estimate(what, queue)
+        return Estimate.within(found.value, found.interval)
 
     def document(self, command: str = "") -> Document:
         """The answer, a picture and a table of what users notice, the commands."""

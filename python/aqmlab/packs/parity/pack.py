@@ -67,11 +67,11 @@ class Parity(Campaign):
 def readings(filled: Filled) -> list[Reading]:
     """The metrics of the bottleneck, of each group that has them, and of all groups."""
     scenario = filled.campaign.result.scenarios[0]
-    known = [each for each in registered() if each.compute is not None]
-    names = {name: metric for metric in known for name in metric.names}
     of_group = [
         name
-        for name, metric in names.items()
+        for metric in registered()
+        if metric.compute is not None
+        for name in metric.names
         if name in OF_GROUP
         or metric.needs == ("scores",)
         or (metric.needs == ("times",) and metric.observations and name.endswith(OF_TIMES))
@@ -79,9 +79,8 @@ def readings(filled: Filled) -> list[Reading]:
     pairs = [(scenario["bottleneck"], name) for name in OF_LINK]
     pairs += [(group, name) for group in (*scenario["flows"], ALL) for name in of_group]
     return [
-        Reading("", name, subject, names[name].unit, names[name].direction, values)
+        filled.reading("", name, subject)
         for subject, name in pairs
-        for values in [filled.values("", name, subject)]
         if np.isfinite(filled.campaign.readings.grid(name, subject)).any()
     ]
 

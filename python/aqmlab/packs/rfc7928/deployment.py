@@ -13,7 +13,7 @@ import aqmlab
 from aqmlab._core import reference
 from aqmlab.numbers import NONE, count
 from aqmlab.packs.rfc7928.dumbbell import STEPS
-from aqmlab.packs.rfc7928.environment import Contender, Environment
+from aqmlab.packs.rfc7928.environment import Environment
 from aqmlab.report.document import Block, Column, Facts, Items, Section, Table, Text
 
 if TYPE_CHECKING:
@@ -162,30 +162,22 @@ def _control(place: Environment, of: Campaign) -> Iterator[Block]:
         Column("meaning", prose=True),
         Column("source", prose=True),
     )
-    yield Table(columns, tuple(_parameters(own, entry)))
-    yield Text(
-        "RFC 7567, section 4: AQM algorithms should not require tuning in common use cases. "
-        + _tuned(own)
-    )
-
-
-def _parameters(own: Contender, entry: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    rows = []
     for each in entry["params"]:
         here = own.params.get(each["name"], NONE)
         shown = "of each case" if each["name"] == "limit" else here
         if each["name"] in own.settings:
             shown = f"{here} (set)"
         span = " to ".join(each["range"]) if each["range"] else ", ".join(each["choices"])
-        yield (
-            each["name"], shown, str(each["default"] or NONE), span or each["kind"],
-            each["meaning"], each["source"] or NONE,
-        )  # fmt: skip
-
-
-def _tuned(own: Contender) -> str:
-    if own.settings:
-        return f"Tuned for this page: {', '.join(f'{k} = {v}' for k, v in own.settings.items())}."
-    return "Nothing was tuned for this page."
+        allowed, source = span or each["kind"], each["source"] or NONE
+        default = str(each["default"] or NONE)
+        rows.append((each["name"], shown, default, allowed, each["meaning"], source))
+    yield Table(columns, tuple(rows))
+    tuned = ", ".join(f"{key} = {value}" for key, value in own.settings.items())
+    yield Text(
+        "RFC 7567, section 4: AQM algorithms should not require tuning in common use cases. "
+        + (f"Tuned for this page: {tuned}." if tuned else "Nothing was tuned for this page.")
+    )
 
 
 @cache

@@ -73,22 +73,11 @@ class Dumbbell:
         rate = self.rate if self.rate is not None else self.environment.rate
         back = self.back_rate or (self.environment.rate if isinstance(rate, Mapping) else rate)
         self.buffer = self.limit or self.environment.limit()
-        self.links["down"] = {
-            "rate": bits(rate),
-            "delay": seconds(self.half),
-            "queue": self.queue(),
-        }
         # The reverse direction is not tested: its queue never overflows.
-        self.links["up"] = {
-            "rate": bits(back),
-            "delay": seconds(self.half),
-            "queue": {"discipline": "droptail", "limit": "unlimited"},
-        }
-
-    @property
-    def half(self) -> float:
-        """One-way propagation delay in seconds."""
-        return (self.rtt or self.environment.rtt) / 2
+        deep = {"discipline": "droptail", "limit": "unlimited"}
+        delay = seconds((self.rtt or self.environment.rtt) / 2)
+        for name, speed, queue in (("down", rate, self.queue()), ("up", back, deep)):
+            self.links[name] = {"rate": bits(speed), "delay": delay, "queue": queue}
 
     def queue(self, limit: int | None = None) -> dict[str, Any]:
         """The discipline under test with the case's buffer."""

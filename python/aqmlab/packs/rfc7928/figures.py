@@ -41,6 +41,12 @@ def of(metric: str, subject: str) -> AxisMeasure:
 
 QUEUE, ALL = of("sojourn_mean", "down"), of("goodput", "all")
 CALL = AxisMeasure("mos", "voip", "MOS")
+
+
+def _of_class(question: str, case: str, name: str) -> PanelPlace:
+    return PanelPlace(question, case, of("waiting", name), of("goodput", name))
+
+
 TARGETS: Draw = Curves(
     "4.3.1-targets",
     "Delay and goodput at the same targets",
@@ -186,7 +192,7 @@ BURST_TRADEOFF: Draw = Tradeoffs(
     "Delay and goodput of each application",
     "One-way delay in excess of the shortest possible, of the packets of each class.",
     {
-        f"case {case}, {name}": PanelPlace("7.2", case, of("waiting", name), of("goodput", name))
+        f"case {case}, {name}": _of_class("7.2", case, name)
         for case, name in (("II", "web"), ("II", "bulk"), ("IV", "video"))
     },
 )
@@ -294,10 +300,7 @@ MIX: Draw = Tradeoffs(
     "9.1-tradeoff",
     "Each class of the mix",
     "A call, six browsers, a constant stream, an adaptive video and five bulk flows.",
-    {
-        name: PanelPlace("9.1", "", of("waiting", name), of("goodput", name))
-        for name in ("bulk", "web", "video", "cbr", "voip")
-    },
+    {name: _of_class("9.1", "", name) for name in ("bulk", "web", "video", "cbr", "voip")},
 )
 MIX_QUALITY: Draw = Ranges(
     "9.1-quality",
@@ -311,9 +314,12 @@ MIX_QUALITY: Draw = Ranges(
         )
     },
 )  # fmt: skip
-KINDS = tuple(
-    f"{form}, {where}" for form in ("symmetric", "asymmetric") for where in ("one AQM", "two AQMs")
-)
+KINDS = {
+    f"{form}, {where}": f"{form} {where}"
+    for form in ("symmetric", "asymmetric")
+    for where in ("one AQM", "two AQMs")
+}
+"""Cases of section 9.2, with their labels."""
 DIRECTIONS: Draw = Tradeoffs(
     "9.2-directions",
     "Traffic both ways, the queue in both directions",
@@ -333,11 +339,7 @@ ACKS: Draw = Ranges(
     "The share of all acknowledgements that a queue dropped.",
     {
         "acknowledgements": (
-            Cells(
-                AxisMeasure("ack_loss", "all", "share lost (%)", 100.0),
-                "9.2",
-                {case: case.replace(", ", " ") for case in KINDS},
-            ),
+            Cells(AxisMeasure("ack_loss", "all", "share lost (%)", 100.0), "9.2", KINDS),
         )
     },
     columns=1,
@@ -347,12 +349,7 @@ MIX_BOTH: Draw = Tradeoffs(
     "The mix both ways, symmetric, the queue in both directions",
     "The mix of section 9.1 in each direction; there is one call.",
     {
-        f"{name}, {word}": PanelPlace(
-            "9.2",
-            f"{BOTH}, symmetric, two AQMs",
-            of("waiting", name + end),
-            of("goodput", name + end),
-        )
+        f"{name}, {word}": _of_class("9.2", f"{BOTH}, symmetric, two AQMs", name + end)
         for end, word in (("", "down"), (UP, "up"))
         for name in ("bulk", "web", "video")
     },
@@ -362,11 +359,7 @@ MIX_BOTH_QUALITY: Draw = Ranges(
     "Quality for the user when the mix is both ways",
     "Load time of pages and bit rate of the video in each direction, and the call.",
     {
-        title: (
-            Cells(
-                measure, "9.2", {f"{BOTH}, {case}": case.replace(", ", " ") for case in KINDS}
-            ),
-        )
+        title: (Cells(measure, "9.2", {f"{BOTH}, {case}": KINDS[case] for case in KINDS}),)
         for title, measure in (
             ("pages down", of("page_load_mean", "web")),
             ("pages up", of("page_load_mean", f"web{UP}")),
@@ -381,7 +374,7 @@ IN_SERIES: Draw = Tradeoffs(
     "The same discipline twice",
     "Senders A pass Router L and Router M, senders B only M.",
     {
-        title: PanelPlace("10.2", "same", of("waiting", name), of("goodput", name))
+        title: _of_class("10.2", "same", name)
         for name, title in (
             ("a", "senders A, both queues"), ("b", "senders B, Router M only")
         )

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from aqmlab.campaign import Reading
-from aqmlab.campaign.readings import ALL, CLASS
+from aqmlab.campaign.readings import ALL, CLASS, along_paths
 from aqmlab.metrics import Metric, find, windows
 from aqmlab.metrics.flows import is_endless
 from aqmlab.metrics.pools import BOTH, Pools
@@ -74,21 +74,16 @@ def phases(scenario: Mapping[str, Any]) -> list[Phase]:
 def least_delay(scenario: Mapping[str, Any], group: str) -> float:
     """Propagation and transmission of a full packet over a group's path, in seconds."""
     flow = scenario["flows"][group]
-    size = canonical_size(flow["transport"]["mss"]) + HEADER
+    size = float(flow["transport"]["mss"].removesuffix("b")) + HEADER
     if flow["workload"]["kind"] == "voip":
         size = VOIP_PACKET
     elif "packet" in flow["workload"]:
-        size = canonical_size(flow["workload"]["packet"])
+        size = float(flow["workload"]["packet"].removesuffix("b"))
     total = 0.0
     for name in flow["path"]:
         link = scenario["links"][name]
         total += canonical(link["delay"]) + 8 * size / _largest(link["rate"])
     return total
-
-
-def canonical_size(text: str) -> float:
-    """Bytes of the size that a resolved scenario has."""
-    return float(text.removesuffix("b"))
 
 
 def _largest(rate: str | Mapping[str, str]) -> float:
@@ -153,14 +148,12 @@ def _swing(runs: Runs, _: str) -> pl.DataFrame:
 def _in_phases(runs: Runs) -> pl.DataFrame:
     """`run`, `subject` (the phase), and the metrics of phases."""
     found = []
-    name = pl.format("{}.{}", pl.col("group").cast(pl.String), pl.col("index"))
-    forward = runs.table("flows").filter(direction="forward").select("run", subject=name)
     for point, scenario in enumerate(runs.scenarios):
         asked = phases(scenario)
         if not asked:
             continue
         own = _series(runs).filter(pl.col("run") // runs.replications == point)
-        flows = own.filter(quantity="goodput_bps").join(forward, on=["run", "subject"], how="semi")
+        flows = along_paths(own.filter(quantity="goodput_bps"), runs.table("flows"))
         total = flows.group_by("run", "since").agg(pl.col("value").sum())
         link = own.filter(pl.col("quantity") != "goodput_bps", subject="down")
         for phase in asked:
@@ -206,17 +199,13 @@ METRICS = (
 
 def read(filled: Filled) -> Sequence[Reading]:
     """All metrics of the links under test, classes of flows and phases, of every case."""
-    known = {each.name: each for each in METRICS}
-    known |= {name: find(name)[0] for name in (*OF_LINKS, *OF_CLASSES) if name not in known}
-    found = []
-    for case in filled:
-        _, table = filled.campaign.plan.scenarios[filled[case].point]
-        for name, subject in _asked(table):
-            values = filled.values(case, name, subject)
-            if np.isfinite(values).any():
-                unit, direction = known[name].unit, known[name].direction
-                found.append(Reading(case, name, subject, unit, direction, values))
-    return found
+    scenarios = filled.campaign.plan.scenarios
+    every = (
+        filled.reading(case, name, subject)
+        for case in filled
+        for name, subject in _asked(scenarios[filled[case].point][1])
+    )
+    return [each for each in every if np.isfinite(each.values).any()]
 
 
 def _asked(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

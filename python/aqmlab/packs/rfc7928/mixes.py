@@ -8,31 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aqmlab.campaign.outcomes import (
-    BETTER,
-    EVEN,
-    OPEN,
-    TRADE,
-    WORSE,
-    Beside,
-    Outcome,
-    RuleNumber,
-    judged,
-)
+from aqmlab.campaign import outcomes
+from aqmlab.campaign.outcomes import BETTER, EVEN, OPEN, TRADE, WORSE, Beside, Outcome, judged
+from aqmlab.packs.rfc7928 import rules
 from aqmlab.packs.rfc7928.cases import MIX, UP
-from aqmlab.packs.rfc7928.rules import (
-    GAINED,
-    KEPT,
-    LONGER,
-    SHORTER,
-    Pair,
-    change,
-    more_than_theirs,
-    queue_and_goodput,
-    rates,
-    ratio,
-    trade,
-)
 
 OPINION = 0.3
 """Calls: the difference of MOS that counts; the best two categories of ITU-T G.109 are 0.31 apart
@@ -45,7 +24,7 @@ class Aspect(NamedTuple):
     """One of the questions about a mix of applications, and how it is answered."""
 
     words: str
-    number: RuleNumber
+    number: outcomes.RuleNumber
     sign: Callable[[float], int]
     """1 for better, -1 for worse, 0 for no difference that counts."""
     more: str = ""
@@ -75,10 +54,10 @@ def _answers(aspects: Sequence[Aspect]) -> Callable[..., str]:
 def _aspects(view: Beside, cases: Sequence[str] | None = None) -> list[Aspect]:
     """The four aspects, over both directions where the mix has two."""
 
-    def typical(measure: str, *subjects: str) -> Pair:
+    def typical(measure: str, *subjects: str) -> rules.Pair:
         return lambda each: each.typical(measure, *subjects, cases=cases)
 
-    def both(measure: str, subject: str) -> Pair:
+    def both(measure: str, subject: str) -> rules.Pair:
         return typical(measure, subject, f"{subject}{UP}")
 
     pages, video, every = (
@@ -92,8 +71,8 @@ def _aspects(view: Beside, cases: Sequence[str] | None = None) -> list[Aspect]:
     found = [
         Aspect(
             "pages in {:.2f} s against {:.2f} s".format(*pages(view)),
-            ratio(view, pages),
-            lambda value: (value <= SHORTER) - (value >= LONGER),
+            rules.ratio(view, pages),
+            lambda value: (value <= rules.SHORTER) - (value >= rules.LONGER),
         ),
         Aspect(
             "MOS {:.2f} against {:.2f}".format(*view.average("mos", "voip", cases)),
@@ -101,15 +80,15 @@ def _aspects(view: Beside, cases: Sequence[str] | None = None) -> list[Aspect]:
             lambda value: (value >= OPINION) - (value <= -OPINION),
         ),
         Aspect(
-            f"video at {rates(video(view))}",
-            ratio(view, video),
-            lambda value: (value >= LONGER) - (value <= SHORTER),
+            f"video at {rules.rates(video(view))}",
+            rules.ratio(view, video),
+            lambda value: (value >= rules.LONGER) - (value <= rules.SHORTER),
         ),
         Aspect(
-            f"all at {rates(every(view))}",
-            change(view, every, KEPT, GAINED),
-            lambda value: (value > GAINED) - (value < KEPT),
-            f", of that bulk {rates(both('goodput', 'bulk')(view))}",
+            f"all at {rules.rates(every(view))}",
+            rules.change(view, every, rules.KEPT, rules.GAINED),
+            lambda value: (value > rules.GAINED) - (value < rules.KEPT),
+            f", of that bulk {rules.rates(both('goodput', 'bulk')(view))}",
         ),
     ]
     return [
@@ -125,21 +104,22 @@ def bidirectional(view: Beside) -> Outcome:
     and the mix."""
     mixes = [case for case in view.cases() if case.startswith(MIX)]
     mild = [case for case in view.cases() if case not in mixes]
-    found, aspects = queue_and_goodput(view, mild), _aspects(view, mixes)
+    queue, *found = rules.queue_and_goodput(view, mild)
+    aspects = _aspects(view, mixes)
     own, other = view.average("ack_loss", "all", mild)
     words = (
-        f"{found.words}; {own:.2%} of the acknowledgements lost against {other:.2%}; "
+        f"{queue}; {own:.2%} of the acknowledgements lost against {other:.2%}; "
         f"mix: {'; '.join(each.words for each in aspects)}"
     )
     answers = _answers(aspects)
 
     def rule(ratio: float, change: float, larger: float, more: float, *values: float) -> str:
-        outcome = trade(ratio, change)
+        outcome = rules.trade(ratio, change)
         is_worse = (larger > 0 and more > CONTROL_LOSS) or answers(*values) == WORSE
         if is_worse and outcome in (BETTER, EVEN):
             return TRADE if outcome == BETTER else WORSE
         return outcome
 
-    lost = more_than_theirs(view, "ack_loss", "all", CONTROL_LOSS, mild)
+    lost = rules.more_than_theirs(view, "ack_loss", "all", CONTROL_LOSS, mild)
     numbers = (each.number for each in aspects)
-    return judged(rule, words, found.ratio, found.change, *lost, *numbers)
+    return judged(rule, words, *found, *lost, *numbers)

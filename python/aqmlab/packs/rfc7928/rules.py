@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 from operator import methodcaller
-from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from aqmlab.campaign.outcomes import (
     judged,
 )
 from aqmlab.metrics.samples import unfairness
-from aqmlab.packs.rfc7928.cases import BOTH_WAYS, TARGETS
+from aqmlab.packs.rfc7928.cases import TARGETS
 from aqmlab.packs.rfc7928.metrics import phases as phases_of
 from aqmlab.scenario.quantity import canonical
 
@@ -76,16 +75,8 @@ def trade(ratio: float, change: float) -> str:
     return EVEN if change <= GAINED else BETTER
 
 
-class TwoNumbers(NamedTuple):
-    """Two numbers and the words for them."""
-
-    ratio: RuleNumber
-    change: RuleNumber
-    words: str
-
-    def outcome(self, more: str = "") -> Outcome:
-        """The outcome by the rule of most sections; `more` are words behind these."""
-        return judged(trade, f"{self.words}{more}", self.ratio, self.change)
+def _graded(better: float, worse: float) -> Callable[[float], str]:
+    return lambda value: BETTER if value <= better else WORSE if value >= worse else EVEN
 
 
 def ratio(view: Beside, pair: Pair, *edges: float) -> RuleNumber:
@@ -98,15 +89,19 @@ def change(view: Beside, pair: Pair, *edges: float) -> RuleNumber:
     return view.measured(lambda each: ratio_of(*pair(each)) - 1, *(edges or CHANGE))
 
 
-def compared(view: Beside, delay: Pair, goodput: Pair, what: str) -> TwoNumbers:
-    """The ratio of delays and the change of goodput."""
+Numbers = tuple[str, RuleNumber, RuleNumber]
+"""Words, and the two numbers of `trade`."""
+
+
+def compared(view: Beside, delay: Pair, goodput: Pair, what: str) -> Numbers:
+    """The ratio of delays and the change of goodput, with words for both."""
     own, other = delay(view)
     changed = change(view, goodput)
     words = f"{what} {ms(own)} against {ms(other)}, goodput {percent(changed.value)}"
-    return TwoNumbers(ratio(view, delay), changed, words)
+    return words, ratio(view, delay), changed
 
 
-def queue_and_goodput(view: Beside, cases: Sequence[str] | None = None) -> TwoNumbers:
+def queue_and_goodput(view: Beside, cases: Sequence[str] | None = None) -> Numbers:
     """Mean time in the queue and goodput of all flows, over some (default: all) of the cases."""
     return compared(
         view,
@@ -198,9 +193,15 @@ def packet_sizes(view: Beside) -> Outcome:
     """RFC 7567, section 4.4: no advantage for small packets. Their loss rate is set against that
     of the large ones for each kind of sender and both ways. None decides alone: how packets come
     in trains is the senders' doing, so only what they all have in common is the discipline's."""
-    asked = {case: view.measured(_small_to_large(case), BIAS) for case in view.cases()}
+
+    def small_to_large(case: str) -> Callable[[Beside], float]:
+        names = ("small", "large")
+        return lambda each: ratio_of(*(each.own.mean(case, "loss_share", of) for of in names))
+
+    senders = {"": "bulk", "jitter": "with jitter"}
+    asked = {case: view.measured(small_to_large(case), BIAS) for case in view.cases()}
     told = [
-        f"{_sender(case)} {each.value:.2f}"
+        f"{senders.get(case, case)} {each.value:.2f}"
         + ("" if each.why else f" ({max(each.low, 0.0):.2f}–{each.high:.2f})")
         for case, each in asked.items()
         if isfinite(each.value)
@@ -223,16 +224,6 @@ def packet_sizes(view: Beside) -> Outcome:
 def _favours(*ratios: float) -> str:
     # Not by the largest: a ratio that cannot be computed, NaN, shows no bias.
     return VIOLATION if all(each < BIAS for each in ratios) else EVEN
-
-
-def _small_to_large(case: str) -> Callable[[Beside], float]:
-    return lambda each: ratio_of(
-        *(each.own.mean(case, "loss_share", name) for name in ("small", "large"))
-    )
-
-
-def _sender(case: str) -> str:
-    return {"": "bulk", "jitter": "with jitter", BOTH_WAYS: BOTH_WAYS}.get(case, case)
 
 
 def ecn(view: Beside) -> Outcome:
@@ -304,23 +295,17 @@ def sensitivity(view: Beside) -> Outcome:
     low, high = names[min(names)], names[max(names)]
     goods = {name: view.own.mean(name, "goodput", "all") for name in names.values()}
     least, most = min(goods, key=lambda each: goods[each]), max(goods, key=lambda each: goods[each])
-    spread = view.measured(
-        lambda each: (
-            1 - ratio_of(*(each.own.mean(name, "goodput", "all") for name in (least, most)))
-        ),
-        ROBUST,
-        SENSITIVE,
-    )
+
+    def within(each: Beside) -> float:
+        return 1 - ratio_of(*(each.own.mean(name, "goodput", "all") for name in (least, most)))
+
+    spread = view.measured(within, ROBUST, SENSITIVE)
     queues = (ms(view.own.mean(name, "sojourn_mean", "down")) for name in (low, high))
     words = (
         f"from {low} to {high.split()[-1]}: queue {' to '.join(queues)}, goodput "
         f"within {spread.value:.1%}{_steadiness(view)}"
     )
-    return judged(
-        lambda within: BETTER if within <= ROBUST else WORSE if within >= SENSITIVE else EVEN,
-        words,
-        spread,
-    )
+    return judged(_graded(ROBUST, SENSITIVE), words, spread)
 
 
 def _steadiness(view: Beside) -> str:
@@ -341,17 +326,14 @@ def _steadiness(view: Beside) -> str:
 
 def of_all_flows(view: Beside) -> Outcome:
     """Mean time in the queue and goodput of all flows, over the section's cases."""
-    return queue_and_goodput(view).outcome()
+    return judged(trade, *queue_and_goodput(view))
 
 
 def short_flows(view: Beside) -> Outcome:
     """Completion times of the short flows, and the long flow's goodput."""
-    return compared(
-        view,
-        methodcaller("typical", "completion_mean", "short"),
-        methodcaller("typical", "goodput", "bulk"),
-        "short flows done in",
-    ).outcome()
+    times = methodcaller("typical", "completion_mean", "short")
+    goodput = methodcaller("typical", "goodput", "bulk")
+    return judged(trade, *compared(view, times, goodput, "short flows done in"))
 
 
 def unresponsive(view: Beside) -> Outcome:
@@ -406,34 +388,28 @@ def rtt_fairness(view: Beside) -> Outcome:
     """Distance of goodput_Cat_II / goodput_Cat_I from 1, over all round-trip times."""
 
     def apart(of: Filled, cases: list[str]) -> float:
-        return unfairness(
-            [
-                ratio_of(*(of.mean(case, "goodput", name) for name in ("cat2", "cat1")))
-                for case in cases
-            ]
-        )
+        pairs = ([of.mean(case, "goodput", name) for name in ("cat2", "cat1")] for case in cases)
+        return unfairness([ratio_of(*pair) for pair in pairs])
 
     def both(each: Beside) -> tuple[float, float]:
         return apart(each.own, each.cases()), apart(each.other, each.cases())
 
     own, other = both(view)
     words = f"shares a factor {own:.2f} apart, with {view.other.contender} {other:.2f}"
-    return judged(
-        lambda ratio: BETTER if ratio <= SHORTER else WORSE if ratio >= LONGER else EVEN,
-        words,
-        # A factor of 1 is fair: the excess over it counts.
-        ratio(view, lambda each: (both(each)[0] - 1, both(each)[1] - 1)),
-    )
+    # A factor of 1 is fair: the excess over it counts.
+    excess = ratio(view, lambda each: (both(each)[0] - 1, both(each)[1] - 1))
+    return judged(_graded(SHORTER, LONGER), words, excess)
 
 
 def levels(view: Beside) -> Outcome:
     """Time in the queue and goodput; drops and synchronisation are reported."""
     drops, other = view.pair("", "drop_share", "down")
     together, theirs = view.pair("", "loss_synchronisation", "down")
-    words = f"; {drops:.2%} dropped against {other:.2%}"
+    words, *numbers = queue_and_goodput(view)
+    words += f"; {drops:.2%} dropped against {other:.2%}"
     if isfinite(together) and isfinite(theirs):
         words += f", {together:.0%} of the flows lose at once against {theirs:.0%}"
-    return queue_and_goodput(view).outcome(words)
+    return judged(trade, words, *numbers)
 
 
 def phases(view: Beside) -> Outcome:
@@ -446,20 +422,20 @@ def phases(view: Beside) -> Outcome:
     def delays(each: Beside) -> list[tuple[float, float]]:
         return [each.pair(case, "phase_delay", name) for case in cases for name in names[case]]
 
-    found = compared(
+    words, *numbers = compared(
         view,
         lambda each: geometric(delays(each)),
         lambda each: each.typical("goodput", "all", cases=cases),
         "queue over the phases",
     )
     worst = [np.nanmax([pair[place] for pair in delays(view)] or [np.nan]) for place in (0, 1)]
-    words = f"; worst phase {ms(worst[0])} against {ms(worst[1])}"
+    words += f"; worst phase {ms(worst[0])} against {ms(worst[1])}"
     for name in view.cases():
         if name not in cases:
             own, other = view.pair(name, "sojourn_mean", "down")
             change = ratio_of(*view.pair(name, "goodput", "all")) - 1
             words += f"; {name}: queue {ms(own)} against {ms(other)}, goodput {percent(change)}"
-    return found.outcome(words)
+    return judged(trade, words, *numbers)
 
 
 def bursts(view: Beside) -> Outcome:
@@ -483,7 +459,7 @@ def bursts(view: Beside) -> Outcome:
 
 def in_series(view: Beside) -> Outcome:
     """The delay of those who pass both queues, and all goodput, with the same queue twice."""
-    found = compared(
+    words, *numbers = compared(
         view,
         methodcaller("pair", "same", "waiting", "a"),
         methodcaller("pair", "same", "goodput", "all"),
@@ -491,6 +467,5 @@ def in_series(view: Beside) -> Outcome:
     )
     every, a = view.pair("same", "goodput", "all"), view.pair("same", "goodput", "a")
     own, other = map(ratio_of, a, every)
-    return found.outcome(
-        f"; senders A have {own:.0%} of it, with {view.other.contender} {other:.0%}"
-    )
+    words += f"; senders A have {own:.0%} of it, with {view.other.contender} {other:.0%}"
+    return judged(trade, words, *numbers)

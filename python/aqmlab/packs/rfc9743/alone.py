@@ -8,7 +8,7 @@ from aqmlab.campaign import Question
 from aqmlab.campaign.readings import CaseResults
 from aqmlab.metrics.registry import LESS, MORE, NEITHER
 from aqmlab.metrics.samples import Floats, jain_indices
-from aqmlab.packs.rfc9743.readings import DELAY, FAIRNESS, LOSS, CaseMeasure, criterion, time
+from aqmlab.packs.rfc9743.readings import DELAY, FAIRNESS, LOSS, CaseMeasure, criterion, sent, time
 from aqmlab.packs.rfc9743.scene import OWN, Path, bulk, load, scenario
 
 CROWDED = Path(2e6, 0.05, 1.0)
@@ -51,7 +51,7 @@ CRITERIA: tuple[Question, ...] = (
             0: (
                 LOSS,
                 CaseMeasure("packets sent by a flow", "a round trip", NEITHER,
-                        lambda at: at.flow("own", "segments_sent") / CROWD * CROWDED.rtt / 20.0,
+                        lambda at: sent(at) / CROWD * CROWDED.rtt / 20.0,
                         0.1),
             ),
             1: (
@@ -61,7 +61,7 @@ CRITERIA: tuple[Question, ...] = (
             ),
             2: (
                 CaseMeasure("packets sent", "a round trip", LESS,
-                        lambda at: at.flow("own", "segments_sent") * THIN.rtt / 30.0, 0.5),
+                        lambda at: sent(at) * THIN.rtt / 30.0, 0.5),
             ),
         },
     ),

@@ -2,6 +2,17 @@
 
 A victim runs beside the control. The standard controls run beside the same victim, so that each
 harm stands beside the harm that Reno and CUBIC do to it.
+
+Harm is that of R. Ware, M. Mukerjee, S. Seshan and J. Sherry, "Beyond Jain's Fairness Index:
+Setting the Bar for the Deployment of Congestion Control Algorithms", HotNets 2019. It is 0 if
+nothing is lost and 1 if everything is: (solo - beside) / solo of what is better if it is more, and
+(beside - solo) / beside of what is better if it is less. The bar is the harm that the victim's
+own control does.
+
+The harm is that of the means over the replications. A mean of the ratios would depend on the few
+replications with a small denominator, and harm clipped at 0 in each replication would count chance
+as harm. The values of the replications are the ratio of the means in linear approximation: their
+mean is the harm, and their spread that of the harm. They can be negative; the mean is clipped.
 """
 
 from __future__ import annotations
@@ -10,12 +21,13 @@ from collections.abc import Sequence
 from math import inf
 
 import numpy as np
+import polars as pl
 
 from aqmlab.campaign import Filled, Question, Reading
+from aqmlab.campaign.readings import CaseResults
 from aqmlab.metrics.registry import LESS, MORE
 from aqmlab.metrics.samples import Floats
 from aqmlab.packs.rfc9743.alone import PATH, SHORT
-from aqmlab.packs.rfc9743.harm import of_less, of_more
 from aqmlab.packs.rfc9743.readings import criterion, reading
 from aqmlab.packs.rfc9743.scene import OWN, STANDARD, ControlSetup, Flow, Path, bulk, load, scenario
 
@@ -49,6 +61,25 @@ VIDEO = {"kind": "cbr", "rate": "2mbit", "packet": "1200b"}
 CALLS = {"call": load("voip", count=2), "video": load(VIDEO)}
 
 
+def of_more(solo: Floats, beside: Floats, least: float = 1e-12) -> Floats:
+    """The harm to a measure that is better if it is more, such as goodput; values below `least`
+    count as `least`."""
+    solo, beside = np.maximum(solo, least), np.maximum(beside, least)
+    both = np.isfinite(solo + beside)
+    if not both.any():
+        return solo + beside
+    whole = solo.mean(where=both)
+    kept = beside.mean(where=both) / whole
+    harm: Floats = 1 - kept - (beside - kept * solo) / whole
+    return harm
+
+
+def of_less(solo: Floats, beside: Floats, least: float = 1e-12) -> Floats:
+    """The harm to a measure that is better if it is less, such as delay; values below `least`
+    count as `least`."""
+    return of_more(beside, solo, least)
+
+
 def _run(path: Path, **flows: Flow) -> Flow:
     """A run in which Reno alone loses packets at least twice after the warm-up."""
     return scenario(path.links(), flows, max(LASTS, WARM + round(2.2 * path.sawtooth)), WARM)
@@ -74,32 +105,26 @@ def _beside(
         made = []
         for case, (victim, _) in where.items():
             solo, beside = results[f"solo | {case}"], results[f"beside | {case}"]
-            goodput = of_more(solo.goodput("victim"), beside.goodput("victim"))
-            delays = of_less(solo.waiting, beside.waiting)
-            losses = of_less(solo.loss("victim"), beside.loss("victim"), LOSSLESS)
+            harms = {
+                "goodput": of_more(solo.goodput("victim"), beside.goodput("victim")),
+                "queuing delay": of_less(solo.waiting, beside.waiting),
+                "loss": of_less(solo.loss("victim"), beside.loss("victim"), LOSSLESS),
+            }
             made += [
                 _harm(f"one flow beside one of {case}", f"{victim.name}'s {what}", harm)
-                for what, harm in (
-                    ("goodput", goodput),
-                    ("queuing delay", delays),
-                    ("loss", losses),
-                )
+                for what, harm in harms.items()
             ]
-        return made  # fmt: skip
+        return made
 
     return criterion(ident, "5.2.1", title, "mixed", level, text, cases, read)
 
 
-def _longest_starved(samples: list[tuple[Floats, Floats]], fair: float) -> Floats:
-    """The longest time after the warm-up for which the rate is below a share of the fair one."""
-    found = []
-    for times, rates in samples:
-        longest = here = 0
-        for low in (rates[times > WARM] < STARVED * fair).tolist():
-            here = here + 1 if low else 0
-            longest = max(longest, here)
-        found.append(longest * SLICE)
-    return np.array(found)
+def _longest_starved(at: CaseResults, fair: float) -> Floats:
+    """Seconds after the warm-up for which the rate is longest below a share of the fair one."""
+    rows = at.sampled("goodput_bps").filter(pl.col("time_s") > WARM, subject="victim.0")
+    spans = (pl.col("value") < STARVED * fair).sort_by("time_s").rle()
+    longest = spans.struct["len"].filter(spans.struct["value"]).max()
+    return SLICE * np.nan_to_num(at.each(rows, longest))
 
 
 def _read_starvation(results: Filled) -> list[Reading]:
@@ -108,7 +133,7 @@ def _read_starvation(results: Filled) -> list[Reading]:
         fair = 10e6 / (int(case.rpartition(" ")[2]) + 1)
         at = results[case]
         share = at.between("goodput_bps", "victim.0", WARM, LASTS) / fair
-        starved = _longest_starved(at.samples("goodput_bps", "victim.0"), fair)
+        starved = _longest_starved(at, fair)
         made += [
             reading(case, "longest time below 5 % of a fair share", "s", LESS, starved, 0.5),
             reading(case, "share of a fair share", "%", MORE, 100 * share, most=inf),
@@ -136,10 +161,8 @@ def _read_short(results: Filled) -> list[Reading]:
             for kind in ("solo", "beside")
         )
         at = results[f"long | {victim}"]
-        short, long = (
-            f"short flows of {victim} beside 2 long ones",
-            f"short flows beside 2 long ones of {victim}",
-        )
+        short = f"short flows of {victim} beside 2 long ones"
+        long = f"short flows beside 2 long ones of {victim}"
         taken, share = at.time("completion_p95", "own"), at.goodput("victim") / PATH.rate
         made += [
             reading(short, "completion of 30 kB, p95", "ms", LESS, 1e3 * beside),

@@ -87,6 +87,16 @@ def time(name: str, metric: str, subject: str, grain: float = 5.0) -> CaseMeasur
     return CaseMeasure(name, "ms", LESS, lambda at: 1e3 * at.time(metric, subject), grain)
 
 
+def sent(at: CaseResults) -> Floats:
+    """Segments that the control's flows sent."""
+    return at.total("flows", "segments_sent", group="own")
+
+
+def _offered(at: CaseResults) -> Floats:
+    """Rate that the bottleneck could transmit, bit/s."""
+    return 8 * at.total("links", "capacity_bytes", link="down") / at.lasted
+
+
 LOSS = CaseMeasure("loss", "%", LESS, lambda at: 100 * at.loss("own"), 0.5)
 """The share of segments that queues drop."""
 DELAY = CaseMeasure("queuing delay, p95", "ms", LESS, lambda at: 1e3 * at.waiting)
@@ -94,6 +104,6 @@ DELAY = CaseMeasure("queuing delay, p95", "ms", LESS, lambda at: 1e3 * at.waitin
 CAPACITY = "goodput, share of the capacity"
 USED = CaseMeasure(CAPACITY, "%", MORE, lambda at: 100 * at.goodput("own") / at.rate)
 """Goodput as a share of the bottleneck's rate."""
-SHARE = CaseMeasure(CAPACITY, "%", MORE, lambda at: 100 * at.goodput("own") / at.offered)
+SHARE = CaseMeasure(CAPACITY, "%", MORE, lambda at: 100 * at.goodput("own") / _offered(at))
 """Goodput as a share of what a bottleneck of varying rate offers."""
 FAIRNESS = CaseMeasure("Jain's index", "", MORE, lambda at: at.metric("jain", "own"), 0.05, 1.0)

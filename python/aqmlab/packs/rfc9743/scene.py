@@ -100,14 +100,12 @@ class Path:
     def links(self, **down: Any) -> Table:
         """Both directions; `down` are keys of the bottleneck. The reverse direction never fills."""
         delay = f"{round(self.rtt / 2 * 1e9)}ns"
-        link = {
-            "rate": f"{round(self.rate)}bit",
-            "delay": delay,
-            "queue": {"discipline": "droptail", "limit": f"{self.packets}p"},
-        }
-        back = {"rate": f"{round(self.rate)}bit", "delay": delay}
-        back["queue"] = {"discipline": "droptail", "limit": "unlimited"}  # type: ignore[assignment]
-        return {"down": link | down, "up": back}
+        link = {"rate": f"{round(self.rate)}bit", "delay": delay}
+        own, back = (
+            link | {"queue": {"discipline": "droptail", "limit": limit}}
+            for limit in (f"{self.packets}p", "unlimited")
+        )
+        return {"down": own | down, "up": back}
 
 
 def bulk(control: ControlSetup, count: int = 1, start: float = 0.0, **keys: Any) -> Flow:

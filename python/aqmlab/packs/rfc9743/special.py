@@ -20,6 +20,7 @@ from aqmlab.packs.rfc9743.readings import (
     USED,
     CaseMeasure,
     criterion,
+    sent,
     time,
 )
 from aqmlab.packs.rfc9743.scene import (
@@ -125,7 +126,7 @@ def _steps(*values: str, at: tuple[str, ...] = ("0s", "15s", "30s"), **keys: obj
 
 def _delivered(at: CaseResults) -> Floats:
     """Segments that delivered new data."""
-    return at.flow("own", "goodput_bps") * at.lasted / 8 / SEGMENT
+    return at.total("flows", "goodput_bps", group="own") * at.lasted / 8 / SEGMENT
 
 
 CRITERIA: tuple[Question, ...] = (
@@ -205,7 +206,7 @@ CRITERIA: tuple[Question, ...] = (
         },
         (
             CaseMeasure("still sent", "Mbit/s", LESS,
-                    lambda at: at.flow("own", "segments_sent") * (8 * PACKET) / 30.0 / 1e6, 0.1),
+                    lambda at: sent(at) * (8 * PACKET) / 30.0 / 1e6, 0.1),
         ),
     ),
     criterion(
@@ -232,9 +233,10 @@ CRITERIA: tuple[Question, ...] = (
         (
             USED, DELAY,
             CaseMeasure("segments that delivered no new data", "%", LESS,
-                    lambda at: 100 * (1 - _delivered(at) / at.flow("own", "segments_sent")), 1.0),
+                    lambda at: 100 * (1 - _delivered(at) / sent(at)), 1.0),
             CaseMeasure("control packets", "a segment delivered", LESS,
-                    lambda at: at.arrived("up") / np.maximum(_delivered(at), 1.0), 0.05),
+                    lambda at: at.total("links", "arrived", link="up")
+                    / np.maximum(_delivered(at), 1.0), 0.05),
         ),
     ),
     criterion(
