@@ -46,6 +46,7 @@ from aqmlab.storage import (
 )
 from aqmlab.study.chunks import (
     Chunk,
+    NamedFrames,
     file_of,
     merged,
     read_chunk,
@@ -208,15 +209,15 @@ class ResultsFolder:
         the runs there are. Until the manifest is written it is finished as it was."""
         before, now = self.info.replications, info.replications
 
-        def table(name: str) -> tuple[Iterator[pl.DataFrame], Mapping[str, Any]]:
+        def table(name: str) -> NamedFrames:
             path = file_of(self.path, name)
             schema = pl.scan_parquet(path, glob=False).collect_schema()
             parts = slices(path, group_rows(schema))
-            return (renumbered(part, before, now) for part in parts), schema
+            return name, (renumbered(part, before, now) for part in parts), schema
 
         with self.storage():
             runs = renumbered(pl.DataFrame({"run": np.arange(self.total)}), before, now)["run"]
-            tables = {name: table(name) for name in _core.Results.table_names()}
+            tables = map(table, _core.Results.table_names())
             chunk = write_frames(self.next_chunk(), runs.to_numpy(), tables)
             self.info, self._chunks = info, []
             self._done = np.zeros(self.total, bool)
