@@ -25,7 +25,7 @@ from aqmlab.results.tables import MemoryTables
 from aqmlab.study.folder import ResultsFolder
 from aqmlab.study.points import KEPT, Points
 from aqmlab.study.runner import polled
-from aqmlab.study.sequential import grown, is_reached, renumbered, stages
+from aqmlab.study.sequential import is_reached, renumbered, stages
 from aqmlab.study.shards import WHOLE, Shard
 from aqmlab.study.spread import spread
 
@@ -60,7 +60,7 @@ class Backend:
 def execute(study: Study, out: Path | None, means: Backend) -> StudyResult:
     """Runs `study`, into the folder `out` or in memory; see `Study.run`."""
     check_process()
-    plans = grown(study, out) if study.precision is None else list(stages(study, out))
+    plans = stages(study, out)
     if out is None:
         return _in_memory(plans, means)
     first, computed = plans[0], 0
