@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -169,7 +169,9 @@ class _Env(gymnasium.Env[Observation, NDArray[np.float32]]):
         self._reward = REWARDS[reward] if isinstance(reward, str) else reward
         self._interval, self._duration, self._link = interval, duration, link
         self._run: Run | None = None
-        self._until = 0.0
+        self._until = self._rtt = 0.0
+        """Time of the end of this step; mean round-trip time of the last, which it lasts at
+        least."""
 
     @property
     def run(self) -> Run:
@@ -195,9 +197,10 @@ class _Env(gymnasium.Env[Observation, NDArray[np.float32]]):
         loaded = load(self._scenario, dict(sorted(settings.items())))
         self._run = Run(loaded)
         self._name, self._capacity, self._base_rtt = _bottleneck(loaded, self._link)
-        self._last = self._before = self._sample()
         self._begin()
-        return self._observe(replace(self._idle(), interval=self._interval)), {}
+        rtt = self._base_rtt
+        idle = Measured(self._interval, self._capacity, 0.0, rtt, rtt, rtt, 0.0)
+        return self._observe(idle), {}
 
     def step(
         self, action: NDArray[np.float32]
@@ -217,7 +220,7 @@ class _Env(gymnasium.Env[Observation, NDArray[np.float32]]):
             problem = f"expected numbers from -1 to 1 in an array of shape {shape}"
             raise input_error(problem, key="action", given=action)
         self._act(np.clip(given, -1, 1))
-        self._until += self._length()
+        self._until += max(self._interval, self._rtt)
         return self._until
 
     def complete(self) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -227,20 +230,10 @@ class _Env(gymnasium.Env[Observation, NDArray[np.float32]]):
         observed = self._observe(measured)
         return observed, float(self._reward(measured)), False, is_over, {"measured": measured}
 
-    def _idle(self) -> Measured:
-        rtt = self._base_rtt
-        return Measured(self._interval, self._capacity, 0.0, rtt, rtt, rtt, 0.0)
-
-    def _length(self) -> float:
-        return self._interval
-
     def _begin(self) -> None:
         raise NotImplementedError
 
     def _act(self, action: NDArray[np.float64]) -> None:
-        raise NotImplementedError
-
-    def _sample(self) -> dict[str, float]:
         raise NotImplementedError
 
     def _measure(self) -> Measured:
@@ -318,6 +311,7 @@ class QueueEnv(_Env):
         self.observation_space = Box(-BOUND, BOUND, (6 + count,), np.float32)
 
     def _begin(self) -> None:
+        self._last = self._before = self._sample()
         self._acted = np.full(len(self._actions), -1.0)
         queue = json.loads(self.run.scenario.resolved)["links"][self._name]["queue"]
         known = {key: numbers([queue.get(key, "none")]) for key in self._actions}
@@ -412,6 +406,7 @@ class SenderEnv(_Env):
         self.observation_space = Box(-BOUND, BOUND, (6,), np.float32)
 
     def _begin(self) -> None:
+        self._time = self.run.time
         self._window, self._rate = 10.0 * PACKET, 1e6
         self._best, self._rtt, self._least = 1.0, self._base_rtt, math.inf
         self._slope = self._marked = 0.0
@@ -432,17 +427,10 @@ class SenderEnv(_Env):
         )
         self._set()
 
-    def _length(self) -> float:
-        return max(self._interval, self._rtt)
-
-    def _sample(self) -> dict[str, float]:
-        return {"time": self.run.time}
-
     def _measure(self) -> Measured:
-        now = self._sample()
         acks = {key: np.array(values) for key, values in self.run.samples(self._flow).items()}
-        elapsed = max(now["time"] - self._last["time"], 1e-9)
-        self._last = now
+        elapsed = max(self.run.time - self._time, 1e-9)
+        self._time = self.run.time
         known = np.isfinite(acks["rtt_s"])
         times, rtts = acks["time_s"][known], acks["rtt_s"][known]
         rtt_before = self._rtt
