@@ -277,9 +277,9 @@ class Reproduction(Reported):
 
     @cached_property
     def held_if_alike(self) -> int | None:
-        """How many statements of the paper would hold if all its queues (or what else the axis
-        `subject` has) were the same: the most over the labels on that axis, whose results then
-        stand for all. None if the study has no such axis or its statements are all its own."""
+        """Number of the paper's statements that would hold if all its queues (or other labels of
+        the axis `subject`) were the same: the most over the labels on that axis, whose results then
+        count for all. None if the study has no such axis or its statements are all its own."""
         asked = [each for each in self.published.claims(self.measured) if not each.rule.own]
         axis = self.published.form.subject
         labels = next((part.axes[axis] for part in self.parts.values() if axis in part.axes), ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -202,14 +202,11 @@ def _repeat(
 class RecordedPoints(Points):
     """The points of a results folder."""
 
-    def __init__(self, texts: Scenarios, axes: Sequence[Axis], folder: Path, files: Files) -> None:
-        super().__init__({}, str(folder / SCENARIOS), [str(folder)], axes, {}, files)
-        self._texts = texts
+    texts: Scenarios
 
     def _build(self, index: int) -> Point:
-        scenario = Scenario(
-            self._texts[index], file=self._file, folders=self._folders, files=self._files
-        )
+        text = self.texts[index]
+        scenario = Scenario(text, file=self.file, folders=self.folders, files=self.files)
         return Point(index, self.labels(index), scenario)
 
 
@@ -232,10 +229,12 @@ class RecordedStudy(Study):
         )
         self._texts = scenarios_of(folder, info)
         self._folder, self._sources = folder, described(manifest)
-        self._text_of_file, self._base, self._base_file = None, {}, ""
         inputs = self.files_of(INPUT)
         contents = [(([str(folder)], name), path.read_bytes()) for name, path in inputs.items()]
-        self.points = RecordedPoints(self._texts, self.axes, folder, Files(contents))
+        self.points = points = RecordedPoints(
+            {}, str(folder / SCENARIOS), [str(folder)], self.axes, {}, Files(contents)
+        )
+        points.texts = self._texts
 
     def sources(self, *, emulated: bool = False) -> Sources:
         """The sources of the results, and the command of this process."""
