@@ -57,10 +57,6 @@ class Chunk:
     seals: Mapping[str, Seal]
     """Seal of the file of each table."""
 
-    def file(self, name: str) -> Path:
-        """The file of the table called `name`."""
-        return file_of(self.path, name)
-
 
 def file_of(folder: Path, name: str) -> Path:
     """The file of the table called `name`."""
@@ -181,7 +177,7 @@ class _Source:
     """A table of one chunk, checked: in memory, or on the disk if it is large."""
 
     def __init__(self, chunk: Chunk, name: str) -> None:
-        path, seal = chunk.file(name), chunk.seals[name]
+        path, seal = file_of(chunk.path, name), chunk.seals[name]
         self._path = path
         self._frame: pl.DataFrame | None = None
         seal.check(path)

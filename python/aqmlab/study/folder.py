@@ -315,7 +315,8 @@ class ResultsFolder:
 
     def _merge(self, name: str) -> None:
         """Writes the table called `name` of all chunks."""
-        schema = pl.scan_parquet(self._chunks[0].file(name), glob=False).collect_schema()
+        path = file_of(self._chunks[0].path, name)
+        schema = pl.scan_parquet(path, glob=False).collect_schema()
         try:
             self._write(name, merged(self._chunks, name, group_rows(schema)), schema)
         except Damaged as error:
