@@ -18,7 +18,6 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
-from gymnasium.vector.utils import batch_space
 from numpy.random import Generator
 from numpy.typing import NDArray
 
@@ -169,6 +168,7 @@ class _Env(gymnasium.Env[Observation, NDArray[np.float32]]):
         self._reward = REWARDS[reward] if isinstance(reward, str) else reward
         self._interval, self._duration, self._link = interval, duration, link
         self._run: Run | None = None
+        self._is_prepared = False
         self._until = self._rtt = 0.0
         """Time of the end of this step; mean round-trip time of the last, which it lasts at
         least."""
@@ -192,7 +192,7 @@ class _Env(gymnasium.Env[Observation, NDArray[np.float32]]):
         settings = {**self._settings(self.np_random), **options.get("set", {})}
         settings["duration"] = f"{self._duration + self._interval}s"
         settings["seed"] = options.get("seed", int(self.np_random.integers(1 << 32)))
-        self._until = 0.0
+        self._until, self._is_prepared = 0.0, False
         # A discipline precedes its parameters.
         loaded = load(self._scenario, dict(sorted(settings.items())))
         self._run = Run(loaded)
@@ -205,8 +205,9 @@ class _Env(gymnasium.Env[Observation, NDArray[np.float32]]):
     def step(
         self, action: NDArray[np.float32]
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Sets what the action says, and runs for one interval."""
-        self.prepare(action)
+        """Sets what the action says, unless `prepare` did, and runs for one interval."""
+        if not self._is_prepared:
+            self.prepare(action)
         self.run.advance(self._until)
         return self.complete()
 
@@ -220,11 +221,13 @@ class _Env(gymnasium.Env[Observation, NDArray[np.float32]]):
             problem = f"expected numbers from -1 to 1 in an array of shape {shape}"
             raise input_error(problem, key="action", given=action)
         self._act(np.clip(given, -1, 1))
+        self._is_prepared = True
         self._until += max(self._interval, self._rtt)
         return self._until
 
     def complete(self) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Second half of a step, after the run has advanced."""
+        self._is_prepared = False
         measured = self._measure()
         is_over = self._until >= self._duration - 1e-9 or self.run.is_over
         observed = self._observe(measured)
@@ -464,7 +467,7 @@ class SenderEnv(_Env):
         ])  # fmt: skip
 
 
-class VectorEnv(gymnasium.vector.VectorEnv[Observation, NDArray[np.float32], Any]):
+class VectorEnv(gymnasium.vector.SyncVectorEnv):
     """Steps several environments at once: their runs advance in threads without the GIL.
 
     Episodes that ended begin again with the next step, which ignores the action
@@ -480,20 +483,15 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, NDArray[np.float32], Any
         Number of threads. Default: the number of cores.
     """
 
+    envs: list[QueueEnv | SenderEnv]  # type: ignore[assignment]
+
     def __init__(
         self, make: Callable[[], QueueEnv | SenderEnv], count: int, *, threads: int | None = None
     ) -> None:
         if count < 1:
             raise input_error(f"count: {count}: at least 1")
-        self.envs = [make() for _ in range(count)]
-        self.num_envs = count
-        self.metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP}
-        self.single_observation_space = self.envs[0].observation_space
-        self.single_action_space = self.envs[0].action_space
-        self.observation_space = batch_space(self.single_observation_space, count)
-        self.action_space = batch_space(self.single_action_space, count)
+        super().__init__([make] * count)
         self._threads = threads or os.cpu_count() or 1
-        self._over = np.zeros(count, dtype=bool)
 
     def reset(
         self,
@@ -502,14 +500,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, NDArray[np.float32], Any
         options: dict[str, Any] | None = None,
     ) -> tuple[Observation, dict[str, Any]]:
         """Begins all episodes; with one seed, environment k has the seed plus k."""
-        if seed is None or isinstance(seed, (int, np.integer)):
-            seed = [None if seed is None else int(seed) + k for k in range(self.num_envs)]
-        begun = [
-            env.reset(seed=each, options=options)[0]
-            for env, each in zip(self.envs, seed, strict=True)
-        ]
-        self._over[:] = False
-        return np.stack(begun), {}
+        if isinstance(seed, np.integer):
+            seed = int(seed)
+        own = seed if seed is None or isinstance(seed, int) else list(seed)
+        return super().reset(seed=own, options=options)
 
     def advance(self, which: Sequence[int], until: Sequence[float]) -> None:
         """Advances the runs of some environments, each to its time, in threads."""
@@ -523,20 +517,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, NDArray[np.float32], Any
         The last value is a dictionary as Gymnasium's vector environments return it: `measured` is
         an array with one `Measured` for each environment, None where an episode begins.
         """
-        going = [k for k in range(self.num_envs) if not self._over[k]]
-        until = [self.envs[k].prepare(actions[k]) for k in going]
-        self.advance(going, until)
-        observed: list[Observation] = [None] * self.num_envs  # type: ignore[list-item]
-        rewards, over = np.zeros(self.num_envs), np.zeros(self.num_envs, dtype=bool)
-        infos: dict[str, Any] = {}
-        for k, env in enumerate(self.envs):
-            if self._over[k]:
-                observed[k] = env.reset()[0]
-            else:
-                observed[k], rewards[k], _, over[k], info = env.complete()
-                infos = self._add_info(infos, info, k)
-        self._over = over
-        return np.stack(observed), rewards, np.zeros(self.num_envs, dtype=bool), over.copy(), infos
+        going = [k for k in range(self.num_envs) if not self._autoreset_envs[k]]
+        self.advance(going, [self.envs[k].prepare(actions[k]) for k in going])
+        return super().step(actions)
 
 
 def _vector(make: type[QueueEnv | SenderEnv]) -> Callable[..., VectorEnv]:
