@@ -123,9 +123,8 @@ def read_table(source: Path | bytes, path: Path, columns: list[str] | None = Non
 
     Raises `Damaged` for whatever polars cannot make sense of.
     """
-    given = io.BytesIO(source) if isinstance(source, bytes) else source
     with decoded(path):
-        return pl.read_parquet(given, columns=columns, glob=False)
+        return pl.read_parquet(source, columns=columns, glob=False)
 
 
 def slices(path: Path, rows: int, columns: Collection[str] = ()) -> Iterator[pl.DataFrame]:

@@ -9,7 +9,6 @@ the files that they name, once, when it first finds that it does not have them.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import pickle
 import queue
@@ -70,8 +69,7 @@ class Reply:
     large_rows: int = 0
     small_rows: int = 0
     tables: dict[str, bytes | pl.DataFrame] = field(default_factory=dict)
-    """Tables of the runs; on the way streams of Arrow IPC: a file costs polars ten times as
-    much."""
+    """Tables of the runs; sent as streams of Arrow IPC: a file costs polars ten times as much."""
     stuck: Mapping[int, str] = field(default_factory=dict)
     """Runs that were given up."""
     left: tuple[int, ...] = ()
@@ -84,7 +82,7 @@ class Reply:
         """The table called `name`."""
         found = self.tables[name]
         if isinstance(found, bytes):
-            found = self.tables[name] = pl.read_ipc_stream(io.BytesIO(found))
+            found = self.tables[name] = pl.read_ipc_stream(found)
         return found
 
     def part(self, name: str, start: int, rows: int) -> pl.DataFrame:
@@ -132,7 +130,10 @@ def work(key: str, build: Build, plan: bytes | None, runs: Sequence[int]) -> Rep
         runs=sorted(run for batch in batches for run in batch.runs),
         large_rows=sum(batch.large_rows for batch in batches),
         small_rows=sum(batch.small_rows for batch in batches),
-        tables={name: _packed(frame) for name, frame in gather(batches).items()} if batches else {},
+        tables={
+            name: frame.write_ipc_stream(None, compression="lz4").getvalue()
+            for name, frame in (gather(batches) if batches else {}).items()
+        },
         stuck=stuck,
         left=tuple(runs[place:]),
         seconds=time.monotonic() - began,
@@ -149,12 +150,6 @@ def _next_end(replications: int, runs: Sequence[int], place: int, spent: float) 
     while end < min(len(runs), place + most) and runs[end] // replications == point:
         end += 1
     return end
-
-
-def _packed(frame: pl.DataFrame) -> bytes:
-    file = io.BytesIO()
-    frame.write_ipc_stream(file, compression="lz4")
-    return file.getvalue()
 
 
 # What the client does
