@@ -117,15 +117,19 @@ def with_offsets_of_ns2(queue: str, flows: str, ties: int = 0) -> Measurements:
     return Measurements(Study(table, only=only, replications=max(ties, 1)).run(), "down")
 
 
-def pooled(measured: Measurements, queue: str, flows: str) -> Histograms:
-    parts = [
-        measured.histograms(queue=queue, flows=flows, rest=REST, offset=str(number))
-        for number in range(100)
+def delays(measured: Measurements, queue: str, flows: str, of_set: int = 0) -> list[np.ndarray]:
+    """Offset, delay and number of packets with it, over the 100 offsets of a set."""
+    labels = {"queue": queue, "flows": flows, "rest": REST}
+    parts = [measured.histograms(**labels, offset=str(number)) for number in range(100)]
+    return [
+        np.repeat(np.arange(100), [part.values.size for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.counts[of_set] for part in parts]),
     ]
-    replication = np.repeat(np.arange(100), [part.values.size for part in parts])
-    values = np.concatenate([part.values for part in parts])
-    counts = np.concatenate([part.counts[0] for part in parts])
-    return Histograms.from_columns(replication, values, counts, 100)
+
+
+def pooled(measured: Measurements, queue: str, flows: str) -> Histograms:
+    return Histograms.from_columns(*delays(measured, queue, flows), 100)
 
 
 def largest_gap(histograms: Histograms, queue: str, flows: str) -> float:
@@ -168,13 +172,8 @@ def test_ns2s_tail_is_one_of_those_that_ties_broken_at_random_give(flows: str) -
     measured = with_offsets_of_ns2("SFQ CoDel", flows, ties=sets)
     tails = []
     for each in range(sets):
-        values, counts = [], []
-        for number in range(100):
-            labels = {"queue": "SFQ CoDel", "flows": flows, "rest": REST, "offset": str(number)}
-            part = measured.histograms(**labels)
-            values.append(part.values)
-            counts.append(part.counts[each])
-        of_set = np.repeat(np.concatenate(values), np.concatenate(counts).astype(int))
+        _, values, counts = delays(measured, "SFQ CoDel", flows, each)
+        of_set = np.repeat(values, counts.astype(int))
         tails.append([np.percentile(of_set, number, method="higher") for number in (50, 95, 99)])
     theirs = ns2.reference("SFQ CoDel", flows)
     assert theirs
