@@ -11,14 +11,13 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Box
-from gymnasium.vector.utils import batch_space
 from numpy.random import Generator
 from numpy.typing import NDArray
 
@@ -169,7 +168,10 @@ class _Env(gymnasium.Env[Observation, NDArray[np.float32]]):
         self._reward = REWARDS[reward] if isinstance(reward, str) else reward
         self._interval, self._duration, self._link = interval, duration, link
         self._run: Run | None = None
-        self._until = 0.0
+        self._is_prepared = False
+        self._until = self._rtt = 0.0
+        """Time of the end of this step; mean round-trip time of the last, which it lasts at
+        least."""
 
     @property
     def run(self) -> Run:
@@ -190,20 +192,22 @@ class _Env(gymnasium.Env[Observation, NDArray[np.float32]]):
         settings = {**self._settings(self.np_random), **options.get("set", {})}
         settings["duration"] = f"{self._duration + self._interval}s"
         settings["seed"] = options.get("seed", int(self.np_random.integers(1 << 32)))
-        self._until = 0.0
+        self._until, self._is_prepared = 0.0, False
         # A discipline precedes its parameters.
         loaded = load(self._scenario, dict(sorted(settings.items())))
         self._run = Run(loaded)
         self._name, self._capacity, self._base_rtt = _bottleneck(loaded, self._link)
-        self._last = self._before = self._sample()
         self._begin()
-        return self._observe(replace(self._idle(), interval=self._interval)), {}
+        rtt = self._base_rtt
+        idle = Measured(self._interval, self._capacity, 0.0, rtt, rtt, rtt, 0.0)
+        return self._observe(idle), {}
 
     def step(
         self, action: NDArray[np.float32]
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Sets what the action says, and runs for one interval."""
-        self.prepare(action)
+        """Sets what the action says, unless `prepare` did, and runs for one interval."""
+        if not self._is_prepared:
+            self.prepare(action)
         self.run.advance(self._until)
         return self.complete()
 
@@ -217,30 +221,22 @@ class _Env(gymnasium.Env[Observation, NDArray[np.float32]]):
             problem = f"expected numbers from -1 to 1 in an array of shape {shape}"
             raise input_error(problem, key="action", given=action)
         self._act(np.clip(given, -1, 1))
-        self._until += self._length()
+        self._is_prepared = True
+        self._until += max(self._interval, self._rtt)
         return self._until
 
     def complete(self) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Second half of a step, after the run has advanced."""
+        self._is_prepared = False
         measured = self._measure()
         is_over = self._until >= self._duration - 1e-9 or self.run.is_over
         observed = self._observe(measured)
         return observed, float(self._reward(measured)), False, is_over, {"measured": measured}
 
-    def _idle(self) -> Measured:
-        rtt = self._base_rtt
-        return Measured(self._interval, self._capacity, 0.0, rtt, rtt, rtt, 0.0)
-
-    def _length(self) -> float:
-        return self._interval
-
     def _begin(self) -> None:
         raise NotImplementedError
 
     def _act(self, action: NDArray[np.float64]) -> None:
-        raise NotImplementedError
-
-    def _sample(self) -> dict[str, float]:
         raise NotImplementedError
 
     def _measure(self) -> Measured:
@@ -318,6 +314,7 @@ class QueueEnv(_Env):
         self.observation_space = Box(-BOUND, BOUND, (6 + count,), np.float32)
 
     def _begin(self) -> None:
+        self._last = self._before = self._sample()
         self._acted = np.full(len(self._actions), -1.0)
         queue = json.loads(self.run.scenario.resolved)["links"][self._name]["queue"]
         known = {key: numbers([queue.get(key, "none")]) for key in self._actions}
@@ -412,6 +409,7 @@ class SenderEnv(_Env):
         self.observation_space = Box(-BOUND, BOUND, (6,), np.float32)
 
     def _begin(self) -> None:
+        self._time = self.run.time
         self._window, self._rate = 10.0 * PACKET, 1e6
         self._best, self._rtt, self._least = 1.0, self._base_rtt, math.inf
         self._slope = self._marked = 0.0
@@ -432,17 +430,10 @@ class SenderEnv(_Env):
         )
         self._set()
 
-    def _length(self) -> float:
-        return max(self._interval, self._rtt)
-
-    def _sample(self) -> dict[str, float]:
-        return {"time": self.run.time}
-
     def _measure(self) -> Measured:
-        now = self._sample()
         acks = {key: np.array(values) for key, values in self.run.samples(self._flow).items()}
-        elapsed = max(now["time"] - self._last["time"], 1e-9)
-        self._last = now
+        elapsed = max(self.run.time - self._time, 1e-9)
+        self._time = self.run.time
         known = np.isfinite(acks["rtt_s"])
         times, rtts = acks["time_s"][known], acks["rtt_s"][known]
         rtt_before = self._rtt
@@ -476,7 +467,7 @@ class SenderEnv(_Env):
         ])  # fmt: skip
 
 
-class VectorEnv(gymnasium.vector.VectorEnv[Observation, NDArray[np.float32], Any]):
+class VectorEnv(gymnasium.vector.SyncVectorEnv):
     """Steps several environments at once: their runs advance in threads without the GIL.
 
     Episodes that ended begin again with the next step, which ignores the action
@@ -492,20 +483,15 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, NDArray[np.float32], Any
         Number of threads. Default: the number of cores.
     """
 
+    envs: list[QueueEnv | SenderEnv]  # type: ignore[assignment]
+
     def __init__(
         self, make: Callable[[], QueueEnv | SenderEnv], count: int, *, threads: int | None = None
     ) -> None:
         if count < 1:
             raise input_error(f"count: {count}: at least 1")
-        self.envs = [make() for _ in range(count)]
-        self.num_envs = count
-        self.metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP}
-        self.single_observation_space = self.envs[0].observation_space
-        self.single_action_space = self.envs[0].action_space
-        self.observation_space = batch_space(self.single_observation_space, count)
-        self.action_space = batch_space(self.single_action_space, count)
+        super().__init__([make] * count)
         self._threads = threads or os.cpu_count() or 1
-        self._over = np.zeros(count, dtype=bool)
 
     def reset(
         self,
@@ -514,14 +500,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, NDArray[np.float32], Any
         options: dict[str, Any] | None = None,
     ) -> tuple[Observation, dict[str, Any]]:
         """Begins all episodes; with one seed, environment k has the seed plus k."""
-        if seed is None or isinstance(seed, (int, np.integer)):
-            seed = [None if seed is None else int(seed) + k for k in range(self.num_envs)]
-        begun = [
-            env.reset(seed=each, options=options)[0]
-            for env, each in zip(self.envs, seed, strict=True)
-        ]
-        self._over[:] = False
-        return np.stack(begun), {}
+        if isinstance(seed, np.integer):
+            seed = int(seed)
+        own = seed if seed is None or isinstance(seed, int) else list(seed)
+        return super().reset(seed=own, options=options)
 
     def advance(self, which: Sequence[int], until: Sequence[float]) -> None:
         """Advances the runs of some environments, each to its time, in threads."""
@@ -535,20 +517,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Observation, NDArray[np.float32], Any
         The last value is a dictionary as Gymnasium's vector environments return it: `measured` is
         an array with one `Measured` for each environment, None where an episode begins.
         """
-        going = [k for k in range(self.num_envs) if not self._over[k]]
-        until = [self.envs[k].prepare(actions[k]) for k in going]
-        self.advance(going, until)
-        observed: list[Observation] = [None] * self.num_envs  # type: ignore[list-item]
-        rewards, over = np.zeros(self.num_envs), np.zeros(self.num_envs, dtype=bool)
-        infos: dict[str, Any] = {}
-        for k, env in enumerate(self.envs):
-            if self._over[k]:
-                observed[k] = env.reset()[0]
-            else:
-                observed[k], rewards[k], _, over[k], info = env.complete()
-                infos = self._add_info(infos, info, k)
-        self._over = over
-        return np.stack(observed), rewards, np.zeros(self.num_envs, dtype=bool), over.copy(), infos
+        going = [k for k in range(self.num_envs) if not self._autoreset_envs[k]]
+        self.advance(going, [self.envs[k].prepare(actions[k]) for k in going])
+        return super().step(actions)
 
 
 def _vector(make: type[QueueEnv | SenderEnv]) -> Callable[..., VectorEnv]:

@@ -123,9 +123,8 @@ def read_table(source: Path | bytes, path: Path, columns: list[str] | None = Non
 
     Raises `Damaged` for whatever polars cannot make sense of.
     """
-    given = io.BytesIO(source) if isinstance(source, bytes) else source
     with decoded(path):
-        return pl.read_parquet(given, columns=columns, glob=False)
+        return pl.read_parquet(source, columns=columns, glob=False)
 
 
 def slices(path: Path, rows: int, columns: Collection[str] = ()) -> Iterator[pl.DataFrame]:
@@ -247,21 +246,13 @@ OPTIONS: dict[str, Any] = {
 """Pinned, so that equal tables give equal bytes."""
 
 
-def table(frame: pl.DataFrame) -> Fill:
-    """Fills a file with a table in memory."""
-    rows = group_rows(frame.schema)
-    return lambda to: frame.rechunk().write_parquet(
-        cast("IO[bytes]", to), row_group_size=rows, **OPTIONS
-    )
-
-
 def stream(frames: Iterable[pl.DataFrame], schema: Mapping[str, Any]) -> Fill:
     """Fills a file with the rows of `frames`, one row group after the other: there are never
-    more than a few in memory. The bytes depend on the rows alone."""
+    more than a few in memory. The bytes depend on the rows alone, not on the frames."""
     rows = group_rows(schema)
 
     def source(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
-        for frame in even(frames, rows):
+        for frame in frames:
             yield frame if columns is None else frame.select(columns)
 
     def fill(to: Target) -> None:
@@ -270,24 +261,6 @@ def stream(frames: Iterable[pl.DataFrame], schema: Mapping[str, Any]) -> Fill:
         lazy.sink_parquet(file, row_group_size=rows, maintain_order=True, **OPTIONS)
 
     return fill
-
-
-def even(frames: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
-    """The same rows in frames of at most `rows`."""
-    waiting: list[pl.DataFrame] = []
-    missing = rows
-    for frame in frames:
-        start = 0
-        while frame.height - start >= missing:
-            waiting.append(frame.slice(start, missing))
-            start += missing
-            yield pl.concat(waiting).rechunk()
-            waiting, missing = [], rows
-        if start < frame.height:
-            waiting.append(frame.slice(start))
-            missing -= frame.height - start
-    if waiting:
-        yield pl.concat(waiting).rechunk()
 
 
 def group_rows(schema: Mapping[str, object]) -> int:

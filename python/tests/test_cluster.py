@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -91,11 +91,11 @@ def test_a_worker_sends_back_what_takes_too_long(
     """A batch out of time leaves the rest; finished runs are kept."""
     monkeypatch.setattr(spread, "MOST_SECONDS", 0.0)
     plan = package.Study(study)
-    order = spread._pickled(spread.WorkerPlan(plan.points, plan.replications))
+    order = spread._pickled(plan.points, plan.replications)
     asked = spread.work("unknown", spread.own_build(), None, [0, 1, 2])
     assert (asked.needs_plan, asked.left) == (True, (0, 1, 2))
     reply = spread.work("known", spread.own_build(), order, [0, 1, 2])
-    assert (reply.runs, reply.left) == ((0,), (1, 2))
+    assert (reply.runs, reply.left) == ([0], (1, 2))
     with Recorded() as executor:
         result = plan.run(executor=executor)
     assert result.links.equals(package.Study(study).run().links)
@@ -114,26 +114,33 @@ def test_files_travel_with_the_points(tmp_path: Path) -> None:
     assert arrived[0].scenario.resolved == points[0].scenario.resolved
 
 
-class Broken(Executor):
-    """Fails after some batches."""
+class Scripted(Executor):
+    """Answers each batch at once: with the result of `answer`, or the exception that it raises."""
 
-    def __init__(self, good: int, error: Exception) -> None:
-        self._good, self._error = good, error
+    waits_for = ""
+
+    def __init__(self, answer: Callable[..., Any], slots: Callable[[], int] = lambda: 1) -> None:
+        self._answer, self.slots = answer, slots
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        self._good -= 1
-        if self._good < 0:
-            future.set_exception(self._error)
-        else:
-            future.set_result(fn(*args, **kwargs))
+        try:
+            future.set_result(self._answer(fn, *args))
+        except OSError as error:
+            future.set_exception(error)
         return future
 
 
 def test_what_was_computed_before_the_workers_failed_is_kept(study: Path) -> None:
-    out = study.parent / "out"
+    out, answered = study.parent / "out", iter(range(5))
+
+    def fails(work: Any, *args: Any) -> Any:
+        if next(answered, None) is None:
+            raise OSError("gone")
+        return work(*args)
+
     with pytest.raises(package.ClusterError, match=r"OSError: gone; [1-9]\d* of 12 runs are kept"):
-        package.Study(study).run(out, executor=Broken(9, OSError("gone")))
+        package.Study(study).run(out, executor=Scripted(fails))
     rest = package.Study(study).run(out)
     assert 0 < rest.computed < 12
     package.Study(study).run(study.parent / "here")
@@ -146,35 +153,18 @@ def test_another_aqmlab_computes_nothing() -> None:
         spread.work("key", other, b"", [0])
 
 
-class Deserted(ThreadPoolExecutor):
-    """Has no worker at first."""
-
-    waits_for = "`dask worker tcp://x:1` starts one"
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.counts = [0, 0, 0]
-        self.held: list[tuple[Any, ...]] = []
-
-    def slots(self) -> int:
-        return self.counts.pop() if self.counts else 1
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        if not self.counts:
-            return super().submit(fn, *args, **kwargs)
-        future: Future[Any] = Future()
-        future.set_result(spread.Reply(left=args[-1]))
-        return future
-
-
 def test_a_study_without_workers_says_so_and_goes_on(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spread, "PATIENCE_SECONDS", 0.9)
-    with (
-        Deserted() as executor,
-        pytest.warns(package.errors.ClusterWarning, match="12 of 12 runs wait for workers") as told,
-    ):
+    counts = [0, 0, 0]  # no worker at first
+    executor = Scripted(
+        lambda work, *args: spread.Reply(left=args[-1]) if counts else work(*args),
+        lambda: counts.pop() if counts else 1,
+    )
+    executor.waits_for = "`dask worker tcp://x:1` starts one"
+    expected = "12 of 12 runs wait for workers"
+    with pytest.warns(package.errors.ClusterWarning, match=expected) as told:
         result = package.Study(study).run(executor=executor)
     assert "`dask worker tcp://x:1` starts one" in str(told[0].message)
     assert len(told) == 1
@@ -200,28 +190,6 @@ def test_a_forked_copy_raises_instead_of_waiting_for_ever(study: Path) -> None:
     assert child.exitcode == 0
 
 
-class Replayed(Executor):
-    """Computes each batch once, and then only unpickles its results."""
-
-    def __init__(self) -> None:
-        self.replies: dict[tuple[int, ...], bytes] = {}
-
-    def slots(self) -> int:
-        return 1
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        runs = tuple(args[-1])
-        if runs not in self.replies:
-            reply = fn(*args)
-            if reply.needs_plan:
-                future.set_result(reply)
-                return future
-            self.replies[runs] = pickle.dumps(reply)
-        future.set_result(pickle.loads(self.replies[runs]))
-        return future
-
-
 @pytest.mark.slow
 def test_the_command_does_little_for_each_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -231,7 +199,19 @@ def test_the_command_does_little_for_each_run(
     monkeypatch.setattr(spread, "MOST_SECONDS", 1e9)
     scenario = SCENARIO_TEXT.replace('duration = "20s"', 'duration = "200ms"')
     (tmp_path / "short.toml").write_text(scenario)
-    executor, calls = Replayed(), 0
+    replies: dict[tuple[int, ...], bytes] = {}
+
+    def replayed(work: Any, *args: Any) -> Any:
+        """Computes each batch once, and then only unpickles its results."""
+        runs = tuple(args[-1])
+        if runs not in replies:
+            reply = work(*args)
+            if reply.needs_plan:
+                return reply
+            replies[runs] = pickle.dumps(reply)
+        return pickle.loads(replies[runs])
+
+    executor, calls = Scripted(replayed), 0
 
     def count(frame: Any, event: str, argument: Any) -> None:
         nonlocal calls

@@ -56,16 +56,6 @@ def begun(study: Path, *words: str) -> subprocess.Popen[str]:
     return started([*words, *command("study", study, "--out", out, "--threads", 1)])
 
 
-def test_finished_runs_are_kept_while_a_long_one_goes_on(long_study: Path) -> None:
-    """Once they were written only when another run had finished."""
-    out = long_study.parent / "out"
-    process = begun(long_study)
-    wait_until(lambda: runs_kept(out), process)
-    process.kill()
-    process.communicate()
-    assert runs_kept(out) == list(range(QUICK))
-
-
 @pytest.mark.slow
 def test_a_folder_after_a_kill_is_the_same_but_for_what_the_manifest_names(tmp_path: Path) -> None:
     folders = [tmp_path / "killed", tmp_path / "whole"]
@@ -107,7 +97,8 @@ def test_signals_keep_what_is_finished(number: signal.Signals, long_study: Path)
     assert json.loads((out / "manifest.json").read_text())["wall_seconds"] > 0
 
 
-def test_nohup_is_obeyed(long_study: Path) -> None:
+def test_nohup_is_obeyed_and_runs_are_kept_while_a_long_one_goes_on(long_study: Path) -> None:
+    """Once they were written only when another run had finished."""
     out = long_study.parent / "out"
     process = begun(long_study, "nohup")
     wait_until((out / "manifest.json").exists, process)
@@ -116,6 +107,7 @@ def test_nohup_is_obeyed(long_study: Path) -> None:
     process.send_signal(signal.SIGTERM)
     _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + signal.SIGTERM, stderr
+    assert runs_kept(out) == list(range(QUICK))
 
 
 def test_ctrl_c_during_start_up_is_no_traceback(long_study: Path) -> None:

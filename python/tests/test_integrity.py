@@ -6,7 +6,7 @@ import json
 import random
 import shutil
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,10 +42,16 @@ def flip(path: Path, bit: int) -> None:
     path.write_bytes(bytes(content))
 
 
-def positions(path: Path, draw: random.Random) -> list[int]:
-    """Bits all over a file, its first and last among them."""
-    bits = 8 * path.stat().st_size
-    return [0, bits - 1, *(draw.randrange(bits) for _ in range(FLIPS))]
+def flipped(paths: Iterable[Path], seed: int) -> Iterator[tuple[Path, int]]:
+    """Each file with one flipped bit, again and again: bits all over it, its first and last among
+    them."""
+    draw = random.Random(seed)
+    for path in sorted(paths):
+        whole, bits = path.read_bytes(), 8 * path.stat().st_size
+        for bit in [0, bits - 1, *(draw.randrange(bits) for _ in range(FLIPS))]:
+            flip(path, bit)
+            yield path, bit
+            path.write_bytes(whole)
 
 
 def contents(result: aqmlab.StudyResult) -> object:
@@ -58,23 +64,18 @@ TABLES = ("runs", "links", "flows", "groups", "traffic", "times", "sojourn", "me
 def test_no_flipped_bit_of_a_finished_folder_gives_other_numbers(done: Path) -> None:
     """134 of 200 such flips in a Parquet file once did."""
     right = contents(aqmlab.StudyResult.open(done))
-    draw = random.Random(7928)
     found = harmless = 0
-    for path in sorted([*done.glob("*.parquet"), *done.glob("*.json")]):
-        whole = path.read_bytes()
-        for bit in positions(path, draw):
-            flip(path, bit)
-            try:
-                with warnings.catch_warnings(record=True) as said:
-                    warnings.simplefilter("always")
-                    assert contents(aqmlab.StudyResult.open(done)) == right, (path.name, bit)
-                assert path.name in ("metrics.parquet", "manifest.json"), (path.name, bit)
-                assert path.name == "manifest.json" or "metrics.parquet" in str(said[0].message)
-                harmless += 1
-            except aqmlab.FolderError as error:
-                assert path.name in str(error), str(error)
-                found += 1
-            path.write_bytes(whole)
+    for path, bit in flipped([*done.glob("*.parquet"), *done.glob("*.json")], 7928):
+        try:
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                assert contents(aqmlab.StudyResult.open(done)) == right, (path.name, bit)
+            assert path.name in ("metrics.parquet", "manifest.json"), (path.name, bit)
+            assert path.name == "manifest.json" or "metrics.parquet" in str(said[0].message)
+            harmless += 1
+        except aqmlab.FolderError as error:
+            assert path.name in str(error), str(error)
+            found += 1
     assert found > 12 * FLIPS
     assert harmless >= FLIPS  # all of metrics, which follows from the others
 
@@ -134,20 +135,14 @@ def test_every_flipped_bit_of_a_chunk_is_found(study: Path) -> None:
         pass
     chunk = study.parent / "begun" / "chunks" / "000000"
     right = chunks.read_chunk(chunk)
-    draw = random.Random(3)
     found = 0
-    for path in sorted(chunk.iterdir()):
-        whole = path.read_bytes()
-        for bit in positions(path, draw):
-            flip(path, bit)
-            try:
-                found_chunk = chunks.read_chunk(chunk)
-                assert found_chunk.seals == right.seals, (path.name, bit)
-                assert path.suffix == ".json"  # white space in a list of checksums
-            except chunks.Damaged as error:
-                assert error.path.parent == chunk
-                found += 1
-            path.write_bytes(whole)
+    for path, bit in flipped(chunk.iterdir(), 3):
+        try:
+            assert chunks.read_chunk(chunk).seals == right.seals, (path.name, bit)
+            assert path.suffix == ".json"  # white space in a list of checksums
+        except chunks.Damaged as error:
+            assert error.path.parent == chunk
+            found += 1
     assert found > 12 * FLIPS
 
 

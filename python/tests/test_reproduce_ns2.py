@@ -6,6 +6,7 @@ in the study's folder.
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -40,36 +41,30 @@ def result() -> Reproduction:
     return reproduce("jarvinen2014", only="short", replications=100)
 
 
-def check(result: Reproduction, kind: str, queue: str, flows: str, share: float, span: float = 0):
-    """Within `share` of ns-2's value, or `span` seconds of it."""
-    table = result.table(f"ns2-{kind}")
-    cell = table.cell(queue, flows)
+WITHIN: dict[str, tuple[tuple[str, ...], tuple[str, ...], float, float]] = {
+    "CoDel": (("p95", "maximum"), (*LOADS, "6+6"), 0.08, 0.0),
+    "SFQ CoDel": (("p95",), (*LOADS, "6+6"), 0.12, PACKET),
+    **dict.fromkeys((*PRINTED, *FITTED), (("p95",), LOADS, 0.06, 0.0)),
+    "DropTail": (("p95", "maximum"), LOADS, 0.03, 0.0),
+}
+"""Queue to quantities and loads, and how far they may be off: a share of ns-2's, or seconds."""
+
+
+@pytest.mark.parametrize(
+    ("queue", "kind", "flows"),
+    [
+        (queue, *each)
+        for queue, (kinds, loads, *_) in WITHIN.items()
+        for each in product(kinds, loads)
+    ],
+)
+def test_a_queue_is_as_close_to_ns2_as_it_was(
+    result: Reproduction, queue: str, kind: str, flows: str
+) -> None:
+    *_, share, span = WITHIN[queue]
+    cell = result.table(f"ns2-{kind}").cell(queue, flows)
     assert cell and cell.published is not None
-    off = abs(cell.measured - cell.published)
-    assert off <= max(share * cell.published, span), cell
-
-
-@pytest.mark.parametrize("flows", (*LOADS, "6+6"))
-@pytest.mark.parametrize("kind", ["p95", "maximum"])
-def test_codel_is_within_8_percent(result: Reproduction, kind: str, flows: str) -> None:
-    check(result, kind, "CoDel", flows, 0.08)
-
-
-@pytest.mark.parametrize("flows", (*LOADS, "6+6"))
-def test_sfq_codel_is_within_12_percent_or_a_packet(result: Reproduction, flows: str) -> None:
-    check(result, "p95", "SFQ CoDel", flows, 0.12, PACKET)
-
-
-@pytest.mark.parametrize("flows", LOADS)
-@pytest.mark.parametrize("queue", (*PRINTED, *FITTED))
-def test_hred_is_within_6_percent(result: Reproduction, queue: str, flows: str) -> None:
-    check(result, "p95", queue, flows, 0.06)
-
-
-@pytest.mark.parametrize("flows", LOADS)
-@pytest.mark.parametrize("kind", ["p95", "maximum"])
-def test_droptail_is_within_3_percent(result: Reproduction, kind: str, flows: str) -> None:
-    check(result, kind, "DropTail", flows, 0.03)
+    assert abs(cell.measured - cell.published) <= max(share * cell.published, span), cell
 
 
 def test_pie_is_within_10_percent_of_the_paper_or_an_experiment_shows_why(
@@ -122,15 +117,19 @@ def with_offsets_of_ns2(queue: str, flows: str, ties: int = 0) -> Measurements:
     return Measurements(Study(table, only=only, replications=max(ties, 1)).run(), "down")
 
 
-def pooled(measured: Measurements, queue: str, flows: str) -> Histograms:
-    parts = [
-        measured.histograms(queue=queue, flows=flows, rest=REST, offset=str(number))
-        for number in range(100)
+def delays(measured: Measurements, queue: str, flows: str, of_set: int = 0) -> list[np.ndarray]:
+    """Offset, delay and number of packets with it, over the 100 offsets of a set."""
+    labels = {"queue": queue, "flows": flows, "rest": REST}
+    parts = [measured.histograms(**labels, offset=str(number)) for number in range(100)]
+    return [
+        np.repeat(np.arange(100), [part.values.size for part in parts]),
+        np.concatenate([part.values for part in parts]),
+        np.concatenate([part.counts[of_set] for part in parts]),
     ]
-    replication = np.repeat(np.arange(100), [part.values.size for part in parts])
-    values = np.concatenate([part.values for part in parts])
-    counts = np.concatenate([part.counts[0] for part in parts])
-    return Histograms.from_columns(replication, values, counts, 100)
+
+
+def pooled(measured: Measurements, queue: str, flows: str) -> Histograms:
+    return Histograms.from_columns(*delays(measured, queue, flows), 100)
 
 
 def largest_gap(histograms: Histograms, queue: str, flows: str) -> float:
@@ -173,13 +172,8 @@ def test_ns2s_tail_is_one_of_those_that_ties_broken_at_random_give(flows: str) -
     measured = with_offsets_of_ns2("SFQ CoDel", flows, ties=sets)
     tails = []
     for each in range(sets):
-        values, counts = [], []
-        for number in range(100):
-            labels = {"queue": "SFQ CoDel", "flows": flows, "rest": REST, "offset": str(number)}
-            part = measured.histograms(**labels)
-            values.append(part.values)
-            counts.append(part.counts[each])
-        of_set = np.repeat(np.concatenate(values), np.concatenate(counts).astype(int))
+        _, values, counts = delays(measured, "SFQ CoDel", flows, each)
+        of_set = np.repeat(values, counts.astype(int))
         tails.append([np.percentile(of_set, number, method="higher") for number in (50, 95, 99)])
     theirs = ns2.reference("SFQ CoDel", flows)
     assert theirs

@@ -12,6 +12,9 @@ LINK = {"rate": "2mbit", "delay": "10ms"}
 RFC = {"profile": "rfc"}
 SCENARIO = {"duration": "4s", "links": {"down": LINK, "up": LINK}, "transport": RFC}
 AXES = [{"key": "queue", "values": ["droptail", "codel"]}]
+DOWN, UP = {"path": "down", "return_path": "up"}, {"path": "up", "return_path": "down"}
+PAIR = DOWN | {"count": 2, "start": "0s"}
+RANDOM = {"start": {"uniform": ["0s", "1s"]}}
 
 
 def study(flows: dict[str, object], **more: object) -> aqmlab.StudyResult:
@@ -24,25 +27,23 @@ def ids(result: aqmlab.StudyResult) -> set[str]:
 
 
 def test_copies_are_no_replications() -> None:
-    down = {"path": "down", "return_path": "up", "count": 2, "start": "0s"}
-    copies = study({"bulk": down}, axes=AXES)
+    copies = study({"bulk": PAIR}, axes=AXES)
     [note] = [each for each in kinds(copies) if each["id"] == "replications-identical"]
     assert note["runs"] == 10 and "start = { each" in note["text"]
     assert copies.notes.filter(id="replications-identical").height == 10
     assert not any(each.shown for each in findings(copies))
-    varied = study({"bulk": down | {"start": {"uniform": ["0s", "1s"]}}}, axes=AXES)
+    varied = study({"bulk": PAIR | RANDOM}, axes=AXES)
     assert "replications-identical" not in ids(varied)
     assert any(each.shown for each in findings(varied))
 
 
 def test_a_label_of_copies_is_not_compared_and_does_not_end_a_study() -> None:
     """Two flows in lockstep over FQ-CoDel, beside PIE, which draws: ten copies are no sample."""
-    bulk = {"path": "down", "return_path": "up", "count": 2, "start": "0s"}
     scenario = {
         "duration": "10s",
         "links": {"down": {"rate": "20mbit", "delay": "20ms"}, "up": {"rate": "1gbit"}},
-        "flows": {"bulk": bulk},
-        "transport": {"profile": "rfc"},
+        "flows": {"bulk": PAIR},
+        "transport": RFC,
     }
     axes = [{"key": "queue", "values": ["fq_codel", "pie"]}]
     one = aqmlab.study({"name": "s", "scenario": scenario, "axes": axes, "replications": 10})
@@ -66,9 +67,8 @@ def test_a_label_of_copies_is_not_compared_and_does_not_end_a_study() -> None:
 
 
 def test_uploads_are_judged_on_the_way_up() -> None:
-    up = {"path": "up", "return_path": "down", "start": {"uniform": ["0s", "1s"]}}
     for link in ("down", "up"):
-        scenario = SCENARIO | {"flows": {"bulk": up}, "bottleneck": link}
+        scenario = SCENARIO | {"flows": {"bulk": UP | RANDOM}, "bottleneck": link}
         result = aqmlab.Study({"name": "s", "scenario": scenario}).run()
         assert result.bottlenecks == ["up"], "as the emulator has it, the way down is named"
         assert set(result.bottleneck["link"].cast(str)) == {"up"}
@@ -76,12 +76,11 @@ def test_uploads_are_judged_on_the_way_up() -> None:
 
 
 def test_a_single_run_is_about_the_busy_link_and_shows_both() -> None:
-    up = {"path": "up", "return_path": "down"}
-    idle = aqmlab.run(SCENARIO | {"flows": {"bulk": up}, "bottleneck": "down"}, record="series")
+    idle = aqmlab.run(SCENARIO | {"flows": {"bulk": UP}, "bottleneck": "down"}, record="series")
     assert (idle.bottleneck, idle.shown) == ("down", "up")
     page = idle.report().to_markdown()
     assert "the results are for `up`" in page and "in the queue of up" in page
-    both = {"a": up, "b": {"path": "down", "return_path": "up"}}
+    both = {"a": UP, "b": DOWN}
     two = aqmlab.run(SCENARIO | {"flows": both, "bottleneck": "down"}, record="series")
     page = two.report().to_markdown()
     assert two.shown == "down" and "in the queue of down" in page and "At up (" in page
@@ -93,10 +92,7 @@ def test_a_single_run_is_about_the_busy_link_and_shows_both() -> None:
 
 
 def test_no_comparison_mixes_links(tmp_path: Path) -> None:
-    both = {
-        "a": {"path": "down", "return_path": "up", "start": {"uniform": ["0s", "1s"]}},
-        "b": {"path": "up", "return_path": "down", "start": {"uniform": ["0s", "1s"]}},
-    }
+    both = {"a": DOWN | RANDOM, "b": UP | RANDOM}
     for link in ("down", "up"):
         scenario = SCENARIO | {"flows": both, "bottleneck": link}
         aqmlab.Study({"name": "s", "replications": 2, "scenario": scenario}).run(tmp_path / link)

@@ -44,11 +44,8 @@ class StudyPlace:
     @property
     def title(self) -> str:
         """The title in `study.toml`."""
-        if self.file is not None:
-            study = tomllib.loads(self.file.read_text(encoding="utf-8")).get("study", {})
-            return str(study.get("title", self.name))
-        text = (self.folder / MAIN).read_text(encoding="utf-8")
-        return str(tomllib.loads(text).get("title", self.name))
+        table = tomllib.loads((self.file or self.folder / MAIN).read_text(encoding="utf-8"))
+        return str((table.get("study", {}) if self.file else table).get("title", self.name))
 
     def hooks(self) -> ModuleType | None:
         """The module `study.py`, which may import others beside it (`from . import claims`);

@@ -273,22 +273,6 @@ class Published:
         """The statements of the paper, each with the results that it is asked of."""
         return self.hook("claims", measured)
 
-    def held_if_alike(self, measured: Measurements) -> int | None:
-        """How many statements of the paper would hold if all its queues (or what else the axis
-        `subject` has) were the same: the most over the labels on that axis, whose results then
-        stand for all. None if the study has no such axis or its statements are all its own."""
-        asked = [each for each in self.claims(measured) if not each.rule.own]
-        axis = self.form.subject
-        labels = next((p.axes[axis] for p in measured.parts.values() if axis in p.axes), ())
-        if not asked or len(labels) < 2:
-            return None
-        there = {each.rule.id for each in asked}
-        counts = []
-        for label in labels:
-            world = self.claims(measured.relabelled(axis, dict.fromkeys(labels, label)))
-            counts.append(sum(each.holds for each in world if each.rule.id in there))
-        return max(counts)
-
     def hook(self, name: str, measured: Measurements) -> list[Any]:
         """What a function of `study.py` returns, or each of a tuple of them."""
         hook = getattr(self.hooks, name, ())

@@ -20,11 +20,10 @@ from aqmlab.numbers import count
 from aqmlab.report.document import Document, Figure
 from aqmlab.report.setup_diagram import caption, diagram
 from aqmlab.reproduce.measure import Measurements
-from aqmlab.reproduce.model import Cause, CellTable, Warning
+from aqmlab.reproduce.model import Cause, CellTable, Warning, same_signs
 from aqmlab.reproduce.page import document
 from aqmlab.reproduce.published import MAIN, Published
 from aqmlab.reproduce.schema import Remark
-from aqmlab.reproduce.signs import same_signs
 from aqmlab.stats import estimate
 from aqmlab.study import Study
 
@@ -278,9 +277,21 @@ class Reproduction(Reported):
 
     @cached_property
     def held_if_alike(self) -> int | None:
-        """How many of the paper's statements would hold if all queues were the same; see
-        `Published.held_if_alike`."""
-        return self.published.held_if_alike(self.measured)
+        """Number of the paper's statements that would hold if all its queues (or other labels of
+        the axis `subject`) were the same: the most over the labels on that axis, whose results then
+        count for all. None if the study has no such axis or its statements are all its own."""
+        asked = [each for each in self.published.claims(self.measured) if not each.rule.own]
+        axis = self.published.form.subject
+        labels = next((part.axes[axis] for part in self.parts.values() if axis in part.axes), ())
+        if not asked or len(labels) < 2:
+            return None
+        there = {each.rule.id for each in asked}
+        counts = []
+        for label in labels:
+            world = self.measured.relabelled(axis, dict.fromkeys(labels, label))
+            alike = self.published.claims(world)
+            counts.append(sum(each.holds for each in alike if each.rule.id in there))
+        return max(counts)
 
     @cached_property
     def causes(self) -> list[Cause]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from aqmlab.metrics.samples import Floats
 from aqmlab.report.document import write_text
 from aqmlab.results import RunResult, StudyResult
 from aqmlab.scenario.quantity import numbers
-from aqmlab.study.chunks import file_of, write_frames
+from aqmlab.study.chunks import NamedFrames, file_of, write_frames
 from aqmlab.study.execute import Backend, execute, study_info
 from aqmlab.study.folder import ResultsFolder
 from aqmlab.study.points import Axis, AxisValue
@@ -302,7 +302,7 @@ class Trials:
             before += len(batch)
             if int(runs[0]) in missing:
                 names = _core.Results.table_names()
-                tables = {name: _renumbered(file_of(place, name), *how) for name in names}
+                tables = (_renumbered(place, name, *how) for name in names)
                 with folder.storage():
                     folder.take(write_frames(folder.next_chunk(), runs, tables))
 
@@ -327,7 +327,7 @@ def _moved(runs: Any, count: int, total: int, before: int, replications: int) ->
     return moved * replications + replication
 
 
-def _renumbered(file: Path, *how: int) -> tuple[Iterator[pl.DataFrame], Mapping[str, Any]]:
-    frame = pl.read_parquet(file, glob=False)
+def _renumbered(folder: Path, name: str, *how: int) -> NamedFrames:
+    frame = pl.read_parquet(file_of(folder, name), glob=False)
     runs = _moved(pl.col("run").cast(pl.Int64), *how).cast(frame.schema["run"])
-    return iter([frame.with_columns(run=runs)]), frame.schema
+    return name, [frame.with_columns(run=runs)], frame.schema

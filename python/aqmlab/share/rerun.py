@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from aqmlab import _core, custom
+from aqmlab._core import Files, Scenario
 from aqmlab.errors import FolderError, input_error
 from aqmlab.report import own
+from aqmlab.results import Scenarios
 from aqmlab.results.tables import FolderTables
 from aqmlab.share.archive import unpack
 from aqmlab.share.bundle import results_in, verified
-from aqmlab.study.manifest import MANIFEST, host, read_manifest, seals_of
-from aqmlab.study.recorded import RecordedStudy
-from aqmlab.study.sources import CODE, METRICS, code_in, described
+from aqmlab.study.folder import scenarios_of
+from aqmlab.study.manifest import (
+    MANIFEST,
+    SCENARIOS,
+    first_difference,
+    host,
+    read_manifest,
+    seals_of,
+    study_info,
+)
+from aqmlab.study.points import Axis, AxisValue, Point, Points
+from aqmlab.study.sources import CODE, INPUT, METRICS, Sources, code_in, current_command, described
+from aqmlab.study.sweep import Study
 
 if TYPE_CHECKING:
     from aqmlab.study.sweep import Progress
@@ -185,6 +197,63 @@ def _repeat(
     else:
         result.write_report(figures=False)
     return difference
+
+
+class RecordedPoints(Points):
+    """The points of a results folder."""
+
+    texts: Scenarios
+
+    def _build(self, index: int) -> Point:
+        text = self.texts[index]
+        scenario = Scenario(text, file=self.file, folders=self.folders, files=self.files)
+        return Point(index, self.labels(index), scenario)
+
+
+class RecordedStudy(Study):
+    """The study of the results in a folder.
+
+    It depends on the files of that folder alone. Custom classes are loaded from the files in
+    `code`: use it inside `custom.files_instead`. Raises `InputError` if this version of aqmlab does
+    not accept a scenario.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        manifest = read_manifest(folder)
+        info = study_info(manifest)
+        self.file, self.name, self.title = str(folder), info.name, info.title
+        self.replications, self.precision = info.replications, None
+        self.axes = tuple(
+            Axis(name, tuple(AxisValue(label, {}) for label in labels))
+            for name, labels in info.axes
+        )
+        self._texts = scenarios_of(folder, info)
+        self._folder, self._sources = folder, described(manifest)
+        inputs = self.files_of(INPUT)
+        contents = [(([str(folder)], name), path.read_bytes()) for name, path in inputs.items()]
+        self.points = points = RecordedPoints(
+            {}, str(folder / SCENARIOS), [str(folder)], self.axes, {}, Files(contents)
+        )
+        points.texts = self._texts
+
+    def sources(self, *, emulated: bool = False) -> Sources:
+        """The sources of the results, and the command of this process."""
+        found = Sources.read(self._folder, read_manifest(self._folder))
+        return replace(found, command=current_command())
+
+    def files_of(self, kind: str) -> dict[str, Path]:
+        """The sources of a kind: name to file."""
+        found = (each for each in self._sources["files"] if each["kind"] == kind)
+        return {each["name"]: self._folder / each["file"] for each in found}
+
+    def difference(self) -> str:
+        """The first key of a scenario that is another here than in the results; empty if all are
+        alike."""
+        for there, here in zip(self._texts, self.points.scenarios, strict=True):
+            if found := first_difference(there, here):
+                key, before, now = found
+                return f"{key} is {before} there and {now} here"
+        return ""
 
 
 def _environment(manifest: Mapping[str, Any]) -> Iterator[str]:

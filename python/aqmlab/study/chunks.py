@@ -23,7 +23,6 @@ from aqmlab.results import Batch, gather, in_parts
 from aqmlab.storage import (
     MALFORMED,
     Damaged,
-    Fill,
     Seal,
     content,
     decoded,
@@ -34,7 +33,6 @@ from aqmlab.storage import (
     slices,
     stream,
     sync,
-    table,
     write_synced,
 )
 
@@ -43,6 +41,10 @@ LARGE = 1 << 25
 """Bytes of a table in memory, roughly, from which on it is read in parts."""
 LARGE_PART = 1 << 20
 """Rows of a column of such a file that are read at a time."""
+
+
+NamedFrames = tuple[str, Iterable[pl.DataFrame], Mapping[str, Any]]
+"""Name of a table, its rows in frames that are sorted by run, and its schema."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +57,6 @@ class Chunk:
     seals: Mapping[str, Seal]
     """Seal of the file of each table."""
 
-    def file(self, name: str) -> Path:
-        """The file of the table called `name`."""
-        return file_of(self.path, name)
-
 
 def file_of(folder: Path, name: str) -> Path:
     """The file of the table called `name`."""
@@ -68,27 +66,18 @@ def file_of(folder: Path, name: str) -> Path:
 def write_chunk(path: Path, batches: Sequence[Batch]) -> Chunk:
     """Writes finished runs, all of them or none. Raises `OSError`."""
     runs = sorted(run for batch in batches for run in batch.runs)
-    return _written(path, np.array(runs), _tables(batches))
+    return write_frames(path, np.array(runs), _tables(batches))
 
 
-def write_frames(
-    path: Path,
-    runs: Whole,
-    tables: Mapping[str, tuple[Iterable[pl.DataFrame], Mapping[str, Any]]],
-) -> Chunk:
-    """Writes runs whose tables are there: frames, sorted by run, and their schema. Raises
+def write_frames(path: Path, runs: Whole, tables: Iterable[NamedFrames]) -> Chunk:
+    """Writes runs whose tables are there, under another name, then renames the chunk. Raises
     `OSError`."""
-    fills = ((name, stream(frames, schema)) for name, (frames, schema) in tables.items())
-    return _written(path, runs, fills)
-
-
-def _written(path: Path, runs: Whole, tables: Iterable[tuple[str, Fill]]) -> Chunk:
-    """Writes the files of a chunk under another name, then renames it."""
+    fills = ((name, stream(frames, schema)) for name, frames, schema in tables)
     temporary = path.with_name(f"{path.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     make_folder(temporary)
     try:
-        seals = {name: write_synced(file_of(temporary, name), fill) for name, fill in tables}
+        seals = {name: write_synced(file_of(temporary, name), fill) for name, fill in fills}
         form = {"files": {name: seal.to_json() for name, seal in seals.items()}}
         write_synced(temporary / SEAL, content(json.dumps(form, indent=2).encode()))
         sync(temporary)
@@ -100,16 +89,17 @@ def _written(path: Path, runs: Whole, tables: Iterable[tuple[str, Fill]]) -> Chu
     return Chunk(path, runs, seals)
 
 
-def _tables(batches: Sequence[Batch]) -> Iterator[tuple[str, Fill]]:
+def _tables(batches: Sequence[Batch]) -> Iterator[NamedFrames]:
     """Content of each file. Large tables of one batch, whose runs are in order, are made a
     row group at a time."""
     large = _core.Results.large_tables() if len(batches) == 1 else []
     for name in _core.Results.table_names():
-        if name not in large:
-            yield name, table(gather(batches, [name])[name])
-            continue
-        schema = next(in_parts(batches[0], name, 1)).schema
-        yield name, stream(in_parts(batches[0], name, group_rows(schema)), schema)
+        if name in large:
+            schema = next(in_parts(batches[0], name, 1)).schema
+            yield name, in_parts(batches[0], name, group_rows(schema)), schema
+        else:
+            frame = gather(batches, [name])[name]
+            yield name, [frame], frame.schema
 
 
 def read_chunk(path: Path) -> Chunk:
@@ -187,7 +177,7 @@ class _Source:
     """A table of one chunk, checked: in memory, or on the disk if it is large."""
 
     def __init__(self, chunk: Chunk, name: str) -> None:
-        path, seal = chunk.file(name), chunk.seals[name]
+        path, seal = file_of(chunk.path, name), chunk.seals[name]
         self._path = path
         self._frame: pl.DataFrame | None = None
         seal.check(path)

@@ -6,8 +6,8 @@ the workers; docs/cluster.md says how to start these.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from collections.abc import Iterator
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -49,30 +49,8 @@ class Worker:
         }
 
 
-class ClusterExecutor(Executor):
-    """The workers of a cluster as an executor."""
-
-    def __init__(self, client: Any, address: str) -> None:
-        self._client = client
-        self.waits_for = f"`dask worker {address}` on a machine of the cluster starts one"
-        self._executor = client.get_executor(pure=False)
-
-    def slots(self) -> int:
-        """The threads of all workers there are now."""
-        return sum(self._client.nthreads().values())
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Gives a call to a worker."""
-        future: Future[Any] = self._executor.submit(fn, *args, **kwargs)
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Takes no further calls; the cluster goes on."""
-        self._executor.shutdown(wait and not cancel_futures)
-
-
 @contextmanager
-def connect(address: str) -> Iterator[ClusterExecutor]:
+def connect(address: str) -> Iterator[Executor]:
     """An executor on the cluster whose scheduler is at `address`, `tcp://HOST:8786`.
 
     It may have no workers yet: runs wait for them. Raises `ClusterError` if there is no
@@ -85,7 +63,9 @@ def connect(address: str) -> Iterator[ClusterExecutor]:
                 hint = f"`aqmlab cluster check {address}` shows all"
                 problem = f"worker {worker.address} has {has}, and this is {own_build()}"
                 raise ClusterError(f"{problem} ({hint})")
-        executor = ClusterExecutor(client, address)
+        executor = client.get_executor(pure=False)
+        executor.slots = lambda: sum(client.nthreads().values())
+        executor.waits_for = f"`dask worker {address}` on a machine of the cluster starts one"
         try:
             yield executor
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from aqmlab.results.tables import MemoryTables
 from aqmlab.study.folder import ResultsFolder
 from aqmlab.study.points import KEPT, Points
 from aqmlab.study.runner import polled
-from aqmlab.study.sequential import grown, is_reached, renumbered, stages
+from aqmlab.study.sequential import is_reached, renumbered, stages
 from aqmlab.study.shards import WHOLE, Shard
 from aqmlab.study.spread import spread
 
@@ -60,7 +60,7 @@ class Backend:
 def execute(study: Study, out: Path | None, means: Backend) -> StudyResult:
     """Runs `study`, into the folder `out` or in memory; see `Study.run`."""
     check_process()
-    plans = grown(study, out) if study.precision is None else list(stages(study, out))
+    plans = stages(study, out)
     if out is None:
         return _in_memory(plans, means)
     first, computed = plans[0], 0
@@ -79,10 +79,7 @@ def _completed(study: Study, folder: ResultsFolder, means: Backend) -> int:
     """Computes the missing runs, completes the folder, and returns the number of runs."""
     computed = 0
     for left in reversed(range(ROUNDS)):
-        missing = folder.missing()
-        computed += len(missing)
-        if missing:
-            _into_folder(study, folder, missing, means)
+        computed += _into_folder(study, folder, means)
         try:
             if not folder.complete:
                 folder.finish()
@@ -97,10 +94,7 @@ def execute_shard(study: Study, out: Path, shard: Shard, means: Backend) -> int:
     """Runs a part of `study` into the folder `out`; see `Study.run_shard`."""
     check_process()
     with folder_of(study, out, shard) as folder, said(folder):
-        missing = folder.missing()
-        if missing:
-            _into_folder(study, folder, missing, means)
-        return len(missing)
+        return _into_folder(study, folder, means)
 
 
 @contextmanager
@@ -166,19 +160,20 @@ def _in_memory(plans: Sequence[Study], means: Backend) -> StudyResult:
     return result
 
 
-def _into_folder(
-    study: Study, folder: ResultsFolder, missing: Sequence[int], means: Backend
-) -> None:
-    """Computes the missing runs; finished runs are kept even if it is interrupted.
+def _into_folder(study: Study, folder: ResultsFolder, means: Backend) -> int:
+    """Computes the missing runs and returns their number; finished ones are kept even if it is
+    interrupted.
 
     A thread of its own writes, which no Ctrl-C interrupts, while the next runs are computed.
     """
-    count = folder.done
+    missing, count = folder.missing(), folder.done
+    if not missing:
+        return 0
     try:
-        with folder.storage(), Keeper(folder) as keeper:
+        with folder.storage(), _keeper(folder) as keep:
             means.report(count, study.total)
             for batch in _of_study(study, missing, means, folder.spill):
-                keeper.take(batch)
+                keep(batch)
                 if batch is not None:
                     count += len(batch.runs)
                     means.report(count, study.total)
@@ -186,48 +181,46 @@ def _into_folder(
         folder.clean_spill()
         if folder.done < folder.total:
             folder.pause()
+    return len(missing)
 
 
-class Keeper:
-    """Puts finished runs into a folder, about a second after they came. What has not been
-    written when it is left is written then."""
+@contextmanager
+def _keeper(folder: ResultsFolder) -> Iterator[Callable[[Batch | None], None]]:
+    """Yields a function that takes finished runs, if any, and begins to write those that have
+    waited for a second, or are large; what is left at the end is written then.
 
-    def __init__(self, folder: ResultsFolder) -> None:
-        self._folder = folder
-        self._waiting: list[Batch] = []
-        self._rows = 0
-        self._since = 0.0
-        self._pool = ThreadPoolExecutor(max_workers=1)
-        self._writing: Future[None] | None = None
+    Raises `StorageError` if the previous write failed.
+    """
+    waiting: list[Batch] = []
+    rows, since = 0, 0.0
+    writing: Future[None] | None = None
 
-    def __enter__(self) -> Keeper:
-        return self
+    def write() -> None:
+        """Waits for the previous write, and begins one of the waiting runs."""
+        nonlocal waiting, rows, writing
+        before, writing = writing, None
+        if before:
+            before.result()
+        if waiting:
+            kept, waiting, rows = waiting, [], 0
+            writing = pool.submit(folder.add, kept)
 
-    def __exit__(self, *_: object) -> None:
-        with self._pool:
-            self._write()
-            self._write()
-
-    def take(self, batch: Batch | None) -> None:
-        """Takes finished runs, if any; begins to write those that have waited for a second, or are
-        large. Raises `StorageError` if the previous write failed."""
+    def take(batch: Batch | None) -> None:
+        nonlocal rows, since
         now = time.monotonic()
         if batch is not None:
-            self._since = self._since if self._waiting else now
-            self._waiting.append(batch)
-            self._rows += batch.small_rows
-        late = now - self._since >= FLUSH_SECONDS
-        if self._waiting and (late or self._rows >= MOST_WAITING):
-            self._write()
+            since = since if waiting else now
+            waiting.append(batch)
+            rows += batch.small_rows
+        if waiting and (now - since >= FLUSH_SECONDS or rows >= MOST_WAITING):
+            write()
 
-    def _write(self) -> None:
-        """Waits for the previous write, and begins one of the waiting runs."""
-        writing, self._writing = self._writing, None
-        if writing:
-            writing.result()
-        if self._waiting:
-            keep, self._waiting, self._rows = self._waiting, [], 0
-            self._writing = self._pool.submit(self._folder.add, keep)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        try:
+            yield take
+        finally:
+            write()
+            write()
 
 
 def _shared(points: Points, replications: int, runs: Sequence[int]) -> Sequence[int]:

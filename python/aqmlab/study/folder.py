@@ -46,6 +46,7 @@ from aqmlab.storage import (
 )
 from aqmlab.study.chunks import (
     Chunk,
+    NamedFrames,
     file_of,
     merged,
     read_chunk,
@@ -63,6 +64,7 @@ from aqmlab.study.manifest import (
     study_info,
     write_manifest,
 )
+from aqmlab.study.precision import Precision
 from aqmlab.study.sequential import renumbered
 from aqmlab.study.shards import WHOLE, Shard, shard_of
 from aqmlab.study.sources import FILE, SOURCES, Sources
@@ -103,12 +105,13 @@ class ResultsFolder:
         self._chunks: list[Chunk] = []
         self._next = 0
         self._lock = -1
-        self._seal = Seal(0, "")
-        """Seal of the scenarios."""
         self._sources = sources
         self._described: Mapping[str, Any] = {}
-        """Description of the sources in the folder, and their seals."""
-        self._source_seals: Mapping[str, Seal] = {}
+        """Description of the sources in the folder."""
+        self._files: dict[str, Seal] = {}
+        """Seals of the files in the folder."""
+        self._rows: dict[str, int] = {}
+        """Numbers of rows of the final tables."""
 
     @property
     def total(self) -> int:
@@ -195,12 +198,10 @@ class ResultsFolder:
         Raises `FolderError` if a chunk turns out to be damaged: then it has been set aside, and
         its runs are `missing` again.
         """
-        rows: dict[str, int] = {}
-        seals: dict[str, Seal] = {}
         with self.storage():
             for name in _core.Results.table_names():
-                rows[name], seals[f"{name}.parquet"] = self._merge(name)
-            self._complete(rows, seals)
+                self._merge(name)
+            self._complete()
             shutil.rmtree(self.path / CHUNKS, ignore_errors=True)
 
     def grow(self, info: StudyInfo) -> None:
@@ -208,15 +209,15 @@ class ResultsFolder:
         the runs there are. Until the manifest is written it is finished as it was."""
         before, now = self.info.replications, info.replications
 
-        def table(name: str) -> tuple[Iterator[pl.DataFrame], Mapping[str, Any]]:
+        def table(name: str) -> NamedFrames:
             path = file_of(self.path, name)
             schema = pl.scan_parquet(path, glob=False).collect_schema()
             parts = slices(path, group_rows(schema))
-            return (renumbered(part, before, now) for part in parts), schema
+            return name, (renumbered(part, before, now) for part in parts), schema
 
         with self.storage():
             runs = renumbered(pl.DataFrame({"run": np.arange(self.total)}), before, now)["run"]
-            tables = {name: table(name) for name in _core.Results.table_names()}
+            tables = map(table, _core.Results.table_names())
             chunk = write_frames(self.next_chunk(), runs.to_numpy(), tables)
             self.info, self._chunks = info, []
             self._done = np.zeros(self.total, bool)
@@ -250,35 +251,31 @@ class ResultsFolder:
             else:
                 then = "the runs are computed again"
             self._set_aside(error, self.path / name, then)
-        seals = seals_of(manifest)
-        if SCENARIOS in bad or SCENARIOS not in seals:
+        self._files, self._rows = seals_of(manifest), manifest.get("tables", {})
+        if SCENARIOS in bad or SCENARIOS not in self._files:
             self._write_scenarios()
-        else:
-            self._seal = seals[SCENARIOS]
         self._described = manifest.get(SOURCES, {})
-        self._source_seals = {name: seals.pop(name) for name in [*seals] if FILE.fullmatch(name)}
-        if self._sources and (not complete or bad.keys() & self._source_seals.keys()):
+        bad_sources = {name for name in bad if FILE.fullmatch(name)}
+        if self._sources and (not complete or bad_sources):
             self._write_sources()
-        if complete and not bad.keys() - {SCENARIOS, f"{METRICS}.parquet", *self._source_seals}:
+        if complete and not bad.keys() - {SCENARIOS, f"{METRICS}.parquet"} - bad_sources:
             self._done[:] = True
-            self._keep_precision(manifest, seals)
+            self._keep_precision(study_info(manifest).precision)
             if bad:
-                rows = {name: rows for name, rows in manifest["tables"].items() if name != METRICS}
-                self._complete(rows, seals)
+                self._complete()
             shutil.rmtree(self.path / CHUNKS, ignore_errors=True)
             return
         if complete:
             self._write_manifest(complete=False)
         self._find_chunks()
 
-    def _keep_precision(self, manifest: Mapping[str, Any], seals: Mapping[str, Seal]) -> None:
+    def _keep_precision(self, there: Precision | None) -> None:
         """Has the manifest of a finished study say for what its replications were chosen last;
         once they were chosen, that is not forgotten."""
-        there = study_info(manifest).precision
         if self.info.precision is None:
             self.info = replace_fields(self.info, precision=there)
         elif there != self.info.precision:
-            self._write_manifest(complete=True, seals=seals, tables=manifest["tables"])
+            self._write_manifest(complete=True)
 
     def _find_chunks(self) -> None:
         folder = self.path / CHUNKS
@@ -316,11 +313,12 @@ class ResultsFolder:
 
     # The final tables
 
-    def _merge(self, name: str) -> tuple[int, Seal]:
-        """Writes the table called `name` of all chunks: its rows and its seal."""
-        schema = pl.scan_parquet(self._chunks[0].file(name), glob=False).collect_schema()
+    def _merge(self, name: str) -> None:
+        """Writes the table called `name` of all chunks."""
+        path = file_of(self._chunks[0].path, name)
+        schema = pl.scan_parquet(path, glob=False).collect_schema()
         try:
-            return self._write(name, merged(self._chunks, name, group_rows(schema)), schema)
+            self._write(name, merged(self._chunks, name, group_rows(schema)), schema)
         except Damaged as error:
             chunk = error.path.parent
             if chunk.parent != self.path / CHUNKS:
@@ -332,29 +330,27 @@ class ResultsFolder:
                 self._done[each.runs] = False
             raise FolderError(f"{error}; {self.kept}") from None
 
-    def _write(
-        self, name: str, frames: Iterable[pl.DataFrame], schema: Mapping[str, Any]
-    ) -> tuple[int, Seal]:
-        """Writes the rows of `frames` as the table called `name`: their number and the seal."""
+    def _write(self, name: str, frames: Iterable[pl.DataFrame], schema: Mapping[str, Any]) -> None:
+        """Writes the rows of `frames` as the table called `name`."""
         path = file_of(self.path, name)
-        seal = replace(path, stream(frames, schema))
-        return shape(path)[0], seal
+        self._files[path.name] = replace(path, stream(frames, schema))
+        self._rows[name] = shape(path)[0]
 
-    def _complete(self, rows: Mapping[str, int], seals: Mapping[str, Seal]) -> None:
+    def _complete(self) -> None:
         """Computes the metrics of the tables there are; then the folder is complete."""
-        height, seal = self._write(METRICS, self._metrics(rows), COLUMNS)
-        seals = {**seals, f"{METRICS}.parquet": seal}
-        self._write_manifest(complete=True, seals=seals, tables={**rows, METRICS: height})
+        self._write(METRICS, self._metrics(), COLUMNS)
+        self._write_manifest(complete=True)
 
-    def _metrics(self, rows: Mapping[str, int]) -> Iterator[pl.DataFrame]:
+    def _metrics(self) -> Iterator[pl.DataFrame]:
         """The table of metrics, for some points at a time."""
-        most = max(rows[name] for name in ("runs", "links", "flows", "groups", "times"))
+        names = [name for name in self._rows if name != METRICS]
+        most = max(self._rows[name] for name in ("runs", "links", "flows", "groups", "times"))
         replications = self.info.replications
         points = max(1, self.info.points * PART_ROWS // max(most, 1))
         for first in range(0, self.info.points, points):
             scenarios = self._scenarios[first : first + points]
             part = range(first * replications, (first + len(scenarios)) * replications)
-            tables = FolderTables(self.path, list(rows), part)
+            tables = FolderTables(self.path, names, part)
             yield computed(tables.load, scenarios, replications, first)
 
     # Whose folder it is
@@ -396,20 +392,21 @@ class ResultsFolder:
                 target.write(f"{',' if place else '['}\n{text}".encode())
             target.write(b"\n]\n")
 
-        self._seal = replace(self.path / SCENARIOS, fill)
+        self._files[SCENARIOS] = replace(self.path / SCENARIOS, fill)
 
     def _write_sources(self) -> None:
         if self._sources:
-            self._described, self._source_seals = self._sources.write(self.path)
+            kept = {name: seal for name, seal in self._files.items() if not FILE.fullmatch(name)}
+            self._described, seals = self._sources.write(self.path)
+            self._files = kept | seals
 
-    def _write_manifest(
-        self,
-        *,
-        complete: bool,
-        seals: Mapping[str, Seal] | None = None,
-        tables: Mapping[str, int] | None = None,
-    ) -> None:
-        files = {**(seals or {}), **self._source_seals, SCENARIOS: self._seal}
+    def _write_manifest(self, *, complete: bool) -> None:
+        """Writes the manifest, without the tables of a study that is not complete."""
+        files = {
+            name: seal
+            for name, seal in self._files.items()
+            if complete or name == SCENARIOS or FILE.fullmatch(name)
+        }
         state: dict[str, Any] = {
             "complete": complete,
             "wall_seconds": self._wall(),
@@ -417,7 +414,7 @@ class ResultsFolder:
             **({SOURCES: self._described} if self._described else {}),
             "files": {name: seal.to_json() for name, seal in sorted(files.items())},
         }
-        write_manifest(self.path, self.info, state | ({"tables": dict(tables)} if tables else {}))
+        write_manifest(self.path, self.info, state | ({"tables": self._rows} if complete else {}))
 
     def _wall(self) -> float:
         """The time spent, with that of the sessions before."""

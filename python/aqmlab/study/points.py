@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from aqmlab._core import Files, Scenario
@@ -48,6 +49,7 @@ class Point:
     scenario: Scenario
 
 
+@dataclass(eq=False, repr=False)
 class Points(Sequence[Point]):
     """The cross product of the axes, the last of which varies fastest.
 
@@ -55,32 +57,24 @@ class Points(Sequence[Point]):
     It can be pickled: then it has the content of the files that its scenarios name with it.
     """
 
-    def __init__(
-        self,
-        base: str | Mapping[str, Any],
-        file: str,
-        folders: Sequence[str],
-        axes: Sequence[Axis],
-        settings: Mapping[str, Any],
-        files: Files | None = None,
-    ) -> None:
-        self._base, self._file, self._folders = base, file, list(folders)
-        self._axes, self._settings = tuple(axes), dict(settings)
-        self._files = files or Files()
-        self._built: dict[int, Point] = {}
-        self._scenarios: Scenarios | None = None
-        self._count = math.prod(len(axis.values) for axis in axes)
+    base: str | Mapping[str, Any]
+    """The scenario before axes and settings: its text, or a mapping."""
+    file: str
+    """Name of the scenario in errors."""
+    folders: Sequence[str]
+    """Folders in which files are looked for."""
+    axes: Sequence[Axis]
+    settings: Mapping[str, Any]
+    """Settings of every point, by dotted key."""
+    files: Files = field(default_factory=Files)
+    _built: dict[int, Point] = field(default_factory=dict, init=False)
 
-    def __getstate__(self) -> dict[str, Any]:
-        names = ("_base", "_file", "_folders", "_axes", "_settings")
-        return {name: getattr(self, name) for name in names} | {"files": self._files.contents()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        files = Files(state.pop("files"))
-        self.__init__(*state.values(), files)  # type: ignore[misc]
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = (self.base, self.file, self.folders, self.axes, self.settings)
+        return _unpickled, (given, self.files.contents())
 
     def __len__(self) -> int:
-        return self._count
+        return math.prod(len(axis.values) for axis in self.axes)
 
     @overload
     def __getitem__(self, index: int) -> Point: ...
@@ -98,10 +92,6 @@ class Points(Sequence[Point]):
             self._built[place] = point
         return point
 
-    def of(self, axes: Sequence[Axis], settings: Mapping[str, Any]) -> Points:
-        """The points of the same scenario along other axes, with other settings."""
-        return Points(self._base, self._file, self._folders, axes, settings, self._files)
-
     def check(self) -> None:
         """Builds all points of a study that has few; of a larger one each value of each axis
         once, beside the first values of the others. Raises `InputError`."""
@@ -113,41 +103,34 @@ class Points(Sequence[Point]):
             yield from (self[place] for place in range(len(self)))
             return
         step = len(self)
-        for axis in self._axes:
+        for axis in self.axes:
             step //= len(axis.values)
             for number in range(len(axis.values)):
                 yield self._build(number * step)
 
     def inputs(self) -> list[tuple[str, bytes]]:
         """Name and content of each file that the scenarios name."""
-        return [(name, content) for (_, name), content in self._files.contents()]
+        return [(name, content) for (_, name), content in self.files.contents()]
 
     def classes(self) -> set[tuple[str, str]]:
         """Name and digest of each custom class that the checked scenarios name."""
         return {each for point in self._sample() for each in CLASS.findall(point.scenario.resolved)}
 
-    @property
-    def folders(self) -> Sequence[str]:
-        """Folders in which files are looked for."""
-        return self._folders
-
     def labels(self, index: int) -> dict[str, str]:
         """The label on each axis, by its name."""
         values = self._values(index)
-        return {axis.name: value.label for axis, value in zip(self._axes, values, strict=True)}
+        return {axis.name: value.label for axis, value in zip(self.axes, values, strict=True)}
 
-    @property
+    @cached_property
     def scenarios(self) -> Scenarios:
         """The scenario of each point with every default filled in."""
-        if self._scenarios is None:
-            from aqmlab.results.scenarios import Scenarios
+        from aqmlab.results.scenarios import Scenarios
 
-            self._scenarios = Scenarios(point.scenario.resolved for point in self)
-        return self._scenarios
+        return Scenarios(point.scenario.resolved for point in self)
 
     def _values(self, index: int) -> list[AxisValue]:
         values = []
-        for axis in reversed(self._axes):
+        for axis in reversed(self.axes):
             index, place = divmod(index, len(axis.values))
             values.append(axis.values[place])
         return values[::-1]
@@ -159,15 +142,19 @@ class Points(Sequence[Point]):
                 overrides.pop(key, None)
                 overrides[key] = value
         labels = self.labels(index)
-        place = self._file
+        place = self.file
         if labels:
             place += " at " + ", ".join(f"{name}={label}" for name, label in labels.items())
         scenario = Scenario(
-            self._base,
+            self.base,
             file=place,
             overrides=overrides,
-            settings=self._settings,
-            folders=self._folders,
-            files=self._files,
+            settings=self.settings,
+            folders=self.folders,
+            files=self.files,
         )
         return Point(index, labels, scenario)
+
+
+def _unpickled(given: tuple[Any, Any, Any, Any, Any], contents: Any) -> Points:
+    return Points(*given, Files(contents))

@@ -7,7 +7,6 @@ byte for byte, those of a study with as many replications from the start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -82,17 +81,6 @@ def reached(result: StudyResult, precision: Precision) -> list[Reached]:
     ]
 
 
-def grown(study: Study, out: Path | None) -> list[Study]:
-    """The study after as many replications as its results in a folder have, and itself: what is
-    there is kept. Just the study where the folder has none, or as many or more."""
-    now = there(out)
-    if now is not None and now[0] < study.replications:
-        before = study.with_replications(now[0])
-        if before.digest == now[1]:
-            return [before, study]
-    return [study]
-
-
 def is_reached(result: StudyResult) -> bool:
     """Whether the study is as exact as it was to be; never without a precision."""
     precision = result.info.precision
@@ -101,14 +89,18 @@ def is_reached(result: StudyResult) -> bool:
     return all(each.relative <= precision.relative for each in reached(result, precision))
 
 
-def stages(study: Study, out: Path | None) -> Iterator[Study]:
-    """The study with as many replications as there are at each look; of a folder in which there
-    are some already, from these on."""
-    assert study.precision is not None
-    plans = [study.with_replications(n) for n in study.precision.looks(study.replications)]
+def stages(study: Study, out: Path | None) -> list[Study]:
+    """The study with as many replications as there are at each look, without a precision just
+    itself; after as many replications as its results in a folder have, which are kept."""
     now = there(out)
+    if study.precision is not None:
+        plans = [study.with_replications(n) for n in study.precision.looks(study.replications)]
+    elif now is not None and now[0] < study.replications:
+        plans = [study.with_replications(now[0]), study]
+    else:
+        return [study]
     begun = [at for at, plan in enumerate(plans) if now == (plan.replications, plan.digest)]
-    yield from plans[begun[0] if begun else 0 :]
+    return plans[begun[0] if begun else 0 if study.precision else 1 :]
 
 
 def there(out: Path | None) -> tuple[int, str] | None:

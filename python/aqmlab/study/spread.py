@@ -9,7 +9,6 @@ the files that they name, once, when it first finds that it does not have them.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import pickle
 import queue
@@ -61,22 +60,16 @@ def own_build() -> Build:
     return Build(_core.__version__, _core.__engine__)
 
 
-@dataclass(frozen=True)
-class WorkerPlan:
-    """What a worker has to know of a study."""
-
-    points: Points
-    replications: int
-
-
-@dataclass(frozen=True)
+@dataclass
 class Reply:
-    """Result of a batch."""
+    """Result of a batch, whose finished runs are a `Batch`."""
 
-    runs: tuple[int, ...] = ()
+    runs: list[int] = field(default_factory=list)
     """The runs that are finished."""
-    tables: Mapping[str, bytes] = field(default_factory=dict)
-    """Tables of the runs, as streams of Arrow IPC: a file costs polars ten times as much."""
+    large_rows: int = 0
+    small_rows: int = 0
+    tables: dict[str, bytes | pl.DataFrame] = field(default_factory=dict)
+    """Tables of the runs; sent as streams of Arrow IPC: a file costs polars ten times as much."""
     stuck: Mapping[int, str] = field(default_factory=dict)
     """Runs that were given up."""
     left: tuple[int, ...] = ()
@@ -85,31 +78,22 @@ class Reply:
     needs_plan: bool = False
     """Nothing was done: the worker does not know the study."""
 
-
-class FinishedRuns:
-    """Finished runs that came from a worker."""
-
-    def __init__(self, reply: Reply) -> None:
-        self.runs = list(reply.runs)
-        self._frames = {
-            name: pl.read_ipc_stream(io.BytesIO(it)) for name, it in reply.tables.items()
-        }
-        rows = {name: frame.height for name, frame in self._frames.items()}
-        self.large_rows = sum(rows[name] for name in _core.Results.large_tables())
-        self.small_rows = sum(rows.values()) - self.large_rows
-
     def table(self, name: str) -> pl.DataFrame:
         """The table called `name`."""
-        return self._frames[name]
+        found = self.tables[name]
+        if isinstance(found, bytes):
+            found = self.tables[name] = pl.read_ipc_stream(found)
+        return found
 
     def part(self, name: str, start: int, rows: int) -> pl.DataFrame:
         """Rows of a large table from row `start` on, `rows` at most."""
-        return self._frames[name].slice(start, rows)
+        return self.table(name).slice(start, rows)
 
 
 # What the worker does
 
-_plans: dict[str, WorkerPlan] = {}
+_plans: dict[str, tuple[Points, int]] = {}
+"""Points and number of replications of studies."""
 
 
 def work(key: str, build: Build, plan: bytes | None, runs: Sequence[int]) -> Reply:
@@ -127,51 +111,45 @@ def work(key: str, build: Build, plan: bytes | None, runs: Sequence[int]) -> Rep
         if len(_plans) >= PLANS:
             _plans.clear()
         _plans[key] = known
+    points, replications = known
     began = time.monotonic()
     batches: list[_core.Results] = []
     stuck: dict[int, str] = {}
     place = 0
     while place < len(runs) and (not place or time.monotonic() - began < MOST_SECONDS):
-        end = _next_end(known, runs, place, time.monotonic() - began)
-        _compute(known, runs[place:end], batches, stuck)
+        end = _next_end(replications, runs, place, time.monotonic() - began)
+        scenario = points[runs[place] // replications].scenario
+        jobs = [(run, scenario, run % replications) for run in runs[place:end]]
+        try:
+            for batch in finished(jobs, threads=1):
+                batches.append(batch)
+        except StuckError as error:
+            stuck |= {each["run"]: each["problem"] for each in error.failed}
         place = end
     return Reply(
-        runs=tuple(sorted(run for batch in batches for run in batch.runs)),
-        tables={name: _packed(frame) for name, frame in gather(batches).items()} if batches else {},
+        runs=sorted(run for batch in batches for run in batch.runs),
+        large_rows=sum(batch.large_rows for batch in batches),
+        small_rows=sum(batch.small_rows for batch in batches),
+        tables={
+            name: frame.write_ipc_stream(None, compression="lz4").getvalue()
+            for name, frame in (gather(batches) if batches else {}).items()
+        },
         stuck=stuck,
         left=tuple(runs[place:]),
         seconds=time.monotonic() - began,
     )
 
 
-def _next_end(plan: WorkerPlan, runs: Sequence[int], place: int, spent: float) -> int:
+def _next_end(replications: int, runs: Sequence[int], place: int, spent: float) -> int:
     """Runs that begin together: of one point, as others may take a thousand times as long,
     and as many as fit into what is left of the seconds if they take what the others did."""
     left = TARGET_SECONDS - spent
     most = max(1, int(place * left / spent)) if place and spent > 0 else 1
-    point = runs[place] // plan.replications
+    point = runs[place] // replications
     end = place + 1
-    while end < min(len(runs), place + most) and runs[end] // plan.replications == point:
+    while end < min(len(runs), place + most) and runs[end] // replications == point:
         end += 1
     return end
-
-
-def _compute(
-    plan: WorkerPlan, runs: Sequence[int], batches: list[_core.Results], stuck: dict[int, str]
-) -> None:
-    scenario = plan.points[runs[0] // plan.replications].scenario
-    jobs = [(run, scenario, run % plan.replications) for run in runs]
-    try:
-        for batch in finished(jobs, threads=1):
-            batches.append(batch)
-    except StuckError as error:
-        stuck |= {each["run"]: each["problem"] for each in error.failed}
-
-
-def _packed(frame: pl.DataFrame) -> bytes:
-    file = io.BytesIO()
-    frame.write_ipc_stream(file, compression="lz4")
-    return file.getvalue()
 
 
 # What the client does
@@ -186,7 +164,7 @@ def spread(
     all other results, if runs made no progress; `ClusterError` if the executor ends or has workers
     with another aqmlab.
     """
-    given = _Given(WorkerPlan(points, replications), runs, executor)
+    given = _Given(_pickled(points, replications), runs, executor)
     stuck: dict[int, str] = {}
     try:
         while given.hand_out():
@@ -195,10 +173,9 @@ def spread(
                 yield None
                 continue
             stuck |= reply.stuck
-            yield FinishedRuns(reply) if reply.runs else None
+            yield reply if reply.runs else None
     except (KeyboardInterrupt, AqmlabError):
-        for reply in given.rest():
-            yield FinishedRuns(reply)
+        yield from given.rest()
         raise
     finally:
         given.cancel()
@@ -209,13 +186,13 @@ def spread(
 class _Given:
     """Batches given to the executor, and pending ones."""
 
-    def __init__(self, plan: WorkerPlan, runs: Sequence[int], executor: Executor) -> None:
+    def __init__(self, plan: bytes, runs: Sequence[int], executor: Executor) -> None:
         self._executor = executor
         self._runs, self._place = runs, 0
         self._again: deque[tuple[int, ...]] = deque()
         """Runs returned without results."""
-        self._plan = _pickled(plan)
-        self._key = hashlib.sha256(self._plan).hexdigest()
+        self._plan = plan
+        self._key = hashlib.sha256(plan).hexdigest()
         self._build = own_build()
         self._under_way: dict[Future[Reply], tuple[int, ...]] = {}
         self._came: queue.SimpleQueue[Future[Reply]] = queue.SimpleQueue()
@@ -332,9 +309,9 @@ def slots(executor: Executor) -> int:
     return known if isinstance(known, int) else os.cpu_count() or 1
 
 
-def _pickled(plan: WorkerPlan) -> bytes:
+def _pickled(points: Points, replications: int) -> bytes:
     try:
-        return zlib.compress(pickle.dumps(plan))
+        return zlib.compress(pickle.dumps((points, replications)))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         problem = "classes have to be in a file (`FILE.py:CLASS`) or module that workers can import"
         raise ClusterError(f"this study cannot be sent to workers: {problem} ({error})") from None

@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
@@ -130,19 +131,19 @@ class Study:
         """Precision to reach, starting with `replications`; None for a fixed number."""
         if isinstance(table["scenario"], PathLike):
             table["scenario"] = fspath(table["scenario"])
-        self._base, self._base_file = _base(table["scenario"], folder, self.file)
-        self._folders = [str(folder)]
+        base, base_file = _base(table["scenario"], folder, self.file)
+        folders = [str(folder)]
         if isinstance(table["scenario"], str):
-            self._folders.insert(0, str((folder / table["scenario"]).parent))
+            folders.insert(0, str((folder / table["scenario"]).parent))
         elif isinstance(table["scenario"], Scenario):
-            self._folders = [*table["scenario"].folders, *self._folders]
+            folders = [*table["scenario"].folders, *folders]
         chosen = seed if seed is not None else table.get("seed")
-        self._settings = self._checked_settings(set or {})
+        settings = self._checked_settings(set or {})
         if chosen is not None:
             file = None if seed is not None else self.file
-            self._settings = {"seed": whole(chosen, 0, "seed", file), **self._settings}
+            settings = {"seed": whole(chosen, 0, "seed", file), **settings}
         self._check_size()
-        self.points = Points(self._base, self._base_file, self._folders, self.axes, self._settings)
+        self.points = Points(base, base_file, folders, self.axes, settings)
         self.points.check()
         self._check_bottleneck()
 
@@ -158,14 +159,14 @@ class Study:
     @property
     def base(self) -> dict[str, Any]:
         """The scenario as a mapping, before axes and settings."""
-        if isinstance(self._base, str):
-            return parse_toml(self._base, self._base_file)
-        return copy.deepcopy(dict(self._base))
+        if isinstance(self.points.base, str):
+            return parse_toml(self.points.base, self.points.file)
+        return copy.deepcopy(dict(self.points.base))
 
     @property
     def settings(self) -> Mapping[str, Any]:
         """Settings of every point, by dotted key."""
-        return self._settings
+        return self.points.settings
 
     def with_replications(self, replications: int) -> Study:
         """The same study with this number of replications."""
@@ -180,17 +181,18 @@ class Study:
         other = copy.copy(self)
         for name in ("digest", "seed"):
             other.__dict__.pop(name, None)
-        own = self._settings if seed is None else {**self._settings, "seed": seed}
+        own = self.settings if seed is None else {**self.settings, "seed": seed}
         values = tuple(AxisValue(each.label, {**own, **each.settings}) for each in axis.values)
-        other.axes, other._settings = (*self.axes, Axis(axis.name, values)), {}
-        other.points = self.points.of(other.axes, other._settings)
+        other.axes = (*self.axes, Axis(axis.name, values))
+        other.points = replace(self.points, axes=other.axes, settings={})
         other._check_size()
         other.points.check()
         return other
 
     def documents(self) -> list[Source]:
         """The study file and the scenario file, if any."""
-        files = [(STUDY, self.file, self._text_of_file), (SCENARIO, self._base_file, self._base)]
+        files = [(STUDY, self.file, self._text_of_file),
+                 (SCENARIO, self.points.file, self.points.base)]  # fmt: skip
         return [Source(kind, name, text.encode()) for kind, name, text in files
                 if isinstance(text, str)]  # fmt: skip
 
@@ -356,7 +358,7 @@ class Study:
         ):
             return
         link = json.loads(self.points[0].scenario.resolved)["bottleneck"]
-        for key in self._settings:
+        for key in self.settings:
             of_link = key.removeprefix("links.")
             if f"{of_link}.".startswith(f"{link}.queue."):
                 short = of_link.removeprefix(f"{link}.")
