@@ -35,8 +35,8 @@ def compare(
     round-trip times are compared.
     """
     from aqmlab.compare import compare as side_by_side
-    from aqmlab.report.outside import is_measurement
-    from aqmlab.report.study_console import to_json
+    from aqmlab.report.exports import is_measurement
+    from aqmlab.report.study_page import to_json
 
     load_own(with_)
     named = _named(folders)
@@ -53,7 +53,7 @@ def compare(
 
 def _beside_measurements(named: dict[str, Path], *, as_json: bool) -> None:
     """Shows goodput and round-trip times of results and of files of other programs."""
-    from aqmlab.report.outside import is_measurement, ours, read
+    from aqmlab.report.exports import is_measurement, ours, read
     from aqmlab.results import StudyResult
 
     found = {

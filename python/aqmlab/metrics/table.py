@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from aqmlab.metrics.flows import ALL, beside_first, bulk_flows, is_alike, own_base_delays
-from aqmlab.metrics.formulas import GROUP, LINK, WORSE_FIRST, WORST_WITHOUT
+from aqmlab.metrics.formulas import (
+    ALL,
+    GROUP,
+    LINK,
+    WORSE_FIRST,
+    WORST_WITHOUT,
+    beside_first,
+    bulk_flows,
+    is_alike,
+    own_base_delays,
+)
 from aqmlab.metrics.registry import find
 from aqmlab.metrics.samples import Floats, Whole, jain_indices
 
