@@ -8,7 +8,7 @@ other closely; for CoDel and its relatives, as long as the queue stays above its
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -143,14 +143,9 @@ def target_of(result: RunResult, link: str) -> float | None:
 def why(result: RunResult, reason: str, link: str | None = None) -> str:
     """The law behind a reason, with the numbers of the queue of `link`."""
     queue = result.scenario["links"][link or result.bottleneck]["queue"]
-    return LAWS.get(reason, f"the discipline's own decision ({reason})").format_map(_Known(queue))
-
-
-class _Known(dict[str, str]):
-    """Parameters of a queue, by name; one that it does not have is left open."""
-
-    def __missing__(self, key: str) -> str:
-        return "not set"
+    return LAWS.get(reason, f"the discipline's own decision ({reason})").format_map(
+        defaultdict(lambda: "not set", queue)
+    )
 
 
 def _whole_moments(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:

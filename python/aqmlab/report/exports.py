@@ -21,6 +21,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -58,11 +59,11 @@ def export(result: StudyResult, file: Path, *, table: str = "", run: int = 0) ->
     if suffix in WRITERS:
         frame = result.table(table or "links")
         frame = _plain_text(frame) if suffix == ".csv" else frame
-        write = lambda: getattr(frame, WRITERS[suffix])(file)  # noqa: E731
+        write = partial(getattr(frame, WRITERS[suffix]), file)
     else:
         one = run_of(result, run)
         content = flent(one, file.name) if suffix == FLENT else log(one, table or one.bottleneck)
-        write = lambda: file.write_bytes(content)  # noqa: E731
+        write = partial(file.write_bytes, content)
     with stored(file, "the file was not written"):
         file.parent.mkdir(parents=True, exist_ok=True)
         write()

@@ -34,7 +34,7 @@ QUEUE = "time in the queue"
 MOST_WHERE = 3
 """Places that are named in a sentence; of more, their number."""
 DIFFERENCE = 0.1
-"""The difference for which a page says how many replications it needs, as a share of the mean."""
+"""Difference of which a page gives the replications that it needs, as a share of the mean."""
 ALPHA, POWER = 0.05, 0.8
 MOST_REPLICATIONS = 10_000
 
@@ -134,7 +134,7 @@ def needed(result: StudyResult, found: Sequence[Shown], layout: Layout) -> str:
 
 
 def _needed(result: StudyResult, measure: Shown, layout: Layout) -> Iterator[int]:
-    """Of each place with values."""
+    """The replications of each place with values."""
     for _, samples, copies in _places(result, measure, layout.compared):
         own = [values for label, values in samples.items() if label not in copies]
         if own and not all(map(is_constant, own)):

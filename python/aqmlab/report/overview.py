@@ -205,15 +205,10 @@ def tradeoff(result: StudyResult) -> Figure:
     if len(cases) > MAX_PANELS:
         problem = f"more than {MAX_PANELS} panels: draw only a part of the study"
         raise input_error(problem, given=str(len(cases)), hint="--only AXIS=LABEL")
-
-    def points(case: tuple[str, ...], label: str) -> pl.DataFrame:
-        chosen = [pl.col(name) == value for name, value in zip(axes, case, strict=True)]
-        chosen += [pl.col(coloured) == label] if coloured else []
-        return rows.filter(*chosen)
-
     drawn: dict[str, Points] = {}
     for case in cases:
-        parts = {label: points(case, label) for label in labels}
+        of_case = rows.filter(**dict(zip(axes, case, strict=True)))
+        parts = {each: of_case.filter(**({coloured: each} if coloured else {})) for each in labels}
         drawn[", ".join(map(" ".join, zip(axes, case, strict=True)))] = {
             label: (part["queue_delay_s"].to_numpy() * 1e3, part["goodput_bps"].to_numpy() / 1e6)
             for label, part in parts.items()

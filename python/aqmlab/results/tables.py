@@ -182,11 +182,10 @@ def gather(batches: Iterable[Batch], names: Iterable[str] | None = None) -> dict
     """
     check_process()
     batches = list(batches)
-    frames = {}
-    for name in Results.table_names() if names is None else names:
-        parts = [pl.DataFrame(batch.table(name)) for batch in batches]
-        frames[name] = by_run(parts)
-    return frames
+    return {
+        name: by_run([pl.DataFrame(batch.table(name)) for batch in batches])
+        for name in (Results.table_names() if names is None else names)
+    }
 
 
 def in_parts(batch: Batch, name: str, rows: int) -> Iterator[pl.DataFrame]:

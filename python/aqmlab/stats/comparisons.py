@@ -19,6 +19,7 @@ of its length is the difference of the means that would have been shown.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -112,12 +113,10 @@ def compare(
 
 def _weights(contests: Sequence[Contest], tested: Sequence[bool]) -> list[float]:
     """The weights of Holm's procedure; they add up to 1."""
-    first = [use and each.first for each, use in zip(contests, tested, strict=True)]
-    other = [use and not each.first for each, use in zip(contests, tested, strict=True)]
-    half = 0.5 if any(first) and any(other) else 1.0
+    count = Counter(each.first for each, use in zip(contests, tested, strict=True) if use)
     return [
-        half * (one / max(sum(first), 1) + two / max(sum(other), 1))
-        for one, two in zip(first, other, strict=True)
+        1 / len(count) / count[each.first] if use else 0.0
+        for each, use in zip(contests, tested, strict=True)
     ]
 
 

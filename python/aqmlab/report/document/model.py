@@ -97,14 +97,11 @@ class Estimate:
         """The value and its interval in words; as many digits as the interval leaves to it."""
         if is_none(self.value):
             return NONE, ""
-        if self.low is None or self.high is None or not self.has_interval:
-            value = plain(self.value) if decimals is None else f"{self.value:.{decimals}f}"
-            if self.low is None or is_none(self.low):
-                return value, ""
-            low = plain(self.low) if decimals is None else f"{self.low:.{decimals}f}"
-            return value, f"above {low}"
-        own = digits(self.value, self.low, self.high) if decimals is None else decimals
-        return f"{self.value:.{own}f}", f"{self.low:.{own}f}–{self.high:.{own}f}"
+        if self.low is not None and self.high is not None and self.has_interval:
+            own = digits(self.value, self.low, self.high) if decimals is None else decimals
+            return f"{self.value:.{own}f}", f"{self.low:.{own}f}–{self.high:.{own}f}"
+        written = plain if decimals is None else f"{{:.{decimals}f}}".format
+        return written(self.value), "" if is_none(self.low) else f"above {written(self.low)}"
 
     def to_json(self) -> dict[str, Any]:
         """{"value", "low", "high"}."""
