@@ -62,16 +62,14 @@ def test_packets_that_are_read_in_parts_say_the_same(
     limit = {"queue.limit": "20p"} if queue == "droptail" else {}
     more = {"flows.bulk.count": 30, "links.down.rate": "2mbit"}
     result = package.run(mapping, set=RECORD | {"queue": queue} | limit | more)
-    whole = drops.course(result)
+    whole = drops.episodes(result)
     monkeypatch.setattr(drops, "MOST_POINTS", 100)
     monkeypatch.setattr(drops, "MOST_DROPS", 20)
     page = list(drops.sections(result))
-    assert whole is not None and whole.episodes and "are drawn" in str(page)
-    sent = packets_of(result).filter(pl.col("verdict") == "delivered")
-    assert whole.sent == sent.height
+    assert whole and "are drawn" in str(page)
     for rows in (7, 500):
         monkeypatch.setattr(tables, "PART", rows)
-        assert drops.course(result) == whole
+        assert drops.episodes(result) == whole
         assert list(drops.sections(result)) == page
 
 
@@ -113,8 +111,7 @@ def test_every_reason_of_the_engine_has_a_law(mapping: dict[str, Any]) -> None:
 
 def test_without_packets_or_a_link_it_says_so(mapping: dict[str, Any]) -> None:
     result = package.run(mapping)
-    with pytest.raises(package.InputError, match="packets of this run were not recorded"):
-        drops.episodes(result)
+    assert drops.episodes(result) is None
     with pytest.raises(package.InputError, match="no such link"):
         drops.episodes(result, "sideways")
     recorded = package.run(mapping, set=RECORD)

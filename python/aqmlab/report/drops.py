@@ -75,47 +75,27 @@ class Episode:
         return sum(self.drops.values())
 
 
-@dataclass(frozen=True)
-class Course:
-    """Outcomes of the packets of a link."""
-
-    episodes: list[Episode]
-    sent: int
-    """Number of packets that left the queue at its end."""
-
-
-def episodes(result: RunResult, link: str | None = None) -> list[Episode]:
-    """The episodes of drops at `link` (the bottleneck), in order of time.
-
-    Raises `InputError` if packets were not recorded, or there is no such link.
-    """
-    found = course(result, link)
-    if found is None:
-        hint = 'run it with record.level = "packets"'
-        problem = "the packets of this run were not recorded"
-        raise input_error(problem, key=link or result.bottleneck, hint=hint)
-    return found.episodes
-
-
-def course(
+def episodes(
     result: RunResult,
     link: str | None = None,
     see: Callable[[pl.DataFrame], None] = lambda part: None,
-) -> Course | None:
-    """The episodes of drops at `link` (the bottleneck), of packets that are read in parts, each of
-    which is shown to `see`; None if they were not recorded.
+) -> list[Episode] | None:
+    """The episodes of drops at `link` (the bottleneck), in order of time; of packets that are read
+    in parts, each of which is shown to `see`; None if they were not recorded.
 
     Raises `InputError` if there is no such link.
     """
     link = link or result.bottleneck
-    target = target_of(result, _known(result, link))
-    finder = _Finder(target, has_state="interval" in result.scenario["links"][link]["queue"])
+    if link not in result.scenario["links"]:
+        raise input_error("there is no such link", key="link", given=link)
+    has_state = "interval" in result.scenario["links"][link]["queue"]
+    finder = _Finder(target_of(result, link), has_state=has_state)
     parts = 0
     for part in _whole_moments(in_parts(result, link)):
         see(part)
         finder.take(part)
         parts += 1
-    return Course(finder.found, finder.sent) if parts else None
+    return finder.found if parts else None
 
 
 def in_parts(result: RunResult, link: str) -> Iterator[pl.DataFrame]:
@@ -126,12 +106,6 @@ def in_parts(result: RunResult, link: str) -> Iterator[pl.DataFrame]:
     wait = (pl.col("end_s") - pl.col("arrival_s")).alias("sojourn_s")
     for part in result.parts("packets", "link", "verdict", "arrival_s", "end_s"):
         yield part.filter(pl.col("link") == link).select("verdict", "end_s", wait)
-
-
-def _known(result: RunResult, link: str) -> str:
-    if link not in result.scenario["links"]:
-        raise input_error("there is no such link", key="link", given=link)
-    return link
 
 
 def target_of(result: RunResult, link: str) -> float | None:
@@ -168,7 +142,6 @@ class _Finder:
 
     def __init__(self, target: float | None, *, has_state: bool) -> None:
         self.found: list[Episode] = []
-        self.sent = 0
         self._target = target
         self._has_state = has_state and target is not None
         self._key: int | None = None
@@ -214,7 +187,6 @@ class _Finder:
         self._last_drop = drops[-1] if drops.size else self._last_drop
         if waits.size:
             self._wait, self._since = waits[-1], since[-1]
-            self.sent += waits.size
 
     def _times_since(self, ends: Floats, waits: Floats) -> Floats:
         """At each packet sent: since when none had waited less than the target."""
@@ -262,10 +234,9 @@ WAIT, SHADE = "#7f7f7f", "#e69f00"
 def sections(result: RunResult) -> Iterator[Section]:
     """The section about the drops at the bottleneck, if its packets were recorded."""
     drawn = Drawn()
-    whole = course(result, see=drawn.take)
-    if whole is None:
+    found = episodes(result, see=drawn.take)
+    if found is None:
         return
-    found = whole.episodes
     blocks: list[Block] = [Text(summary(result, found))]
     if found:
         blocks += [Items(tuple(Text(law) for law in laws(result, found)))]
