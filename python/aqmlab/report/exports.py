@@ -92,18 +92,13 @@ def flent(run: RunResult, name: str) -> bytes:
         hint = "run it with --out, or record.level=series"
         raise input_error("flent's file needs flows that were sampled", key="FILE", hint=hint)
     times = sorted(goodputs["time_s"].unique().to_list())
-    by_flow = {flow: _course(goodputs, flow, 1e-6) for flow in flows}
-    results = {f"TCP download::{n}": by_flow[flow] for n, flow in enumerate(flows, 1)}
+    downloads = [_course(goodputs, flow, 1e-6) for flow in flows]
+    results = {f"TCP download::{n}": course for n, course in enumerate(downloads, 1)}
     results["Ping (ms) ICMP"] = _ping(run, series, times)
     columns = {key: [course.get(time) for time in times] for key, course in results.items()}
-    there = [
-        [value for value in values if value is not None]
-        for values in zip(*(columns[key] for key in results if "::" in key), strict=True)
-    ]
-    columns["TCP download sum"] = [sum(each) if each else None for each in there]
-    columns["TCP download avg"] = [
-        sum(values) / len(values) if values else None for values in there
-    ]
+    there = [[course[time] for course in downloads if time in course] for time in times]
+    columns["TCP download sum"] = [sum(each) for each in there]
+    columns["TCP download avg"] = [sum(each) / len(each) for each in there]
     document = {
         "version": 4,
         "metadata": _metadata(run, name, flows, times),

@@ -36,32 +36,25 @@ def overview(result: StudyResult, found: Sequence[Shown]) -> Figure:
     palette = by_label(labels)
     legend = layout.colour and layout.colour.replace("_", " ")
     facets = layout.split(axes)
-    tables = {
-        ", ".join(filter(None, (each.title, name))): (each, cells(result, each, own))
-        for each in found
-        for name, own in facets.items()
-    }
+    looked = result.info.precision is not None
+    of: dict[str, Shown] = {}
+    shown: dict[str, dict[tuple[str, str], Estimate]] = {}
+    for each, (name, own) in product(found, facets.items()):
+        title = ", ".join(filter(None, (each.title, name)))
+        means = {key: mean(each, row, looked) for key, row in cells(result, each, own).items()}
+        of[title] = each
+        shown[title] = {key: Estimate.within(m.value, m.interval) for key, m in means.items()}
     across = next(iter(facets.values())).across
-    places = list(dict.fromkeys(place for _, table in tables.values() for _, place in table))
+    places = list(dict.fromkeys(place for table in shown.values() for _, place in table))
     at = _numbers(places) if len(places) >= FEWEST_ORDERED else None
     width, columns = NARROW, 3
     if at is None and len(places) * len(labels) > CROWDED:
         width, columns = WIDE, 1
-    elif len(tables) in (1, 2):
-        width, columns = WIDE // len(tables), 2
+    elif len(shown) in (1, 2):
+        width, columns = WIDE // len(shown), 2
     elif len(facets) in (2, 4):
         columns = 2
     x_title = " · ".join(across).replace("_", " ")
-    looked = result.info.precision is not None
-    shown = {
-        title: {
-            key: Estimate.within(found.value, found.interval)
-            for key, values in table.items()
-            for found in [mean(each, values, looked)]
-        }
-        for title, (each, table) in tables.items()
-    }
-    of = {title: each for title, (each, _) in tables.items()}
     if at is not None:
         x_title += f" ({at[1]})" if at[1] else ""
         drawn = dict(_lines(shown, of, at[0], x_title, list(palette)))

@@ -271,10 +271,10 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _flat(name: str, cell: Cell) -> dict[str, Any]:
-    if isinstance(cell, (Estimate, Compared)):
-        return {name if key == "value" else f"{name}_{key}": value
-                for key, value in cell.to_json().items()}  # fmt: skip
-    return {name: _json(cell)}
+    told = _json(cell)
+    if not isinstance(told, dict):
+        return {name: told}
+    return {name if key == "value" else f"{name}_{key}": value for key, value in told.items()}
 
 
 def _json(cell: Cell) -> Any:
