@@ -38,11 +38,8 @@ def runs_of(result: RunResult | StudyResult, first: int | None = None) -> Runs:
     if first is None:
         return Runs(result.raw, result.scenarios, replications)
     these = pl.col("run") < first * replications
-
-    def table(name: str) -> pl.DataFrame:
-        return result.raw(name).filter(these)
-
-    return Runs(table, result.scenarios[:first], replications)
+    scenarios = result.scenarios[:first]
+    return Runs(lambda name: result.raw(name).filter(these), scenarios, replications)
 
 
 def table(

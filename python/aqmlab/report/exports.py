@@ -258,11 +258,6 @@ class OutsideRun:
     rtt_p95_s: float | None
 
 
-def is_measurement(path: Path) -> bool:
-    """True for a file, False for a folder with results."""
-    return path.is_file()
-
-
 def read(path: Path) -> OutsideRun:
     """The measurement in a file. Raises `InputError` if it is none that is known."""
     try:

@@ -119,9 +119,9 @@ def needed(result: StudyResult, found: Sequence[Shown], layout: Layout) -> str:
     """The replications that a difference of 10 % would need, of each measure; empty without any."""
     if result.info.replications < 3:
         return ""
-    told = []
+    told, paired = [], is_paired(result)
     for measure in (each for each in found if each.direction != NEITHER):
-        if numbers := list(_needed(result, measure, layout)):
+        if numbers := list(_needed(result, measure, layout, paired)):
             most = max(numbers)
             more = " or more" if most == MOST_REPLICATIONS else ""
             told.append(f"{measure.title} {most:,}{more}")
@@ -133,25 +133,21 @@ def needed(result: StudyResult, found: Sequence[Shown], layout: Layout) -> str:
     )
 
 
-def _needed(result: StudyResult, measure: Shown, layout: Layout) -> Iterator[int]:
+def _needed(result: StudyResult, measure: Shown, layout: Layout, paired: bool) -> Iterator[int]:
     """The replications of each place with values."""
     for _, samples, copies in _places(result, measure, layout.compared):
         own = [values for label, values in samples.items() if label not in copies]
         if own and not all(map(is_constant, own)):
-            mean, spread = abs(float(np.mean(own))), spread_of(own, paired=is_paired(result))
+            mean, spread = abs(float(np.mean(own))), spread_of(own, paired=paired)
             if spread > 1e-9 * mean > 0:
                 yield replications_for(spread, DIFFERENCE * mean)
 
 
-def sentences(found: Sequence[ContestResult], told: Sequence[Shown], axis: str | None) -> list[str]:
-    """The findings in words, those of one measure together."""
-    return [line for _, line in by_measure(found, told, axis)]
-
-
-def by_measure(
-    found: Sequence[ContestResult], told: Sequence[Shown], axis: str | None
+def sentences(
+    result: StudyResult, told: Sequence[Shown], layout: Layout
 ) -> list[tuple[Shown, str]]:
-    """The findings in words, each with its measure."""
+    """The findings in words, those of one measure together; each with its measure."""
+    found = of_measures(result, told, layout)
     lines = []
     for measure in told:
         own = [each for each in found if each.measure == measure.title]
@@ -159,7 +155,7 @@ def by_measure(
         for each in own:
             groups.setdefault((each.shown, each.best, each.worst, each.why), []).append(each)
         for same in groups.values():
-            lines.append((measure, _sentence(same, measure, len(own), axis or "")))
+            lines.append((measure, _sentence(same, measure, len(own), layout.compared or "")))
     return lines
 
 

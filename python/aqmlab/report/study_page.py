@@ -1,5 +1,5 @@
 """The document of a study: what follows from it, one picture of all points, their delays, their
-numbers."""
+numbers; and what `aqmlab study`, `compare` and `merge` print, in the terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -34,15 +34,7 @@ from aqmlab.report.document import (
     notes,
 )
 from aqmlab.report.document.terminal import block
-from aqmlab.report.findings import (
-    QUESTIONS,
-    by_measure,
-    findings,
-    needed,
-    of_measures,
-    question,
-    sentences,
-)
+from aqmlab.report.findings import QUESTIONS, findings, needed, question, sentences
 from aqmlab.report.made import made
 from aqmlab.report.measures import (
     Layout,
@@ -77,7 +69,7 @@ def document(
     which = f" ({axes})" if axes else ""
     runs, points = info.points * info.replications, count(info.points, "point")
     found, layout = _chosen(result, titles), Layout.of(info.axes)
-    told = by_measure(of_measures(result, found, layout), found, layout.compared)
+    told = sentences(result, found, layout)
     return Document(
         info.title,
         tuple(_body(result, found, told, layout, command, folder)),
@@ -310,7 +302,7 @@ def show(result: StudyResult, screen: Console) -> None:
     if of_groups := [each for each in found if ":" in each.title]:
         block(points_table(result, of_groups, SHOWN_ON_TERMINAL, "Groups of flows"), screen)
         screen.print()
-    for line in sentences(of_measures(result, found, layout), found, layout.compared):
+    for _, line in sentences(result, found, layout):
         screen.print(line)
     screen.print()
     for line in note_lines(result):
