@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from aqmlab._core import reference
-from aqmlab.report.behaviour import figure
+from aqmlab.report.plot import behaviour as figure
 from aqmlab.report.reference import parameters
 
 MADE = "<!-- below: made by `make reference` -->"

@@ -10,16 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aqmlab.metrics import grid as grid
     from aqmlab.metrics import values as values
     from aqmlab.report import document as document
+    from aqmlab.report import overview as overview
     from aqmlab.report import plot as plot
     from aqmlab.report import run_page as run_page
     from aqmlab.report import study_page as study_page
-    from aqmlab.report import tradeoff as tradeoff
     from aqmlab.study import folder as folder
 
-PLACES = {"folder": "study"} | dict.fromkeys(("grid", "values"), "metrics")
+PLACES = {"folder": "study", "values": "metrics"}
 """Package of a module, if it is not `report`."""
 
 

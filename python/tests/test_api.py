@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import aqmlab
-from aqmlab.report.exports import run_of
+from aqmlab.results import run_of
 from aqmlab.study.sweep import TAKEN, UNITS
 
 

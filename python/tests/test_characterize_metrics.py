@@ -25,7 +25,6 @@ from aqmlab.campaign.outcomes import (
 )
 from aqmlab.campaign.rule import picks
 from aqmlab.metrics.samples import unfairness
-from aqmlab.metrics.tradeoff import ellipse
 from aqmlab.packs.rfc7928 import Environment, sections
 from aqmlab.packs.rfc7928.environment import (
     Contender,
@@ -35,6 +34,7 @@ from aqmlab.packs.rfc7928.environment import (
 from aqmlab.packs.rfc7928.mixes import mix
 from aqmlab.packs.rfc7928.rules import _favours, of_all_flows, packet_sizes, trade
 from aqmlab.packs.rfc7928.rules import rtt_fairness as rtt_rule
+from aqmlab.report.document.panels import ellipse
 
 
 def test_the_ellipse_of_a_square_is_a_circle() -> None:

@@ -15,7 +15,7 @@ import pytest
 from helpers import SCENARIO_TEXT, Aqmlab, assert_refused, run_program
 from pytest import approx
 
-from aqmlab.report import outside
+from aqmlab.report import exports
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_flows_of_a_flent_file_are_added_where_they_are(tmp_path: Path) -> None:
     flows = {"TCP download::1": [6, 3, None], "TCP download::2": [None, 3, 6]}
     file = tmp_path / "x.flent.gz"
     file.write_bytes(gzip.compress(json.dumps({"results": flows, "x_values": [0, 1, 2]}).encode()))
-    assert outside.read(file).goodput_bps == 6e6
+    assert exports.read(file).goodput_bps == 6e6
 
 
 def test_flent_opens_and_plots_it(folder: Path, aqmlab: Aqmlab, tmp_path: Path) -> None:

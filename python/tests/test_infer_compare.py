@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from aqmlab.stats import Contest, ContestResult, compare
-from aqmlab.stats.studentized import range_quantile, range_tail
+from aqmlab.stats.comparisons import range_quantile, range_tail
 
 
 def page(

@@ -20,7 +20,7 @@ from helpers import (
 )
 
 import aqmlab
-from aqmlab.results import batches, tables
+from aqmlab.results import tables
 from aqmlab.study.execute import study_info
 from aqmlab.study.folder import ResultsFolder
 from tools.bench import memory, points
@@ -125,8 +125,7 @@ def test_tables_held_in_parts_are_the_same(packets: Path, monkeypatch: pytest.Mo
     """Large tables in memory have codes for their texts and are made in parts, invisibly."""
     study = aqmlab.Study(packets, set={"duration": "1s"}, replications=3)
     plain = study.run(threads=1)
-    for module in (batches, tables):
-        monkeypatch.setattr(module, "PART", 300)
+    monkeypatch.setattr(tables, "PART", 300)
     held = study.run(threads=2)
     assert held.raw("packets").height > 3000
     for name in plain.table_names:
@@ -138,8 +137,7 @@ def test_tables_held_in_parts_are_the_same(packets: Path, monkeypatch: pytest.Mo
 
 def test_more_replications_of_large_tables(packets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables that were held and those of replications that came later are put together."""
-    for module in (batches, tables):
-        monkeypatch.setattr(module, "PART", 300)
+    monkeypatch.setattr(tables, "PART", 300)
     wanted = {"metric": "sojourn_p95", "relative": 0.001, "at_most": 12}
     study = aqmlab.Study(packets, set={"duration": "300ms"}, precision=wanted)
     found, written = study.run(), study.run(packets.parent / "out")

@@ -119,30 +119,28 @@ def busy_share(runs):
 """
 
 
-def test_a_metric_without_a_value_for_one_link_is_reported_for_the_others(
+def test_a_metric_of_ones_own_may_lack_values_and_says_its_unit(
     aqmlab: Aqmlab, tmp_path: Path, scenario: Path
 ) -> None:
     (tmp_path / "study.toml").write_text(STUDY_TEXT.format(replications=2))
-    line = ("study", "study.toml", "--set", "duration=2s", "--out", "out", "--with", "own.py")
-    (tmp_path / "own.py").write_text(NULL.format(unit="share", link="down", factor=1))
-    done = aqmlab.ok(*line)
+
+    def told(**own: Any) -> Any:
+        (tmp_path / "own.py").write_text(NULL.format(**own))
+        line = ("study", "study.toml", "--set", "duration=2s", "--out", "out", "--with", "own.py")
+        return aqmlab(*line)
+
+    done = told(unit="share", link="down", factor=1)
+    assert done.returncode == 0, done.stderr
     assert "down: own share" in done.stdout and "up: own share" not in done.stdout
     assert "own share" in (tmp_path / "out" / "report.html").read_text()
     # A metric without any value is no reason to fail either.
-    (tmp_path / "own.py").write_text(NULL.format(unit="share", link="nowhere", factor=1))
-    done = aqmlab(*line)
+    done = told(unit="share", link="nowhere", factor=1)
     assert done.returncode == 0 and "own share" not in done.stdout, done.stderr
-
-
-def test_ratios_are_not_percentages(aqmlab: Aqmlab, tmp_path: Path, scenario: Path) -> None:
-    (tmp_path / "study.toml").write_text(STUDY_TEXT.format(replications=2))
-    line = ("study", "study.toml", "--set", "duration=2s", "--out", "out", "--with", "own.py")
-    (tmp_path / "own.py").write_text(NULL.format(unit="ratio", link="down", factor=12))
-    shown = aqmlab(*line).stdout
+    # Ratios are not percentages.
+    shown = told(unit="ratio", link="down", factor=12).stdout
     (row,) = [line for line in shown.splitlines() if "own share" in line][:1]
     assert "%" not in row, row
-    (tmp_path / "own.py").write_text(NULL.format(unit="1", link="down", factor=1))
-    assert_refused(aqmlab(*line), "unit", "share", "ratio")
+    assert_refused(told(unit="1", link="down", factor=1), "unit", "share", "ratio")
 
 
 FORBIDDEN = {

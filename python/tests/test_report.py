@@ -1,15 +1,21 @@
-"""The report of a reproduction, made of synthetic results."""
+"""The report of a reproduction, made of synthetic results; names with markup are text in a report,
+and a page runs only its own scripts."""
 
 from __future__ import annotations
 
 import json
 import re
+import zlib
+from base64 import b64encode, b85decode
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from helpers import SCENARIO
 from reproduce_synthetic import reproduction
 
+import aqmlab as package
 from aqmlab.errors import StorageError
 from aqmlab.report.document.html import to_html
 from aqmlab.reproduce import Reproduction
@@ -30,7 +36,9 @@ def folder(result: Reproduction, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 class Page(HTMLParser):
-    """Checks that tags are balanced and collects what the tests ask for."""
+    """Checks that tags are balanced and collects what the tests ask for, as a browser finds it. A
+    script that has `<!--` and `<script` goes on to the second `</script>` (HTML 13.2.5.17 to
+    13.2.5.31)."""
 
     VOID = frozenset({"meta", "link", "br", "img", "hr", "input"})
 
@@ -40,13 +48,22 @@ class Page(HTMLParser):
         self.outside: list[str] = []
         self.ids: set[str] = set()
         self.targets: set[str] = set()
+        self.scripts: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.texts: list[str] = []
+        self.policy = ""
         self.feed(text)
         assert not self.open
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
+        self.attributes += attrs
         if tag not in self.VOID:
             self.open.append(tag)
+        if tag == "script":
+            self.scripts.append("")
+        if values.get("http-equiv") == "Content-Security-Policy":
+            self.policy = values["content"] or ""
         if values.get("id"):
             assert values["id"] not in self.ids
             self.ids.add(str(values["id"]))
@@ -59,6 +76,12 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "script":
+            self.scripts[-1] += data
+        else:
+            self.texts.append(data)
 
 
 def test_the_page_is_whole_and_needs_nothing_else(folder: Path, result: Reproduction) -> None:
@@ -161,3 +184,56 @@ def test_markdown() -> None:
     # HTML of others stays text, and so does a script's address.
     assert "<script" not in to_html("A\n\n<script>alert(1)</script> [x](javascript:alert(1))")
     assert "href" not in to_html("A\n\n[x](javascript:alert(1))")
+
+
+HOSTILE = [
+    "<!--<script>",
+    "</script><script>document.title='owned'</script>",
+    "<img src=x onerror=\"document.title='owned'\">",
+    "]]>'\"&lt;\\u003c",
+]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The report of a study whose labels and title are markup."""
+    values = [{"label": label, "set": {"queue.limit": f"{50 + n}p"}} for n, label in
+              enumerate(HOSTILE)]  # fmt: skip
+    study = {
+        "title": HOSTILE[0],
+        "replications": 2,
+        "scenario": SCENARIO,
+        "axes": [{"name": "size", "values": values}],
+    }
+    report = package.Study(study).run().write_report(tmp_path_factory.mktemp("report"))
+    return report.read_text(encoding="utf-8")
+
+
+def test_the_charts_have_their_data_whatever_the_labels(text: str) -> None:
+    """`<!--<script>` in a label once made everything behind it part of the data."""
+    data, *scripts = Page(text).scripts
+    assert not re.search(r"[<>&]", data)
+    specs = json.loads(data)
+    assert set(specs) == {"overview", "sojourn", "tradeoff"}
+    for label in HOSTILE:
+        assert json.dumps(label)[1:-1] in json.dumps(specs)
+    assert len(scripts) == 2
+
+
+def test_labels_are_text_and_nothing_else(text: str) -> None:
+    page = Page(text)
+    assert all(not name.startswith("on") for name, _ in page.attributes)
+    shown = "".join(page.texts)
+    assert all(label in shown for label in HOSTILE)
+
+
+def test_only_the_scripts_of_the_page_may_run(text: str) -> None:
+    page = Page(text)
+    rules = dict(rule.split(" ", 1) for rule in page.policy.split("; "))
+    library, own = page.scripts[1:]
+    packed = b85decode(library.translate(str.maketrans(",.:/", "<>&`")))
+    scripts = [own.encode(), zlib.decompress(packed)]
+    digests = {f"'sha256-{b64encode(sha256(each).digest()).decode()}'" for each in scripts}
+    assert set(rules["script-src"].split()) == digests
+    assert rules["default-src"] == "'none'"
+    assert text.index("Content-Security-Policy") < text.index("<style>") < text.index("<script")

@@ -11,11 +11,16 @@ from scipy import stats
 
 import aqmlab
 from aqmlab.metrics import headlines
-from aqmlab.report import power
-from aqmlab.report.findings import QUESTIONS, findings
+from aqmlab.report.findings import (
+    MOST_REPLICATIONS,
+    QUESTIONS,
+    findings,
+    needed,
+    replications_for,
+    spread_of,
+)
 from aqmlab.report.measures import Layout, answering, by_point, mean
-from aqmlab.report.study_console import show
-from aqmlab.report.study_page import figures
+from aqmlab.report.study_page import figures, show
 
 BOTH = {"path": "down", "return_path": "up"}
 STUDY = {
@@ -101,15 +106,15 @@ def test_both_ends_of_an_interval_are_in_the_terminal(result: aqmlab.StudyResult
 
 def test_replications_needed_are_those_of_the_t_test() -> None:
     for spread, difference in ((1.0, 1.0), (1.0, 0.25), (0.2, 1.0)):
-        count = power.replications(spread, difference)
+        count = replications_for(spread, difference)
         reached = [power_of(n, spread, difference) for n in (count - 1, count) if n > 1]
         assert reached[-1] >= 0.8 and (count == 2 or reached[0] < 0.8)
-    assert power.replications(1.0, 1e-6) == power.MOST
+    assert replications_for(1.0, 1e-6) == MOST_REPLICATIONS
     rng = np.random.default_rng(2)
     common = rng.normal(size=400)
     samples = [common + rng.normal(size=400), 3 + common + rng.normal(size=400)]
-    assert power.spread_of(samples, paired=True) == pytest.approx(2**0.5, rel=0.1)
-    assert power.spread_of(samples, paired=False) == pytest.approx(2.0, rel=0.1)
+    assert spread_of(samples, paired=True) == pytest.approx(2**0.5, rel=0.1)
+    assert spread_of(samples, paired=False) == pytest.approx(2.0, rel=0.1)
 
 
 def power_of(count: int, spread: float, difference: float) -> float:
@@ -119,9 +124,7 @@ def power_of(count: int, spread: float, difference: float) -> float:
 
 
 def test_the_page_says_what_a_tenth_would_need(result: aqmlab.StudyResult) -> None:
-    told = power.sentence(
-        result, answering(headlines(result)), Layout.of(result.info.axes), paired=True
-    )
+    told = needed(result, answering(headlines(result)), Layout.of(result.info.axes))
     assert told in page(result).replace("\n", " ")
     assert re.search(r"difference of 10 % .*bulk: goodput \d", told)
     once = aqmlab.study(STUDY | {"replications": 1})

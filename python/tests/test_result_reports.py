@@ -14,7 +14,7 @@ from helpers import SCENARIO, Aqmlab, assert_refused
 import aqmlab as package
 from aqmlab.metrics import Metric, Shown, headlines
 from aqmlab.metrics.registry import LESS
-from aqmlab.report.findings import of_measures, sentences
+from aqmlab.report.findings import sentences
 from aqmlab.report.measures import Layout, estimates
 from aqmlab.results import StudyResult
 
@@ -56,8 +56,8 @@ def test_measures_are_those_of_the_tables(result: StudyResult) -> None:
 
 
 def test_the_finding_names_the_best_and_the_worst(result: StudyResult) -> None:
-    found, layout = headlines(result), Layout.of(result.info.axes)
-    lines = sentences(of_measures(result, found, layout), found, layout.compared)
+    told = sentences(result, headlines(result), Layout.of(result.info.axes))
+    lines = [line for _, line in told]
     assert re.fullmatch(
         r"Time in the queue, 95th percentile, in both cases: best with codel, worst with "
         r"droptail; difference [\d.,]+ to [\d.,]+ ms\.",
@@ -75,7 +75,7 @@ def of_two(first: list[float], second: list[float]) -> list[str]:
     values = pl.DataFrame({"run": range(6), "value": [*first, *second]})
     metric = Metric("what", "link", "s", "", "", "", LESS, title="what")
     found, layout = [Shown(metric, "", "", "ms", 1e3, values)], Layout.of(result.info.axes)
-    return sentences(of_measures(result, found, layout), found, layout.compared)
+    return [line for _, line in sentences(result, found, layout)]
 
 
 def test_chance_is_no_finding() -> None:

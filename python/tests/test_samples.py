@@ -44,12 +44,6 @@ def test_plain_and_weighted_quantiles_agree(sample: list[int], share: float) -> 
     assert stats.quantile(sample, share) == stats.weighted_quantile(*grouped(sample), share)
 
 
-@given(samples, shares, shares)
-def test_quantiles_rise_with_the_share(sample: list[int], one: float, other: float) -> None:
-    low, high = sorted((one, other))
-    assert stats.quantile(sample, low) <= stats.quantile(sample, high)
-
-
 def test_rounding_of_the_share_does_not_move_the_quantile() -> None:
     hundred = [float(each) for each in range(1, 101)]
     for percent in range(1, 101):

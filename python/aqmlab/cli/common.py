@@ -243,7 +243,7 @@ def show_study(
     result: StudyResult, folder: Path, done: str, *, figures: bool, no_report: bool = False
 ) -> None:
     """Prints the tables of a study and `done`, and writes its report into a folder."""
-    from aqmlab.report.study_console import show
+    from aqmlab.report.study_page import show
 
     screen = console()
     show(result, screen)

@@ -35,12 +35,11 @@ def compare(
     round-trip times are compared.
     """
     from aqmlab.compare import compare as side_by_side
-    from aqmlab.report.outside import is_measurement
-    from aqmlab.report.study_console import to_json
+    from aqmlab.report.study_page import to_json
 
     load_own(with_)
     named = _named(folders)
-    if any(map(is_measurement, named.values())):
+    if any(map(Path.is_file, named.values())):
         _beside_measurements(named, as_json=json)
         return
     result = side_by_side(named)
@@ -53,11 +52,11 @@ def compare(
 
 def _beside_measurements(named: dict[str, Path], *, as_json: bool) -> None:
     """Shows goodput and round-trip times of results and of files of other programs."""
-    from aqmlab.report.outside import is_measurement, ours, read
+    from aqmlab.report.exports import ours, read
     from aqmlab.results import StudyResult
 
     found = {
-        name: read(path) if is_measurement(path) else ours(StudyResult.open(path))
+        name: read(path) if path.is_file() else ours(StudyResult.open(path))
         for name, path in named.items()
     }
     if as_json:

@@ -52,7 +52,7 @@ def explain(
 
 def _draw(name: str | None, path: Path) -> None:
     """Draws the discipline `name` at work."""
-    from aqmlab.report.behaviour import figure
+    from aqmlab.report.plot import behaviour as figure
 
     if name is None:
         raise input_error("a chart needs a discipline", hint=f"aqmlab explain codel --chart {path}")

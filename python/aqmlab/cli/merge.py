@@ -27,7 +27,7 @@ def merge(
 
     The results go to results/NAME or --out; the parts stay as they are.
     """
-    from aqmlab.report.study_console import to_json
+    from aqmlab.report.study_page import to_json
     from aqmlab.study.manifest import read_manifest
     from aqmlab.study.merge import merge as put_together
 

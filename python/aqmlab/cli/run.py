@@ -113,7 +113,7 @@ def _show_more(result: RunResult, explain_drops: bool) -> None:
 
         blocks(own_metrics(result), console())
     if explain_drops:
-        from aqmlab.report.drops_page import sections
+        from aqmlab.report.drops import sections
 
         blocks(list(sections(result)), console())
 

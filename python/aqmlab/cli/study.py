@@ -89,7 +89,7 @@ def study(
         result = plan.run(folder, threads=threads, **running)
     wall = time.monotonic() - began
     if json:
-        from aqmlab.report.study_console import to_json
+        from aqmlab.report.study_page import to_json
 
         print_json(to_json(result, wall))
         return
@@ -99,7 +99,7 @@ def study(
         done = _done(result.computed, total, wall, result.folder)
     show_study(result, folder, done, figures=figures, no_report=no_report)
     if tradeoff is not None:
-        from aqmlab.report.tradeoff import figure
+        from aqmlab.report.overview import tradeoff as figure
 
         save_chart(figure(result), tradeoff)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from aqmlab.metrics.flows import is_alike, is_endless
+from aqmlab.metrics.formulas import is_alike, is_endless
 from aqmlab.metrics.runs import Runs
 from aqmlab.metrics.table import computed
 

@@ -232,15 +232,15 @@ def metric(
 
 
 @cache
-def _from_packages() -> None:
-    """Loads what installed packages bring, once."""
-    for each in entry_points(group=GROUP):
+def from_packages(group: str) -> None:
+    """Loads what installed packages bring by the entry points `group`, once."""
+    for each in entry_points(group=group):
         each.load()
 
 
 def registered() -> list[Metric]:
     """All metrics: aqmlab's, those of installed packages, and user-defined ones."""
-    _from_packages()
+    from_packages(GROUP)
     return list(_REGISTRY.values())
 
 

@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from aqmlab.metrics.flows import ALL, beside_first, bulk_flows, is_alike, own_base_delays
-from aqmlab.metrics.formulas import GROUP, LINK, WORSE_FIRST, WORST_WITHOUT
+from aqmlab.metrics.formulas import (
+    ALL,
+    GROUP,
+    LINK,
+    WORSE_FIRST,
+    WORST_WITHOUT,
+    beside_first,
+    bulk_flows,
+    is_alike,
+    own_base_delays,
+)
 from aqmlab.metrics.registry import find
 from aqmlab.metrics.samples import Floats, Whole, jain_indices
 
@@ -90,24 +99,14 @@ def _column(frame: pl.DataFrame, name: str) -> Floats:
     return frame[name].cast(pl.Float64).to_numpy()
 
 
-class Columns(dict[str, Floats]):
-    """The columns of a table as arrays, for a `Formula`.
+def evaluated(frame: pl.DataFrame, formulas: Mapping[str, Formula]) -> dict[str, Floats]:
+    """The values of formulas, a number a row; not finite where there is nothing to share.
 
     By numpy: polars multiplies by the reciprocal where a column has one value throughout, so
     that the last bit of a quotient would depend on what else is in the table.
     """
-
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self._frame = frame
-
-    def __missing__(self, name: str) -> Floats:
-        self[name] = _column(self._frame, name)
-        return self[name]
-
-
-def evaluated(frame: pl.DataFrame, formulas: Mapping[str, Formula]) -> dict[str, Floats]:
-    """The values of formulas, a number a row; not finite where there is nothing to share."""
-    columns = Columns(frame)
+    numeric = [name for name, kind in frame.schema.items() if kind.is_numeric()]
+    columns = {name: _column(frame, name) for name in numeric}
     with np.errstate(divide="ignore", invalid="ignore"):
         return {name: formula(columns) for name, formula in formulas.items()}
 

@@ -1,4 +1,5 @@
-"""Why a queue dropped: every drop of a run with its reason, and the law behind it in words.
+"""Why a queue dropped: every drop of a run with its reason, and the law behind it in words; as a
+part of the page of a run, and for `aqmlab run --explain-drops`.
 
 Works on the table `packets` (level `packets`). Drops make an episode as long as they follow each
 other closely; for CoDel and its relatives, as long as the queue stays above its target: what RFC
@@ -7,14 +8,19 @@ other closely; for CoDel and its relatives, as long as the queue stays above its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 import polars as pl
 
 from aqmlab.errors import input_error
 from aqmlab.metrics.samples import Floats, Whole
+from aqmlab.numbers import count, seconds, whole
+from aqmlab.report.document import Block, Column, Figure, Items, Section, Table, Text
+from aqmlab.report.document.vega import WIDTH, Spec, colour, layer, name, number, spec, tip
 from aqmlab.results import RunResult
 from aqmlab.scenario.quantity import canonical
 
@@ -69,47 +75,27 @@ class Episode:
         return sum(self.drops.values())
 
 
-@dataclass(frozen=True)
-class Course:
-    """Outcomes of the packets of a link."""
-
-    episodes: list[Episode]
-    sent: int
-    """Number of packets that left the queue at its end."""
-
-
-def episodes(result: RunResult, link: str | None = None) -> list[Episode]:
-    """The episodes of drops at `link` (the bottleneck), in order of time.
-
-    Raises `InputError` if packets were not recorded, or there is no such link.
-    """
-    found = course(result, link)
-    if found is None:
-        hint = 'run it with record.level = "packets"'
-        problem = "the packets of this run were not recorded"
-        raise input_error(problem, key=link or result.bottleneck, hint=hint)
-    return found.episodes
-
-
-def course(
+def episodes(
     result: RunResult,
     link: str | None = None,
     see: Callable[[pl.DataFrame], None] = lambda part: None,
-) -> Course | None:
-    """The episodes of drops at `link` (the bottleneck), of packets that are read in parts, each of
-    which is shown to `see`; None if they were not recorded.
+) -> list[Episode] | None:
+    """The episodes of drops at `link` (the bottleneck), in order of time; of packets that are read
+    in parts, each of which is shown to `see`; None if they were not recorded.
 
     Raises `InputError` if there is no such link.
     """
     link = link or result.bottleneck
-    target = target_of(result, _known(result, link))
-    finder = _Finder(target, has_state="interval" in result.scenario["links"][link]["queue"])
+    if link not in result.scenario["links"]:
+        raise input_error("there is no such link", key="link", given=link)
+    has_state = "interval" in result.scenario["links"][link]["queue"]
+    finder = _Finder(target_of(result, link), has_state=has_state)
     parts = 0
     for part in _whole_moments(in_parts(result, link)):
         see(part)
         finder.take(part)
         parts += 1
-    return Course(finder.found, finder.sent) if parts else None
+    return finder.found if parts else None
 
 
 def in_parts(result: RunResult, link: str) -> Iterator[pl.DataFrame]:
@@ -122,12 +108,6 @@ def in_parts(result: RunResult, link: str) -> Iterator[pl.DataFrame]:
         yield part.filter(pl.col("link") == link).select("verdict", "end_s", wait)
 
 
-def _known(result: RunResult, link: str) -> str:
-    if link not in result.scenario["links"]:
-        raise input_error("there is no such link", key="link", given=link)
-    return link
-
-
 def target_of(result: RunResult, link: str) -> float | None:
     """The delay in seconds that the queue of `link` aims at, if it has such a parameter."""
     target = result.scenario["links"][link]["queue"].get("target", "none")
@@ -137,14 +117,9 @@ def target_of(result: RunResult, link: str) -> float | None:
 def why(result: RunResult, reason: str, link: str | None = None) -> str:
     """The law behind a reason, with the numbers of the queue of `link`."""
     queue = result.scenario["links"][link or result.bottleneck]["queue"]
-    return LAWS.get(reason, f"the discipline's own decision ({reason})").format_map(_Known(queue))
-
-
-class _Known(dict[str, str]):
-    """Parameters of a queue, by name; one that it does not have is left open."""
-
-    def __missing__(self, key: str) -> str:
-        return "not set"
+    return LAWS.get(reason, f"the discipline's own decision ({reason})").format_map(
+        defaultdict(lambda: "not set", queue)
+    )
 
 
 def _whole_moments(parts: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -167,7 +142,6 @@ class _Finder:
 
     def __init__(self, target: float | None, *, has_state: bool) -> None:
         self.found: list[Episode] = []
-        self.sent = 0
         self._target = target
         self._has_state = has_state and target is not None
         self._key: int | None = None
@@ -213,7 +187,6 @@ class _Finder:
         self._last_drop = drops[-1] if drops.size else self._last_drop
         if waits.size:
             self._wait, self._since = waits[-1], since[-1]
-            self.sent += waits.size
 
     def _times_since(self, ends: Floats, waits: Floats) -> Floats:
         """At each packet sent: since when none had waited less than the target."""
@@ -227,9 +200,7 @@ class _Finder:
     def _extend(self, last: float, counts: Mapping[str, int], longest: float) -> None:
         """Adds drops to the last episode."""
         whole = self.found[-1]
-        drops = dict(whole.drops)
-        for reason, number in counts.items():
-            drops[reason] = drops.get(reason, 0) + number
+        drops = Counter(whole.drops) + Counter(counts)
         longest = max(whole.sojourn_max_s, longest)
         self.found[-1] = replace(whole, last_s=last, drops=drops, sojourn_max_s=longest)
 
@@ -248,3 +219,188 @@ def _together(
     )
     for key, first, last, reasons, numbers in groups.iter_rows():
         yield key, first, last, dict(zip(reasons, numbers, strict=True))
+
+
+MOST_POINTS = 1500
+"""So many departures are drawn at most: the longest wait of those that stand for one point."""
+MOST_DROPS = 1500
+SHOWN = 12
+"""Rows of the table."""
+PALETTE = ("#d55e00", "#0072b2", "#cc79a7", "#e69f00")
+TIME, WAITED = "time (s)", "time in queue (ms)"
+WAIT, SHADE = "#7f7f7f", "#e69f00"
+
+
+def sections(result: RunResult) -> Iterator[Section]:
+    """The section about the drops at the bottleneck, if its packets were recorded."""
+    drawn = Drawn()
+    found = episodes(result, see=drawn.take)
+    if found is None:
+        return
+    blocks: list[Block] = [Text(summary(result, found))]
+    if found:
+        blocks += [Items(tuple(Text(law) for law in laws(result, found)))]
+        blocks += [figure(result, found, drawn), table(found)]
+    yield Section(f"Why {result.bottleneck} dropped", tuple(blocks), id="why-dropped")
+
+
+def summary(result: RunResult, found: list[Episode]) -> str:
+    """Numbers of drops and of episodes."""
+    if not found:
+        return f"{result.bottleneck} dropped nothing."
+    total = sum(each.total for each in found)
+    alone = sum(each.total == 1 for each in found)
+    singles = f", {alone:,} of one drop" if alone > 1 else ""
+    return (
+        f"{result.bottleneck} dropped {count(total, 'packet')} "
+        f"in {count(len(found), 'episode')}{singles}."
+    )
+
+
+def laws(result: RunResult, found: list[Episode]) -> list[str]:
+    """A sentence for each reason there was, the most frequent first."""
+    total: Counter[str] = Counter()
+    for each in found:
+        total.update(each.drops)
+    return [f"{times:,} times {why(result, reason)}." for reason, times in total.most_common()]
+
+
+def table(found: list[Episode]) -> Table:
+    """A row an episode, the first of them; those of one drop that follow each other have one."""
+    together = [tuple(each) for _, each in groupby(enumerate(found), lambda pair: _alike(*pair))]
+    rows = tuple(_row([each for _, each in pairs]) for pairs in together[:SHOWN])
+    columns = (
+        Column("from", seconds, label=True),
+        Column("lasts", seconds),
+        Column("drops", whole),
+        Column("reason", prose=True),
+        Column("above target before", seconds),
+        Column("longest wait", seconds),
+    )
+    left = sum(map(len, together[SHOWN:]))
+    more = (
+        f" {count(left, 'episode')} more {'is' if left == 1 else 'are'} not shown."
+        if left > 0
+        else ""
+    )
+    caption = (
+        "above target before: how long every packet had waited longer than the target; "
+        f"one at a time: episodes of one drop each.{more}"
+    )
+    return Table(columns, rows, id="episodes", caption=caption)
+
+
+def _alike(place: int, episode: Episode) -> str | int:
+    """Common properties of neighbours that share a row."""
+    return next(iter(episode.drops)) if episode.total == 1 else place
+
+
+def _row(alike: Sequence[Episode]) -> tuple[float | int | str | None, ...]:
+    """The cells of an episode, or of several of one drop each."""
+    first, last = alike[0], alike[-1]
+    reason = ", ".join(first.drops)
+    return (
+        first.first_s,
+        last.last_s - first.first_s,
+        sum(each.total for each in alike),
+        reason if len(alike) == 1 else f"{reason}, one at a time",
+        first.above_s if len(alike) == 1 else None,
+        max(each.sojourn_max_s for each in alike) or None,
+    )
+
+
+def figure(result: RunResult, found: list[Episode], drawn: Drawn) -> Figure:
+    """Sojourn time of the packets, the target, the episodes shaded, and each drop by reason."""
+    link, shown = result.bottleneck, drawn.drops
+    lost = sum(each.total for each in found)
+    left = "" if shown.height == lost else f" Of the drops {shown.height:,} are drawn."
+    return Figure(
+        "drops",
+        f"Drops at {link}",
+        summary(result, found),
+        "Grey: sojourn time of the packets sent. Dashed: the target, if the queue "
+        "has one. Shaded: the episodes of drops. Points: drops, with the time they had waited."
+        + left,
+        _spec(drawn.waits(), shown, found, target_of(result, link), float(result.runs["end_s"][0])),
+    )
+
+
+class Drawn:
+    """Selection of packets to draw, read in parts: of many departures the longest wait of each few,
+    and of many drops every so many."""
+
+    def __init__(self) -> None:
+        self._starts: Floats = np.empty(0)
+        self._longest: Floats = np.empty(0)
+        self._bin = self._every = 1
+        """So many departures make a point; so many drops are one that is drawn."""
+        self._sent = self._lost = 0
+        self.drops = pl.DataFrame()
+
+    def take(self, part: pl.DataFrame) -> None:
+        """Takes the next packets (`in_parts`)."""
+        is_sent = part["verdict"] == "delivered"
+        sent, lost = part.filter(is_sent), part.filter(~is_sent)
+        ends, waits = sent["end_s"].to_numpy(), 1e3 * sent["sojourn_s"].to_numpy()
+        self._starts = np.append(self._starts, ends[-self._sent % self._bin :: self._bin])
+        places = (self._sent + np.arange(ends.size)) // self._bin
+        more = np.full(self._starts.size - self._longest.size, -np.inf)
+        self._longest = np.append(self._longest, more)
+        np.maximum.at(self._longest, places, waits)
+        self._sent += ends.size
+        while self._starts.size > MOST_POINTS:
+            self._bin *= 2
+            self._starts = self._starts[::2]
+            self._longest = np.maximum.reduceat(self._longest, np.arange(0, self._longest.size, 2))
+        chosen = lost.gather_every(self._every, -self._lost % self._every)
+        self.drops = pl.concat([self.drops, chosen]) if self.drops.width else chosen
+        self._lost += lost.height
+        while self.drops.height > MOST_DROPS:
+            self._every *= 2
+            self.drops = self.drops.gather_every(2)
+
+    def waits(self) -> list[dict[str, float]]:
+        """Times of departures, and waits in ms."""
+        pairs = zip(self._starts.tolist(), self._longest.tolist(), strict=True)
+        return [{"x": round(x, 4), "y": round(y, 4)} for x, y in pairs]
+
+
+def _spec(
+    waits: list[dict[str, float]],
+    lost: pl.DataFrame,
+    found: list[Episode],
+    target: float | None,
+    end: float,
+) -> Spec:
+    reasons = list(dict.fromkeys(lost["verdict"]))
+    colours = {each: PALETTE[place % len(PALETTE)] for place, each in enumerate(reasons)}
+    wide = max(end / 300, 1e-3)
+    spans = [
+        {"from": round(each.first_s, 4), "to": round(max(each.last_s, each.first_s + wide), 4)}
+        for each in found
+    ]
+    drops = [
+        {"x": round(x, 5), "y": round(1e3 * y, 4), "reason": reason}
+        for x, y, reason in lost.select("end_s", "sojourn_s", "verdict").rows()
+    ]
+    x = number("x", TIME, scale={"nice": False, "domain": [0, end]})
+    y = number("y", WAITED, scale={"zero": True})
+    ends = {"x": number("from", TIME), "x2": {"field": "to"}}
+    layers = [
+        layer("rect", ends, rows=spans, color=SHADE, opacity=0.18),
+        layer("line", {"x": x, "y": y}, rows=waits, strokeWidth=1.2, color=WAIT),
+    ]
+    if target is not None:
+        dashed = {"strokeDash": [5, 4], "strokeWidth": 1.5}
+        at = [{"y": 1e3 * target}]
+        layers.append(layer("rule", {"y": number("y", WAITED)}, rows=at, **dashed))
+    tips = [tip("reason", "reason"), tip("x", "at (s)", ".4f"), tip("y", "waited (ms)", ".2f")]
+    encoding = {
+        "x": x,
+        "y": y,
+        "color": colour(reasons, colours) | {"field": "reason"},
+        "shape": name("reason", reasons, legend=None),
+        "tooltip": tips,
+    }
+    layers.append(layer("point", encoding, rows=drops, filled=True, size=28, opacity=0.9))
+    return spec({"width": WIDTH - 120, "height": 260, "layer": layers})

@@ -1,7 +1,10 @@
-"""Results in the formats of other programs: CSV, Arrow, Parquet, flent's and mahimahi's.
+"""Results in the formats of other programs: CSV, Arrow, Parquet, flent's and mahimahi's; and
+goodput and round-trip times that flent, iperf3 and irtt measured.
 
-Sources: flent's `resultset.py`, file format 4 (what a data file has to have); mahimahi's
-`link_queue.cc` (what a log of mm-link says).
+Sources: flent's `resultset.py`, file format 4 (what a data file has to have; `results` with names
+such as `TCP download::1`, in Mbit/s, and `Ping (ms) ...`); mahimahi's `link_queue.cc` (what a log
+of mm-link says); iperf3 `--json` (`end.sum_received`, `intervals[].streams[].rtt` in microseconds);
+irtt's JSON (`round_trips[].delay.rtt` in nanoseconds).
 
 # Differences
 1. flent's ping is what a packet of no size would see: the delays of both directions without
@@ -15,15 +18,19 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import polars as pl
 
 from aqmlab.errors import input_error, stored, unknown
-from aqmlab.results import RunResult, StudyResult
+from aqmlab.files import gunzip, read_bytes
+from aqmlab.results import RunResult, StudyResult, run_of
 from aqmlab.results.tables import PART
 from aqmlab.scenario.quantity import quantity
 
@@ -52,11 +59,11 @@ def export(result: StudyResult, file: Path, *, table: str = "", run: int = 0) ->
     if suffix in WRITERS:
         frame = result.table(table or "links")
         frame = _plain_text(frame) if suffix == ".csv" else frame
-        write = lambda: getattr(frame, WRITERS[suffix])(file)  # noqa: E731
+        write = partial(getattr(frame, WRITERS[suffix]), file)
     else:
         one = run_of(result, run)
         content = flent(one, file.name) if suffix == FLENT else log(one, table or one.bottleneck)
-        write = lambda: file.write_bytes(content)  # noqa: E731
+        write = partial(file.write_bytes, content)
     with stored(file, "the file was not written"):
         file.parent.mkdir(parents=True, exist_ok=True)
         write()
@@ -68,40 +75,6 @@ def _plain_text(frame: pl.DataFrame) -> pl.DataFrame:
     texts = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
     is_formula = texts.str.contains(r"^[=+\-@\t\r]")
     return frame.with_columns(pl.when(is_formula).then("'" + texts).otherwise(texts).name.keep())
-
-
-class _OfRun:
-    """The tables of one run of a study."""
-
-    def __init__(self, result: StudyResult, run: int) -> None:
-        self._result, self._run = result, run
-
-    def names(self) -> list[str]:
-        """The names of the tables there are."""
-        return self._result.table_names
-
-    def load(self, name: str, columns: list[str] | None = None) -> pl.DataFrame:
-        """Rows of the table `name`, or some of its columns."""
-        frame = self._result.raw(name).filter(pl.col("run") == self._run)
-        return frame if columns is None else frame.select(columns)
-
-    def columns(self, name: str) -> list[str]:
-        """The columns of the table called `name`."""
-        return self._result.columns(name)
-
-    def parts(self, name: str, columns: list[str]) -> Iterator[pl.DataFrame]:
-        """Some columns of its rows of the table called `name`, in frames of some rows."""
-        for part in self._result.parts(name, *dict.fromkeys(["run", *columns])):
-            yield part.filter(pl.col("run") == self._run).select(columns)
-
-
-def run_of(result: StudyResult, run: int) -> RunResult:
-    """One run of a study. Raises `InputError` for a number that none has."""
-    runs = result.info.points * result.info.replications
-    if not 0 <= run < runs:
-        problem = f"expected a number below {runs}, the number of runs"
-        raise input_error(problem, key="--run", given=run)
-    return RunResult(_OfRun(result, run), result.scenarios[run // result.info.replications])
 
 
 # flent
@@ -119,18 +92,13 @@ def flent(run: RunResult, name: str) -> bytes:
         hint = "run it with --out, or record.level=series"
         raise input_error("flent's file needs flows that were sampled", key="FILE", hint=hint)
     times = sorted(goodputs["time_s"].unique().to_list())
-    by_flow = {flow: _course(goodputs, flow, 1e-6) for flow in flows}
-    results = {f"TCP download::{n}": by_flow[flow] for n, flow in enumerate(flows, 1)}
+    downloads = [_course(goodputs, flow, 1e-6) for flow in flows]
+    results = {f"TCP download::{n}": course for n, course in enumerate(downloads, 1)}
     results["Ping (ms) ICMP"] = _ping(run, series, times)
     columns = {key: [course.get(time) for time in times] for key, course in results.items()}
-    there = [
-        [value for value in values if value is not None]
-        for values in zip(*(columns[key] for key in results if "::" in key), strict=True)
-    ]
-    columns["TCP download sum"] = [sum(each) if each else None for each in there]
-    columns["TCP download avg"] = [
-        sum(values) / len(values) if values else None for values in there
-    ]
+    there = [[course[time] for course in downloads if time in course] for time in times]
+    columns["TCP download sum"] = [sum(each) for each in there]
+    columns["TCP download avg"] = [sum(each) / len(each) for each in there]
     document = {
         "version": 4,
         "metadata": _metadata(run, name, flows, times),
@@ -271,3 +239,106 @@ def _line() -> pl.Expr:
         .then(pl.format("{} # {}", at, size))
         .otherwise(pl.format("{} d 1 {}", at, size))
     )
+
+
+# Measurements of other programs
+
+KNOWN = "a data file of flent (.flent.gz), or JSON of iperf3 or irtt"
+DERIVED = (" avg", " sum", " fairness")
+"""Endings of flent's series that are made of others."""
+
+
+@dataclass(frozen=True)
+class OutsideRun:
+    """A measurement. Times are in seconds; None if unknown."""
+
+    source: str
+    goodput_bps: float | None
+    rtt_p50_s: float | None
+    rtt_p95_s: float | None
+
+
+def read(path: Path) -> OutsideRun:
+    """The measurement in a file. Raises `InputError` if it is none that is known."""
+    try:
+        content = read_bytes(path)
+        if content[:2] == b"\x1f\x8b":
+            content = gunzip(content, path)
+        found = json.loads(content)
+    except OSError as error:
+        raise input_error(str(error.strerror), file=str(path)) from None
+    except (ValueError, RecursionError):
+        found = None
+    try:
+        if isinstance(found, dict):
+            if "x_values" in found:
+                return _flent(found)
+            if "round_trips" in found:
+                delays = [each["delay"] for each in found["round_trips"]]
+                return _measured("irtt", None, [d["rtt"] * 1e-9 for d in delays if "rtt" in d])
+            if "end" in found and "intervals" in found:
+                return _iperf3(found)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        pass
+    raise input_error(f"expected {KNOWN}", file=str(path))
+
+
+def ours(result: StudyResult) -> OutsideRun:
+    """The same of our results: goodput of all groups, and base RTT and sojourn time of the
+    bottleneck, as means over the runs."""
+    of_groups = result.raw("metrics").filter(pl.col("metric") == "goodput")
+    groups = {name for scenario in result.scenarios for name in scenario["flows"]}
+    of_groups = of_groups.filter(pl.col("subject").cast(pl.String).is_in(list(groups)))
+    runs = result.info.points * result.info.replications
+    total = of_groups["value"].sum()
+    base = fmean(map(base_rtt, result.scenarios))
+    waits = result.bottleneck
+    p50, p95 = (waits[f"sojourn_{key}_s"].mean() for key in ("p50", "p95"))
+    return OutsideRun(
+        "aqmlab",
+        float(total) / runs if total else None,
+        None if p50 is None else base + float(p50),  # type: ignore[arg-type]
+        None if p95 is None else base + float(p95),  # type: ignore[arg-type]
+    )
+
+
+def _flent(found: Mapping[str, Any]) -> OutsideRun:
+    results = found["results"]
+    loads = [
+        values
+        for name, values in results.items()
+        if ("download" in name or "upload" in name) and not name.endswith(DERIVED)
+    ]
+    # Flows need not last equally long: the sum at each moment, over the time that any was there.
+    sums = [sum(there) for row in zip(*loads, strict=False) if (there := _there(row))]
+    pings = [
+        value
+        for name, values in results.items()
+        if name.startswith("Ping (ms)") and not name.endswith(DERIVED)
+        for value in _there(values)
+    ]
+    return _measured("flent", fmean(sums) * 1e6 if sums else None, [v * 1e-3 for v in pings])
+
+
+def _iperf3(found: Mapping[str, Any]) -> OutsideRun:
+    end = found["end"]
+    total = end.get("sum_received") or end.get("sum") or {}
+    rtts = [
+        stream["rtt"] * 1e-6
+        for interval in found["intervals"]
+        for stream in interval.get("streams", ())
+        if stream.get("rtt")
+    ]
+    return _measured("iperf3", total.get("bits_per_second"), rtts)
+
+
+def _there(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _measured(source: str, goodput: float | None, rtts: list[float]) -> OutsideRun:
+    if not rtts:
+        return OutsideRun(source, goodput, None, None)
+    series = pl.Series(rtts)
+    p50, p95 = (series.quantile(share, "linear") for share in (0.5, 0.95))
+    return OutsideRun(source, goodput, p50, p95)

@@ -2,6 +2,10 @@
 
 Every comparison that a page makes is one contest of `aqmlab.stats.compare`: each measure, at
 each combination of the other axes. Nothing is averaged over unlike points.
+
+Where it says how many replications a difference of a given size needs, that is of the variance that
+was seen and the t-test of one pair of labels, two-sided at 5 %; the power is 80 %. Findings are
+held to a stricter level where a page compares more than that, and then need more replications.
 """
 
 from __future__ import annotations
@@ -9,14 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
+from scipy import special
 
 from aqmlab.metrics import Shown, headlines
 from aqmlab.metrics.registry import NEITHER
 from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import capital, listed
 from aqmlab.report.measures import BUSY, Layout, by_point
-from aqmlab.stats import Contest, ContestResult, compare
+from aqmlab.stats import Contest, ContestResult, compare, is_constant
+from aqmlab.stats.comparisons import pooled_variance
 
 if TYPE_CHECKING:
     from aqmlab.results import StudyResult
@@ -26,6 +33,10 @@ EMULATED = "timer_lateness"
 QUEUE = "time in the queue"
 MOST_WHERE = 3
 """Places that are named in a sentence; of more, their number."""
+DIFFERENCE = 0.1
+"""Difference of which a page gives the replications that it needs, as a share of the mean."""
+ALPHA, POWER = 0.05, 0.8
+MOST_REPLICATIONS = 10_000
 
 
 def findings(result: StudyResult) -> list[ContestResult]:
@@ -42,9 +53,10 @@ def of_measures(result: StudyResult, found: Sequence[Shown], layout: Layout) -> 
     told = [each for each in told if each.direction != NEITHER]
     paired = is_paired(result)
     contests = [
-        contest
+        Contest(each.title, each.unit, samples, each.direction, where, paired, number == 0, copies)
         for number, each in enumerate(told)
-        for contest in _contests(result, each, layout.compared, paired, number == 0)
+        for where, samples, copies in _places(result, each, layout.compared)
+        if len(samples) > 1
     ]
     return compare(contests, looked=result.info.precision is not None)
 
@@ -66,41 +78,76 @@ def is_paired(result: StudyResult) -> bool:
     return EMULATED not in set(result.raw("times")["quantity"].cast(pl.String))
 
 
-def _contests(
-    result: StudyResult, measure: Shown, axis: str, paired: bool, first: bool
-) -> Iterator[Contest]:
+def _places(
+    result: StudyResult, measure: Shown, axis: str | None
+) -> Iterator[tuple[dict[str, str], dict[str, Floats], list[str]]]:
+    """At each place on the other axes: the place, the values of each label of `axis` that has one
+    in every replication, and those of these labels whose replications are copies of one run."""
     values = by_point(result, measure)
     others = [name for name, labels in result.info.axes if name != axis and len(labels) > 1]
-    places: dict[tuple[str, ...], dict[str, Floats]] = {}
-    copies: dict[tuple[str, ...], list[str]] = {}
+    places: dict[tuple[str, ...], tuple[dict[str, Floats], list[str]]] = {}
     for row in result.points.to_dicts():
-        place = tuple(str(row[name]) for name in others)
-        at = places.setdefault(place, {})
-        if (own := values.get(row["point"])) is not None:
-            at[str(row[axis])] = own
-            if row["point"] in result.copied:
-                copies.setdefault(place, []).append(str(row[axis]))
-    for place, samples in places.items():
-        full = {
-            label: own for label, own in samples.items() if own.size == result.info.replications
-        }
-        if len(full) > 1:
-            where = dict(zip(others, place, strict=True))
-            alike = copies.get(place, ())
-            yield Contest(
-                measure.title, measure.unit, full, measure.direction, where, paired, first, alike
-            )
+        samples, copies = places.setdefault(tuple(str(row[name]) for name in others), ({}, []))
+        own, label = values.get(row["point"]), str(row[axis]) if axis else ""
+        if own is not None and own.size == result.info.replications:
+            samples[label] = own
+            copies += [label] if row["point"] in result.copied else []
+    for place, (samples, copies) in places.items():
+        yield dict(zip(others, place, strict=True)), samples, copies
 
 
-def sentences(found: Sequence[ContestResult], told: Sequence[Shown], axis: str | None) -> list[str]:
-    """The findings in words, those of one measure together."""
-    return [line for _, line in by_measure(found, told, axis)]
+def replications_for(spread: float, difference: float) -> int:
+    """Smallest number of pairs with which a difference is shown with the chance `POWER`; `spread`
+    is the standard deviation of the difference within a pair. At most `MOST_REPLICATIONS`."""
+    low, high = 1, MOST_REPLICATIONS
+    while high - low > 1:
+        count = (low + high) // 2
+        limit = -float(special.stdtrit(count - 1, ALPHA / 2))
+        shift = difference / spread * count**0.5
+        missed = float(special.nctdtr(count - 1, shift, limit))
+        low, high = (low, count) if missed <= 1 - POWER else (count, high)
+    return high
 
 
-def by_measure(
-    found: Sequence[ContestResult], told: Sequence[Shown], axis: str | None
+def spread_of(samples: Sequence[Floats], *, paired: bool) -> float:
+    """Standard deviation of the difference of two labels in one replication."""
+    variance, _ = pooled_variance(samples, paired=paired and len(samples) > 1)
+    return float((2 * variance) ** 0.5)
+
+
+def needed(result: StudyResult, found: Sequence[Shown], layout: Layout) -> str:
+    """The replications that a difference of 10 % would need, of each measure; empty without any."""
+    if result.info.replications < 3:
+        return ""
+    told, paired = [], is_paired(result)
+    for measure in (each for each in found if each.direction != NEITHER):
+        if numbers := list(_needed(result, measure, layout, paired)):
+            most = max(numbers)
+            more = " or more" if most == MOST_REPLICATIONS else ""
+            told.append(f"{measure.title} {most:,}{more}")
+    if not told:
+        return ""
+    return (
+        f"Replications that would show a difference of {100 * DIFFERENCE:.0f} % in 8 of 10 such "
+        f"studies (of one pair, t-test at 5 %, by the variance seen): {'; '.join(told)}."
+    )
+
+
+def _needed(result: StudyResult, measure: Shown, layout: Layout, paired: bool) -> Iterator[int]:
+    """The replications of each place with values."""
+    for _, samples, copies in _places(result, measure, layout.compared):
+        own = [values for label, values in samples.items() if label not in copies]
+        if own and not all(map(is_constant, own)):
+            mean, spread = abs(float(np.mean(own))), spread_of(own, paired=paired)
+            if spread > 1e-9 * mean > 0:
+                yield replications_for(spread, DIFFERENCE * mean)
+
+
+def sentences(
+    result: StudyResult, told: Sequence[Shown], layout: Layout
 ) -> list[tuple[Shown, str]]:
-    """The findings in words, each with its measure."""
+    """The findings in words, those of one measure together; each with its measure."""
+    found = of_measures(result, told, layout)
     lines = []
     for measure in told:
         own = [each for each in found if each.measure == measure.title]
@@ -108,7 +155,7 @@ def by_measure(
         for each in own:
             groups.setdefault((each.shown, each.best, each.worst, each.why), []).append(each)
         for same in groups.values():
-            lines.append((measure, _sentence(same, measure, len(own), axis or "")))
+            lines.append((measure, _sentence(same, measure, len(own), layout.compared or "")))
     return lines
 
 

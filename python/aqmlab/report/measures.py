@@ -117,13 +117,8 @@ def estimates(
 
 def by_point(result: StudyResult, measure: Shown, first: int | None = None) -> dict[int, Floats]:
     """The values of the replications of each point that has any; with `first` of so many points."""
-    rows = measure.values
+    rows, count = measure.values, result.info.replications
     if first is not None:
-        rows = rows.filter(pl.col("run") < first * result.info.replications)
-    if not rows.height:
-        return {}
-    point = rows["run"].to_numpy() // result.info.replications
-    order = np.argsort(point, kind="stable")
-    point, values = point[order], rows["value"].to_numpy()[order]
-    starts = np.flatnonzero(np.diff(point, prepend=point[0] - 1.0))
-    return dict(zip(point[starts].tolist(), np.split(values, starts[1:]), strict=True))
+        rows = rows.filter(pl.col("run") < first * count)
+    of_points = rows.group_by(pl.col("run") // count).agg("value").sort("run")
+    return {point: np.array(values) for point, values in of_points.iter_rows()}

@@ -1,24 +1,27 @@
-"""All points of a study at a glance, and the distribution of the time in the queue."""
+"""All points of a study at a glance, the distribution of the time in the queue, and delay against
+goodput (RFC 7928, section 2.7)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import polars as pl
 
+from aqmlab.errors import input_error
 from aqmlab.metrics import Shown, scale
 from aqmlab.metrics.samples import Floats, Histograms
-from aqmlab.numbers import seconds
-from aqmlab.report.document import Estimate, Figure, charts
+from aqmlab.numbers import count, seconds
+from aqmlab.report.document import Estimate, Figure, charts, panels
 from aqmlab.report.document.colours import FEWEST_ORDERED, by_label
-from aqmlab.report.document.panels import Panel, curves, ranges
+from aqmlab.report.document.panels import COLUMNS, WIDE, Panel, Points, curves, ranges
 from aqmlab.report.measures import Layout, cells, mean
 from aqmlab.results import StudyResult
 from aqmlab.scenario.quantity import numbers
 from aqmlab.stats import LEVEL
 
-NARROW, WIDE = 184, 640
+NARROW = 184
 CROWDED = 14
 """More bars than these need the whole width."""
 UNEVEN = 4
@@ -33,32 +36,25 @@ def overview(result: StudyResult, found: Sequence[Shown]) -> Figure:
     palette = by_label(labels)
     legend = layout.colour and layout.colour.replace("_", " ")
     facets = layout.split(axes)
-    tables = {
-        ", ".join(filter(None, (each.title, name))): (each, cells(result, each, own))
-        for each in found
-        for name, own in facets.items()
-    }
+    looked = result.info.precision is not None
+    of: dict[str, Shown] = {}
+    shown: dict[str, dict[tuple[str, str], Estimate]] = {}
+    for each, (name, own) in product(found, facets.items()):
+        title = ", ".join(filter(None, (each.title, name)))
+        means = {key: mean(each, row, looked) for key, row in cells(result, each, own).items()}
+        of[title] = each
+        shown[title] = {key: Estimate.within(m.value, m.interval) for key, m in means.items()}
     across = next(iter(facets.values())).across
-    places = list(dict.fromkeys(place for _, table in tables.values() for _, place in table))
+    places = list(dict.fromkeys(place for table in shown.values() for _, place in table))
     at = _numbers(places) if len(places) >= FEWEST_ORDERED else None
     width, columns = NARROW, 3
     if at is None and len(places) * len(labels) > CROWDED:
         width, columns = WIDE, 1
-    elif len(tables) in (1, 2):
-        width, columns = WIDE // len(tables), 2
+    elif len(shown) in (1, 2):
+        width, columns = WIDE // len(shown), 2
     elif len(facets) in (2, 4):
         columns = 2
     x_title = " · ".join(across).replace("_", " ")
-    looked = result.info.precision is not None
-    shown = {
-        title: {
-            key: Estimate.within(found.value, found.interval)
-            for key, values in table.items()
-            for found in [mean(each, values, looked)]
-        }
-        for title, (each, table) in tables.items()
-    }
-    of = {title: each for title, (each, _) in tables.items()}
     if at is not None:
         x_title += f" ({at[1]})" if at[1] else ""
         drawn = dict(_lines(shown, of, at[0], x_title, list(palette)))
@@ -156,4 +152,67 @@ def sojourn(
         f"{message}.",
         "Cumulative share of the packets, pooled over all replications.",
         charts.cdf(found, by_label(tuple(found)), "time in the queue (ms)", legend=layout.colour),
+    )
+
+
+QUEUE_AXIS = "queue"
+"""The axis that colours stand for; without one of this name it is the first."""
+MAX_PANELS = 60
+
+
+def tradeoff_runs(result: StudyResult) -> pl.DataFrame:
+    """A row a run: the axes, `queue_delay_s` (mean sojourn time at the bottleneck) and
+    `goodput_bps` (of all data that pass it)."""
+    passing = [
+        (point, name, direction)
+        for point, scenario in enumerate(result.scenarios)
+        for name, group in scenario["flows"].items()
+        for direction, path in (("forward", "path"), ("reverse", "return_path"))
+        if scenario["bottleneck"] in group[path]
+    ]
+    schema = {"point": pl.UInt32, "subject": pl.String, "direction": pl.String}
+    groups = pl.DataFrame(passing, schema=schema, orient="row")
+    goodput = (
+        result.metrics.filter(metric="goodput")
+        .join(groups, on=["point", "subject", "direction"], how="semi")
+        .group_by("run")
+        .agg(goodput_bps=pl.col("value").sum())
+    )
+    names = [name for name, _ in result.info.axes]
+    delays = result.bottleneck.select(
+        "run", "point", "replication", *names, queue_delay_s="sojourn_mean_s"
+    )
+    return delays.join(goodput, on="run", maintain_order="left")
+
+
+def tradeoff(result: StudyResult) -> Figure:
+    """The runs, their means and 1-sigma ellipses: a colour a queue, a panel a point else.
+
+    Raises `InputError` if there would be more than `MAX_PANELS` panels.
+    """
+    axes = dict(result.info.axes)
+    coloured = QUEUE_AXIS if QUEUE_AXIS in axes else next(iter(axes), None)
+    labels = axes.pop(coloured) if coloured else (result.info.name,)
+    rows = tradeoff_runs(result).drop_nulls()
+    cases = list(product(*axes.values()))
+    if len(cases) > MAX_PANELS:
+        problem = f"more than {MAX_PANELS} panels: draw only a part of the study"
+        raise input_error(problem, given=str(len(cases)), hint="--only AXIS=LABEL")
+    drawn: dict[str, Points] = {}
+    for case in cases:
+        of_case = rows.filter(**dict(zip(axes, case, strict=True)))
+        parts = {each: of_case.filter(**({coloured: each} if coloured else {})) for each in labels}
+        drawn[", ".join(map(" ".join, zip(axes, case, strict=True)))] = {
+            label: (part["queue_delay_s"].to_numpy() * 1e3, part["goodput_bps"].to_numpy() / 1e6)
+            for label, part in parts.items()
+        }
+    width = WIDE // min(len(drawn), COLUMNS)
+    x, y = "mean time in the queue (ms)", "goodput (Mbit/s)"
+    info = result.info
+    return Figure(
+        id="tradeoff",
+        title="Delay and goodput",
+        message=f"{count(info.replications, 'run')} per point, with mean and 1-sigma ellipse",
+        caption="RFC 7928, section 2.7: up and to the left is better.",
+        spec=panels.tradeoff(drawn, by_label(labels), x, y, width=width, legend=coloured),
     )

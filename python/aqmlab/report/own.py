@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import runpy
 from collections.abc import Callable, Iterator
-from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypeVar
 
 from aqmlab.errors import AqmlabError, CustomError, failed, input_error
 from aqmlab.metrics import registered
+from aqmlab.metrics.registry import from_packages
 from aqmlab.report.document import Figure
 from aqmlab.results import StudyResult
 
@@ -50,18 +49,12 @@ def chart(function: C) -> C:
     return function
 
 
-@cache
-def _from_packages() -> None:
-    for each in entry_points(group=GROUP):
-        each.load()
-
-
 def charts(result: StudyResult) -> Iterator[Figure]:
     """Yields the custom figures of a result.
 
     Raises `CustomError` if a function fails or returns another type.
     """
-    _from_packages()
+    from_packages(GROUP)
     for name, function in _CHARTS.items():
         try:
             figure = function(result)

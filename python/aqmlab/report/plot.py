@@ -22,13 +22,12 @@ from aqmlab.errors import input_error, unknown
 from aqmlab.metrics import pick
 from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import capital, listed
-from aqmlab.report import tradeoff
 from aqmlab.report.document import Figure, charts, panels
 from aqmlab.report.document.colours import by_label
-from aqmlab.report.exports import run_of
 from aqmlab.report.measures import Layout
-from aqmlab.report.overview import overview, sojourn
-from aqmlab.results import RunResult, StudyResult
+from aqmlab.report.overview import overview, sojourn, tradeoff
+from aqmlab.results import RunResult, StudyResult, run_of
+from aqmlab.study import single
 from aqmlab.study.sweep import label_of
 
 Curves = dict[str, tuple[Floats, Floats]]
@@ -189,7 +188,7 @@ class StudyPlot:
 
     def tradeoff(self) -> Figure:
         """Draws delay against goodput with 1-sigma ellipses (RFC 7928, section 2.7)."""
-        return tradeoff.figure(self._result)
+        return tradeoff(self._result)
 
     def _measures(self, metrics: Sequence[str], group: str) -> list[Any]:
         if not metrics:
@@ -359,3 +358,47 @@ def shown_panels(result: RunResult, beside: Sequence[str]) -> Iterator[Part]:
     queue = course(result, "backlog_packets", link)
     yield "queue (packets)", queue, dict.fromkeys(queue, "#009e73")
     yield from signals(result)
+
+
+# How a queue discipline answers to a step of load.
+
+STEP = 20.0
+"""Seconds at which the load grows."""
+INTERVAL = "250ms"
+LINK = {"delay": "20ms"}
+PATH = {"path": ["down"], "return_path": ["up"]}
+SCENARIO: dict[str, Any] = {
+    "duration": f"{2 * STEP:g}s",
+    "links": {"down": LINK | {"rate": "10mbit"}, "up": LINK | {"rate": "100mbit"}},
+    "transport": {"profile": "rfc"},
+    "flows": {
+        "first": PATH | {"count": 2},
+        "joining": PATH | {"count": 8, "start": f"{STEP:g}s"},
+    },
+    "record": {"level": "series", "interval": INTERVAL},
+}
+
+
+def behaviour(name: str, settings: Mapping[str, Any] | None = None) -> Figure:
+    """How the discipline or preset `name`, with other `settings` than its own, answers to a step of
+    load, as one picture.
+
+    Two bulk flows fill a link of 10 Mbit/s (40 ms there and back without queues); at half time
+    eight more join. From top to bottom: the delay of the packets, the discipline's signals, and
+    the first of the states that it names.
+
+    Raises `InputError` for an unknown name or a setting that is not allowed.
+    """
+    queue = {"discipline": name} | dict(settings or {})
+    result = single.run(SCENARIO, set={"queue": queue})
+    text = ", ".join(f"{key} = {value}" for key, value in (settings or {}).items())
+    return Figure(
+        name,
+        f"{name} under a step of load" + (f" ({text})" if text else ""),
+        f"10 Mbit/s, 40 ms round trip; two Reno flows, and from {STEP:g} s eight more. "
+        f"Values over {INTERVAL} each.",
+        "",
+        charts.panels(
+            [delays(result), *signals(result), state(result)], "time (s)", x_domain=(0, 2 * STEP)
+        ),
+    )

@@ -13,7 +13,7 @@ from aqmlab._core import __version__
 from aqmlab.metrics import own
 from aqmlab.metrics.samples import Floats
 from aqmlab.numbers import count, plain, rate, seconds, sender, signalled
-from aqmlab.report import drops_page
+from aqmlab.report import drops
 from aqmlab.report.document import (
     Block,
     Column,
@@ -144,7 +144,7 @@ def _waits(result: RunResult, link: Mapping[str, Any]) -> tuple[Floats, Floats]:
 def _body(result: RunResult, command: str, folder: Path | None) -> Iterator[Block]:
     yield from notes(of_run(result))
     yield from figures(result)
-    yield from drops_page.sections(result)
+    yield from drops.sections(result)
     yield Section("Links", (links(result), *_remarks(result)), id="links")
     yield from _flows(result)
     yield from _applications(result)

@@ -41,13 +41,16 @@ class DiagramLayout:
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        self._parent: dict[End, End] = {}
-        for name in self.used:
-            for side in (0, 1):
-                self._parent[name, side] = (name, side)
-        for flow in self.flows.values():
-            self._join_path(flow["path"])
-            self._join_path(flow["return_path"])
+        self.flows: Mapping[str, Any] = scenario["flows"]
+        paths = [flow[key] for flow in self.flows.values() for key in ("path", "return_path")]
+        on = {name for path in paths for name in path}
+        self.used = [name for name in scenario["links"] if name in on]
+        """The links on any path, in the scenario's order."""
+        ends = [(name, side) for name in self.used for side in (0, 1)]
+        self._parent: dict[End, End] = dict(zip(ends, ends, strict=True))
+        for path in paths:
+            for one, other in pairwise(path):
+                self._join((one, 1), (other, 0))
         for flow in self.flows.values():
             self._join_back(flow["path"], flow["return_path"])
         roots = list(dict.fromkeys(self._root(end) for end in self._parent))
@@ -59,18 +62,12 @@ class DiagramLayout:
         self.apart = [edge for edge in edges if edge not in self.edges]
         """Links of a return path that joins the hosts of several groups: named, not drawn."""
         self.places = self._places()
+        self.columns = max((column for column, _ in self.places.values()), default=0.0)
 
-    @property
-    def flows(self) -> Mapping[str, Any]:
-        """The groups of flows."""
-        flows: Mapping[str, Any] = self.scenario["flows"]
-        return flows
-
-    @property
-    def used(self) -> list[str]:
-        """The links on any path, in the scenario's order."""
-        on = {name for f in self.flows.values() for name in (*f["path"], *f["return_path"])}
-        return [name for name in self.scenario["links"] if name in on]
+    def side(self, node: int) -> int:
+        """Where the words of a node stand: 0 left of it, 1 right, 2 below."""
+        column = self.places[node][0]
+        return 0 if column == 0 else 1 if column == self.columns else 2
 
     def node(self, link: str, side: int) -> int:
         """The node at an end of a link."""
@@ -84,10 +81,6 @@ class DiagramLayout:
     def _join(self, one: End, other: End) -> None:
         first, second = sorted((self._root(one), self._root(other)))
         self._parent[second] = first
-
-    def _join_path(self, path: Sequence[str]) -> None:
-        for one, other in pairwise(path):
-            self._join((one, 1), (other, 0))
 
     def _join_back(self, path: Sequence[str], back: Sequence[str]) -> None:
         """Joins the return path to the hosts of the forward path.
@@ -126,9 +119,10 @@ class DiagramLayout:
 
     def _places(self) -> dict[int, tuple[float, float]]:
         """Node to column and row: as many columns from the left as links lead to it."""
-        column = {edge.begin: 0 for edge in self._forwards()}
+        forwards = self._forwards()
+        column = {edge.begin: 0 for edge in forwards}
         for _ in self.edges:
-            for edge in self._forwards():
+            for edge in forwards:
                 if edge.begin in column and edge.begin != edge.end:
                     column[edge.end] = max(column.get(edge.end, 0), column[edge.begin] + 1)
             if max(column.values(), default=0) > len(self.edges):
@@ -190,7 +184,6 @@ def diagram(scenario: Scenario) -> dict[str, Any]:
     """The picture of a scenario with every default filled in."""
     layout = DiagramLayout(scenario)
     rows = max((row for _, row in layout.places.values()), default=0.0) + 1
-    columns = max((column for column, _ in layout.places.values()), default=0.0)
     said = hosts(layout)
     tall = max(map(len, said.values()), default=1)
     domain, least = _across(layout, said)
@@ -220,7 +213,7 @@ def diagram(scenario: Scenario) -> dict[str, Any]:
         values = [
             {"x": layout.places[node][0], "y": layout.places[node][1],
              "text": lines, "colour": HOST}
-            for node, lines in said.items() if _side(layout, node, columns) == side
+            for node, lines in said.items() if layout.side(node) == side
         ]  # fmt: skip
         below = {"baseline": "top", "dy": 14} if side == 2 else {"baseline": "middle", "dy": 0}
         marks.append(_marks("text", values, words, **WORDS, align=align, dx=dx, **below))
@@ -244,12 +237,12 @@ LINK = 110
 
 def _across(layout: DiagramLayout, said: Mapping[int, Sequence[str]]) -> tuple[Any, int]:
     """The domain of x, with room for the words on both sides, and the least width in pixels."""
-    columns = max((column for column, _ in layout.places.values()), default=0.0)
+    columns = layout.columns
     if columns == 0:
         return [-0.55, 0.55], 0
     left, right = (
         24 + LETTER * max(
-            (len(line) for node, lines in said.items() if _side(layout, node, columns) == side
+            (len(line) for node, lines in said.items() if layout.side(node) == side
              for line in lines),
             default=0,
         )
@@ -259,12 +252,6 @@ def _across(layout: DiagramLayout, said: Mapping[int, Sequence[str]]) -> tuple[A
     unit = f"{columns} / max(width - {before} - {after}, 0.3 * width)"
     domain = {"expr": f"[-{before} * {unit}, {columns} + {after} * {unit}]"}
     return domain, int(left + right + LINK * columns)
-
-
-def _side(layout: DiagramLayout, node: int, columns: float) -> int:
-    """Where the words of a node stand: 0 left of it, 1 right, 2 below."""
-    column = layout.places[node][0]
-    return 0 if column == 0 else 1 if column == columns else 2
 
 
 def _marks(kind: str, values: list[dict[str, Any]], encoding: Any, **style: Any) -> dict[str, Any]:

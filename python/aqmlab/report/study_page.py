@@ -1,18 +1,23 @@
 """The document of a study: what follows from it, one picture of all points, their delays, their
-numbers."""
+numbers; and what `aqmlab study`, `compare` and `merge` print, in the terminal and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
+import polars.selectors as cs
 
 from aqmlab.errors import unknown
 from aqmlab.metrics import Shown, everything, headlines
-from aqmlab.numbers import count
-from aqmlab.report import own, power
+from aqmlab.metrics.formulas import LINK
+from aqmlab.metrics.table import evaluated
+from aqmlab.numbers import count, percent, seconds
+from aqmlab.report import own
 from aqmlab.report.document import (
     Block,
     Column,
@@ -22,31 +27,30 @@ from aqmlab.report.document import (
     Figure,
     Finding,
     Items,
+    Note,
     Section,
     Table,
     Text,
     notes,
 )
-from aqmlab.report.findings import (
-    QUESTIONS,
-    by_measure,
-    is_paired,
-    of_measures,
-    question,
-)
+from aqmlab.report.document.terminal import block
+from aqmlab.report.findings import QUESTIONS, findings, needed, question, sentences
 from aqmlab.report.made import made
 from aqmlab.report.measures import (
     Layout,
     answering,
     estimates,
 )
-from aqmlab.report.notes import note_lines
-from aqmlab.report.overview import overview, sojourn
-from aqmlab.report.tradeoff import QUEUE_AXIS
-from aqmlab.report.tradeoff import figure as tradeoff
+from aqmlab.report.notes import kinds, note_lines
+from aqmlab.report.overview import QUEUE_AXIS, overview, sojourn, tradeoff
 from aqmlab.results import StudyResult
 from aqmlab.stats import LEVEL, estimate
+from aqmlab.study.sequential import is_reached
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from aqmlab.results import StudyResult
 SHOWN_POINTS = 300
 MOST_PANELS = 6
 """Delay against goodput has a panel for each point of the other axes; with more it is left out."""
@@ -65,7 +69,7 @@ def document(
     which = f" ({axes})" if axes else ""
     runs, points = info.points * info.replications, count(info.points, "point")
     found, layout = _chosen(result, titles), Layout.of(info.axes)
-    told = by_measure(of_measures(result, found, layout), found, layout.compared)
+    told = sentences(result, found, layout)
     return Document(
         info.title,
         tuple(_body(result, found, told, layout, command, folder)),
@@ -116,8 +120,8 @@ def _findings(
         own = [line for measure, line in told if question(measure) == asked]
         if own:
             blocks.append(Section(asked, (Items(tuple(Finding(line) for line in own)),)))
-    if needed := power.sentence(result, answering(found), layout, paired=is_paired(result)):
-        blocks.append(Text(needed, "method"))
+    if replications := needed(result, answering(found), layout):
+        blocks.append(Text(replications, "method"))
     if told:
         explained = (
             "A difference is the 95 % interval of the largest one, for all of them together."
@@ -204,3 +208,102 @@ def points_table(
     columns = [Column(name, label=True) for name in names]
     columns += [Column(each.title, each.number, unit=each.unit) for each in found]
     return Table(tuple(columns), rows, title=title, kind="points")
+
+
+SHOWN_ON_TERMINAL = 60
+
+
+def summary(result: StudyResult) -> pl.DataFrame:
+    """One row a point, of the bottleneck: means over the replications of the links' columns."""
+    axes = [name for name, _ in result.info.axes]
+    rows = (
+        result.bottleneck.group_by(["point", *axes], maintain_order=True)
+        .agg(
+            pl.col("utilisation").mean(),
+            pl.col("sojourn_p50_s").mean(),
+            pl.col("sojourn_p95_s").mean(),
+            pl.col("sojourn_max_s").mean(),
+            pl.col("arrived", "dropped", "marked").sum(),
+        )
+        .sort("point")
+    )
+    names = {"dropped_share": "drop_share", "marked_share": "mark_share"}
+    shares = evaluated(rows, {name: LINK[metric] for name, metric in names.items()})
+    rows = rows.drop("arrived", "dropped", "marked").with_columns(
+        **{name: pl.Series(share) for name, share in shares.items()}
+    )
+    return rows.with_columns(cs.float().fill_nan(None))
+
+
+def to_json(result: StudyResult, wall: float) -> dict[str, Any]:
+    """Output of `--json`."""
+    return {
+        "study": result.info.name,
+        "version": result.info.version,
+        "digest": result.info.digest,
+        "folder": str(result.folder),
+        "runs": result.info.points * result.info.replications,
+        "computed": result.computed,
+        "wall_seconds": round(wall, 3),
+        "replications": result.info.replications,
+        **({"precision": _precision(result)} if result.info.precision else {}),
+        "points": points(result),
+        "findings": [each.to_json() for each in findings(result)],
+        "notes": kinds(result),
+    }
+
+
+def _precision(result: StudyResult) -> dict[str, Any]:
+    """Requested precision, and whether it was reached."""
+    assert result.info.precision is not None
+    return {**result.info.precision.to_json(), "reached": is_reached(result)}
+
+
+def points(result: StudyResult) -> list[dict[str, Any]]:
+    """The rows of the summary, each with `measures`: mean and interval of each measure."""
+    rows = summary(result).to_dicts()
+    found = [(each, estimates(result, each)) for each in headlines(result)]
+    for row in rows:
+        at = row["point"]
+        row["measures"] = [
+            {
+                "measure": each.title,
+                "unit": each.unit,
+                "mean": of[at].value,
+                "low": ends.low if (ends := of[at].interval) else None,
+                "high": ends.high if ends else None,
+            }
+            for each, of in found
+            if at in of
+        ]
+    return rows
+
+
+def show(result: StudyResult, screen: Console) -> None:
+    """Prints one row a point, what the groups got, which value of the first axis does best, and the
+    notes in words."""
+    info = result.info
+    many = info.replications > 1
+    how = f"means of {info.replications} replications" if many else "one run of each"
+    axes = [name for name, _ in info.axes]
+    keys = ("utilisation", "sojourn_p50_s", "sojourn_p95_s", "sojourn_max_s", "dropped_share",
+            "marked_share")  # fmt: skip
+    shown = (percent, seconds, seconds, seconds, percent, percent)
+    heads = ("busy", "sojourn p50", "p95", "max", "dropped", "marked")
+    columns = [Column(name, label=True) for name in axes]
+    columns += [Column(*each) for each in zip(heads, shown, strict=True)]
+    rows = [tuple(row[key] for key in (*axes, *keys)) for row in summary(result).to_dicts()]
+    title = f"{info.title}: bottleneck, {how}"
+    block(Table(tuple(columns), tuple(rows[:SHOWN_ON_TERMINAL]), title=title), screen)
+    if len(rows) > SHOWN_ON_TERMINAL:
+        screen.print(f"... and {len(rows) - SHOWN_ON_TERMINAL} more points in the folder")
+    screen.print()
+    found, layout = headlines(result), Layout.of(info.axes)
+    if of_groups := [each for each in found if ":" in each.title]:
+        block(points_table(result, of_groups, SHOWN_ON_TERMINAL, "Groups of flows"), screen)
+        screen.print()
+    for _, line in sentences(result, found, layout):
+        screen.print(line)
+    screen.print()
+    for line in note_lines(result):
+        block(Note(line), screen)

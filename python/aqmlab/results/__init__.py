@@ -1,5 +1,5 @@
-"""Results as tables: of a run (`run`) and a study (`study`), in memory or in a folder (`tables`),
-put together from finished runs (`batches`).
+"""Results as tables: of a run (`run`) and a study (`study`), in memory or in a folder, put together
+from finished runs (`tables`).
 """
 
 import lazy_loader

@@ -1,9 +1,3 @@
-from .batches import Batch as Batch
-from .batches import Gathered as Gathered
-from .batches import by_run as by_run
-from .batches import check_process as check_process
-from .batches import gather as gather
-from .batches import in_parts as in_parts
 from .run import BUSY as BUSY
 from .run import IDLE as IDLE
 from .run import METRICS as METRICS
@@ -13,3 +7,10 @@ from .scenarios import Scenarios as Scenarios
 from .study import VALUE as VALUE
 from .study import StudyInfo as StudyInfo
 from .study import StudyResult as StudyResult
+from .study import run_of as run_of
+from .tables import Batch as Batch
+from .tables import Gathered as Gathered
+from .tables import by_run as by_run
+from .tables import check_process as check_process
+from .tables import gather as gather
+from .tables import in_parts as in_parts

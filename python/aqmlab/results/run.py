@@ -20,8 +20,7 @@ import polars as pl
 
 import aqmlab
 from aqmlab.errors import input_error, unknown
-from aqmlab.results.batches import Batch, Gathered
-from aqmlab.results.tables import MemoryTables, Tables
+from aqmlab.results.tables import Batch, Gathered, MemoryTables, Tables
 
 if TYPE_CHECKING:
     import pandas

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, overload
 
 BLOCK = 128
@@ -24,14 +25,10 @@ class Scenarios(Sequence[Mapping[str, Any]]):
         self._blocks: list[bytes] = []
         self._count = 0
         self._read: tuple[int, list[str]] = (-1, [])
-        block: list[str] = []
-        for text in texts:
-            block.append(text)
-            if len(block) == BLOCK:
-                self._keep(block)
-                block = []
-        if block:
-            self._keep(block)
+        left = iter(texts)
+        while block := list(islice(left, BLOCK)):
+            self._blocks.append(zlib.compress("\n".join(block).encode(), 1))
+            self._count += len(block)
 
     def __len__(self) -> int:
         return self._count
@@ -65,7 +62,3 @@ class Scenarios(Sequence[Mapping[str, Any]]):
     def texts(self) -> Iterator[str]:
         """Yields all scenarios as text."""
         return map(self.text, range(self._count))
-
-    def _keep(self, block: Sequence[str]) -> None:
-        self._blocks.append(zlib.compress("\n".join(block).encode(), 1))
-        self._count += len(block)

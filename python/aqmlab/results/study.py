@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 import aqmlab
+from aqmlab.errors import input_error
 from aqmlab.numbers import count
 from aqmlab.results.run import RunResult, TableAttributes, in_place_of, load, sizes, use_of
 from aqmlab.results.tables import Tables, copied_points
@@ -131,7 +132,7 @@ class StudyResult(TableAttributes):
         InputError
             If a metric is unknown or xarray is not installed.
         """
-        return aqmlab.accessors.grid.to_xarray(self, names)
+        return aqmlab.accessors.values.to_xarray(self, names)
 
     @staticmethod
     def open(folder: str | Path) -> StudyResult:
@@ -273,7 +274,7 @@ class StudyResult(TableAttributes):
     def tradeoff(self) -> pl.DataFrame:
         """One row for each run: mean sojourn time at the bottleneck, and goodput of the flows over
         it (RFC 7928, section 2.7)."""
-        return aqmlab.accessors.tradeoff.runs(self)
+        return aqmlab.accessors.overview.tradeoff_runs(self)
 
     @cached_property
     def points(self) -> pl.DataFrame:
@@ -311,3 +312,13 @@ class StudyResult(TableAttributes):
         ).with_columns(self._labels())
         first = ["run", "point", "replication", *names]
         return keyed.select(*first, *(each for each in frame.columns if each not in first))
+
+
+def run_of(result: StudyResult, run: int) -> RunResult:
+    """One run of a study. Raises `InputError` for a number that none has."""
+    runs = result.info.points * result.info.replications
+    if not 0 <= run < runs:
+        problem = f"expected a number below {runs}, the number of runs"
+        raise input_error(problem, key="--run", given=run)
+    scenario = result.scenarios[run // result.info.replications]
+    return RunResult(result._tables.of_runs(range(run, run + 1)), scenario)

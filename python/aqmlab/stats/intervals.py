@@ -24,6 +24,7 @@ is here was chosen by simulation and on runs of the engine (docs/statistics.md h
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
@@ -199,12 +200,10 @@ def after_looks(level: float) -> float:
 def _share(statistic: str) -> float:
     if statistic in ("mean", "max"):
         return float("nan")
-    if statistic == "median":
-        return 0.5
-    try:
-        share = float(statistic.removeprefix("p")) / 100 if statistic.startswith("p") else -1.0
-    except ValueError:
-        share = -1.0
+    share = 0.5 if statistic == "median" else -1.0
+    if statistic.startswith("p"):
+        with suppress(ValueError):
+            share = float(statistic.removeprefix("p")) / 100
     if not 0 < share < 1:
         allowed = 'expected "mean", "median", "max" or a percentile such as "p95"'
         raise input_error(allowed, key="statistic", given=statistic)
@@ -243,13 +242,9 @@ def _of_mean(data: Floats, value: float, level: float, event: float = 0.0) -> St
     low, high = (float(end[0]) for end in limits(data[None, :], 1 - level))
     if why := _hidden(data, (high - low) / 2, event):
         return _none(value, why, count)
-    return Statistic(
-        value,
-        Interval(value - (float(data.mean()) - low), value + (high - float(data.mean())), level),
-        MEAN_METHOD,
-        "",
-        count,
-    )
+    mean = float(data.mean())
+    ends = Interval(value - (mean - low), value + (high - mean), level)
+    return Statistic(value, ends, MEAN_METHOD, "", count)
 
 
 def _hidden(data: Floats, half: float, event: float) -> str:
@@ -497,9 +492,8 @@ def _of_pool(pool: _Pool, statistic: str, share: float, level: float) -> Statist
         why = "the replications differ more than their packets: the quantile lies in a few of them"
         return _none(value, why, count)
     low, high = _inverted(pool, share, sizes, caution(alike, share, 1 - level))
-    return Statistic(
-        value, Interval(min(low, value), max(high, value), level), POOLED_METHOD, "", count
-    )
+    ends = Interval(min(low, value), max(high, value), level)
+    return Statistic(value, ends, POOLED_METHOD, "", count)
 
 
 def _alike(pool: _Pool, shares: Sequence[float], sizes: Floats) -> float:

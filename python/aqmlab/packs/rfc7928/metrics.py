@@ -12,7 +12,7 @@ import polars as pl
 from aqmlab.campaign import Reading
 from aqmlab.campaign.readings import ALL, CLASS, along_paths
 from aqmlab.metrics import Metric, find, windows
-from aqmlab.metrics.flows import is_endless
+from aqmlab.metrics.formulas import is_endless
 from aqmlab.metrics.pools import BOTH, Pools
 from aqmlab.metrics.registry import LESS, MORE, NEITHER
 from aqmlab.packs.rfc7928.dumbbell import HEADER, class_of

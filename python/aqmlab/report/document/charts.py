@@ -26,6 +26,7 @@ from aqmlab.report.document.vega import (
     name,
     number,
     picked,
+    rows_of,
     spec,
     tip,
 )
@@ -54,11 +55,8 @@ def cdf(
     colour of the curve of the same name (another source's values of the same thing).
     """
     names = list(curves)
-    rows = [
-        {"name": each, "x": round(float(x), 3), "share": round(float(y), 4)}
-        for each, (values, shares) in curves.items()
-        for x, y in _thinned(values, shares)
-    ]
+    thinned = {each: _thinned(*curve) for each, curve in curves.items()}
+    rows = rows_of(thinned, x=".3f", share=".4f")
     key = colour(names, colours, "stroke", title=legend, columns=6)
     if len(names) == 1:
         key["legend"] = None
@@ -76,11 +74,7 @@ def cdf(
     line["params"] = [PICK]
     if not marks:
         return spec(line)
-    points = [
-        {"name": each, "x": round(float(a), 3), "share": float(b)}
-        for each, (values, shares) in marks.items()
-        for a, b in zip(values, shares, strict=True)
-    ]
+    points = rows_of(marks, x=".3f", share="")
     style: Spec = {"size": 34, "filled": False, "strokeWidth": 1.6}
     return spec({"layer": [line, layer("point", common, rows=points, **style)]})
 
@@ -192,11 +186,7 @@ def series(
     log: bool = False,
 ) -> Spec:
     """Something over time: name to (times, values); the values logarithmically with `log`."""
-    rows = [
-        {"name": each, "x": round(float(x), 4), "y": round(float(y), 3)}
-        for each, (times, values) in curves.items()
-        for x, y in zip(times, values, strict=True)
-    ]
+    rows = rows_of(curves, x=".4f", y=".3f")
     encoding = {
         "x": number("x", x_title, scale={"nice": False}),
         "y": number("y", y_title, scale={"type": "log" if log else "linear"}),
@@ -221,11 +211,7 @@ def panels(
     drawn = []
     for place, (y_title, curves, colours) in enumerate(parts):
         names = list(curves)
-        rows = [
-            {"name": each, "x": round(float(x), 4), "y": float(f"{y:.4g}")}
-            for each, (times, values) in curves.items()
-            for x, y in zip(times, values, strict=True)
-        ]
+        rows = rows_of(curves, x=".4f", y=".4g")
         key = colour(names, colours, "stroke")
         if len(names) == 1 or (place and colours == parts[place - 1][2]):
             key["legend"] = None
@@ -272,13 +258,11 @@ def labels(cells: Mapping[tuple[str, str], Any]) -> tuple[list[str], list[str]]:
     )
 
 
-def _thinned(values: Floats, shares: Floats) -> list[tuple[float, float]]:
-    """Points of a distribution: all, or those where it moves enough to be seen."""
-    points = [(0.0, 0.0)]
+def _thinned(values: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Points of a distribution from 0 on: all, or those where it moves enough to be seen."""
     if len(values) > CDF_POINTS:
         steps = np.floor(shares * CDF_POINTS)
         keep = np.diff(steps, prepend=-1) > 0
         keep[-1] = True
         values, shares = values[keep], shares[keep]
-    points += [(float(x), float(y)) for x, y in zip(values, shares, strict=True)]
-    return points
+    return np.append(0.0, values), np.append(0.0, shares)

@@ -146,11 +146,6 @@ def letters(packed: bytes) -> str:
     return base64.b85encode(packed).decode().translate(str.maketrans("<>&`", ",.:/"))
 
 
-def packed(text: str) -> bytes:
-    """Text passed to `letters`."""
-    return base64.b85decode(text.translate(str.maketrans(",.:/", "<>&`")))
-
-
 def _digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 

@@ -97,14 +97,11 @@ class Estimate:
         """The value and its interval in words; as many digits as the interval leaves to it."""
         if is_none(self.value):
             return NONE, ""
-        if self.low is None or self.high is None or not self.has_interval:
-            value = plain(self.value) if decimals is None else f"{self.value:.{decimals}f}"
-            if self.low is None or is_none(self.low):
-                return value, ""
-            low = plain(self.low) if decimals is None else f"{self.low:.{decimals}f}"
-            return value, f"above {low}"
-        own = digits(self.value, self.low, self.high) if decimals is None else decimals
-        return f"{self.value:.{own}f}", f"{self.low:.{own}f}–{self.high:.{own}f}"
+        if self.low is not None and self.high is not None and self.has_interval:
+            own = digits(self.value, self.low, self.high) if decimals is None else decimals
+            return f"{self.value:.{own}f}", f"{self.low:.{own}f}–{self.high:.{own}f}"
+        written = plain if decimals is None else f"{{:.{decimals}f}}".format
+        return written(self.value), "" if is_none(self.low) else f"above {written(self.low)}"
 
     def to_json(self) -> dict[str, Any]:
         """{"value", "low", "high"}."""
@@ -274,10 +271,10 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _flat(name: str, cell: Cell) -> dict[str, Any]:
-    if isinstance(cell, (Estimate, Compared)):
-        return {name if key == "value" else f"{name}_{key}": value
-                for key, value in cell.to_json().items()}  # fmt: skip
-    return {name: _json(cell)}
+    told = _json(cell)
+    if not isinstance(told, dict):
+        return {name: told}
+    return {name if key == "value" else f"{name}_{key}": value for key, value in told.items()}
 
 
 def _json(cell: Cell) -> Any:

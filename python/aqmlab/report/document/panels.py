@@ -6,11 +6,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import exp, log
 
 import numpy as np
 
 from aqmlab.metrics.samples import Floats, quartiles
-from aqmlab.metrics.tradeoff import ellipse
 from aqmlab.numbers import is_none
 from aqmlab.report.document.model import Estimate
 from aqmlab.report.document.vega import (
@@ -21,6 +21,7 @@ from aqmlab.report.document.vega import (
     layer,
     name,
     number,
+    rows_of,
     spec,
     tip,
 )
@@ -46,6 +47,8 @@ small."""
 WRAPPED = r"replace(datum.label, regexp('(.{1,32})(\\s+|$)', 'g'), '$1\n')"
 LONG_LABELS = {"labelLimit": 220, "labelExpr": rf"split(trim({WRAPPED}), '\n')"}
 """Labels of places on the y axis: lines of at most 32 letters."""
+SHORT = ".5g"
+"""Format of the numbers that are drawn."""
 ROW = 16
 """Height of a row for each name, in a panel with places on the y axis."""
 
@@ -86,22 +89,18 @@ def tradeoff(
     (RFC 7928, section 2.7)."""
 
     def draw(points: Points) -> Spec:
-        dots, rings, outlines = [], [], []
-        for each, (x, y) in points.items():
-            if not x.size:
-                continue
-            shape = ellipse(x, y)
-            dots += [
-                {"name": each, "x": _short(a), "y": _short(b)} for a, b in zip(x, y, strict=True)
-            ]
-            rings.append({"name": each, "x": _short(shape.centre[0]), "y": _short(shape.centre[1])})
-            outlines += [
-                {"name": each, "x": _short(a), "y": _short(b), "order": i}
-                for i, (a, b) in enumerate(zip(*shape.outline(), strict=True))
-            ]
+        shapes = {each: ellipse(x, y) for each, (x, y) in points.items() if x.size}
+        outlines = {each: shape.outline() for each, shape in shapes.items()}
+        dots, rings = (
+            rows_of(each, x=SHORT, y=SHORT)
+            for each in (points, {name: np.array([own.centre]).T for name, own in shapes.items()})
+        )
+        lines = rows_of(
+            {each: (*line, range(len(line[0]))) for each, line in outlines.items()},
+            x=SHORT, y=SHORT, order="",
+        )  # fmt: skip
         tooltip = [tip("name", "queue"), tip("x", x_title, ".3~g"), tip("y", y_title, ".3~g")]
-        reached = [b for x, y in points.values() if x.size
-                   for b in (*y, *ellipse(x, y).outline()[1])]  # fmt: skip
+        reached = [b for each, (_, y) in outlines.items() for b in (*points[each][1], *y)]
         highest, lowest = max(reached, default=1.0), min(reached, default=0.0)
         y_axis = _axis("y", y_title, zero=False)
         y_axis["scale"]["domain"] = [
@@ -116,7 +115,7 @@ def tradeoff(
             },
             "layer": [
                 layer("circle", {"tooltip": tooltip}, rows=dots, size=14, opacity=0.45),
-                layer("line", {"order": number("order")}, rows=outlines, strokeWidth=1.4),
+                layer("line", {"order": number("order")}, rows=lines, strokeWidth=1.4),
                 layer("point", {"tooltip": tooltip}, rows=rings, **RING),
             ],
         }
@@ -246,7 +245,7 @@ def ranges(
     reach: dict[str, list[tuple[float, float]]] = {}
     for each, cells in panels.items():
         found = (_span(own) for own in cells.values())
-        reach.setdefault(group[each], []).extend(of[1:] for of in found if of)
+        reach.setdefault(group[each], []).extend((of["low"], of["high"]) for of in found if of)
 
     def draw(each: str, cells: Mapping[tuple[str, str], Floats | Estimate]) -> Spec:
         title, spans = y_titles[each], reach[group[each]]
@@ -303,13 +302,9 @@ def estimates(
     """Means as points and their intervals as lines, one name below the other; a panel each."""
 
     def draw(panel: Means) -> Spec:
-        rows, spans = [], []
-        for each, of in panel.points.items():
-            if np.isfinite(of.value):
-                low, high = (of.value if end is None else end for end in (of.low, of.high))
-                spans.append((low, high))
-                rows.append({"name": each, "value": of.value, "low": low, "high": high})
-        scale = _scale(spans, is_shared=False)
+        spans = {each: _span(of) for each, of in panel.points.items() if np.isfinite(of.value)}
+        rows = [{"name": each} | (of or {}) for each, of in spans.items()]
+        scale = _scale([(of["low"], of["high"]) for of in spans.values() if of], is_shared=False)
         if panel.domain is not None:
             scale = {"domain": list(panel.domain), "zero": False}
         numbers = (("value", "mean"), ("low", "from"), ("high", "to"))
@@ -340,28 +335,26 @@ MEAN_WORDS = {"value": "", "low": "interval from", "high": "interval to"}
 """What the numbers of a point are; the first has the title of the axis."""
 
 
-def _span(cell: Floats | Estimate) -> tuple[float, float, float] | None:
-    """A value and the ends of its range: median and quartiles, or a mean and its interval."""
+def _span(cell: Floats | Estimate) -> dict[str, float] | None:
+    """A `value` and the ends of its range: median and quartiles, or a mean and its interval."""
     if isinstance(cell, Estimate):
         if is_none(cell.value):
             return None
         low, high = (cell.value if end is None else end for end in (cell.low, cell.high))
-        return cell.value, low, high
+        return {"value": cell.value, "low": low, "high": high}
     if not cell.size:
         return None
     of = quartiles(cell)
-    return of.median, of.low, of.high
+    return {"value": of.median, "low": of.low, "high": of.high}
 
 
 def _range_rows(
     cells: Mapping[tuple[str, str], Floats | Estimate],
 ) -> list[dict[str, object]]:
-    found = {key: _span(cell) for key, cell in cells.items()}
     return [
-        {"name": discipline, "place": place}
-        | {key: _short(value) for key, value in zip(("value", "low", "high"), of, strict=True)}
-        for (discipline, place), of in found.items()
-        if of
+        {"name": discipline, "place": place} | {key: _short(value) for key, value in of.items()}
+        for (discipline, place), cell in cells.items()
+        if (of := _span(cell))
     ]
 
 
@@ -498,4 +491,52 @@ def _thinned(*columns: Floats) -> tuple[Floats, ...]:
 
 
 def _short(value: float) -> float:
-    return float(f"{value:.5g}")
+    return float(f"{value:{SHORT}}")
+
+
+ONE_SIGMA = exp(-0.5)
+"""The epsilon whose contour is the 1-sigma ellipse (see `ellipse`)."""
+
+
+@dataclass(frozen=True)
+class Ellipse:
+    """The contour of a two-dimensional normal distribution."""
+
+    centre: tuple[float, float]
+    """The mean, drawn as a circle."""
+    axes: tuple[float, float]
+    """Half axes, the longer first."""
+    angle: float
+    """Angle of the longer one against the x axis, in radians."""
+
+    def outline(self, points: int = 60) -> tuple[Floats, Floats]:
+        """x and y of the closed contour."""
+        turn = np.linspace(0, 2 * np.pi, points + 1)
+        along, across = self.axes[0] * np.cos(turn), self.axes[1] * np.sin(turn)
+        cos, sin = np.cos(self.angle), np.sin(self.angle)
+        x = self.centre[0] + along * cos - across * sin
+        y = self.centre[1] + along * sin + across * cos
+        return x, y
+
+
+def ellipse(
+    x: Sequence[float] | Floats, y: Sequence[float] | Floats, epsilon: float = ONE_SIGMA
+) -> Ellipse:
+    """The 1 - epsilon contour of the most likely normal distribution of points (x, y), one a run.
+
+    Most likely: mean and covariance with the divisor n (RFC 7928, section 2.7, after Winstein
+    2014). Inside the contour lies 1 - epsilon of the distribution: the squared Mahalanobis
+    distance is -2 ln epsilon, which is 1 at the default, Winstein's 1-sigma contour.
+    """
+    data = np.vstack([np.asarray(x, dtype=float), np.asarray(y, dtype=float)])
+    centre = data.mean(axis=1)
+    covariance = np.cov(data, bias=True) if data.shape[1] > 1 else np.zeros((2, 2))
+    values, vectors = np.linalg.eigh(covariance)
+    scale = np.sqrt(-2 * log(epsilon))
+    small, large = (float(scale * np.sqrt(max(each, 0.0))) for each in values)
+    along = vectors[:, 1]
+    return Ellipse(
+        (float(centre[0]), float(centre[1])),
+        (large, small),
+        float(np.arctan2(along[1], along[0])),
+    )

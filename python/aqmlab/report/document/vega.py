@@ -38,6 +38,20 @@ def data(rows: Sequence[Mapping[str, Any]]) -> Spec:
     return {"values": csv_text(rows[0], rows), "format": {"type": "csv", "parse": numbers}}
 
 
+def rows_of(curves: Mapping[str, Iterable[Any]], **forms: str) -> list[dict[str, Any]]:
+    """A row a point of each curve (name to columns): `name`, and its columns by `forms`, rounded as
+    that format of numbers does; an empty one leaves them as they are."""
+    return [
+        {"name": each}
+        | {
+            key: float(f"{v:{form}}") if form else v
+            for (key, form), v in zip(forms.items(), point, strict=True)
+        }
+        for each, columns in curves.items()
+        for point in zip(*columns, strict=True)
+    ]
+
+
 def csv_text(
     names: Iterable[str], rows: Iterable[Mapping[str, Any]], heads: Mapping[str, str] | None = None
 ) -> str:
