@@ -26,10 +26,7 @@
 
 use aqmlab_core::{Component, Error, Result, Span, params};
 
-use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    Setup,
-};
+use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
 use super::slow_start::SlowStartKind;
 use super::window::Window;
 
@@ -68,12 +65,6 @@ impl Component for CompoundParams {
         }
         let allowed = format!("at most gamma = {}", self.gamma);
         Err(Error::not_allowed(self.gamma_low, allowed).at("gamma_low"))
-    }
-}
-
-impl ControlParams for CompoundParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Compound::new(self, setup))
     }
 }
 
@@ -183,7 +174,7 @@ impl CongestionControl for Compound {
     }
 
     fn on_undo(&mut self) {
-        self.window.undo();
+        self.window.on_undo();
         self.dwnd = self.dwnd.max(self.dwnd_before);
     }
 

@@ -24,11 +24,9 @@
 
 use aqmlab_core::{Component, params};
 
-use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    Setup,
-};
+use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
 use super::reno::{Reno, RenoParams};
+use super::window::by_field;
 
 params! {
     /// Parameters of DCTCP.
@@ -43,12 +41,6 @@ params! {
 impl Component for DctcpParams {
     const NAME: &'static str = "dctcp";
     const SUMMARY: &'static str = "the window falls by the share of marks (RFC 8257)";
-}
-
-impl ControlParams for DctcpParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Dctcp::new(self, setup))
-    }
 }
 
 /// The state of DCTCP.
@@ -132,25 +124,7 @@ impl CongestionControl for Dctcp {
         }
     }
 
-    fn on_undo(&mut self) {
-        self.reno.on_undo();
-    }
-    fn on_idle(&mut self, restart_window: u64) {
-        self.reno.on_idle(restart_window);
-    }
-    fn on_recovery_exit(&mut self, in_flight: u64) {
-        self.reno.on_recovery_exit(in_flight);
-    }
-    #[inline]
-    fn window(&self) -> u64 {
-        self.reno.window()
-    }
-    fn set_ssthresh(&mut self, ssthresh: u64) {
-        self.reno.set_ssthresh(ssthresh);
-    }
-    fn ssthresh(&self) -> u64 {
-        self.reno.ssthresh()
-    }
+    by_field!(reno);
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("alpha", self.marks.alpha());
     }

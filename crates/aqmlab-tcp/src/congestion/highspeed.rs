@@ -12,12 +12,9 @@
 
 use aqmlab_core::{Component, Error, Result, params};
 
-use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    Setup,
-};
+use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup};
 use super::slow_start::SlowStartKind;
-use super::window::{Window, by_window};
+use super::window::{Window, by_field};
 
 params! {
     /// Parameters of HighSpeed TCP.
@@ -48,12 +45,6 @@ impl Component for HighSpeedParams {
         }
         let allowed = format!("below high_window = {}", self.high_window);
         Err(Error::not_allowed(self.low_window, allowed).at("low_window"))
-    }
-}
-
-impl ControlParams for HighSpeedParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(HighSpeed::new(self, setup))
     }
 }
 
@@ -119,7 +110,7 @@ impl CongestionControl for HighSpeed {
         self.increase = self.params.increase(self.window.segments());
     }
 
-    by_window!();
+    by_field!(window);
 }
 
 #[cfg(test)]

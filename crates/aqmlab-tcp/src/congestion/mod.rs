@@ -11,8 +11,6 @@ pub(crate) mod slow_start;
 mod testing;
 mod window;
 
-use std::any::Any;
-
 use aqmlab_core::{Entry, Rate, Span, Time, catalogue};
 
 pub use self::control::{
@@ -21,7 +19,7 @@ pub use self::control::{
 };
 
 macro_rules! controls {
-    ($($Control:ident($module:ident::$Params:ident)),+ $(,)?) => {
+    ($($Control:ident($module:ident::$Params:ident $(, $cycle:ident)?)),+ $(,)?) => {
         catalogue! {
             dyn ControlParams;
             what "congestion control", key "algorithm", example "cubic", default "cubic";
@@ -38,19 +36,22 @@ macro_rules! controls {
             Custom(custom::CustomState),
         }
 
-        impl Control {
-            pub fn new(config: &CongestionConfig, setup: &Setup) -> Self {
-                let control = config.build(setup);
-                $( if (&*control as &dyn Any).is::<$module::$Control>() {
-                    let control: Box<dyn Any> = control;
-                    let control = control.downcast().expect("its type was compared");
-                    return Control::$Control(*control);
-                } )+
-                Control::Custom(custom::CustomState::new(control))
+        $( impl ControlParams for $module::$Params {
+            fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
+                Box::new($module::$Control::new(self, setup))
             }
-        }
+            $( fn cycle(&self, window: f64, rtt: f64, acknowledged: u64) -> Option<f64> {
+                Some(self.$cycle(window, rtt, acknowledged))
+            } )?
+        } )+
 
         impl Control {
+            pub fn new(config: &CongestionConfig, setup: &Setup) -> Self {
+                $( if let Some(params) = config.downcast_ref::<$module::$Params>() {
+                    return Control::$Control($module::$Control::new(params, setup));
+                } )+
+                Control::Custom(custom::CustomState::new(config.build(setup)))
+            }
             /// Gives a steered control another window and rate; false for all others.
             pub fn steer(&mut self, config: &CongestionConfig, mss: u64) -> bool {
                 match (self, config.downcast_ref::<steered::SteeredParams>()) {
@@ -86,16 +87,16 @@ macro_rules! controls {
     };
 }
 
-// One line a congestion control.
+// One line a congestion control; with the method of its parameters for [`ControlParams::cycle`].
 controls! {
-    Reno(reno::RenoParams),
-    Cubic(cubic::CubicParams),
+    Reno(reno::RenoParams, cycle),
+    Cubic(cubic::CubicParams, cycle),
     Vegas(vegas::VegasParams),
     Westwood(westwood::WestwoodParams),
     Compound(compound::CompoundParams),
     Ledbat(ledbat::LedbatParams),
     LedbatPp(ledbat_pp::LedbatPpParams),
-    Scalable(scalable::ScalableParams),
+    Scalable(scalable::ScalableParams, cycle),
     HighSpeed(highspeed::HighSpeedParams),
     Dctcp(dctcp::DctcpParams),
     Prague(prague::PragueParams),

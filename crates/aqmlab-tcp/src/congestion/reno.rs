@@ -13,10 +13,7 @@
 
 use aqmlab_core::{Component, Error, Result, params};
 
-use super::control::{
-    AckSample, Congestion, CongestionControl, CongestionEvent, ControlParams, ExternalControl,
-    Setup, check_beta_ecn,
-};
+use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, Setup, check_beta_ecn};
 use super::slow_start::{SlowStart, SlowStartKind};
 
 params! {
@@ -51,16 +48,12 @@ impl Component for RenoParams {
     }
 }
 
-impl ControlParams for RenoParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Reno::new(self, setup))
-    }
-
+impl RenoParams {
     /// Half of the window at a segment a round trip, or one for each
     /// acknowledgement that a window has.
-    fn cycle(&self, window: f64, rtt: f64, acknowledged: u64) -> Option<f64> {
+    pub(super) fn cycle(&self, window: f64, rtt: f64, acknowledged: u64) -> f64 {
         let growth = self.byte_counting.map_or(1.0 / acknowledged as f64, |_| 1.0);
-        Some(window / 2.0 / growth * rtt)
+        window / 2.0 / growth * rtt
     }
 }
 

@@ -30,11 +30,9 @@
 
 use aqmlab_core::{Component, Error, Result, Span, params};
 
-use super::control::{
-    AckSample, CongestionControl, CongestionEvent, ControlParams, ExternalControl, Setup,
-};
+use super::control::{AckSample, CongestionControl, CongestionEvent, Setup};
 use super::slow_start::SlowStartKind;
-use super::window::{Window, by_window};
+use super::window::{Window, by_field};
 
 params! {
     /// Parameters of Vegas.
@@ -59,12 +57,6 @@ impl Component for VegasParams {
         }
         let allowed = format!("at most beta = {}", self.beta);
         Err(Error::not_allowed(self.alpha, allowed).at("alpha"))
-    }
-}
-
-impl ControlParams for VegasParams {
-    fn build(&self, setup: &Setup) -> Box<dyn ExternalControl> {
-        Box::new(Vegas::new(self, setup))
     }
 }
 
@@ -104,11 +96,11 @@ impl Vegas {
         if window.in_slow_start() {
             if self.diff > self.params.gamma {
                 window.cwnd = window.cwnd.min((target + 1.0) * window.mss);
-                window.ssthresh = window.ssthresh.min(window.bytes().saturating_sub(1));
+                window.ssthresh = window.ssthresh.min(window.window().saturating_sub(1));
             }
         } else if self.diff > self.params.beta {
             window.cwnd -= window.mss;
-            window.ssthresh = window.ssthresh.min(window.bytes().saturating_sub(1));
+            window.ssthresh = window.ssthresh.min(window.window().saturating_sub(1));
         } else if self.diff < self.params.alpha {
             window.cwnd += window.mss;
         }
@@ -149,7 +141,7 @@ impl CongestionControl for Vegas {
         self.whole_round = false;
     }
 
-    by_window!();
+    by_field!(window);
     fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
         see("diff", self.diff);
     }

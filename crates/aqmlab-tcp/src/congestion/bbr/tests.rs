@@ -42,7 +42,7 @@ fn three_rounds_without_a_quarter_more_fill_the_pipe() {
     play(&mut bbr, &[10, 20, 25, 32, 32, 39]);
     assert_eq!((bbr.state, bbr.pacing_gain), (Mode::Startup, 2.885));
     play(&mut bbr, &[10, 20, 25, 32, 32, 39, 39]);
-    assert!(bbr.filled_pipe && bbr.state != Mode::Startup);
+    assert!(bbr.full.reached && bbr.state != Mode::Startup);
 }
 
 /// 100 segments in 100 ms; the pacing rate has 40 bytes with each.
@@ -165,10 +165,10 @@ fn a_timeout_in_a_recovery_keeps_the_window_before_it() {
 fn after_a_spurious_loss_the_search_for_the_plateau_begins_again() {
     let mut bbr = bbr();
     play(&mut bbr, &[10, 20, 40, 40]);
-    assert_eq!((bbr.full_bw, bbr.full_bw_count), (0.4e6, 1));
+    assert_eq!((bbr.full.bw, bbr.full.count), (0.4e6, 1));
     bbr.on_undo();
     bbr.on_ack(&sample(5, 110_000, 40));
-    assert_eq!((bbr.full_bw, bbr.full_bw_count), (0.4e6, 0));
+    assert_eq!((bbr.full.bw, bbr.full.count), (0.4e6, 0));
 }
 
 #[test]

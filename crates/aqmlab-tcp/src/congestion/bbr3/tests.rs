@@ -224,7 +224,7 @@ fn the_bound_is_raised_by_twice_as_much_each_round() {
     path.bbr.probe_up_acked_per_inc = 100_000.0;
     for expected in [1.0, 2.0, 4.0, 8.0, 16.0] {
         path.bbr.cwnd = path.bbr.inflight_longterm;
-        path.bbr.reset_full_bw(); // a plateau would end the probe
+        path.bbr.full.restart(0.0); // a plateau would end the probe
         let before = path.bbr.inflight_longterm;
         let mut sample = path.sample(1000, 0);
         sample.rate.as_mut().unwrap().tx_in_flight = 0;
