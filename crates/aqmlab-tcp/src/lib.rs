@@ -30,7 +30,8 @@ mod response_tests;
 #[doc(hidden)]
 pub use aqmlab_core::abi::keep_panics as __keep_panics;
 pub use connection::Stats;
-pub use endpoint::{Kernel, Sender};
+pub use endpoint::Sender;
+pub use linux::Kernel;
 pub use params::{Profile, Recovery, TcpParams};
 pub use receiver::Receiver;
 pub use segment::{Ack, CeCount, DataSegment, SackBlocks, Timestamps};

@@ -58,7 +58,7 @@ pub(crate) struct Acked {
 }
 
 /// The scoreboard.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
     records: VecDeque<Record>,
     una: u64,
@@ -78,10 +78,10 @@ pub(crate) struct Scoreboard {
     pub sacked_segments: u64,
     pub sacked_bytes: u64,
     /// Losses are found by the recovery, not by RFC 6675's rule.
-    by_time: bool,
+    pub by_time: bool,
     /// The segments that the acknowledgement at hand delivers, if `collects`.
     pub news: Vec<Record>,
-    collects: bool,
+    pub collects: bool,
     /// Delivery and loss counters, with a record for each segment if the control needs it.
     pub delivery: Delivery,
     /// Segments declared lost, for logs.
@@ -90,35 +90,12 @@ pub(crate) struct Scoreboard {
 
 impl Scoreboard {
     pub fn new(mss: u64, delivery: Delivery) -> Self {
-        Scoreboard {
-            records: VecDeque::new(),
-            una: 0,
-            nxt: 0,
-            pipe: 0,
-            high_sacked: 0,
-            lost_edge: 0,
-            high_rxt: 0,
-            seen: SackBlocks::default(),
-            mss,
-            sacked_segments: 0,
-            sacked_bytes: 0,
-            by_time: false,
-            news: Vec::new(),
-            collects: false,
-            delivery,
-            losses: Losses::default(),
-        }
+        Scoreboard { mss, delivery, ..Scoreboard::default() }
     }
-
-    /// The caller detects losses: by time, or otherwise.
-    pub fn by_time(mut self) -> Self {
-        self.by_time = true;
-        self
-    }
-    /// Lists what each acknowledgement delivers in `news`.
-    pub fn collecting(mut self) -> Self {
-        self.collects = true;
-        self
+    /// The scoreboard of a recovery that goes by time.
+    #[cfg(test)]
+    pub fn by_time(mss: u64) -> Self {
+        Scoreboard { mss, by_time: true, collects: true, ..Scoreboard::default() }
     }
 
     pub fn una(&self) -> u64 {

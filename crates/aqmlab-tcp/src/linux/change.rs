@@ -3,7 +3,7 @@
 use aqmlab_core::Time;
 use aqmlab_core::time::NANOS_PER_SEC;
 
-use super::control::LinuxControl;
+use super::control::{Algorithm, LinuxControl};
 use super::{LinuxSender, Sysctl};
 use crate::connection::ConnState;
 use crate::params::{EcnMode, TcpParams};
@@ -20,13 +20,15 @@ impl LinuxSender {
         self.sysctl = Sysctl::new(params);
         let is_open = self.conn.state == ConnState::Established;
         let is_same = params.congestion_control == before.congestion_control;
-        if !is_same && !self.control.steer(&mut self.state, params) {
+        let external = self.control.as_external().filter(|_| !is_same);
+        let is_steered = external.is_some_and(|external| external.steer(&mut self.state, params));
+        if !is_same && !is_steered {
             self.restart_control(now, params, seed, is_open);
         }
+        self.state.pacing_percent = (params.pacing_slow_start, params.pacing_avoidance);
         if !self.control.has_rate() {
             self.state.paces = params.pacing;
-            let (slow_start, avoidance) = (params.pacing_slow_start, params.pacing_avoidance);
-            self.state.update_pacing_rate(slow_start, avoidance);
+            self.state.update_pacing_rate();
         }
         self.pace_again();
         if is_open {
@@ -47,10 +49,7 @@ impl LinuxSender {
         setup.initial_ssthresh = self.ssthresh();
         self.control = LinuxControl::with(params, &setup);
         self.state.prior_ssthresh = 0;
-        self.control.init(&mut self.state);
-        if let Some(external) = self.control.as_external() {
-            external.on_connected(&mut self.state, now);
-        }
+        self.control.start(&mut self.state, now);
     }
 
     /// A segment that waits leaves at the new rate, if it is higher.

@@ -2,7 +2,7 @@
 
 use super::LinuxSender;
 use super::acks::{Retransmissions, flag};
-use super::control::Event;
+use super::control::{Algorithm, Event};
 use super::segment_queue::tag;
 use super::state::{CaState, INFINITE, Pending, REORDERING};
 use crate::congestion::Congestion;
@@ -10,6 +10,7 @@ use crate::congestion::Congestion;
 impl LinuxSender {
     pub(super) fn enter(&mut self, new: CaState) {
         self.control.enter(&mut self.state, new);
+        self.state.ca_state = new;
     }
 
     pub(super) fn machine(

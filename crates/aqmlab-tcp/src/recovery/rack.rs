@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 
 use aqmlab_core::{Deadline, Span, Time};
 
-use super::{AckContext, LossRecovery, Phase, RecoveryQuirks, Retransmit, RetransmitReason, Sent};
+use super::{AckContext, LossRecovery, Phase, RecoveryQuirks, Sent};
 use crate::params::TcpParams;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::{DUP_THRESH, Record, Scoreboard};
@@ -281,19 +281,6 @@ impl LossRecovery for Rack {
             _ => board.pipe(),
         }
     }
-    fn next(
-        &mut self,
-        board: &mut Scoreboard,
-        _phase: Phase,
-        choice: RetransmitReason,
-    ) -> Option<Retransmit> {
-        match choice {
-            RetransmitReason::Head | RetransmitReason::BeforeNew => {
-                board.next_lost().map(Retransmit::at)
-            }
-            RetransmitReason::AfterNew => None,
-        }
-    }
     fn on_sent(&mut self, sent: &Sent) {
         self.repairs.extend(sent.repair.map(|repair| (repair.seq, repair.now)));
     }
@@ -313,7 +300,6 @@ impl LossRecovery for Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::delivery::Delivery;
     use crate::segment::Timestamps;
 
     fn at(millis: u64) -> Time {
@@ -324,7 +310,7 @@ mod tests {
     #[test]
     fn an_echo_tells_which_transmission_has_arrived() {
         let params = TcpParams::rfc();
-        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time();
+        let mut board = Scoreboard::by_time(1000);
         board.sent(1000, at(100));
         board.retransmit(0, at(200), true);
         let record = *board.record(0).unwrap();
@@ -341,7 +327,7 @@ mod tests {
     #[test]
     fn blocks_in_any_order_are_no_reordering() {
         let params = TcpParams::rfc();
-        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
+        let mut board = Scoreboard::by_time(1000);
         let mut rack = Rack::new(&params);
         (100..106).for_each(|millis| board.sent(1000, at(millis)));
         let cx = AckContext { now: at(300), phase: Phase::Open, rtt: &RttEstimator::new(&params) };
@@ -360,7 +346,7 @@ mod tests {
     #[test]
     fn the_round_trip_time_is_of_the_latest_transmission() {
         let params = TcpParams::rfc();
-        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
+        let mut board = Scoreboard::by_time(1000);
         let mut rack = Rack::new(&params);
         (0..2).for_each(|_| board.sent(1000, at(100)));
         board.retransmit(0, at(150), true);
@@ -375,7 +361,7 @@ mod tests {
         let params = TcpParams::rfc();
         let mut rtt = RttEstimator::new(&params);
         rtt.first_sample(at(100), Span::from_millis(100));
-        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time().collecting();
+        let mut board = Scoreboard::by_time(1000);
         let mut rack = Rack { reordering_seen: true, ..Rack::new(&params) };
         (100..102).for_each(|millis| board.sent(1000, at(millis)));
         let mut second = Ack::default();
@@ -395,7 +381,7 @@ mod tests {
         let params = TcpParams::rfc();
         let mut rtt = RttEstimator::new(&params);
         rtt.first_sample(Time::ZERO + Span::from_millis(100), Span::from_millis(100));
-        let mut board = Scoreboard::new(1000, Delivery::new(false)).by_time();
+        let mut board = Scoreboard::by_time(1000);
         let mut rack = Rack::new(&params);
         rack.reordering_seen = true;
         let mut duplicate = Ack::default();

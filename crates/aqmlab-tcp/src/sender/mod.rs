@@ -31,7 +31,7 @@ mod timers;
 mod tlp;
 mod undo;
 
-use aqmlab_core::{Deadline, Span, Time};
+use aqmlab_core::{Deadline, Time};
 use cwnd_validation::Validation;
 use ecn::EcnState;
 use output::Burst;
@@ -68,10 +68,10 @@ pub enum CongestionState {
 pub(crate) struct RfcSender {
     pub(crate) conn: Connection,
     phase: Phase,
-    board: Scoreboard,
+    pub(crate) board: Scoreboard,
     recovery: RecoveryState,
     rules: RecoveryQuirks,
-    rtt: RttEstimator,
+    pub(crate) rtt: RttEstimator,
     ecn: EcnState,
     pacer: Pacer,
     tlp: TailProbe,
@@ -79,7 +79,7 @@ pub(crate) struct RfcSender {
     validation: Validation,
     /// While the window is being reduced with PRR.
     prr: Option<Prr>,
-    control: Control,
+    pub(crate) control: Control,
     mss: u64,
     params: TcpParams,
     /// The byte up to which the receiver takes data.
@@ -132,12 +132,8 @@ impl RfcSender {
         let mut board =
             Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));
         let rules = params.recovery.rules();
-        if rules.goes_by_time {
-            board = board.by_time();
-        }
-        if rules.goes_by_time || params.frto {
-            board = board.collecting();
-        }
+        board.by_time = rules.goes_by_time;
+        board.collects = rules.goes_by_time || params.frto;
         let sends_bursts = sends_bursts(&control, params);
         RfcSender {
             conn: Connection::new(bytes),
@@ -192,10 +188,6 @@ impl RfcSender {
         self.syn_due = false;
         self.deadline = Deadline::NEVER;
     }
-    /// Bytes that have been sent, once or more often.
-    pub fn sent_bytes(&self) -> u64 {
-        self.board.nxt()
-    }
     /// Bytes that are acknowledged.
     #[inline]
     pub fn acknowledged(&self) -> u64 {
@@ -215,26 +207,6 @@ impl RfcSender {
         };
         window.max(self.mss)
     }
-    /// The slow start threshold in bytes.
-    pub fn ssthresh(&self) -> u64 {
-        self.control.ssthresh()
-    }
-    /// The smoothed round-trip time, once there is one.
-    pub fn srtt(&self) -> Option<Span> {
-        self.rtt.smoothed()
-    }
-    /// The retransmission timeout.
-    pub fn rto(&self) -> Span {
-        self.rtt.rto()
-    }
-    /// The least round-trip time, once there is one.
-    pub fn min_rtt(&self) -> Option<Span> {
-        self.rtt.min()
-    }
-    /// The mean deviation of the round-trip time.
-    pub fn rtt_variation(&self) -> Option<Span> {
-        self.rtt.variation()
-    }
     /// Returns the congestion state.
     pub fn congestion_state(&self) -> CongestionState {
         match self.phase {
@@ -244,25 +216,6 @@ impl RfcSender {
             Phase::Recovery { .. } => CongestionState::Recovery,
             Phase::Loss { .. } => CongestionState::Loss,
         }
-    }
-    /// Bytes thought to be in the network.
-    pub fn bytes_in_flight(&self) -> u64 {
-        self.board.pipe()
-    }
-    /// Reports further values of the control.
-    pub fn observe(&self, see: &mut dyn FnMut(&'static str, f64)) {
-        self.control.observe(see);
-    }
-    /// True if the state of its congestion control can be copied.
-    pub(crate) fn is_cloneable(&self) -> bool {
-        self.control.is_cloneable()
-    }
-    pub(crate) fn samples(&mut self) -> Option<&mut crate::congestion::Samples> {
-        self.control.samples()
-    }
-    /// Returns the losses since the last call.
-    pub(crate) fn take_losses(&mut self) -> Vec<(u64, u32)> {
-        self.board.losses.take()
     }
 
     /// Checks what always holds.
