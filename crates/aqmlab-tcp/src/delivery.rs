@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use aqmlab_core::{Span, Time};
 
 use crate::congestion::{LostSegment, RateSample};
+use crate::losses::Losses;
 
 /// The connection when a segment was last sent (section 3.1.2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +58,8 @@ pub(crate) struct Delivery {
     /// The application is the limit until more than this is delivered.
     app_limited_until: u64,
     newest: Option<Newest>,
+    /// Losses for logs.
+    pub log: Losses,
     /// Losses not reported to the control yet.
     losses: Vec<LostSegment>,
 }
@@ -148,8 +151,9 @@ impl Delivery {
     }
 
     /// A transmission of the segment at this place is taken for lost.
-    pub fn on_lost(&mut self, index: usize, len: u32) {
+    pub fn on_lost(&mut self, index: usize, seq: u64, len: u32) {
         self.lost += u64::from(len);
+        self.log.add(seq, len);
         if self.keep {
             let record = self.records[index];
             self.losses.push(LostSegment {

@@ -186,7 +186,7 @@ impl Sender {
     /// Recording starts with the first call.
     pub fn take_losses(&mut self) -> Vec<(u64, u32)> {
         match &mut self.0 {
-            Machine::Rfc(rfc) => rfc.board.losses.take(),
+            Machine::Rfc(rfc) => rfc.board.delivery.log.take(),
             Machine::Linux(linux) => linux.losses.take(),
         }
     }

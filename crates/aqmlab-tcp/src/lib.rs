@@ -13,6 +13,7 @@ mod linux;
 mod losses;
 pub mod params;
 mod profiles;
+mod prr;
 mod rcvbuf_autotune;
 mod reassembly;
 pub mod receiver;

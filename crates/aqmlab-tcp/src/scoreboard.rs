@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 use aqmlab_core::Time;
 
 use crate::delivery::{Delivery, SentSegment};
-use crate::losses::Losses;
 use crate::segment::SackBlocks;
 
 /// Duplicate acknowledgements that mean a loss (RFC 6675, section 2).
@@ -84,8 +83,6 @@ pub(crate) struct Scoreboard {
     pub collects: bool,
     /// Delivery and loss counters, with a record for each segment if the control needs it.
     pub delivery: Delivery,
-    /// Segments declared lost, for logs.
-    pub losses: Losses,
 }
 
 impl Scoreboard {
@@ -282,8 +279,7 @@ impl Scoreboard {
             if !record.sacked && !record.lost {
                 self.pipe -= u64::from(record.len);
                 record.lost = true;
-                self.delivery.on_lost(index, record.len);
-                self.losses.add(record.seq, record.len);
+                self.delivery.on_lost(index, record.seq, record.len);
             }
         }
         self.lost_edge = edge;
@@ -295,8 +291,7 @@ impl Scoreboard {
         if let Some(head) = self.records.front_mut() {
             self.pipe -= head.in_network();
             if head.in_network() > 0 {
-                self.delivery.on_lost(0, head.len);
-                self.losses.add(head.seq, head.len);
+                self.delivery.on_lost(0, head.seq, head.len);
             }
             head.lost = true;
             head.retransmitted = false;
@@ -319,8 +314,7 @@ impl Scoreboard {
         }
         for (index, record) in self.records.iter_mut().enumerate() {
             if record.in_network() > 0 {
-                self.delivery.on_lost(index, record.len);
-                self.losses.add(record.seq, record.len);
+                self.delivery.on_lost(index, record.seq, record.len);
             }
             record.lost = !record.sacked;
             record.retransmitted = false;
@@ -357,8 +351,7 @@ impl Scoreboard {
         self.pipe -= record.in_network();
         record.lost = true;
         record.retransmitted = false;
-        self.delivery.on_lost(index, record.len);
-        self.losses.add(record.seq, record.len);
+        self.delivery.on_lost(index, record.seq, record.len);
         self.lost_edge = self.lost_edge.max(record.end());
         self.high_rxt = self.high_rxt.min(record.seq);
     }

@@ -144,22 +144,21 @@ impl Bbr {
         }
     }
 
-    /// BBREnterStartup.
-    fn enter_startup(&mut self) {
-        self.state = Mode::Startup;
-        self.pacing_gain = self.params.high_gain;
-        self.cwnd_gain = self.params.high_gain;
+    /// Changes the state, and the gains with it.
+    fn enter(&mut self, state: Mode) {
+        let high_gain = self.params.high_gain;
+        (self.pacing_gain, self.cwnd_gain) = match state {
+            Mode::Startup => (high_gain, high_gain),
+            Mode::Drain => (1.0 / high_gain, high_gain),
+            Mode::ProbeBw { phase, .. } => (CYCLE[phase], self.params.cwnd_gain),
+            Mode::ProbeRtt { .. } => (1.0, 1.0),
+        };
+        self.state = state;
     }
     /// BBREnterProbeBW: in any phase but the one that drains.
     fn enter_probe_bw(&mut self, now: Time) {
         let back = ((self.random.uniform() * 7.0) as usize).min(6);
-        self.cwnd_gain = self.params.cwnd_gain;
-        self.enter_phase((CYCLE.len() - back) % CYCLE.len(), now);
-    }
-    /// BBRAdvanceCyclePhase.
-    fn enter_phase(&mut self, phase: usize, now: Time) {
-        self.state = Mode::ProbeBw { phase, since: now };
-        self.pacing_gain = CYCLE[phase];
+        self.enter(Mode::ProbeBw { phase: (CYCLE.len() - back) % CYCLE.len(), since: now });
     }
 
     /// BBRUpdateBtlBw.
@@ -187,7 +186,8 @@ impl Bbr {
             full_length
         };
         if next {
-            self.enter_phase((phase + 1) % CYCLE.len(), sample.now);
+            // BBRAdvanceCyclePhase.
+            self.enter(Mode::ProbeBw { phase: (phase + 1) % CYCLE.len(), since: sample.now });
         }
     }
 
@@ -202,9 +202,7 @@ impl Bbr {
     /// BBRCheckDrain.
     fn check_drain(&mut self, sample: &AckSample) {
         if self.state == Mode::Startup && self.full.reached {
-            self.state = Mode::Drain;
-            self.pacing_gain = 1.0 / self.params.high_gain;
-            self.cwnd_gain = self.params.high_gain;
+            self.enter(Mode::Drain);
         }
         if self.state == Mode::Drain && sample.in_flight <= self.in_flight_for(1.0) {
             self.enter_probe_bw(sample.now);
@@ -225,10 +223,8 @@ impl Bbr {
     fn check_probe_rtt(&mut self, sample: &AckSample) {
         let probing = matches!(self.state, Mode::ProbeRtt { .. });
         if !probing && self.rtprop_expired && !self.idle_restart {
-            self.state = Mode::ProbeRtt { done: None, round_done: false };
+            self.enter(Mode::ProbeRtt { done: None, round_done: false });
             self.save_cwnd();
-            self.pacing_gain = 1.0;
-            self.cwnd_gain = 1.0;
         }
         self.idle_restart = false;
         let Mode::ProbeRtt { done, round_done } = &mut self.state else { return };
@@ -254,7 +250,7 @@ impl Bbr {
         if self.full.reached {
             self.enter_probe_bw(now);
         } else {
-            self.enter_startup();
+            self.enter(Mode::Startup);
         }
     }
 

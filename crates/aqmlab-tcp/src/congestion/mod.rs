@@ -113,24 +113,8 @@ impl Control {
     /// True if it does not pace, and segments sent while others are in flight do not change its
     /// window: the sender then asks once for several segments.
     pub fn sends_bursts(&self) -> bool {
-        use Control::{
-            Compound, Cubic, Dctcp, HighSpeed, Ledbat, LedbatPp, Relentless, Reno, Scalable, Vegas,
-            Westwood,
-        };
-        matches!(
-            self,
-            Reno(_)
-                | Cubic(_)
-                | Vegas(_)
-                | Westwood(_)
-                | Compound(_)
-                | Ledbat(_)
-                | LedbatPp(_)
-                | Scalable(_)
-                | HighSpeed(_)
-                | Dctcp(_)
-                | Relentless(_)
-        )
+        use Control::{Bbr, Bbr3, Cbr, Custom, Prague, Steered};
+        !matches!(self, Prague(_) | Bbr(_) | Bbr3(_) | Cbr(_) | Steered(_) | Custom(_))
     }
 }
 

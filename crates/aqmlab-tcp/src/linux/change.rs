@@ -38,7 +38,7 @@ impl LinuxSender {
 
     fn restart_control(&mut self, now: Time, params: &TcpParams, seed: u64, is_open: bool) {
         if !is_open {
-            self.control = LinuxControl::new(params, seed);
+            self.control = LinuxControl::new(params, &params.first_setup(seed));
             return;
         }
         // A control without a window: the next one starts with the data in flight.
@@ -47,7 +47,7 @@ impl LinuxSender {
         }
         let mut setup = params.setup(self.cwnd(), seed);
         setup.initial_ssthresh = self.ssthresh();
-        self.control = LinuxControl::with(params, &setup);
+        self.control = LinuxControl::new(params, &setup);
         self.state.prior_ssthresh = 0;
         self.control.start(&mut self.state, now);
     }

@@ -125,7 +125,7 @@ impl LinuxSender {
     /// A sender of `bytes` bytes, or of data without end. The parameters are those of a
     /// [`machine`](TcpParams::machine) of Linux.
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
-        let control = LinuxControl::new(params, seed);
+        let control = LinuxControl::new(params, &params.first_setup(seed));
         let mss = params.mss.get();
         let window = (params.in_bytes(params.initial_window) / mss).max(1) as u32;
         let ssthresh = match params.initial_ssthresh {

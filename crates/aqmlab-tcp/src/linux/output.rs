@@ -84,7 +84,7 @@ impl LinuxSender {
         }
         if sent > 0 {
             if self.state.in_reduction() {
-                self.state.prr_out += sent;
+                self.state.prr.on_sent(u64::from(sent));
             }
             if amount != Amount::Probe {
                 self.schedule_probe(false);
@@ -261,7 +261,7 @@ impl LinuxSender {
                     break;
                 }
                 if self.state.in_reduction() {
-                    self.state.prr_out += 1;
+                    self.state.prr.on_sent(1);
                 }
                 restart |= place == first && self.pending != Some(Pending::Reordering);
             }

@@ -119,7 +119,7 @@ impl ReportedBlocks {
 }
 
 /// The state, in jiffies.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct DelayedAck {
     clock: Clock,
     least: u64,
@@ -155,22 +155,11 @@ impl DelayedAck {
             clock: Clock::new(Span::ZERO, 0),
             least: (params.ack_delay.as_nanos() / 1_000_000).max(1),
             most_quick: params.quick_acks,
-            delay: 0,
-            quick: 0,
-            last: 0,
             segment: 536,
             mss: params.mss.get(),
             sack: params.sends_sack(),
-            pushed: false,
-            timer: None,
-            armed: Time::ZERO,
-            blocks: ReportedBlocks::default(),
-            compressed: 0,
-            duplicates: 0,
-            duplicates_of: 0,
-            syn_at: Time::ZERO,
             window: u64::MAX,
-            rtt: None,
+            ..DelayedAck::default()
         }
     }
 

@@ -4,6 +4,7 @@ use aqmlab_core::{Span, Time};
 
 use super::clock::Extreme;
 use crate::congestion::Congestion;
+use crate::prr::Prr;
 use crate::segment::CeCount;
 
 /// No threshold yet.
@@ -124,8 +125,8 @@ pub(crate) struct State {
     pub undo_retrans: i32,
     /// The timestamp of the first retransmission, in milliseconds.
     pub retrans_stamp: u64,
-    pub prr_delivered: u32,
-    pub prr_out: u32,
+    /// In segments (RFC 6937).
+    pub prr: Prr,
     pub frto: bool,
     /// Timeouts in a row.
     pub timeouts: u32,

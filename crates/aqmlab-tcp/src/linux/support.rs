@@ -226,7 +226,7 @@ mod tests {
             for profile in ["linux-6", "linux-6.12"] {
                 let params = with_control(profile, control).unwrap();
                 assert_eq!(params.machine(), Stack::Linux612, "{control:?}");
-                let control = LinuxControl::new(&params, 0);
+                let control = LinuxControl::new(&params, &params.first_setup(0));
                 assert_eq!(
                     !matches!(control, LinuxControl::External(_)),
                     is_the_kernels,

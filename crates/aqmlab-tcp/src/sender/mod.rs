@@ -2,8 +2,7 @@
 //!
 //! [Recovery](crate::Recovery) detects and repairs losses, the [congestion
 //! control](crate::congestion) sets the window. This module has the common part: acknowledgements
-//! (`acks`), ECN (`ecn`), the order of transmissions (`output`), pacing (`pacing`), proportional
-//! reductions (`prr`), tail loss probes (`tlp`), undo of spurious recoveries (`undo`), unused
+//! (`acks`), ECN (`ecn`), the order of transmissions (`output`), pacing (`pacing`), tail loss probes (`tlp`), undo of spurious recoveries (`undo`), unused
 //! windows (`validation`) and timers (`timers`).
 //!
 //! # Sources
@@ -26,7 +25,6 @@ mod cwnd_validation;
 mod ecn;
 mod output;
 mod pacing;
-mod prr;
 mod timers;
 mod tlp;
 mod undo;
@@ -36,7 +34,6 @@ use cwnd_validation::Validation;
 use ecn::EcnState;
 use output::Burst;
 use pacing::Pacer;
-use prr::Prr;
 use tlp::TailProbe;
 use undo::SpuriousDetection;
 
@@ -44,6 +41,7 @@ use crate::congestion::{CongestionControl, Control};
 use crate::connection::{ConnState, Connection};
 use crate::delivery::Delivery;
 use crate::params::{TcpParams, WindowValidation};
+use crate::prr::Prr;
 use crate::recovery::{LossRecovery, Phase, RecoveryQuirks, RecoveryState};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -127,8 +125,7 @@ impl RfcSender {
     /// A sender of `bytes` bytes, or of data without end. The congestion
     /// control's random numbers start from `seed`.
     pub fn new(params: &TcpParams, bytes: Option<u64>, seed: u64) -> Self {
-        let setup = params.setup(params.in_bytes(params.initial_window), seed);
-        let control = Control::new(&params.congestion_control, &setup);
+        let control = Control::new(&params.congestion_control, &params.first_setup(seed));
         let mut board =
             Scoreboard::new(params.mss.get(), Delivery::new(control.needs_rate_samples()));
         let rules = params.recovery.rules();

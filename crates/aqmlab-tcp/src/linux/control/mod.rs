@@ -144,31 +144,25 @@ fn has_defaults(config: &CongestionConfig) -> bool {
 
 impl LinuxControl {
     /// The kernel's control if it has one with these parameters, or else the laboratory's.
-    pub fn new(params: &TcpParams, seed: u64) -> LinuxControl {
-        Self::with(params, &params.setup(params.in_bytes(params.initial_window), seed))
-    }
-    /// The control of a connection that has a window and a threshold.
-    pub fn with(params: &TcpParams, setup: &Setup) -> LinuxControl {
+    pub fn new(params: &TcpParams, setup: &Setup) -> LinuxControl {
         let config = &params.congestion_control;
         if let Some(cubic) = config.downcast_ref::<CubicParams>()
             && cubic.is_the_kernels()
         {
             return LinuxControl::Cubic(cubic::Cubic::new(cubic));
         }
-        let kernels = match config.name() {
-            "reno" => LinuxControl::Reno(Reno),
-            "bbr" => LinuxControl::Bbr(bbr::Bbr::new(setup.seed)),
-            "dctcp" => LinuxControl::Dctcp(dctcp::Dctcp::default()),
-            "vegas" => LinuxControl::Vegas(vegas::Vegas::default()),
-            "westwood" => LinuxControl::Westwood(westwood::Westwood::default()),
-            "highspeed" => LinuxControl::HighSpeed(highspeed::HighSpeed::default()),
-            "scalable" => LinuxControl::Scalable(Scalable),
-            _ => return LinuxControl::external(params, setup),
-        };
-        if has_defaults(config) { kernels } else { LinuxControl::external(params, setup) }
-    }
-    fn external(params: &TcpParams, setup: &Setup) -> LinuxControl {
-        let control = congestion::Control::new(&params.congestion_control, setup);
+        match config.name() {
+            _ if !has_defaults(config) => {}
+            "reno" => return LinuxControl::Reno(Reno),
+            "bbr" => return LinuxControl::Bbr(bbr::Bbr::new(setup.seed)),
+            "dctcp" => return LinuxControl::Dctcp(dctcp::Dctcp::default()),
+            "vegas" => return LinuxControl::Vegas(vegas::Vegas::default()),
+            "westwood" => return LinuxControl::Westwood(westwood::Westwood::default()),
+            "highspeed" => return LinuxControl::HighSpeed(highspeed::HighSpeed::default()),
+            "scalable" => return LinuxControl::Scalable(Scalable),
+            _ => {}
+        }
+        let control = congestion::Control::new(config, setup);
         LinuxControl::External(external::External::new(control, setup))
     }
     /// True if it can be copied in its state.

@@ -11,11 +11,11 @@
 //! 2. What may be sent in proportion is rounded up to whole segments, as in
 //!    Linux and in the figures of section 8.
 
-/// The state of one reduction, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Prr {
+/// The state of one reduction: in bytes, or with an MSS of 1 in segments.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Prr {
     recover_fs: u64,
-    ssthresh: u64,
+    pub ssthresh: u64,
     mss: u64,
     delivered: u64,
     out: u64,
@@ -25,7 +25,7 @@ pub(super) struct Prr {
 
 /// What an acknowledgement brings.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     pub delivered: u64,
     pub pipe: u64,
     /// SND.UNA has moved on, and no further loss was found.
