@@ -216,10 +216,7 @@ mod tests {
     use super::*;
     use crate::scoreboard::Scoreboard;
     use crate::segment::SackBlocks;
-
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Span::from_millis(millis)
-    }
+    use crate::testing::at;
     fn millis(millis: u64) -> Span {
         Span::from_millis(millis)
     }
@@ -277,20 +274,6 @@ mod tests {
         // The newest is the retransmission, sent when 3000 were delivered.
         assert_eq!((sample.prior_delivered, sample.delivered, sample.lost), (3000, 2000, 0));
         assert_eq!(sample.rtt, millis(10));
-    }
-
-    /// Section 3.4: samples are marked until the data in flight have been delivered.
-    #[test]
-    fn what_the_application_limited_is_marked() {
-        let mut board = board();
-        board.sent(1000, at(0));
-        board.delivery.app_limited(board.pipe());
-        board.sent(1000, at(5));
-        board.acknowledge(2000, at(15));
-        assert!(board.delivery.sample(at(15), None).unwrap().app_limited);
-        board.sent(1000, at(15));
-        board.acknowledge(3000, at(25));
-        assert!(!board.delivery.sample(at(25), None).unwrap().app_limited);
     }
 
     /// Section 3.4: the limited phase covers all data in flight when it began, and ends with the

@@ -27,6 +27,8 @@ mod sender;
 mod path_tests;
 #[cfg(test)]
 mod response_tests;
+#[cfg(test)]
+mod testing;
 
 #[doc(hidden)]
 pub use aqmlab_core::abi::keep_panics as __keep_panics;

@@ -32,7 +32,9 @@
 use aqmlab_core::{Component, Rate, Span, Stream, Time, params};
 
 use super::bbr_parts::{FullPipe, HeldBack, MaxFilter, Rounds, Wire, first_pacing_rate};
-use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, SentSample, Setup};
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, SentSample, Setup,
+};
 
 params! {
     /// Parameters of BBR.

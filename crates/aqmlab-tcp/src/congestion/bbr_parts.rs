@@ -144,22 +144,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_filter_forgets_what_is_n_periods_old() {
-        let mut filter = MaxFilter::<3>::new();
-        for (period, value, max) in [
-            (0, 5.0, 5.0),
-            (1, 4.0, 5.0),
-            (1, 3.0, 5.0),
-            (2, 1.0, 5.0),
-            (3, 2.0, 4.0),
-            (9, 1.0, 1.0),
-        ] {
-            filter.update(period, value);
-            assert_eq!(filter.max(), max, "{period}");
-        }
-    }
-
-    #[test]
     fn a_round_ends_with_what_was_sent_after_it_began() {
         let mut rounds = Rounds::default();
         let sample = |prior_delivered, total_delivered| AckSample {

@@ -28,12 +28,12 @@ use aqmlab_core::{Component, Error, Rate, Result, Span, Time, choices, params};
 
 mod ns3;
 
-#[cfg(test)]
-mod tests;
-
 use ns3::Ns3Cubic;
 
-use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, LostSegment, SentSample, Setup, check_beta_ecn};
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, LostSegment, SentSample, Setup,
+    check_beta_ecn,
+};
 use super::slow_start::{SlowStart, SlowStartKind};
 
 choices! {
@@ -363,3 +363,6 @@ impl CongestionControl for Rfc9438 {
         see("w_est", self.curve.w_est);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,8 +115,8 @@ impl CongestionControl for HighSpeed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{event, round, transport};
 
     /// RFC 3649, sections 5 and 7, and appendix B: b is 0.5 up to 38 and 0.1 at
     /// 83000, where a is 72 (both in section 7); in the table of appendix B, a is 8
@@ -146,10 +146,7 @@ mod tests {
         for (rounds, expected) in [(100, 131.0), (300, 1131.0), (1000, 17_409.0)] {
             let mut highspeed = highspeed.clone();
             for _ in 1..rounds {
-                for number in 0..highspeed.window() / 1000 {
-                    let sample = AckSample { round_start: number == 0, ..ack(1000) };
-                    highspeed.on_ack(&sample);
-                }
+                round(&mut highspeed, 100.0);
             }
             let window = highspeed.window.segments();
             assert!((window / expected - 1.0).abs() < 0.05, "{rounds}: {window}");

@@ -111,8 +111,8 @@ impl CongestionControl for Ledbat {
 mod tests {
     use aqmlab_core::Time;
 
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{ack, event, transport};
 
     fn acked(now: u64, delay: u64) -> AckSample {
         AckSample {

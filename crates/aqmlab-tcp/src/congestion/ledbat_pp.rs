@@ -173,8 +173,8 @@ impl CongestionControl for LedbatPp {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{ack, event, transport};
 
     fn acked(now: u64, delay: u64) -> AckSample {
         AckSample {

@@ -7,8 +7,6 @@ mod custom;
 mod delay;
 pub(crate) mod sample;
 pub(crate) mod slow_start;
-#[cfg(test)]
-mod testing;
 mod window;
 
 use aqmlab_core::{Entry, Rate, Span, Time, catalogue};
@@ -127,9 +125,9 @@ pub fn entries() -> Vec<Entry> {
 mod tests {
     use aqmlab_core::{Params, Result, Value};
 
-    use super::testing::{ack, transport};
     use super::*;
     use crate::TcpParams;
+    use crate::testing::{ack, transport};
 
     /// RFC 5681, section 4.1. BBR and Prague pace data after an idle time and have rules of their
     /// own (Linux exempts all with `cong_control`); a constant rate has none. A steered window grows
@@ -152,6 +150,32 @@ mod tests {
             assert!(!restarts || control.window() == 10_000, "{}: it shrinks only", entry.name);
             control.set_ssthresh(30_000);
             assert!(!restarts || control.ssthresh() == 30_000, "{}", entry.name);
+        }
+    }
+
+    /// RFC 5681, section 3.1; RFC 3168, section 6.1.2. Relentless grows in recoveries, Prague with
+    /// marks, and BBR has rules of its own.
+    #[test]
+    fn windows_grow_neither_in_recovery_nor_with_an_echo_nor_by_sack_alone() {
+        let others = ["bbr", "bbr3", "prague", "relentless"];
+        for entry in entries().into_iter().filter(|entry| !others.contains(&entry.name)) {
+            let config = CongestionConfig::named(entry.name).unwrap();
+            let mut control = Control::new(&config, &transport().setup(10_000, 0));
+            let rtt = Some(Span::from_millis(100));
+            let data = AckSample { rtt, prior_in_flight: 10_000, ..ack(1000) };
+            for sample in [
+                AckSample { in_recovery: true, ..data },
+                AckSample { ece: true, ..data },
+                AckSample { acked: 0, sacked: 1000, ..data },
+            ] {
+                let before = control.window();
+                control.on_ack(&sample);
+                assert_eq!(control.window(), before, "{}: {sample:?}", entry.name);
+            }
+            let before = control.window();
+            control.on_ack(&data);
+            let is_constant = ["cbr", "steered"].contains(&entry.name);
+            assert!(control.window() > before || is_constant, "{}", entry.name);
         }
     }
 

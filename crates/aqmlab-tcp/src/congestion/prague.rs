@@ -290,16 +290,13 @@ impl CongestionControl for Prague {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{ack, at, event, transport};
 
     fn prague(cwnd: u64) -> Prague {
         let mut prague = Prague::new(&PragueParams::default(), &transport().setup(cwnd, 0));
         prague.window.ssthresh = cwnd;
         prague
-    }
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Span::from_millis(millis)
     }
     /// Acknowledges segments one by one for some round trips of this length, one
     /// in `every` with CE; reductions come as the sender has them, once a round.

@@ -105,8 +105,8 @@ impl CongestionControl for Relentless {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{ack, event, transport};
 
     fn relentless() -> Relentless {
         Relentless::new(&RelentlessParams::default(), &transport().setup(10_000, 0))

@@ -81,8 +81,8 @@ impl CongestionControl for Scalable {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{ack, event, transport};
 
     /// The time between two losses does not depend on the window: it takes
     /// ln(8/7) / 0.01 windows' worth of acknowledgements less a little, 13.4

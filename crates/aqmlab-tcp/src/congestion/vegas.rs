@@ -149,27 +149,14 @@ impl CongestionControl for Vegas {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{ack, transport};
     use super::*;
+    use crate::testing::{ack, round, transport};
 
-    const BASE: u64 = 100;
-
-    /// A round of the whole window with this round-trip time in milliseconds.
-    fn round(vegas: &mut Vegas, rtt: f64) {
-        for number in 0..vegas.window() / 1000 {
-            vegas.on_ack(&AckSample {
-                rtt: Some(Span::from_secs_f64(rtt / 1e3)),
-                min_rtt: Some(Span::from_millis(BASE)),
-                round_start: number == 0,
-                ..ack(1000)
-            });
-        }
-    }
     fn in_avoidance(segments: u64) -> Vegas {
         let params = VegasParams::default();
         let mut vegas = Vegas::new(&params, &transport().setup(segments * 1000, 0));
         vegas.window.ssthresh = 0;
-        round(&mut vegas, BASE as f64);
+        round(&mut vegas, 100.0);
         vegas.window.cwnd = (segments * 1000) as f64;
         vegas.whole_round = false;
         vegas
@@ -215,7 +202,7 @@ mod tests {
         for expected in [3000, 3666] {
             vegas.on_ack(&AckSample {
                 rtt: Some(Span::from_secs(1)),
-                min_rtt: Some(Span::from_millis(BASE)),
+                min_rtt: Some(Span::from_millis(100)),
                 round_start: true,
                 ..ack(2000)
             });

@@ -115,8 +115,8 @@ impl CongestionControl for Westwood {
 #[cfg(test)]
 mod tests {
     use super::super::Congestion;
-    use super::super::testing::{ack, event, transport};
     use super::*;
+    use crate::testing::{ack, event, transport};
 
     /// Acknowledges a segment each `gap` milliseconds for `count` segments.
     fn acknowledge(westwood: &mut Westwood, from: u64, gap: u64, count: u64) {

@@ -338,6 +338,7 @@ impl DelayedAck {
 mod tests {
     use super::*;
     use crate::params::Profile;
+    use crate::testing::at;
 
     const SEGMENT: Arrival = Arrival {
         len: 1448,
@@ -351,9 +352,6 @@ mod tests {
 
     fn acks() -> DelayedAck {
         DelayedAck::new(&TcpParams::of_profile(Profile::Linux6).unwrap())
-    }
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Span::from_millis(millis)
     }
     fn room() -> Room {
         Room { is_open: true, is_tight: false }

@@ -301,10 +301,7 @@ impl LossRecovery for Rack {
 mod tests {
     use super::*;
     use crate::segment::Timestamps;
-
-    fn at(millis: u64) -> Time {
-        Time::ZERO + Span::from_millis(millis)
-    }
+    use crate::testing::at;
 
     /// Step 2: of a retransmission, unless the echo is older.
     #[test]
@@ -353,24 +350,6 @@ mod tests {
         let mut news = [*board.record(0).unwrap(), *board.record(1).unwrap()];
         rack.take_news(&mut news, &Ack::default(), at(300), &RttEstimator::new(&params));
         assert_eq!(rack.rtt, Span::from_millis(150));
-    }
-
-    /// Step 5: after a round-trip time and a quarter of the least one.
-    #[test]
-    fn a_late_segment_is_lost_at_its_deadline() {
-        let params = TcpParams::rfc();
-        let mut rtt = RttEstimator::new(&params);
-        rtt.first_sample(at(100), Span::from_millis(100));
-        let mut board = Scoreboard::by_time(1000);
-        let mut rack = Rack { reordering_seen: true, ..Rack::new(&params) };
-        (100..102).for_each(|millis| board.sent(1000, at(millis)));
-        let mut second = Ack::default();
-        second.sack.push(1000, 2000);
-        let cx = |millis| AckContext { now: at(millis), phase: Phase::Open, rtt: &rtt };
-        rack.on_ack(&mut board, &second, &cx(201));
-        assert_eq!((rack.deadline().time(), board.head_is_lost()), (Some(at(225)), false));
-        rack.on_deadline(&mut board, &cx(225));
-        assert!(board.head_is_lost());
     }
 
     /// Step 4: each round with a duplicate adds a quarter of the least

@@ -224,19 +224,6 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_four_segments_below_the_highest_report_is_lost() {
-        let mut connection = TestConnection::new(10);
-        connection.report(3);
-        assert_eq!(connection.lost(), [0; 0]);
-        connection.report(4);
-        assert_eq!(connection.lost(), [0]);
-        connection.report(7);
-        assert_eq!(connection.lost(), [0, 1, 2]);
-        // Three are lost and three reported.
-        assert_eq!(connection.board.pipe(), 4000);
-    }
-
-    #[test]
     fn a_retransmission_is_lost_when_later_data_are_reported() {
         let mut connection = TestConnection::new(5);
         connection.report(4);

@@ -18,8 +18,6 @@
 //!    sent twice: the others may have waited for its repair unreported.
 
 mod acks;
-#[cfg(test)]
-mod acks_tests;
 mod change;
 mod cwnd_validation;
 mod ecn;
@@ -241,3 +239,6 @@ impl RfcSender {
         self.window_end
     }
 }
+
+#[cfg(test)]
+mod acks_tests;

@@ -36,13 +36,13 @@
 
 mod model;
 mod probe;
-#[cfg(test)]
-mod tests;
 
 use aqmlab_core::{Component, Rate, Span, Stream, Time, params};
 
 use super::bbr_parts::{FullPipe, HeldBack, MaxFilter, Rounds, Wire, first_pacing_rate};
-use super::control::{AckSample, Congestion, CongestionControl, CongestionEvent, LostSegment, SentSample, Setup};
+use super::control::{
+    AckSample, Congestion, CongestionControl, CongestionEvent, LostSegment, SentSample, Setup,
+};
 
 params! {
     /// Parameters of BBR, version 3.
@@ -525,3 +525,6 @@ impl CongestionControl for Bbr3 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

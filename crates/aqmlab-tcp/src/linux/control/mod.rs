@@ -72,11 +72,7 @@ dispatched! {
 }
 
 /// Slow start, and congestion avoidance by a segment for each `count` acknowledged.
-pub(super) fn reno(
-    state: &mut State,
-    mut acked: u32,
-    count: impl FnOnce(&State, u32) -> u32,
-) {
+pub(super) fn reno(state: &mut State, mut acked: u32, count: impl FnOnce(&State, u32) -> u32) {
     if !state.is_cwnd_limited() {
         return;
     }
