@@ -182,7 +182,7 @@ impl Transfer {
         }
     }
 
-    /// Lets both ends send what they can; returns the segments.
+    /// Polls both ends until nothing is due; returns the segments.
     fn send(&mut self) -> Vec<DataSegment> {
         let mut sent = Vec::new();
         while let Some(segment) = self.sender.poll(self.now) {

@@ -77,39 +77,6 @@ mod tests {
         Progress { delivered, pipe, safe }
     }
 
-    /// One of 20 is lost and half of the window kept: a segment leaves for
-    /// every two acknowledgements.
-    #[test]
-    fn a_single_loss_halves_the_rate_evenly() {
-        let mut prr = Prr::new(20_000, 10_000, 1000);
-        let (mut pipe, mut sent) = (19_000, Vec::new());
-        for number in 0..19 {
-            pipe -= 1000;
-            prr.on_ack(ack(1000, pipe, false));
-            while pipe + 1000 <= prr.cwnd() {
-                pipe += 1000;
-                prr.on_sent(1000);
-                sent.push(number);
-            }
-        }
-        assert_eq!(sent, [0, 2, 4, 6, 8, 10, 12, 14, 17, 18]);
-        assert_eq!(pipe, 10_000);
-    }
-
-    /// Below ssthresh: as much as was delivered, and a segment more if it goes
-    /// well; never beyond ssthresh.
-    #[test]
-    fn below_ssthresh_what_was_delivered_bounds_what_is_sent() {
-        let mut prr = Prr::new(20_000, 10_000, 1000);
-        prr.on_ack(ack(1000, 4000, false));
-        assert_eq!(prr.cwnd(), 5000, "CRB");
-        prr.on_sent(1000);
-        prr.on_ack(ack(1000, 4000, true));
-        assert_eq!(prr.cwnd(), 6000, "SSRB");
-        prr.on_ack(ack(9000, 4000, true));
-        assert_eq!(prr.cwnd(), 10_000);
-    }
-
     #[test]
     fn the_first_repair_is_sent_whatever_the_window() {
         let mut prr = Prr::new(20_000, 10_000, 1000);

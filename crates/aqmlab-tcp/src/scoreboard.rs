@@ -333,9 +333,12 @@ impl Scoreboard {
             record.retransmitted = false;
             self.lost_edge = self.lost_edge.max(record.end());
         }
+        self.high_rxt = self.una;
+        self.clear_reports();
+    }
+    fn clear_reports(&mut self) {
         self.seen = SackBlocks::default();
         self.high_sacked = self.una;
-        self.high_rxt = self.una;
         self.sacked_segments = 0;
         self.sacked_bytes = 0;
     }
@@ -393,10 +396,7 @@ impl Scoreboard {
         for record in &mut self.records {
             record.sacked = false;
         }
-        self.seen = SackBlocks::default();
-        self.high_sacked = self.una;
-        self.sacked_segments = 0;
-        self.sacked_bytes = 0;
+        self.clear_reports();
         self.undo_losses();
     }
 

@@ -86,7 +86,7 @@ pub struct CeCount {
 }
 
 impl CeCount {
-    /// Takes a later count; returns what is new. A count that was overtaken has nothing new.
+    /// Takes a later count; returns the difference. A count that was overtaken adds nothing.
     #[inline]
     pub(crate) fn take(&mut self, count: CeCount) -> CeCount {
         if count.packets <= self.packets {

@@ -6,7 +6,7 @@ use super::LinuxSender;
 use super::control::{Algorithm, Event};
 use super::state::{INFINITE, REORDERING, Rate};
 use crate::connection::ConnState;
-use crate::segment::{Ack, CeCount};
+use crate::segment::Ack;
 
 /// Properties of an acknowledgement.
 pub(super) mod flag {
@@ -144,11 +144,7 @@ impl LinuxSender {
             flags |= flag::UNA_ADVANCED;
             self.state.timeouts = 0;
         }
-        let mut marked = CeCount::default();
-        if self.state.accurate {
-            marked = self.state.marked.take(ack.ce);
-            self.state.delivered_ce += marked.packets;
-        }
+        let marked = self.state.take_marks(ack.ce);
         let ece = marked.packets > 0 || (ack.ece && self.state.ecn && !self.state.accurate);
         let mut report = self.control.as_external().is_some().then(|| self.begin_report(ack));
         let slow = ack.window != self.state.window || ece || !ack.sack.is_empty();

@@ -270,6 +270,16 @@ impl State {
             self.delivered_ce += u64::from(segments);
         }
     }
+    /// Counts the marks of accurate ECN; returns the new ones.
+    #[inline]
+    pub fn take_marks(&mut self, count: CeCount) -> CeCount {
+        if !self.accurate {
+            return CeCount::default();
+        }
+        let marked = self.marked.take(count);
+        self.delivered_ce += marked.packets;
+        marked
+    }
     /// Requests CWR in the next new segment, with classic ECN, after a reduction.
     pub fn request_cwr(&mut self) {
         self.cwr_due = self.ecn && !self.accurate;

@@ -197,7 +197,7 @@ dispatched! {
         fn window(&self, window: u64) -> u64 {
             window
         }
-        /// Returns the next retransmission: what is lost, before new data.
+        /// Returns the next retransmission: a lost segment, before new data.
         fn next(
             &mut self,
             board: &mut Scoreboard,
