@@ -353,6 +353,16 @@ mod tests {
     fn acks() -> DelayedAck {
         DelayedAck::new(&TcpParams::of_profile(Profile::Linux6).unwrap())
     }
+    /// After sixteen segments from this time on, each acknowledged at once.
+    fn after_quick_acks(millis: u64) -> DelayedAck {
+        let mut acks = acks();
+        acks.on_syn(at(0));
+        for n in 0..16 {
+            assert_eq!(acks.on_data(at(millis + n), SEGMENT, room), Due::Now, "segment {n}");
+            acks.on_sent();
+        }
+        acks
+    }
     fn room() -> Room {
         Room { is_open: true, is_tight: false }
     }
@@ -376,13 +386,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sixteen_are_acknowledged_at_once_and_then_every_second() {
-        let mut acks = acks();
-        acks.on_syn(at(0));
-        for n in 0..16 {
-            assert_eq!(acks.on_data(at(40 + n), SEGMENT, room), Due::Now, "segment {n}");
-            acks.on_sent();
-        }
+    fn after_the_first_sixteen_every_second_is_acknowledged() {
+        let mut acks = after_quick_acks(40);
         assert_eq!(acks.on_data(at(60), SEGMENT, room), Due::At(at(101)), "after 40 jiffies");
         let second = Arrival { unacknowledged: 2896, ..SEGMENT };
         assert_eq!(acks.on_data(at(61), second, room), Due::Now);
@@ -390,12 +395,7 @@ mod tests {
 
     #[test]
     fn the_delay_follows_the_gaps_and_doubles_when_it_was_missed() {
-        let mut acks = acks();
-        acks.on_syn(at(0));
-        for n in 0..16 {
-            acks.on_data(at(100 + n), SEGMENT, room);
-            acks.on_sent();
-        }
+        let mut acks = after_quick_acks(100);
         acks.on_data(at(130), SEGMENT, room);
         acks.on_timeout();
         acks.on_sent();
@@ -405,11 +405,7 @@ mod tests {
 
     #[test]
     fn growth_of_the_window_and_short_segments_are_acknowledged_at_once() {
-        let mut acks = acks();
-        for n in 0..16 {
-            acks.on_data(at(n), SEGMENT, room);
-            acks.on_sent();
-        }
+        let mut acks = after_quick_acks(0);
         assert_eq!(acks.on_data(at(17), Arrival { grew: true, ..SEGMENT }, room), Due::Now);
         acks.on_sent();
         let short = Arrival { len: 200, unacknowledged: 200, ..SEGMENT };
@@ -436,12 +432,7 @@ mod tests {
 
     #[test]
     fn the_fourth_out_of_order_waits_for_those_after_it() {
-        let mut acks = acks();
-        acks.on_syn(at(0));
-        for n in 0..16 {
-            acks.on_data(at(40 + n), SEGMENT, room);
-            acks.on_sent();
-        }
+        let mut acks = after_quick_acks(40);
         for _ in 0..3 {
             assert_eq!(acks.on_gap(at(60), 5000, false), Due::Now);
             acks.on_sent();
